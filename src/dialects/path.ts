@@ -1,7 +1,7 @@
 // A request's target and ids. An id that may be read as another path is refused.
 
 const RESPONSE_ID = /^[\w\-=]{1,512}$/;
-/** Without `%`, `\`, `;`, `?`, `#`: upstreams parse paths differently, and some decode them twice. */
+/** Without `%`, `\`, `;`, `?`, `#`: upstreams parse paths differently, some decode twice. */
 const MODEL_ID = /^[\w\-./:@~+=,()[\]!* ]{1,256}$/;
 
 /** The model id in one or more path segments, decoded. Null if invalid. */

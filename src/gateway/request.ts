@@ -231,7 +231,7 @@ export class Request {
     return this.group.usesLogin ? this.paidBy : undefined;
   }
 
-  /** The result says something about the channel. A working one may lack unknown or unbilled paths. */
+  /** The result says something about the channel. It may lack unknown and unbilled paths. */
   get isTelling(): boolean {
     return this.open && this.target.endpoint.purpose !== "other";
   }

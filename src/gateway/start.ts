@@ -54,7 +54,7 @@ export interface RunningGateway {
   stopNow(): void;
 }
 
-/** How clients reach the gateway, and the gateway upstreams. The simulator has its own. */
+/** The network of clients and upstreams. The simulator has its own. */
 export interface Network {
   readonly listen: Listen;
   readonly createClient: () => Upstream;

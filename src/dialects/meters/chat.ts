@@ -103,7 +103,7 @@ function listCalls(said: unknown): readonly unknown[] {
   return [...calls.map((call) => getField(call, "function") ?? getField(call, "custom")), legacy];
 }
 
-/** Moonshot has it in the last choice (earendil-works/pi#2017), Groq in `x_groq` (vercel/ai#1651). */
+/** Moonshot: in the last choice (earendil-works/pi#2017). Groq: in `x_groq` (vercel/ai#1651). */
 function findUsage(chunk: unknown): unknown {
   const choices = getList(getField(chunk, "choices"));
   const holders = [chunk, ...choices, getField(chunk, "x_groq")];

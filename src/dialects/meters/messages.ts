@@ -10,7 +10,7 @@ import { CountReader, dropZeros, readTariff, Reports } from "../../billing/count
 
 type Counters = Readonly<Record<string, unknown>>;
 
-// Results of server tools (in content_block_start) and signatures of thoughts are not output.
+// These must match: results of server tools (content_block_start) and signatures are not output.
 const NEEDLES = ["message_", '"error"', "content_block_start", "signature_delta"];
 
 export class MessagesReader implements UsageReader {
@@ -213,7 +213,7 @@ function sumLifetimes({ cache_creation: split }: Counters): number {
   return sum;
 }
 
-/** Totals leave out compaction, advisor and fallback passes: with these, each iteration is a part. */
+/** Totals leave out compaction, advisor and fallback passes: then each iteration is a part. */
 function readParts(counters: Counters, counts: CountReader): readonly Part[] {
   const whole = readUsage(counters, counts);
   if (whole === null) return [];

@@ -23,7 +23,7 @@ export interface UsageReader {
   readonly needles: readonly string[];
   /** Others wait for each event: no batches. A client may continue before the stream ends. */
   readonly isFollowed?: boolean;
-  /** Events may follow an answer's last one. If one has begun, the answer goes on. */
+  /** Events may follow an answer's last one. If another event has begun, the answer goes on. */
   readonly mayGoOn?: boolean;
   /** Reads an event or a whole body. A repetition changes nothing. */
   learn(event: unknown): void;
@@ -435,7 +435,7 @@ const TICK_PLACES = 10;
 /** No answer costs more. */
 const MOST_USD = decimalOf(10_000);
 
-/** The cost that the answer reports: xAI's ticks, the `cost` of OpenRouter, Vercel and Perplexity. */
+/** The cost that an answer reports: xAI's ticks, or `cost` of OpenRouter, Vercel, Perplexity. */
 function readAmount(raw: unknown, isFinal: boolean): ReportedAmount | undefined {
   if (!isObject(raw)) return undefined;
   const ticks = raw["cost_in_usd_ticks"] ?? null;

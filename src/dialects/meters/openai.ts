@@ -171,7 +171,7 @@ export function readToolUsage(
   counts.noteMembers(tools, KNOWN_TOOLS, "", "tool_usage");
   const searches = counts.readDetail(tools["web_search"], "num_requests");
   const shown = calls[search] ?? 0;
-  // OpenAI bills a larger count. A smaller one contradicts the answer, which then counts.
+  // OpenAI bills a larger count. If the answer shows more, that larger number is charged.
   if (searches < shown) counts.note("total_differs", "tool_usage.web_search");
   const counted = searches > shown ? { ...calls, [search]: searches } : calls;
   const pictures = readPictures(tools["image_gen"], counts);

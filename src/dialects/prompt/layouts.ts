@@ -74,7 +74,7 @@ export const MESSAGES_LAYOUT: Layout = {
 };
 
 /** https://platform.openai.com/docs/guides/prompt-caching. In memory, prompts are kept for five to
- *  ten minutes; by models that report cache writes (GPT-5.6 and later), for at least half an hour. */
+ *  ten minutes; if cache writes are reported (GPT-5.6 and later), for at least half an hour. */
 const OPENAI = {
   byBlock: false,
   rules: {

@@ -72,7 +72,7 @@ function hashCall({ name, input }: ToolCall): string {
 /** No tool nests this deeply. Deeper values are not compared. */
 const MAX_DEPTH = 64;
 
-/** JSON without some members. `JSON.stringify` takes time that grows with the square of the depth. */
+/** JSON without some members. `JSON.stringify` takes time with the square of the depth. */
 function writeJson(value: unknown, without?: ReadonlySet<string>, depth = 0): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "";
   if (depth === MAX_DEPTH) return "";

@@ -1,4 +1,4 @@
-// What an upstream says is left of a plan's windows or a key's rates. Only shown.
+// What an upstream says is left of a plan's windows or a key's rates. For display only.
 
 import type { Allowance } from "../../lib/text/allowance.ts";
 import type { Fields } from "../../lib/http/fields.ts";

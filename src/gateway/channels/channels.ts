@@ -122,7 +122,7 @@ export class Channels {
     return rest && { candidate, failure: rest.failure, waitMs: waitOf(rest, now) };
   }
 
-  /** Before the request is sent. During a rest, no other is sent until its result is known. */
+  /** Call this before sending. During a rest, no other request is sent until the result came. */
   reportStart({ channel, model }: Candidate, now: number): void {
     records.setTrial(this.of(channel), model, now + records.TRIAL_MS);
   }
@@ -208,7 +208,7 @@ export class Channels {
     });
   }
 
-  /** Applies a changed catalog. A new upstream gets a new record, but stays disabled. */
+  /** Applies a changed catalog. New upstreams get new records; disabled channels stay disabled. */
   retain({ channels }: Catalog): void {
     const before = this.#records;
     this.#records = new Map();
@@ -290,7 +290,7 @@ function identifyConversation(request: Routed): string | null {
   return name === null ? null : `${group.name}/${model ?? ""}/${name}`;
 }
 
-/** The order: listed model, no conversion, the conversation's channel, priority, chance by weight. */
+/** The order: listed, not converted, the conversation's channel, priority, chance by weight. */
 function orderCandidates(
   candidates: readonly Candidate[],
   current: string | null,

@@ -120,7 +120,7 @@ function namesInConfig({ models }: Channel): ModelEntry[] {
   return (models ?? []).filter((glob) => !glob.includes("*")).map((id) => ({ id, raw: null }));
 }
 
-/** An upstream without this list is asked for those of its dialects, or throws. */
+/** Without this list, an upstream is asked for those of its dialects. Throws without any. */
 async function fetchModels(client: Upstream, channel: Channel, dialect: Dialect): Promise<ModelEntry[]> {
   const { listFallbacks } = dialect;
   if (listFallbacks === undefined) return await fetchPages(client, channel, dialect);

@@ -22,7 +22,7 @@ const MAX_RUNS = 1000;
 const CLOSE_MS = 10_000;
 /** A decoded body is not longer than the gateway accepts. */
 const MAX_DECODED_BYTES = 256 * 1024 * 1024;
-/** The last requests' keys and logins: each is removed from all recordings. */
+/** The last requests' keys and logins: each is removed from all their recordings. */
 const MAX_SENT = 32;
 /** This takes about half a millisecond, then the event loop turns. */
 const SLICE_BYTES = 6 * 1024;

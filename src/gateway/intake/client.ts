@@ -87,7 +87,7 @@ export function readSender(
   const client = readClient({ field, member: (name) => readMember(body, name) });
   const known = secretsOf(catalog);
   const sent = known.forSender(listOwnSecrets(exchange));
-  // A tool's name is in lower case, which hides a key.
+  // A tool's name is in lower case, in which the hash of a key does not match.
   const agent = `${field("user-agent")} ${field("x-gateway-tool")}`;
   const values = Object.values(client).filter((value) => typeof value === "string");
   // Nearly all requests hold no secret here.
@@ -116,7 +116,7 @@ function readClaudeCode({ field, member }: ClientSource): Partial<FoundIds> {
   };
 }
 
-/** `metadata.user_id` is JSON text in new versions, and `user_…_account_…_session_ID` in old ones. */
+/** `metadata.user_id` is JSON text, and in old versions `user_…_account_…_session_ID`. */
 function readUserId(metadata: string | undefined): string | undefined {
   const id = metadata === undefined ? undefined : getField(parseJson(metadata), "user_id");
   if (typeof id !== "string") return undefined;

@@ -12,7 +12,7 @@ export interface RequestRecord {
   readonly group: string | null;
   readonly model: string | null;
   readonly channel: string | null;
-  /** Who sent the request. Null from an older gateway. */
+  /** Who sent the request; if refused, as header fields show. Null from an older gateway. */
   readonly client: ClientIdentity | null;
   readonly endpoint: string;
   readonly status: number;
@@ -72,7 +72,7 @@ const SHORTAGE_PAUSE_MS = 60_000;
 
 export type ShortageAlarm = (why: string) => void;
 
-/** Reports once a minute that the gateway has run out of files, ports or memory. */
+/** Reports, at most once a minute, that files, ports or memory have run out. */
 export function createShortageAlarm(observer: Pick<Observer, "notice">, now: () => number): ShortageAlarm {
   let lastAt = Number.NEGATIVE_INFINITY;
   return (why) => {

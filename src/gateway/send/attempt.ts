@@ -87,7 +87,7 @@ function kindOf({ kind, sent }: UpstreamFault): "failed" | "broken" | "short" | 
 }
 
 /** Who pays for an answer to a login. Claude Code reads these headers for its own "usage credits"
- *  (2.1.197). ChatGPT's backend documents no sign: a used-up window and credits are taken for one. */
+ *  (2.1.197). ChatGPT documents no sign: a used-up window and credits are taken for one. */
 function readPayer(head: UpstreamResponse): Payer {
   const unified = (name: string): string => head.fields.get(`anthropic-ratelimit-unified-${name}`) ?? "";
   const isOver = unified("status") === "rejected" && unified("overage-status").startsWith("allowed");

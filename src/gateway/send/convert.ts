@@ -39,7 +39,7 @@ export function requireServed({ name, convert, channels }: Group, endpoint: Endp
   throw explainUnserved(name, endpoint);
 }
 
-/** The code of a wrong platform: on it, Codex stops at once. */
+/** With the code of a wrong platform, Codex stops at once. */
 function explainUnserved(group: string, { label }: Endpoint): GatewayError {
   const text = `The group "${group}" serves this with channels that speak Chat Completions, and they have no ${label}. Use POST /v1/chat/completions, or set \`convert: true\` on the group: then requests are converted for them.`;
   return new GatewayError("wrong_platform", text);

@@ -1,4 +1,4 @@
-// Tries channels in order (attempt.ts) until one responds.
+// Tries channels in order (attempt.ts) until one responds, before the client gets a byte.
 
 import { NOT_KEPT } from "../../bridges/neutral/notes.ts";
 import { GatewayError } from "../../lib/errors.ts";

@@ -46,7 +46,7 @@ interface Sent {
   readonly fields: Fields;
 }
 
-/** The client's body, except for aliases, other channels' envelopes of thoughts and stream usage. */
+/** The client's body, except aliases, other channels' envelopes of thoughts, stream usage. */
 function passOn(r: Request, candidate: Candidate, secrets: KnownSecrets, converts: boolean): Sent {
   const named = renameModel(r, candidate);
   const readable = named === r.body.bytes ? r.body.plain : named;
@@ -109,7 +109,7 @@ export function renameModel({ target, body: request }: Request, { model: to }: C
 /** Google also writes model names with this prefix. */
 const PREFIX = "models/";
 
-/** The body repeats the path's model, and both must agree. Null if the body does not name `from`. */
+/** The body repeats the path's model, and both must agree. Null if the body has no `from`. */
 function renameInBody(plain: Uint8Array, from: string, to: string): Uint8Array | null {
   let renamed: Uint8Array | null = null;
   for (const span of findNames(plain).toReversed()) {

@@ -29,7 +29,7 @@ export interface Failure extends Rule {
   readonly channel: string;
   /** What the upstream said, shortened, or what happened. */
   readonly message: string;
-  /** The upstream's status, or the equivalent one of an error inside a stream; null: no response. */
+  /** The upstream's status, or the equivalent of an error inside a stream; null: no response. */
   readonly status: number | null;
   readonly fault: UpstreamFault["kind"] | null;
   /** How long the upstream asks us to wait, or null. */
@@ -121,7 +121,7 @@ export function failureOfBreaks(channel: string): Failure {
   return failureOf(channel, new UpstreamFault("cut", "its last responses were incomplete"));
 }
 
-/** For a success status with a body that no endpoint sends, or nothing. */
+/** For a success status with an empty body, or one that no endpoint sends. */
 export function failureOfBody(channel: string, status: number, start: "empty" | "foreign"): Failure {
   const what = start === "empty" ? "with an empty body" : "with neither JSON nor an event stream";
   return failureOfStatus(channel, status, what);

@@ -58,7 +58,7 @@ export class SocketConnection implements ClientListener {
   #candidate: Candidate;
   #turns: SocketTurn[] = [];
   #responses = 0;
-  /** Client messages that wait for others, or until both sides have read enough. */
+  /** Client messages that wait for earlier ones, or until both sides have read enough. */
   #queue: Payload[] = [];
   #queuedBytes = 0;
   #isBusy = false;
@@ -266,7 +266,7 @@ export class SocketConnection implements ClientListener {
     return type === "response.created" || type === "error" ? (waiting ?? running) : (running ?? waiting);
   }
 
-  /** An unrequested response cannot be billed. After the client left, it may have been requested. */
+  /** An unrequested response cannot be billed. A client that left may have requested it. */
   #refuseUnrequested(): void {
     const text = `The channel "${this.#candidate.channel.name}" sent a response that nobody requested. Its WebSocket was closed.`;
     if (!this.#clientGone) this.#options.gateway.observer.notice("warning", text);

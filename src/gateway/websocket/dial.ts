@@ -46,7 +46,7 @@ export async function dial(call: Request, match: Match, gateway: Gateway): Promi
   );
 }
 
-/** Null: only HTTP upstream, the request is at fault, or the client has left. */
+/** Null: the upstream speaks only HTTP, the request is at fault, or the client has left. */
 async function connect(
   call: Request,
   candidate: Candidate,
