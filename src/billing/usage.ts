@@ -129,7 +129,7 @@ export interface Reading {
   readonly refusal?: { readonly category: string | null } | undefined;
   /** The upstream called the model several times and adds up the usage. */
   readonly loops?: boolean | undefined;
-  /** Some upstreams of the dialect report no usage for a complete answer. It is estimated. */
+  /** Some upstreams of the dialect report no usage for a complete answer: it is estimated. */
   readonly mayLackUsage?: boolean | undefined;
   /** The answer says that it is finished. Some upstreams send nothing after that. */
   readonly isFinished?: boolean | undefined;

@@ -15,7 +15,7 @@ import { recoverLedger } from "./recovery.ts";
 import { Sums } from "./sums.ts";
 import { type LedgerOptions, LedgerWriter } from "./writer.ts";
 
-/** For the rest of the gateway. */
+/** The writer, as the rest of the gateway sees it. */
 export type Ledger = Omit<LedgerWriter, "start" | "marks">;
 
 /** Throws `ledger_unwritable` if another process writes the ledger, or opening it fails. */

@@ -37,14 +37,14 @@ export interface SumsOptions {
 const MAX_SESSIONS = 10_000;
 
 const ALL = "all";
-/** Before all lines. */
+/** Earlier than all lines. */
 const FIRST_MS = Number.MIN_SAFE_INTEGER;
 
 /** What was spent since a day or month began. */
 interface Tally {
   /** `2026-11-20` or `2026-11`. */
   readonly span: string;
-  /** By `key laptop`. */
+  /** By names such as `key laptop`. */
   readonly sums: Map<string, MutableAmounts>;
   /** The sums have lines of a later span: the clock was set back. */
   hasLater: boolean;
@@ -118,7 +118,7 @@ export class Sums {
     return this.#find("day", `channel ${name}`);
   }
 
-  /** Of all groups, also groups that left the config. */
+  /** All groups together, also groups that left the config. */
   spentTogether(window: Window): Usd {
     return this.#find(window, ALL).charged;
   }

@@ -31,7 +31,7 @@ export interface UsdWarning extends LimitUse {
 /** How much of a plan's window is used. */
 interface ShareWarning {
   readonly holder: { readonly kind: "channel"; readonly name: string };
-  /** `5h`. */
+  /** Such as `5h`. */
   readonly limit: string;
   /** In percent, from the upstream. */
   readonly used: number;
@@ -100,12 +100,12 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions) {
         if (warning !== null) note(warning);
       }
     },
-    /** `check` for what an upstream says. */
+    /** Checks what an upstream says about a window. */
     checkShare: (use: Omit<ShareWarning, "percent">): void => {
       const percent = percentages().findLast((each) => use.used >= each);
       if (percent !== undefined) note({ ...use, percent });
     },
-    /** Reports what still waits. */
+    /** Reports the warnings that still wait. */
     close: flush,
   };
 }

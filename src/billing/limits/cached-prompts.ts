@@ -14,7 +14,7 @@ export interface CachedConversation {
 export interface ExpectedPrompt {
   /** All tokens. */
   readonly tokens: number;
-  /** Tokens that the cache will give. */
+  /** Tokens expected from the cache. */
   readonly cached: number;
 }
 

@@ -57,7 +57,7 @@ export class WaitingRequests {
     return { admitted, end: (error) => this.#end(own, error) };
   }
 
-  /** Something came free. Everything freed in one turn of the event loop is handled together. */
+  /** Room came free. All requests that end in one turn of the event loop are handled together. */
   freed(): void {
     if (this.#isDue || this.#all.size === 0) return;
     this.#isDue = true;

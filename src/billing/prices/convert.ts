@@ -125,8 +125,7 @@ function dateMovingNames({ models }: Making): BookedModel[] {
   });
 }
 
-/** Models that the package lacks, or whose prices it cannot express. Names of newer packages
- *  stay. */
+/** Models that the package lacks or cannot price. A newer package keeps the names that it has. */
 function addModels(making: Making): BookedModel[] {
   const kept = making.strict ? [] : dateMovingNames(making);
   const known = new Set(kept.flatMap(({ provider, ids }) => ids.map((id) => `${provider} ${id}`)));

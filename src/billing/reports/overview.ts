@@ -159,7 +159,7 @@ const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const MAX_BARS = 92;
 
-/** Enough bars, but not too many. */
+/** Gives enough bars, but not too many. */
 function chooseSpan(length: number): TimeSpan {
   if (length <= 2 * DAY_MS + HOUR_MS) return "hour";
   if (length <= MAX_BARS * DAY_MS) return "day";

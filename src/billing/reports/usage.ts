@@ -85,7 +85,7 @@ export function compareCharges(a: Named, b: Named): number {
   return a.names.join(" ") < b.names.join(" ") ? -1 : 1;
 }
 
-/** Times first, in any position. */
+/** Sorts by times first, in any position. */
 export function compareNames(by: readonly string[]) {
   const order = [...by.keys()].toSorted((a, b) => Number(isSpan(by[b] ?? "")) - Number(isSpan(by[a] ?? "")));
   return (a: readonly string[], b: readonly string[]): number => {
