@@ -12,9 +12,8 @@ import type { Block, Sequence } from "./neutral/sequence.ts";
 import { formOf, matchForm, type TextForm } from "./text-form.ts";
 import type { AnswerContext, AnswerWriter, RequestStamp } from "./neutral/write-answer.ts";
 
-/** held: the response head must wait. open: the head may be sent. done: the client's stream has
- *  ended. broken: it has ended with an error event. refused: `refusal` is the answer, not a
- *  stream. */
+/** held: the head must wait. open: the head may be sent. done: the client's stream has ended.
+ *  broken: it ended with an error event. refused: `refusal` is the answer. */
 export type StreamPhase = "held" | "open" | "done" | "broken" | "refused";
 
 export interface AnswerOutput {
@@ -53,7 +52,7 @@ interface StreamParts {
   readonly writer: AnswerWriter;
   readonly sequence: Sequence;
   readonly reader: AnswerReader;
-  /** Parses the upstream's events and counts the usage, also after the end of the answer. */
+  /** Parses the upstream's events and counts the usage, even after the answer's end. */
   readonly meter: Meter;
 }
 

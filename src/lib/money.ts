@@ -49,7 +49,7 @@ function isDecimal(text: string): boolean {
   return text.length <= MAX_DIGITS && PLAIN.test(text);
 }
 
-/** A number holds this many digits exactly. Reading a bigint from text takes several times as long. */
+/** A number holds this many digits exactly. Reading a bigint takes several times as long. */
 const EXACT_DIGITS = 15;
 
 function readDigits(digits: string): bigint {

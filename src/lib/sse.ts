@@ -37,8 +37,7 @@ export class EventReader {
     this.#fresh.push(asBuffer(chunk));
   }
 
-  /** The ended events, with LF as line ends: first the one begun earlier, then a view of the
-   *  others. */
+  /** The ended events, with LF as line ends: first the one begun earlier, then a view of others. */
   take(): readonly Buffer[] {
     const bytes = this.#takeFresh();
     const first = this.#findFirstEnd(bytes);

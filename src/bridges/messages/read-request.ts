@@ -8,7 +8,7 @@ import { RequestReading, type ReadingFor, readName, readText } from "../neutral/
 import { type Json, requireList, requireRecord } from "../neutral/strict-json.ts";
 import { MESSAGES_FIELDS } from "./fields.ts";
 
-/** Claude Code puts it into the first block, new with each request, so no cache would hold. */
+/** Claude Code puts this into the first block, new in each request: no cache would hold. */
 const ATTRIBUTION = "x-anthropic-billing-header:";
 
 export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {

@@ -129,7 +129,7 @@ function formBlock(block: Block, context: AnswerContext, whole: boolean): Json {
   return { type: "tool_use", id: block.id, name, input: whole ? parseInput(input) : {} };
 }
 
-/** Empty if there is nothing to give back: the returning block is dropped. */
+/** Empty without a seal: the block is dropped when the client sends it back. */
 function writeSignature({ seal }: Block, context: AnswerContext): string {
   return seal === null ? "" : context.closeSeal(seal);
 }

@@ -60,7 +60,7 @@ function markLast(content: unknown): void {
 
 // Options.
 
-/** Removes options that exclude each other, or that the model refuses. Returns its thinking. */
+/** Removes options that exclude each other, or that the model refuses. Returns how it thinks. */
 function limitOptions(conversation: Conversation, options: Options, model: string): Json {
   const most = findOutputCap(model);
   limitOption(conversation, options, "cap", most);

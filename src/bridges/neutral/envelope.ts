@@ -76,7 +76,7 @@ function isEnvelope(value: unknown): boolean {
   return typeof value === "string" && value.startsWith(ENVELOPE_START);
 }
 
-/** On any other part, only the signature is dropped. */
+/** A `thoughtSignature` is dropped without its part. */
 function isSealed(value: unknown): boolean {
   return (
     isObject(value) && ["signature", "encrypted_content", "data"].some((name) => isEnvelope(value[name]))
@@ -93,7 +93,7 @@ function nameFamily(model: string): string {
   return model.replace(/[-@](?:\d{8}|\d{4}-\d\d-\d\d|latest)$/, "");
 }
 
-/** The time does not depend on where they differ. */
+/** Takes the same time wherever the two differ. */
 function isEqual(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)];
   return a.length === b.length && crypto.timingSafeEqual(a, b);

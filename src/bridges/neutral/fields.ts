@@ -7,7 +7,7 @@ import type { Conversation, Destination, Options, Tool, ToolMembers } from "./co
 import { type Notes, refuseField } from "./notes.ts";
 import { isAbsent, type Json } from "./strict-json.ts";
 
-/** `kept`: code reads it. `silent`: no answer depends on it. `noted`: left out, and named in `x-gateway-adjusted`. */
+/** `kept`: code reads it. `silent`: no answer depends on it. `noted`: left out with a note. */
 export type Rule = "kept" | "silent" | "noted" | "refused";
 
 type Members = Options & ToolMembers;
@@ -26,7 +26,7 @@ interface Field {
   readonly label?: string;
   /** The rule for a client's field. Absent: the `option` decides, or code reads the field. */
   readonly rule?: Rule;
-  /** Values that change nothing, if that is not the empty value. */
+  /** Which values change nothing; by default the empty one. */
   readonly unless?: (value: unknown) => boolean;
 }
 
@@ -111,8 +111,8 @@ function join(path: string, name: string): string {
 
 export interface FieldCheck {
   readonly notes: Notes;
-  /** The upstream speaks OpenAI's other dialect: what that one does not have either is refused.
-   *  For others, unknown fields are left out: agents get new ones every few weeks. */
+  /** The upstream speaks OpenAI's other dialect: a field that it lacks, too, is refused. For
+   *  others, unknown fields are left out: agents get new ones every few weeks. */
   readonly isShared: boolean;
 }
 

@@ -16,8 +16,8 @@ import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 type Event = Readonly<Record<string, unknown>>;
 type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;
 
-/** A response may fail before its first item, and then gets a status: events that only announce
- *  it begin nothing. */
+/** A response that fails before its first item gets a status, so its announcements begin
+ *  nothing. */
 const RULES: Readonly<Record<string, EventRule>> = {
   "response.created": (reader, event) => reader.note(event["response"]),
   "response.output_item.added": (reader, event) => reader.openItem(event),

@@ -27,8 +27,7 @@ const MIN_CAP = 16;
 export function writeResponsesRequest(conversation: Conversation, to: Destination): Json {
   const { items, notes, stream, isShared, tools } = conversation;
   const options = settleOptions(conversation, tools, RESPONSES_FIELDS);
-  // OpenAI's own conversion changes nothing here. For other clients, a model would go on after its
-  // own last words.
+  // OpenAI's conversion changes nothing here. Elsewhere, a model would begin anew after its words.
   const { system, turns } = arrange(items, notes, isShared ? "any" : "user");
   const isMarked = items.some((item) => "parts" in item && item.parts.some(({ cache }) => cache === true));
   const marks = isShared ? isMarked : takesBreakpoints(to.model);
@@ -56,8 +55,7 @@ export function writeResponsesRequest(conversation: Conversation, to: Destinatio
   };
 }
 
-/** Removes options that exclude each other or that the model does not take. Returns what the
- *  answer must include. */
+/** Removes options that exclude each other or that the model refuses. Returns what to include. */
 function limitOptions(
   conversation: Conversation,
   options: Options,

@@ -145,8 +145,7 @@ export function readOwn(path: string): string | null {
 
 const KEY_BYTES = 32;
 
-/** A random key, for what only this user may recognise later. Replaces a missing or damaged
- *  file. */
+/** A random key for what only this user may recognise. Replaces a missing or damaged file. */
 export function openKeyFile(path: string): Buffer {
   const known = readKey(path);
   if (known !== null) return known;
@@ -349,7 +348,7 @@ function restoreFormer(path: string): boolean {
   }
 }
 
-/** Removes a temporary folder. An open file keeps it on Windows: the other files may hold a key. */
+/** Removes a temporary folder. If Windows keeps it, its files are removed: they may hold a key. */
 export function removeFolder(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });

@@ -167,8 +167,7 @@ function announcesBody({ length }: ResponseHead): boolean {
   return length !== "unknown" && length !== 0;
 }
 
-/** `keep-alive: timeout=N`, minus a second for the way. Infinity: no such field; null: too
- *  short. */
+/** `keep-alive: timeout=N`, minus a second for the way. Infinity: no field; null: too short. */
 function readKeepMs(keepAlive = ""): number | null {
   const [, seconds] = /\btimeout=(\d{1,9})/i.exec(keepAlive) ?? [];
   if (seconds === undefined) return Infinity;

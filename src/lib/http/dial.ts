@@ -10,8 +10,7 @@ import { readHead } from "./message.ts";
 import { type FaultKind, type Origin, originOf, UpstreamFault } from "./upstream.ts";
 import { Wire, WIRE_EVENTS } from "./wire.ts";
 
-/** How often the system checks a quiet connection. This shows lost paths, and routers keep the
- *  path. */
+/** How often the system probes a quiet connection: routers keep the path, and a loss is noticed. */
 const KEEP_ALIVE_MS = 45_000;
 
 /** Rejects with UpstreamFault. */
@@ -109,7 +108,8 @@ function tlsOptions(host: string, ca: string | undefined): TLSOptions {
 
 const contexts = new Map<string, unknown>();
 
-/** An own authority replaces the default ones, so they are added, once: 2.5 ms, node:tls 20 ms. */
+/** A custom authority replaces the default ones, so they are added. This happens once: it takes
+ *  2.5 ms, and loading node:tls 20 ms. */
 function trustAlso(ca: string): unknown {
   return contexts.getOrInsertComputed(ca, () => {
     const { createSecureContext, getCACertificates } = process.getBuiltinModule("node:tls");

@@ -14,7 +14,6 @@ export interface Exchange {
   /** Rejects with BodyTooLarge or ClientGone. */
   readBody(limit: number): Promise<Uint8Array>;
 
-  /** Every reply has these fields, too. */
   addReplyFields(fields: readonly Field[]): void;
   /** Sends a complete reply. HEAD, 204 and 304 are framed correctly. */
   answer(status: number, fields: SentFields, body: Uint8Array | string): void;

@@ -101,7 +101,8 @@ function endsLine(bytes: Buffer, at: number): boolean {
   return bytes[at] === CR && bytes[at + 1] === LF;
 }
 
-/** Removes the framing of a response's body. A packet gives at most one view, of moved chunks. */
+/** Finds a body's end and removes its framing. A packet's chunks are moved together into one
+ *  view. */
 export class BodyDecoder {
   done: boolean;
   /** The last input ended with the body. */
@@ -149,7 +150,7 @@ export class BodyDecoder {
     return this.done;
   }
 
-  /** Passes over at most one line: by its bytes, or else by the pattern, which takes ten times as long. */
+  /** Passes over at most one line: by bytes, or by the pattern, which takes ten times as long. */
   #passFraming(input: Buffer, at: number): number {
     const next = this.#isBehindLast ? at : this.#passPlain(input, at);
     if (next > at) return next;
@@ -158,8 +159,7 @@ export class BodyDecoder {
     return lineEnd;
   }
 
-  /** Passes a chunk's line end and a plain size. Returns where the pattern must read another
-   *  form. */
+  /** Passes a chunk's line end and a plain size. The pattern reads all other forms. */
   #passPlain(input: Buffer, at: number): number {
     const hasEnd = this.#framing === "" && endsLine(input, at);
     if (hasEnd) this.#framing = LINE_END;

@@ -1,5 +1,4 @@
-// A WebSocket to an upstream: the handshake of RFC 6455, without extensions, and the gateway's
-// side.
+// A WebSocket to an upstream: the handshake of RFC 6455, without extensions, and our side.
 
 import type { MemoryBudget } from "../memory/memory-budget.ts";
 import { Deadline } from "../time/deadline.ts";
@@ -15,8 +14,7 @@ const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const PIECE_MS = 60_000;
 /** How long the other side may take to answer a close frame, and then to read unsent bytes. */
 const CLOSE_MS = 5_000;
-/** Pongs wait behind unsent bytes. Above this, pings get no answer, so that a flood costs
- *  nothing. */
+/** Pongs wait behind unsent bytes. Above this, pings get no answer: a flood must cost nothing. */
 const MAX_UNSENT_FOR_PONG = 64 * 1024;
 
 export function writeHandshake(key: string): string {

@@ -36,8 +36,7 @@ export interface UpstreamRequest {
   readonly fields: SentFields;
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
-  /** Asks for a WebSocket, whose large messages wait for memory. The client adds handshake
-   *  fields. */
+  /** Asks for a WebSocket, whose large messages wait for memory. The handshake is added. */
   readonly memory?: MemoryBudget;
 }
 
@@ -66,8 +65,7 @@ export interface Answer extends Body {
 export interface SentRequest {
   /** Settles when the head has come. Rejects with UpstreamFault. */
   readonly answer: Promise<Answer>;
-  /** Closes the connection. Answer or body rejects with `cancelled`; `withdrawn`: nothing was
-   *  sent. */
+  /** Closes the connection. Answer or body rejects with `cancelled`; if unsent, `withdrawn`. */
   cancel(): void;
 }
 

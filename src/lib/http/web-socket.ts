@@ -36,11 +36,10 @@ export const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 export interface WebSocketPeer {
   /** False once a close frame has been sent or the connection has ended. */
   readonly open: boolean;
-  /** A promise if the other side reads slowly: it resolves when everything has left, or at the
-   *  end. */
+  /** A promise if the other side reads slowly: it resolves when all has left, or at the end. */
   readonly unsent: Promise<void> | null;
   send(message: Payload): Promise<void> | null;
-  /** Starts the closing handshake. The end follows when the other side has answered, or after a limit. */
+  /** Starts the closing handshake. The end follows the other side's answer, or a limit. */
   close(closing: Closing): void;
   /** Ends the connection without a closing handshake: the other side sees code 1006. */
   reset(): void;

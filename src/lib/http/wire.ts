@@ -56,8 +56,7 @@ export class Wire {
     this.secured.promise.catch(() => {}); // a plain connection has no handshake
   }
 
-  /** Null: it ended as `error` says. Rejects with the connection's fault, or `late` after a
-   *  silence. */
+  /** Null: it ended as `error` says. Rejects with the connection's fault, or `late` in silence. */
   read(limitMs = Infinity, late: FaultKind | null = null): Promise<Buffer | null> {
     const chunk = this.#unread.shift();
     if (chunk !== undefined) {

@@ -4,8 +4,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The word is from outside, and may be the name of a member that every object has
- *  (`constructor`). */
+/** The word comes from outside, and may be a name that every object has (`constructor`). */
 export function lookUp<Value>(table: Readonly<Record<string, Value>>, word: unknown): Value | undefined {
   return typeof word === "string" && Object.hasOwn(table, word) ? table[word] : undefined;
 }

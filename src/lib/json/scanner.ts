@@ -210,8 +210,8 @@ const PLAIN_TEXT = /^[ !#-[\]-~]*$/;
 /** A name with every character escaped is not longer. */
 const MAX_KEY_BYTES = 256;
 
-/** Visits each element of the list at `start`; any other value counts as one. False: the list
- *  has no end, or `visit` returned false. */
+/** Visits each element of the list at `start`; any other value counts as the only element.
+ *  False: the list has no end, or `visit` returned false. */
 function eachElement(bytes: Uint8Array, start: number, visit: (element: Span) => boolean): boolean {
   const json = new Scanner(bytes, start);
   const isList = json.peek() === OPEN_BRACKET;

@@ -1,4 +1,4 @@
-// Memory for the large bodies of all requests. Without enough, a request waits in line.
+// Memory for the large bodies of all requests. If not enough is left, a request waits in line.
 
 /** Bodies up to this size are not counted. */
 export const LARGE_BYTES = 1024 * 1024;

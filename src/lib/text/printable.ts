@@ -5,10 +5,10 @@
 /** Stands where a secret was. */
 export const REMOVED = "[secret removed]";
 
-/** All but the joiners of emoji and of some scripts, which are harmless. */
+/** Characters that print nothing, without the joiners of emoji and some scripts (harmless). */
 const UNPRINTABLE = /(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
-/** Writes such characters as `\u001b`. The result of JSON.stringify stays JSON with the same value. */
+/** Writes such characters as `\u001b`. JSON from JSON.stringify keeps its value. */
 export function escapeUnprintable(text: string): string {
   return text.replaceAll(UNPRINTABLE, escapeUnits);
 }

@@ -10,8 +10,7 @@ export interface Zone {
   readonly name: string;
   /** The local time, written as if it were UTC. */
   readonly toLocal: (ms: number) => number;
-  /** The moment of a local time written as UTC: the first if it comes twice, the change if
-   *  clocks skip it. */
+  /** The moment of a local time written as UTC: the first of two, or the change that skips it. */
   readonly fromLocal: (local: number) => number;
 }
 
