@@ -73,7 +73,7 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   client_gone: { ...FAILED, content: "CANCELLED" },
 };
 
-/** After more seconds, no retry is worth it: `x-should-retry` tells SDKs not to sleep. */
+/** If the wait is longer, a retry is not worth it: `x-should-retry` tells SDKs not to sleep. */
 const MAX_RETRY_SECONDS = 60;
 
 /** opencode ignores `x-should-retry` and would sleep for days. This makes it show the error. */

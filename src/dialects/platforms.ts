@@ -17,7 +17,7 @@ export interface PlatformRow {
   readonly prefixed: boolean;
   /** The path of the model list, for messages to people. */
   readonly listPath: string;
-  /** A mark of this platform's lists that others at this path lack. */
+  /** What this platform's lists have, unlike other lists at this path. */
   readonly listMark: string;
   readonly answerPaths: readonly string[];
   /** The tools of `gateway run` and `gateway env` that work with this platform. */

@@ -49,7 +49,7 @@ export interface ChargeTerms {
   /** The upstream's name for the requested model. */
   readonly requested: string | null;
   readonly overrides: Overrides;
-  /** The estimate that limits count until then. */
+  /** The estimate that limits count until the charge is known. */
   readonly replaces: LineDraft["replaces"];
 }
 
@@ -91,7 +91,7 @@ export class Request {
   query: string;
   readonly transport: "websocket" | null;
 
-  // Who sent it, and what for.
+  // Who sent the request, and what for.
   /** Null until it is found. Requests that are refused later have one. */
   admitted: Key | null = null;
   /** The `gateway run` that the key names. */
@@ -192,7 +192,7 @@ export class Request {
     return this.body.stream;
   }
 
-  /** Steps after `admit` always have one. */
+  /** Steps after `admit` always have a key. */
   get key(): Key {
     if (this.admitted === null) throw new Error("the request has no key");
     return this.admitted;
@@ -231,7 +231,7 @@ export class Request {
     return this.group.usesLogin ? this.paidBy : undefined;
   }
 
-  /** The result says something about the channel. It may lack unknown and unbilled paths. */
+  /** The result says something about the channel, unless the path is unknown or not billed. */
   get isTelling(): boolean {
     return this.open && this.target.endpoint.purpose !== "other";
   }

@@ -13,7 +13,7 @@ export const SEARCH_PRICE = "codex-search";
 interface Endpoint {
   /** The field names of the usage. */
   readonly names?: "embeddings";
-  /** The name that has the call's price, if the model does not. */
+  /** The name under which a call has its price, if not the model's. */
   readonly name?: string;
   /** The usage of an answer that reports none. */
   readonly call?: Usage;

@@ -46,7 +46,6 @@ export function parseData({ name, data }: SseEvent): ParsedEvent {
   return { name, data, value: parseEvent(data) };
 }
 
-/** The bytes of a text or a container, 0 for other values. */
 export function sizeOf(value: unknown): number {
   if (typeof value === "string") return value === "" ? 0 : Buffer.byteLength(value);
   const isContainer = typeof value === "object" && value !== null && !isNestedDeeply(value);
@@ -56,7 +55,6 @@ export function sizeOf(value: unknown): number {
 /** Replaces a content type: each piece is a WebSocket message and one event. */
 export const MESSAGES = "messages";
 
-/** A dialect's `openMeter`. */
 export function meterOf(open: (calls?: CallListener) => UsageReader) {
   return (contentType: string, calls?: CallListener): Meter => openMeter(contentType, () => open(calls));
 }
@@ -93,9 +91,8 @@ const SAMPLE_SHARE = 16;
 /** Some streams break with a plain JSON error over several lines. */
 const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
 
-/** A stream of events. The output is an estimate: the share of text in sampled text events, times
- *  all bytes, at four bytes per token. For running text, it is right within a factor of two in
- *  every dialect. It leaves out hidden reasoning. */
+/** A stream of events. The output is estimated: text's share of a sample, times all bytes, at four
+ *  bytes per token. For running text within a factor of two, without hidden reasoning. */
 class StreamMeter implements Meter {
   readonly #reader: UsageReader;
   readonly #isWhole: boolean;
@@ -199,7 +196,6 @@ class StreamMeter implements Meter {
     return undefined;
   }
 
-  /** Returns the event's bytes of text. */
   #learn({ data, value = parseWithAmounts(data) }: ParsedEvent): number {
     if (value === undefined) this.#reader.learnWord?.(data.trimEnd());
     else this.#reader.learn(value);
@@ -255,7 +251,6 @@ const BODY_FRAME_BYTES = 1000;
 const MAX_TEXT_BODY_BYTES = 512 * 1024;
 /** If more than this is left of a body, it is not read. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
-/** A shorter body is kept unchanged. */
 const SHORT_BYTES = 64 * 1024;
 /** Longer texts may be pictures, sounds or vectors, which no meter reads. */
 const GAP_BYTES = 1024;
@@ -388,7 +383,6 @@ function isCutInside({ depth, isInside }: CutJson): boolean {
   return depth > 1 || isInside;
 }
 
-/** A cut value is not read. */
 function listValues(body: CutJson): readonly unknown[] {
   const { value } = body;
   if (!Array.isArray(value)) return [value];
@@ -432,7 +426,6 @@ function makeReading({ raw, ...report }: UsageReport, { textBytes, arrivedBytes,
 
 /** https://docs.x.ai/developers/cost-tracking: a dollar has 10^10 ticks. */
 const TICK_PLACES = 10;
-/** No answer costs more. */
 const MOST_USD = decimalOf(10_000);
 
 /** The cost that an answer reports: xAI's ticks, or `cost` of OpenRouter, Vercel, Perplexity. */

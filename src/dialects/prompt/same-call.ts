@@ -83,7 +83,7 @@ function writeJson(value: unknown, without?: ReadonlySet<string>, depth = 0): st
 }
 
 class PairCounter {
-  /** Since the user's last text. */
+  /** The equal pairs since the user's last text. */
   last: LastPairs = NO_PAIRS;
   /** Messages that were not read cannot change the result. */
   isCertain = false;
@@ -115,7 +115,7 @@ class PairCounter {
 
   #noteResult({ id, output, isError }: ToolResult): void {
     const call = this.#open.get(id)?.shift() ?? this.#before?.calls.get(hashId(id));
-    // The call was not read: it is unknown.
+    // The call is not among the messages that were read.
     if (call === undefined) return this.#startAnew(false);
     // Marks for the cache move from result to result.
     const json = writeJson(output, MARK_NAMES);

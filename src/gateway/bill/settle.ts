@@ -215,7 +215,7 @@ function readAs(purpose: Purpose, reading: Reading | null): Reading | null {
   return purpose === "embed" && reading !== null ? { ...reading, estimatedOutput: 0 } : reading;
 }
 
-/** The endpoint of its line is "other". */
+/** The path of a request whose endpoint is "other" in the line. */
 function nameOther(purpose: Purpose, path: string): string | undefined {
   return purpose === "other" ? path : undefined;
 }

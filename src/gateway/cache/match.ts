@@ -26,7 +26,7 @@ export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Con
   const kept = ready.filter((each) => each.turn.model === turn.model || alike.includes(each));
   const { shared, equal: alikest } = findAlikest(kept, prompt);
   if (shared > 0) {
-    // One that goes on is preferred to one that was left.
+    // A turn that goes on is preferred to one that the user left.
     const equal = sortLikely(alikest, turn);
     const continued = equal.find((each) => !isBranch(each, shared, turn, isOnly));
     const best = continued ?? equal[0];
@@ -87,7 +87,7 @@ function findSingle(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean)
   return isLonger && turn.prompt.messages > 0 ? last : null;
 }
 
-/** For requests of one message with only the opening cached, which is equal except for digits. */
+/** For requests of one message: only the opening was cached, and only its digits differ. */
 function findOpening(kept: readonly PastTurn[], { tools, shapes }: Prompt): PastTurn | null {
   const isAlike = ({ turn: { prompt }, end }: PastTurn): boolean =>
     end <= prompt.messages && prompt.tools === tools && Bun.deepEquals(prompt.shapes, shapes);

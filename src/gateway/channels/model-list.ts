@@ -53,7 +53,7 @@ export class ModelLists {
     }));
   }
 
-  /** What the upstream lists now, or else listed last, or else the config's names. */
+  /** What the upstream lists now or listed last, or else the names in the config. */
   ofChannel(channel: Channel, dialect: Dialect = dialectOf(channel.platform)): Promise<ChannelModels> {
     const { pending } = this.#of(channel);
     const renew = () => this.#fetch(channel, dialect).finally(() => pending.delete(dialect.listPath));

@@ -12,7 +12,7 @@ import type { FailureCause, Failure } from "../upstream/failures.ts";
 export interface Rest {
   /** The last failure. */
   readonly failure: Failure;
-  /** Responses broke off after a good beginning. Only a complete one ends the rest. */
+  /** Responses broke off after a good beginning. Only a complete response ends the rest. */
   readonly isBreak: boolean;
   /** The times of the first and the last failure in a row. */
   readonly since: number;
@@ -164,7 +164,7 @@ const MAX_REST_MS = 60 * MINUTE_MS;
 
 function extendRest(before: Rest | null, seen: FailureSeen): Rest {
   const { failure, now, isBreak = false } = seen;
-  // During a rest only trials are sent. Other failures are older, and do not count.
+  // During a rest only trials are sent. Failures of older requests do not count.
   const isLate = before !== null && isInForce(before, now) && now >= before.trialUntil;
   const strikes = (before?.strikes ?? 0) + (isLate ? 0 : 1);
   const { ms, isNamed } = chooseWait(strikes, seen);

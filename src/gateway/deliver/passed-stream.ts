@@ -26,7 +26,7 @@ class PassedStream {
   /** The last sent pieces, with at least `END_BYTES` together. */
   #last: Uint8Array[] = [];
   #lastBytes = 0;
-  /** The number of an event before them; null: none has one. */
+  /** The number of an event before `#last`; null: none has a number. */
   #number: number | null = null;
   readonly #remover: UsageRemover | null;
 

@@ -29,7 +29,7 @@ export function isOfOtherOrigin(exchange: Exchange): boolean {
   return isForeign || ["cross-site", "same-site"].includes(exchange.field("sec-fetch-site") ?? "");
 }
 
-/** True for such a request if the config does not allow the origin. */
+/** Another origin's page sent the request, and the config does not allow the origin. */
 export function isCrossSite(exchange: Exchange, catalog: Catalog): boolean {
   return corsFields(exchange, catalog).length === 0 && isOfOtherOrigin(exchange);
 }

@@ -172,7 +172,7 @@ export class Secrets {
     return start + Math.min(this.#findBeginning(text), this.#findBeginning(plain));
   }
 
-  /** Where the text's longest end begins that is the beginning of a secret. */
+  /** Finds the longest end of the text with which a secret begins. */
   #findBeginning(end: string): number {
     let least = end.length;
     for (const { text } of this.#texts)

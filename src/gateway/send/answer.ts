@@ -27,7 +27,6 @@ export function resumeBody(
   return { read, cancel: () => rest.cancel() };
 }
 
-/** True if the content type is one JSON value. */
 export function isJsonResponse(response: UpstreamResponse): boolean {
   return response.fields.get("content-type")?.startsWith("application/json") === true;
 }

@@ -42,7 +42,7 @@ const MAX_ERROR_WAIT_MS = 10_000;
 const MAX_ERROR_BYTES = 256 * 1024;
 /** How much longer to hold a stream after a prelude event, which clients show. */
 const MAX_PRELUDE_MS = 1000;
-/** By these, the status and the body, clients decide about retries. */
+/** Clients decide about retries by these, the status and the body. */
 const REPEATED_FIELDS = new Set(["content-type", "x-should-retry"]);
 const MAX_REPEATED_BYTES = 16 * 1024;
 
@@ -87,7 +87,7 @@ function kindOf({ kind, sent }: UpstreamFault): "failed" | "broken" | "short" | 
 }
 
 /** Who pays for an answer to a login. Claude Code reads these headers for its own "usage credits"
- *  (2.1.197). ChatGPT documents no sign: a used-up window and credits are taken for one. */
+ *  (2.1.197). ChatGPT's sign is not documented: a used-up window, and credits. */
 function readPayer(head: UpstreamResponse): Payer {
   const unified = (name: string): string => head.fields.get(`anthropic-ratelimit-unified-${name}`) ?? "";
   const isOver = unified("status") === "rejected" && unified("overage-status").startsWith("allowed");
@@ -148,7 +148,7 @@ async function judgeRefusal(
   return { kind: "failed", failure: { ...read, response }, answer: refusal };
 }
 
-/** Only its channel knows a stored response, and not every channel has every model. */
+/** Stored responses are known only to their channel, and not every channel has every model. */
 function isElsewhere({ target }: Request, status: number, whole: Uint8Array): boolean {
   const { purpose } = target.endpoint;
   if (status === 404) return purpose === "resource" || GENERATING.has(purpose);

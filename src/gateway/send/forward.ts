@@ -46,7 +46,7 @@ interface Sent {
   readonly fields: Fields;
 }
 
-/** The client's body, except aliases, other channels' envelopes of thoughts, stream usage. */
+/** The client's body. Only an alias, other channels' envelopes and a stream's usage change it. */
 function passOn(r: Request, candidate: Candidate, secrets: KnownSecrets, converts: boolean): Sent {
   const named = renameModel(r, candidate);
   const readable = named === r.body.bytes ? r.body.plain : named;

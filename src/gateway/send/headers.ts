@@ -26,14 +26,14 @@ function allExcept(names: string, patterns: RegExp, rename: Forward = (name) => 
 const HOP_BY_HOP = `connection content-length expect http2-settings keep-alive proxy-authenticate
   proxy-authentication-info proxy-authorization proxy-connection te trailer transfer-encoding upgrade`;
 
-/** Also without the client's own account at the upstream, and fields of browsers. The pattern:
+/** Leaves out the client's own account at the upstream and fields of browsers, too. The pattern:
  *  keys, accounts, browsers, and the gateway's own fields. */
 const forwardRequest = allExcept(
   `${HOP_BY_HOP} host accept-encoding chatgpt-account-id x-goog-user-project cookie origin referer`,
   /authorization|api-?key$|^(?:x-)?(?:openai|anthropic)-(?:organi[sz]ation|project|workspace)(?:-id)?$|^sec-|^x-gateway-/,
 );
 
-/** Also without the channel's account, and instructions to browsers. */
+/** Leaves out the channel's account and instructions to browsers, too. */
 const forwardResponse = allExcept(
   `${HOP_BY_HOP} alt-svc set-cookie set-cookie2 strict-transport-security
   anthropic-organization-id openai-organization openai-project

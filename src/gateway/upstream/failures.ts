@@ -111,7 +111,7 @@ export function failureOf(channel: string, { kind, message }: UpstreamFault): Fa
   return { ...NOTHING, ...FAULT_RULES[kind], channel, message, fault: kind };
 }
 
-/** Inside a stream, `status` is the equivalent one. */
+/** For an error inside a stream, `status` is the equivalent HTTP status. */
 export function failureOfStatus(channel: string, status: number, message: string): Failure {
   return { ...NOTHING, ...ruleOf(status), channel, status, message: quote(message) };
 }

@@ -17,7 +17,7 @@ import type { Request } from "../request.ts";
 import { addressOf } from "../upstream/address.ts";
 import { type Failure, failureOf, readFailure } from "../upstream/failures.ts";
 
-/** Ends of a turn without the end of its response. */
+/** How a turn can end before its response. */
 export type Break = "client_left" | "upstream_gone" | "upstream_silent";
 
 export class SocketTurn {
