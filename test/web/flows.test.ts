@@ -640,7 +640,7 @@ describe("for everybody", () => {
     },
   );
 
-  onPage("the keyboard alone is enough", async ({ page }) => {
+  onPage("the keyboard alone is enough to use the page", async ({ page }) => {
     await page.getByText("live", { exact: true }).waitFor();
     const press = async (key: string, until: string): Promise<void> => {
       for (let count = 0; count < 40; count += 1) {
@@ -682,7 +682,7 @@ describe("for everybody", () => {
 });
 
 onPage(
-  "a name leads to its sessions, these to their requests, and each to its derivation; the filters go along",
+  "a name leads to its sessions, these to their requests, and each request to its derivation; the filters stay",
   async ({ page, problems }) => {
     await page.goto(`${gateway.url}/console?period=7d&by=label`);
     await page.getByRole("rowheader", { name: "orchard" }).first().getByRole("link").click();

@@ -19,13 +19,13 @@ messageCount("1000.0, a whole number", '{"input_tokens":1000.0,"output_tokens":5
 messageCount("usage is text", '"none"', UNKNOWN);
 messageCount("usage null", "null", UNKNOWN);
 responses(
-  "r total of 0",
+  "Responses total of 0",
   "gpt-5.4",
   writeResponse("gpt-5.4", '{"input_tokens":100,"output_tokens":7,"total_tokens":0}'),
   { terms: pay("100 × 2.5, 7 × 15") },
 );
 content(
-  "g total with tools' prompt",
+  "content total with tools' prompt",
   "gemini-2.5-flash",
   writeContent(
     "gemini-2.5-flash",
@@ -34,19 +34,19 @@ content(
   { terms: pay("600 × 0.3, 9 × 2.5") },
 );
 content(
-  "g output left out of a body",
+  "content output left out of a body",
   "gemini-2.5-flash",
   writeContent("gemini-2.5-flash", '{"promptTokenCount":1000,"totalTokenCount":1000}'),
   { terms: pay("1000 × 0.3"), suspect: true },
 );
 content(
-  "g no output, and none reported",
+  "content no output, and none reported",
   "gemini-2.5-flash",
   writeContent("gemini-2.5-flash", '{"promptTokenCount":1000,"totalTokenCount":1000}').replace('"hi"', '""'),
   { terms: pay("1000 × 0.3") },
 );
 content(
-  "g output left out of a stream",
+  "content output left out of a stream",
   "gemini-2.5-flash",
   `data: ${writeContent("gemini-2.5-flash", '{"promptTokenCount":1000,"totalTokenCount":1000}')}\n\n`,
   { terms: pay("1000 × 0.3"), suspect: true },
