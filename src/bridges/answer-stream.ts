@@ -121,6 +121,7 @@ export class AnswerStream implements EventTaker {
     if (match === null) return null;
     this.#misses = 0;
     this.#parts.sequence.delta(this.#block, match[0]);
+    this.#parts.sequence.takeBrought();
     return match;
   }
 

@@ -15,11 +15,15 @@ const FILLER = /^"obfuscation"\s*:\s*$/;
 /** An event without the values that may differ: the text before each, and its pattern. */
 export type TextForm = readonly (readonly [before: string, value: RegExp, isPiece: boolean])[];
 
+/** A search in longer ones would take milliseconds. */
+const MAX_EVENT_LENGTH = 16_384;
+
 /** Empty if the place of the piece is not clear. */
 export function formOf(event: string, data: string, piece: string): TextForm {
   const form: [string, RegExp, boolean][] = [];
   const head = event.lastIndexOf(data);
-  if (!event.startsWith(`${data}\n\n`, head)) return [];
+  const isOnce = event.indexOf(data) === head && event.startsWith(`${data}\n\n`, head);
+  if (!isOnce || event.length > MAX_EVENT_LENGTH) return [];
   let from = 0;
   let last = 0;
   for (const { 0: token, index } of data.matchAll(TOKEN)) {

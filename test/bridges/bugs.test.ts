@@ -98,7 +98,6 @@ const patch = (args: Any): Any => ({
 type Row = readonly [bug: string, direction: string, check: (direction: string) => void];
 
 const ROWS: readonly Row[] = [
-  // Reasoning that must survive a turn.
   [
     "raine/claude-code-proxy#52",
     "messages>responses",
@@ -233,7 +232,6 @@ const ROWS: readonly Row[] = [
     },
   ],
 
-  // The shape of a stream.
   [
     "BerriAI/litellm#24176",
     "messages>chat",
@@ -333,7 +331,6 @@ const ROWS: readonly Row[] = [
     },
   ],
 
-  // Caches and usage.
   [
     "BerriAI/litellm#41424",
     "messages>responses",
@@ -358,7 +355,6 @@ const ROWS: readonly Row[] = [
     },
   ],
 
-  // Ends and errors.
   [
     "diegosouzapw/OmniRoute#3414",
     "messages>content",
@@ -381,7 +377,6 @@ const ROWS: readonly Row[] = [
     },
   ],
 
-  // Tools, roles, fields.
   [
     "caozhiyuan/copilot-api#242, router-for-me/CLIProxyAPI#5753, farion1231/cc-switch#3669",
     "responses>chat",
@@ -658,3 +653,10 @@ const ROWS: readonly Row[] = [
 test.each(ROWS.map((row) => [...row] as const))("%s (%s) does not happen here", (_bug, direction, check) =>
   check(direction),
 );
+
+test("R3: a text that the reader passes over reaches no client, also behind an equal one", () => {
+  const say = (index: number, content: string): Any => ({ choices: [{ index, delta: { content } }] });
+  const events = [say(0, "a"), say(0, "b"), say(0, "same"), say(1, "same"), say(1, "other"), say(0, "c")];
+  const { text } = stream(convert("messages>chat", ask()), [sse(events)]);
+  expect([...text.matchAll(/"text":"(\w+)"/g)].map(([, piece]) => piece).join("")).toBe("absamec");
+});

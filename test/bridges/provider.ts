@@ -4,8 +4,6 @@ import type { DialectName } from "../../src/dialects/dialect.ts";
 import type { Any } from "./calls.ts";
 import { keepAnswer, type ModelTurn } from "./session.ts";
 
-// Answers of upstreams.
-
 export interface Counts {
   readonly prompt: number;
   readonly read: number;

@@ -31,8 +31,6 @@ export const TOOLS = [
 export const PIXEL = "iVBORw0KGgo=";
 const SCHEMA = { type: "object", properties: { path: { type: "string" } }, additionalProperties: false };
 
-// Requests of clients.
-
 /** The history is a list of the client's own entries. */
 export function formRequest(client: DialectName, history: readonly Any[], stream: boolean): Any {
   switch (client) {
