@@ -2,10 +2,10 @@
 // copy, for another user, and if the file fails.
 
 import { constants as sqlite, Database } from "bun:sqlite";
-import { closeSync, existsSync, realpathSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { closeSync, existsSync } from "node:fs";
 
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
+import { resolveFolder } from "../../lib/files/links.ts";
 import { CREATE_NEW, openOwn, removeOwn, requireOwn } from "../../lib/files/own-file.ts";
 import { holdLedgerFiles } from "../ledger/rotation.ts";
 import {
@@ -175,7 +175,7 @@ const SETTINGS = "PRAGMA page_size = 32768; PRAGMA cache_size = -16384; PRAGMA t
 /** Follows no links. SQLite gives its own files the mode of this file. */
 function openDatabase(path: string): TableDatabase {
   // SQLite also refuses links among the folders.
-  const place = join(realpathSync(dirname(path)), basename(path));
+  const place = resolveFolder(path);
   const [found] = TAILS.map((tail) => requireOwn(place + tail)).toReversed();
   if (found === null) makeFile(place);
   const database = new Database(place, sqlite.SQLITE_OPEN_READWRITE | sqlite.SQLITE_OPEN_NOFOLLOW);

@@ -13,12 +13,12 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
-  realpathSync,
   type Stats,
 } from "node:fs";
 import { homedir, tmpdir, userInfo } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { join } from "node:path";
 import { z } from "zod";
+import { resolveFolder } from "../../lib/files/links.ts";
 import { replaceFile } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { fetchAnswer } from "../../lib/http/fetch.ts";
@@ -29,7 +29,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Best first. A command tries all places: a service may have another environment. */
 export function locateControl(ledgerPath: string, env: Environment = process.env) {
-  const name = `${sha256Hex(resolveLinks(ledgerPath)).slice(0, 16)}.sock`;
+  const name = `${sha256Hex(identifyLedger(ledgerPath)).slice(0, 16)}.sock`;
   return listFolders(env).map((folder) => ({ folder, path: join(folder, name) }));
 }
 
@@ -49,9 +49,9 @@ function listFolders(env: Environment): string[] {
 }
 
 /** A config that was found through a link has the same ledger. */
-function resolveLinks(path: string): string {
+function identifyLedger(path: string): string {
   try {
-    return join(realpathSync(dirname(path)), basename(path));
+    return resolveFolder(path);
   } catch {
     return path;
   }

@@ -3,11 +3,12 @@
 // written into the locked file, so it cannot be damaged. A file next to it names the holder.
 
 import { constants as sqlite, Database } from "bun:sqlite";
-import { type BigIntStats, closeSync, constants, fstatSync, realpathSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { type BigIntStats, closeSync, constants, fstatSync } from "node:fs";
+import { dirname } from "node:path";
 import { getErrorCode } from "../errors.ts";
 import { quoteWord } from "../text/shell-word.ts";
 import { getField, parseJson } from "../json/json.ts";
+import { resolveFolder } from "./links.ts";
 import {
   CREATE_NEW,
   ForeignFile,
@@ -52,7 +53,7 @@ const held = new Set<string>();
 /** Throws LockHeld or ForeignFile. `owner`: the user whose file the administrator locks. */
 export function takeLock(path: string, owner?: Owner): FileLock {
   // SQLite also refuses links among the folders.
-  const place = join(realpathSync(dirname(path)), basename(path));
+  const place = resolveFolder(path);
   const there = requireOwn(place);
   if (there !== null && held.has(identify(there))) throw new LockHeld(path, readHolder(place));
   const fd = openLock(place, owner);

@@ -12,10 +12,14 @@ export function followLinks(path: string, most = MAX_LINKS): string {
   return target === null ? path : followLinks(target, most - 1);
 }
 
+/** Resolves links among the folders, and none at the path itself. */
+export function resolveFolder(path: string): string {
+  return join(realpathSync(dirname(path)), basename(path));
+}
+
 /** Resolves links to folders, too. `realpathSync` would fail while the file is replaced. */
 export function resolveLinks(path: string): string {
-  const end = followLinks(path);
-  return join(realpathSync(dirname(end)), basename(end));
+  return resolveFolder(followLinks(path));
 }
 
 function readLink(path: string): string | null {
