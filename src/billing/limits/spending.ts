@@ -11,10 +11,16 @@ export function listBirths(keys: Catalog["keys"]): Births {
   return new Map(born.map(({ name, created }) => [name, created?.toISOString() ?? ""]));
 }
 
-/** From a key's name to its spending, in decimals. `isCopy`: writes nothing next to the ledger. */
-export function readSpending({ ledger, keys, zone }: Catalog, now: number, isCopy: boolean) {
+/** The ledger's sums for a command. `isCopy`: writes nothing next to the ledger. */
+export function openSums({ ledger, keys, zone }: Catalog, now: number, isCopy: boolean): Sums {
   const births = listBirths(keys);
-  const sums = new Sums({ path: ledger.path, zone, births, isCopy, now: () => now, report: () => {} });
+  return new Sums({ path: ledger.path, zone, births, isCopy, now: () => now, report: () => {} });
+}
+
+/** From a key's name to its spending, in decimals. */
+export function readSpending(catalog: Catalog, now: number, isCopy: boolean) {
+  const { keys, zone } = catalog;
+  const sums = openSums(catalog, now, isCopy);
   return (name: string) => {
     const holder = { kind: "key", name } as const;
     const time = sums.lastUsed(name);

@@ -1,6 +1,6 @@
 // `gateway channels`: a table of the running gateway's states and counts, once or renewed.
 
-import { Sums } from "../../billing/ledger/sums.ts";
+import { openSums } from "../../billing/limits/spending.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { type ChannelView, describeWithoutGateway } from "../../gateway/channels/view.ts";
 import type { GatewayState } from "../../gateway/api/state.ts";
@@ -104,9 +104,8 @@ const NOT_RUNNING =
 
 /** The channels of a stopped gateway, with the ledger's sums. */
 function describeStopped(catalog: Catalog, isCopy: boolean): ChannelView[] {
-  const { ledger, zone } = catalog;
   const now = Date.now();
-  const sums = new Sums({ path: ledger.path, zone, isCopy, now: () => now, report: () => {} });
+  const sums = openSums(catalog, now, isCopy);
   return describeWithoutGateway(catalog, (name) => sums.channelDay(name), now);
 }
 

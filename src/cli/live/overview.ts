@@ -1,9 +1,8 @@
 // `gateway` alone: what runs, what was spent, what needs attention, useful commands.
 
 import { existsSync } from "node:fs";
-import { Sums } from "../../billing/ledger/sums.ts";
 import { describeWarning, findWarning, listLimitUses } from "../../billing/limits/alerts.ts";
-import { listBirths } from "../../billing/limits/spending.ts";
+import { openSums } from "../../billing/limits/spending.ts";
 import { readPeriodWord } from "../../billing/reports/period.ts";
 import { sumRequests } from "../../billing/reports/sums.ts";
 import { reportVersions } from "../../billing/reports/versions.ts";
@@ -68,11 +67,10 @@ function readSpending({ catalog }: LoadedConfig) {
   };
 }
 
-function describeLimits({ catalog: { ledger, keys, zone, alerts } }: LoadedConfig): string[] {
-  const [now, births] = [Date.now(), listBirths(keys)];
-  const sums = new Sums({ path: ledger.path, zone, births, isCopy: false, now: () => now, report: () => {} });
-  return listLimitUses(keys.values(), sums, now).flatMap((use) => {
-    const warning = findWarning(use, alerts.at);
+function describeLimits({ catalog }: LoadedConfig): string[] {
+  const now = Date.now();
+  return listLimitUses(catalog.keys.values(), openSums(catalog, now, false), now).flatMap((use) => {
+    const warning = findWarning(use, catalog.alerts.at);
     return warning === null ? [] : describeWarning(warning);
   });
 }
