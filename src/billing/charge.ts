@@ -63,6 +63,8 @@ export interface Charge {
   readonly atLeast: string | null;
 }
 
+const ALL_PRICED = { atLeast: null, unpriced: null };
+
 export function computeCharge(billed: BilledAnswer): Charge {
   const { model, requested, multiplier } = billed;
   const priced = billed.parts.flatMap((part) => pricePart(part, billed));
@@ -70,9 +72,10 @@ export function computeCharge(billed: BilledAnswer): Charge {
   const usage = sumUsage(billed.parts);
   const own = paid.find((part) => part.model === (model ?? requested)) ?? paid[0];
   const { prices = null, tier = null } = own ?? {};
-  const { official, charge, parts } = deriveAmounts({ usage, prices, multiplier, parts: paid });
+  const derivable = { usage, prices, multiplier, parts: paid };
+  const { official, charge, parts } = deriveAmounts(derivable);
   const sources = priced.flatMap(({ source }) => source ?? []);
-  const { unpriced, atLeast } = deriveAtLeast({ usage, prices, multiplier, parts: paid });
+  const { unpriced, atLeast } = official === null ? deriveAtLeast(derivable) : ALL_PRICED;
   return {
     usage,
     parts: paid.map((part, index) => ({ ...part, official_usd: parts[index] ?? null })),
@@ -277,7 +280,7 @@ export function deriveAtLeast({ usage, prices, multiplier, parts }: Derivable) {
   const all = parts === undefined || parts.length === 0 ? [{ usage, prices }] : parts;
   const split = all.map((part) => splitUsage(part.usage, part.prices ?? {}));
   const unpriced = addCounts(split.flatMap((each) => each.unpriced));
-  if (Object.keys(unpriced).length === 0) return { atLeast: null, unpriced: null };
+  if (Object.keys(unpriced).length === 0) return ALL_PRICED;
   const known = split.filter((each) => Object.keys(each.priced).length > 0);
   const total = addAll(known.map(({ priced, prices: paid }) => multiplyUsage(priced, paid) ?? ZERO_DECIMAL));
   return { atLeast: known.length === 0 || total === null ? null : multiplyUp(total, multiplier), unpriced };
