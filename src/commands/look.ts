@@ -221,9 +221,9 @@ export const LOOK: CommandTable = {
         args: [PERIOD],
         flags: [...SPAN, JSON_FORM, LEDGER],
         examples: ["gateway context servers 30d  # of the sessions of the last month"],
-        run: async (period, flags) => {
-          const { layReport } = await import("../cli/money/show.ts");
-          const report = layReport(
+        run: async (period: string | undefined, flags: ReportFlags) =>
+          (await import("../cli/money/show.ts")).layReport(
+            addPeriod(period, flags),
             (reports) => reports.servers,
             ({ servers }) => ({
               parts: () => [
@@ -243,9 +243,7 @@ export const LOOK: CommandTable = {
                   : "Estimated. Of the sessions of the period, whole sessions are counted.",
               ],
             }),
-          );
-          return report(period, flags);
-        },
+          ),
       },
     },
   },

@@ -66,17 +66,16 @@ export function showReport<Flags extends ReportFlags>(
 }
 
 /** A report of api/reports.ts with its command's layout. */
-export function layReport<Document extends object>(
+export async function layReport<Document extends object>(
+  flags: ReportFlags,
   choose: (reports: typeof REPORTS) => { readonly ofScope: PeriodReport<Document> },
   lay: (document: Document) => Omit<Shown, "document">,
-) {
-  return async (period: string | undefined, flags: ReportFlags): Promise<void> => {
-    const report = choose((await import("../../gateway/api/reports.ts")).REPORTS);
-    showReport({ ...flags, period }, ({ table, scope, clock }) => {
-      const document = report.ofScope(table, scope, clock);
-      return { document, ...lay(document) };
-    });
-  };
+): Promise<void> {
+  const report = choose((await import("../../gateway/api/reports.ts")).REPORTS);
+  showReport(flags, ({ table, scope, clock }) => {
+    const document = report.ofScope(table, scope, clock);
+    return { document, ...lay(document) };
+  });
 }
 
 export function printShown(
