@@ -50,9 +50,10 @@ export interface Run {
   unpriced: string | null;
 }
 
-interface Arrival extends Partial<Pick<Claim, "hasWaited">> {
+interface Arrival {
   readonly session?: string | undefined;
   readonly run?: Run | null;
+  readonly hasWaited?: boolean;
 }
 
 export type Gate = ReturnType<typeof createGate>;

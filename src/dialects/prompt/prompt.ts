@@ -205,7 +205,7 @@ function join<T>(rows: readonly (readonly T[])[]): readonly T[] {
 const SECTIONS: readonly Section[] = ["tools", "system", "messages"];
 
 function isSection(role: Role): role is Section {
-  return role === "tools" || role === "system" || role === "messages";
+  return SECTIONS.some((section) => section === role);
 }
 
 /** The row of each list's head. It grows with its conversation. */

@@ -10,9 +10,8 @@ export class Malformed extends Error {
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const FORBIDDEN_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 /** The fields that show where a message ends. Only framing code writes them. */
-export const FRAMING_FIELDS: ReadonlySet<string> = new Set(
-  "connection keep-alive content-length transfer-encoding".split(" "),
-);
+const FRAMING = ["connection", "keep-alive", "content-length", "transfer-encoding"];
+export const FRAMING_FIELDS: ReadonlySet<string> = new Set(FRAMING);
 
 export class Fields implements Iterable<Field> {
   readonly #list: Field[];
