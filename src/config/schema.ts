@@ -191,7 +191,7 @@ const traces = z.lazy(() =>
 const chat = z.strictObject({
   /** The server's name for the output cap. `none`: the server refuses a cap. */
   cap: z.enum(["max_tokens", "max_completion_tokens", "none"]).optional(),
-  /** How the server is told how much to think. */
+  /** Which field of a request says how much the model thinks. */
   reasoning: z.enum(["none", "effort", "deepseek", "openrouter", "qwen"]).optional(),
   /** The model needs the thoughts of every turn with calls. */
   replay: optionalFlag,
@@ -201,7 +201,7 @@ const chat = z.strictObject({
   systems: z.enum(["any", "first"]).optional(),
   /** The server takes a key that groups requests for its cache. */
   cache_key: optionalFlag,
-  /** The server is told where to cache a prompt (`cache_control`). */
+  /** Requests say which parts of a prompt to cache (`cache_control`). */
   cache_marks: optionalFlag,
 });
 

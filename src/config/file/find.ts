@@ -1,5 +1,4 @@
-// Finds the config file and checks its owner: whoever can write it decides where
-// the environment's credentials go.
+// Finds the config file, and checks its owner, who can send the user's credentials anywhere.
 
 import { lstatSync, type Stats } from "node:fs";
 import { homedir } from "node:os";

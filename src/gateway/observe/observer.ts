@@ -38,7 +38,7 @@ export interface OpenStream {
 }
 
 export interface Observer {
-  /** A key or group has spent a share of a limit of which the owner wants to know. */
+  /** A key or group has spent a share of its limit at which the config wants a warning. */
   limitNear(warning: LimitWarning): void;
   /** `line`: the ledger line, if the request was billed. */
   requestDone(record: RequestRecord, line?: LineDraft | null): void;

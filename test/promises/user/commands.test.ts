@@ -387,7 +387,7 @@ test("P44: run --budget limits the cost of the run's sessions together, and furt
   expect(stdout.trim().split(" ")).toEqual(["200", "200", "429"]);
   expect(stderr).toContain("The budget of $0.002 is spent: 1 request refused.");
   expect((await runCalls(script)).stdout.trim().split(" ")).toEqual(["200", "200", "200"]);
-  // What is not known counts with its estimate.
+  // A request of unknown cost counts with its estimate.
   cheap.channel().next({ body: { ...whole("responses"), usage: undefined } });
   const unknown = await runCalls(`${CALL}; ${CALL}`, "--budget", "0.00001");
   expect(unknown.stdout.trim().split(" ")).toEqual(["200", "429"]);
