@@ -39,7 +39,7 @@ export const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
   vertex: "content",
 };
 
-const NO_CREDENTIAL = "none";
+export const NO_CREDENTIAL = "none";
 
 /** A channel's `credential` for the client's own login. */
 export const CLIENT_LOGIN = "client";

@@ -1,6 +1,7 @@
 // Checks a channel's credential free of charge: asks the upstream for its models.
 
 import type { Channel } from "../../config/catalog.ts";
+import { NO_CREDENTIAL } from "../../config/schema.ts";
 import { readModelList } from "../../dialects/listing.ts";
 import { fetchListPage } from "../../gateway/channels/model-list.ts";
 import { channelSecrets } from "../../gateway/intake/secrets.ts";
@@ -9,17 +10,20 @@ import { createClient } from "../../lib/http/client.ts";
 import { UpstreamFault } from "../../lib/http/upstream.ts";
 import { formatCount } from "../terminal/text.ts";
 
-export type CheckResult =
+/** `isOpen`: the channel has no credential. */
+export type CheckResult = { readonly isOpen?: boolean } &
   /** `models`: how many the upstream lists. */
-  | { readonly kind: "accepted"; readonly models: number }
-  | { readonly kind: "refused"; readonly status: number }
-  /** `status`: of the answer; null: the upstream was not reached. */
-  | {
-      readonly kind: "unknown";
-      readonly reason: string;
-      readonly status: number | null;
-      readonly isTls?: boolean;
-    };
+  (
+    | { readonly kind: "accepted"; readonly models: number }
+    | { readonly kind: "refused"; readonly status: number }
+    /** `status`: of the answer; null: the upstream was not reached. */
+    | {
+        readonly kind: "unknown";
+        readonly reason: string;
+        readonly status: number | null;
+        readonly isTls?: boolean;
+      }
+  );
 
 export async function checkCredential(channel: Channel): Promise<CheckResult> {
   if (channel.usesLogin) {
@@ -29,7 +33,8 @@ export async function checkCredential(channel: Channel): Promise<CheckResult> {
   const client = createClient();
   try {
     const { status, body } = await fetchListPage(client, channel, "");
-    return status === 200 ? judgeList(body) : judgeStatus(status, body);
+    const isOpen = channel.credential === NO_CREDENTIAL;
+    return { isOpen, ...(status === 200 ? judgeList(body) : judgeStatus(status, body)) };
   } catch (error) {
     const reason = channelSecrets(channel).maskText(getErrorMessage(error));
     const isTls = error instanceof UpstreamFault && error.kind === "tls";
@@ -59,7 +64,9 @@ function judgeStatus(status: number, body: string): CheckResult {
 
 /** Continues a sentence that begins with the provider's name. */
 export function describeCheck(result: CheckResult): string {
-  if (result.kind === "refused") return `refuses the credential (${result.status})`;
   if (result.kind === "unknown") return `could not be checked: ${result.reason}`;
-  return `accepts the credential and lists ${formatCount(result.models, "model")}`;
+  const { isOpen = false } = result;
+  if (result.kind === "refused") return `${isOpen ? "wants a" : "refuses the"} credential (${result.status})`;
+  const answer = isOpen ? "answers without a credential" : "accepts the credential";
+  return `${answer} and lists ${formatCount(result.models, "model")}`;
 }

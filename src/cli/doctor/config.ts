@@ -97,13 +97,14 @@ export const checkSecrets: Check = ({ source }) =>
 export const checkGit: Check = ({ path, catalog: { ledger } }) => {
   const folder = dirname(path);
   const files = [placeEnvFile(path), join(folder, `.${basename(path)}.tool-keys`), ledger.path];
-  const there = files.filter((file) => dirname(file) === folder && existsSync(file));
-  const isOpen = (file: string): boolean =>
-    Bun.spawnSync(["git", "-C", folder, "check-ignore", "-q", file], { stderr: "ignore" }).exitCode === 1;
-  const open = Bun.which("git") === null ? [] : there.filter(isOpen).map((file) => basename(file));
-  if (open.length === 0) return null;
-  const fix = `add them to ${join(folder, ".gitignore")}`;
-  return note("git", `\`git add\` would take ${open.join(", ")}`, fix);
+  const isOpen = (file: string): boolean => {
+    const ask = ["git", "-C", dirname(file), "check-ignore", "-q", file];
+    return existsSync(file) && Bun.spawnSync(ask, { stderr: "ignore" }).exitCode === 1;
+  };
+  return (Bun.which("git") === null ? [] : files.filter(isOpen)).map((file) => {
+    const list = quoteWord(join(dirname(file), ".gitignore"));
+    return note("git", `\`git add\` would take ${file}`, `echo ${quoteWord(basename(file))} >> ${list}`);
+  });
 };
 
 export const checkBook: Check = ({ path, catalog }) => {

@@ -50,7 +50,13 @@ export function AddChannel({
       {preset?.credential !== null && (
         <label class="field">
           <span>Credential</span>
-          <input name="credential" type="password" required autocomplete="off" />
+          <input
+            name="credential"
+            type="password"
+            required={preset !== undefined}
+            autocomplete="off"
+            placeholder={preset === undefined ? "a server on this machine may need none" : ""}
+          />
           <small>Kept in gateway.env next to the config, which only you can read.</small>
         </label>
       )}
