@@ -4,7 +4,7 @@ import { useContext, useEffect, useState } from "preact/hooks";
 import { Amount, Empty, Failure, Snippet } from "./parts/basic.tsx";
 import { formatUsd } from "./parts/format.ts";
 import { describeError, followSignIns, hasToken, signIn, signOut } from "./state/request.ts";
-import { followLinks, hrefOf, type Route, useRoute } from "./state/route.ts";
+import { followLinks, hrefOf, useRoute } from "./state/route.ts";
 import { hrefFrom } from "./state/scope.ts";
 import { FeedContext, useLive } from "./state/use.ts";
 import { ChannelsView } from "./views/channels.tsx";
@@ -14,14 +14,12 @@ import { SessionsView } from "./views/sessions.tsx";
 import { OverviewView } from "./views/overview.tsx";
 
 const VIEWS = [
-  { name: "", title: "Overview" },
-  { name: "sessions", title: "Sessions" },
-  { name: "requests", title: "Requests" },
-  { name: "keys", title: "Keys" },
-  { name: "channels", title: "Channels" },
-] as const;
-
-const TITLES = new Map<string, string>(VIEWS.map(({ name, title }) => [name, title]));
+  { name: "", title: "Overview", View: OverviewView },
+  { name: "sessions", title: "Sessions", View: SessionsView },
+  { name: "requests", title: "Requests", View: RequestsView },
+  { name: "keys", title: "Keys", View: KeysView },
+  { name: "channels", title: "Channels", View: ChannelsView },
+];
 
 /** `code`: from a sign-in link. */
 export function App({ code }: { readonly code: string | null }) {
@@ -75,8 +73,8 @@ function Frame({
   readonly dismiss: () => void;
 }) {
   const route = useRoute();
-  const [view = ""] = route.path;
-  const title = TITLES.get(view) ?? "Gateway";
+  const view = VIEWS.find(({ name }) => name === (route.path[0] ?? ""));
+  const title = view?.title ?? "Gateway";
   const { spend } = useLive();
   const today = spend === null ? "" : `${formatUsd(spend.today_usd)} · `;
   useEffect(() => {
@@ -98,7 +96,7 @@ function Frame({
               <li key={name}>
                 <a
                   href={hrefFrom(route, name === "" ? [] : [name])}
-                  aria-current={name === view ? "page" : undefined}
+                  aria-current={name === view?.name ? "page" : undefined}
                 >
                   {text}
                 </a>
@@ -112,34 +110,19 @@ function Frame({
         <h1 class="hidden">{title}</h1>
         {problem !== null && <Failure text={problem} close={dismiss} />}
         <Problems />
-        <View route={route} />
+        {view === undefined ? (
+          <Empty title="There is no such view.">
+            <p>
+              <a href={hrefOf([])}>Back to the overview</a>
+            </p>
+          </Empty>
+        ) : (
+          <view.View route={route} />
+        )}
       </main>
       <Footer />
     </div>
   );
-}
-
-function View({ route }: { readonly route: Route }) {
-  switch (route.path[0] ?? "") {
-    case "":
-      return <OverviewView route={route} />;
-    case "requests":
-      return <RequestsView route={route} />;
-    case "sessions":
-      return <SessionsView route={route} />;
-    case "keys":
-      return <KeysView route={route} />;
-    case "channels":
-      return <ChannelsView route={route} />;
-    default:
-      return (
-        <Empty title="There is no such view.">
-          <p>
-            <a href={hrefOf([])}>Back to the overview</a>
-          </p>
-        </Empty>
-      );
-  }
 }
 
 const CONNECTIONS = {

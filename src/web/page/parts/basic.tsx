@@ -2,7 +2,8 @@
 
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { formatFull, formatMoment, formatUsd } from "./format.ts";
+import type { LoadedData } from "../state/use.ts";
+import { formatExact, formatFull, formatMoment, formatUsd } from "./format.ts";
 
 export function Card({
   title,
@@ -107,6 +108,18 @@ export function Failure({
       )}
     </div>
   );
+}
+
+/** Why there is nothing to show, or nothing new. */
+export function Waiting({
+  of: { data, error, load },
+  text,
+}: {
+  readonly of: LoadedData<unknown>;
+  readonly text: string;
+}) {
+  if (error !== null) return <Failure text={error} retry={load} />;
+  return data === null ? <p class="loading">{text}</p> : null;
 }
 
 const COPIED_MS = 2000;
@@ -241,11 +254,11 @@ export function Bar({
 
 /** A rounded amount with the exact one as title. All rounded amounts of the page use it. */
 export function Amount({ usd }: { readonly usd: string }) {
-  return <span title={`$${usd}`}>{formatUsd(usd)}</span>;
+  return <span title={formatExact(usd)}>{formatUsd(usd)}</span>;
 }
 
 /** What was charged. Brackets: a plan paid, which is not a charge. */
 export function Charge({ usd, plan }: { readonly usd: string | null; readonly plan?: string | undefined }) {
-  if (plan !== undefined) return <span title={`A plan paid $${plan}`}>({formatUsd(plan)})</span>;
+  if (plan !== undefined) return <span title={`A plan paid ${formatExact(plan)}`}>({formatUsd(plan)})</span>;
   return usd === null ? <>–</> : <Amount usd={usd} />;
 }

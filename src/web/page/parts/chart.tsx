@@ -7,7 +7,7 @@ import type { Overview, Series } from "../../../billing/reports/overview.ts";
 import { OTHERS } from "../../../billing/reports/words.ts";
 import { Amount, Swatch } from "./basic.tsx";
 import { type Column, Table } from "./table.tsx";
-import { formatCount, formatRate, formatShort, formatSpanName, MEASURE_TITLES, nameOf } from "./format.ts";
+import { formatCount, formatShort, formatSpanName, listShares, MEASURE_TITLES, nameOf } from "./format.ts";
 
 type Bars = Pick<Overview, "spans" | "series" | "show">;
 
@@ -83,22 +83,23 @@ function Cell({ line, show, at }: Pick<Bars, "show"> & { readonly line: Line; re
 /** Names with amounts and shares, of one span or of the period. */
 function Legend({ bars, at, linkTo }: Omit<ChartProps, "label"> & { readonly at: number | null }) {
   const { spans, series, show } = bars;
-  const lines = listLines(bars);
-  const names = series.map(({ name }) => name);
-  const colours = new Map(colourNames(names).map((colour, index) => [names[index], colour]));
-  const sumLine = lines.at(-1);
-  const all = sumLine === undefined ? 0 : Number(amountOf(sumLine, at));
+  const colours = colourNames(series);
+  const shares = listShares(series.map((line) => Number(amountOf(line, at))));
+  const lines = listLines(bars).map((line, index) => {
+    const share = line.unpriced === true || shares.length === 0 ? null : `${shares[index] ?? 100} %`;
+    return { ...line, colour: colours[index], share };
+  });
   const span = at === null ? undefined : spans[at];
-  const columns: readonly Column<Line>[] = [
+  const columns: readonly Column<(typeof lines)[number]>[] = [
     [
       span === undefined ? "Whole period" : formatSpanName(span, "long"),
       "",
-      ({ name }) => {
+      ({ name, colour }) => {
         const text = name === null ? "All together" : nameOf(name);
         const href = linkTo(name);
         return (
           <>
-            {name !== null && <Swatch colour={colours.get(name) ?? ""} />}
+            {colour !== undefined && <Swatch colour={colour} />}
             {href === null ? (
               <span class="name">{text}</span>
             ) : (
@@ -111,7 +112,7 @@ function Legend({ bars, at, linkTo }: Omit<ChartProps, "label"> & { readonly at:
       },
     ],
     [MEASURE_TITLES[show], "number", (line) => <Cell line={line} show={show} at={at} />],
-    ["Share", "number", (line) => (all === 0 ? null : formatRate(Number(amountOf(line, at)) / all))],
+    ["Share", "number", ({ share }) => share],
   ];
   return (
     <Table
@@ -210,9 +211,7 @@ function describePlot(
   const read = (name: string): string => colours.getPropertyValue(name).trim();
   const axis = { stroke: read("--quiet"), font: `12px ${read("--font")}`, ticks: { show: false } };
   // A canvas knows no CSS variables.
-  const fills = colourNames(series.map(({ name }) => name)).map((colour) =>
-    read(colour.slice("var(".length, -1)),
-  );
+  const fills = colourNames(series).map((colour) => read(colour.slice("var(".length, -1)));
   const colourOf = (index: number): string => fills[series.length - 1 - index] ?? "";
   const bar = Plot.paths.bars?.({ size: [0.7, 56], align: 0 });
   return {
@@ -239,7 +238,7 @@ function describePlot(
         // As wide as the longest text.
         size: (_, ticks) => 16 + 7 * Math.max(4, ...(ticks ?? []).map(({ length }) => length)),
         grid: { stroke: read("--line"), width: 1 },
-        values: (_, ticks) => ticks.map((tick) => formatTick(show, tick)),
+        values: (_, ticks) => formatTicks(show, ticks),
       },
     ],
     series: [
@@ -255,10 +254,14 @@ function describePlot(
   };
 }
 
-function formatTick(show: Bars["show"], value: number): string {
-  if (show !== "cost") return formatShort(value);
-  if (value === 0) return "$0";
-  return value >= 1 ? `$${value.toLocaleString("en-US")}` : `$${Number(value.toPrecision(3))}`;
+/** As many places as the longest of them needs: `$0`, `$2`, or `$0.00`, `$0.50`. */
+function formatTicks(show: Bars["show"], ticks: readonly number[]): string[] {
+  if (show !== "cost") return ticks.map(formatShort);
+  const fractions = ticks.map((tick) => String(Number(tick.toPrecision(3))).split(".")[1] ?? "");
+  const longest = Math.max(...fractions.map(({ length }) => length));
+  const places = longest === 1 ? 2 : longest;
+  const form = { minimumFractionDigits: places, maximumFractionDigits: places };
+  return ticks.map((tick) => `$${tick.toLocaleString("en-US", form)}`);
 }
 
 const TICK_PX = 64;
@@ -275,19 +278,15 @@ function chooseTicks(count: number, width: number, [from, to]: readonly [number,
 const COLOURS = 10;
 
 /** CSS colours. A colour follows from the name, or is the next free one. */
-function colourNames(names: readonly string[]): readonly string[] {
+function colourNames(series: Bars["series"]): readonly string[] {
   const used = new Set<number>();
-  return names.map((name) => {
-    if (name === OTHERS) return colourAt(null);
+  return series.map(({ name }) => {
+    if (name === OTHERS) return "var(--c-others)";
     let place = hash(name) % COLOURS;
     while (used.has(place) && used.size < COLOURS) place = (place + 1) % COLOURS;
     used.add(place);
-    return colourAt(place);
+    return `var(--c${place})`;
   });
-}
-
-function colourAt(place: number | null): string {
-  return `var(--c${place === null ? "-others" : place % COLOURS})`;
 }
 
 function hash(name: string): number {

@@ -34,12 +34,18 @@ function nameMoment(text: string): string {
 const group = new Intl.NumberFormat("en-US");
 const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 
+/** `$0.30`, `$0.0204255`: all digits. */
+export function formatExact(amount: string): string {
+  if (amount.startsWith("-")) return `−${formatExact(amount.slice(1))}`;
+  const [whole = "", fraction = ""] = amount.split(".");
+  return `$${group.format(BigInt(whole))}.${fraction.padEnd(2, "0")}`;
+}
+
 /** `$12.34`, or `$0.0123` where cents would hide most. `Amount` adds the exact amount. */
 export function formatUsd(amount: string): string {
-  if (amount.startsWith("-")) return `−${formatUsd(amount.slice(1))}`;
-  const places = /^0\.0\d*[1-9]/.test(amount) ? 4 : 2;
-  const [whole = "", fraction = ""] = formatRounded(parseDecimal(amount), places).split(".");
-  return `$${group.format(BigInt(whole))}.${fraction}`;
+  const places = /^-?0\.0\d*[1-9]/.test(amount) ? 4 : 2;
+  const rounded = formatRounded(parseDecimal(amount), places);
+  return rounded === "0.0000" ? "<$0.0001" : formatExact(rounded);
 }
 
 /** An estimate, without cents from ten dollars on. */
@@ -70,6 +76,20 @@ export function formatChange(now: string | number, before: string | number): str
   const change = Math.round((100 * (is - was)) / was);
   if (change > 999) return `×${Math.round(is / was)}`;
   return change === 0 ? null : `${change > 0 ? "+" : "−"}${Math.abs(change)} %`;
+}
+
+/** Percents that add up to 100: where most is cut off, they are rounded up. */
+export function listShares(values: readonly number[]): readonly number[] {
+  const sum = values.reduce((before, value) => before + value, 0);
+  if (sum === 0) return [];
+  const exact = values.map((value) => (100 * value) / sum);
+  const missing = 100 - exact.reduce((before, share) => before + Math.floor(share), 0);
+  const raised = [...exact.keys()].toSorted((a, b) => cutOff(exact[b]) - cutOff(exact[a])).slice(0, missing);
+  return exact.map((share, index) => Math.floor(share) + Number(raised.includes(index)));
+}
+
+function cutOff(share = 0): number {
+  return share - Math.floor(share);
 }
 
 /** Rounded down: 100 % means all of it. */

@@ -1,13 +1,13 @@
 // A view's period and filters, and how to change them.
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
 import type { Document } from "../../../gateway/api/reports.ts";
 import { type FilterName, FILTERS } from "../../../billing/reports/words.ts";
 import { go } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, type ViewScope, widen } from "../state/scope.ts";
 import { useData } from "../state/use.ts";
 import { Failure, Options } from "./basic.tsx";
+import { Menu } from "./menu.tsx";
 import { formatClock, listMonths, nameOf, namePeriod, PERIOD_WORDS } from "./format.ts";
 
 interface Place {
@@ -48,7 +48,9 @@ export function ScopeBar({ path, scope, more = {}, asOf, isCounting = false, nam
           </button>
         </span>
       ))}
-      <AddFilter names={names ?? FILTERS} scope={scope} show={show} />
+      <Menu text="Filter">
+        <Filters names={names ?? FILTERS} scope={scope} show={show} />
+      </Menu>
       {active.length > 1 && (
         <button type="button" class="plain" onClick={() => show({ ...scope, filters: {} })}>
           Remove all filters
@@ -100,30 +102,11 @@ interface FilterProps {
   readonly show: (scope: ViewScope) => void;
 }
 
-function AddFilter({ names, scope, show }: FilterProps) {
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <details class="menu" open={isOpen} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-      <summary class="button">Filter</summary>
-      {isOpen && (
-        <Filters
-          names={names}
-          scope={scope}
-          show={(next) => {
-            setOpen(false);
-            show(next);
-          }}
-        />
-      )}
-    </details>
-  );
-}
-
 function Filters({ names, scope, show }: FilterProps) {
   const { data, error, load } = useData<Document<"names">>(`reports/names?${askScoped(scope)}`);
   if (error !== null) return <Failure text={error} retry={load} />;
   return (
-    <div class="menu-body">
+    <div class="fields">
       {names
         .filter((name) => name !== "session" && scope.filters[name] === undefined)
         .map((name) => (
@@ -131,7 +114,6 @@ function Filters({ names, scope, show }: FilterProps) {
             <span>{name}</span>
             <select
               value=""
-              disabled={data === null}
               onChange={({ currentTarget: { value } }) => show(narrow(scope, name, value.slice(1)))}
             >
               <option value="">{data === null ? "Reading …" : "all"}</option>

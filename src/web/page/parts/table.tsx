@@ -1,6 +1,8 @@
 // A table is its columns: title, class, and what a cell shows.
 
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { MAX_ROWS, ROWS } from "../../api.ts";
 import { go } from "../state/route.ts";
 import { formatCount } from "./format.ts";
 
@@ -64,22 +66,11 @@ interface TableProps<T> {
   readonly isSum?: (row: T) => boolean;
   /** A small table is as wide as its place. Others scroll sideways. */
   readonly small?: boolean;
-  /** Does not scroll, because it has menus. */
-  readonly still?: boolean;
 }
 
-export function Table<T>({
-  name,
-  columns,
-  rows,
-  keyOf,
-  hrefOf,
-  isSum,
-  small = false,
-  still = false,
-}: TableProps<T>) {
+export function Table<T>({ name, columns, rows, keyOf, hrefOf, isSum, small = false }: TableProps<T>) {
   const table = (
-    <table class={small ? "names" : "rows"} aria-label={small || still ? name : undefined}>
+    <table class={small ? "names" : "rows"} aria-label={small ? name : undefined}>
       <Head columns={columns} />
       <tbody>
         {rows.map((row) => {
@@ -97,7 +88,7 @@ export function Table<T>({
       </tbody>
     </table>
   );
-  if (small || still) return table;
+  if (small) return table;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={name}>
       {table}
@@ -111,19 +102,20 @@ function follow({ target }: MouseEvent, href: string): void {
   if (own === null && String(getSelection()) === "") go(href);
 }
 
-/** Below a list: the number of rows, and how to see more. */
-export function ShowMore(props: {
-  readonly shown: number;
-  readonly isMore: boolean;
-  readonly mayGrow: boolean;
-  readonly grow: () => void;
-}) {
-  if (!props.isMore) return null;
+/** How many rows to ask for; each question begins anew. */
+export function useMore(question: string) {
+  const [more, setMore] = useState({ question, most: ROWS });
+  const most = more.question === question ? more.most : ROWS;
+  return { most, grow: () => setMore({ question, most: Math.min(MAX_ROWS, most * 5) }) };
+}
+
+/** Below a list that goes on. */
+export function ShowMore({ most, grow }: ReturnType<typeof useMore>) {
   return (
     <p class="quiet">
-      These are the first {formatCount(props.shown)}.{" "}
-      {props.mayGrow ? (
-        <button type="button" onClick={props.grow}>
+      These are the first {formatCount(most)}.{" "}
+      {most < MAX_ROWS ? (
+        <button type="button" onClick={grow}>
           Show more
         </button>
       ) : (

@@ -4,7 +4,15 @@
 import type { RequestRow } from "../../../billing/reports/requests.ts";
 import { describeCause } from "../../../billing/reports/words.ts";
 import { useWidth } from "./basic.tsx";
-import { formatClock, formatCount, formatMoment, formatShort, isFailed, MAIN_AGENT } from "./format.ts";
+import {
+  formatClock,
+  formatCount,
+  formatExact,
+  formatMoment,
+  formatShort,
+  isFailed,
+  MAIN_AGENT,
+} from "./format.ts";
 
 const UP_PX = 56;
 const DOWN_PX = 18;
@@ -110,7 +118,7 @@ function describeTurn(turn: RequestRow): string {
   return [
     `${formatClock(Date.parse(time))}, ${model}`,
     `${formatCount(input)} tokens in, ${formatCount(cached)} of them cached, ${formatCount(output)} out`,
-    charge === null ? "charge not known" : `$${charge}`,
+    charge === null ? "charge not known" : formatExact(charge),
     ...(missed === undefined
       ? []
       : [`missed ${formatCount(missed.tokens)} tokens: ${describeCause(missed)}`]),

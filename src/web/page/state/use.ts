@@ -37,11 +37,10 @@ export interface LoadedData<T> {
   readonly error: string | null;
   readonly tookMs: number;
   readonly load: () => void;
-  readonly set: (data: T) => void;
 }
 
 /** Loads when the name changes, and at `load`. */
-export function useData<T>(name: string): LoadedData<T> {
+export function useData<T>(name: string): LoadedData<T> & { readonly set: (data: T) => void } {
   const [answer, setAnswer] = useState<{ readonly name: string; readonly data: T } | null>(null);
   const [error, setError] = useState<string | null>(null);
   const [round, setRound] = useState(0);
@@ -70,6 +69,15 @@ export function useData<T>(name: string): LoadedData<T> {
     load: useCallback(() => setRound((before) => before + 1), []),
     set: useCallback((data: T) => setAnswer({ name, data }), [name]),
   };
+}
+
+/** Loads again while the answer is not complete. */
+export function useRetry(isPartial: boolean, afterMs: number, { data, load }: LoadedData<unknown>): void {
+  useEffect(() => {
+    if (!isPartial) return undefined;
+    const timer = setTimeout(load, afterMs);
+    return () => clearTimeout(timer);
+  }, [data, isPartial, load]);
 }
 
 /** Pauses so that loading takes at most a hundredth of the time. */

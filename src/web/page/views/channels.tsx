@@ -78,7 +78,7 @@ function NewChannel(props: FormClosing<Added> & { readonly choices: ChannelChoic
   return data && <AddChannel {...props} groups={data.groups} />;
 }
 
-const TONES: Readonly<Record<ChannelState, "good" | "warn" | "bad" | "calm">> = {
+export const TONES: Readonly<Record<ChannelState, "good" | "warn" | "bad" | "calm">> = {
   available: "good",
   degraded: "warn",
   resting: "warn",
@@ -94,18 +94,14 @@ function Head({
   readonly channel: ChannelView;
   readonly now: number;
 }) {
-  // The cooldown is over, and no request has come since.
-  const isIdle = (state === "resting" || state === "unavailable") && until === null;
   const began = since === null ? null : Date.parse(since);
   const span = began === null ? "" : formatSpan(now - began);
   return (
     <header>
       <h2>{name}</h2>
-      <Pill tone={isIdle ? "calm" : TONES[state]}>
-        {isIdle ? "idle" : state === "resting" ? "in cooldown" : state}
-      </Pill>
+      <Pill tone={TONES[state]}>{state}</Pill>
       <span class="quiet" title={began === null ? undefined : formatFull(began)}>
-        {span !== "" && (isIdle ? `its last failure was ${span} ago` : `for ${span}`)}
+        {span !== "" && `for ${span}`}
         {until !== null && `, ${formatSpan(Date.parse(until) - now)} left`}
       </span>
     </header>

@@ -2,8 +2,9 @@
 
 import { useState } from "preact/hooks";
 import type { KeyChange, KeyRow, KeysChanged, KeysReply } from "../../../gateway/api/documents.ts";
-import { Amount, Charge, Empty, Failure, Pill } from "../parts/basic.tsx";
+import { Amount, Charge, Empty, Failure, Pill, Waiting } from "../parts/basic.tsx";
 import { formatDay, formatSpan, nameLimit } from "../parts/format.ts";
+import { Menu } from "../parts/menu.tsx";
 import { describeError, post } from "../state/request.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import { type Column, Table } from "../parts/table.tsx";
@@ -16,7 +17,8 @@ import { Limit } from "./overview-cards.tsx";
 const REFRESH_MS = 3000;
 
 export function KeysView({ route }: { readonly route: Route }) {
-  const { data, error, load, set } = useData<KeysReply>("reports/keys");
+  const loaded = useData<KeysReply>("reports/keys");
+  const { data, load, set } = loaded;
   const [secret, setSecret] = useState<NonNullable<KeysChanged["secret"]> | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   useFresh(REFRESH_MS, load);
@@ -33,11 +35,11 @@ export function KeysView({ route }: { readonly route: Route }) {
     setProblem(late);
     close();
   };
-  if (data === null)
-    return error === null ? <p class="loading">Loading the keys …</p> : <Failure text={error} retry={load} />;
+  const waiting = <Waiting of={loaded} text="Loading the keys …" />;
+  if (data === null) return waiting;
   return (
     <>
-      {error !== null && <Failure text={error} retry={load} />}
+      {waiting}
       {problem !== null && <Failure text={problem} />}
       <div class="toolbar">
         <ScopeBar path={["keys"]} scope={scope} names={["key", "group"]} />
@@ -59,7 +61,6 @@ export function KeysView({ route }: { readonly route: Route }) {
             columns={listColumns(now, data.fixed === null ? finish : null)}
             rows={data.keys.filter(fits)}
             keyOf={(row) => row.name}
-            still
           />
         </section>
       )}
@@ -127,7 +128,9 @@ function listColumns(now: number, onChange: Change | null): readonly Column<KeyR
     ["Expires", " rare", ({ expires }) => (expires === null ? "never" : formatDay(expires))],
     ...(onChange === null
       ? []
-      : ([["Change", "number", (row) => <Menu row={row} onChange={onChange} />]] satisfies Column<KeyRow>[])),
+      : ([
+          ["Change", "number", (row) => <ChangeMenu row={row} onChange={onChange} />],
+        ] satisfies Column<KeyRow>[])),
   ];
 }
 
@@ -170,7 +173,7 @@ const ACTIONS = [
   ["remove", "Remove"],
 ] as const;
 
-function Menu({ row: { name, state }, onChange }: { readonly row: KeyRow; readonly onChange: Change }) {
+function ChangeMenu({ row: { name, state }, onChange }: { readonly row: KeyRow; readonly onChange: Change }) {
   const [error, setError] = useState<string | null>(null);
   const route = useRoute();
   const action = state === "disabled" ? "enable" : "disable";
@@ -183,24 +186,16 @@ function Menu({ row: { name, state }, onChange }: { readonly row: KeyRow; readon
   return (
     <>
       {error !== null && <Failure text={error} />}
-      <details class="menu" name="key-menu">
-        <summary class="button" aria-label={`Change ${name}`}>
-          ⋯
-        </summary>
-        <div
-          class="menu-body"
-          onClick={({ currentTarget }) => currentTarget.parentElement?.removeAttribute("open")}
-        >
-          <button type="button" class="plain" onClick={change}>
-            {action === "enable" ? "Enable" : "Disable"}
-          </button>
-          {ACTIONS.map(([part, title]) => (
-            <a key={part} href={hrefFrom(route, ["keys", name, part])}>
-              {title}
-            </a>
-          ))}
-        </div>
-      </details>
+      <Menu text="⋯" label={`Change ${name}`}>
+        <button type="button" onClick={change}>
+          {action === "enable" ? "Enable" : "Disable"}
+        </button>
+        {ACTIONS.map(([part, title]) => (
+          <a key={part} href={hrefFrom(route, ["keys", name, part])}>
+            {title}
+          </a>
+        ))}
+      </Menu>
     </>
   );
 }

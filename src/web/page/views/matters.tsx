@@ -9,6 +9,7 @@ import type { ChannelView } from "../../../gateway/channels/view.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
 import { hrefOf } from "../state/route.ts";
 import { useData, useLive, useNow } from "../state/use.ts";
+import { TONES } from "./channels.tsx";
 import { Amount } from "../parts/basic.tsx";
 import { formatCount, formatSpan, isFailed, localize, nameLimit } from "../parts/format.ts";
 
@@ -61,12 +62,15 @@ function listMatters(
   live: LiveParts,
   now: number,
 ): Matter[] {
+  const channels = live.channels.flatMap((channel) => describeChannel(channel, now));
+  // Each cause has one line.
+  const named = new Set<string | null>(channels.map(({ title }) => title));
   const matters = [
     ...limits.toSorted(compareNearness).flatMap((row) => describeLimit(row, now)),
-    ...live.channels.flatMap((channel) => describeChannel(channel, now)),
+    ...channels,
     ...live.channels.flatMap((channel) => describePlan(channel, now)),
     ...describeProblems(
-      live.requests,
+      live.requests.filter(({ channel }) => !named.has(channel)),
       now,
       limits.some(({ left_usd: left }) => left === "0"),
     ),
@@ -116,19 +120,11 @@ function describeLimit(row: LimitRow, now: number): Matter[] {
 }
 
 function describeChannel({ name, state, until, reason }: ChannelView, now: number): Matter[] {
-  const isWaiting = (state === "resting" || state === "unavailable") && until !== null;
-  if (!isWaiting && state !== "degraded") return [];
+  const tone = TONES[state];
+  if (tone !== "warn" && tone !== "bad") return [];
   const left = until === null ? "" : ` for ${formatSpan(Date.parse(until) - now)} more`;
-  const words =
-    state === "degraded" ? "often fails" : `is ${state === "resting" ? "in cooldown" : "unavailable"}`;
-  return [
-    {
-      tone: state === "unavailable" ? "bad" : "warn",
-      title: name,
-      text: `${words}${left}${reason === null ? "" : `: ${reason}`}`,
-      to: [["channels"], { channel: name }],
-    },
-  ];
+  const text = `is ${state}${left}${reason === null ? "" : `: ${reason}`}`;
+  return [{ tone, title: name, text, to: [["channels"], { channel: name }] }];
 }
 
 const NEAR_PERCENT = 80;

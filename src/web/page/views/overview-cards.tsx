@@ -5,7 +5,7 @@ import type { Totals } from "../../../billing/reports/sums.ts";
 import type { LimitRow } from "../../../gateway/api/documents.ts";
 import type { Document } from "../../../gateway/api/reports.ts";
 import { AsOf } from "../parts/scope-bar.tsx";
-import { Amount, Bar, Card, Charge, Empty, Failure } from "../parts/basic.tsx";
+import { Amount, Bar, Card, Charge, Empty, Waiting } from "../parts/basic.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { formatCount, formatRate, formatShort, formatSpan, nameKind, nameLimit } from "../parts/format.ts";
 import { hrefOf } from "../state/route.ts";
@@ -40,8 +40,9 @@ const REFRESH_MS = 15_000;
 
 /** Why prompts missed the cache, the cost, and what helps. */
 export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly asOf: string }) {
-  const { data, error, load, tookMs } = useData<Document<"cache">>(`reports/cache?${askScoped(scope)}`);
-  useAfterChange(asOf, spaceOut(REFRESH_MS, tookMs), load);
+  const loaded = useData<Document<"cache">>(`reports/cache?${askScoped(scope)}`);
+  const { data } = loaded;
+  useAfterChange(asOf, spaceOut(REFRESH_MS, loaded.tookMs), loaded.load);
   const note = data !== null && (
     <>
       {formatCount(data.total.misses)}, <AsOf time={data.as_of} />
@@ -49,8 +50,7 @@ export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly as
   );
   return (
     <Card title="Cache misses" note={note} id="misses">
-      {error !== null && <Failure text={error} retry={load} />}
-      {data === null && error === null && <Empty title="Still counting …" />}
+      <Waiting of={loaded} text="Counting …" />
       {data !== null && data.causes.length === 0 && <Empty title="No prompt missed the cache." />}
       {data !== null && data.causes.length > 0 && (
         <>

@@ -1,7 +1,6 @@
 // What needs attention, what was spent, on what, and why.
 
 import { type ComponentChildren, Fragment } from "preact";
-import { useEffect } from "preact/hooks";
 import {
   FAILED,
   type Measure,
@@ -11,12 +10,13 @@ import {
   STACKS,
 } from "../../../billing/reports/words.ts";
 import type { OverviewReply } from "../../../gateway/api/documents.ts";
-import { Amount, Empty, Failure, Options } from "../parts/basic.tsx";
+import { Amount, Empty, Options, Waiting } from "../parts/basic.tsx";
 import { Chart } from "../parts/chart.tsx";
 import {
   formatChange,
   formatCount,
   formatDollars,
+  formatExact,
   formatLastDay,
   listMonths,
   MEASURE_TITLES,
@@ -26,7 +26,7 @@ import { SaveReport } from "../parts/save-report.tsx";
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import { go, hrefOf, type Route } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, readScope, type ViewScope } from "../state/scope.ts";
-import { spaceOut, useData, useFresh } from "../state/use.ts";
+import { spaceOut, useData, useFresh, useRetry } from "../state/use.ts";
 import { Limits, Misses, Tokens } from "./overview-cards.tsx";
 import { StatusStrip } from "./matters.tsx";
 
@@ -38,24 +38,18 @@ export function OverviewView({ route }: { readonly route: Route }) {
   const scope = readScope(route);
   const by = STACKS.find((each) => each === route.query.get("by")) ?? "model";
   const show = MEASURES.find((each) => each === route.query.get("show")) ?? "cost";
-  const { data, error, isCounting, load, tookMs } = useData<OverviewReply>(
-    `reports/overview?${askScoped(scope, { by, show })}`,
-  );
+  const loaded = useData<OverviewReply>(`reports/overview?${askScoped(scope, { by, show })}`);
+  const { data, isCounting, load, tookMs } = loaded;
   useFresh(spaceOut(REFRESH_MS, tookMs), load);
   const isReading = data !== null && data.read < 1;
-  useEffect(() => {
-    if (!isReading) return undefined;
-    const timer = setTimeout(load, READING_MS);
-    return () => clearTimeout(timer);
-  }, [data, isReading, load]);
+  useRetry(isReading, READING_MS, loaded);
   return (
     <>
       {data !== null && <StatusStrip data={data} />}
       <ScopeBar path={[]} scope={scope} more={{ by, show }} asOf={data?.as_of} isCounting={isCounting}>
         <SaveReport scope={scope} />
       </ScopeBar>
-      {error !== null && <Failure text={error} retry={load} />}
-      {data === null && error === null && <p class="loading">Reading the ledger …</p>}
+      <Waiting of={loaded} text="Reading the ledger …" />
       {isReading && (
         <p class="reading" role="status">
           Reading the ledger: {Math.floor(data.read * 100)} %. The newest requests come last.
@@ -134,11 +128,13 @@ function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: 
   );
 }
 
-function Estimate({ usd, low_usd: low, high_usd: high }: NonNullable<OverviewReply["projection"]>) {
+function Estimate({ usd, low_usd, high_usd }: NonNullable<OverviewReply["projection"]>) {
   const [month = ""] = listMonths(1);
+  const [low, high] = [formatDollars(low_usd), formatDollars(high_usd)];
   return (
-    <span title={`$${usd}, from $${low} to $${high}`}>
-      ≈ {formatDollars(usd)} by {formatLastDay(month)} ({formatDollars(low)}–{formatDollars(high).slice(1)})
+    <span title={`${formatExact(usd)}, from ${formatExact(low_usd)} to ${formatExact(high_usd)}`}>
+      ≈ {formatDollars(usd)} by {formatLastDay(month)}
+      {low !== high && ` (${low}–${high.slice(1)})`}
     </span>
   );
 }

@@ -1,15 +1,14 @@
 // The drawer of a request: its cost, the reasons, and the proof.
 
-import { useEffect } from "preact/hooks";
 import { BASES, describeCause, OUTCOMES, PAYERS } from "../../../billing/reports/words.ts";
 import type { RequestDocument } from "../../../billing/reports/request.ts";
 import type { Document } from "../../../gateway/api/reports.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
-import { Copy, Dialog, Fact, Failure } from "../parts/basic.tsx";
-import { formatCount, formatFull, formatMs, localize, nameKind } from "../parts/format.ts";
+import { Copy, Dialog, Fact, Waiting } from "../parts/basic.tsx";
+import { formatCount, formatExact, formatFull, formatMs, localize, nameKind } from "../parts/format.ts";
 import { type Column, Table } from "../parts/table.tsx";
 import { hrefOf } from "../state/route.ts";
-import { useData } from "../state/use.ts";
+import { useData, useRetry } from "../state/use.ts";
 
 /** A line is in the ledger a moment after the request ends. */
 const RETRY_MS = 400;
@@ -29,26 +28,18 @@ export function RequestPanel({
   readonly isOpen: boolean;
   readonly onClose: () => void;
 }) {
-  const { data, error, load } = useData<Document<"request">>(`reports/request?id=${encodeURIComponent(id)}`);
+  const loaded = useData<Document<"request">>(`reports/request?id=${encodeURIComponent(id)}`);
+  const { data } = loaded;
   const found = data?.found ?? null;
   const isAwaited = data !== null && found === null && mayCome(request);
-  useEffect(() => {
-    if (!isAwaited) return undefined;
-    const timer = setTimeout(load, RETRY_MS);
-    return () => clearTimeout(timer);
-  }, [data, isAwaited, load]);
+  useRetry(isAwaited, RETRY_MS, loaded);
   return (
     <Dialog title="Request" side onClose={onClose}>
       {typeof request?.problem === "string" && <p class="problem">{localize(request.problem)}</p>}
-      {error !== null && <Failure text={error} retry={load} />}
-      {found === null ? (
-        error === null && (
-          <p class="quiet">
-            {data === null || isAwaited ? "Reading the ledger …" : explainNone(request, isOpen)}
-          </p>
-        )
-      ) : (
-        <Found found={found} />
+      <Waiting of={loaded} text="Reading the ledger …" />
+      {found !== null && <Found found={found} />}
+      {data !== null && found === null && (
+        <p class="quiet">{isAwaited ? "Reading the ledger …" : explainNone(request, isOpen)}</p>
       )}
       <p class="actions">
         <Copy text={id} label="the id of the request" />
@@ -86,7 +77,7 @@ function Found({ found }: { readonly found: RequestDocument }) {
   return (
     <div class="column">
       <p>
-        <b class="stat-value">{charge === null ? "Cost not known" : `$${charge}`}</b>{" "}
+        <b class="stat-value">{charge === null ? "Cost not known" : formatExact(charge)}</b>{" "}
         <span class="quiet">{payer === undefined ? charge !== null && "charged" : PAYERS[payer]}</span>
       </p>
       <p>
@@ -99,13 +90,13 @@ function Found({ found }: { readonly found: RequestDocument }) {
       {corrections.map(({ id, time, was }) => (
         <p class="quiet" key={id}>
           Corrected at {formatFull(Date.parse(time))}: the charge was{" "}
-          {was.charge_usd === null ? "not known" : `$${was.charge_usd}`}.
+          {was.charge_usd === null ? "not known" : formatExact(was.charge_usd)}.
         </p>
       ))}
       {line.cache !== undefined && (
         <p class="missed">
           The cache missed {formatCount(line.cache.missed)} tokens: {describeCause(line.cache)}
-          {line.cache.usd !== null && `. That cost $${line.cache.usd} more than reading them`}.
+          {line.cache.usd !== null && `. That cost ${formatExact(line.cache.usd)} more than reading them`}.
         </p>
       )}
       {line.attempts.length > 1 && (
@@ -127,9 +118,9 @@ function Facts({ line }: { readonly line: RequestDocument["line"] }) {
   return (
     <dl class="facts-row">
       <Fact title="Time" text={formatFull(Date.parse(line.time))} />
-      <Name title="Key" text={line.key} path={["keys"]} filter="key" />
-      <Name title="Group" text={line.group} path={["keys"]} filter="group" />
-      <Name title="Channel" text={line.channel} path={["channels"]} filter="channel" />
+      <Fact title="Key" text={line.key} href={hrefOf(["keys"], { key: line.key })} />
+      <Fact title="Group" text={line.group} href={hrefOf(["keys"], { group: line.group })} />
+      <Fact title="Channel" text={line.channel} href={hrefOf(["channels"], { channel: line.channel })} />
       {client.session !== undefined && (
         <Fact title="Session" text={client.session} href={hrefOf(["sessions", client.session])} />
       )}
@@ -140,18 +131,6 @@ function Facts({ line }: { readonly line: RequestDocument["line"] }) {
       <Fact title="Duration" text={formatMs(line.duration_ms)} />
     </dl>
   );
-}
-
-/** A name that links to its view. */
-function Name({
-  filter,
-  path,
-  ...fact
-}: Readonly<Record<"title" | "text", string>> & {
-  readonly filter: "key" | "group" | "channel";
-  readonly path: readonly string[];
-}) {
-  return <Fact {...fact} href={hrefOf(path, { [filter]: fact.text })} />;
 }
 
 /** What was used, or a sum, which is bold. */
@@ -167,7 +146,7 @@ const COLUMNS: readonly Column<Row>[] = [
   ["Kind", "text", ({ kind }) => kind],
   ["Count", "number", ({ count }) => (count === undefined ? undefined : formatCount(count))],
   ["Price", "number", ({ price }) => price],
-  ["Amount", "number", ({ usd }) => usd && `$${usd}`],
+  ["Amount", "number", ({ usd }) => usd && formatExact(usd)],
 ];
 
 const UNITS = { "1,000 calls": "1,000", "1,000,000 tokens": "1M" } as const;
@@ -181,12 +160,14 @@ function Bill({ found: { line, corrections, passes } }: { readonly found: Reques
     price_source: source,
   } = corrections.at(-1) ?? line;
   const used = passes.flatMap(({ pass, model, amounts }) =>
-    amounts.map(({ kind, count, per, price, usd }): Row => ({
-      kind: pass === null ? nameKind(kind) : `${nameKind(kind)}, ${pass} by ${model}`,
-      count,
-      price: price && `$${price} / ${UNITS[per]}`,
-      usd,
-    })),
+    amounts
+      .filter(({ count }) => count > 0)
+      .map(({ kind, count, per, price, usd }): Row => ({
+        kind: pass === null ? nameKind(kind) : `${nameKind(kind)}, ${pass} by ${model}`,
+        count,
+        price: price && `${formatExact(price)} / ${UNITS[per]}`,
+        usd,
+      })),
   );
   const sums: readonly Row[] = [
     { kind: "Official amount", usd: official, isSum: true },
@@ -198,8 +179,8 @@ function Bill({ found: { line, corrections, passes } }: { readonly found: Reques
       ...(tier === null ? [] : [`tier ${tier}`]),
       ...Object.entries(factors).map(([name, value]) => `each price × ${value} (${name})`),
     ]),
-    ...(line.provider_usd === undefined ? [] : [`the seller named $${line.provider_usd}`]),
-    ...(line.at_least_usd === undefined ? [] : [`what has a price costs $${line.at_least_usd}`]),
+    ...(line.provider_usd === undefined ? [] : [`the seller named ${formatExact(line.provider_usd)}`]),
+    ...(line.at_least_usd === undefined ? [] : [`what has a price costs ${formatExact(line.at_least_usd)}`]),
   ];
   return (
     <div>

@@ -1,13 +1,11 @@
 // Open streams, the ledger's requests, and requests without a line.
 
-import { useState } from "preact/hooks";
 import type { RequestRow } from "../../../billing/reports/requests.ts";
 import type { Filter } from "../../../billing/reports/sums.ts";
 import { describeCause, FAILED, type FilterName, FILTERS } from "../../../billing/reports/words.ts";
 import type { Document } from "../../../gateway/api/reports.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
-import { MAX_ROWS, ROWS } from "../../api.ts";
-import { Amount, Card, Charge, Empty, Failure, Moment, Pill } from "../parts/basic.tsx";
+import { Amount, Card, Charge, Empty, Moment, Pill, Waiting } from "../parts/basic.tsx";
 import {
   formatClock,
   formatCount,
@@ -20,7 +18,7 @@ import {
   localize,
 } from "../parts/format.ts";
 import { AsOf, ScopeBar } from "../parts/scope-bar.tsx";
-import { type Column, ShowMore, Table } from "../parts/table.tsx";
+import { type Column, ShowMore, Table, useMore } from "../parts/table.tsx";
 import type { StreamState } from "../state/live.ts";
 import { go, type Route } from "../state/route.ts";
 import { askScoped, hrefScoped, readScope, type ViewScope } from "../state/scope.ts";
@@ -128,11 +126,9 @@ function Streams({ streams, linkTo }: Links & { readonly streams: readonly Strea
 /** The ledger's requests, newest first. */
 function Requests({ scope, linkTo }: Links & { readonly scope: ViewScope }) {
   const question = askScoped(scope);
-  const [more, setMore] = useState({ question, most: ROWS });
-  const most = more.question === question ? more.most : ROWS;
-  const { data, error, load, tookMs } = useData<Document<"requests">>(
-    `reports/requests?${question}&most=${most}`,
-  );
+  const more = useMore(question);
+  const loaded = useData<Document<"requests">>(`reports/requests?${question}&most=${more.most}`);
+  const { data, load, tookMs } = loaded;
   useFresh(spaceOut(REFRESH_MS, tookMs), load);
   const note = data !== null && (
     <>
@@ -145,8 +141,7 @@ function Requests({ scope, linkTo }: Links & { readonly scope: ViewScope }) {
   );
   return (
     <Card title="Requests" note={note}>
-      {error !== null && <Failure text={error} retry={load} />}
-      {data === null && error === null && <p class="loading">Counting …</p>}
+      <Waiting of={loaded} text="Counting …" />
       {data?.total === 0 && (
         <Empty title="No request fits.">
           <p>
@@ -163,12 +158,7 @@ function Requests({ scope, linkTo }: Links & { readonly scope: ViewScope }) {
             keyOf={({ id }) => id}
             hrefOf={({ id }) => linkTo(id)}
           />
-          <ShowMore
-            shown={data.rows.length}
-            isMore={data.rows.length < data.total}
-            mayGrow={most < MAX_ROWS}
-            grow={() => setMore({ question, most: Math.min(MAX_ROWS, most * 5) })}
-          />
+          {data.rows.length < data.total && <ShowMore {...more} />}
         </>
       )}
     </Card>

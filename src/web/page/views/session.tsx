@@ -7,7 +7,7 @@ import { describeCause, describeRise, listTree } from "../../../billing/reports/
 import type { Document } from "../../../gateway/api/reports.ts";
 import type { SessionReply } from "../../../gateway/api/documents.ts";
 import { MAX_ROWS } from "../../api.ts";
-import { Amount, Charge, Copy, Dialog, Failure, Moment } from "../parts/basic.tsx";
+import { Amount, Charge, Copy, Dialog, Moment, Waiting } from "../parts/basic.tsx";
 import { chargeOf, formatCount, formatRate, MAIN_AGENT } from "../parts/format.ts";
 import { SaveReport } from "../parts/save-report.tsx";
 import { type Column, Table } from "../parts/table.tsx";
@@ -17,15 +17,11 @@ import { useData, useNow } from "../state/use.ts";
 import { Limit } from "./overview-cards.tsx";
 
 export function SessionPanel({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
-  const { data, error, load } = useData<SessionReply>(`reports/session?id=${encodeURIComponent(id)}`);
+  const loaded = useData<SessionReply>(`reports/session?id=${encodeURIComponent(id)}`);
   return (
     <Dialog title="Session" side onClose={onClose}>
-      {error !== null && <Failure text={error} retry={load} />}
-      {data === null ? (
-        error === null && <p class="quiet">Reading the ledger …</p>
-      ) : (
-        <SessionBody data={data} />
-      )}
+      <Waiting of={loaded} text="Reading the ledger …" />
+      {loaded.data !== null && <SessionBody data={loaded.data} />}
       <p class="actions">
         <Copy text={id} label="the id of the session" />
         <SaveReport scope={{ period: "all", filters: { session: id } }} />
@@ -92,11 +88,9 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
 
 function Turns({ session, agents }: { readonly session: string; readonly agents: readonly string[] }) {
   const scope = { period: "all", filters: { session } };
-  const { data, error, load } = useData<Document<"requests">>(
-    `reports/requests?${askScoped(scope)}&most=${MAX_ROWS}`,
-  );
-  if (error !== null) return <Failure text={error} retry={load} />;
-  if (data === null) return <p class="quiet">Counting …</p>;
+  const loaded = useData<Document<"requests">>(`reports/requests?${askScoped(scope)}&most=${MAX_ROWS}`);
+  const { data } = loaded;
+  if (data === null) return <Waiting of={loaded} text="Counting …" />;
   return (
     <div>
       <Timeline turns={data.rows.toReversed()} agents={agents} />

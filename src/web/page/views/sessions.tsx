@@ -1,15 +1,13 @@
 // What each session has spent.
 
-import { useState } from "preact/hooks";
 import type { SessionRow } from "../../../billing/reports/sessions.ts";
 import type { Totals } from "../../../billing/reports/sums.ts";
 import { type Order, ORDERS } from "../../../billing/reports/words.ts";
 import type { Document } from "../../../gateway/api/reports.ts";
-import { MAX_ROWS, ROWS } from "../../api.ts";
-import { Charge, Empty, Failure, Moment, Options } from "../parts/basic.tsx";
+import { Charge, Empty, Moment, Options, Waiting } from "../parts/basic.tsx";
 import { chargeOf, formatCount, formatRate, formatShort, formatSpan } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
-import { type Column, ShowMore, Table } from "../parts/table.tsx";
+import { type Column, ShowMore, Table, useMore } from "../parts/table.tsx";
 import { go, type Route } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, readScope, type ViewScope } from "../state/scope.ts";
 import { spaceOut, useData, useFresh } from "../state/use.ts";
@@ -26,11 +24,9 @@ export function SessionsView({ route }: { readonly route: Route }) {
   const scope = readScope(route);
   const order = ORDERS.find((each) => each === route.query.get("order")) ?? "newest";
   const question = askScoped(scope, { order });
-  const [more, setMore] = useState({ question, most: ROWS });
-  const most = more.question === question ? more.most : ROWS;
-  const { data, error, isCounting, load, tookMs } = useData<Document<"sessions">>(
-    `reports/sessions?${question}&most=${most + 1}`,
-  );
+  const more = useMore(question);
+  const loaded = useData<Document<"sessions">>(`reports/sessions?${question}&most=${more.most + 1}`);
+  const { data, isCounting, load, tookMs } = loaded;
   useFresh(spaceOut(REFRESH_MS, tookMs), load);
   const [, session] = route.path;
   return (
@@ -42,24 +38,13 @@ export function SessionsView({ route }: { readonly route: Route }) {
         asOf={data?.as_of}
         isCounting={isCounting}
       />
-      {error !== null && <Failure text={error} retry={load} />}
       <section class="card">
         <header>
           <h2>Sessions</h2>
           <OrderField scope={scope} order={order} />
         </header>
-        {data === null ? (
-          error === null && <p class="loading">Counting …</p>
-        ) : (
-          <Sessions
-            data={data}
-            most={most}
-            scope={scope}
-            order={order}
-            mayGrow={most < MAX_ROWS}
-            grow={() => setMore({ question, most: Math.min(MAX_ROWS, most * 5) })}
-          />
-        )}
+        <Waiting of={loaded} text="Counting …" />
+        {data !== null && <Sessions data={data} more={more} scope={scope} order={order} />}
       </section>
       {session !== undefined && (
         <SessionPanel
@@ -89,16 +74,14 @@ function OrderField({ scope, order }: Pick<SessionsProps, "scope" | "order">) {
 
 interface SessionsProps {
   readonly data: Document<"sessions">;
-  readonly most: number;
+  readonly more: ReturnType<typeof useMore>;
   readonly scope: ViewScope;
   readonly order: Order;
-  readonly mayGrow: boolean;
-  readonly grow: () => void;
 }
 
-function Sessions({ data, most, scope, order, ...growing }: SessionsProps) {
+function Sessions({ data, more, scope, order }: SessionsProps) {
   const { total, no_session: unnamed } = data;
-  const sessions = data.sessions.slice(0, most);
+  const sessions = data.sessions.slice(0, more.most);
   if (total.requests === 0)
     return (
       <Empty title="No request in this period.">
@@ -127,7 +110,7 @@ function Sessions({ data, most, scope, order, ...growing }: SessionsProps) {
         hrefOf={({ href }) => href}
         isSum={({ title }) => title !== undefined}
       />
-      <ShowMore shown={sessions.length} isMore={data.sessions.length > most} {...growing} />
+      {data.sessions.length > more.most && <ShowMore {...more} />}
     </>
   );
 }
