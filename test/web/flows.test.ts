@@ -300,11 +300,8 @@ onPage(
     await panel.getByText("of <$0.0001").waitFor();
     await page.goto(`${gateway.url}/console/requests?key=short`);
     const lost = page.getByRole("region", { name: "Requests without a line" });
-    await lost
-      .getByRole("row")
-      .filter({ hasText: "429" })
-      .getByText(/has spent/)
-      .waitFor();
+    const refused = lost.getByRole("row").filter({ hasText: "429" });
+    await refused.getByText(/has spent/).waitFor();
     expect(problems).toEqual([]);
   },
 );
@@ -413,11 +410,8 @@ onPage(
       for (const text of ["<img src=x", "sonnet\\u202egnp"]) await page.getByText(text).first().waitFor();
       expect(await page.getByText("\u202e").count()).toBe(0);
     }
-    await page
-      .getByRole("row", { name: /sonnet.*gnp/ })
-      .getByRole("link")
-      .first()
-      .click();
+    const row = page.getByRole("row", { name: /sonnet.*gnp/ });
+    await row.getByRole("link").first().click();
     await page.getByRole("dialog").getByText("sonnet\\u202egnp\\u000aTotal").waitFor();
     await page.goto(`${gateway.url}/console/keys/${encodeURIComponent(evil)}/rotate`);
     await page.goto(`${gateway.url}/console/${encodeURIComponent(evil)}`);
@@ -425,8 +419,8 @@ onPage(
     expect(await page.title()).not.toBe("owned");
     expect(await page.locator("img, main script").count()).toBe(0);
     // Even if some text became markup, the policy stops it.
-    const attempt =
-      "const each = document.createElement('script'); each.textContent = 'document.title = 1'; document.body.append(each)";
+    const attempt = `const each = document.createElement("script");
+      each.textContent = "document.title = 1"; document.body.append(each)`;
     await page.evaluate(attempt).catch(() => {});
     expect(await page.title()).not.toBe("1");
   },
@@ -675,11 +669,8 @@ describe("for everybody", () => {
     await page.getByRole("columnheader", { name: "Whole period" }).waitFor({ state: "detached" });
     await page.getByText("As a table").focus();
     await page.keyboard.press("Enter");
-    await page
-      .getByRole("region", { name: /as a table/ })
-      .getByRole("row")
-      .first()
-      .waitFor();
+    const table = page.getByRole("region", { name: /as a table/ });
+    await table.getByRole("row").first().waitFor();
   });
 });
 

@@ -262,13 +262,9 @@ test("a key without sk-, and what git would take, are named, also outside of the
   using folder = makeTempFolder();
   using other = makeTempFolder();
   using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
-  const config = configFor(upstream.url);
   const ledger = { path: other.join("ledger.jsonl") };
-  write(folder, {
-    ...config,
-    ledger,
-    keys: [{ name: "old", group: "claude", secret: "old-secret-of-mine" }],
-  });
+  const keys = [{ name: "old", group: "claude", secret: "old-secret-of-mine" }];
+  write(folder, { ...configFor(upstream.url), ledger, keys });
   for (const file of [folder.join("gateway.env"), ledger.path]) writeFileSync(file, "", { mode: 0o600 });
   const notes = async () => {
     const { checks, stdout } = await examine(folder);
