@@ -70,18 +70,19 @@ function spread(folder: string, first: string, everyMs: number): void {
 
 const SETTINGS = { prices: { "claude-unheard-of": { input: 3, output: 15 } } };
 
-async function cli(
-  command: readonly string[],
-  args: readonly string[],
-  folder: string,
-): Promise<{ status: number; out: string }> {
-  const child = Bun.spawn([...command, ...args, "--config", join(folder, "gateway.yaml")], {
-    env: envOf(folder),
-    stdin: "ignore",
-    stderr: "ignore",
-  });
-  const out = await new Response(child.stdout).text();
-  return { status: await child.exited, out };
+/** Runs a command for the config of a folder. */
+export type Run = (words: readonly string[], folder: string) => Promise<{ status: number; stdout: string }>;
+
+export function runOf(executable: string): Run {
+  return async (words, folder) => {
+    const child = Bun.spawn([executable, ...words, "--config", join(folder, "gateway.yaml")], {
+      env: envOf(folder),
+      stdin: "ignore",
+      stderr: "ignore",
+    });
+    const stdout = await new Response(child.stdout).text();
+    return { status: await child.exited, stdout };
+  };
 }
 
 export interface Old {
@@ -103,7 +104,7 @@ export async function makeSmall(olds: readonly Old[], folder: string): Promise<v
     await side.restart(SETTINGS);
     await side.runSome(/^messages-whole-fine$/);
     await side.end("SIGTERM");
-    await cli([executable], ["ledger", "reprice", "--since", "2026-09-01"], side.folder);
+    await runOf(executable)(["ledger", "reprice", "--since", "2026-09-01"], side.folder);
     await side.stop();
     tidy(side);
   }
@@ -120,7 +121,7 @@ export async function makeSmall(olds: readonly Old[], folder: string): Promise<v
   await marked.restart({});
   await marked.runSome(/^messages/);
   await marked.end("SIGTERM");
-  await cli([executable], ["ledger", "accept"], marked.folder);
+  await runOf(executable)(["ledger", "accept"], marked.folder);
   await marked.restart({});
   await marked.runSome(/^responses/);
   await marked.stop();
@@ -289,9 +290,9 @@ export interface Printed {
 }
 
 /** What a command prints with --json. */
-export async function print(program: readonly string[], command: string, folder: string): Promise<Printed> {
-  const { status, out } = await cli(program, [...command.split(" "), "--json"], folder);
-  const text = out.replaceAll(folder, "FOLDER");
+export async function print(run: Run, command: string, folder: string): Promise<Printed> {
+  const { status, stdout } = await run([...command.split(" "), "--json"], folder);
+  const text = stdout.replaceAll(folder, "FOLDER");
   try {
     return { status, document: JSON.parse(text) };
   } catch {

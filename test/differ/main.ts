@@ -12,6 +12,7 @@ import {
   listCommands,
   makeLarge,
   print,
+  runOf,
   STORED,
   listStored,
 } from "./ledgers.ts";
@@ -75,7 +76,9 @@ async function compareTraffic(
   await Promise.all([compareSockets(), inLanes(scenarios, run)]);
   for (const each of [forOld, forNew]) each.stop();
   await inLanes(LIVE, async (command) => {
-    const [a, b] = await Promise.all(sides.map((side) => print([side.executable], command, side.folder)));
+    const [a, b] = await Promise.all(
+      sides.map((side) => print(runOf(side.executable), command, side.folder)),
+    );
     comparison.json(`live/${command}`, a, b, MOVING);
   });
   const statuses = await Promise.all(sides.map((side) => side.end("SIGTERM")));
@@ -105,7 +108,7 @@ async function compareLedgers(sides: readonly [Side, Side], only: string): Promi
     const compare = (what: string, commands: readonly string[]): Promise<void> =>
       inLanes(commands, async (command) => {
         const [a, b] = await Promise.all(
-          readers.map(({ executable, folder }) => print([executable], command, folder)),
+          readers.map(({ executable, folder }) => print(runOf(executable), command, folder)),
         );
         const where = `ledgers/${name}/${what}${command}`;
         comparison.text(`${where}/status`, String(a?.status), String(b?.status));

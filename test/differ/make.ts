@@ -12,6 +12,6 @@ const olds = words.map(([version = "", path = ""]) => ({ version, executable: re
 const folder = mkdtempSync(join(tmpdir(), "gateway-ledgers-"));
 rmSync(STORED, { recursive: true, force: true });
 await makeSmall(olds, STORED);
-await takeSnapshots([olds.at(-1)!.executable], folder);
+await takeSnapshots(olds.at(-1)!.executable, folder);
 rmSync(folder, { recursive: true });
 process.exit(0);

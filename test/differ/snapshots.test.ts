@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PROGRAM } from "../harness/program.ts";
+import { run } from "../cli/driving.ts";
 import { Comparison } from "./compare.ts";
 import { listStored } from "./ledgers.ts";
 import { printAll, readSnapshot } from "./snapshots.ts";
@@ -13,7 +13,7 @@ import { Verdict } from "./wanted.ts";
 describe("ledgers of earlier versions", () => {
   test.each([...listStored()])("each report of the ledger %s prints what 0.2.0 printed", async (name) => {
     const folder = mkdtempSync(join(tmpdir(), "gateway-snapshots-"));
-    const printed = await printAll(PROGRAM, name, folder);
+    const printed = await printAll((words, copy) => run({ folder: copy }, ...words), name, folder);
     const comparison = new Comparison(new Map(), new Map());
     const snapshot = readSnapshot(name);
     expect([...printed.keys()]).toEqual([...snapshot.keys()]);

@@ -2,14 +2,24 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { copyLedger, inLanes, listCommands, print, type Printed, STORED, listStored } from "./ledgers.ts";
+import {
+  copyLedger,
+  inLanes,
+  listCommands,
+  print,
+  type Printed,
+  type Run,
+  runOf,
+  STORED,
+  listStored,
+} from "./ledgers.ts";
 
 const FOLDER = join(import.meta.dir, "snapshots");
 
 /** By command. */
 export type Snapshot = ReadonlyMap<string, Printed>;
 
-export async function printAll(program: readonly string[], name: string, folder: string): Promise<Snapshot> {
+export async function printAll(run: Run, name: string, folder: string): Promise<Snapshot> {
   const copy = join(folder, name);
   copyLedger(join(STORED, name), copy);
   const commands = listCommands(copy, name === "0.2.0" ? "most" : "few");
@@ -17,7 +27,7 @@ export async function printAll(program: readonly string[], name: string, folder:
     commands.map((command) => [command, { status: -1, document: null }]),
   );
   await inLanes(commands, async (command) => {
-    printed.set(command, await print(program, command, copy));
+    printed.set(command, await print(run, command, copy));
   });
   return printed;
 }
@@ -29,10 +39,10 @@ export function readSnapshot(name: string): Snapshot {
   return new Map(lines.map((line) => JSON.parse(line)));
 }
 
-export async function takeSnapshots(program: readonly string[], folder: string): Promise<void> {
+export async function takeSnapshots(executable: string, folder: string): Promise<void> {
   mkdirSync(FOLDER, { recursive: true });
   for (const name of listStored()) {
-    const printed = await printAll(program, name, folder);
+    const printed = await printAll(runOf(executable), name, folder);
     writeFileSync(
       join(FOLDER, `${name}.jsonl`),
       [...printed].map((entry) => `${JSON.stringify(entry)}\n`).join(""),

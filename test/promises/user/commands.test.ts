@@ -323,9 +323,9 @@ test.skipIf(!hasIpv6)("P41: serve prints an address of IPv6 in brackets", async 
   });
 });
 
-test("P42: serve --demo needs no config, account or network, and prints a key for each group", async () => {
+test("P41, P42: serve --demo without a log needs no config, account or network, and prints a key for each group", async () => {
   await inFolder(async (folder) => {
-    const server = await serveIn(folder, ["--demo", "--port", "0"], { GATEWAY_CONFIG: "" });
+    const server = await serveIn(folder, ["--demo", "--port", "0", "--log", "off"], { GATEWAY_CONFIG: "" });
     try {
       const said = await eventually(() => {
         const text = server.stdout() + server.stderr();

@@ -208,12 +208,7 @@ describe("prices update", () => {
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
     const diff = await run(
       { folder: folder.path },
-      "prices",
-      "update",
-      "--dry-run",
-      "--from",
-      "data.json",
-      "--json",
+      ..."prices update --dry-run --from data.json --json".split(" "),
     );
     const reported: { changes: { model: string; what: string; was: string | null; now: string | null }[] } =
       JSON.parse(diff.stdout);
@@ -244,11 +239,7 @@ describe("prices update", () => {
     // The overlay's rules hold for the new book, too.
     const factors = await run(
       { folder: folder.path },
-      "prices",
-      "show",
-      "claude-sonnet-5",
-      "--provider",
-      "anthropic",
+      ..."prices show claude-sonnet-5 --provider anthropic".split(" "),
     );
     expect(factors.stdout).toContain("service_tier=batch ×0.5, inference_geo=us ×1.1");
     expect((await run({ folder: folder.path }, "prices", "check")).status).toBe(0);
@@ -273,9 +264,7 @@ describe("prices update", () => {
     const place = `http://127.0.0.1:${server.port}/data.json?token=secret-token`;
     const { status, stderr } = await run(
       { folder: folder.path },
-      "prices",
-      "update",
-      "--from",
+      ..."prices update --from".split(" "),
       place,
       "--yes",
     );
@@ -404,11 +393,7 @@ describe("prices update", () => {
     );
     const { status, stderr } = await run(
       { folder: folder.path },
-      "prices",
-      "update",
-      "--from",
-      "data.json",
-      "--yes",
+      ..."prices update --from data.json --yes".split(" "),
     );
     expect(status).toBe(1);
     expect(stderr.replaceAll("\n", " ")).toContain(why);
@@ -423,9 +408,7 @@ describe("prices update", () => {
     write(folder);
     const { status, stderr } = await run(
       { folder: folder.path },
-      "prices",
-      "update",
-      "--from",
+      ..."prices update --from".split(" "),
       place,
       "--yes",
     );
@@ -659,9 +642,7 @@ describe("prices update", () => {
     ] as const) {
       const { status, stderr } = await run(
         { folder: folder.path },
-        "prices",
-        "update",
-        "--from",
+        ..."prices update --from".split(" "),
         place,
         "--yes",
       );
