@@ -71,7 +71,7 @@ export function openWorld(change: (url: string) => Section = () => ({}), options
   const settle = async (count: number): Promise<Pick<Trace, "record" | "lines">> => {
     const record = (await gateway.recorded(count + 1))[count]!;
     await flushLedger();
-    return { record, lines: gateway.ledger().filter((line) => line["id"] === record.id) };
+    return { record, lines: gateway.ledger(`"id":"${record.id}"`) };
   };
   return {
     upstream,

@@ -53,7 +53,8 @@ export interface GatewayOptions {
 interface Prepared {
   readonly folder: TempFolder;
   readonly configPath: string;
-  ledger(): Record<string, unknown>[];
+  /** The ledger's lines with this text in them. */
+  ledger(text?: string): Record<string, unknown>[];
   clean(): void;
 }
 
@@ -67,7 +68,7 @@ function prepare({ config, folder }: GatewayOptions): Prepared {
   return {
     folder: home,
     configPath,
-    ledger: () => (existsSync(ledgerPath) ? readLedger(ledgerPath) : []),
+    ledger: (text) => (existsSync(ledgerPath) ? readLedger(ledgerPath, text) : []),
     clean: () => folder === undefined && home.remove(),
   };
 }

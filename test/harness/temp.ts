@@ -34,12 +34,14 @@ export function expectMode(path: string, mode: number): void {
 }
 
 /** The ledger's lines; throws if one is torn. */
-export function readLedger(path: string): Record<string, unknown>[] {
+/** The lines with this text in them. */
+export function readLedger(path: string, wanted = ""): Record<string, unknown>[] {
   const text = readFileSync(path, "utf8");
   if (text !== "" && !text.endsWith("\n")) throw new Error(`the last line of ${path} is torn`);
   return text
     .split("\n")
     .slice(0, -1)
+    .filter((line) => line.includes(wanted))
     .map((line) => JSON.parse(line));
 }
 

@@ -361,6 +361,10 @@ onPage(
     await card.getByRole("button", { name: "Disable" }).click();
     await card.getByText("disabled", { exact: true }).waitFor();
     expect(readFileSync(gateway.configPath, "utf8")).toMatch(/"sk-test-content",\s*"?disabled"?: true/);
+    // Sooner than a change of the file is noticed.
+    const fields = { authorization: `Bearer ${keyOf("content")}` };
+    const ask = (target: string, more: object = {}) => rawRequest(gateway.port, { target, fields, ...more });
+    expect((await ask("/v1beta/models")).status).toBe(401);
     await menu.click();
     await card.getByRole("button", { name: "Enable" }).click();
     await card.getByText("active", { exact: true }).waitFor();
@@ -374,11 +378,7 @@ onPage(
     await page.getByRole("dialog").getByLabel("USD per day").fill("0");
     await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
     await card.getByText("models without a price allowed").waitFor();
-    // Sooner than a change of the file is noticed.
-    const fields = { authorization: `Bearer ${keyOf("content")}` };
-    const body = { model: "gpt-5", input: "Hello" };
-    const { status } = await rawRequest(gateway.port, { target: "/v1/responses", fields, body });
-    expect(status).toBe(429);
+    expect((await ask("/v1/responses", { body: { model: "gpt-5", input: "Hello" } })).status).toBe(429);
     await menu.click();
     await card.getByRole("link", { name: "New secret" }).click();
     await page.getByRole("button", { name: "Make a new secret" }).click();

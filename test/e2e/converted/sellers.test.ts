@@ -1,14 +1,14 @@
-// Answers as sellers really send them, and requests that only one provider can serve, through the executable.
+// Answers as sellers really send them, and requests that only one provider can serve, through a real gateway.
 
 import { afterAll, describe, expect, test } from "bun:test";
 import type { Any } from "../../bridges/calls.ts";
-import { type ChildGateway, startGateway } from "../../harness/gateway.ts";
-import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
 import {
   type PieceAnswer,
   type PieceUpstream,
   startPieceUpstream,
 } from "../../harness/upstreams/piece-upstream.ts";
+import { flushLedger } from "../world.ts";
 
 const stops: (() => unknown)[] = [];
 afterAll(async () => {
@@ -29,17 +29,14 @@ const channelOf = (platform: string, { url }: PieceUpstream, more: Any = {}): An
   ...more,
 });
 
-async function open(channels: Any, groups: Any, more: Any = {}, folder?: TempFolder): Promise<ChildGateway> {
+function open(channels: Any, groups: Any, more: Any = {}): InsideGateway {
   const keys = Object.keys(groups).map((name) => ({ name, group: name, secret: `sk-test-${name}` }));
-  const gateway = await startGateway({
-    config: { channels, groups, keys, ...more },
-    ...(folder && { folder }),
-  });
+  const gateway = startGatewayHere({ config: { channels, groups, keys, ...more } });
   stops.push(() => gateway.stop());
   return gateway;
 }
 
-function post({ url }: ChildGateway, key: string, path: string, body: Any): Promise<Response> {
+function post({ url }: InsideGateway, key: string, path: string, body: Any): Promise<Response> {
   const headers = { authorization: `Bearer sk-test-${key}`, "content-type": "application/json" };
   return fetch(url + path, { method: "POST", body: JSON.stringify(body), headers });
 }
@@ -85,7 +82,7 @@ describe.each(Object.keys(ANSWERS))("blanks before the JSON answer of a %s chann
   ])("%s are not an empty body, and no other channel is asked", async (_name, pieces) => {
     const first = serve(() => ({ pieces }));
     const second = serve(() => ({ pieces: [text] }));
-    const gateway = await open(
+    const gateway = open(
       { first: channelOf(dialect, first), second: channelOf(dialect, second, { priority: 2 }) },
       { g: { platform: dialect === "chat" ? "responses" : dialect, channels: ["first", "second"] } },
     );
@@ -98,14 +95,15 @@ describe.each(Object.keys(ANSWERS))("blanks before the JSON answer of a %s chann
     let before = "";
     const upstream = serve(() => ({ pieces: [before + text.slice(0, text.length / 2)] }));
     const platform = dialect === "chat" ? "responses" : dialect;
-    const gateway = await open(
+    const gateway = open(
       { first: channelOf(dialect, upstream, { free: false }) },
       { g: { platform, channels: ["first"] } },
       { prices: { m: { input: "3", output: "15" } } },
     );
     for (before of ["", " ".repeat(60_000), SIGN.repeat(5000)])
       await (await post(gateway, "g", PATHS[dialect]!, { ...ASKED, input: "Hello" })).text();
-    await fetch(`${gateway.url}/healthz`);
+    await gateway.recorded(3);
+    await flushLedger();
     const unknown = { basis: "unknown", usage: {}, charge_usd: null };
     expect(gateway.ledger()).toMatchObject([unknown, unknown, unknown]);
   });
@@ -132,7 +130,7 @@ test.each([
   "a %s client gets the text of a whole answer that has an empty delta too",
   async (client, path, platform) => {
     const upstream = serve(() => ({ pieces: [JSON.stringify(WITH_DELTA)] }));
-    const gateway = await open(
+    const gateway = open(
       { far: channelOf("chat", upstream) },
       { g: { platform, channels: ["far"], convert: true } },
     );
@@ -144,18 +142,16 @@ test.each([
 );
 
 test("the tokens that Mistral read from its cache are billed as such", async () => {
-  using folder = makeTempFolder();
   const usage = { prompt_tokens: 77, completion_tokens: 1, total_tokens: 78, num_cached_tokens: 76 };
   const upstream = serve(() => ({ pieces: [JSON.stringify({ ...ANSWERS["chat"], usage })] }));
-  const gateway = await open(
+  const gateway = open(
     { far: channelOf("chat", upstream, { free: undefined }) },
     { g: { platform: "responses", channels: ["far"] } },
     { prices: { m: { input: "1", cache_read: "0.1", output: "10" } } },
-    folder,
   );
   await post(gateway, "g", PATHS["chat"]!, ASKED);
   await gateway.recorded(1);
-  await gateway.stop();
+  await flushLedger();
   const [line]: Any = gateway.ledger();
   expect([line.usage, line.basis, line.charge_usd]).toEqual([
     { input: 1, cache_read: 76, output: 1 },
@@ -171,7 +167,7 @@ describe("P165: a thread that its provider keeps", () => {
   test("continues on a channel of its own dialect, byte for byte", async () => {
     const own = serve(() => ({ pieces: [JSON.stringify(ANSWERS["messages"])] }));
     const far = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));
-    const gateway = await open({ own: channelOf("messages", own), far: channelOf("chat", far) }, groups);
+    const gateway = open({ own: channelOf("messages", own), far: channelOf("chat", far) }, groups);
     expect((await post(gateway, "g", "/v1/messages", CONTINUED)).status).toBe(200);
     expect([own.bodies, far.bodies.length]).toEqual([[JSON.stringify(CONTINUED)], 0]);
   });
@@ -184,7 +180,7 @@ describe("P165: a thread that its provider keeps", () => {
     const own = serve(() => ({ status: 529, pieces: [busy] }));
     const far = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));
     const all = { own: channelOf("messages", own), far: channelOf("chat", far) };
-    const gateway = await open(all, { g: { ...groups.g, channels } });
+    const gateway = open(all, { g: { ...groups.g, channels } });
     const answer = await post(gateway, "g", "/v1/messages", CONTINUED);
     const { error }: Any = await answer.json();
     expect([answer.status, error.type]).toEqual([400, "invalid_request_error"]);
@@ -202,7 +198,7 @@ describe("P165: a thread that its provider keeps", () => {
 test("a converted answer has the upstream's request id for messages clients, or else the gateway's", async () => {
   const fields: Record<string, string> = { "x-request-id": "req_of_upstream" };
   const upstream = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])], fields }));
-  const gateway = await open(
+  const gateway = open(
     { far: channelOf("chat", upstream) },
     { g: { platform: "messages", channels: ["far"], convert: true } },
   );
@@ -246,7 +242,7 @@ describe("a value of the wrong kind is a 400 and not a fault of the gateway", ()
     ],
   ])("%s of a %s client", async (_name, platform, path, body, status) => {
     const upstream = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));
-    const gateway = await open(
+    const gateway = open(
       { far: channelOf("chat", upstream) },
       { g: { platform, channels: ["far"], convert: true } },
     );
@@ -260,7 +256,7 @@ describe("a value of the wrong kind is a 400 and not a fault of the gateway", ()
       status: 404,
       pieces: ['{"error":{"code":404,"message":"no such model"}}'],
     }));
-    const gateway = await open(
+    const gateway = open(
       { far: channelOf("content", upstream) },
       { g: { platform: "messages", channels: ["far"], convert: true } },
     );
