@@ -309,10 +309,14 @@ test("P11, P13, P14: a running gateway applies a changed config, and keeps its o
       });
       await eventually(() => asks("sk-test-new-key-1").then((ok) => !ok));
       writeFileSync(own.path("gateway.env"), "LATER=credential-that-came-later\n", { mode: 0o600 });
-      await eventually(async () => {
+      const sends = async (credential: string) => {
         await group.ask("messages");
-        return group.channel().seen.at(-1)!.field("x-api-key") === "credential-that-came-later";
-      });
+        return group.channel().seen.at(-1)!.field("x-api-key") === credential;
+      };
+      await eventually(() => sends("credential-that-came-later"));
+      writeFileSync(own.path("gateway.env"), "LATER=credential-of-a-bad-file\nno assignment\n");
+      await eventually(() => own.log().includes("gateway.env must hold NAME=value lines only"));
+      expect(await sends("credential-that-came-later")).toBe(true);
     },
   );
 });
