@@ -76,14 +76,14 @@ const secretOf = (name: string): string => `sk-test-${hashOf(name)}`;
 
 export const bearer = (key: string): Fields => ({ authorization: `Bearer ${key}` });
 
-/** Resolves with what `look` finds. It looks every few milliseconds; the test's own time limit ends it. */
+/** Resolves with what `look` finds. It looks less and less often; the test's own time limit ends it. */
 export async function eventually<T>(
   look: () => T | null | undefined | false | Promise<T | null | undefined | false>,
 ): Promise<T> {
-  for (;;) {
+  for (let pauseMs = 2; ; pauseMs = Math.min(40, 1.5 * pauseMs)) {
     const found = await look();
     if (found !== null && found !== undefined && found !== false) return found;
-    await Bun.sleep(3);
+    await Bun.sleep(pauseMs);
   }
 }
 
