@@ -62,11 +62,9 @@ const CONFIG = {
 
 type Request = Partial<ReturnType<typeof draftOf>> & { readonly model: string };
 
-function write(
-  folder: TempFolder,
-  requests: readonly (string | Request)[] = [],
-  config: object = CONFIG,
-): void {
+/** A folder with a config and a ledger. */
+function open(requests: readonly (string | Request)[] = [], config: object = CONFIG): TempFolder {
+  const folder = makeTempFolder();
   writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
   let prev = GENESIS;
   const lines = requests.map((request, index) => {
@@ -76,7 +74,11 @@ function write(
     return `${line}\n`;
   });
   writeFileSync(folder.join("ledger.jsonl"), lines.join(""));
+  return folder;
 }
+
+/** Runs a command line in the folder. */
+const gateway = (folder: TempFolder, line: string) => run({ folder: folder.path }, ...line.split(" "));
 
 const CHANGED = publish({
   "anthropic claude-sonnet-5": { input_mtok: 1.25, output_mtok: 10, cache_read_mtok: 0.2 },
@@ -85,14 +87,13 @@ const CHANGED = publish({
 
 describe("prices show", () => {
   test("prices show has each provider's prices of a model, since when, and their source", async () => {
-    using folder = makeTempFolder();
-    write(folder);
-    const { stdout, status } = await run({ folder: folder.path }, "prices", "show", "claude-sonnet-5-5");
+    using folder = open();
+    const { stdout, status } = await gateway(folder, "prices show claude-sonnet-5-5");
     expect(status).toBe(0);
     expect(stdout).toContain("anthropic  claude-sonnet-5-5, claude-sonnet-5.5  (channels: claude)");
     expect(stdout).toContain("from 2026-10-07: input 2, output 10, cache_read 0.1");
     expect(stdout).toContain("source: https://platform.claude.com/");
-    const json = await run({ folder: folder.path }, "prices", "show", "deepseek-v4-pro", "--json");
+    const json = await gateway(folder, "prices show deepseek-v4-pro --json");
     const reported: { providers: { provider: string; periods: unknown[] }[] } = JSON.parse(json.stdout);
     expect(reported.providers.map(({ provider }) => provider)).toEqual(
       expect.arrayContaining(["deepseek", "fireworks"]),
@@ -107,13 +108,12 @@ describe("prices show", () => {
   });
 
   test("prices show says in which hours a price counts, and leaves out prices that have ended", async () => {
-    using folder = makeTempFolder();
-    write(folder);
-    const shown = await run({ folder: folder.path }, "prices", "show", "deepseek-flash");
+    using folder = open();
+    const shown = await gateway(folder, "prices show deepseek-flash");
     expect(shown.stdout).toContain(
       "from 2026-10-31 16:00, 01:00 to 04:00 and 06:00 to 10:00 UTC, on workdays of China: input 0.3",
     );
-    const retired = await run({ folder: folder.path }, "prices", "show", "deepseek-chat");
+    const retired = await gateway(folder, "prices show deepseek-chat");
     expect(retired.stdout).toContain("deepseek-chat");
     expect(retired.stdout).not.toContain("until");
   });
@@ -132,22 +132,20 @@ describe("prices show", () => {
 
 describe("prices check", () => {
   test("prices check names the models in use that have no price, and fails", async () => {
-    using folder = makeTempFolder();
-    write(folder, ["claude-sonnet-5", "claude-nova-9", "claude-nova-9"]);
-    const { stdout, stderr, status } = await run({ folder: folder.path }, "prices", "check", "--json");
+    using folder = open(["claude-sonnet-5", "claude-nova-9", "claude-nova-9"]);
+    const { stdout, stderr, status } = await gateway(folder, "prices check --json");
     expect({ status, stderr, reported: JSON.parse(stdout) as unknown }).toEqual({
       status: 1,
       stderr: "",
       reported: [{ channel: "claude", model: "claude-nova-9", requests: 2 }],
     });
-    const human = await run({ folder: folder.path }, "prices", "check");
+    const human = await gateway(folder, "prices check");
     expect(human.stderr).toContain("`gateway prices set MODEL input=… output=…` gives them one");
   });
 
   test("prices check passes if all models have a price, or cost nothing", async () => {
-    using folder = makeTempFolder();
-    write(folder, ["claude-sonnet-5"]);
-    const { stdout, stderr, status } = await run({ folder: folder.path }, "prices", "check");
+    using folder = open(["claude-sonnet-5"]);
+    const { stdout, stderr, status } = await gateway(folder, "prices check");
     expect([status, stdout]).toEqual([0, ""]);
     expect(stderr).toContain("All models in use have a price (2 of 2");
   });
@@ -155,21 +153,19 @@ describe("prices check", () => {
   const unpriced = { basis: "unpriced", prices: null, official_usd: null, charge_usd: null } as const;
   const unknown = { ...unpriced, basis: "unknown", usage: {}, status: null } as const;
   test("prices check does not name a model whose answers have another name, with a price", async () => {
-    using folder = makeTempFolder();
-    write(folder, [
+    using folder = open([
       { model: "our-best", upstream_model: "claude-sonnet-5" },
       { model: "our-best", upstream_model: "claude-opus-5", suspect: "read as JSON" },
       // Interrupted: the line has the name that was requested.
       { model: "our-best", upstream_model: "our-best", ...unknown, outcome: "interrupted" },
       { model: "our-best", upstream_model: null, ...unknown, outcome: "upstream_error" },
     ]);
-    const { stdout, status } = await run({ folder: folder.path }, "prices", "check", "--json");
+    const { stdout, status } = await gateway(folder, "prices check --json");
     expect([status, JSON.parse(stdout)]).toEqual([0, []]);
   });
 
   test("prices check names a model of which one answer has a name without a price, or that was never answered", async () => {
-    using folder = makeTempFolder();
-    write(folder, [
+    using folder = open([
       { model: "our-best", upstream_model: "claude-sonnet-5" },
       { model: "our-best", upstream_model: "deployment-7", ...unpriced },
       { model: "our-new", upstream_model: null, ...unknown, outcome: "upstream_error" },
@@ -177,7 +173,7 @@ describe("prices check", () => {
       { model: "our-old", upstream_model: "claude-sonnet-5", ...unpriced },
       { model: "claude-opus-5", upstream_model: "deployment-8", ...unpriced },
     ]);
-    const { stdout, status } = await run({ folder: folder.path }, "prices", "check", "--json");
+    const { stdout, status } = await gateway(folder, "prices check --json");
     expect([status, JSON.parse(stdout)]).toEqual([
       1,
       [
@@ -188,14 +184,13 @@ describe("prices check", () => {
   });
 
   test("prices check sees the models that only the config names", async () => {
-    using folder = makeTempFolder();
     const channel = {
       ...CONFIG.channels.claude,
       models: ["claude-nova-9", "claude-*"],
       aliases: { fast: "nope" },
     };
-    write(folder, [], { ...CONFIG, channels: { claude: channel } });
-    const { stdout, status } = await run({ folder: folder.path }, "prices", "check", "--json");
+    using folder = open([], { ...CONFIG, channels: { claude: channel } });
+    const { stdout, status } = await gateway(folder, "prices check --json");
     const reported: { model: string }[] = JSON.parse(stdout);
     expect([status, reported.map(({ model }) => model)]).toEqual([1, ["claude-nova-9", "fast"]]);
   });
@@ -203,13 +198,9 @@ describe("prices check", () => {
 
 describe("prices update", () => {
   test("prices update shows what changes for the models that were seen, and writes a book next to the config", async () => {
-    using folder = makeTempFolder();
-    write(folder, ["claude-sonnet-5", "claude-nova-9", "claude-opus-5"]);
+    using folder = open(["claude-sonnet-5", "claude-nova-9", "claude-opus-5"]);
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
-    const diff = await run(
-      { folder: folder.path },
-      ..."prices update --dry-run --from data.json --json".split(" "),
-    );
+    const diff = await gateway(folder, "prices update --dry-run --from data.json --json");
     const reported: { changes: { model: string; what: string; was: string | null; now: string | null }[] } =
       JSON.parse(diff.stdout);
     const words = ["prices", "update", "--dry-run", "--from", "data.json", "--json"];
@@ -221,7 +212,7 @@ describe("prices update", () => {
     expect(changed).toContainEqual(["claude-nova-9", "output", null, "0.0000001"]);
     expect(changed.filter(([model]) => model === "claude-opus-5")).toEqual([]);
 
-    const update = await run({ folder: folder.path }, "prices", "update", "--from", "data.json", "--yes");
+    const update = await gateway(folder, "prices update --from data.json --yes");
     expect(update.status).toBe(0);
     expect(update.stdout).toMatch(/anthropic +claude-sonnet-5 +input +2 +1\.25/);
     const path = folder.join("gateway.prices.jsonl");
@@ -233,24 +224,20 @@ describe("prices update", () => {
       source: expect.stringContaining("data.json, read on "),
     });
     expect(readdirSync(folder.path).filter((name) => name.includes("tmp"))).toEqual([]);
-    const show = await run({ folder: folder.path }, "prices", "show", "claude-nova-9");
+    const show = await gateway(folder, "prices show claude-nova-9");
     expect(show.stdout).toMatch(/^book \d{4}-\d\d-\d\d#[0-9a-f]{8}:/);
     expect(show.stdout).toContain("input 7, output 0.0000001");
     // The overlay's rules hold for the new book, too.
-    const factors = await run(
-      { folder: folder.path },
-      ..."prices show claude-sonnet-5 --provider anthropic".split(" "),
-    );
+    const factors = await gateway(folder, "prices show claude-sonnet-5 --provider anthropic");
     expect(factors.stdout).toContain("service_tier=batch ×0.5, inference_geo=us ×1.1");
-    expect((await run({ folder: folder.path }, "prices", "check")).status).toBe(0);
-    expect(
-      (await run({ folder: folder.path }, "prices", "update", "--dry-run", "--from", "data.json")).stderr,
-    ).toContain("No price changes");
+    expect((await gateway(folder, "prices check")).status).toBe(0);
+    expect((await gateway(folder, "prices update --dry-run --from data.json")).stderr).toContain(
+      "No price changes",
+    );
   });
 
   test("prices update reads the data in the price package's npm form", async () => {
-    using folder = makeTempFolder();
-    write(folder);
+    using folder = open();
     const words = ["prices", "update", "--dry-run", "--from"];
     const file = Bun.resolveSync("@pydantic/genai-prices", import.meta.dir);
     const { status, stderr } = await run({ folder: folder.path }, ...words, file);
@@ -258,34 +245,26 @@ describe("prices update", () => {
   });
 
   test("prices update reads an address, and never writes what may be secret in it", async () => {
-    using folder = makeTempFolder();
-    write(folder);
+    using folder = open();
     using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json(CHANGED) });
     const place = `http://127.0.0.1:${server.port}/data.json?token=secret-token`;
-    const { status, stderr } = await run(
-      { folder: folder.path },
-      ..."prices update --from".split(" "),
-      place,
-      "--yes",
-    );
+    const { status, stderr } = await gateway(folder, `prices update --from ${place} --yes`);
     expect(status).toBe(0);
     expect(stderr).toContain("gateway.prices.jsonl: book ");
     expect(readFileSync(folder.join("gateway.prices.jsonl"), "utf8")).not.toContain("secret-token");
   });
 
   test("prices update writes nothing without a terminal and --yes", async () => {
-    using folder = makeTempFolder();
-    write(folder);
+    using folder = open();
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
-    const { status, stderr } = await run({ folder: folder.path }, "prices", "update", "--from", "data.json");
+    const { status, stderr } = await gateway(folder, "prices update --from data.json");
     expect(status).toBe(2);
     expect(stderr).toContain("--yes");
     expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
   });
 
   test("prices update asks on a terminal, and `no` writes nothing", async () => {
-    using folder = makeTempFolder();
-    write(folder);
+    using folder = open();
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
     const words = ["prices", "update", "--from", "data.json"];
     const declined = runOnTerminal({ folder: folder.path }, ...words);
@@ -385,16 +364,12 @@ describe("prices update", () => {
     ],
     ["no prices of most makers", small(1), "has no prices of openai and google"],
   ])("prices update takes no book with %s", async (_what, document, why) => {
-    using folder = makeTempFolder();
-    write(folder);
+    using folder = open();
     writeFileSync(
       folder.join("data.json"),
       typeof document === "string" ? document : JSON.stringify(document),
     );
-    const { status, stderr } = await run(
-      { folder: folder.path },
-      ..."prices update --from data.json --yes".split(" "),
-    );
+    const { status, stderr } = await gateway(folder, "prices update --from data.json --yes");
     expect(status).toBe(1);
     expect(stderr.replaceAll("\n", " ")).toContain(why);
     expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
@@ -404,29 +379,22 @@ describe("prices update", () => {
     ["a file that is not there", "nowhere.json", "ENOENT"],
     ["an address that refuses", "http://127.0.0.1:9/data.json", "cannot be read"],
   ])("prices update says that it cannot read %s", async (_what, place, why) => {
-    using folder = makeTempFolder();
-    write(folder);
-    const { status, stderr } = await run(
-      { folder: folder.path },
-      ..."prices update --from".split(" "),
-      place,
-      "--yes",
-    );
+    using folder = open();
+    const { status, stderr } = await gateway(folder, `prices update --from ${place} --yes`);
     expect(status).toBe(1);
     expect(stderr).toContain(why);
   });
 
   test("a book that was changed by hand is not used", async () => {
-    using folder = makeTempFolder();
-    write(folder);
+    using folder = open();
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
-    await run({ folder: folder.path }, "prices", "update", "--from", "data.json", "--yes");
+    await gateway(folder, "prices update --from data.json --yes");
     const path = folder.join("gateway.prices.jsonl");
     writeFileSync(path, readFileSync(path, "utf8").replace('"input":"7"', '"input":"0"'));
-    const { status, stderr } = await run({ folder: folder.path }, "prices", "show", "claude-nova-9");
+    const { status, stderr } = await gateway(folder, "prices show claude-nova-9");
     expect(status).toBe(1);
     expect(stderr).toContain("is damaged");
-    expect((await run({ folder: folder.path }, "serve")).stderr).toContain("is damaged");
+    expect((await gateway(folder, "serve")).stderr).toContain("is damaged");
   });
 
   test.each([
@@ -434,8 +402,7 @@ describe("prices update", () => {
     ["empty", () => ""],
     ["of another kind", () => "{}\n"],
   ])("a book that is %s stops a start, and an update is the way out", async (_how, damage) => {
-    using folder = makeTempFolder();
-    write(folder, ["claude-sonnet-5"]);
+    using folder = open(["claude-sonnet-5"]);
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
     const place = { folder: folder.path, env: { XDG_RUNTIME_DIR: folder.path } };
     const update = ["prices", "update", "--from", "data.json", "--yes"];
@@ -459,8 +426,7 @@ describe("prices update", () => {
   });
 
   test("P58: prices update needs the owner's word for a price that falls below a tenth, and for a provider that loses a quarter of its models", async () => {
-    using folder = makeTempFolder();
-    write(folder);
+    using folder = open();
     const fallen = publish({
       "anthropic claude-sonnet-5": { input_mtok: 0, output_mtok: 0.9 },
       "anthropic claude-haiku-4-5": { input_mtok: 0.1, output_mtok: 0.5 },
@@ -496,8 +462,7 @@ describe("prices update", () => {
     ["from tomorrow on", { start_date: new Date(Date.now() + 86_400_000).toISOString().slice(0, 10) }],
     ["in four hours of the night", { start_time: "01:00:00Z", end_time: "05:00:00Z" }],
   ])("P58: prices update needs the owner's word for a price that falls to 0 %s", async (_, constraint) => {
-    using folder = makeTempFolder();
-    write(folder);
+    using folder = open();
     const later = publish().map((provider) => ({
       ...provider,
       models: provider.models.map((model) => {
@@ -514,8 +479,7 @@ describe("prices update", () => {
   });
 
   test("P58: prices update needs the owner's word where another model with a price of 0 takes one of a model's names", async () => {
-    using folder = makeTempFolder();
-    write(folder);
+    using folder = open();
     const stolen = publish().map((provider) => {
       if (provider.id !== "anthropic") return provider;
       const match = { or: [{ equals: "zz-new" }, { equals: "claude-sonnet-4.5" }] };
@@ -523,14 +487,13 @@ describe("prices update", () => {
       return { ...provider, models: [{ id: "zz-new", match, prices }, ...provider.models] };
     });
     writeFileSync(folder.join("data.json"), JSON.stringify(stolen));
-    const refused = await run({ folder: folder.path }, "prices", "update", "--from", "data.json", "--yes");
+    const refused = await gateway(folder, "prices update --from data.json --yes");
     expect(refused.status).toBe(1);
     expect(refused.stderr).toMatch(/anthropic\/claude-sonnet-4-5: .*input falls from 3 to 0/);
   });
 
   test("P58: prices update asks for each provider of the config that loses a model, and names all that it loses", async () => {
-    using folder = makeTempFolder();
-    write(folder);
+    using folder = open();
     const fewer = (id: string) =>
       publish().map((each) => (each.id === id ? { ...each, models: each.models.slice(1) } : each));
     const lost = fewer("anthropic");
@@ -571,13 +534,9 @@ describe("prices update", () => {
     }
 
     test("prices update takes the data of the newest release, and says its name, day and hash", async () => {
-      using folder = makeTempFolder();
-      write(folder, ["claude-sonnet-5"]);
+      using folder = open(["claude-sonnet-5"]);
       const asked = publishRelease("v0.9.1", "2027-01-05T23:59:59Z");
-      const { status, stdout, stderr } = await run(
-        { folder: folder.path },
-        ..."prices update --yes --json".split(" "),
-      );
+      const { status, stdout, stderr } = await gateway(folder, "prices update --yes --json");
       expect(status).toBe(0);
       expect(asked).toEqual([RELEASE_URL, placeOfData("v0.9.1")]);
       const sha256 = new Bun.CryptoHasher("sha256").update(JSON.stringify(CHANGED)).digest("hex");
@@ -594,17 +553,16 @@ describe("prices update", () => {
     });
 
     test("P57: prices update refuses a release that is older than the prices in use, and --dry-run says so", async () => {
-      using folder = makeTempFolder();
-      write(folder);
+      using folder = open();
       publishRelease("v0.9.1", "2027-01-05T00:00:00Z");
-      expect((await run({ folder: folder.path }, "prices", "update", "--yes")).status).toBe(0);
+      expect((await gateway(folder, "prices update --yes")).status).toBe(0);
       publishRelease("v0.9.0", "2027-01-04T23:59:59Z");
-      const older = await run({ folder: folder.path }, "prices", "update", "--yes");
+      const older = await gateway(folder, "prices update --yes");
       expect([older.status, older.stderr]).toEqual([
         1,
         expect.stringMatching(/v0\.9\.0 of 2027-01-04, is older than the prices in use \(book 2027-01-05#/),
       ]);
-      const diff = await run({ folder: folder.path }, "prices", "update", "--dry-run");
+      const diff = await gateway(folder, "prices update --dry-run");
       expect([diff.status, diff.stderr]).toEqual([
         0,
         expect.stringContaining("is older than the prices in use"),
@@ -617,18 +575,16 @@ describe("prices update", () => {
       ["a tag that leads elsewhere", { tag_name: "../../other", published_at: "2027-01-05T00:00:00Z" }],
       ["a release without a day", { tag_name: "v1", published_at: "soon" }],
     ])("prices update refuses %s", async (_, release) => {
-      using folder = makeTempFolder();
-      write(folder);
+      using folder = open();
       const answer = (): Promise<Response> => Promise.resolve(Response.json(release));
       globalThis.fetch = Object.assign(answer, { preconnect: real.preconnect });
-      const { status, stderr } = await run({ folder: folder.path }, "prices", "update", "--yes");
+      const { status, stderr } = await gateway(folder, "prices update --yes");
       expect([status, stderr]).toEqual([1, expect.stringContaining("does not name a release")]);
     });
   });
 
   test("prices update reads over https alone, and follows no redirect", async () => {
-    using folder = makeTempFolder();
-    write(folder);
+    using folder = open();
     const to = (location: string) =>
       Bun.serve({
         port: 0,
@@ -640,12 +596,7 @@ describe("prices update", () => {
       ["http://prices.example/data.json", "only https is accepted"],
       [away.url.href, "the answer is 302"],
     ] as const) {
-      const { status, stderr } = await run(
-        { folder: folder.path },
-        ..."prices update --from".split(" "),
-        place,
-        "--yes",
-      );
+      const { status, stderr } = await gateway(folder, `prices update --from ${place} --yes`);
       expect([status, stderr]).toEqual([1, expect.stringContaining(why)]);
     }
   });
@@ -675,18 +626,16 @@ describe("doctor", () => {
       detail: "book 2026-11-21 is 31 days old: newer models have no price",
       fix: "gateway prices update",
     });
-    using folder = makeTempFolder();
-    write(folder);
+    using folder = open();
     expect(await examine(folder)).toHaveLength(1);
   });
 
   test("doctor names a provider that the book does not have", async () => {
-    using folder = makeTempFolder();
     const channel = { ...CONFIG.channels.claude, price_provider: "antropic" };
-    write(folder, [], { ...CONFIG, channels: { claude: channel } });
+    using folder = open([], { ...CONFIG, channels: { claude: channel } });
     expect(await examine(folder)).toMatchObject([
       { state: "wrong", detail: expect.stringContaining('no provider "antropic"') },
     ]);
-    expect((await run({ folder: folder.path }, "serve")).stderr).toContain('did you mean "anthropic"');
+    expect((await gateway(folder, "serve")).stderr).toContain('did you mean "anthropic"');
   });
 });
