@@ -1,6 +1,18 @@
-// What one line adds to the spending of its key, group, channel and session.
+// What lines add to the spending of their key, group, channel and session.
 
-import { addUsd, parseUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { isObject, parseJson } from "../../lib/json/json.ts";
+import {
+  addUsd,
+  parseUsd,
+  roundUsd,
+  subtractUsd,
+  type Usd,
+  ZERO_DECIMAL,
+  ZERO_USD,
+} from "../../lib/money.ts";
+import { sumRequests } from "../reports/sums.ts";
+import type { Table } from "../store/open.ts";
+import { CACHE_READ_KINDS, countTokens, PROMPT_KINDS } from "../usage.ts";
 import type { AnyLine, Line } from "./line.ts";
 
 export interface Amounts {
@@ -15,24 +27,18 @@ export type MutableAmounts = { -readonly [name in keyof Amounts]: Amounts[name] 
 
 export const NOTHING: Amounts = { charged: ZERO_USD, estimated: ZERO_USD, byPlan: ZERO_USD };
 
-export interface Share {
-  /** The time of the request. */
-  readonly time: string;
-  readonly amounts: Amounts;
-}
-
-/** Two shares if the line replaces an earlier estimate. */
-export function listShares(line: AnyLine): Share[] {
-  const time = "request_time" in line ? line.request_time : line.time;
+/** `at`: when the request came. Two shares if the line replaces an earlier estimate. */
+export function listShares(line: AnyLine) {
+  const at = Date.parse("request_time" in line ? line.request_time : line.time);
   const payer = "paid_by" in line ? line.paid_by : undefined;
   const now = "mark" in line ? { charge_usd: null, official_usd: null, limit_usd: line.limit_usd } : line;
   const amounts: MutableAmounts = readAmounts(now, payer);
   if ("was" in line) addAmounts(amounts, negate(readAmounts(line.was, payer)));
-  const shares = [{ time, amounts }];
+  const shares = [{ at, amounts }];
   const replaced = "replaces" in line ? line.replaces : undefined;
   if (replaced === undefined) return shares;
   const estimated = subtractUsd(ZERO_USD, parseUsd(replaced.limit_usd));
-  return [...shares, { time: replaced.time, amounts: { ...NOTHING, estimated } }];
+  return [...shares, { at: Date.parse(replaced.time), amounts: { ...NOTHING, estimated } }];
 }
 
 type AmountFields = Pick<Line, "charge_usd" | "official_usd" | "limit_usd">;
@@ -61,4 +67,92 @@ export function negate({ charged, estimated, byPlan }: Amounts): Amounts {
     estimated: subtractUsd(ZERO_USD, estimated),
     byPlan: subtractUsd(ZERO_USD, byPlan),
   };
+}
+
+/** A session, for its limit and the status line. */
+export interface SessionSum extends MutableAmounts {
+  requests: number;
+  /** Input tokens of all kinds, and those read from the cache. */
+  input: number;
+  cached: number;
+  /** The key, model and time of the last request. */
+  key: string;
+  model: string;
+  lastUsed: string;
+  windows: WindowRises;
+}
+
+/** By a plan's window: its last level and total rise, in percent. A window begins anew at times. */
+export type WindowRises = Readonly<Record<string, { readonly last: number; readonly rise: number }>>;
+
+/** Upstreams choose the names. */
+const MAX_WINDOWS = 8;
+
+/** Sums the lines in the files. */
+export function readSession(table: Table, id: string): SessionSum {
+  const own = { $session: id };
+  const where = { sql: "session = $session", values: own };
+  const { totals, sums } = sumRequests(table, {
+    since: null,
+    until: null,
+    by: [],
+    sums: { counted: "SUM(counted)" },
+    where,
+  }).total;
+  const sql = "SELECT at, key, model FROM requests WHERE session = $session ORDER BY at DESC LIMIT 1";
+  const [[at = 0, key = null, model = null] = []] = table.list(sql, own);
+  const charged = parseUsd(totals.charge_usd);
+  return {
+    charged,
+    estimated: subtractUsd(roundUsd(sums["counted"] ?? ZERO_DECIMAL), charged),
+    byPlan: parseUsd(totals.paid_by_plan_usd ?? "0"),
+    requests: totals.requests,
+    input: countTokens(totals.usage, PROMPT_KINDS),
+    cached: countTokens(totals.usage, CACHE_READ_KINDS),
+    key: String(key ?? ""),
+    model: String(model ?? ""),
+    lastUsed: new Date(Number(at)).toISOString(),
+    windows: readRises(table, id),
+  };
+}
+
+export function readRises(table: Table, session: string): WindowRises {
+  const seen = table.list(
+    "SELECT windows FROM requests WHERE session = $session AND windows IS NOT NULL ORDER BY line",
+    { $session: session },
+  );
+  return seen.reduce<WindowRises>((rises, [text]) => addWindows(rises, parseJson(String(text))), {});
+}
+
+/** The requests since a moment whose tool named no session, the oldest first. */
+export function listInferred(table: Table, since: number) {
+  const sql = `SELECT at, key, IFNULL(tool, ''), IFNULL(label, ''), session FROM requests
+    WHERE at >= $since AND inferred = 1 ORDER BY at`;
+  return table.list(sql, { $since: since }).map(([at, key, tool, label, session]) => {
+    const client = { tool: String(tool), label: String(label) };
+    return { at: Number(at), key: String(key), client, session: String(session) };
+  });
+}
+
+/** A correction or a mark is not a request. */
+export function addToSession(sum: SessionSum, line: AnyLine): void {
+  for (const { amounts } of listShares(line)) addAmounts(sum, amounts);
+  if (!("status" in line)) return;
+  const { time, key, model, usage } = line;
+  sum.requests += 1;
+  sum.input += countTokens(usage, PROMPT_KINDS);
+  sum.cached += countTokens(usage, CACHE_READ_KINDS);
+  sum.windows = addWindows(sum.windows, line.windows);
+  if (time >= sum.lastUsed) Object.assign(sum, { lastUsed: time, key, model });
+}
+
+function addWindows(known: WindowRises, seen: unknown): WindowRises {
+  const next = { ...known };
+  for (const [name, value] of Object.entries(isObject(seen) ? seen : {})) {
+    const used = Number(value);
+    const { last, rise } = (Object.hasOwn(known, name) ? known[name] : undefined) ?? { last: used, rise: 0 };
+    // After a window begins anew, it rises from 0.
+    next[name] = { last: used, rise: Math.round((rise + used - (used < last ? 0 : last)) * 100) / 100 };
+  }
+  return Object.fromEntries(Object.entries(next).slice(0, MAX_WINDOWS));
 }

@@ -3,12 +3,21 @@
 
 import { roundUsd, subtractUsd, type Usd } from "../../lib/money.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import { createNamer, startOfSpan, UTC, type Zone } from "../../lib/text/zone.ts";
-import { addAmount, readList, toIso } from "../reports/sums.ts";
+import { findNextSpan, startOfSpan, UTC, type Zone } from "../../lib/text/zone.ts";
+import { addAmount, readList } from "../reports/sums.ts";
 import { Table, type CellValue } from "../store/open.ts";
 import type { AnyLine, MarkDraft } from "./line.ts";
-import { addToSession, readSession, type SessionSum } from "./session-sums.ts";
-import { addAmounts, type Amounts, listShares, type MutableAmounts, negate, NOTHING } from "./shares.ts";
+import {
+  addAmounts,
+  addToSession,
+  type Amounts,
+  listShares,
+  type MutableAmounts,
+  negate,
+  NOTHING,
+  readSession,
+  type SessionSum,
+} from "./shares.ts";
 import { listMarks, noteMark } from "./mark.ts";
 
 export type Window = "day" | "month" | "total";
@@ -18,8 +27,8 @@ export interface Holder {
   readonly name: string;
 }
 
-/** When each key was created, by its name. An earlier key of the same name spent separately. */
-export type Births = ReadonlyMap<string, string>;
+/** When each key was created, in ms. An earlier key of the same name spent separately. */
+export type Births = ReadonlyMap<string, number>;
 
 export interface SumsOptions {
   readonly path: string;
@@ -40,26 +49,25 @@ const ALL = "all";
 /** Earlier than all lines. */
 const FIRST_MS = Number.MIN_SAFE_INTEGER;
 
-/** What was spent since a day or month began. */
+/** What was spent since a day or month began. In ms. */
 interface Tally {
-  /** `2026-11-20` or `2026-11`. */
-  readonly span: string;
+  readonly since: number;
+  readonly until: number;
   /** By names such as `key laptop`. */
   readonly sums: Map<string, MutableAmounts>;
-  /** The sums have lines of a later span: the clock was set back. */
-  hasLater: boolean;
+  /** The last line. It is after `until` if the clock was set back. */
+  latest: number;
 }
 
 export class Sums {
   readonly #options: SumsOptions;
   zone: Zone;
   #births: Births;
-  #nameSpan: Readonly<Record<Window, (time: string) => string>>;
   /** The marks that the owner has not accepted, by id. */
   readonly marks = new Map<string, MarkDraft>();
   /** The windows that somebody asked for. */
   readonly #tallies = new Map<Window, Tally>();
-  readonly #lastUsed = new Map<string, string>();
+  readonly #lastUsed = new Map<string, number>();
   readonly #sessions = new BoundedMap<string, SessionSum>(MAX_SESSIONS);
   /** Lines that are not yet in the files. */
   #waiting: AnyLine[] = [];
@@ -72,15 +80,14 @@ export class Sums {
     this.#options = options;
     this.zone = options.zone ?? UTC;
     this.#births = options.births ?? new Map();
-    this.#nameSpan = nameSpans(this.zone);
     for (const mark of this.ask(listMarks)) this.marks.set(mark.id, mark);
   }
 
   /** Sums are read again after a change of the zone, or for a new key with an old name. */
   follow(zone: Zone, births: Births): void {
-    const tallies = [...this.#tallies.values()];
     const isOther = births.entries().some(([key, time]) => {
-      return this.#births.get(key) !== time && tallies.some(({ sums }) => sums.has(`key ${key}`));
+      const isKnown = this.#tallies.values().some(({ sums }) => sums.has(`key ${key}`));
+      return isKnown && this.#births.get(key) !== time;
     });
     if (zone.name !== this.zone.name || isOther) {
       this.#tallies.clear();
@@ -88,7 +95,6 @@ export class Sums {
     }
     this.zone = zone;
     this.#births = births;
-    this.#nameSpan = nameSpans(zone);
   }
 
   /** Adds a line. It counts at the request's time. */
@@ -97,7 +103,7 @@ export class Sums {
     else this.#waiting.push(line);
     for (const window of this.#tallies.keys()) {
       const tally = this.#roll(window);
-      if (tally !== null) this.#addLine(window, tally, line);
+      if (tally !== null) this.#addLine(tally, line);
     }
     const session = this.#sessions.get(line.client?.session ?? "");
     if (session !== undefined) addToSession(session, line);
@@ -126,7 +132,8 @@ export class Sums {
   /** The ISO time of a key's last billed request, or null. */
   lastUsed(key: string): string | null {
     this.#find("total", "");
-    return this.#lastUsed.get(key) ?? null;
+    const time = this.#lastUsed.get(key);
+    return time === undefined ? null : new Date(time).toISOString();
   }
 
   /** Null: no line has this session. */
@@ -160,73 +167,73 @@ export class Sums {
     return sums.get(name) ?? NOTHING;
   }
 
-  get #now(): string {
-    return new Date(this.#options.now()).toISOString();
+  /** A day's or month's sums. Without later lines, the next one begins with 0. Null: read them. */
+  #roll(window: Window): Tally | null {
+    const now = this.#options.now();
+    const known = this.#tallies.get(window);
+    if (known === undefined || (now >= known.since && now < known.until)) return known ?? null;
+    this.#tallies.delete(window);
+    return now < known.until || known.latest >= known.until ? null : this.#open(window);
   }
 
-  /** The sums of this day or month. A new day or month begins with 0. Null: read them. */
-  #roll(window: Window): Tally | null {
-    const span = this.#nameSpan[window](this.#now);
-    const known = this.#tallies.get(window);
-    if (known === undefined || known.span === span) return known ?? null;
-    if (known.hasLater || known.span > span) {
-      this.#tallies.delete(window);
-      return null;
-    }
-    const tally: Tally = { span, sums: new Map(), hasLater: false };
+  #open(window: Window): Tally {
+    const { zone } = this;
+    const now = this.#options.now();
+    const [since, until] =
+      window === "total"
+        ? [FIRST_MS, Number.POSITIVE_INFINITY]
+        : [zone.fromLocal(startOfSpan(window, zone.toLocal(now))), findNextSpan(window, zone, now)];
+    const tally: Tally = { since, until, sums: new Map(), latest: FIRST_MS };
     this.#tallies.set(window, tally);
     return tally;
   }
 
   #load(window: Window): Tally {
-    const now = this.#now;
-    const local = this.zone.toLocal(Date.parse(now));
-    const since = window === "total" ? FIRST_MS : this.zone.fromLocal(startOfSpan(window, local));
-    const rows = this.#askCompared((table) => [...this.#listSpent(table, since)]);
-    const span = this.#nameSpan[window](now);
-    const tally: Tally = { span, sums: new Map(), hasLater: false };
-    for (const { names, key, last, amounts } of rows) {
-      count(tally, names, amounts);
-      tally.hasLater ||= this.#nameSpan[window](last) > span;
-      const isOwn = last >= (this.#births.get(key) ?? "");
-      if (isOwn && last > (this.#lastUsed.get(key) ?? "")) this.#lastUsed.set(key, last);
+    const tally = this.#open(window);
+    for (const { names, key, last, amounts } of this.#askCompared((table) =>
+      this.#listSpent(table, tally.since),
+    )) {
+      count(tally, names, last, amounts);
+      this.#noteUse(key, last);
     }
-    for (const line of [...this.marks.values(), ...this.#waiting]) this.#addLine(window, tally, line);
-    this.#tallies.set(window, tally);
+    for (const line of [...this.marks.values(), ...this.#waiting]) this.#addLine(tally, line);
     return tally;
   }
 
   /** All lines since a moment, without the spending of an earlier key of the same name. */
-  *#listSpent(table: Table, since: number) {
-    const found = table.list(`${SPENT} WHERE at >= $since GROUP BY key, group_name, channel`, {
-      $since: since,
+  #listSpent(table: Table, since: number) {
+    const list = (where: string, values = {}) =>
+      table
+        .list(`${SPENT} WHERE at >= $since ${where}`, { $since: since, ...values })
+        .map((row) => readSpent(row, table));
+    const all = list("GROUP BY key, group_name, channel").map(({ group, channel, ...spent }) => {
+      return { ...spent, names: [`key ${spent.key}`, ...listNames(group, channel)] };
     });
-    const old = new Set<string>();
-    for (const row of found) {
-      const { key, group, channel, first, last, amounts } = readSpent(row, table);
-      if (first < (this.#births.get(key) ?? "")) old.add(key);
-      yield { names: [`key ${key}`, ...listNames(group, channel)], key, last, amounts };
-    }
-    for (const key of old) {
-      const values = { $since: since, $key: key, $until: Date.parse(this.#births.get(key) ?? "") };
-      const where = "WHERE key = $key AND at >= $since AND at < $until GROUP BY key";
-      for (const row of table.list(`${SPENT} ${where}`, values)) {
-        const { last, amounts } = readSpent(row, table);
-        yield { names: [`key ${key}`], key, last, amounts: negate(amounts) };
-      }
-    }
+    const reused = new Set(all.filter(({ key, first }) => first < this.#bornAt(key)).map(({ key }) => key));
+    const before = [...reused].flatMap((key) =>
+      list("AND key = $key AND at < $until GROUP BY key", { $key: key, $until: this.#bornAt(key) }),
+    );
+    return [
+      ...all,
+      ...before.map((spent) => ({ ...spent, names: [`key ${spent.key}`], amounts: negate(spent.amounts) })),
+    ];
   }
 
-  #addLine(window: Window, tally: Tally, line: AnyLine): void {
+  #bornAt(key: string): number {
+    return this.#births.get(key) ?? FIRST_MS;
+  }
+
+  #noteUse(key: string, at: number): void {
+    if (at >= this.#bornAt(key) && at > (this.#lastUsed.get(key) ?? FIRST_MS)) this.#lastUsed.set(key, at);
+  }
+
+  #addLine(tally: Tally, line: AnyLine): void {
     const { key, group } = line;
     const names = listNames(group, "channel" in line ? line.channel : "");
-    for (const { time, amounts } of listShares(line)) {
-      const isOwn = time >= (this.#births.get(key) ?? "");
-      if (isOwn && time > (this.#lastUsed.get(key) ?? "")) this.#lastUsed.set(key, time);
-      const span = this.#nameSpan[window](time);
-      if (span < tally.span) continue;
-      count(tally, isOwn ? [`key ${key}`, ...names] : names, amounts);
-      tally.hasLater ||= span > tally.span;
+    for (const { at, amounts } of listShares(line)) {
+      this.#noteUse(key, at);
+      if (at >= tally.since)
+        count(tally, at >= this.#bornAt(key) ? [`key ${key}`, ...names] : names, at, amounts);
     }
   }
 
@@ -241,16 +248,9 @@ export class Sums {
   }
 }
 
-function nameSpans(zone: Zone): Readonly<Record<Window, (time: string) => string>> {
-  return { day: createNamer("day", zone), month: createNamer("month", zone), total: () => "" };
-}
-
-function count({ sums }: Tally, names: readonly string[], amounts: Amounts): void {
-  for (const name of names)
-    addAmounts(
-      sums.getOrInsertComputed(name, () => ({ ...NOTHING })),
-      amounts,
-    );
+function count(tally: Tally, names: readonly string[], at: number, amounts: Amounts): void {
+  tally.latest = Math.max(tally.latest, at);
+  for (const name of names) addAmounts(tally.sums.getOrInsert(name, { ...NOTHING }), amounts);
 }
 
 function listNames(group: string, channel: string): string[] {
@@ -260,7 +260,6 @@ function listNames(group: string, channel: string): string[] {
 const SPENT = `SELECT key, group_name, channel, MIN(at), MAX(at), SUM(charge), SUM(counted),
   SUM(official) FILTER (WHERE paid_by = 'plan'), group_concat(exact) FROM requests INDEXED BY by_key`;
 
-/** `first`, `last`: ISO times. */
 function readSpent(row: readonly CellValue[], table: Table) {
   const [key, group, channel, first, last, charge = null, counted = null, plan = null, text = null] = row;
   const exact = readList(text, table);
@@ -268,5 +267,5 @@ function readSpent(row: readonly CellValue[], table: Table) {
   const estimated = subtractUsd(roundUsd(addAmount(counted, exact, "counted")), charged);
   const amounts = { charged, estimated, byPlan: roundUsd(addAmount(plan, exact, "plan")) };
   const names = { key: String(key ?? ""), group: String(group ?? ""), channel: String(channel ?? "") };
-  return { ...names, first: toIso(first), last: toIso(last), amounts };
+  return { ...names, first: Number(first), last: Number(last), amounts };
 }

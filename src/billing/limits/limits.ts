@@ -31,7 +31,7 @@ export interface NoRoom {
 export interface Cost {
   /** The client's name of the model. */
   readonly model: string;
-  /** Null: the model has no price. */
+  /** Null: no price. */
   readonly forecast: () => Forecast | null;
   /** How long the model's answers take (0: unknown). */
   readonly seconds: () => number;
@@ -87,6 +87,9 @@ interface Side {
   readonly run?: Run;
 }
 
+/** What one request in flight may cost. */
+type FlightShare = Forecast & { readonly since: number };
+
 /** A side's requests in flight, and its last arrivals. */
 interface Flight {
   readonly shares: Set<FlightShare>;
@@ -94,11 +97,6 @@ interface Flight {
   waiting: number;
   /** Arrivals in the last minute, oldest first, at most as many as the limit. */
   recent: number[];
-}
-
-/** What one request in flight may cost. */
-interface FlightShare extends Forecast {
-  readonly since: number;
 }
 
 type Placed = Side & { readonly flight: Flight };
@@ -127,7 +125,7 @@ export function createGate(sums: Spending, freed = (): void => {}) {
       for (const side of sides) checkNumbers(side, now);
       const forecast = cost === null ? null : forecastFor(sides, cost);
       const request = forecast ?? { expected: ZERO_USD, most: ZERO_USD };
-      const noRoom = cost && findNoRoom(sides, { request, hasWaited }, cost, { sums, now });
+      const noRoom = cost && findNoRoom(sides, request, hasWaited, cost, sums, now);
       if (noRoom !== null) return noRoom;
       forgetIdle(flights, now);
       const release = enter(sides, { ...request, since: now }, freed);
@@ -158,15 +156,13 @@ function listSides(
 ): Side[] {
   const sides: Side[] = [];
   const add = (owner: Holder, since: number, own: Limits): void => {
-    const { concurrentRequests: atOnce, requestsPerMinute: perMinute, allowUnpriced } = own;
-    sides.push({ holder: owner, owner, since, usd: listUsdLimits(own), perMinute, atOnce, allowUnpriced });
+    const { concurrentRequests: atOnce, requestsPerMinute, requestsPerMinutePerSession, allowUnpriced } = own;
+    const side = { owner, since, allowUnpriced };
+    sides.push({ ...side, holder: owner, usd: listUsdLimits(own), perMinute: requestsPerMinute, atOnce });
     if (session === undefined) return;
-    const ofSession = {
-      usd: listSessionLimits(own),
-      perMinute: own.requestsPerMinutePerSession,
-      atOnce: null,
-    };
-    sides.push({ holder: { kind: "session", name: session }, owner, since, ...ofSession, allowUnpriced });
+    const holder = { kind: "session", name: session } as const;
+    const perMinute = requestsPerMinutePerSession;
+    sides.push({ ...side, holder, usd: listSessionLimits(own), perMinute, atOnce: null });
   };
   if (hasBudget(run)) {
     const holder = { kind: "run", name: run.id } as const;
@@ -208,14 +204,10 @@ function hasBudget(run: Run | null): run is Run & { readonly budget: string } {
 
 /** Whether any limit counts requests of this key and run. */
 export function isLimited(key: Key, run: Run | null): boolean {
-  return hasBudget(run) || limitsCalls(key) || [key.limits, key.group.limits].some(countsRequests);
-}
-
-function countsRequests(limits: Limits): boolean {
-  const { requestsPerMinute, concurrentRequests, requestsPerMinutePerSession } = limits;
-  return (
-    hasUsdLimit(limits) || (requestsPerMinute ?? concurrentRequests ?? requestsPerMinutePerSession) !== null
-  );
+  const counts = (limits: Limits): boolean =>
+    hasUsdLimit(limits) ||
+    (limits.requestsPerMinute ?? limits.concurrentRequests ?? limits.requestsPerMinutePerSession) !== null;
+  return hasBudget(run) || limitsCalls(key) || counts(key.limits) || counts(key.group.limits);
 }
 
 /** Whether a limit needs the tool calls of the key's requests. */
@@ -264,41 +256,32 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
   );
 }
 
-interface Claim {
-  readonly request: Forecast;
-  /** The request has waited for its turn: other waiting requests do not go first. */
-  readonly hasWaited: boolean;
-}
-
-interface Books {
-  readonly sums: Spending;
-  readonly now: number;
-}
-
-/** The first limit where requests in flight leave no room. */
-function findNoRoom(sides: readonly Placed[], claim: Claim, { seconds }: Cost, books: Books): NoRoom | null {
-  for (const side of sides) {
-    const state = explainNoRoom(side, claim, books);
-    if (state === null) continue;
-    const retryAfterSeconds = guessWait(side.flight, seconds(), books.now);
-    return { noRoom: new GatewayError("rate_limited", state, { retryAfterSeconds }), at: side.flight };
-  }
-  return null;
-}
-
-/** Null: there is room. Throws if the limit is spent. */
-function explainNoRoom(side: Placed, claim: Claim, { sums, now }: Books): string | null {
-  const { holder, flight, run } = side;
-  for (const { limit, window, usd } of side.usd) {
+/** The first limit where requests in flight leave no room. Throws if a limit is spent. `hasWaited`:
+ *  other waiting requests do not go first. */
+function findNoRoom(
+  sides: readonly Placed[],
+  request: Forecast,
+  hasWaited: boolean,
+  cost: Cost,
+  sums: Spending,
+  now: number,
+): NoRoom | null {
+  const limits = sides.flatMap((side) => side.usd.map((limit) => ({ ...side, ...limit, side })));
+  for (const { side, holder, flight, run, limit, window, usd } of limits) {
     const { charged, estimated } = run ?? sums.spentOf(holder, window);
     const counted = addUsd(charged, estimated);
-    const reserved = findInWay(flight, counted, parseUsd(usd), claim);
+    const reserved = findInWay(flight, counted, parseUsd(usd), request, hasWaited);
     if (reserved === null) continue;
     const doubt =
       estimated > ZERO_USD ? ` and $${formatUsd(estimated)} estimated for requests without known usage` : "";
     const state = `${describeHolder(holder)} may spend $${usd} (${limit}) and has spent $${formatUsd(charged)}${doubt}`;
-    if (counted < parseUsd(usd))
-      return `${state}; up to $${formatUsd(reserved)} more is reserved by ${countRequests(flight.shares.size)} in flight: try again when one has ended.`;
+    if (counted < parseUsd(usd)) {
+      const others = `up to $${formatUsd(reserved)} more is reserved by ${countRequests(flight.shares.size)} in flight`;
+      const noRoom = new GatewayError("rate_limited", `${state}; ${others}: try again when one has ended.`, {
+        retryAfterSeconds: guessWait(flight, cost.seconds(), now),
+      });
+      return { noRoom, at: flight };
+    }
     if (run !== undefined) run.refused += 1;
     const reset = findReset(window, sums.zone, now);
     const wait = reset === null ? NEVER_RESETS_RETRY_SECONDS : Math.ceil((reset - now) / 1000);
@@ -317,7 +300,8 @@ function findInWay(
   { shares, waiting }: Flight,
   counted: Usd,
   limit: Usd,
-  { request, hasWaited }: Claim,
+  request: Forecast,
+  hasWaited: boolean,
 ): Usd | null {
   let [expected, most, dearest] = [ZERO_USD, ZERO_USD, request.most];
   for (const share of shares) {
@@ -381,18 +365,16 @@ export function stopLoop(
   session: string | undefined,
   sameCalls: () => number,
 ): void {
-  const owners: readonly (readonly [Holder, Limits])[] = [
-    [{ kind: "key", name }, limits],
-    [{ kind: "group", name: group.name }, group.limits],
-  ];
-  const limited = owners.filter(([, { sameCall }]) => sameCall !== null);
-  const count = limited.length === 0 ? 0 : sameCalls();
-  for (const [owner, { sameCall }] of limited) {
-    if (sameCall === null || count < sameCall) continue;
+  let count: number | null = null;
+  for (const [owner, { sameCall }] of [
+    [`key "${name}"`, limits],
+    [`group "${group.name}"`, group.limits],
+  ] as const) {
+    if (sameCall === null || (count ??= sameCalls()) < sameCall) continue;
     const holder: Holder = session === undefined ? { kind: "key", name } : { kind: "session", name: session };
     throw new GatewayError(
       "limit_spent",
-      `${describeHolder(holder)} has made the same tool call ${count} times in a row, with the same result, and the ${owner.kind} "${owner.name}" allows less than ${sameCall} (same_call). Give the agent a new instruction.`,
+      `${describeHolder(holder)} has made the same tool call ${count} times in a row, with the same result, and the ${owner} allows less than ${sameCall} (same_call). Give the agent a new instruction.`,
       { retryAfterSeconds: NEVER_RESETS_RETRY_SECONDS },
     );
   }

@@ -7,8 +7,9 @@ import { formatUsd } from "../../lib/money.ts";
 
 /** When each key was created, by its name. */
 export function listBirths(keys: Catalog["keys"]): Births {
-  const born = [...keys.values()].filter(({ created }) => created !== null);
-  return new Map(born.map(({ name, created }) => [name, created?.toISOString() ?? ""]));
+  return new Map(
+    [...keys.values()].flatMap(({ name, created }) => (created ? [[name, created.getTime()]] : [])),
+  );
 }
 
 /** The ledger's sums for a command. `isCopy`: writes nothing next to the ledger. */

@@ -27,9 +27,19 @@ interface Cost {
   charge: Decimal;
 }
 
-function openCost(): Cost {
-  return { tokens: 0, official: ZERO_DECIMAL, charge: ZERO_DECIMAL };
+/** A part of prompts: a tool, a text, a result. Many prompts may have it. */
+interface Part extends Cost {
+  readonly kind: string;
+  readonly name: string;
+  /** The first request that sent it, and its tokens there. */
+  readonly id: string;
+  readonly size: number;
+  /** Its tokens in the last prompt. */
+  last: number;
+  sent: number;
 }
+
+const NONE = { tokens: 0, sent: 0, official: ZERO_DECIMAL, charge: ZERO_DECIMAL };
 
 function addCost(sum: Cost, { tokens, official, charge }: Cost): void {
   sum.tokens += tokens;
@@ -41,162 +51,124 @@ function describeCost({ tokens, official, charge }: Cost) {
   return { tokens, official_usd: formatDecimal(official), charge_usd: formatDecimal(charge) };
 }
 
+/** Sums of parts with one name. */
+function groupParts(parts: readonly Part[], nameOf: (part: Part) => string) {
+  return Array.from(Map.groupBy(parts, nameOf), ([what, own]) => {
+    const sum = { ...NONE };
+    for (const part of own) {
+      sum.sent += part.sent;
+      addCost(sum, part);
+    }
+    return { what, own, ...sum };
+  }).toSorted((a, b) => b.tokens - a.tokens);
+}
+
 const MAX_RESULTS = 10;
 
 /** Null: nothing is noted about the session. */
 export function reportContext(table: Table, session: string) {
-  const { turns, parts, results, called, total, leftOut } = readSession(table, session);
+  const { turns, parts, called, leftOut } = readSession(table, session);
   if (turns.length === 0) return null;
-  const idle = parts.filter(({ kind, name }) => kind === "tool" && !called.has(name));
-  const largest = results.toSorted((a, b) => b.size - a.size).slice(0, MAX_RESULTS);
+  const byName = groupParts(parts, ({ kind, name }) => `${kind}\n${name}`).toSorted((a, b) =>
+    compareDecimals(b.official, a.official),
+  );
+  const isIdle = ({ kind, name }: Part): boolean => kind === "tool" && !called.has(name);
+  const idle = byName.flatMap(({ own }) => own.slice(0, 1)).filter(isIdle);
+  const results = parts.filter(({ kind }) => kind === "result").toSorted((a, b) => b.size - a.size);
+  const describeGroup = ({ what, sent, ...cost }: ReturnType<typeof groupParts>[number]) => {
+    return { what, sent, ...describeCost(cost) };
+  };
+  const [total = NONE] = groupParts(parts, () => "");
   const document = {
     session,
     estimated: true,
     ...describeCost(total),
     /** By kind and name, the most expensive first. */
-    parts: parts.map(({ kind, name, marks, sent, last, ...cost }) => {
-      const { tokens, ...amounts } = describeCost(cost);
+    parts: byName.flatMap(({ own, sent, ...sum }) => {
+      const part = own.at(-1);
+      if (part === undefined) return [];
+      const { kind, name, last: last_tokens } = part;
+      const { tokens, ...amounts } = describeCost(sum);
       const server = kind === "tool" ? nameServer(name) : null;
-      return { kind, name, server, parts: marks.size, sent, tokens, last_tokens: last, ...amounts };
+      return { kind, name, server, parts: own.length, sent, tokens, last_tokens, ...amounts };
     }),
     /** Tools that were offered, but that no answer and no prompt calls. */
     never_called: idle.map(({ name }) => name),
     /** `id`: the first request that sent the result. */
-    largest_results: largest.map(({ name, id, size, sent, ...cost }) => {
-      return { name, id, sent, ...describeCost(cost), tokens: size };
+    largest_results: results.slice(0, MAX_RESULTS).map((result) => {
+      const { name, id, sent, size: tokens } = result;
+      return { name, id, sent, ...describeCost(result), tokens };
     }),
     turns,
     /** Requests with unknown parts or prices. */
     not_known: leftOut,
   };
-  return { document, groups: groupCosts(parts, nameGroup), idle: groupCosts(idle, () => "")[0] };
-}
-
-function groupCosts(parts: readonly Part[], nameOf: (part: Part) => string) {
-  const groups = new Map<string, Cost & { readonly what: string; sent: number }>();
-  for (const part of parts) {
-    const what = nameOf(part);
-    const group = groups.getOrInsertComputed(what, () => ({ what, sent: 0, ...openCost() }));
-    group.sent += part.sent;
-    addCost(group, part);
-  }
-  const sorted = [...groups.values()].toSorted((a, b) => b.tokens - a.tokens);
-  return sorted.map(({ what, sent, ...cost }) => ({ what, sent, ...describeCost(cost) }));
+  const groups = groupParts(parts, nameGroup).map(describeGroup);
+  return { document, groups, idle: groupParts(parts.filter(isIdle), () => "").map(describeGroup)[0] };
 }
 
 /** The cost of each MCP server's tools in the sessions of a period. */
 export function reportServers(table: Table, { since, until }: Scope) {
-  const servers = new Map<string, Cost & Record<"tools" | "called" | "sessions", Set<string>>>();
-  for (const { session } of reportSessions(table, { since, until }).sessions) {
+  const tools = reportSessions(table, { since, until }).sessions.flatMap(({ session }) => {
     const { parts, called } = readSession(table, session);
-    for (const part of parts) {
+    return parts.flatMap((part) => {
       const server = part.kind === "tool" ? nameServer(part.name) : null;
-      if (server === null) continue;
-      const none = { tools: new Set<string>(), called: new Set<string>(), sessions: new Set<string>() };
-      const known = servers.getOrInsertComputed(server, () => ({ ...none, ...openCost() }));
-      known.tools.add(part.name);
-      if (called.has(part.name)) known.called.add(part.name);
-      known.sessions.add(session);
-      addCost(known, part);
-    }
-  }
-  const rows = [...servers].toSorted(([, a], [, b]) => b.tokens - a.tokens);
-  return {
-    since,
-    until,
-    servers: rows.map(([server, { tools, called, sessions, ...cost }]) => {
-      const counts = { tools: tools.size, called: called.size, sessions: sessions.size };
-      return { server, ...counts, ...describeCost(cost) };
-    }),
-  };
+      return server === null ? [] : { ...part, server, session, isCalled: called.has(part.name) };
+    });
+  });
+  const servers = Array.from(
+    Map.groupBy(tools, ({ server }) => server),
+    ([server, own]) => {
+      const count = (names: readonly string[]): number => new Set(names).size;
+      const cost = { ...NONE };
+      for (const part of own) addCost(cost, part);
+      return {
+        server,
+        tools: count(own.map(({ name }) => name)),
+        called: count(own.filter(({ isCalled }) => isCalled).map(({ name }) => name)),
+        sessions: count(own.map(({ session }) => session)),
+        ...describeCost(cost),
+      };
+    },
+  );
+  return { since, until, servers: servers.toSorted((a, b) => b.tokens - a.tokens) };
 }
 
-/** All parts of a kind and name. */
-interface Part extends Cost {
-  readonly kind: string;
-  readonly name: string;
-  /** One mark for each different part. */
-  readonly marks: Set<string>;
-  /** How often such parts were sent. */
-  sent: number;
-  /** The tokens of the last part. */
-  last: number;
-}
-
-/** One result of a tool. `size`: its tokens when first sent. */
-interface Result extends Cost {
-  readonly name: string;
-  readonly id: string;
-  readonly size: number;
-  sent: number;
-}
-
-/** The tokens of one prompt, by kind of part. */
-interface Turn {
-  readonly time: string;
-  readonly id: string;
-  readonly agent: string | null;
-  readonly tokens: Readonly<Record<string, number>>;
-}
-
-class Session {
-  readonly turns: Turn[] = [];
-  readonly #parts = new Map<string, Part>();
-  readonly #results = new Map<string, Result>();
-  readonly called = new Set<string>();
-  readonly total = openCost();
-  leftOut = 0;
-
-  get results(): Result[] {
-    return [...this.#results.values()];
-  }
-
-  /** The most expensive first. */
-  get parts(): Part[] {
-    return [...this.#parts.values()].toSorted(
-      (a, b) => compareDecimals(b.official, a.official) || b.tokens - a.tokens,
-    );
-  }
-
-  addTurn(line: Line, turn: NotedTurn): void {
-    const tokens: Record<string, number> = {};
-    for (const [part, cost] of divideCost(line, turn)) {
-      this.#addPart(part, cost, line.id);
-      const { tokens: count } = cost;
-      tokens[part.kind] = (tokens[part.kind] ?? 0) + count;
-    }
-    this.turns.push({ time: line.time, id: line.id, agent: turn.agent || null, tokens });
-  }
-
-  #addPart({ kind, name, mark }: NotedPart, cost: Cost, id: string): void {
-    const none = { kind, name, marks: new Set<string>(), sent: 0, last: 0, ...openCost() };
-    const part = this.#parts.getOrInsert(`${kind}\n${name}`, none);
-    part.marks.add(mark);
-    part.sent += 1;
-    part.last = cost.tokens;
-    addCost(part, cost);
-    addCost(this.total, cost);
-    if (kind === "call" || kind === "result") this.called.add(name);
-    if (kind !== "result") return;
-    const result = this.#results.getOrInsert(mark, { name, id, size: cost.tokens, sent: 0, ...openCost() });
-    result.sent += 1;
-    addCost(result, cost);
-  }
-}
-
-function readSession(table: Table, id: string): Session {
+function readSession(table: Table, session: string) {
   const folder = nameFolder(table.path);
-  const session = new Session();
-  const noted = new Map((existsSync(folder) ? readTurns(folder, id) : []).map((turn) => [turn.id, turn]));
-  if (noted.size === 0) return session;
-  for (const { text } of listLines(table, { where: "session = $session", values: { $session: id } })) {
+  const noted = new Map(
+    (existsSync(folder) ? readTurns(folder, session) : []).map((turn) => [turn.id, turn]),
+  );
+  const parts = new Map<string, Part>();
+  const called = new Set<string>();
+  const turns = [];
+  let leftOut = 0;
+  const where = noted.size === 0 ? "FALSE" : "session = $session";
+  for (const { text } of listLines(table, { where, values: { $session: session } })) {
     const line = lineSchema.safeParse(parseJson(text)).data;
     const turn = noted.get(line?.id ?? "");
-    for (const name of turn?.called ?? []) session.called.add(name);
-    if (line === undefined || turn === undefined || !isPriced(line)) session.leftOut += 1;
-    else session.addTurn(line, turn);
+    for (const name of turn?.called ?? []) called.add(name);
+    if (line === undefined || turn === undefined || !isPriced(line)) {
+      leftOut += 1;
+      continue;
+    }
+    /** By kind. */
+    const tokens: Record<string, number> = {};
+    for (const [{ kind, name, mark }, cost] of divideCost(line, turn)) {
+      const key = `${kind}\n${name}\n${mark}`;
+      const part = parts.get(key) ?? { ...NONE, kind, name, id: line.id, size: cost.tokens, last: 0 };
+      // The part that was sent last comes last.
+      parts.delete(key);
+      parts.set(key, part);
+      part.sent += 1;
+      part.last = cost.tokens;
+      addCost(part, cost);
+      tokens[kind] = (tokens[kind] ?? 0) + cost.tokens;
+      if (kind === "call" || kind === "result") called.add(name);
+    }
+    turns.push({ time: line.time, id: line.id, agent: turn.agent || null, tokens });
   }
-  return session;
+  return { turns, parts: [...parts.values()], called, leftOut };
 }
 
 /** A request with several parts, priced separately, has no price for a part of its prompt. */

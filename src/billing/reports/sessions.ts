@@ -1,6 +1,6 @@
 // The spending of sessions, and one session with its agents.
 
-import { readRises } from "../ledger/session-sums.ts";
+import { readRises } from "../ledger/shares.ts";
 import type { Table } from "../store/open.ts";
 import { listRequests } from "./requests.ts";
 import { ALL, type Condition, describeScope, type Scope, type SumRow, sumRequests, toIso } from "./sums.ts";

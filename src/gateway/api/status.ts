@@ -1,6 +1,6 @@
 // An agent's status line, from memory only: a longer ledger takes no more time.
 
-import type { SessionSum } from "../../billing/ledger/session-sums.ts";
+import type { SessionSum } from "../../billing/ledger/shares.ts";
 import { type LimitUse, listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { computeShare } from "../../billing/usage.ts";
 import type { Key } from "../../config/catalog.ts";

@@ -4,7 +4,7 @@
 import type { Catalog } from "../../config/catalog.ts";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
-import { listInferred } from "../../billing/ledger/session-sums.ts";
+import { listInferred } from "../../billing/ledger/shares.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
