@@ -18,7 +18,6 @@ export interface Assessment {
   readonly parts: readonly Part[];
   /** Estimated kinds: the answer broke off before the upstream reported them. */
   readonly estimated: readonly ("input" | "output")[];
-  /** Why a person should look at the counts. */
   readonly suspect: string | null;
   /** The counts leave out output that was seen. */
   readonly lacksOutput?: true;
@@ -28,12 +27,10 @@ export interface Assessment {
 
 export interface EndedResponse {
   readonly outcome: Outcome;
-  /** Null: no answer came. */
   readonly status: number | null;
   readonly reading: Reading | null;
   /** False: the answer is one body, which always has content. */
   readonly streamed: boolean;
-  /** Tokens of the prompt, estimated from its size. */
   readonly estimatedInput: number;
 }
 
@@ -43,7 +40,6 @@ const UNKNOWN: Assessment = { ...NOTHING, basis: "unknown" };
 /** Anthropic charges nothing for some refusals before any output. Only this kind is confirmed:
  *  https://docs.apiyi.com/en/faq/claude-content-safety-refusal (2026-09-29) */
 const UNBILLED_REFUSALS: ReadonlySet<string | null> = new Set(["cyber"]);
-/** The price source in the line of such a request. */
 export const UNBILLED_REFUSAL = "unbilled refusal";
 /** Nobody knows whether a provider charges the output before an error. */
 const MAYBE_BILLED = "the upstream sent output before its error, and may charge for it";
@@ -104,7 +100,6 @@ function isExcessive(parts: readonly Part[], estimatedInput: number): boolean {
   return sumTokens(parts, PROMPT_KINDS) > most || sumTokens(parts, OUTPUT_KINDS) > MAX_ORDINARY_TOKENS;
 }
 
-/** Why the counts cannot be complete. */
 function findMissing({ parts, hasText, estimatedOutput }: Reading): string | null {
   const counted = sumTokens(parts, OUTPUT_KINDS);
   if (hasText && counted === 0) return "the upstream reported no output tokens for the output that was seen";
@@ -133,7 +128,6 @@ function assessFinal(reading: Reading, streamed: boolean): Assessment {
   return { ...UNKNOWN, suspect: NO_USAGE };
 }
 
-/** Each of these channels may have received and billed the request. */
 export function describePaidTwice(channels: readonly string[]): string {
   const names = channels.map((name) => `"${name}"`).join(", ");
   return `the request may have been paid ${channels.length === 2 ? "twice" : `${channels.length} times`}: by ${names}`;

@@ -22,7 +22,6 @@ import { addCounts, type Counts, type Part, sumUsage, type Tariff, type Usage } 
 export interface BilledAnswer extends PriceSources {
   readonly parts: readonly Part[];
   readonly tariff: Tariff;
-  /** The model that the answer names. */
   readonly model: string | null;
   /** The requested model, for answers without a model or with one that has no price. */
   readonly requested: string | null;
@@ -37,7 +36,6 @@ export type ChargedPart = {
   readonly model: string;
   readonly pass: string;
   readonly usage: Usage;
-  /** Null: no price. */
   readonly prices: Readonly<Record<string, string>> | null;
   readonly tier: string | null;
   readonly official_usd: string | null;
@@ -55,7 +53,6 @@ export interface Charge {
   readonly tier: string | null;
   readonly official: string | null;
   readonly charge: string | null;
-  /** Why the amounts are null. */
   readonly unpricedBecause: string | null;
   /** The kinds without a price and their counts. Null: all have a price. */
   readonly unpricedUsage: Readonly<Record<string, number>> | null;
@@ -95,10 +92,8 @@ interface PricedPart {
   readonly model: string;
   readonly pass: string;
   readonly usage: Usage;
-  /** Null: no known price. */
   readonly chosen: TariffChoice | null;
   readonly source: string | null;
-  /** The requested model, if its price replaced the missing price of the answer's model. */
   readonly pricedAs: string | null;
   /** The kinds without a price. Null: all have a price. */
   readonly because: string | null;
@@ -185,7 +180,6 @@ function isUsed(kind: string, count: number | undefined): count is number {
   return count !== undefined && count !== 0 && kind !== "reasoning";
 }
 
-/** Factors for the way of serving multiply the price of every token. */
 function multiplyFactors(tokens: Decimal, prices: Prices): Decimal {
   let product = tokens;
   for (const name in prices)
@@ -205,7 +199,6 @@ export function multiplyCharge(charge: Charge, multiplier: string): Charge {
   return { ...charge, atLeast: deriveAtLeast({ usage, prices, parts, multiplier }).atLeast };
 }
 
-/** The source of an amount that the seller named. */
 export const REPORTED = "reported";
 
 /** Charges an amount that the seller named: the usage stays, our prices go. */
@@ -238,13 +231,11 @@ export function differsFromSeller(official: string, reported: string): boolean {
   return isMore(ROUNDING) && subtractDecimals(multiplyDecimals(apart, HUNDRED), theirs).units > 0n;
 }
 
-/** The fields of a ledger line about money. */
 export interface Derivable {
   readonly usage: Counts;
   readonly prices: Readonly<Record<string, string>> | null;
   readonly multiplier: string;
   readonly parts?: readonly Pick<Derivable, "usage" | "prices">[] | undefined;
-  /** The amount that the seller named, if it was charged. */
   readonly reported?: string | undefined;
 }
 
@@ -299,7 +290,6 @@ function splitUsage(usage: Counts, prices: Prices) {
   };
 }
 
-/** An official amount times a multiplier, not rounded, for explanations. */
 export function multiplyExactly(official: string, multiplier: string): string {
   return formatDecimal(multiplyDecimals(parseDecimal(official), parseDecimal(multiplier)));
 }

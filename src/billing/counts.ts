@@ -19,7 +19,6 @@ const FAULTS = {
   refused: { basis: "suspect", text: "has no output: it may have been refused, and cost nothing" },
 } as const;
 
-/** Names from elsewhere are cut. */
 const MAX_NAME_LENGTH = 60;
 
 const MAX_DEPTH = 8;
@@ -28,7 +27,6 @@ interface KnownNames {
   has(name: string): boolean;
 }
 
-/** Whether a value is a number above 0, or a text or object with one. */
 function countsSome(value: unknown, depth: number): boolean {
   if (typeof value === "number") return value !== 0;
   if (typeof value === "string") return Number(value) > 0;
@@ -39,7 +37,6 @@ function countsSome(value: unknown, depth: number): boolean {
 export class CountReader {
   readonly #faults: CountFault[] = [];
 
-  /** Each fault once, or undefined. */
   get faults(): readonly CountFault[] | undefined {
     return this.#faults.length === 0 ? undefined : this.#faults;
   }
@@ -49,7 +46,6 @@ export class CountReader {
     return this.#read(from, name, "total_unreadable");
   }
 
-  /** A count that only divides a total. */
   readDetail(from: unknown, name: string): number {
     return this.#read(from, name, "detail_unreadable") ?? 0;
   }
@@ -187,7 +183,6 @@ export class Reports {
   }
 }
 
-/** The count with the first of these names. */
 function readFirst(usage: Counters, names: readonly string[]): number {
   const name = names.find((each) => (usage[each] ?? null) !== null);
   return (name === undefined ? undefined : getCount(usage[name])) ?? 0;

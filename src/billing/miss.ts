@@ -36,7 +36,6 @@ export function splitMissed(usage: Counts, missed: number) {
   return { paid, read };
 }
 
-/** A prompt's tokens: read from the cache, written to it, and all. */
 export function countPrompt(usage: Counts) {
   const read = countTokens(usage, CACHE_READ_KINDS);
   const written = countTokens(usage, CACHE_WRITE_KINDS);

@@ -17,13 +17,11 @@ import { ALL_MAKERS, ANY_SELLER, type Seller } from "./prices/sellers.ts";
 export { loadPriceBook, type Price, type PriceBook, type Rates } from "./prices/book.ts";
 export { addRegion, ANY_SELLER, isAllAt, type Seller, sellerOf } from "./prices/sellers.ts";
 
-/** Model id → kind → decimal, from the config. */
 export type Overrides = ReadonlyMap<string, Rates>;
 
 export interface PriceSources {
   readonly book: PriceBook;
   readonly overrides: Overrides;
-  /** Absent: the channel is unknown. */
   readonly seller?: Seller | undefined;
 }
 
@@ -44,7 +42,6 @@ export function readPrices(book: PriceBook, { provider, makers }: Seller): void 
   for (const name of provider === null ? makers : [provider]) book.listModels(name);
 }
 
-/** The models in the book, and their sellers. */
 export function listBookedModels(
   book: PriceBook,
   providers: readonly string[],
@@ -54,7 +51,6 @@ export function listBookedModels(
   );
 }
 
-/** A model's price at a moment. Null: unknown. */
 export function findPrice(sources: PriceSources, model: string, at: Date): Price | null {
   const { book, overrides, seller = ANY_SELLER } = sources;
   const { names, found } = lookUp(book, seller, model);
@@ -96,7 +92,6 @@ function lookUp(book: PriceBook, seller: Seller, model: string): LookedUp {
   return fresh;
 }
 
-/** A model in the book, and how it was found. */
 export interface FoundPrice {
   readonly model: BookedModel;
   readonly source: string;

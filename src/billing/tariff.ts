@@ -46,7 +46,6 @@ export function chooseNothing(usage: Counts): TariffChoice {
   };
 }
 
-/** A kind's name in price lists. */
 function nameOf(kind: string): string {
   return CALLS.has(kind) ? `${kind}${PER_1K}` : kind;
 }
@@ -136,7 +135,6 @@ function servedAs({ service_tier, traffic_type, inference_geo, speed, region }: 
   return queue === null ? place : [queue, ...place];
 }
 
-/** Null: standard. */
 function queueOf(service_tier: string | undefined, traffic_type: string | undefined): string | null {
   const tier = service_tier?.toLowerCase().replace(/^service_tier_/, "") ?? "standard";
   const traffic = traffic_type?.toLowerCase() ?? "on_demand";

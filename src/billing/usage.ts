@@ -26,7 +26,6 @@ export const USAGE_KINDS = [
 
 /** Input that was not written to a cache. */
 export const INPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("input"));
-/** The kinds of a prompt. */
 export const PROMPT_KINDS = USAGE_KINDS.filter((kind) => /^(?:input|cache|tool_prompt)/.test(kind));
 export const CACHE_READ_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_read"));
 export const CACHE_WRITE_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_write"));
@@ -89,7 +88,6 @@ export interface CountFault {
   readonly lacksOutput?: true;
 }
 
-/** Why the upstream says that a prompt missed its cache. */
 export interface CacheReason {
   /** The upstream's word: `tools_changed`. */
   readonly because: string;
@@ -97,7 +95,6 @@ export interface CacheReason {
   readonly missed: number | null;
 }
 
-/** An answer's cost, by the seller. */
 export interface ReportedAmount {
   /** A decimal in USD. Null: unreadable. */
   readonly usd: string | null;
@@ -110,18 +107,15 @@ export interface Reading {
   readonly model: string | null;
   /** Empty until usage is reported. */
   readonly parts: readonly Part[];
-  /** Counts that are unreadable, missing or contradictory. */
   readonly faults?: readonly CountFault[] | undefined;
   /** The upstream's usage as JSON, merged by the dialect's rules. Null: none. */
   readonly rawUsage: string | null;
-  /** Present if the answer names its price. */
   readonly reportedAmount?: ReportedAmount | undefined;
   readonly tariff: Tariff;
   /** `open` until the dialect's terminal event: an answer that stays open was cut. */
   readonly end: "open" | "complete" | "error";
   /** Usage is final: the part of the answer that reports usage has passed. */
   readonly final: boolean;
-  /** Tokens of visible output so far, estimated from its bytes. */
   readonly estimatedOutput: number;
   /** The answer had visible output, streamed or not. */
   readonly hasText: boolean;

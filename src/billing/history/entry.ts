@@ -67,9 +67,7 @@ export class History {
   readonly entries = new Map<string, LogEntry>();
   /** Rows that are not JSON, or have counts but no time. */
   damaged = 0;
-  /** Lines that are too long to read. */
   tooLong = 0;
-  /** Unreadable files, and why. */
   readonly unread: string[] = [];
   readonly #usageOf: UsageOf;
 

@@ -5,19 +5,16 @@ import { isSameModel } from "../prices/names.ts";
 import { CACHE_READ_KINDS, countTokens, OUTPUT_KINDS, PROMPT_KINDS, type Usage } from "../usage.ts";
 import type { LogEntry } from "./entry.ts";
 
-/** A request in the ledger. */
 export interface OurLine extends Pick<
   Line,
   "model" | "upstream_model" | "usage" | "basis" | "client" | "upstream_request_id"
 > {
-  /** The row of the table. */
   readonly row: number;
   /** When the request arrived and when its response ended, in ms. */
   readonly time: number;
   readonly ended: number;
 }
 
-/** The same request in a log and in the ledger. */
 type Pair = readonly [LogEntry, OurLine];
 
 export type Joined = ReturnType<typeof joinHistory>;
@@ -81,7 +78,6 @@ function listNear(
   return near.sort((a, b) => a.apart - b.apart || a.time - b.time).map(({ pair }) => pair);
 }
 
-/** The first entry at or after this time. Entries are sorted by time. */
 function findFirst(entries: readonly LogEntry[], time: number): number {
   let [first, end] = [0, entries.length];
   while (first < end) {

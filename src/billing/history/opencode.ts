@@ -27,7 +27,6 @@ function readDatabase(path: string, history: History): void {
     learnText(getText(getField(row, "data")), readText(getField(row, "session_id")), history);
 }
 
-/** `session`: null if the message names the session. */
 function learnText(text: string, session: string | null, history: History): void {
   const message = parseJson(text);
   if (message === undefined) history.damaged += 1;

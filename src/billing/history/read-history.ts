@@ -55,7 +55,6 @@ const SOURCES: Readonly<Record<LoggingTool, Source>> = {
   },
 };
 
-/** What a tool's logs leave out, for people. */
 export function describeLack(tool: string): string {
   return LOGGING_TOOLS.flatMap((each) => (each === tool ? SOURCES[each].lacks : [])).join("");
 }
@@ -85,7 +84,6 @@ export function readHistory({ tools = LOGGING_TOOLS, env, usageOf, onSize }: His
       try {
         SOURCES[tool].read(path, history, size);
       } catch (error) {
-        // The file was removed, is not readable for us, or is damaged.
         history.unread.push(`${path}: ${getErrorMessage(error)}`);
       }
     }

@@ -47,7 +47,6 @@ export function tabulateLogs(entries: Iterable<LogEntry>, prices: BookPrices): Q
   return table;
 }
 
-/** A table of logs and a ledger, with each request once. */
 export function tabulateBoth(
   table: Table,
   entries: readonly LogEntry[],
@@ -153,11 +152,9 @@ export interface HistoryFilter extends Scope {
   readonly by: readonly HistoryDimension[];
   readonly zone: Zone;
   readonly now: Date;
-  /** Also list what only the logs or only the ledger have. */
   readonly both: boolean;
 }
 
-/** Where a request was found. */
 const SIDES = ["only_logs", "only_ledger", "both"] as const;
 
 /** An amount too large for its column also counts on its side. */
@@ -227,7 +224,6 @@ function listGaps(table: Questions, scope: Scope) {
   };
 }
 
-/** The ids of sessions, the newest first. */
 export function listLoggedSessions(table: Questions): string[] {
   const sql = "SELECT session FROM requests WHERE session IS NOT NULL GROUP BY session ORDER BY MAX(at) DESC";
   return table.list(sql).map(([session]) => String(session));

@@ -11,7 +11,6 @@ import { type Correction, correctionSchema, type Line, lineSchema, type Mark, ma
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The amounts in a request's line and a correction. */
 type Amounts = Pick<Line, keyof Line & keyof Correction> &
   Partial<Pick<Line, "provider_usd" | "at_least_usd" | "unpriced_usage" | "cache">>;
 
@@ -31,7 +30,6 @@ function checkLine(value: unknown) {
   return (compiled ?? lineSchema).safeParse(value);
 }
 
-/** The fault of a line. Null: none. */
 export function findFault(fields: Fields): string | null {
   if (fields["mark"] !== undefined) return describeIssue(markSchema.safeParse(fields));
   if (fields["corrects"] !== undefined) {
@@ -102,7 +100,6 @@ function findLimitFault({ paid_by: payer, limit_usd: limit }: Amounts, derivable
     : null;
 }
 
-/** Checks the cost of the tokens that missed the cache. */
 function findMissFault({ cache }: Amounts, derivable: Derivable): string | null {
   if (cache === undefined) return null;
   const derived = deriveMissCost(derivable, cache.missed);

@@ -35,7 +35,6 @@ export class LedgerFiles {
   readonly #journalPath: string;
   #lines: AppendFile;
   #journal: AppendFile;
-  /** The hash of the last written line. */
   #prev: string;
   #month: string | null;
   /** After the last line that is certainly on the disk. */
@@ -67,7 +66,6 @@ export class LedgerFiles {
       removeDrafts(each);
   }
 
-  /** The end of the written lines. */
   get #position(): Position {
     return { offset: this.#lines.size, prev: this.#prev };
   }
@@ -84,7 +82,6 @@ export class LedgerFiles {
     }
   }
 
-  /** `prev`: the hash of the last of these lines. */
   writeLines(lines: readonly string[], prev: string, now: number): void {
     this.#rotateIfDue(now);
     this.#lines.write(lines);
@@ -206,7 +203,6 @@ export class AppendFile {
   #size: number;
   /** Bytes of a failed write may follow after `size`. */
   #torn = false;
-  /** Running syncs. */
   #syncing = 0;
   #closed = false;
 

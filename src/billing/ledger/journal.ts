@@ -28,7 +28,6 @@ const recordSchema = z.lazy(() =>
       corrections: z.literal(true).optional(),
     }),
     z.object({
-      /** The ledger ends here. */
       end: positionSchema,
       /** A sync made these lines safe. */
       synced: positionSchema.optional(),
@@ -43,7 +42,6 @@ const recordSchema = z.lazy(() =>
       first: z.literal(true).optional(),
     }),
     z.object({ discard: z.string() }),
-    /** A line without an open request. */
     z.object({ unopened: z.string() }),
   ]),
 );
@@ -64,7 +62,6 @@ export interface JournalReading {
   /** Where to look for lines. Null: in the whole ledger. */
   readonly from: Position | null;
   readonly open: Map<string, OpenRequest>;
-  /** All lines that the journal names. */
   readonly named: ReadonlySet<string>;
   readonly namesCorrections: boolean;
   readonly noted: NotedEnd | null;

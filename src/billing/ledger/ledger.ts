@@ -15,7 +15,6 @@ import { recoverLedger } from "./recovery.ts";
 import { Sums } from "./sums.ts";
 import { type LedgerOptions, LedgerWriter } from "./writer.ts";
 
-/** The writer, as the rest of the gateway sees it. */
 export type Ledger = Omit<LedgerWriter, "start" | "marks">;
 
 /** Throws `ledger_unwritable` if another process writes the ledger, or opening it fails. */
@@ -55,7 +54,6 @@ function requirePlace(path: string): void {
     throw new Error("it is not a regular file");
 }
 
-/** Whether a gateway is writing this ledger. */
 export function isLedgerHeld(path: string): boolean {
   if (!existsSync(`${path}.lock`)) return false;
   try {
@@ -98,7 +96,6 @@ const MAX_REPORTED = 10;
 const ACCEPT =
   "It is reported, and limits count lost lines, until `gateway ledger accept`; `gateway ledger verify` names the line";
 
-/** A few of the marks that were not accepted, for the log. */
 function listFew(marks: readonly MarkDraft[]): string[] {
   const few = marks.slice(0, MAX_REPORTED).map(({ mark }) => mark);
   return marks.length > few.length ? [...few, `and ${marks.length - few.length} more`] : few;

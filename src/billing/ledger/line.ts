@@ -9,7 +9,6 @@ import { isObject, parseJson } from "../../lib/json/json.ts";
 export const GENESIS = "0".repeat(64);
 
 const OUTCOMES = ["complete", "client_closed", "upstream_cut", "upstream_error", "interrupted"] as const;
-/** The outcomes of requests that failed at an upstream. */
 export const FAILED_OUTCOMES: ReadonlySet<string> = new Set<Outcome>([
   "upstream_cut",
   "upstream_error",
@@ -22,7 +21,6 @@ export type Outcome = (typeof OUTCOMES)[number];
 export type Basis = (typeof BASES)[number];
 export type Payer = (typeof PAYERS)[number];
 
-/** The column of a field in the table. */
 export interface Column {
   readonly name: string;
   /** How a value is stored: `time` in milliseconds, `usd` in pico-dollars, `json` as text. */
@@ -238,7 +236,6 @@ export type CorrectionDraft = Readonly<Omit<Correction, "v" | "prev">>;
 export type MarkDraft = Readonly<Omit<z.infer<typeof mark>, "v" | "prev">>;
 export type Draft = LineDraft | CorrectionDraft | MarkDraft;
 export type Mark = Readonly<z.infer<typeof mark>>;
-/** A line, written or not. */
 export type AnyLine = Omit<LineDraft, "raw_usage"> | CorrectionDraft | MarkDraft;
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -247,7 +244,6 @@ const LINE_FIELDS = Object.keys(line.shape);
 const CORRECTION_FIELDS = Object.keys(correction.shape);
 const MARK_FIELDS = Object.keys(mark.shape);
 
-/** The names of a draft's fields, in the order of writing. */
 function fieldsOf(draft: Draft): readonly string[] {
   if ("mark" in draft) return MARK_FIELDS;
   return "corrects" in draft ? CORRECTION_FIELDS : LINE_FIELDS;
@@ -274,7 +270,6 @@ export function hashLine(line: string | Uint8Array): string {
   return Bun.SHA256.hash(line, "hex");
 }
 
-/** The object in a line's bytes, or null. */
 export function parseLine(bytes: Buffer): Fields | null {
   const value = parseJson(bytes.toString());
   return isObject(value) ? value : null;

@@ -11,13 +11,11 @@ import { addAmount, readList } from "../reports/sums.ts";
 import { nameTable, Table } from "../store/open.ts";
 import { listLedgerFiles } from "./rotation.ts";
 
-/** `marks`: those not yet accepted, by id. */
 export function noteMark(marks: Map<string, MarkDraft>, mark: MarkDraft): void {
   if (mark.accepts === undefined) marks.set(mark.id, mark);
   else marks.delete(mark.accepts);
 }
 
-/** The marks that the owner has not accepted. */
 export function listMarks(table: Table): Mark[] {
   return table.list("SELECT text FROM marks ORDER BY rowid").flatMap(([text]) => {
     const line = readLine(parseJson(String(text)));
@@ -65,7 +63,6 @@ export function listLost(path: string, others: readonly string[]): Lost[] {
   }
 }
 
-/** `prev`: the hash of the last line. `lost`: the lost lines, from the table. */
 export function draftMarks(doubts: Doubts, prev: string, time: string, lost: readonly Lost[]): MarkDraft[] {
   const unknown = { request_time: time, key: "", group: "" };
   const gone = (lost.length === 0 ? [unknown] : lost).map((each) => ({ mark: END_GONE, ...each }));

@@ -33,7 +33,6 @@ export function judgeEnd(noted: NotedEnd, isThere: (position: Position) => boole
   return isFromThisStart(noted) ? "unexplained" : "taken by a power cut";
 }
 
-/** The worst result of all notes. */
 export function judgeEnds(ends: readonly NotedEnd[], isThere: (position: Position) => boolean): EndState {
   const states = ends.map((noted) => judgeEnd(noted, isThere));
   return END_STATES.find((state) => states.includes(state)) ?? "whole";

@@ -8,11 +8,9 @@ import { openPlain } from "../../lib/files/own-file.ts";
 const CHUNK = 1 << 16;
 const NEWLINE = 10;
 
-/** A file by its name, or by the caller's open descriptor. */
 export type Source = string | number;
 
 export interface RawLine {
-  /** Without its newline. */
   readonly text: string;
   /** The offset where the next line begins, or would begin. */
   readonly next: number;
@@ -58,7 +56,6 @@ function* splitLines(bytes: Buffer, base: number): Generator<RawLine, void> {
   }
 }
 
-/** The end of the last complete line. */
 export function findLastLineEnd(source: Source): number {
   return look(source, (fd) => {
     const { size } = fstatSync(fd);

@@ -18,17 +18,14 @@ export function recoverLedger(path: string, journalPath: string) {
   const time = last === null ? undefined : parseLine(last)?.["time"];
   const { ends, endState, missing, doubts } = judgeLedger(path);
   return {
-    /** The `prev` of the next line. */
     prev: missing?.prev ?? hashLast(files),
     /** The month of the growing file's last line. Null: it has no line. */
     month: typeof time === "string" ? time.slice(0, 7) : null,
-    /** Requests that went to an upstream and have no line. */
     unfinished: findUnfinished(files, journalPath),
     /** Bytes cut off the end, because they were not a line. */
     cutBytes,
     noted: ends[0] ?? null,
     endState,
-    /** What the chain must mark. */
     doubts,
   };
 }

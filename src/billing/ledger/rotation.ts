@@ -16,7 +16,6 @@ export interface Position {
 }
 
 export interface FileOffset {
-  /** Index in the list of files. */
   readonly file: number;
   readonly offset: number;
 }
@@ -52,7 +51,6 @@ export function listLedgerFiles(path: string): string[] {
 }
 
 export interface HeldFiles extends Disposable {
-  /** Oldest first. */
   readonly sources: readonly Source[];
 }
 
@@ -80,7 +78,6 @@ function openIfThere(path: string): number | null {
   }
 }
 
-/** The file name of one of the ledger's sources. */
 export function nameOf(source: Source, path: string): string {
   return basename(typeof source === "string" ? source : path);
 }

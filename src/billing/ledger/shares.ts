@@ -69,7 +69,6 @@ export function negate({ charged, estimated, byPlan }: Amounts): Amounts {
   };
 }
 
-/** A session, for its limit and the status line. */
 export interface SessionSum extends MutableAmounts {
   requests: number;
   /** Input tokens of all kinds, and those read from the cache. */
@@ -88,7 +87,6 @@ export type WindowRises = Readonly<Record<string, { readonly last: number; reado
 /** Upstreams choose the names. */
 const MAX_WINDOWS = 8;
 
-/** Sums the lines in the files. */
 export function readSession(table: Table, id: string): SessionSum {
   const own = { $session: id };
   const where = { sql: "session = $session", values: own };

@@ -36,7 +36,6 @@ export interface SumsOptions {
   readonly report: (text: string, level: "note") => void;
   /** Nothing is written next to the ledger. */
   readonly isCopy?: boolean;
-  /** Default: UTC. */
   readonly zone?: Zone | undefined;
   /** Default: no key is younger than its lines. */
   readonly births?: Births | undefined;
@@ -63,7 +62,6 @@ export class Sums {
   readonly #options: SumsOptions;
   zone: Zone;
   #births: Births;
-  /** The marks that the owner has not accepted, by id. */
   readonly marks = new Map<string, MarkDraft>();
   /** The windows that somebody asked for. */
   readonly #tallies = new Map<Window, Tally>();
@@ -109,7 +107,6 @@ export class Sums {
     if (session !== undefined) addToSession(session, line);
   }
 
-  /** The added lines are now in the files. */
   clearWaiting(): void {
     this.#waiting = [];
   }
@@ -119,7 +116,6 @@ export class Sums {
     return kind === "session" ? this.#findSession(name) : this.#find(window, `${kind} ${name}`);
   }
 
-  /** What went through a channel today. */
   channelDay(name: string): Amounts {
     return this.#find("day", `channel ${name}`);
   }
@@ -129,7 +125,6 @@ export class Sums {
     return this.#find(window, ALL).charged;
   }
 
-  /** The ISO time of a key's last billed request, or null. */
   lastUsed(key: string): string | null {
     this.#find("total", "");
     const time = this.#lastUsed.get(key);

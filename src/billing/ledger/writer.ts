@@ -25,7 +25,6 @@ import { draftAcceptance } from "./mark.ts";
 import type { Sums, SumsOptions } from "./sums.ts";
 
 export interface LedgerOptions extends FileOptions, Pick<SumsOptions, "zone" | "births"> {
-  /** Wall clock, in milliseconds. */
   readonly now?: () => number;
 }
 
@@ -36,12 +35,10 @@ const COMPILE_AFTER_MS = 2000;
 /** New lines per step: a table reads them in some ten milliseconds. */
 const STEP_BYTES = 1 << 20;
 
-/** The opened and recovered parts of a writer. */
 export interface RecoveredLedger {
   readonly lock: FileLock;
   readonly files: LedgerFiles;
   readonly sums: Sums;
-  /** The hash of the last line. */
   readonly prev: string;
   readonly answers: AnswerHistory;
 }
@@ -58,7 +55,6 @@ export class LedgerWriter {
   readonly #open = new Map<string, OpenRequest>();
   /** The hash of the last line, written or not. */
   #prev: string;
-  /** Lines and records that wait to be written. */
   #lines: string[] = [];
   #records: string[] = [];
   #problem: string | null = null;
@@ -168,7 +164,6 @@ export class LedgerWriter {
     this.#prompts.add(draft, usage, this.#now(), estimatedInput);
   }
 
-  /** Writes new amounts for a request that has its line. */
   correct(draft: CorrectionDraft): void {
     this.#add(draft);
     this.#record(encode({ unopened: draft.id }));
@@ -178,7 +173,6 @@ export class LedgerWriter {
     return [...this.sums.marks.values()];
   }
 
-  /** The owner accepts what earlier starts found. Returns the accepted marks. */
   acceptMarks(): readonly MarkDraft[] {
     const { marks } = this;
     for (const mark of marks) {
@@ -206,7 +200,6 @@ export class LedgerWriter {
     this.#schedule();
   }
 
-  /** Forecasts a session's next prompt of about this many tokens. */
   expectPrompt(conversation: CachedConversation, estimatedInput: number): ExpectedPrompt {
     return this.#prompts.expect(conversation, this.#now(), estimatedInput);
   }

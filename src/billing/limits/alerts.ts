@@ -9,7 +9,6 @@ import { addUsd, formatUsd, isShareReached, parseUsd, type Usd } from "../../lib
 import type { Holder } from "../ledger/sums.ts";
 import { findReset, listSessionLimits, listUsdLimits, type Spending, type UsdLimit } from "./limits.ts";
 
-/** How much of one USD limit is spent. */
 export interface LimitUse {
   readonly holder: Holder;
   /** The limit's name in the config: `usd_per_day`. */
@@ -24,11 +23,9 @@ export interface LimitUse {
 }
 
 export interface UsdWarning extends LimitUse {
-  /** The highest reached percentage. */
   readonly percent: number;
 }
 
-/** How much of a plan's window is used. */
 interface ShareWarning {
   readonly holder: { readonly kind: "channel"; readonly name: string };
   /** Such as `5h`. */
@@ -44,7 +41,6 @@ export type LimitWarning = UsdWarning | ShareWarning;
 export type Alerts = ReturnType<typeof createAlerts>;
 
 export interface AlertOptions {
-  /** The file that remembers reported warnings. */
   readonly path: string;
   /** `alerts.at`, rising. */
   readonly percentages: () => readonly number[];
@@ -105,12 +101,10 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions) {
       const percent = percentages().findLast((each) => use.used >= each);
       if (percent !== undefined) note({ ...use, percent });
     },
-    /** Reports the warnings that still wait. */
     close: flush,
   };
 }
 
-/** Null: no percentage is reached. */
 export function findWarning(use: LimitUse, percentages: readonly number[]): UsdWarning | null {
   const percent = percentages.findLast((each) => isShareReached(use.spent, use.usd, each));
   return percent === undefined ? null : { ...use, percent };
@@ -125,7 +119,6 @@ function isSamePeriod(one: ReportedLimit, other: ReportedLimit): boolean {
 /** Some upstreams give the seconds until a window ends. No period is this short. */
 const SAME_MS = 10 * 60_000;
 
-/** All USD limits of these keys and their groups. */
 export function listLimitUses(keys: Iterable<Key>, sums: Spending, now: number): LimitUse[] {
   const uses: LimitUse[] = [];
   const groups = new Map<string, Limits>();
@@ -139,7 +132,6 @@ export function listLimitUses(keys: Iterable<Key>, sums: Spending, now: number):
   return uses;
 }
 
-/** The limits on a session, from its key and its group. */
 export function listSessionUses({ limits, group }: Key, session: string, sums: Spending): LimitUse[] {
   const both = [limits, group.limits].flatMap(listSessionLimits);
   return readUses({ kind: "session", name: session }, both, sums, 0);

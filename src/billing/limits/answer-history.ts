@@ -8,7 +8,6 @@ const MAX_SAMPLES = 500;
 const MAX_MODELS = 500;
 
 export interface ExpectedAnswer {
-  /** The mean of the outputs, in tokens. */
   readonly output: number;
   /** The mean duration of the answers. */
   readonly seconds: number;
@@ -24,7 +23,6 @@ export class AnswerHistory {
   /** By the client's model name, the least recently used first. */
   readonly #models = new BoundedMap<string, Means>(MAX_MODELS);
 
-  /** `durationMs`: null if unknown. */
   add(model: string, output: number, durationMs: number | null): void {
     const means = this.#models.get(model) ?? NONE;
     const answers = Math.min(MAX_SAMPLES, means.answers + 1);

@@ -12,9 +12,7 @@ export interface CachedConversation {
 }
 
 export interface ExpectedPrompt {
-  /** All tokens. */
   readonly tokens: number;
-  /** Tokens expected from the cache. */
   readonly cached: number;
 }
 
@@ -28,7 +26,6 @@ interface Kept {
 
 /** Upstreams keep a prompt at least this long. */
 const KEPT_MS = 5 * 60_000;
-/** Sessions come and go. */
 const MAX_CONVERSATIONS = 10_000;
 /** The factor between estimated and real tokens is at most this. */
 const MAX_SCALE = 3;

@@ -29,7 +29,6 @@ export interface NoRoom {
 
 /** What a request may cost. Computed only for a USD limit. */
 export interface Cost {
-  /** The client's name of the model. */
   readonly model: string;
   /** Null: no price. */
   readonly forecast: () => Forecast | null;
@@ -87,13 +86,11 @@ interface Side {
   readonly run?: Run;
 }
 
-/** What one request in flight may cost. */
 type FlightShare = Forecast & { readonly since: number };
 
 /** A side's requests in flight, and its last arrivals. */
 interface Flight {
   readonly shares: Set<FlightShare>;
-  /** Requests that wait for room. */
   waiting: number;
   /** Arrivals in the last minute, oldest first, at most as many as the limit. */
   recent: number[];
@@ -125,7 +122,7 @@ export function createGate(sums: Spending, freed = (): void => {}) {
       for (const side of sides) checkNumbers(side, now);
       const forecast = cost === null ? null : forecastFor(sides, cost);
       const request = forecast ?? { expected: ZERO_USD, most: ZERO_USD };
-      const noRoom = cost && findNoRoom(sides, request, hasWaited, cost, sums, now);
+      const noRoom = cost && findNoRoom(sides, { cost, request, hasWaited }, sums, now);
       if (noRoom !== null) return noRoom;
       forgetIdle(flights, now);
       const release = enter(sides, { ...request, since: now }, freed);
@@ -137,7 +134,6 @@ export function createGate(sums: Spending, freed = (): void => {}) {
   };
 }
 
-/** Returns a function that ends the request. */
 function enter(sides: readonly Placed[], share: FlightShare, freed: () => void): () => void {
   for (const { flight, perMinute } of sides) {
     if (perMinute !== null) flight.recent.push(share.since);
@@ -178,7 +174,6 @@ function listSides(
   );
 }
 
-/** For a request that no limit counts. */
 export const FREE: Admission = {
   reservedUsd: null,
   mostUsd: null,
@@ -202,7 +197,6 @@ function hasBudget(run: Run | null): run is Run & { readonly budget: string } {
   return run !== null && run.budget !== null;
 }
 
-/** Whether any limit counts requests of this key and run. */
 export function isLimited(key: Key, run: Run | null): boolean {
   const counts = (limits: Limits): boolean =>
     hasUsdLimit(limits) ||
@@ -210,7 +204,6 @@ export function isLimited(key: Key, run: Run | null): boolean {
   return hasBudget(run) || limitsCalls(key) || counts(key.limits) || counts(key.group.limits);
 }
 
-/** Whether a limit needs the tool calls of the key's requests. */
 export function limitsCalls({ limits, group }: Key): boolean {
   return (limits.sameCall ?? group.limits.sameCall) !== null;
 }
@@ -219,7 +212,6 @@ export function hasUsdLimit({ usdPerDay, usdPerMonth, usdTotal, usdPerSession }:
   return (usdPerDay ?? usdPerMonth ?? usdTotal ?? usdPerSession) !== null;
 }
 
-/** Null: no USD limit counts the request. */
 function forecastFor(sides: readonly Side[], { model, forecast }: Cost): Forecast | null {
   const limited = sides.filter(({ usd }) => usd.length > 0);
   const found = limited.length === 0 ? null : forecast();
@@ -256,21 +248,20 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
   );
 }
 
-/** The first limit where requests in flight leave no room. Throws if a limit is spent. `hasWaited`:
- *  other waiting requests do not go first. */
-function findNoRoom(
-  sides: readonly Placed[],
-  request: Forecast,
-  hasWaited: boolean,
-  cost: Cost,
-  sums: Spending,
-  now: number,
-): NoRoom | null {
+interface Claim {
+  readonly cost: Cost;
+  readonly request: Forecast;
+  /** Other waiting requests do not go first. */
+  readonly hasWaited: boolean;
+}
+
+/** The first limit where requests in flight leave no room. Throws if a limit is spent. */
+function findNoRoom(sides: readonly Placed[], claim: Claim, sums: Spending, now: number): NoRoom | null {
   const limits = sides.flatMap((side) => side.usd.map((limit) => ({ ...side, ...limit, side })));
   for (const { side, holder, flight, run, limit, window, usd } of limits) {
     const { charged, estimated } = run ?? sums.spentOf(holder, window);
     const counted = addUsd(charged, estimated);
-    const reserved = findInWay(flight, counted, parseUsd(usd), request, hasWaited);
+    const reserved = findInWay(flight, counted, parseUsd(usd), claim);
     if (reserved === null) continue;
     const doubt =
       estimated > ZERO_USD ? ` and $${formatUsd(estimated)} estimated for requests without known usage` : "";
@@ -278,7 +269,7 @@ function findNoRoom(
     if (counted < parseUsd(usd)) {
       const others = `up to $${formatUsd(reserved)} more is reserved by ${countRequests(flight.shares.size)} in flight`;
       const noRoom = new GatewayError("rate_limited", `${state}; ${others}: try again when one has ended.`, {
-        retryAfterSeconds: guessWait(flight, cost.seconds(), now),
+        retryAfterSeconds: guessWait(flight, claim.cost.seconds(), now),
       });
       return { noRoom, at: flight };
     }
@@ -300,8 +291,7 @@ function findInWay(
   { shares, waiting }: Flight,
   counted: Usd,
   limit: Usd,
-  request: Forecast,
-  hasWaited: boolean,
+  { request, hasWaited }: Claim,
 ): Usd | null {
   let [expected, most, dearest] = [ZERO_USD, ZERO_USD, request.most];
   for (const share of shares) {
@@ -324,7 +314,6 @@ function guessWait({ shares, waiting }: Flight, answerSeconds: number, now: numb
   return Math.min(wait, MAX_IN_FLIGHT_RETRY_SECONDS);
 }
 
-/** USD limits, except those for each session. */
 export function listUsdLimits({ usdPerDay, usdPerMonth, usdTotal }: Limits): UsdLimit[] {
   const limits: UsdLimit[] = [];
   if (usdPerDay !== null) limits.push({ limit: "usd_per_day", window: "day", usd: usdPerDay });

@@ -25,14 +25,11 @@ export interface ReservedRequest {
   readonly hasOutput: boolean;
   /** The members that cap the output in this dialect. */
   readonly capNames: readonly string[];
-  /** One for each channel that may serve the request. */
   readonly quotes: readonly Quote[];
 }
 
 export interface Forecast {
-  /** The probable cost. */
   readonly expected: Usd;
-  /** The most that the request may well cost. */
   readonly most: Usd;
 }
 
@@ -69,7 +66,6 @@ const CAPS = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 const CONFIGS = ["generationConfig", "generation_config"];
 const CONFIG_CAPS = ["maxOutputTokens", "max_output_tokens"];
 const CONFIG_COUNTS = ["candidateCount", "candidate_count"];
-/** The members to read from a body. */
 export const LIMIT_MEMBERS: readonly string[] = [...CAPS, ...CONFIGS, "n"];
 
 /** The most output tokens of all answers, and the number of answers. Unclear caps do not count. */

@@ -5,7 +5,6 @@ import { findReset, listUsdLimits } from "./limits.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { formatUsd } from "../../lib/money.ts";
 
-/** When each key was created, by its name. */
 export function listBirths(keys: Catalog["keys"]): Births {
   return new Map(
     [...keys.values()].flatMap(({ name, created }) => (created ? [[name, created.getTime()]] : [])),
@@ -18,7 +17,6 @@ export function openSums({ ledger, keys, zone }: Catalog, now: number, isCopy: b
   return new Sums({ path: ledger.path, zone, births, isCopy, now: () => now, report: () => {} });
 }
 
-/** From a key's name to its spending, in decimals. */
 export function readSpending(catalog: Catalog, now: number, isCopy: boolean) {
   const { keys, zone } = catalog;
   const sums = openSums(catalog, now, isCopy);

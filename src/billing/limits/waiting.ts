@@ -9,10 +9,8 @@ const MAX_WAIT_MS = 240_000;
 /** Further requests are refused at once. */
 const MAX_WAITING = 1000;
 
-/** Starts a time limit. Returns a function that ends it. */
 type Arm = (ms: number, expire: () => void) => () => void;
 
-/** Whether the request is let in now. */
 type Ask = () => Admission | NoRoom;
 
 export interface Wait {
@@ -31,7 +29,6 @@ interface Waiting {
 
 export class WaitingRequests {
   readonly #arm: Arm;
-  /** In the order of arrival. */
   readonly #all = new Set<Waiting>();
   #isDue = false;
 

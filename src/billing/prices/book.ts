@@ -19,7 +19,6 @@ export interface Tier {
   rates: Record<string, string>;
 }
 
-/** A price, and when it applies. */
 export interface Period {
   /** The first moment. Absent: always. */
   from?: string | undefined;
@@ -42,13 +41,11 @@ export interface BookedModel {
   ids: readonly string[];
   /** At any moment, the last applicable period counts. */
   periods: Period[];
-  /** The size of the context window, in tokens. */
   context?: number | undefined;
   /** Where the prices are from. Absent: the book's source. */
   source?: string | undefined;
 }
 
-/** A price at one moment. */
 export interface Price {
   /** The ledger's name for the source: `book 2026-11-21 anthropic`, `config`. */
   readonly source: string;
@@ -57,13 +54,10 @@ export interface Price {
   readonly factors: Rates;
 }
 
-/** The version of the format. */
 export const FORM = 2;
 
-/** The first line. */
 export interface BookHead {
   readonly form: typeof FORM;
-  /** The book's day: 2026-11-21. */
   readonly date: string;
   readonly source: string;
   /** Each provider, with the makers whose models it sells at the makers' prices. */
@@ -210,7 +204,6 @@ export function readMinute(text = ""): number {
   return hours * 60 + minutes;
 }
 
-/** Whether a price applies at a moment. */
 export function isPaidAt({ from, until, hours, workdays }: Period, { head }: PriceBook) {
   const start = from === undefined ? Number.NEGATIVE_INFINITY : Date.parse(from);
   const end = until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until);

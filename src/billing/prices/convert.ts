@@ -136,7 +136,6 @@ function addModels(making: Making): BookedModel[] {
   return [...making.models, ...added];
 }
 
-/** Copies a period without undefined rates. */
 function readPeriod({ rates, ...period }: Omit<Period, "rates"> & { readonly rates: Written }): Period {
   const own: Record<string, string> = {};
   addTo(own, rates, true);
@@ -177,7 +176,6 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** One JSON object a line: the book's head, then models. */
 export function makeBook(
   published: PublishedData,
   { strict = false, ...details }: Pick<BookHead, "date" | "source"> & { readonly strict?: boolean },

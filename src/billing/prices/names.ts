@@ -4,7 +4,6 @@
 interface Rule {
   /** The decoration: the beginning or the end of a name. */
   readonly pattern: RegExp;
-  /** Only for names like this. */
   readonly when?: RegExp;
   /** The model's maker, as in the price book. Absent: the pattern's first group. */
   readonly maker?: string;

@@ -71,7 +71,6 @@ export const publishedSchema = z
 
 export type PublishedData = z.infer<typeof publishedSchema>;
 
-/** The first fault, with the names of its provider and model. */
 export function describeFault(document: unknown, [issue]: readonly core.$ZodIssue[]): string {
   if (document === undefined || issue === undefined) return "it is not JSON";
   let value = document;
@@ -108,7 +107,6 @@ function kindOf(key: string, provider: string): string | undefined {
   return KINDS[key];
 }
 
-/** Without an exponent. */
 function writeDecimal(value: number): string {
   const [digits = "", exponent] = String(value).split("e-");
   if (exponent === undefined) return digits;

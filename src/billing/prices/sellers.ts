@@ -25,7 +25,6 @@ export const ANY_SELLER: Seller = {
   bill: "book",
 };
 
-/** The makers of a platform's models, as the price book names them. */
 export const MAKERS_OF: Readonly<Record<ChannelPlatform, readonly string[]>> = {
   messages: ["anthropic"],
   responses: ["openai"],
@@ -110,7 +109,6 @@ const ADDRESSES: ReadonlyArray<readonly [host: string, provider: string, path?: 
   ["open.bigmodel.cn", "zhipuai"],
 ];
 
-/** Providers with known addresses. */
 export const KNOWN_PROVIDERS: readonly string[] = [...new Set(ADDRESSES.map(([, provider]) => provider))];
 
 export function findProvider({ hostname, pathname }: URL): string | null {

@@ -47,7 +47,6 @@ export function reportAsModel(
     as: { model },
     rows: describeRows(by, sums),
     total: describeSum(total),
-    /** The sources of the other model's prices. */
     price_sources: [...sources],
     /** Requests that were not compared, the most frequent first, with their charge if known. */
     not_compared: [...leftOut.values()]

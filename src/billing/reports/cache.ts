@@ -41,13 +41,11 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
   });
   return {
     ...describeHead(scope, zone),
-    /** All requests of the period, with or without a miss. */
     requests: count(),
     /** Requests without a session, as in 0.1.0: their prompts were not analysed. */
     unanalysed: only.session === undefined ? count({ ...only, session: "" }) : 0,
     rows,
     causes: listCauses(table, scope),
-    /** Causes that repeat in one session. */
     persistent: rows.flatMap(({ session, channel, model, causes }) =>
       causes
         .filter(({ misses }) => misses >= PERSISTENT_MISSES)
@@ -65,7 +63,6 @@ export type MissTotals = Readonly<typeof NONE>;
 /** Unpriced tokens have an unknown cost. */
 const NONE = { misses: 0, missed_tokens: 0, usd: "0", unpriced_tokens: 0 };
 
-/** The most expensive first. */
 export function listMisses(table: Table, scope: Scope, by: readonly string[]) {
   const { rows } = sumRequests(table, {
     ...scope,

@@ -17,12 +17,10 @@ export interface NotedPart {
   readonly mark: string;
 }
 
-/** One request: the parts of its prompt, in order. */
 export interface NotedTurn {
   readonly id: string;
   readonly agent: string;
   readonly parts: readonly NotedPart[];
-  /** The tools that its answer calls. */
   readonly called: readonly string[];
 }
 

@@ -51,7 +51,6 @@ function describeCost({ tokens, official, charge }: Cost) {
   return { tokens, official_usd: formatDecimal(official), charge_usd: formatDecimal(charge) };
 }
 
-/** Sums of parts with one name. */
 function groupParts(parts: readonly Part[], nameOf: (part: Part) => string) {
   return Array.from(Map.groupBy(parts, nameOf), ([what, own]) => {
     const sum = { ...NONE };
@@ -92,7 +91,6 @@ export function reportContext(table: Table, session: string) {
       const server = kind === "tool" ? nameServer(name) : null;
       return { kind, name, server, parts: own.length, sent, tokens, last_tokens, ...amounts };
     }),
-    /** Tools that were offered, but that no answer and no prompt calls. */
     never_called: idle.map(({ name }) => name),
     /** `id`: the first request that sent the result. */
     largest_results: results.slice(0, MAX_RESULTS).map((result) => {
@@ -107,7 +105,6 @@ export function reportContext(table: Table, session: string) {
   return { document, groups, idle: groupParts(parts.filter(isIdle), () => "").map(describeGroup)[0] };
 }
 
-/** The cost of each MCP server's tools in the sessions of a period. */
 export function reportServers(table: Table, { since, until }: Scope) {
   const tools = reportSessions(table, { since, until }).sessions.flatMap(({ session }) => {
     const { parts, called } = readSession(table, session);
@@ -154,21 +151,26 @@ function readSession(table: Table, session: string) {
     }
     /** By kind. */
     const tokens: Record<string, number> = {};
-    for (const [{ kind, name, mark }, cost] of divideCost(line, turn)) {
-      const key = `${kind}\n${name}\n${mark}`;
-      const part = parts.get(key) ?? { ...NONE, kind, name, id: line.id, size: cost.tokens, last: 0 };
-      // The part that was sent last comes last.
-      parts.delete(key);
-      parts.set(key, part);
-      part.sent += 1;
-      part.last = cost.tokens;
-      addCost(part, cost);
+    for (const [part, cost] of divideCost(line, turn)) {
+      const { kind, name } = part;
+      addPart(parts, part, cost, line.id);
       tokens[kind] = (tokens[kind] ?? 0) + cost.tokens;
       if (kind === "call" || kind === "result") called.add(name);
     }
     turns.push({ time: line.time, id: line.id, agent: turn.agent || null, tokens });
   }
   return { turns, parts: [...parts.values()], called, leftOut };
+}
+
+function addPart(parts: Map<string, Part>, { kind, name, mark }: NotedPart, cost: Cost, id: string): void {
+  const key = `${kind}\n${name}\n${mark}`;
+  const part = parts.get(key) ?? { ...NONE, kind, name, id, size: cost.tokens, last: 0 };
+  // The part that was sent last comes last.
+  parts.delete(key);
+  parts.set(key, part);
+  part.sent += 1;
+  part.last = cost.tokens;
+  addCost(part, cost);
 }
 
 /** A request with several parts, priced separately, has no price for a part of its prompt. */

@@ -50,7 +50,6 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     /** The beginning of the session's id. Null: a period. */
     session: scope.only?.session === undefined ? null : nameSession(scope.only.session),
     ...countRequests(table, where, versions.all.total),
-    /** All turns, as in every sum below. */
     total: describe(versions.all.total, misses),
     /** Tokens paid again although the cache had them. */
     paid_again: addLost(causes.filter((row) => !isExpired(row))),
@@ -91,7 +90,6 @@ function countRequests(table: Table, { sql, values }: Condition, { totals }: Sum
   const { requests: turns, unpriced, partial } = totals;
   const [all, unread] = [Number(requests), Number(unknown)];
   return {
-    /** ISO times of the first and the last request. */
     first: toIso(first) || null,
     last: toIso(last) || null,
     requests: all,
@@ -142,13 +140,11 @@ function describe({ values: [since = null], totals }: SumRow, lost: Partial<Miss
     /** The ISO time of the first request. */
     since: toIso(since),
     turns,
-    /** All input tokens, and those read from a cache. */
     input: countTokens(usage, PROMPT_KINDS),
     cached: countTokens(usage, CACHE_READ_KINDS),
     /** By the provider's prices, also if a plan pays. */
     official_usd,
     charge_usd,
-    /** Turns without a price. */
     unpriced,
     missed_tokens,
     missed_usd,

@@ -80,9 +80,7 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
       const bySpan = Map.groupBy(parts, ({ names: [span] }) => span);
       return {
         name: own,
-        /** For the entire period. */
         total: formatDecimal(size),
-        /** For each span. */
         values: spanNames.map((span) => formatDecimal(add(bySpan.get(span) ?? [], show))),
         /** A model without a price: amounts of 0 mean nothing. */
         unpriced:
@@ -159,7 +157,6 @@ const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const MAX_BARS = 92;
 
-/** Gives enough bars, but not too many. */
 function chooseSpan(length: number): TimeSpan {
   if (length <= 2 * DAY_MS + HOUR_MS) return "hour";
   if (length <= MAX_BARS * DAY_MS) return "day";

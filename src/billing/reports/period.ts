@@ -79,7 +79,6 @@ export function readViewPeriod(period: string, clock: Clock): ViewRange {
   return { since: from, until: Math.max(from, Math.min(end, now)), end };
 }
 
-/** A complete period for reports. */
 export function toPeriod({ since, end }: Pick<ViewRange, "since" | "end">): ReportPeriod {
   return { since: toIso(since), until: toIso(end) };
 }
@@ -108,7 +107,6 @@ function readRange(text: string, { zone, now }: Clock): Range | null {
   return text.includes("T") ? { from: moment, to: moment } : localDays(moment, moment + DAY_MS);
 }
 
-/** The local beginning and end of `today`, `week` or `last-month`. */
 function findNamedSpan(text: string, today: number): [from: number, to: number] | null {
   if (text === "today") return [today, today + DAY_MS];
   if (text === "yesterday") return [today - DAY_MS, today];

@@ -38,7 +38,6 @@ function read<T>(schema: z.ZodType<T>, { file, number, text }: FoundLine): T {
   throw new Error(`${file}:${number} is damaged: \`gateway ledger verify\` says what is wrong with it.`);
 }
 
-/** The output of `gateway ledger show --json`, and of the page. */
 export function describeRequest({ own, corrections }: FoundRequest) {
   const { line } = own;
   return {

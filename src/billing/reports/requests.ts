@@ -40,7 +40,6 @@ function describeRow(row: readonly CellValue[]) {
     model: text("model"),
     tool: text("tool") || null,
     label: text("label") || null,
-    // Empty: none.
     session: text("session"),
     agent: text("agent"),
     status: count("status"),
@@ -48,11 +47,9 @@ function describeRow(row: readonly CellValue[]) {
     basis: text("basis"),
     first_byte_ms: count("first_byte"),
     duration_ms: count("duration"),
-    /** All input tokens, and those read from the cache. */
     input: countTokens(usage, PROMPT_KINDS),
     cached: countTokens(usage, CACHE_READ_KINDS),
     output: countTokens(usage, OUTPUT_KINDS),
-    /** Null: not known. */
     charge_usd: read("charge") === null ? null : write("charge"),
     ...(read("paid_by") === "plan" && { paid_by_plan_usd: write("official") }),
     ...(read("cause") !== null && {
@@ -71,7 +68,6 @@ export type RequestRow = Readonly<ReturnType<typeof describeRow>>;
 const CHOICES = ["key", "group", "model", "channel", "tool", "label", "outcome"] as const;
 const MAX_NAMES = 200;
 
-/** For each property: its names in the period's requests. */
 export function reportNames(table: Table, scope: Scope) {
   const { sql, values } = describeScope(scope);
   const columns = CHOICES.map(columnOf).join(", ");

@@ -37,7 +37,6 @@ function sumSessions(table: Table, scope: Scope, where?: Condition) {
   });
 }
 
-/** Tokens of the session's prompts that missed the cache. */
 function countMissed({ sums }: SumRow): number {
   return Number(sums["missed"]?.units ?? 0n);
 }
@@ -56,7 +55,6 @@ function describeSessions(table: Table, scope: Scope, rows: readonly SumRow[]) {
     const [key, tool, label, inferred] = facts.get(names[0] ?? "") ?? [];
     return {
       session: names[0] ?? "",
-      /** The tool did not name the session. */
       inferred: inferred === 1n,
       // Tool, label and key are the last request's.
       tool: textOrNull(tool),
@@ -90,7 +88,6 @@ const ORDERED: Readonly<Record<Order, (a: SumRow, b: SumRow) => number>> = {
   missed: (a, b) => countMissed(b) - countMissed(a) || compareNewest(a, b),
 };
 
-/** Null: the ledger has no such session. */
 export function reportSession(
   table: Table,
   { session, hasTurns = false }: { readonly session: string; readonly hasTurns?: boolean },
@@ -120,7 +117,6 @@ function describeSession(table: Table, own: SessionRow, hasTurns: boolean) {
     ...findRise(table, own),
     /** Each agent before those that it started. Null: the main agent, or no parent. */
     agents: listTree(agents).flatMap(({ row }) => row ?? []),
-    /** Prompts that missed the cache. */
     misses: list("AND cause IS NOT NULL ORDER BY at, line").flatMap(({ time, id, agent, missed }) => {
       if (missed === undefined) return [];
       const { tokens, usd, because } = missed;

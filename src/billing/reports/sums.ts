@@ -36,7 +36,6 @@ export interface Scope {
 
 export const ALL: Scope = { since: null, until: null };
 
-/** The head of every report. */
 export function describeHead({ since, until, only = {} }: Scope, { name: timezone }: Zone) {
   return { since, until, timezone, ...(Object.keys(only).length > 0 && { only }) };
 }
@@ -85,7 +84,6 @@ const SUMS: Readonly<Record<string, string>> = {
   partial: "COUNT(line) FILTER (WHERE basis = 'partial')",
 };
 
-/** A period in milliseconds. */
 export type Span = readonly [name: string, since: number, until: number];
 
 export interface SumsQuery extends Scope {
@@ -93,15 +91,12 @@ export interface SumsQuery extends Scope {
   readonly by: readonly string[];
   /** The usual sums to compute. Absent: all. Each takes time. */
   readonly of?: readonly string[];
-  /** Further sums, by name. */
   readonly sums?: Readonly<Record<string, string>>;
-  /** Further values of each row. */
   readonly values?: readonly string[];
   /** Periods by name. `span` is then a name, and `at` is in one period. */
   readonly spans?: readonly Span[];
   /** A row for each span, even without requests. */
   readonly hasEmpty?: boolean;
-  /** A further condition. */
   readonly where?: Condition;
   /** The table, and the index for reading it. */
   readonly from?: string;
@@ -199,7 +194,6 @@ function describeTotals(
   const [plan, overage] = [add("plan"), add("overage")];
   return {
     requests: count("requests"),
-    /** Kind → count. */
     usage,
     official_usd: formatDecimal(add("official")),
     charge_usd: formatDecimal(add("charge")),
@@ -209,7 +203,6 @@ function describeTotals(
     cache_hit_rate: computeShare(countTokens(usage, CACHE_READ_KINDS), countTokens(usage, PROMPT_KINDS)),
     /** Requests with known usage but without a price: no amount includes them. */
     unpriced: count("unpriced"),
-    /** Requests with unknown usage. */
     unknown: count("unknown"),
     /** Requests that broke off: part of their usage may be estimated. */
     partial: count("partial"),

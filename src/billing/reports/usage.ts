@@ -20,7 +20,6 @@ export type Dimension = (typeof DIMENSIONS)[number];
 export interface UsageQuery extends Scope {
   /** One or two. */
   readonly by: readonly Dimension[];
-  /** The time zone of hours, days, weeks and months. */
   readonly zone: Zone;
   readonly now: Date;
 }
@@ -113,7 +112,6 @@ export function listSpans(
   return divideTime(span, Date.parse(since), Math.max(end, Number(last)), zone);
 }
 
-/** The local hours, days, weeks or months between two moments. */
 export function divideTime(span: TimeSpan, first: number, last: number, zone: Zone): Span[] {
   const spans: Span[] = [];
   let at = zone.fromLocal(startOfSpan(span, zone.toLocal(first)));

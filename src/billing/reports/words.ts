@@ -3,11 +3,9 @@
 import type { CacheMiss, Line, Payer } from "../ledger/line.ts";
 import type { VersionChange } from "./versions.ts";
 
-/** The filters of the page's views. */
 export const FILTERS = ["key", "group", "model", "channel", "tool", "label", "session", "outcome"] as const;
 export type FilterName = (typeof FILTERS)[number];
 
-/** The names that divide an overview, and its measures. */
 export const STACKS = ["model", "tool", "key", "group", "channel", "label", "outcome"] as const;
 export type Stack = (typeof STACKS)[number];
 export const MEASURES = ["cost", "tokens", "requests", "errors"] as const;
@@ -42,7 +40,6 @@ export const PAYERS: Readonly<Record<Payer, string>> = {
   plan_overage: "the plan was used up, and its account is billed",
 };
 
-/** Why a prompt missed the cache. */
 export type Cause = Pick<CacheMiss, "because" | "at" | "part" | "detail" | "from">;
 
 const PLAIN: Readonly<Record<string, string>> = {

@@ -23,7 +23,6 @@ export type FollowPosition = z.infer<typeof readSchema>;
 
 export const NOTHING_READ: FollowPosition = { files: [], lines: 0 };
 
-/** Null: the table has no valid position. */
 export function readPosition(database: TableDatabase): FollowPosition | null {
   const [[text] = []] = database.query("SELECT position FROM state").values();
   return readSchema.safeParse(parseJson(String(text))).data ?? null;
@@ -39,7 +38,6 @@ function fitsLedger({ files }: FollowPosition, sources: readonly Source[]): bool
   });
 }
 
-/** In bytes. */
 export function measureUnread({ files }: FollowPosition, sources: readonly Source[]): number {
   return sources.reduce<number>((sum, source, index) => {
     if (index < files.length - 1) return sum;

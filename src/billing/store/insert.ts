@@ -45,7 +45,6 @@ export class Inserter {
     this.#before = before;
   }
 
-  /** `value`: the line's JSON. */
   add(value: unknown, place: Place): void {
     const line = readLine(value);
     if (line === null) return this.#addUnreadable(value, place);
@@ -192,7 +191,6 @@ export function splitAmounts(amounts: Amounts, paidBy?: string, kept: object = {
   return { columns, exact: Object.keys(exact).length === 0 ? null : JSON.stringify(exact) };
 }
 
-/** The exact amounts that corrections do not change. */
 function keepExact(text: unknown): object {
   const before = parseJson(String(text));
   const kept = ["named", "missed", "hour"].map((name) => [name, getField(before, name)] as const);

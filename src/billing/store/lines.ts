@@ -12,7 +12,6 @@ export interface FoundLine {
 }
 
 export interface LineOfRow extends FoundLine {
-  /** The values of the further columns. */
   readonly values: readonly CellValue[];
 }
 

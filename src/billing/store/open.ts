@@ -48,7 +48,6 @@ export interface TableOptions {
   readonly most?: number;
 }
 
-/** Answers questions in SQL. */
 export interface Questions {
   /** The ledger's path. Absent: no ledger. */
   readonly path?: string;
@@ -103,7 +102,6 @@ export class Table implements Disposable, Questions {
     return readPosition(this.#database) ?? NOTHING_READ;
   }
 
-  /** How many lines are unreadable. */
   get unreadable(): number {
     return Number(this.list("SELECT COUNT(*) FROM unreadable")[0]?.[0]);
   }
@@ -200,7 +198,6 @@ function makeFile(place: string): void {
   }
 }
 
-/** False: the file cannot be removed. */
 function removeFile(name: string): boolean {
   try {
     for (const tail of TAILS) removeOwn(name + tail);

@@ -45,7 +45,6 @@ function listFields(shape: Readonly<Record<string, z.ZodType>>, of: FieldColumn[
   });
 }
 
-/** Columns with an unchanged field of the line. */
 export const FIELD_COLUMNS: readonly FieldColumn[] = [
   ...listFields(lineSchema.shape, null),
   ...listFields(clientSchema.shape, "client"),

@@ -5,9 +5,7 @@ import { GENESIS } from "../ledger/line.ts";
 import type { Table } from "../store/open.ts";
 
 export interface Anchor {
-  /** How many lines the ledger had. */
   readonly lines: number;
-  /** The hash of the last line. */
   readonly hash: string;
 }
 

@@ -13,14 +13,11 @@ import { END_GONE } from "../ledger/mark.ts";
 import { isIntact } from "../store/open.ts";
 import type { Anchor } from "./anchor.ts";
 
-/** A fault, for people. */
 export interface Finding {
   readonly file: string;
-  /** From 1. */
   readonly line: number;
   readonly id: string | null;
   readonly problem: string;
-  /** What to do. */
   readonly advice: string;
 }
 
@@ -90,7 +87,6 @@ class Verifier {
   /** Where the last line of the earlier files is. */
   #before = "";
   readonly #counts = { lines: 0, corrections: 0, findings: 0, unchecked: 0 };
-  /** Lines with an amount that the seller named. */
   #reported = 0;
 
   /** Reads the journal first: a gateway writes a line before noting it. */
@@ -211,7 +207,6 @@ class Verifier {
     this.#find(null, problem, advice);
   }
 
-  /** Checks the bytes after the last newline. */
   checkEnd(text: string): void {
     if (!isObject(parseJson(text)))
       return this.reportTorn(
