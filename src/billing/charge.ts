@@ -14,7 +14,6 @@ import {
   type Decimal,
   ZERO_DECIMAL,
 } from "../lib/money.ts";
-import { splitMissed } from "./miss.ts";
 import { findPrice, type Price, type PriceSources } from "./prices.ts";
 import { chooseNothing, chooseTariff, FACTOR, PER_1K, type TariffChoice } from "./tariff.ts";
 import { addCounts, type Counts, type Part, sumUsage, type Tariff, type Usage } from "./usage.ts";
@@ -292,4 +291,31 @@ function splitUsage(usage: Counts, prices: Prices) {
 
 export function multiplyExactly(official: string, multiplier: string): string {
   return formatDecimal(multiplyDecimals(parseDecimal(official), parseDecimal(multiplier)));
+}
+
+/** In the order of a prompt: the longest cache lifetimes come first. */
+const PAID = ["cache_write_12h", "cache_write_1h", "cache_write_5m", "cache_write", "input"] as const;
+
+/** Kinds of input with a cached kind of their own. */
+const MEDIA = [
+  ["input_image", "cache_read_image"],
+  ["input_audio", "cache_read_audio"],
+  ["input_video", "cache_read_video"],
+] as const;
+
+/** Missed tokens are the first of a prompt. `paid`: as paid; `read`: as cache reads. */
+export function splitMissed(usage: Counts, missed: number) {
+  const paid: Usage = {};
+  const read: Usage = {};
+  let left = missed;
+  const take = (kind: keyof Usage, cached: keyof Usage): void => {
+    const count = Math.min(left, usage[kind] ?? 0);
+    if (count === 0) return;
+    paid[kind] = count;
+    read[cached] = (read[cached] ?? 0) + count;
+    left -= count;
+  };
+  for (const kind of PAID) take(kind, "cache_read");
+  for (const [kind, cached] of MEDIA) take(kind, cached);
+  return { paid, read };
 }

@@ -25,7 +25,7 @@ export const USAGE_KINDS = [
 ] as const;
 
 /** Input that was not written to a cache. */
-export const INPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("input"));
+const INPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("input"));
 export const PROMPT_KINDS = USAGE_KINDS.filter((kind) => /^(?:input|cache|tool_prompt)/.test(kind));
 export const CACHE_READ_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_read"));
 export const CACHE_WRITE_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_write"));
@@ -54,6 +54,14 @@ export function isPlausible(usage: Usage): boolean {
 export function computeShare(cached: number, input: number): number | null {
   return input === 0 ? null : Math.floor((cached / input) * 10_000) / 10_000;
 }
+
+export function countPrompt(usage: Counts) {
+  const read = countTokens(usage, CACHE_READ_KINDS);
+  const written = countTokens(usage, CACHE_WRITE_KINDS);
+  return { read, written, total: read + written + countTokens(usage, INPUT_KINDS) };
+}
+
+export type PromptTokens = ReturnType<typeof countPrompt>;
 
 export type UsageKind = (typeof USAGE_KINDS)[number];
 export type CallKind = (typeof CALL_KINDS)[number];

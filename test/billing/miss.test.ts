@@ -1,8 +1,7 @@
 // What missed tokens cost more than a read.
 
 import { describe, expect, test } from "bun:test";
-import { deriveMissCost } from "../../src/billing/charge.ts";
-import { splitMissed } from "../../src/billing/miss.ts";
+import { deriveMissCost, splitMissed } from "../../src/billing/charge.ts";
 
 const PRICES = { input: "3", cache_read: "0.3", cache_write_5m: "3.75", cache_write_1h: "6", output: "15" };
 

@@ -13,8 +13,7 @@ import {
 
 import { readBootId } from "../../lib/files/platform.ts";
 import { openOwn, removeDrafts, replaceFile, truncateOwn } from "../../lib/files/own-file.ts";
-import { encode, encodeStart, type EndRecord, type OpenRequest } from "./journal.ts";
-import { isFromThisStart } from "./noted-end.ts";
+import { encode, encodeStart, type EndRecord, isFromThisStart, type OpenRequest } from "./journal.ts";
 import { nameRotated, type Position } from "./rotation.ts";
 import type { Recovery } from "./recovery.ts";
 

@@ -1,13 +1,15 @@
 // The journal names the requests that went to an upstream and have no line yet. After a crash, each
-// gets a line. This file has the journal's records; writer.ts decides when to write them.
+// gets a line. It also notes the ledger's end, with the next request or after a sync: a ledger that
+// ends earlier has lost lines. Only a power cut, which restarts the machine, may take unsynced
+// lines. writer.ts decides when to write.
 
 import { z } from "zod";
 
 import { parseJson } from "../../lib/json/json.ts";
-import { ForeignFile, readOwn } from "../../lib/files/own-file.ts";
+import { ForeignFile, readOwn, removeOwn, requireOwn } from "../../lib/files/own-file.ts";
+import { readBootId } from "../../lib/files/platform.ts";
 import { describePaidTwice } from "../assess.ts";
-import { type Intent, intentSchema, type LineDraft } from "./line.ts";
-import { type NotedEnd, positionSchema } from "./noted-end.ts";
+import { hashLine, type Intent, intentSchema, type LineDraft } from "./line.ts";
 import type { Position } from "./rotation.ts";
 
 /** A request that went to an upstream. The last of `channels` is the current one. */
@@ -15,6 +17,8 @@ export interface OpenRequest {
   readonly intent: Intent;
   readonly channels: readonly string[];
 }
+
+export const positionSchema = z.lazy(() => z.object({ offset: z.int().nonnegative(), prev: z.string() }));
 
 const recordSchema = z.lazy(() =>
   z.union([
@@ -175,4 +179,67 @@ export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
     attempts: channels.map((channel) => ({ channel })),
     suspect: channels.length > 1 ? describePaidTwice(channels) : undefined,
   };
+}
+
+export interface NotedEnd {
+  /** After the last written line. */
+  readonly end: Position;
+  /** After the last line that is certainly on the disk. Null: unknown. */
+  readonly synced: Position | null;
+  /** The start of the machine in which this was noted. Null: unknown. */
+  readonly boot: string | null;
+  /** A sync failed during this start of the machine. */
+  readonly failed?: true | undefined;
+}
+
+const END_STATES = ["unexplained", "taken by a power cut", "whole"] as const;
+export type EndState = (typeof END_STATES)[number];
+
+/** `isThere`: the ledger has the line before the position, or a later line that shows a gap. */
+export function judgeEnd(noted: NotedEnd, isThere: (position: Position) => boolean): EndState {
+  const { end, synced } = noted;
+  if (synced !== null && !isThere(synced)) return "unexplained";
+  if (isThere(end)) return "whole";
+  return isFromThisStart(noted) ? "unexplained" : "taken by a power cut";
+}
+
+export function judgeEnds(ends: readonly NotedEnd[], isThere: (position: Position) => boolean): EndState {
+  const states = ends.map((noted) => judgeEnd(noted, isThere));
+  return END_STATES.find((state) => states.includes(state)) ?? "whole";
+}
+
+/** The machine was not restarted since: no power cut explains missing lines. */
+export function isFromThisStart({ boot }: NotedEnd): boolean {
+  return boot !== null && boot === readBootId();
+}
+
+/** Files of versions 0.1 and 0.2 next to the ledger. */
+const OLD_FILES = [".end", ".sums", ".hours"];
+
+const oldSchema = z.lazy(() =>
+  z.object({ end: positionSchema, synced: positionSchema.nullable(), boot: z.string().nullable() }),
+);
+
+/** The end that version 0.2 noted, in a file that begins with a hash of the rest. */
+export function readOldEnd(path: string): NotedEnd | null {
+  try {
+    const [check, body = ""] = (readOwn(`${path}.end`) ?? "").split("\n");
+    return hashLine(body) === check ? (oldSchema.safeParse(parseJson(body)).data ?? null) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Call this when the journal notes the end. Returns the names of the removed files. */
+export function removeOldFiles(path: string): string[] {
+  return OLD_FILES.filter((name) => {
+    try {
+      if (requireOwn(path + name) === null) return false;
+      removeOwn(path + name);
+      return true;
+    } catch {
+      // The file is not the gateway's.
+      return false;
+    }
+  });
 }

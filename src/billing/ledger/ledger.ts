@@ -9,7 +9,7 @@ import { AnswerHistory } from "../limits/answer-history.ts";
 import type { Table } from "../store/open.ts";
 import { LedgerFiles } from "./files.ts";
 import type { MarkDraft } from "./line.ts";
-import { type EndState, removeOldFiles } from "./noted-end.ts";
+import { type EndState, removeOldFiles } from "./journal.ts";
 import { draftMarks, listLost } from "./mark.ts";
 import { recoverLedger } from "./recovery.ts";
 import { Sums } from "./sums.ts";
@@ -114,12 +114,11 @@ const LAST_REQUESTS = 1000;
 function readAnswers(table: Table): AnswerHistory {
   // What limits count is exact if it is the charge, or if a plan pays.
   const found = table.list(
-    `SELECT model, output, duration FROM requests
+    `SELECT model, output FROM requests
      WHERE line > (SELECT MAX(line) FROM requests) - ${LAST_REQUESTS} AND output IS NOT NULL
        AND basis = 'exact' AND (counted = charge OR paid_by IS NOT NULL) ORDER BY line`,
   );
   const answers = new AnswerHistory();
-  for (const [model, output, duration] of found)
-    answers.add(String(model), Number(output), typeof duration === "bigint" ? Number(duration) : null);
+  for (const [model, output] of found) answers.add(String(model), Number(output));
   return answers;
 }

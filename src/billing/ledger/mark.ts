@@ -11,11 +11,6 @@ import { addAmount, readList } from "../reports/sums.ts";
 import { nameTable, Table } from "../store/open.ts";
 import { listLedgerFiles } from "./rotation.ts";
 
-export function noteMark(marks: Map<string, MarkDraft>, mark: MarkDraft): void {
-  if (mark.accepts === undefined) marks.set(mark.id, mark);
-  else marks.delete(mark.accepts);
-}
-
 export function listMarks(table: Table): Mark[] {
   return table.list("SELECT text FROM marks ORDER BY rowid").flatMap(([text]) => {
     const line = readLine(parseJson(String(text)));

@@ -5,9 +5,17 @@ import { closeSync, constants, existsSync, fstatSync, readSync, writeSync } from
 
 import { appendOwn, ForeignFile, openOwn, truncateOwn } from "../../lib/files/own-file.ts";
 import { hashLast, isFollowed, listLedgerFiles, locate, type Position, readLinesFrom } from "./rotation.ts";
-import { isNamed, readJournal, requireJournal, type OpenRequest } from "./journal.ts";
+import {
+  isFromThisStart,
+  isNamed,
+  judgeEnd,
+  judgeEnds,
+  type OpenRequest,
+  readJournal,
+  readOldEnd,
+  requireJournal,
+} from "./journal.ts";
 import { GENESIS, parseLine } from "./line.ts";
-import { isFromThisStart, judgeEnd, judgeEnds, readOldEnd } from "./noted-end.ts";
 import { readBackToNewline, readLineBefore } from "./reader.ts";
 
 export function recoverLedger(path: string, journalPath: string) {

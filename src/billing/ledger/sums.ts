@@ -18,7 +18,7 @@ import {
   readSession,
   type SessionSum,
 } from "./shares.ts";
-import { listMarks, noteMark } from "./mark.ts";
+import { listMarks } from "./mark.ts";
 
 export type Window = "day" | "month" | "total";
 
@@ -97,8 +97,9 @@ export class Sums {
 
   /** Adds a line. It counts at the request's time. */
   add(line: AnyLine): void {
-    if ("mark" in line) noteMark(this.marks, line);
-    else this.#waiting.push(line);
+    if (!("mark" in line)) this.#waiting.push(line);
+    else if (line.accepts === undefined) this.marks.set(line.id, line);
+    else this.marks.delete(line.accepts);
     for (const window of this.#tallies.keys()) {
       const tally = this.#roll(window);
       if (tally !== null) this.#addLine(tally, line);

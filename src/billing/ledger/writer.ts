@@ -6,8 +6,8 @@ import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { atTurnEnd, nextTurn } from "../../lib/time/next-turn.ts";
-import type { AnswerHistory, ExpectedAnswer } from "../limits/answer-history.ts";
-import { CachedPrompts, type CachedConversation, type ExpectedPrompt } from "../limits/cached-prompts.ts";
+import type { AnswerHistory } from "../limits/answer-history.ts";
+import { CachedPrompts } from "../limits/cached-prompts.ts";
 import { Table } from "../store/open.ts";
 import { compileCheck, findFault } from "./check.ts";
 import type { FileOptions, LedgerFiles } from "./files.ts";
@@ -50,8 +50,8 @@ export class LedgerWriter {
   readonly #files: LedgerFiles;
   /** Includes corrections and lines that wait. */
   readonly sums: Sums;
-  readonly #answers: AnswerHistory;
-  readonly #prompts = new CachedPrompts();
+  readonly answers: AnswerHistory;
+  readonly prompts = new CachedPrompts();
   readonly #open = new Map<string, OpenRequest>();
   /** The hash of the last line, written or not. */
   #prev: string;
@@ -72,7 +72,7 @@ export class LedgerWriter {
     this.#files = files;
     this.sums = sums;
     this.#prev = prev;
-    this.#answers = answers;
+    this.answers = answers;
   }
 
   /** Call this first, once. Requests left open get their lines. `marks`: what a start found. */
@@ -160,8 +160,8 @@ export class LedgerWriter {
     const { basis, model, usage, limit_usd: limit, paid_by: payer, suspect } = draft;
     const isEstimate = limit !== undefined && (payer === undefined || suspect !== undefined);
     if (basis !== "exact" || isEstimate) return;
-    if (usage["output"] !== undefined) this.#answers.add(model, usage["output"], draft.duration_ms);
-    this.#prompts.add(draft, usage, this.#now(), estimatedInput);
+    if (usage["output"] !== undefined) this.answers.add(model, usage["output"]);
+    this.prompts.add(draft, usage, this.#now(), estimatedInput);
   }
 
   correct(draft: CorrectionDraft): void {
@@ -198,15 +198,6 @@ export class LedgerWriter {
   #record(record: string): void {
     this.#records.push(record);
     this.#schedule();
-  }
-
-  expectPrompt(conversation: CachedConversation, estimatedInput: number): ExpectedPrompt {
-    return this.#prompts.expect(conversation, this.#now(), estimatedInput);
-  }
-
-  /** Forecasts a model's next answer. Null: nothing is known. */
-  expectAnswer(model: string): ExpectedAnswer | null {
-    return this.#answers.expect(model);
   }
 
   /** Writes the remaining lines and releases the ledger. */

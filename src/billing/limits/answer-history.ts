@@ -7,34 +7,26 @@ import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 const MAX_SAMPLES = 500;
 const MAX_MODELS = 500;
 
-export interface ExpectedAnswer {
-  readonly output: number;
-  /** The mean duration of the answers. */
-  readonly seconds: number;
-}
-
-interface Means extends ExpectedAnswer {
+interface Means {
   readonly answers: number;
+  /** In tokens. */
+  readonly output: number;
 }
-
-const NONE: Means = { answers: 0, output: 0, seconds: 0 };
 
 export class AnswerHistory {
   /** By the client's model name, the least recently used first. */
   readonly #models = new BoundedMap<string, Means>(MAX_MODELS);
 
-  add(model: string, output: number, durationMs: number | null): void {
-    const means = this.#models.get(model) ?? NONE;
-    const answers = Math.min(MAX_SAMPLES, means.answers + 1);
-    const move = (mean: number, value: number): number => mean + (value - mean) / answers;
-    const seconds = durationMs === null ? means.seconds : move(means.seconds, durationMs / 1000);
-    this.#models.set(model, { answers, output: move(means.output, output), seconds });
+  add(model: string, output: number): void {
+    const { answers: before, output: mean } = this.#models.get(model) ?? { answers: 0, output: 0 };
+    const answers = Math.min(MAX_SAMPLES, before + 1);
+    this.#models.set(model, { answers, output: mean + (output - mean) / answers });
   }
 
-  /** Null: no model of this family has answered. */
-  expect(model: string): ExpectedAnswer | null {
+  /** Tokens. Null: no model of this family has answered. */
+  expect(model: string): number | null {
     const means = this.#models.get(model) ?? this.#findSimilar(model);
-    return means && { output: Math.ceil(means.output), seconds: means.seconds };
+    return means && Math.ceil(means.output);
   }
 
   /** The model whose name begins with the most words of this name. */

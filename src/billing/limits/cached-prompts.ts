@@ -3,7 +3,7 @@
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { ClientIdentity } from "../ledger/line.ts";
-import { countPrompt } from "../miss.ts";
+import { countPrompt } from "../usage.ts";
 
 export interface CachedConversation {
   readonly key: string;

@@ -32,8 +32,6 @@ export interface Cost {
   readonly model: string;
   /** Null: no price. */
   readonly forecast: () => Forecast | null;
-  /** How long the model's answers take (0: unknown). */
-  readonly seconds: () => number;
 }
 
 /** A run of `gateway run`, which counts its own cost. */
@@ -60,8 +58,6 @@ export type Gate = ReturnType<typeof createGate>;
 const MINUTE_MS = 60_000;
 /** Reservations end with their requests. */
 const IN_FLIGHT_RETRY_SECONDS = 2;
-/** Clients do not retry by themselves after a minute or more. */
-const MAX_IN_FLIGHT_RETRY_SECONDS = 55;
 /** Clients must not wait for a limit that never resets. */
 const NEVER_RESETS_RETRY_SECONDS = 86_400;
 
@@ -86,11 +82,9 @@ interface Side {
   readonly run?: Run;
 }
 
-type FlightShare = Forecast & { readonly since: number };
-
 /** A side's requests in flight, and its last arrivals. */
 interface Flight {
-  readonly shares: Set<FlightShare>;
+  readonly shares: Set<Forecast>;
   waiting: number;
   /** Arrivals in the last minute, oldest first, at most as many as the limit. */
   recent: number[];
@@ -122,10 +116,10 @@ export function createGate(sums: Spending, freed = (): void => {}) {
       for (const side of sides) checkNumbers(side, now);
       const forecast = cost === null ? null : forecastFor(sides, cost);
       const request = forecast ?? { expected: ZERO_USD, most: ZERO_USD };
-      const noRoom = cost && findNoRoom(sides, { cost, request, hasWaited }, sums, now);
+      const noRoom = cost && findNoRoom(sides, { request, hasWaited }, sums, now);
       if (noRoom !== null) return noRoom;
       forgetIdle(flights, now);
-      const release = enter(sides, { ...request, since: now }, freed);
+      const release = enter(sides, request, now, freed);
       const unpriced = cost !== null && sides.some(({ usd }) => usd.length > 0);
       if (forecast === null) return { ...FREE, unpriced, release };
       const { expected, most } = forecast;
@@ -134,9 +128,11 @@ export function createGate(sums: Spending, freed = (): void => {}) {
   };
 }
 
-function enter(sides: readonly Placed[], share: FlightShare, freed: () => void): () => void {
+function enter(sides: readonly Placed[], request: Forecast, now: number, freed: () => void): () => void {
+  // Two requests may have the same forecast.
+  const share = { ...request };
   for (const { flight, perMinute } of sides) {
-    if (perMinute !== null) flight.recent.push(share.since);
+    if (perMinute !== null) flight.recent.push(now);
     flight.shares.add(share);
   }
   return () => {
@@ -249,7 +245,6 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
 }
 
 interface Claim {
-  readonly cost: Cost;
   readonly request: Forecast;
   /** Other waiting requests do not go first. */
   readonly hasWaited: boolean;
@@ -269,7 +264,7 @@ function findNoRoom(sides: readonly Placed[], claim: Claim, sums: Spending, now:
     if (counted < parseUsd(usd)) {
       const others = `up to $${formatUsd(reserved)} more is reserved by ${countRequests(flight.shares.size)} in flight`;
       const noRoom = new GatewayError("rate_limited", `${state}; ${others}: try again when one has ended.`, {
-        retryAfterSeconds: guessWait(flight, claim.cost.seconds(), now),
+        retryAfterSeconds: IN_FLIGHT_RETRY_SECONDS,
       });
       return { noRoom, at: flight };
     }
@@ -303,15 +298,6 @@ function findInWay(
   if (shares.size === 0) return null;
   const ceiling = addUsd(limit, dearest > limit ? dearest : limit);
   return addUsd(addUsd(counted, most), request.most) <= ceiling ? null : most;
-}
-
-/** The time of this model's answers, or of those in flight, for each turn of waiting requests. */
-function guessWait({ shares, waiting }: Flight, answerSeconds: number, now: number): number {
-  let answer = answerSeconds;
-  for (const { since } of shares) answer = Math.max(answer, (now - since) / 1000);
-  const turns = 1 + Math.floor(waiting / Math.max(1, shares.size));
-  const wait = Math.ceil(Math.max(IN_FLIGHT_RETRY_SECONDS, answer * turns));
-  return Math.min(wait, MAX_IN_FLIGHT_RETRY_SECONDS);
 }
 
 export function listUsdLimits({ usdPerDay, usdPerMonth, usdTotal }: Limits): UsdLimit[] {

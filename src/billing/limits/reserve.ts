@@ -7,7 +7,6 @@ import { asBuffer } from "../../lib/memory/bytes.ts";
 import { parseUsd, type Usd } from "../../lib/money.ts";
 import { type Scan, scanMembers } from "../../lib/scan.ts";
 import type { Usage } from "../usage.ts";
-import type { ExpectedAnswer } from "./answer-history.ts";
 import type { ExpectedPrompt } from "./cached-prompts.ts";
 
 /** The cost of a usage at a channel. Null: no price there. */
@@ -19,8 +18,8 @@ export interface ReservedRequest {
   /** The positions of `LIMIT_MEMBERS` in the body. Null: not yet scanned. */
   readonly scan: Scan<unknown> | null;
   readonly prompt: ExpectedPrompt;
-  /** Null: nothing is known about the model's answers. */
-  readonly answer: ExpectedAnswer | null;
+  /** Output tokens. Null: nothing is known about the model's answers. */
+  readonly answer: number | null;
   /** False for embeddings: they have no output tokens. */
   readonly hasOutput: boolean;
   /** The members that cap the output in this dialect. */
@@ -47,7 +46,7 @@ export function forecastCost(request: ReservedRequest): Forecast | null {
     return expected === null ? null : { expected, most: expected };
   }
   const { cap, answers } = readOutput(request);
-  const output = Math.min(cap, (answer?.output ?? UNKNOWN_OUTPUT_TOKENS) * answers);
+  const output = Math.min(cap, (answer ?? UNKNOWN_OUTPUT_TOKENS) * answers);
   // The upstream may not obey a small cap.
   const well = Math.max(Math.min(cap, MOST_OUTPUT_TOKENS * answers), UNKNOWN_OUTPUT_TOKENS * answers);
   const expected = quoteDearest(quotes, { ...read, output });

@@ -57,66 +57,58 @@ const HUGGING_FACE =
     " ",
   );
 
-/** Host (`*`: one or more labels, or a part of one) and path → provider. From the price package's
- *  patterns for whole hosts, and the overlay's own providers. A test compares them. */
-const ADDRESSES: ReadonlyArray<readonly [host: string, provider: string, path?: string]> = [
-  ["api.anthropic.com", "anthropic"],
-  ["api.openai.com", "openai"],
-  ["*.api.openai.com", "openai"],
-  ["generativelanguage.googleapis.com", "google"],
-  ["*googleapis.com", "google"],
+/** Provider → hosts (`*`: one or more labels, or a part of one), with a path if only that is its
+ *  own. From the price package's patterns for whole hosts, and the overlay's own providers. A test
+ *  compares them. */
+const ADDRESSES: Readonly<Record<string, string>> = {
+  anthropic: "api.anthropic.com",
+  openai: "api.openai.com *.api.openai.com",
+  google: "generativelanguage.googleapis.com *googleapis.com",
   // Singapore, in dollars. Mainland China has other prices.
-  ["dashscope-intl.aliyuncs.com", "alibaba"],
-  ["api.arcee.ai", "arcee"],
-  ["api.avian.io", "avian"],
-  ["bedrock-runtime.*.amazonaws.com", "aws"],
-  ["*.openai.azure.com", "azure"],
-  ["*.azure-api.net", "azure"],
-  ["*.cognitiveservices.azure.com", "azure"],
-  ["*.services.ai.azure.com", "azure"],
-  ["inference.baseten.co", "baseten"],
-  ["api.cerebras.ai", "cerebras"],
-  ["api.cloudflare.com", "cloudflare", "/client/v4/accounts/"],
-  ["api.cohere.ai", "cohere"],
-  ["api.cohere.com", "cohere"],
-  ["api.cursor.com", "cursor"],
-  ["api.deepseek.com", "deepseek"],
-  ["api.doubleword.ai", "doubleword"],
-  ["api.fireworks.ai", "fireworks"],
-  ["api.githubcopilot.com", "github-copilot"],
-  ["api.groq.com", "groq"],
-  ...HUGGING_FACE.map((name) => ["router.huggingface.co", `huggingface_${name}`, `/${name}`] as const),
-  ["api.minimax.io", "minimax"],
-  ["api.minimax.com", "minimax"],
-  ["api.minimaxi.com", "minimax"],
-  ["api.mistral.ai", "mistral"],
-  ["*.modal.run", "modal"],
-  ["*.modal.direct", "modal"],
-  ["api.moonshot.ai", "moonshotai"],
-  ["api.moonshot.cn", "moonshotai"],
-  ["api.novita.ai", "novita"],
-  ["openrouter.ai", "openrouter"],
-  ["api.openrouter.ai", "openrouter"],
-  ["oai.endpoints.kepler.ai.cloud.ovh.net", "ovhcloud"],
-  ["api.perplexity.ai", "perplexity"],
-  ["api.quicksilverpro.io", "quicksilverpro"],
-  ["api.together.xyz", "together"],
-  ["api.typesafe.ai", "typesafe"],
-  ["ai-gateway.vercel.sh", "vercel"],
-  ["api.voyageai.com", "voyageai"],
-  ["api.x.ai", "x-ai"],
-  ["api.z.ai", "zai"],
-  ["open.bigmodel.cn", "zhipuai"],
-];
+  alibaba: "dashscope-intl.aliyuncs.com",
+  arcee: "api.arcee.ai",
+  avian: "api.avian.io",
+  aws: "bedrock-runtime.*.amazonaws.com",
+  azure: "*.openai.azure.com *.azure-api.net *.cognitiveservices.azure.com *.services.ai.azure.com",
+  baseten: "inference.baseten.co",
+  cerebras: "api.cerebras.ai",
+  cloudflare: "api.cloudflare.com/client/v4/accounts/",
+  cohere: "api.cohere.ai api.cohere.com",
+  cursor: "api.cursor.com",
+  deepseek: "api.deepseek.com",
+  doubleword: "api.doubleword.ai",
+  fireworks: "api.fireworks.ai",
+  "github-copilot": "api.githubcopilot.com",
+  groq: "api.groq.com",
+  ...Object.fromEntries(HUGGING_FACE.map((name) => [`huggingface_${name}`, `router.huggingface.co/${name}`])),
+  minimax: "api.minimax.io api.minimax.com api.minimaxi.com",
+  mistral: "api.mistral.ai",
+  modal: "*.modal.run *.modal.direct",
+  moonshotai: "api.moonshot.ai api.moonshot.cn",
+  novita: "api.novita.ai",
+  openrouter: "openrouter.ai api.openrouter.ai",
+  ovhcloud: "oai.endpoints.kepler.ai.cloud.ovh.net",
+  perplexity: "api.perplexity.ai",
+  quicksilverpro: "api.quicksilverpro.io",
+  together: "api.together.xyz",
+  typesafe: "api.typesafe.ai",
+  vercel: "ai-gateway.vercel.sh",
+  voyageai: "api.voyageai.com",
+  "x-ai": "api.x.ai",
+  zai: "api.z.ai",
+  zhipuai: "open.bigmodel.cn",
+};
 
-export const KNOWN_PROVIDERS: readonly string[] = [...new Set(ADDRESSES.map(([, provider]) => provider))];
+export const KNOWN_PROVIDERS: readonly string[] = Object.keys(ADDRESSES);
 
 export function findProvider({ hostname, pathname }: URL): string | null {
   const host = hostname.toLowerCase();
-  const found = ADDRESSES.find(
-    ([pattern, , path]) => matchesHost(pattern, host) && (path === undefined || pathname.startsWith(path)),
-  );
-  return found?.[1] ?? null;
+  const isAt = (address: string): boolean => {
+    const [pattern = "", ...path] = address.split("/");
+    return matchesHost(pattern, host) && pathname.startsWith(`/${path.join("/")}`);
+  };
+  const found = Object.entries(ADDRESSES).find(([, addresses]) => addresses.split(" ").some(isAt));
+  return found?.[0] ?? null;
 }
 
 /** Whether all channels of the group are at the provider's own address. */

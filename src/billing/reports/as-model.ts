@@ -56,18 +56,11 @@ export function reportAsModel(
   };
 }
 
-/** Sums of the compared requests: the real amounts, and those of the other model. */
+/** `amounts`: the real ones of the compared requests, official and charge, and the other model's. */
 function openSum() {
-  return {
-    requests: 0,
-    compared: 0,
-    /** Compared requests that broke off: part of their usage may be estimated. */
-    partial: 0,
-    official: ZERO_DECIMAL,
-    charge: ZERO_DECIMAL,
-    asOfficial: ZERO_DECIMAL,
-    asCharge: ZERO_DECIMAL,
-  };
+  const amounts = Array.from({ length: 4 }, () => ZERO_DECIMAL);
+  // Partial requests broke off: part of their usage may be estimated.
+  return { requests: 0, compared: 0, partial: 0, amounts };
 }
 
 type Sum = ReturnType<typeof openSum>;
@@ -94,11 +87,14 @@ function addLine(sum: Sum, compared: ReturnType<typeof compareLine>, { line }: R
   if (compared.amounts === undefined) return;
   sum.compared += 1;
   if (line?.basis === "partial") sum.partial += 1;
-  for (const [index, name] of (["official", "charge", "asOfficial", "asCharge"] as const).entries())
-    sum[name] = addDecimals(sum[name], compared.amounts[index] ?? ZERO_DECIMAL);
+  sum.amounts = compared.amounts.map((amount, index) =>
+    addDecimals(amount, sum.amounts[index] ?? ZERO_DECIMAL),
+  );
 }
 
-function describeSum({ official, charge, asOfficial, asCharge, ...counts }: Sum) {
+function describeSum({ amounts, ...counts }: Sum) {
+  const [official = ZERO_DECIMAL, charge = ZERO_DECIMAL, asOfficial = ZERO_DECIMAL, asCharge = ZERO_DECIMAL] =
+    amounts;
   return {
     ...counts,
     official_usd: formatDecimal(official),

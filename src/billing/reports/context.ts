@@ -137,40 +137,36 @@ function readSession(table: Table, session: string) {
     (existsSync(folder) ? readTurns(folder, session) : []).map((turn) => [turn.id, turn]),
   );
   const parts = new Map<string, Part>();
-  const called = new Set<string>();
   const turns = [];
+  const called = new Set<string>();
   let leftOut = 0;
   const where = noted.size === 0 ? "FALSE" : "session = $session";
   for (const { text } of listLines(table, { where, values: { $session: session } })) {
     const line = lineSchema.safeParse(parseJson(text)).data;
     const turn = noted.get(line?.id ?? "");
     for (const name of turn?.called ?? []) called.add(name);
-    if (line === undefined || turn === undefined || !isPriced(line)) {
-      leftOut += 1;
-      continue;
-    }
-    /** By kind. */
-    const tokens: Record<string, number> = {};
-    for (const [part, cost] of divideCost(line, turn)) {
-      const { kind, name } = part;
-      addPart(parts, part, cost, line.id);
-      tokens[kind] = (tokens[kind] ?? 0) + cost.tokens;
-      if (kind === "call" || kind === "result") called.add(name);
-    }
-    turns.push({ time: line.time, id: line.id, agent: turn.agent || null, tokens });
+    if (line === undefined || turn === undefined || !isPriced(line)) leftOut += 1;
+    else turns.push(addTurn(parts, line, turn));
   }
+  for (const { kind, name } of parts.values()) if (kind === "call" || kind === "result") called.add(name);
   return { turns, parts: [...parts.values()], called, leftOut };
 }
 
-function addPart(parts: Map<string, Part>, { kind, name, mark }: NotedPart, cost: Cost, id: string): void {
-  const key = `${kind}\n${name}\n${mark}`;
-  const part = parts.get(key) ?? { ...NONE, kind, name, id, size: cost.tokens, last: 0 };
-  // The part that was sent last comes last.
-  parts.delete(key);
-  parts.set(key, part);
-  part.sent += 1;
-  part.last = cost.tokens;
-  addCost(part, cost);
+/** `tokens`: by kind. */
+function addTurn(parts: Map<string, Part>, line: Line, turn: NotedTurn) {
+  const tokens: Record<string, number> = {};
+  for (const [{ kind, name, mark }, cost] of divideCost(line, turn)) {
+    const key = `${kind}\n${name}\n${mark}`;
+    const part = parts.get(key) ?? { ...NONE, kind, name, id: line.id, size: cost.tokens, last: 0 };
+    // The part that was sent last comes last.
+    parts.delete(key);
+    parts.set(key, part);
+    part.sent += 1;
+    part.last = cost.tokens;
+    addCost(part, cost);
+    tokens[kind] = (tokens[kind] ?? 0) + cost.tokens;
+  }
+  return { time: line.time, id: line.id, agent: turn.agent || null, tokens };
 }
 
 /** A request with several parts, priced separately, has no price for a part of its prompt. */

@@ -10,7 +10,7 @@ import { listLines } from "../store/lines.ts";
 import type { Table } from "../store/open.ts";
 import { IS_TURN, KIND_COLUMNS } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, countTokens, PROMPT_KINDS } from "../usage.ts";
-import { formatAnchor, takeAnchor } from "../verify/anchor.ts";
+import { formatAnchor, takeAnchor } from "../verify/verify.ts";
 import { type CauseRow, listCauses, listMisses, type MissTotals, sumMisses } from "./cache.ts";
 import { showId, showName } from "./shown-names.ts";
 import {

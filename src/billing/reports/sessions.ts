@@ -146,17 +146,9 @@ function listStarted(table: Table, session: string) {
   return describeSessions(table, ALL, rows.toSorted(compareNewest));
 }
 
-/** The rise of the plan's windows in percent, and whether it is shared. Empty: unknown. */
-function findRise(table: Table, { session, since, until, paid_by_plan_usd: paid }: SessionRow) {
+/** By how many percent the plan's windows rose. Empty: unknown. */
+function findRise(table: Table, { session, paid_by_plan_usd: paid }: SessionRow) {
   const rises = paid === undefined ? [] : Object.entries(readRises(table, session));
   if (rises.length === 0) return {};
-  const others = table.list(
-    `SELECT 1 FROM requests WHERE at >= $first AND at <= $last AND session IS NOT $session AND paid_by = 'plan'
-     AND (official > 0 OR exact IS NOT NULL) LIMIT 1`,
-    { $session: session, $first: Date.parse(since), $last: Date.parse(until) },
-  );
-  return {
-    windows: Object.fromEntries(rises.map(([name, { rise }]) => [name, rise])),
-    windows_shared: others.length > 0,
-  };
+  return { windows: Object.fromEntries(rises.map(([name, { rise }]) => [name, rise])) };
 }

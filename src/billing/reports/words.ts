@@ -131,16 +131,8 @@ export function listTree<Row extends Agent>(rows: readonly Row[]) {
   return places;
 }
 
-interface Rise {
-  readonly windows?: Readonly<Record<string, number>>;
-  readonly windows_shared?: boolean;
-}
-
 /** What a session used of a plan: a sentence without a full stop. */
-export function describeRise({ windows = {}, windows_shared: isShared = false }: Rise): string {
+export function describeRise(windows: Readonly<Record<string, number>>): string {
   const rises = Object.entries(windows).map(([name, rise]) => `${name} rose by ${rise} %`);
-  const why = isShared
-    ? "other sessions ran at the same time, and a part of it is theirs"
-    : "other devices use the same account";
-  return `While it ran, the plan's window of ${rises.join(", that of ")} (an estimate: ${why})`;
+  return `While it ran, the plan's window of ${rises.join(", that of ")} (an estimate: other sessions and devices use the same account)`;
 }

@@ -5,7 +5,7 @@ import { fstatSync, statSync } from "node:fs";
 import { z } from "zod";
 import { parseJson } from "../../lib/json/json.ts";
 import { hashLine } from "../ledger/line.ts";
-import { positionSchema } from "../ledger/noted-end.ts";
+import { positionSchema } from "../ledger/journal.ts";
 import { findLastLineEnd, readLines, type Source } from "../ledger/reader.ts";
 import { findPlace } from "../ledger/rotation.ts";
 import { Inserter } from "./insert.ts";

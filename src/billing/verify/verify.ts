@@ -4,14 +4,19 @@
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { REPORTED } from "../charge.ts";
 import { findFault } from "../ledger/check.ts";
-import { isNamed, type JournalReading, readJournal } from "../ledger/journal.ts";
+import {
+  isNamed,
+  type JournalReading,
+  judgeEnds,
+  type NotedEnd,
+  readJournal,
+  readOldEnd,
+} from "../ledger/journal.ts";
 import { GENESIS, hashLine } from "../ledger/line.ts";
-import { judgeEnds, type NotedEnd, readOldEnd } from "../ledger/noted-end.ts";
 import { readLines } from "../ledger/reader.ts";
 import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import { END_GONE } from "../ledger/mark.ts";
-import { isIntact } from "../store/open.ts";
-import type { Anchor } from "./anchor.ts";
+import { isIntact, type Table } from "../store/open.ts";
 
 export interface Finding {
   readonly file: string;
@@ -270,4 +275,25 @@ function isSince({ id, time }: ParsedLine, since: string): boolean {
 function readCharge(line: ParsedLine): string | null {
   const charge = line["charge_usd"];
   return typeof charge === "string" ? charge : null;
+}
+
+/** Later proves that a ledger still has its lines: their number, and the hash of the last one, which
+ *  covers all before it. Users keep it away from those who can change the ledger. */
+export interface Anchor {
+  readonly lines: number;
+  readonly hash: string;
+}
+
+export function takeAnchor({ position: { lines, files } }: Table): Anchor {
+  return { lines, hash: files.findLast(({ offset }) => offset > 0)?.prev ?? GENESIS };
+}
+
+export function formatAnchor({ lines, hash }: Anchor): string {
+  return `${lines}:${hash}`;
+}
+
+/** Null: not an anchor. */
+export function parseAnchor(text: string): Anchor | null {
+  const [, lines = "", hash = ""] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text.trim().toLowerCase()) ?? [];
+  return hash === "" ? null : { lines: Number(lines), hash };
 }

@@ -4,8 +4,15 @@ import { isLedgerHeld } from "../../billing/ledger/ledger.ts";
 import { describeRequest, explainRequest, findRequest } from "../../billing/reports/request.ts";
 import { findBeginning, findLast } from "../../billing/reports/requests.ts";
 import type { Table } from "../../billing/store/open.ts";
-import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../billing/verify/anchor.ts";
-import { type Finding, type Verdict, verifyLedger } from "../../billing/verify/verify.ts";
+import {
+  type Anchor,
+  type Finding,
+  formatAnchor,
+  parseAnchor,
+  takeAnchor,
+  type Verdict,
+  verifyLedger,
+} from "../../billing/verify/verify.ts";
 import { findLedger, type LedgerFlags, openTable } from "../access/ledger-place.ts";
 import { chooseOne, type Shown, showReport } from "./show.ts";
 import {

@@ -114,7 +114,7 @@ function describeSession(report: SessionDocument, zone: Zone): string[] {
   return [
     `Session ${session}${inferred ? " (the tool did not name it)" : ""}`,
     `  ${facts.join(", ")}`,
-    ...(windows === undefined ? [] : ["", describeRise(report)]),
+    ...(windows === undefined ? [] : ["", describeRise(windows)]),
   ];
 }
 

@@ -134,8 +134,12 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
     forecastCost({
       body: body.plain ?? new Uint8Array(),
       scan: body.scan,
-      prompt: gateway.ledger.expectPrompt({ key: r.key.name, model, client: r.client }, r.estimatedInput),
-      answer: gateway.ledger.expectAnswer(model),
+      prompt: gateway.ledger.prompts.expect(
+        { key: r.key.name, model, client: r.client },
+        gateway.now(),
+        r.estimatedInput,
+      ),
+      answer: gateway.ledger.answers.expect(model),
       hasOutput,
       capNames: endpoint.ignoresCaps === true ? [] : endpoint.dialect.capNames,
       quotes: candidates.map((candidate) => {
@@ -144,7 +148,7 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
         return () => quote({ call: 1 });
       }),
     });
-  return { model, forecast, seconds: () => gateway.ledger.expectAnswer(model)?.seconds ?? 0 };
+  return { model, forecast };
 }
 
 /** An expensive model's prices, if only the answer will name an amount. */

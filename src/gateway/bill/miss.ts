@@ -1,11 +1,10 @@
 // Adds to a ledger line what the request missed in the upstream's cache. It runs after the
 // response: nothing waits for it, and its failure never costs the line.
 
-import { type Charge, deriveMissCost } from "../../billing/charge.ts";
+import { type Charge, deriveMissCost, splitMissed } from "../../billing/charge.ts";
 import type { CacheMiss, LineDraft } from "../../billing/ledger/line.ts";
-import { countPrompt, splitMissed } from "../../billing/miss.ts";
 import { CALL_KINDS } from "../../config/call-kinds.ts";
-import { type Reading, type Usage } from "../../billing/usage.ts";
+import { countPrompt, type Reading, type Usage } from "../../billing/usage.ts";
 import { hashText } from "../../dialects/prompt/blocks.ts";
 import { SentPrompt } from "../../dialects/prompt/prompt.ts";
 import type { Miss } from "../cache/judge.ts";

@@ -1,7 +1,6 @@
 // What is known about one request, and what is kept of it for the next one.
 
-import type { CacheReason } from "../../billing/usage.ts";
-import type { PromptTokens } from "../../billing/miss.ts";
+import type { CacheReason, PromptTokens } from "../../billing/usage.ts";
 import type { CacheRules } from "../../dialects/prompt/layouts.ts";
 import type { CacheMark, Prompt } from "../../dialects/prompt/prompt.ts";
 

@@ -21,7 +21,7 @@ import { limitedKey } from "./simulated-sessions.ts";
 /** A request that will cost this. */
 function costing(usd: string | null): Cost {
   const forecast = usd === null ? null : { expected: parseUsd(usd), most: parseUsd(usd) };
-  return { model: "some-model", forecast: () => forecast, seconds: () => 0 };
+  return { model: "some-model", forecast: () => forecast };
 }
 
 const NOON = Date.parse("2026-11-20T12:00:00Z");

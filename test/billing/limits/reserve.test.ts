@@ -21,7 +21,6 @@ function request(body: string, more: Partial<ReservedRequest> = {}): ReservedReq
 }
 
 /** The answers of a model before. */
-const answering = (output: number) => ({ output, seconds: 0 });
 
 const expectedOf = (asked: ReservedRequest): string | null => {
   const forecast = forecastCost(asked);
@@ -61,7 +60,7 @@ describe("the expected cost", () => {
     ],
     ["recent responses for each of several answers", '{"n":3}', 800, "2400"],
   ] as const)("counts %s", (_, body, mean, usd) => {
-    expect(expectedOf(request(body, { answer: mean === null ? null : answering(mean) }))).toBe(usd);
+    expect(expectedOf(request(body, { answer: mean }))).toBe(usd);
   });
 
   test.each([
@@ -95,7 +94,7 @@ describe("what a request may well cost", () => {
     ["4,000 tokens of a smaller cap, which the upstream may not obey", '{"max_tokens":500}', "4000"],
     ["all of several answers", '{"max_tokens":20000,"n":3}', "60000"],
   ])("is %s", (_, body, usd) => {
-    expect(formatUsd(forecastCost(request(body, { answer: answering(20) }))!.most)).toBe(usd);
+    expect(formatUsd(forecastCost(request(body, { answer: 20 }))!.most)).toBe(usd);
   });
 
   test("includes the expected prompt, and is the prompt's cost alone for embeddings", () => {
@@ -110,8 +109,8 @@ describe("what a request may well cost", () => {
 
 test("a model that has not answered is expected to answer as the most similar one", () => {
   const history = new AnswerHistory();
-  history.add("claude-opus-4-8", 300, 1000);
-  history.add("claude-haiku-4-5", 100, 1000);
-  expect(history.expect("us.anthropic.claude-opus-5")?.output).toBe(300);
+  history.add("claude-opus-4-8", 300);
+  history.add("claude-haiku-4-5", 100);
+  expect(history.expect("us.anthropic.claude-opus-5")).toBe(300);
   expect(history.expect("llama-4")).toBeNull();
 });

@@ -262,7 +262,7 @@ export class Simulation {
         capNames: ["max_tokens"],
         quotes: [quote],
       });
-    return { model, forecast, seconds: () => this.history.expect(model)?.seconds ?? 0 };
+    return { model, forecast };
   }
 
   /** From the size of its text. */
@@ -273,7 +273,7 @@ export class Simulation {
   #end({ name, session }: Agent, turn: Turn, admission: Admission): void {
     const usage = usageOf(turn);
     this.#spent = addUsd(this.#spent, parseUsd(priceOf(turn.model, usage)));
-    this.history.add(turn.model, turn.output, turn.seconds * 1000);
+    this.history.add(turn.model, turn.output);
     const conversation = { key: this.#key.name, model: turn.model, client: { session, agent: name } };
     this.#prompts.add(conversation, { ...usage }, this.#now, this.#estimate(turn.prompt));
     admission.release();

@@ -8,11 +8,14 @@ import {
   type CorrectionDraft,
   type LineDraft,
 } from "../../../src/billing/ledger/line.ts";
-import type { NotedEnd } from "../../../src/billing/ledger/noted-end.ts";
-import { encodeStart } from "../../../src/billing/ledger/journal.ts";
+import { encodeStart, type NotedEnd } from "../../../src/billing/ledger/journal.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
-import { type Finding, verifyLedger, type VerifyOptions } from "../../../src/billing/verify/verify.ts";
-import { parseAnchor } from "../../../src/billing/verify/anchor.ts";
+import {
+  type Finding,
+  parseAnchor,
+  verifyLedger,
+  type VerifyOptions,
+} from "../../../src/billing/verify/verify.ts";
 import { CHARGE_PLACES, formatDecimal } from "../../../src/lib/money.ts";
 import {
   draftOf,

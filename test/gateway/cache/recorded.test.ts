@@ -2,8 +2,7 @@
 // ordinary conversation. Nothing in them is called a miss.
 
 import { describe, expect, test } from "bun:test";
-import { countPrompt } from "../../../src/billing/miss.ts";
-import { sumUsage } from "../../../src/billing/usage.ts";
+import { countPrompt, sumUsage } from "../../../src/billing/usage.ts";
 import { chat } from "../../../src/dialects/formats/chat.ts";
 import { content } from "../../../src/dialects/formats/content.ts";
 import type { Dialect } from "../../../src/dialects/dialect.ts";

@@ -1,7 +1,7 @@
 // A session before an upstream that caches, and the analysis of its requests.
 
 import { expect } from "bun:test";
-import { countPrompt } from "../../../src/billing/miss.ts";
+import { countPrompt } from "../../../src/billing/usage.ts";
 import {
   CHAT_LAYOUT,
   CONTENT_LAYOUT,

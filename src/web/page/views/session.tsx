@@ -67,7 +67,7 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
         )}
         {session.inferred && ". The tool names no session: these requests follow each other."}
       </p>
-      {windows !== undefined && <p class="quiet">{describeRise(session)}.</p>}
+      {windows !== undefined && <p class="quiet">{describeRise(windows)}.</p>}
       {limits.map((row) => (
         <div key={row.usd}>
           <Limit row={row} now={now} />
