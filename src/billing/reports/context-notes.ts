@@ -1,7 +1,7 @@
 // Notes on the parts of sessions' prompts: kinds, names of tools, lengths and keyed hashes, but no
 // text. Each session has a file in a folder next to the ledger. Torn lines are left out.
 
-import { mkdirSync, readdirSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 import { appendOwn, openKeyFile, readOwn, removeOwn } from "../../lib/files/own-file.ts";
@@ -56,6 +56,7 @@ export function appendNotes(path: string, lines: readonly string[]): void {
 }
 
 export function readTurns(folder: string, session: string): NotedTurn[] {
+  if (!existsSync(folder)) return [];
   const lists = new Map<string, NotedPart[]>();
   return (readOwn(nameFile(folder, session)) ?? "").split("\n").flatMap((text) => {
     const line = parseJson(text);

@@ -1,7 +1,6 @@
 // The parts of a session's prompts, in tokens and dollars. A prompt's reported tokens are divided
 // by the parts' lengths, which is an estimate.
 
-import { existsSync } from "node:fs";
 import {
   addDecimals,
   compareDecimals,
@@ -132,24 +131,22 @@ export function reportServers(table: Table, { since, until }: Scope) {
 }
 
 function readSession(table: Table, session: string) {
-  const folder = nameFolder(table.path);
-  const noted = new Map(
-    (existsSync(folder) ? readTurns(folder, session) : []).map((turn) => [turn.id, turn]),
-  );
+  const noted = new Map(readTurns(nameFolder(table.path), session).map((turn) => [turn.id, turn]));
   const parts = new Map<string, Part>();
   const turns = [];
-  const called = new Set<string>();
+  const answered: string[] = [];
   let leftOut = 0;
   const where = noted.size === 0 ? "FALSE" : "session = $session";
   for (const { text } of listLines(table, { where, values: { $session: session } })) {
     const line = lineSchema.safeParse(parseJson(text)).data;
     const turn = noted.get(line?.id ?? "");
-    for (const name of turn?.called ?? []) called.add(name);
+    answered.push(...(turn?.called ?? []));
     if (line === undefined || turn === undefined || !isPriced(line)) leftOut += 1;
     else turns.push(addTurn(parts, line, turn));
   }
-  for (const { kind, name } of parts.values()) if (kind === "call" || kind === "result") called.add(name);
-  return { turns, parts: [...parts.values()], called, leftOut };
+  const all = [...parts.values()];
+  const calls = all.filter(({ kind }) => kind === "call" || kind === "result").map(({ name }) => name);
+  return { turns, parts: all, called: new Set([...answered, ...calls]), leftOut };
 }
 
 /** `tokens`: by kind. */
