@@ -153,15 +153,16 @@ function readSession(table: Table, session: string) {
 function addTurn(parts: Map<string, Part>, line: Line, turn: NotedTurn) {
   const tokens: Record<string, number> = {};
   for (const [{ kind, name, mark }, cost] of divideCost(line, turn)) {
+    const { tokens: count } = cost;
     const key = `${kind}\n${name}\n${mark}`;
-    const part = parts.get(key) ?? { ...NONE, kind, name, id: line.id, size: cost.tokens, last: 0 };
+    const part = parts.get(key) ?? { ...NONE, kind, name, id: line.id, size: count, last: 0 };
     // The part that was sent last comes last.
     parts.delete(key);
     parts.set(key, part);
     part.sent += 1;
-    part.last = cost.tokens;
+    part.last = count;
     addCost(part, cost);
-    tokens[kind] = (tokens[kind] ?? 0) + cost.tokens;
+    tokens[kind] = (tokens[kind] ?? 0) + count;
   }
   return { time: line.time, id: line.id, agent: turn.agent || null, tokens };
 }
