@@ -3,7 +3,7 @@
 import type { StreamBreak } from "../../dialects/dialect.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Body, UpstreamFault } from "../../lib/http/upstream.ts";
-import { asBuffer, joinChunks } from "../../lib/memory/bytes.ts";
+import { asBuffer, joinChunks, NOTHING } from "../../lib/memory/bytes.ts";
 import { findMissingEnd } from "../../lib/sse.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Ending, Request } from "../request.ts";
@@ -55,9 +55,12 @@ class PassedStream {
     return slow;
   }
 
+  /** Only the last piece can be long: it is not copied. */
   #forget(): void {
-    const end = this.#end;
-    this.#number = readNumber(end) ?? this.#number;
+    const last = asBuffer(this.#last.at(-1) ?? NOTHING);
+    const before = asBuffer(joinChunks([...this.#last.slice(0, -1), last.subarray(0, END_BYTES)]));
+    const end = last.length < END_BYTES ? before : last;
+    this.#number = readNumber(end) ?? readNumber(before) ?? this.#number;
     this.#last = [Buffer.from(end.subarray(-END_BYTES))];
     this.#lastBytes = END_BYTES;
   }

@@ -97,8 +97,9 @@ const DIGITS = Int8Array.from({ length: 256 }, (_, code) =>
   "0123456789abcdef".indexOf(String.fromCharCode(code).toLowerCase()),
 );
 
+/** Reading behind the bytes would make all reads slow. */
 function endsLine(bytes: Buffer, at: number): boolean {
-  return bytes[at] === CR && bytes[at + 1] === LF;
+  return at + 1 < bytes.length && bytes[at] === CR && bytes[at + 1] === LF;
 }
 
 /** Finds a body's end and removes its framing. A packet's chunks are moved together into one
@@ -131,7 +132,9 @@ export class BodyDecoder {
         at = this.#passFraming(input, at);
         continue;
       }
-      const taken = Math.min(this.#left, input.length - at);
+      // `Math.min` would turn positions into doubles, which are slow.
+      const rest = input.length - at;
+      const taken = this.#left < rest ? this.#left : rest;
       if (start < 0) start = end = at;
       else if (end !== at) input.copyWithin(end, at, at + taken);
       end += taken;
@@ -161,21 +164,19 @@ export class BodyDecoder {
 
   /** Passes a chunk's line end and a plain size. The pattern reads all other forms. */
   #passPlain(input: Buffer, at: number): number {
-    const hasEnd = this.#framing === "" && endsLine(input, at);
-    if (hasEnd) this.#framing = LINE_END;
-    const start = hasEnd ? at + LINE_END.length : at;
+    const isBehindData = this.#framing === "";
+    if (isBehindData ? !endsLine(input, at) : this.#framing !== LINE_END) return at;
+    const start = isBehindData ? at + LINE_END.length : at;
     let end = start;
     let size = 0;
-    for (;;) {
+    for (; end < input.length; end += 1) {
       const digit = DIGITS[input[end] ?? 0] ?? -1;
       if (digit < 0) break;
       size = size * 16 + digit;
-      end += 1;
     }
-    const isShort = size > 0 && end - start <= MAX_DIGITS;
-    if (!isShort || this.#framing !== LINE_END || !endsLine(input, end)) return start;
+    if (size === 0 || end - start > MAX_DIGITS || !endsLine(input, end)) return at;
     this.#left = size;
-    this.#framing = "";
+    if (!isBehindData) this.#framing = "";
     return end + LINE_END.length;
   }
 
