@@ -56,7 +56,9 @@ interface StreamParts {
   readonly meter: Meter;
 }
 
+/** Some upstreams count with each event. After so many misses in a row, few events are tried. */
 const MAX_MISSES = 4;
+const RETRY_MISSES = 32;
 
 /** A failure before the answer begins goes to the gateway, which answers with a status. */
 export class AnswerStream implements EventTaker {
@@ -64,7 +66,7 @@ export class AnswerStream implements EventTaker {
   /** The last event without its text, and the block that got the text. */
   #form: TextForm = [];
   #block: Block | null = null;
-  /** Events in a row whose form was new: some upstreams count with each event. */
+  /** Events in a row whose form was new. */
   #misses = 0;
 
   constructor(parts: StreamParts) {
@@ -110,8 +112,13 @@ export class AnswerStream implements EventTaker {
     // The meaning of a piece of a call may depend on earlier pieces.
     const isPlain = block?.kind !== "call" && size === Buffer.byteLength(piece);
     this.#block = isPlain ? block : null;
-    if (this.#block === null || matchForm(this.#form, event, 0)?.[0] === piece) return;
-    this.#form = this.#misses < MAX_MISSES ? formOf(event, parsed.data, piece) : [];
+    if (this.#block !== null && matchForm(this.#form, event, 0)?.[0] !== piece)
+      this.#learn(event, parsed.data, piece);
+  }
+
+  #learn(event: string, data: string, piece: string): void {
+    const isTried = this.#misses < MAX_MISSES || this.#misses % RETRY_MISSES === 0;
+    this.#form = isTried ? formOf(event, data, piece) : [];
     this.#misses += 1;
   }
 

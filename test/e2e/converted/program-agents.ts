@@ -62,8 +62,6 @@ function schemaOf(kind: string): Any {
 
 const DESCRIPTION = "Does what its name says, and answers with a text. ".repeat(8);
 
-// Claude Code.
-
 const CLAUDE_TOOLS = [
   ["Bash", "command"],
   ["Edit", "edit"],
@@ -152,8 +150,6 @@ function mark({ role, content }: Any): Any {
     ),
   };
 }
-
-// Codex.
 
 const CODEX_TOOLS = [
   {
@@ -253,8 +249,6 @@ function openCodex(baseURL: string, apiKey: string, isLite: boolean): ProgramAge
   };
 }
 
-// opencode, for a server of the chat dialect.
-
 const OPENCODE_TOOLS = [
   ["bash", "command"],
   ["edit", "camelEdit"],
@@ -313,8 +307,6 @@ function openChatAgent(baseURL: string, apiKey: string): ProgramAgent {
         })),
   };
 }
-
-// Gemini CLI.
 
 const GEMINI_TOOLS = [
   ["replace", "edit"],
