@@ -13,6 +13,7 @@ import {
   judgeDelivery,
   meterChunk,
   passBody,
+  writeLarge,
 } from "./delivery.ts";
 
 /** A response may take this long to end: only then can its connection be reused. */
@@ -49,9 +50,12 @@ export class ConvertedStream {
   }
 
   /** Some upstreams send a whole response instead of a stream. `body` has no secret. */
-  takeWhole(body: Uint8Array): Ending {
+  async takeWhole(body: Uint8Array): Promise<Ending> {
+    this.endBeat();
     meterChunk(this.#r, body);
-    void this.#write(this.#stream.pushWhole(body));
+    const { text, phase, refusal } = this.#stream.pushWhole(body);
+    void this.#write({ text: "", phase: phase === "refused" ? phase : "open", refusal });
+    await writeLarge(this.#r.exchange, Buffer.from(text));
     return this.close(null);
   }
 
