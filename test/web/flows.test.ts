@@ -513,7 +513,7 @@ test.skipIf(!hasBrowser)("the month is projected, and a day of the chart shows i
     await route.fulfill({ json: { ...(await (await route.fetch()).json()), projection } });
   });
   await page.reload();
-  await page.getByText(/^≈ \$13 by \w+ \d+$/).waitFor();
+  await page.getByText(/^≈ \$13 by \w+ \d+\s*$/).waitFor();
   await context.close();
   await other.stop();
   own.remove();

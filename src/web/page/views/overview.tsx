@@ -1,6 +1,6 @@
 // What needs attention, what was spent, on what, and why.
 
-import { type ComponentChildren, Fragment } from "preact";
+import type { ComponentChildren } from "preact";
 import {
   FAILED,
   type Measure,
@@ -75,55 +75,47 @@ function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: 
   const charged = sums.charge_usd;
   const plan = total.paid_by_plan_usd;
   const share = Number(charged) === 0 ? 0 : Math.round((100 * Number(missed)) / Number(charged));
+  const change = before && formatChange(charged, before.charge_usd);
+  const more = before && formatChange(sums.requests, before.requests);
   return (
     <div class="stats">
       <Stat
         title={namePeriod(scope.period)}
         value={<Amount usd={charged} />}
-        notes={[
-          plan !== undefined && (
-            <>
-              a plan paid <Amount usd={plan} /> more
-            </>
-          ),
-          before !== null && (
-            <>
-              vs <Amount usd={before.charge_usd} />
-            </>
-          ),
-          before !== null && formatChange(charged, before.charge_usd),
-        ]}
         href={hrefScoped(["sessions"], scope, { order: "charge" })}
-      />
-      <Stat
-        title="Requests"
-        value={formatCount(sums.requests)}
-        notes={[
-          before !== null && formatChange(sums.requests, before.requests),
-          sums.failed === 0 ? "none failed" : `${formatCount(sums.failed)} failed`,
-        ]}
-        href={hrefScoped(["requests"], scope)}
-      />
-      <Stat
-        title="Missed by the cache"
-        value={<Amount usd={missed} />}
-        notes={[Number(missed) !== 0 && `${share} % of the cost`]}
-        href="#misses"
-      />
+      >
+        {plan !== undefined && (
+          <span>
+            a plan paid <Amount usd={plan} /> more
+          </span>
+        )}
+        {before !== null && (
+          <span>
+            vs <Amount usd={before.charge_usd} />
+          </span>
+        )}
+        {change !== null && <span>{change}</span>}
+      </Stat>
+      <Stat title="Requests" value={formatCount(sums.requests)} href={hrefScoped(["requests"], scope)}>
+        {more !== null && <span>{more}</span>}
+        <span>{sums.failed === 0 ? "none failed" : `${formatCount(sums.failed)} failed`}</span>
+      </Stat>
+      <Stat title="Missed by the cache" value={<Amount usd={missed} />} href="#misses">
+        {Number(missed) !== 0 && <span>{share} % of the cost</span>}
+      </Stat>
       <Stat
         title="This month"
         value={<Amount usd={month} />}
-        notes={[
-          projection === null ? (
-            <>
-              <Amount usd={data.today_usd} /> today
-            </>
-          ) : (
-            <Estimate {...projection} />
-          ),
-        ]}
         href={hrefScoped([], { ...scope, period: "month" })}
-      />
+      >
+        {projection === null ? (
+          <span>
+            <Amount usd={data.today_usd} /> today
+          </span>
+        ) : (
+          <Estimate {...projection} />
+        )}
+      </Stat>
     </div>
   );
 }
@@ -133,31 +125,32 @@ function Estimate({ usd, low_usd, high_usd }: NonNullable<OverviewReply["project
   const [low, high] = [formatDollars(low_usd), formatDollars(high_usd)];
   return (
     <span title={`${formatExact(usd)}, from ${formatExact(low_usd)} to ${formatExact(high_usd)}`}>
-      ≈ {formatDollars(usd)} by {formatLastDay(month)}
-      {low !== high && ` (${low}–${high.slice(1)})`}
+      ≈ {formatDollars(usd)} by {formatLastDay(month)}{" "}
+      {low !== high && (
+        <span class="number">
+          ({low}–{high.slice(1)})
+        </span>
+      )}
     </span>
   );
 }
 
-function Stat(props: {
+function Stat({
+  title,
+  value,
+  href,
+  children,
+}: {
   readonly title: string;
   readonly value: ComponentChildren;
-  readonly notes: readonly ComponentChildren[];
   readonly href: string;
+  readonly children: ComponentChildren;
 }) {
-  const notes = props.notes.filter((note) => note !== null && note !== false);
   return (
-    <a class="stat" href={props.href}>
-      <span class="stat-title">{props.title}</span>
-      <span class="stat-value">{props.value}</span>
-      <span class="stat-note">
-        {notes.map((note, index) => (
-          <Fragment key={index}>
-            {index > 0 && " · "}
-            {note}
-          </Fragment>
-        ))}
-      </span>
+    <a class="stat" href={href}>
+      <span class="stat-title">{title}</span>
+      <span class="stat-value">{value}</span>
+      <span class="stat-note">{children}</span>
     </a>
   );
 }
