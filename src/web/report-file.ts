@@ -92,7 +92,7 @@ function describePoints([first, ...others]: readonly [name: string, rise: number
   const more = others.map(([name, rise]) => `, ${rise} of ${name}`).join("");
   return [
     [
-      `${first[1]} points`,
+      count(first[1], "point"),
       `of 100 of the plan's window of ${first[0]}${more}: these requests raised it by this`,
     ],
   ];
@@ -389,11 +389,9 @@ function writeChart({ turns, versions }: Evidence): string {
       : "";
     return [`<path class="mark" d="M${x.toFixed(1)} ${TOP - 14}V${TOP + HEIGHT}"/>${name}`];
   });
-  const each = turns.reduce((sum, bar) => sum + bar.turns, 0) / turns.length;
-  const what =
-    each < 1.5
-      ? "Each bar is a request"
-      : `Each bar is the mean of ${formatCount(Math.round(each))} requests`;
+  const counts = turns.map((bar) => bar.turns);
+  const sizes = [...new Set([Math.min(...counts), Math.max(...counts)])].map(formatCount).join(" to ");
+  const what = sizes === "1" ? "Each bar is a request" : `Each bar is the mean of ${sizes} requests`;
   return `<section class="chart"><h2>Input of the turns, in tokens</h2>
 <p class="legend"><span class="read">read from the cache</span> <span class="missed">paid again although the cache had it</span> <span class="fresh">new, or its lifetime had passed</span></p>
 <svg viewBox="0 0 ${WIDTH} ${TOP + HEIGHT + FOOT}" role="img" aria-label="Input tokens of the turns">${lines.join("")}${bars.join("").replaceAll(/<rect[^>]*height="0.0"\/>/g, "")}${marks.join("")}

@@ -10,6 +10,7 @@ import { compareVersions, reportVersions, type SessionStart } from "../../src/bi
 import { describeChange } from "../../src/billing/reports/words.ts";
 import { Table } from "../../src/billing/store/open.ts";
 import { UTC } from "../../src/lib/text/zone.ts";
+import { writeHtml, writeMarkdown } from "../../src/web/report-file.ts";
 import { draftOf, newLedgerPath } from "./ledger/ledger-samples.ts";
 
 const starts = array(
@@ -49,21 +50,27 @@ test("more sessions of a kind with much input are not a change of the version", 
   expect(compareVersions([...make("1", 1, 4), ...make("2", 2, 36)])).toEqual([]);
 });
 
-test("sessions that come in runs of one sort of work are rarely taken for a change of the version", () => {
+type Course = (at: number, random: () => number) => number;
+let run = 1;
+
+test.each<[title: string, share: string, course: Course]>([
+  ["a project that grows by 30 %", "few", (at) => 1 + (0.3 * at) / 40],
+  ["a project that grew by 30 % until then", "few", (at) => 1 + (0.3 * Math.min(20, at)) / 20],
+  ["tools that a user added three sessions before", "few", (at) => (at < 17 ? 1 : 1.3)],
+  ["sessions in runs of similar work", "few", (at, random) => (at % 8 > 0 ? run : (run = 0.5 + random()))],
+  ["18 % more since then", "most", (at) => (at < 20 ? 1 : 1.18)],
+])("for %s, %s of 200 reports name the newer version", (_title, share, course) => {
   let seed = 1;
   const random = (): number => (seed = (seed * 1_664_525 + 1_013_904_223) % 2 ** 32) / 2 ** 32;
-  const named = Array.from({ length: 1000 }, () => {
-    let [left, size] = [0, 0];
-    const sessions = Array.from({ length: 60 }, (_, at) => {
-      if (left < 1) [left, size] = [1 + Math.floor(random() * 16), 20_000 + 80_000 * random()];
-      left -= 1;
-      const version = at < 30 ? "2.1.331" : "2.1.332";
-      return ofTool({ version, at, kind: "a", input: Math.round(size * (0.9 + 0.2 * random())) });
+  const named = Array.from({ length: 200 }, () => {
+    const sessions = Array.from({ length: 40 }, (_, at) => {
+      const noise = 0.85 + 0.1 * (random() + random() + random());
+      const version = at < 20 ? "2.1.331" : "2.1.332";
+      return ofTool({ version, at, kind: "a", input: Math.round(30_000 * course(at, random) * noise) });
     });
     return compareVersions(sessions).length;
-  });
-  // It was 166 when each session counted as if it were like no other.
-  expect(named.filter((count) => count > 0).length).toBeLessThan(20);
+  }).filter((count) => count > 0).length;
+  expect(share === "few" ? named < 10 : named > 120).toBe(true);
 });
 
 test("one session with very much input does not change the report about the others", () => {
@@ -137,7 +144,15 @@ test("a miss raised a plan's window by its difference to the request before it, 
   using table = new Table(writeLines(drafts), { report: () => {} });
   const report = reportEvidence(table, { ...ALL, only: { session: "a" } });
   expect(report.window_points).toEqual({ "5h": 1 });
+  expect(writeMarkdown(report)).toContain("**1 point** of 100");
   expect(JSON.stringify(report)).not.toContain("hunter2");
+});
+
+test("a chart of 161 requests says that a bar is one or two of them", () => {
+  const timeOf = (index: number): string => new Date(Date.UTC(2026, 10, 20) + index).toISOString();
+  const drafts = Array.from({ length: 161 }, (_, at) => draftOf(`req_${at}`, { time: timeOf(at) }));
+  using table = new Table(writeLines(drafts), { report: () => {} });
+  expect(writeHtml(reportEvidence(table, ALL))).toContain("Each bar is the mean of 1 to 2 requests,");
 });
 
 test("the newest versions of a tool do not hide those of another", () => {

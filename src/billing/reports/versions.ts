@@ -46,8 +46,10 @@ export type VersionChange = ReturnType<typeof compareVersions>[number];
 const MIN_SESSIONS = 9;
 const MAX_SESSIONS = 250;
 const MIN_PERCENT = 5;
-/** In standard deviations: equal versions differ this much in one of 4,000 comparisons. */
-const BEYOND_CHANCE = 3.5;
+/** In standard deviations: one of 700 comparisons of equal versions differs this much. */
+const BEYOND_CHANCE = 3;
+/** So that one session with very much input does not hide the others. */
+const MAX_HEIGHT = 0.5;
 
 /** For each tool: how much more input the newest version has, and the turns compared. */
 export function compareVersions(starts: readonly SessionStart[]) {
@@ -57,64 +59,78 @@ export function compareVersions(starts: readonly SessionStart[]) {
       .filter(({ length }) => length >= MIN_SESSIONS)
       .map((sessions) => sessions.slice(-MAX_SESSIONS))
       .slice(-2);
-    const { percent, deviations, sessions } = compareStarts(newer, older);
-    if (percent < MIN_PERCENT || deviations < BEYOND_CHANCE) return [];
-    const [turns = 0, turns_before = 0] = sessions.map((count) => count * TURNS);
+    const { percent, deviations, compared } = compareStarts(newer, older);
+    if (percent < MIN_PERCENT || deviations < BEYOND_CHANCE || !isOfVersion(compared)) return [];
+    const turns = compared.filter(({ isNewer }) => isNewer).length * TURNS;
     const [version = "", before = ""] = [newer, older].map(([first]) => first?.version);
-    return [{ tool, version, before, percent, turns, turns_before }];
+    return [{ tool, version, before, percent, turns, turns_before: compared.length * TURNS - turns }];
   });
 }
 
+interface Compared {
+  readonly at: number;
+  readonly isNewer: boolean;
+  /** The logarithm of the input, relative to the middle session of its kind. */
+  readonly height: number;
+}
+
 /** The rank test of Mann and Whitney: in how many pairs of one kind the newer session has more
- *  input. `percent`: how much more in the middle pair. Sessions come in runs of similar work: the
- *  more alike they are, the larger the variance. */
+ *  input. `percent`: how much more in the middle pair. */
 function compareStarts(newer: readonly SessionStart[], older: readonly SessionStart[]) {
   const olderByKind = Map.groupBy(older, ({ kind }) => kind);
-  const likeness: number[] = [];
+  const compared: Compared[] = [];
   const ratios: number[] = [];
-  let [lead, variance, sessions, earlier] = [0, 0, 0, 0];
+  let [lead, variance] = [0, 0];
   for (const [kind, after] of Map.groupBy(newer, (start) => start.kind)) {
     const before = olderByKind.get(kind);
     if (before === undefined) continue;
     const all = [...before, ...after];
-    const scores = scoreStarts(after, all);
-    addLikeness(likeness, scoreStarts(before, all));
-    addLikeness(likeness, scores);
-    lead += add(scores);
-    variance += (after.length * before.length * (after.length + before.length + 1)) / 12;
+    const middle = middleOf(all.map(({ input }) => Math.max(1, input)));
+    for (const [index, { at, input }] of all.entries()) {
+      const isNewer = index >= before.length;
+      if (isNewer) lead += add(all.map((other) => Math.sign(input - other.input) / 2));
+      const height = Math.log(Math.max(1, input) / middle);
+      compared.push({ at, isNewer, height: Math.max(-MAX_HEIGHT, Math.min(MAX_HEIGHT, height)) });
+    }
+    variance += (after.length * before.length * (all.length + 1)) / 12;
     for (const { input } of before) ratios.push(...after.map((start) => start.input / Math.max(1, input)));
-    sessions += after.length;
-    earlier += before.length;
   }
-  const deviation = Math.sqrt(variance * measureRuns(likeness.slice(0, (sessions + earlier) / 4)));
-  const ratio = ratios.toSorted((a, b) => a - b)[Math.floor(ratios.length / 2)] ?? 1;
   return {
-    percent: Math.round((ratio - 1) * 100),
-    deviations: deviation === 0 ? 0 : lead / deviation,
-    sessions: [sessions, earlier],
+    percent: Math.round((middleOf(ratios) - 1) * 100),
+    deviations: variance === 0 ? 0 : lead / Math.sqrt(variance),
+    compared: compared.toSorted((a, b) => a.at - b.at),
   };
+}
+
+function middleOf(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 1;
+}
+
+/** False if a change at another time, or growth until then, explains the input as well: a project
+ *  grows, a user adds tools, and sessions come in runs of similar work. */
+function isOfVersion(inOrder: readonly Compared[]): boolean {
+  const heights = inOrder.map(({ height }) => height);
+  const versions = inOrder.map(({ isNewer }) => Number(isNewer));
+  const own = fit(heights, versions);
+  return heights.every((_, at) => {
+    const change = heights.map((__, index) => Number(index >= at));
+    const growth = heights.map((__, index) => Math.min(index, at));
+    return fit(heights, change) < own + 1.5 && fit(heights, growth) < own - 1;
+  });
+}
+
+/** How well a course explains the heights: the square of the deviations from chance. */
+function fit(heights: readonly number[], course: readonly number[]): number {
+  const [a = [], b = []] = [heights, course].map((all) => {
+    const mean = add(all) / all.length;
+    return all.map((each) => each - mean);
+  });
+  const multiply = (left: readonly number[], right: readonly number[]): number =>
+    add(left.map((each, index) => each * (right[index] ?? 0)));
+  const along = multiply(a, b);
+  return along > 0 ? (a.length * along ** 2) / (multiply(a, a) * multiply(b, b)) : 0;
 }
 
 function add(numbers: readonly number[]): number {
   return numbers.reduce((sum, each) => sum + each, 0);
-}
-
-/** The rank of each among all, relative to the middle. */
-function scoreStarts(starts: readonly SessionStart[], all: readonly SessionStart[]): number[] {
-  return starts.map(({ input }) => add(all.map((other) => Math.sign(input - other.input) / 2)));
-}
-
-/** How alike two sessions are, by distance. */
-function addLikeness(likeness: number[], scores: readonly number[]): void {
-  const mean = add(scores) / scores.length;
-  const rests = scores.map((score) => score - mean);
-  for (const apart of rests.keys())
-    likeness[apart] =
-      (likeness[apart] ?? 0) + add(rests.slice(apart).map((rest, at) => rest * (rests[at] ?? 0)));
-}
-
-/** How many similar sessions say as much as one independent session. */
-function measureRuns([whole = 0, ...others]: readonly number[]): number {
-  const end = others.findIndex((each) => each <= 0);
-  return whole === 0 ? 1 : 1 + (2 * add(end < 0 ? others : others.slice(0, end))) / whole;
 }
