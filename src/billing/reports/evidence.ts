@@ -170,7 +170,7 @@ function describeChanged({ because, at, part, detail }: Cause): string {
 }
 
 const IS_CAUSE = /^[a-z_]{1,30}_(?:changed|evicted|expired|lost|passed)$/;
-const IS_FIELD = /^[a-z][a-z_.]{1,39}$/i;
+const IS_FIELD = /^[a-z][a-z_.-]{1,39}$/i;
 
 const BARS = 160;
 const MAX_MS = 8.64e15;

@@ -15,33 +15,41 @@ const TOOLS = new Set(
 const VERSION =
   /^\d{1,6}(?:\.\d{1,8}){0,3}(?:[-+.](?:alpha|beta|canary|dev|insiders|next|nightly|preview|rc)[\d.]{0,9})?$/;
 
-let modelWords: ReadonlySet<string> | null = null;
+/** A day of a release, such as 20250929 or 2025-09-29. */
+const DAY = /(?<!\d)20[2-4]\d([-.]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?!\d)/g;
+const MAX_DIGITS = 6;
+
+/** More digits may be somebody's number. */
+function hasFewDigits(name: string): boolean {
+  return name.replaceAll(DAY, "").replaceAll(/\D/g, "").length <= MAX_DIGITS;
+}
+
+/** The names of models in the price book, and their words. */
+let known: ReadonlySet<string> | null = null;
 
 function splitName(name: string): string[] {
   return name.toLowerCase().split(/[^a-z]+/);
 }
 
-/** All words are in the price book. A number longer than a date may identify somebody. */
 function isModel(name: string): boolean {
   const book = loadPriceBook();
-  const listWords = (provider: string) =>
-    book.listModels(provider).flatMap(({ ids }) => ids.flatMap(splitName));
-  const words = (modelWords ??= new Set(book.providers.flatMap(listWords)));
-  const isPlain = /^\w[\w./:@+[\]-]{0,99}$/.test(name) && !/\d{9}/.test(name);
-  return isPlain && splitName(name).every((word) => words.has(word));
+  const listIds = (provider: string) => book.listModels(provider).flatMap(({ ids }) => ids);
+  known ??= new Set(book.providers.flatMap(listIds).flatMap((id) => [id, ...splitName(id)]));
+  const isPlain = /^\w[\w./:@+[\]-]{0,99}$/.test(name) && hasFewDigits(name);
+  return known.has(name) || (isPlain && splitName(name).every((word) => known?.has(word)));
 }
 
 export function showName(kind: "tool" | "version" | "model", name: string): string {
   const isPublic =
     (kind === "model" && isModel(name)) ||
     (kind === "tool" && TOOLS.has(name)) ||
-    (kind === "version" && VERSION.test(name));
+    (kind === "version" && VERSION.test(name) && hasFewDigits(name));
   return isPublic ? name : `${kind}-${sha256Hex(name).slice(0, 8)}`;
 }
 
-/** The forms of upstreams' ids: a usual word and random text, or only digits, as in a UUID. */
+/** The forms of upstreams' ids: a usual word and random text, or hexadecimal digits, as in a UUID. */
 const ID =
-  /^(?:(?:chatcmpl|cmpl|gen|msg|req|resp)[-_](?=[\w-]*\d)(?=[\w-]*[a-z\d]{12})[\w-]{16,64}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|[\da-f]{16,64}(?:-[a-z]{3})?)$/i;
+  /^(?:(?:chatcmpl|cmpl|gen|msg|req|resp)[-_](?=[\w-]*\d)(?=[\w-]*[a-z\d]{12})(?=[\d_-]*[a-z])[\w-]{16,64}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|(?=\d*[a-f])[\da-f]{16,64}(?:-[a-z]{3})?)$/i;
 
 /** Null: the upstream's id may be something else. */
 export function showId(id: string | undefined): string | null {

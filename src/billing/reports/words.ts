@@ -50,7 +50,7 @@ const PLAIN: Readonly<Record<string, string>> = {
   lifetime_passed: "its lifetime had passed",
   messages_changed: "earlier messages changed",
   marks_changed: "no cache mark near what was cached",
-  upstream_lost: "the upstream lost it",
+  upstream_lost: "no change found: the upstream may have lost it",
 };
 
 /** A cause for people: `tool 3 changed`. */

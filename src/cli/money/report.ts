@@ -1,11 +1,11 @@
 // `gateway report`: a file about a session or a period, for others.
 
-import { existsSync, lstatSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { lstatSync } from "node:fs";
+import { resolve } from "node:path";
 import { reportEvidence } from "../../billing/reports/evidence.ts";
 import { isPeriod } from "../../billing/reports/period.ts";
-import { getErrorCode } from "../../lib/errors.ts";
-import { readPlain, replaceFile } from "../../lib/files/own-file.ts";
+import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
+import { createFile, readPlain, replaceFile } from "../../lib/files/own-file.ts";
 import { isUnchanged, nameFile, writeHtml, writeMarkdown } from "../../web/report-file.ts";
 import { fail, refuseUsage } from "../terminal/terminal.ts";
 import { type ReportFlags, type Shown, showReport } from "./show.ts";
@@ -18,7 +18,7 @@ export interface EvidenceFlags extends ReportFlags {
 
 /** `what`: a period, or a session's id, its beginning or `last`. */
 export function writeReport(what: string | undefined, flags: EvidenceFlags): void {
-  const { since, until, output, json, markdown = false, labels: hasLabels = false } = flags;
+  const { since, until, output, json, labels: hasLabels = false } = flags;
   if (output === "") refuseUsage("--output needs the name of a file, or - for stdout.");
   if (json === true && (output ?? flags.markdown) !== undefined)
     refuseUsage("--json writes to stdout: it excludes --output and --markdown.");
@@ -30,27 +30,47 @@ export function writeReport(what: string | undefined, flags: EvidenceFlags): voi
       document,
       parts: () => {
         if (document.requests === 0) return fail("There are no requests in this period.");
-        const text = markdown ? writeMarkdown(document) : writeHtml(document);
-        const path = output ?? (markdown ? "-" : nameFile(document));
-        return path === "-" ? text.trimEnd().split("\n") : [save(text, resolve(path))];
+        const isMarkdown = flags.markdown ?? /\.(?:md|markdown)$/i.test(output ?? "");
+        const text = isMarkdown ? writeMarkdown(document) : writeHtml(document);
+        if (output === "-" || (output === undefined && isMarkdown)) return text.trimEnd().split("\n");
+        return [output === undefined ? saveNew(text, nameFile(document)) : save(text, resolve(output))];
       },
     };
   });
 }
 
+const ADVICE = "name another file with -o, or - for stdout";
+
+/** Never replaces a file: two reports may be of the same second. */
+function saveNew(text: string, name: string): string {
+  for (let count = 1; ; count += 1) {
+    const path = resolve(count === 1 ? name : name.replace(".html", `-${count}.html`));
+    try {
+      createFile(path, text, { mode: 0o644 });
+      return path;
+    } catch (error) {
+      if (getErrorCode(error) !== "EEXIST") return refuse(path, error);
+    }
+  }
+}
+
 /** A file with the user's words stays, and so does a link. */
 function save(text: string, path: string): string {
-  const folder = dirname(path);
-  if (!existsSync(folder)) return fail(`There is no folder ${folder}.`);
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found?.isFile() === false)
-    return fail(`${path} is a folder, a link or a device: name a file, or - for stdout.`);
-  if (found !== undefined && !isUnchanged(readPlain(path)))
-    return fail(`${path} exists, and is not an unchanged report: name another file, or remove it.`);
   try {
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    if (found?.isFile() === false) return fail(`${path} is a folder, a link or a device: ${ADVICE}.`);
+    if (found !== undefined && !isUnchanged(readPlain(path)))
+      return fail(`${path} exists, and is not an unchanged report: ${ADVICE}.`);
     replaceFile(path, text, { mode: 0o644 });
     return path;
   } catch (error) {
-    return fail(`The report cannot be written to ${path} (${getErrorCode(error)}).`);
+    return refuse(path, error);
   }
+}
+
+function refuse(path: string, error: unknown): never {
+  const [, why] = /^E[A-Z]+: ([^,]+)/.exec(getErrorMessage(error)) ?? [];
+  // A refusal of our own.
+  if (why === undefined) throw error;
+  return fail(`The report cannot be written to ${path} (${why}): ${ADVICE}.`);
 }

@@ -1,4 +1,4 @@
-// `gateway serve --replay NAME`: answers from a recording, without network, config or account.
+// `gateway serve --replay NAME`: answers from a recording, without network or account.
 
 import { pathOf } from "../../dialects/path.ts";
 import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
@@ -19,6 +19,7 @@ import { type AskedRequest, Replay } from "../../recording/replay.ts";
 import type { RecordedExchange } from "../../recording/store.ts";
 import type { LogForm } from "../live/request-log.ts";
 import { LIST_AGENT } from "../tools/models.ts";
+import { openConfigUnless } from "../access/config.ts";
 import { findRecording } from "../money/recordings.ts";
 import { print, printNote } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";
@@ -34,18 +35,18 @@ export interface ReplayFlags {
 const LOOPBACK = "127.0.0.1";
 /** No recorded request is larger. */
 const MAX_BODY_BYTES = 256 << 20;
-const DEFAULT_PORT = 4141;
 const NAMING = { relayPrefix: DEFAULT_RELAY_PREFIX, vendor: "goog" };
 /** These are written anew, or belong to another connection. */
 const OWN_FIELDS = new Set(["content-length", "transfer-encoding", "connection", "date", "x-request-id"]);
 
 /** Returns the exit status: 1 if a request was not in the recording. */
 export async function serveReplay(flags: ReplayFlags): Promise<number> {
-  const recording = findRecording(flags.replay, flags.config === undefined ? {} : { config: flags.config });
+  const config = flags.config === undefined ? {} : { config: flags.config };
+  const recording = findRecording(flags.replay, config);
   const server = new ReplayServer(new Replay(recording), flags.log);
   const listener = listen({
     hostname: LOOPBACK,
-    port: flags.port ?? DEFAULT_PORT,
+    port: flags.port ?? openConfigUnless(true, config)?.catalog.listen.port ?? 4141,
     onExchange: (exchange) => void server.receive(exchange),
     onError: (error) => printNote(getErrorMessage(error)),
     maxMessageBytes: MAX_BODY_BYTES,

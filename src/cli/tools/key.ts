@@ -138,7 +138,8 @@ function explainMisfit({ title, platforms, login, needsResponses }: Tool, group:
   const { name, platform, usesLogin, convert, channels } = group;
   if (usesLogin && login === undefined)
     return `The group ${name} passes on the login of another tool, which ${title} does not have.`;
-  if (needsResponses === true && !convert && channels.every((channel) => channel.platform === CHAT))
+  const isChat = channels.length > 0 && channels.every((channel) => channel.platform === CHAT);
+  if (needsResponses === true && !convert && isChat)
     return `The channels of the group ${name} speak Chat Completions, and ${title} speaks Responses. \`gateway groups set ${name} convert=true\` has its requests converted.`;
   if (platforms.includes(platform)) return null;
   return `The group ${name} has the platform ${platform}, and ${title} needs ${platforms.join(" or ")}.`;

@@ -375,9 +375,9 @@ interface EndedRun {
 async function describeEnd({ key, loaded }: ToolConnection, flags: RunFlags, run: EndedRun): Promise<string> {
   if (loaded === null || !isHere(flags)) return "";
   const report = await readRun(run.session, loaded);
-  if (report !== null) return describeRun(report, run);
-  const which = key === null ? "" : ` --key ${quoteWord(key.name)}`;
-  return `This run: the gateway does not answer, and cannot tell the cost. gateway sessions${which}`;
+  const list = `gateway sessions${key === null ? "" : ` --key ${quoteWord(key.name)}`}`;
+  if (report !== null) return describeRun(report, run, list);
+  return `This run: the gateway does not answer, and cannot tell the cost. ${list}`;
 }
 
 /** Only the gateway on this machine records. */
@@ -385,19 +385,20 @@ function isHere({ url, record: recording }: RunFlags): boolean {
   return url === undefined || recording !== undefined;
 }
 
-function describeRun(report: RunReport, { budget, started }: EndedRun): string {
-  const { requests, unknown, unpriced, refused, is_spent, charge_usd: charge, misses, session } = report;
+function describeRun(report: RunReport, { budget, started }: EndedRun, list: string): string {
+  const { requests, unknown, unpriced, refused, is_spent, charge_usd: charge, misses, sessions } = report;
   const isPart = Date.parse(report.since) > started;
   const isFree = parseDecimal(charge).units === 0n && unknown === 0 && unpriced === null;
   if (isFree && !is_spent && !isPart) return "";
   const what = isPart ? "This run, since the gateway started again" : "This run";
   const { cache_hit_rate: rate } = report;
   const cached = rate === null ? "" : `, ${Math.floor(100 * rate)} % from the cache`;
-  const end = is_spent
-    ? ` The budget of $${budget} is spent: ${formatCount(refused, "request")} refused.`
-    : "";
+  const refusals = refused === 0 ? "" : `: ${formatCount(refused, "request")} refused`;
+  const end = is_spent ? ` The budget of $${budget} is spent${refusals}.` : "";
   const lack = unpriced === null ? "" : ` "${unpriced}" has no price: \`gateway prices set\` gives it one.`;
-  const more = session === null ? "" : ` gateway sessions show ${session}`;
+  const [session, ...others] = sessions;
+  const one = session === undefined ? "" : ` gateway sessions show ${session}`;
+  const more = others.length === 0 ? one : ` ${sessions.length} sessions: ${list}`;
   return `${what}: ${formatCount(requests, "request")}, ${describeSpent(report)}${cached}${describeMisses(misses)}.${end}${lack}${more}`;
 }
 

@@ -63,6 +63,9 @@ export const MESSAGES_LAYOUT: Layout = {
     thinking: "setting",
     output_config: "setting",
     output_format: "setting",
+    mcp_servers: "setting",
+    container: "setting",
+    inference_geo: "setting",
     service_tier: "tier",
     speed: "tier",
     context_management: "edits",
@@ -101,6 +104,7 @@ export const RESPONSES_LAYOUT: Layout = {
   members: listMembers({
     ...OPENAI_MEMBERS,
     instructions: "system",
+    prompt: "setting",
     input: "messages",
     text: "setting",
     reasoning: "setting",
@@ -119,6 +123,7 @@ export const CHAT_LAYOUT: Layout = {
     response_format: "setting",
     reasoning_effort: "setting",
     verbosity: "setting",
+    web_search_options: "setting",
   }),
 };
 

@@ -69,6 +69,7 @@ function describeTurn(
     served: `${service_tier} ${speed}`,
     responseId: id === undefined ? null : hashText(id),
     channel: line.channel,
+    beta: r.exchange.field("anthropic-beta") ?? "",
     isKeptLong: Number(line.usage["cache_write_12h"]) > 0,
     // Anthropic's own API leaves Claude Code's line about itself out of the prompt.
     dropsAttribution: r.tried?.channel.baseUrl.hostname === "api.anthropic.com",

@@ -108,6 +108,7 @@ function explain(turn: CacheTurn, kept: PastTurn, change: PromptChange | null): 
   // If something was read, the cache is alive, and the change explains the miss.
   if (isOld && (change === null || turn.tokens.read === 0)) return { because: "lifetime_passed" };
   if (change !== null) return change;
+  if (before.beta !== turn.beta) return { because: "settings_changed", part: "anthropic-beta" };
   // A mark at the end of what is cached, or shortly after it.
   const isFound = turn.prompt.marks.some(({ at }) => at >= kept.end && at - kept.end <= LOOKBACK_PARTS);
   return kept.exact && !isFound ? { because: "marks_changed" } : null;

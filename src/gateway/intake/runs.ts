@@ -36,8 +36,8 @@ export class ToolRun {
   #cached = 0;
   /** Prompts that missed their cache, and why the dearest one did. */
   #misses = { count: 0, usd: ZERO_USD, dearest: ZERO_USD, cause: "" };
-  /** The last session that the tool named. */
-  #session: string | null = null;
+  /** The sessions that the tool named. */
+  readonly #sessions = new Set<string>();
 
   constructor(id: string, budget: string | null) {
     this.id = id;
@@ -54,7 +54,7 @@ export class ToolRun {
     if (basis === "unpriced") this.unpriced = model;
     this.#prompt += countTokens(usage, PROMPT_KINDS);
     this.#cached += countTokens(usage, CACHE_READ_KINDS);
-    this.#session = client?.session ?? this.#session;
+    if (client?.session !== undefined) this.#sessions.add(client.session);
     if (cache === undefined) return;
     const usd = parseUsd(cache.usd ?? "0");
     const { count, usd: before, dearest, cause } = this.#misses;
@@ -73,7 +73,7 @@ export class ToolRun {
       charge_usd: formatUsd(this.charged),
       cache_hit_rate: this.#prompt === 0 ? null : this.#cached / this.#prompt,
       misses: { count, usd: formatUsd(usd), cause },
-      session: this.#session,
+      sessions: [...this.#sessions],
     };
   }
 }

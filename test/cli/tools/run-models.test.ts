@@ -167,12 +167,15 @@ describe("in a group that converts", () => {
         codex: { ...group, platform: "responses" },
         three: { ...group, channels: ["a", "b", "c", "d"] },
         off: { ...group, channels: ["off"] },
+        idle: { platform: "responses", channels: ["off"] },
       },
-      keys: [...CHAINS, "first", "alias", "default", "both", "word", "codex", "three", "off"].map((name) => ({
-        name,
-        group: name,
-        secret: `sk-test-${name}`,
-      })),
+      keys: [...CHAINS, "first", "alias", "default", "both", "word", "codex", "three", "off", "idle"].map(
+        (name) => ({
+          name,
+          group: name,
+          secret: `sk-test-${name}`,
+        }),
+      ),
     };
     const home = makeTempFolder();
     gateway = await startGateway({ config, folder: home, env: { XDG_RUNTIME_DIR: home.path } });
@@ -233,15 +236,17 @@ describe("in a group that converts", () => {
     expect(stderr).toContain(`Claude Code runs on ${served},`);
   });
 
-  test.each(["claude", "pi", "opencode"])(
-    "%s gets nothing invented if all channels are disabled",
-    async (tool) => {
-      const words = [["--key", "off"], tool] as const;
-      const { stdout, stderr } = await start(gateway, words, 'env | grep -iE "timeout|content"; echo "$@"');
-      expect(stdout + stderr).not.toMatch(/undefined|null|Infinity|NaN/);
-      expect(stderr).toEndWith("group off. Its channels are disabled, so each request is refused.\n");
-    },
-  );
+  test.each([
+    ["off", "claude"],
+    ["off", "pi"],
+    ["off", "opencode"],
+    ["idle", "codex"],
+  ])("with all channels of the group %s disabled, %s gets nothing invented", async (key, tool) => {
+    const words = [["--key", key], tool] as const;
+    const { stdout, stderr } = await start(gateway, words, 'env | grep -iE "timeout|content"; echo "$@"');
+    expect(stdout + stderr).not.toMatch(/undefined|null|Infinity|NaN/);
+    expect(stderr).toEndWith(`group ${key}. Its channels are disabled, so each request is refused.\n`);
+  });
 
   test("Claude Code waits for as many channels as failover may try", async () => {
     const own = await start(gateway, [["--key", "three"], "claude"], show("API_TIMEOUT_MS"));

@@ -134,12 +134,21 @@ describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (
     expect(session.ask(talk)).toEqual({ missed: left, because: "lifetime_passed" });
   });
 
-  test("is not blamed if the upstream lost the cache", () => {
+  test("is not blamed if the upstream lost the cache, or a setting or the client's beta changed", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
     session.upstream.lose();
     expect(session.ask(talk)).toEqual({ missed: left, because: "upstream_lost" });
+    const changed = (part: string, change: Change = {}): void => {
+      session.upstream.lose();
+      expect(session.ask(talk, change)).toMatchObject({ because: "settings_changed", part });
+    };
+    changed("anthropic-beta", { beta: "mcp-client-2025-11-20" });
+    for (const name of dialect === "messages" ? ["mcp_servers", "container"] : []) {
+      talk.extra[name] = [{ name }];
+      changed(name, { beta: "mcp-client-2025-11-20" });
+    }
   });
 
   test("is not blamed if the model, the channel or the tier changed", () => {

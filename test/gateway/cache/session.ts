@@ -47,6 +47,7 @@ const FACTS = {
   reason: null,
   isKeptLong: false,
   dropsAttribution: false,
+  beta: "",
   responseId: null,
 } as const;
 

@@ -2,34 +2,14 @@
 // only compute. Of a module or a name that is replaced, a simulated process gets only a part.
 
 export const GLOBALS = {
-  replaced: [
-    "AbortSignal",
-    "Bun",
-    "Date",
-    "Math",
-    "clearInterval",
-    "clearTimeout",
-    "crypto",
-    "performance",
-    "process",
-    "reportError",
-    "setImmediate",
-    "setInterval",
-    "setTimeout",
-  ],
-  refused: [
-    "BroadcastChannel",
-    "EventSource",
-    "MessageChannel",
-    "SharedWorker",
-    "WebSocket",
-    "Worker",
-    "alert",
-    "confirm",
-    "console",
-    "fetch",
-    "prompt",
-  ],
+  replaced:
+    "AbortSignal Bun Date Math clearInterval clearTimeout crypto performance process reportError setImmediate setInterval setTimeout".split(
+      " ",
+    ),
+  refused:
+    "BroadcastChannel EventSource MessageChannel SharedWorker WebSocket Worker alert confirm console fetch prompt".split(
+      " ",
+    ),
 };
 
 /** A function that is not replaced throws. */
