@@ -396,9 +396,8 @@ function describeRun(report: RunReport, { budget, started }: EndedRun, list: str
   const refusals = refused === 0 ? "" : `: ${formatCount(refused, "request")} refused`;
   const end = is_spent ? ` The budget of $${budget} is spent${refusals}.` : "";
   const lack = unpriced === null ? "" : ` "${unpriced}" has no price: \`gateway prices set\` gives it one.`;
-  const [session, ...others] = sessions;
-  const one = session === undefined ? "" : ` gateway sessions show ${session}`;
-  const more = others.length === 0 ? one : ` ${sessions.length} sessions: ${list}`;
+  const shows = sessions.map((session) => ` gateway sessions show ${session}`).join("");
+  const more = sessions.length > 1 ? ` ${sessions.length} sessions: ${list}` : shows;
   return `${what}: ${formatCount(requests, "request")}, ${describeSpent(report)}${cached}${describeMisses(misses)}.${end}${lack}${more}`;
 }
 
