@@ -182,7 +182,7 @@ export function Dialog({
   useEffect(() => {
     dialog.current?.showModal();
     // Otherwise the close button has the focus.
-    dialog.current?.querySelector<HTMLElement>("input, select")?.focus();
+    dialog.current?.querySelector<HTMLElement>("input, form select, .snippet button")?.focus();
   }, []);
   // A second Escape closes a dialog even if the page refused the first.
   const close = (): void => {

@@ -111,7 +111,7 @@ export function formatSpan(ms: number): string {
   const minutes = Math.floor(seconds / 60);
   if (minutes < 60) return `${minutes} min`;
   const hours = Math.floor(minutes / 60);
-  if (hours < 48) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
+  if (hours < 48) return minutes % 60 === 0 ? `${hours} h` : `${hours}\u00a0h ${minutes % 60}\u00a0min`;
   return `${Math.floor(hours / 24)} d`;
 }
 
