@@ -36,7 +36,10 @@ export function openLedger(options: LedgerOptions): Ledger {
 function lockLedger(path: string): FileLock {
   try {
     mkdirSync(dirname(path), { recursive: true });
-    requirePlace(path);
+    const found = statSync(path, { throwIfNoEntry: false });
+    // A device keeps no lines. A pipe blocks until somebody reads it.
+    if (found !== undefined && !found.isFile() && !found.isDirectory())
+      throw new Error("it is not a regular file");
     return takeLock(`${path}.lock`);
   } catch (error) {
     const why =
@@ -45,13 +48,6 @@ function lockLedger(path: string): FileLock {
         : `cannot be locked: ${getErrorMessage(error)}`;
     throw new GatewayError("ledger_unwritable", `the ledger ${path} ${why}`, { cause: error });
   }
-}
-
-/** A device keeps no lines. A pipe blocks until somebody reads it. */
-function requirePlace(path: string): void {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found !== undefined && !found.isFile() && !found.isDirectory())
-    throw new Error("it is not a regular file");
 }
 
 export function isLedgerHeld(path: string): boolean {

@@ -25,6 +25,7 @@ export function recoverLedger(path: string, journalPath: string) {
   const last = existsSync(path) ? readLineBefore(path) : null;
   const time = last === null ? undefined : parseLine(last)?.["time"];
   const { ends, endState, missing, doubts } = judgeLedger(path);
+  const noted = ends[0] ?? null;
   return {
     prev: missing?.prev ?? hashLast(files),
     /** The month of the growing file's last line. Null: it has no line. */
@@ -32,9 +33,10 @@ export function recoverLedger(path: string, journalPath: string) {
     unfinished: findUnfinished(files, journalPath),
     /** Bytes cut off the end, because they were not a line. */
     cutBytes,
-    noted: ends[0] ?? null,
+    noted,
     endState,
-    doubts,
+    // A power cut may have taken the journal's last records.
+    doubts: { ...doubts, unnamed: noted !== null && isFromThisStart(noted) ? doubts.unnamed : [] },
   };
 }
 
@@ -49,9 +51,8 @@ export function judgeLedger(path: string) {
   const ends = [journal.noted, readOldEnd(path)].filter((noted) => noted !== null);
   const removed = ends.find((noted) => judgeEnd(noted, isThere) === "unexplained" && !isThere(noted.end));
   const { noted } = journal;
-  const place = noted === null || !isFromThisStart(noted) ? null : locate(files, noted.end);
+  const place = noted && locate(files, noted.end);
   const after = place === null ? [] : readLinesFrom(files, place);
-  const unnamed = [...after].filter((line) => !isNamed(journal, line));
   return {
     /** The ends that the last gateways noted, the newest first. */
     ends,
@@ -59,7 +60,10 @@ export function judgeLedger(path: string) {
     /** After lost lines the chain goes on from here: a restored backup closes the gap. Null: no
      *  gap, or a line already follows the gap, and nobody could close a second gap there. */
     missing: removed?.end ?? null,
-    doubts: { unnamed, isEndGone: removed !== undefined && removed.end.prev !== GENESIS },
+    doubts: {
+      isEndGone: removed !== undefined && removed.end.prev !== GENESIS,
+      unnamed: [...after].filter((line) => !isNamed(journal, line)),
+    },
   };
 }
 

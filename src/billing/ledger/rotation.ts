@@ -22,25 +22,18 @@ export interface FileOffset {
 
 const START: FileOffset = { file: 0, offset: 0 };
 
-interface RotatedFile {
-  readonly path: string;
-  readonly month: string;
-  readonly number: number;
-}
-
-function listRotated(path: string): RotatedFile[] {
+function listRotated(path: string) {
   const extension = extname(path);
   const prefix = `${basename(path, extension)}-`;
-  const rotated: RotatedFile[] = [];
-  for (const name of existsSync(dirname(path)) ? readdirSync(dirname(path)) : []) {
-    if (!name.startsWith(prefix) || !name.endsWith(extension)) continue;
-    const match = /^(\d{4}-\d{2})(?:\.(\d+))?$/.exec(
-      name.slice(prefix.length, name.length - extension.length),
-    );
-    if (match?.[1] === undefined) continue;
-    rotated.push({ path: join(dirname(path), name), month: match[1], number: Number(match[2] ?? 1) });
-  }
-  return rotated.sort((a, b) => (a.month === b.month ? a.number - b.number : a.month < b.month ? -1 : 1));
+  const names = existsSync(dirname(path)) ? readdirSync(dirname(path)) : [];
+  return names
+    .filter((name) => name.startsWith(prefix) && name.endsWith(extension))
+    .flatMap((name) => {
+      const words = basename(name, extension).slice(prefix.length);
+      const [, month, number = "1"] = /^(\d{4}-\d{2})(?:\.(\d+))?$/.exec(words) ?? [];
+      return month === undefined ? [] : [{ path: join(dirname(path), name), month, number: Number(number) }];
+    })
+    .sort((a, b) => (a.month === b.month ? a.number - b.number : a.month < b.month ? -1 : 1));
 }
 
 /** Oldest first. The growing file, if it exists, is last. */

@@ -140,12 +140,8 @@ function readProvider(text: string, provider: string) {
   };
 }
 
-let loaded: PriceBook | null = null;
-
-/** The built-in book. Costs nothing until a price is needed. */
-function loadBuiltInBook(): PriceBook {
-  return (loaded ??= new PriceBook(() => readFileSync(builtIn, "utf8")));
-}
+/** Costs nothing until a price is needed. */
+const BUILT_IN = new PriceBook(() => readFileSync(builtIn, "utf8"));
 
 /** `gateway.yaml` → `gateway.prices.jsonl` in the same folder. */
 export function placeOfBook(configPath: string): string {
@@ -154,9 +150,8 @@ export function placeOfBook(configPath: string): string {
 
 /** The built-in book, or a newer one next to the config. */
 export function loadPriceBook(configPath: string | null = null): PriceBook {
-  const own = loadBuiltInBook();
   const stored = configPath === null ? null : readStored(placeOfBook(configPath));
-  return stored === null || stored.head.form !== FORM || stored.date < own.date ? own : stored;
+  return stored === null || stored.head.form !== FORM || stored.date < BUILT_IN.date ? BUILT_IN : stored;
 }
 
 function readStored(path: string): PriceBook | null {

@@ -156,7 +156,9 @@ function makeModels(published: PublishedData, strict: boolean): BookedModel[] {
   const priced = making.models.filter(({ periods }) =>
     periods.every(({ rates }) => rates["input"] !== undefined),
   );
-  return refuseTwins(priced, strict).toSorted((a, b) => compare(a.provider, b.provider));
+  return refuseTwins(priced, strict).toSorted((a, b) =>
+    a.provider < b.provider ? -1 : Number(a.provider > b.provider),
+  );
 }
 
 function refuseTwins(models: readonly BookedModel[], strict: boolean): readonly BookedModel[] {
@@ -170,10 +172,6 @@ function refuseTwins(models: readonly BookedModel[], strict: boolean): readonly 
     }),
   }));
   return kept.filter(({ ids }) => ids.length > 0);
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 export function makeBook(

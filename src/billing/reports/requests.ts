@@ -103,21 +103,17 @@ const MAX_FOUND = 11;
 /** A few ids of requests or sessions that begin with `start`, the oldest first. An exact match is
  *  the only result. `req_` may be missing. */
 export function findBeginning(table: Table, column: "id" | "session", start: string): string[] {
-  const starts = column === "id" ? [start, `req_${start}`] : [start];
-  const tables = column === "id" ? ["requests", "unreadable"] : ["requests"];
-  const selects = tables.flatMap((from) =>
-    starts.map((_, at) => {
-      const value = `$start${at}`;
-      return `SELECT ${column} AS name, line FROM ${from} WHERE ${column} >= ${value} AND ${column} < ${value} || char(1114111)`;
-    }),
-  );
+  const other = column === "id" ? `req_${start}` : start;
+  const all = "(SELECT id, line FROM requests UNION ALL SELECT id, line FROM unreadable)";
+  const begins = (value: string): string =>
+    `(${column} >= ${value} AND ${column} < ${value} || char(1114111))`;
   const found = table.list(
-    `SELECT name FROM (${selects.join(" UNION ALL ")}) GROUP BY name
-     ORDER BY name NOT IN (${starts.map((_, at) => `$start${at}`).join(", ")}), MIN(line) LIMIT ${MAX_FOUND}`,
-    Object.fromEntries(starts.map((each, at) => [`$start${at}`, each])),
+    `SELECT ${column} FROM ${column === "id" ? all : "requests"} WHERE ${begins("$start")} OR ${begins("$other")}
+     GROUP BY ${column} ORDER BY ${column} NOT IN ($start, $other), MIN(line) LIMIT ${MAX_FOUND}`,
+    { $start: start, $other: other },
   );
   const names = found.map(([name]) => String(name));
-  return starts.includes(names[0] ?? "") ? names.slice(0, 1) : names;
+  return [start, other].includes(names[0] ?? "") ? names.slice(0, 1) : names;
 }
 
 /** The id or session of the last request with one. Null: none. */

@@ -47,25 +47,27 @@ export class Inserter {
 
   add(value: unknown, place: Place): void {
     const line = readLine(value);
-    if (line === null) return this.#addUnreadable(value, place);
-    if ("mark" in line) this.#addMark(line.accepts, line);
-    else if ("corrects" in line) this.#correct(line, place);
-    else this.#addRequest(line, place);
+    // A person may look for the id.
+    if (line === null)
+      return this.#run(
+        "INSERT INTO unreadable VALUES (?, ?, ?)",
+        place.line,
+        place.place,
+        readText(getField(value, "id")),
+      );
+    if ("corrects" in line) this.#correct(line, place);
+    else if (!("mark" in line)) this.#addRequest(line, place);
+    else if (line.accepts === undefined)
+      this.#run("REPLACE INTO marks VALUES (?, ?)", line.id, JSON.stringify(line));
+    else this.#run("DELETE FROM marks WHERE id = ?", line.accepts);
     // The cost of an earlier request is now known: limits stop counting the estimate.
     const replaced = "replaces" in line ? line.replaces : undefined;
     const [[number] = []] = replaced === undefined ? [] : this.#database.query(FIND).values(replaced.id);
     if (number !== undefined) this.#change(Number(number), FREE);
   }
 
-  /** The id is kept, because a person may look for it. */
-  #addUnreadable(value: unknown, { line, place }: Place): void {
-    const id = readText(getField(value, "id"));
-    this.#database.query("INSERT INTO unreadable VALUES (?, ?, ?)").run(line, place, id);
-  }
-
-  #addMark(accepted: string | undefined, line: { readonly id: string }): void {
-    if (accepted !== undefined) this.#database.query("DELETE FROM marks WHERE id = ?").run(accepted);
-    else this.#database.query("REPLACE INTO marks VALUES (?, ?)").run(line.id, JSON.stringify(line));
+  #run(sql: string, ...values: readonly Value[]): void {
+    this.#database.query(sql).run(...values);
   }
 
   #addRequest(request: Line, { line, place }: Place): void {
@@ -84,20 +86,19 @@ export class Inserter {
     );
     const kinds = splitUsage(usage);
     // In the order of COLUMN_NAMES.
-    this.#database
-      .query(INSERT)
-      .run(
-        line,
-        place,
-        kinds["more"] ?? null,
-        exact,
-        null,
-        ...KIND_COLUMNS.map((kind) => kinds[kind] ?? null),
-        ...AMOUNT_COLUMNS.map((name) => columns[name] ?? null),
-        ...FIELD_COLUMNS.map(({ as, field, of }) =>
-          READ[as](getField(of === null ? request : request[of], field)),
-        ),
-      );
+    this.#run(
+      INSERT,
+      line,
+      place,
+      kinds["more"] ?? null,
+      exact,
+      null,
+      ...KIND_COLUMNS.map((kind) => kinds[kind] ?? null),
+      ...AMOUNT_COLUMNS.map((name) => columns[name] ?? null),
+      ...FIELD_COLUMNS.map(({ as, field, of }) =>
+        READ[as](getField(of === null ? request : request[of], field)),
+      ),
+    );
   }
 
   /** A correction without its request changes nothing. */
@@ -114,7 +115,7 @@ export class Inserter {
   #change(line: number, sql: string, ...values: readonly Value[]): void {
     const check = (): number => Number(this.#database.query(CHECK).values(line)[0]?.[0]);
     const before = check();
-    this.#database.query(sql).run(...values, line);
+    this.#run(sql, ...values, line);
     if (line <= this.#before) this.changed += check() - before;
   }
 }

@@ -4,15 +4,8 @@
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { REPORTED } from "../charge.ts";
 import { findFault } from "../ledger/check.ts";
-import {
-  isNamed,
-  type JournalReading,
-  judgeEnds,
-  type NotedEnd,
-  readJournal,
-  readOldEnd,
-} from "../ledger/journal.ts";
 import { GENESIS, hashLine } from "../ledger/line.ts";
+import { judgeLedger } from "../ledger/recovery.ts";
 import { readLines } from "../ledger/reader.ts";
 import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import { END_GONE } from "../ledger/mark.ts";
@@ -74,11 +67,8 @@ class Verifier {
   readonly #options: VerifyOptions;
   readonly #path: string;
   readonly #report: (finding: Finding) => void;
-  readonly #journal: JournalReading;
-  readonly #ends: readonly NotedEnd[];
-  /** The hashes of lines that must still be found. */
-  readonly #missing: Set<string>;
-  #isAfterEnd = false;
+  readonly #judged: ReturnType<typeof judgeLedger>;
+  readonly #unnamed: ReadonlySet<unknown>;
   /** The current charge of every line so far, by id. */
   readonly #charges = new Map<string, string | null>();
   /** The hash of the last line, and so the `prev` of the next. */
@@ -94,15 +84,12 @@ class Verifier {
   readonly #counts = { lines: 0, corrections: 0, findings: 0, unchecked: 0 };
   #reported = 0;
 
-  /** Reads the journal first: a gateway writes a line before noting it. */
   constructor(path: string, options: VerifyOptions, report: (finding: Finding) => void) {
     this.#options = options;
     this.#report = report;
-    this.#journal = readJournal(`${path}.open`);
-    this.#ends = [readOldEnd(path), this.#journal.noted].filter((noted) => noted !== null);
-    this.#missing = new Set(
-      this.#ends.flatMap(({ end, synced }) => (synced === null ? [end.prev] : [end.prev, synced.prev])),
-    );
+    this.#judged = judgeLedger(path);
+    // A running gateway names its lines.
+    this.#unnamed = new Set(options.running ? [] : this.#judged.doubts.unnamed.map(({ prev }) => prev));
     this.#path = path;
     this.#isAnchored = options.anchor === undefined || options.anchor === null;
     this.#hasBegun = options.since === undefined;
@@ -128,10 +115,8 @@ class Verifier {
     this.#meet();
   }
 
-  /** The last line's hash may be one that must be found. */
+  /** Whether the last line is the anchor's. */
   #meet(): void {
-    this.#missing.delete(this.#prev);
-    if (this.#journal.noted?.end.prev === this.#prev) this.#isAfterEnd = true;
     const { anchor, partial } = this.#options;
     // Without the oldest files, the numbers of lines are unknown.
     if (anchor?.hash === this.#prev && (partial || anchor.lines === this.#counts.lines))
@@ -142,7 +127,6 @@ class Verifier {
     const id = typeof line["id"] === "string" ? line["id"] : null;
     const isKnown = id !== null && this.#charges.has(id);
     if (id !== null && !isKnown) this.#charges.set(id, readCharge(line));
-    this.#missing.delete(String(line["prev"]));
     if (line["corrects"] !== undefined) this.#checkCorrection(line, id);
     if (this.#hasBegun) this.#checkOne(line, id, isKnown);
   }
@@ -157,15 +141,14 @@ class Verifier {
   }
 
   #checkPlace(line: ParsedLine, id: string | null): void {
-    const { running, partial } = this.#options;
+    const { partial } = this.#options;
     // The first line of a part follows a line that is elsewhere.
     const isBroken = line["prev"] !== this.#prev && (!partial || this.#counts.lines > 1);
     // A marked fault stays until the owner accepts it.
     if (isBroken && id !== null && line["mark"] === END_GONE)
       this.#marks.set(id, this.#place(id, ...this.#nameBreak()));
     else if (isBroken) this.#find(id, ...this.#nameBreak());
-    // A killed gateway wrote these lines after noting the end, and named their requests.
-    if (this.#isAfterEnd && !running && !isNamed(this.#journal, line))
+    if (this.#unnamed.has(line["prev"]))
       this.#find(
         id,
         "the journal does not name this line, so another program wrote it, or the journal has lost records",
@@ -224,7 +207,7 @@ class Verifier {
 
   /** `unchecked`: lines before `since`. `notes`: what was not checked, for people. */
   end() {
-    const state = judgeEnds(this.#ends, ({ prev }) => !this.#missing.has(prev));
+    const { endState: state } = this.#judged;
     if (state !== "whole")
       this.#find(null, END_MISSING, `Restore the end from a backup. ${WHY_MISSING[state]}`);
     if (!this.#isAnchored)
@@ -245,7 +228,7 @@ class Verifier {
   }
 
   *#listNotes(): Generator<string> {
-    if (this.#ends.length === 0)
+    if (this.#judged.ends.length === 0)
       yield "The journal is not next to this ledger. Lines that were removed at its end would not be found.";
     const { unchecked } = this.#counts;
     if (unchecked > 0) yield `Lines before ${this.#options.since} that were not checked: ${unchecked}.`;
