@@ -111,7 +111,7 @@ function pricePart({ model, pass, usage, calls = [] }: Part, billed: BilledAnswe
   const found = priceOf(name, model === null, billed);
   if (found === null) return [pay(usage, { because: `no price for ${name}` })];
   const { price, pricedAs } = found;
-  const pieces = price.tiers.length > 0 && calls.length > 1 ? calls : [usage];
+  const pieces = price.tiers !== undefined && calls.length > 1 ? calls : [usage];
   return pieces.map((piece) => {
     const chosen = chooseTariff(price, piece, billed.tariff);
     if ("missing" in chosen) return pay(piece, { because: `no price for ${chosen.missing} of ${name}` });

@@ -62,7 +62,7 @@ export function findPrice(sources: PriceSources, model: string, at: Date): Price
     const rates = overrides.get(name) ?? listed.find(([own]) => own.toLowerCase() === lower)?.[1];
     // Kinds that the config does not name have no price. Only factors of tiers, which a config
     // cannot name, come from the book.
-    if (rates !== undefined) return { source: "config", rates, tiers: [], factors: booked?.factors ?? {} };
+    if (rates !== undefined) return { source: "config", rates, factors: booked?.factors };
   }
   return booked;
 }
@@ -71,23 +71,20 @@ export function findModel(book: PriceBook, seller: Seller, model: string): Found
   return lookUp(book, seller, model).found;
 }
 
-interface LookedUp {
-  readonly names: readonly string[];
-  readonly found: FoundPrice | null;
-}
+type Found = ModelNames & { readonly found: FoundPrice | null };
 
 /** The same few models come again and again, and twenty rules read each name. */
-const lookedUp = new WeakMap<PriceBook, WeakMap<Seller, Map<string, LookedUp>>>();
+const lookedUp = new WeakMap<PriceBook, WeakMap<Seller, Map<string, Found>>>();
 const MAX_KEPT = 1000;
 const MAX_KEPT_LENGTH = 200;
 
-function lookUp(book: PriceBook, seller: Seller, model: string): LookedUp {
+function lookUp(book: PriceBook, seller: Seller, model: string): Found {
   const ofBook = lookedUp.getOrInsertComputed(book, () => new WeakMap());
   const kept = ofBook.getOrInsertComputed(seller, () => new BoundedMap(MAX_KEPT));
   const known = kept.get(model);
   if (known !== undefined) return known;
   const names = listNames(model, seller.provider);
-  const fresh = { names: names.names, found: findBooked(book, seller, model, names) };
+  const fresh = { ...names, found: findBooked(book, seller, model, names) };
   if (model.length <= MAX_KEPT_LENGTH) kept.set(model, fresh);
   return fresh;
 }
@@ -118,8 +115,7 @@ function describeFound(
   source = `${book.label} ${model.provider}`,
 ): FoundPrice {
   const offers = model.periods.map((period) => {
-    const { rates, tiers = [], factors = {} } = period;
-    return { isPaid: isPaidAt(period, book), price: { source, rates, tiers, factors } };
+    return { isPaid: isPaidAt(period, book), price: { ...period, source } };
   });
   return { model, source, price: (at) => offers.findLast(({ isPaid }) => isPaid(at))?.price ?? null };
 }
@@ -136,12 +132,14 @@ function findByName(book: PriceBook, makers: readonly string[], names: ModelName
   return found.length === 1 ? (found[0] ?? null) : null;
 }
 
+/** The first that is found. */
 function firstOf<T, R>(list: readonly T[], find: (each: T) => R | null): R | null {
-  for (const each of list) {
-    const found = find(each);
-    if (found !== null) return found;
-  }
-  return null;
+  return (
+    list
+      .values()
+      .map(find)
+      .find((found) => found !== null) ?? null
+  );
 }
 
 const NOTHING = { input: "0", output: "0", cache_read: "0", cache_write: "0", cache_write_5m: "0" };

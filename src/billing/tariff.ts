@@ -23,10 +23,10 @@ interface Missing {
 }
 
 export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): TariffChoice | Missing {
-  const tokens = price.tiers.length === 0 ? 0 : countTokens(usage, PROMPT_KINDS);
-  const tier = price.tiers.findLast(({ over }) => tokens > over);
+  const tokens = price.tiers === undefined ? 0 : countTokens(usage, PROMPT_KINDS);
+  const tier = price.tiers?.findLast(({ over }) => tokens > over);
   const { chosen: prices, unpriced } = chooseRates(tier?.rates ?? price.rates, usage);
-  const factors = chooseFactors(price.factors, tariff);
+  const factors = chooseFactors(price.factors ?? {}, tariff);
   if ("missing" in factors) return factors;
   if (factors.chosen.length === 0 && tier === undefined) return { prices, tier: "standard", unpriced };
   const words = factors.chosen.map(([served]) => served.slice(served.indexOf("=") + 1));

@@ -4,7 +4,7 @@
 import { closeSync, constants, existsSync, fstatSync, readSync, writeSync } from "node:fs";
 
 import { appendOwn, ForeignFile, openOwn, truncateOwn } from "../../lib/files/own-file.ts";
-import { hashLast, isFollowed, listLedgerFiles, locate, type Position, readLinesFrom } from "./rotation.ts";
+import { hashLast, isMentioned, listLedgerFiles, locate, type Position, readLinesFrom } from "./rotation.ts";
 import {
   isFromThisStart,
   isNamed,
@@ -47,7 +47,7 @@ export function judgeLedger(path: string) {
   const files = listLedgerFiles(path);
   const journal = readJournal(`${path}.open`);
   const isThere = (position: Position): boolean =>
-    locate(files, position) !== null || isFollowed(files, position);
+    locate(files, position) !== null || isMentioned(files, position);
   const ends = [journal.noted, readOldEnd(path)].filter((noted) => noted !== null);
   const removed = ends.find((noted) => judgeEnd(noted, isThere) === "unexplained" && !isThere(noted.end));
   const { noted } = journal;

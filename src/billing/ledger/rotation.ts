@@ -107,11 +107,13 @@ export function findPlace(source: Source, offset: number): Position | null {
   return line === null ? null : { offset, prev: hashLine(line) };
 }
 
-/** Whether a line follows this position, even if the line before is gone. Reads all lines. */
-export function isFollowed(files: readonly Source[], { prev }: Position): boolean {
+/** Whether the line before this position is anywhere, or a line that follows it. Reads all lines. */
+export function isMentioned(files: readonly Source[], { prev }: Position): boolean {
   // Each line ends with its `prev`.
   const end = `"prev":"${prev}"}`;
-  return files.some((file) => readLines(file).some(({ text, whole }) => whole && text.endsWith(end)));
+  return files.some((file) =>
+    readLines(file).some(({ text, whole }) => whole && (text.endsWith(end) || hashLine(text) === prev)),
+  );
 }
 
 /** All whole lines from a place to the ledger's end. Lines that are not JSON are skipped. */

@@ -27,10 +27,6 @@ export class CallChains {
     MAX_RESPONSES,
   );
 
-  get size(): number {
-    return this.#chains.size;
-  }
-
   find(key: string, responseId: string): CallChain | null {
     return this.#chains.get(nameChain(key, responseId)) ?? null;
   }

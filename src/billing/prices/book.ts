@@ -46,13 +46,10 @@ export interface BookedModel {
   source?: string | undefined;
 }
 
-export interface Price {
-  /** The ledger's name for the source: `book 2026-11-21 anthropic`, `config`. */
+/** `source`: the ledger's name for it: `book 2026-11-21 anthropic`, `config`. */
+export type Price = Omit<Readonly<Period>, "from" | "until" | "hours" | "workdays"> & {
   readonly source: string;
-  readonly rates: Rates;
-  readonly tiers: readonly Readonly<Tier>[];
-  readonly factors: Rates;
-}
+};
 
 export const FORM = 2;
 

@@ -234,9 +234,9 @@ function comparePrices(was: FoundPrice | null, now: FoundPrice | null, at: Date)
 /** A price's decimals by name. */
 function flatten(price: Price | null = null): ReadonlyMap<string, string> {
   if (price === null) return new Map();
-  const named = (prefix: string, rates: Price["rates"]) =>
+  const named = (prefix: string, rates: Price["rates"] = {}) =>
     Object.entries(rates).map(([kind, rate]) => [`${prefix}${kind}`, rate] as const);
-  const tiers = price.tiers.flatMap(({ over, rates }) => named(`over ${over}: `, rates));
+  const tiers = (price.tiers ?? []).flatMap(({ over, rates }) => named(`over ${over}: `, rates));
   return new Map([...named("", price.rates), ...tiers, ...named("factor:", price.factors)]);
 }
 

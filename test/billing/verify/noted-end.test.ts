@@ -146,6 +146,8 @@ test("lines that a restored backup brings back make the ledger whole again", asy
   const later = linesOf(stopped).slice(3);
   writeFileSync(stopped, [...lines, ...later].join(""));
   expect(look(stopped)).toEqual(WHOLE);
+  expect(await goOn(stopped, "req_last")).toEqual([expect.stringContaining("until `gateway ledger accept`")]);
+  expect(look(stopped)).toEqual(WHOLE);
 });
 
 /** The journal of a killed gateway names requests whose lines are missing. They get another line, before a backup brings
