@@ -298,13 +298,12 @@ function orderCandidates(
 ): Candidate[] {
   const ranked = candidates.map((candidate) => {
     const { channel, isListed, isConverted } = candidate;
-    const [isOther, chance] = [channel.name !== current, -Math.log(1 - random()) / channel.weight];
-    const ranks = [+(isListed !== true), +(isConverted === true), +isOther, channel.priority, chance];
-    return { candidate, ranks };
+    const kind = 4 * +(isListed !== true) + 2 * +(isConverted === true) + +(channel.name !== current);
+    return { candidate, kind, chance: -Math.log(1 - random()) / channel.weight };
   });
-  const compare = (a: readonly number[], b: readonly number[]): number => {
-    const at = a.findIndex((rank, index) => rank !== b[index]);
-    return (a[at] ?? 0) - (b[at] ?? 0);
-  };
-  return ranked.toSorted((a, b) => compare(a.ranks, b.ranks)).map(({ candidate }) => candidate);
+  const byRank = ranked.toSorted(
+    (a, b) =>
+      a.kind - b.kind || a.candidate.channel.priority - b.candidate.channel.priority || a.chance - b.chance,
+  );
+  return byRank.map(({ candidate }) => candidate);
 }

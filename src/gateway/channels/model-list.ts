@@ -63,7 +63,8 @@ export class ModelLists {
   async #fetch(channel: Channel, dialect: Dialect): Promise<ChannelModels> {
     const known = this.#of(channel);
     const own = dialectOf(channel.platform);
-    const recall = () => known.lists.get(dialect.listPath) ?? namesInConfig(channel);
+    const named = (channel.models ?? []).filter((glob) => !glob.includes("*"));
+    const recall = () => known.lists.get(dialect.listPath) ?? named.map((id) => ({ id, raw: null }));
     if (channel.usesLogin) return { models: recall(), problem: "only a client with a login can see it" };
     try {
       const models = await fetchModels(this.#client, channel, dialect);
@@ -114,10 +115,6 @@ export class ModelLists {
 function isServed(channel: Channel, { id }: ModelEntry): boolean {
   if (resolveModel(channel, id) !== undefined) return true;
   return [...channel.aliases, ...channel.aliasGlobs].some(([, model]) => model === id);
-}
-
-function namesInConfig({ models }: Channel): ModelEntry[] {
-  return (models ?? []).filter((glob) => !glob.includes("*")).map((id) => ({ id, raw: null }));
 }
 
 /** Without this list, an upstream is asked for those of its dialects. Throws without any. */

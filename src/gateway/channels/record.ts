@@ -206,6 +206,7 @@ export function findRest(record: ChannelRecord, model: string | null, now: numbe
 }
 
 function listRests({ whole, models }: ChannelRecord, model: string | null, now: number): Rest[] {
+  if (whole === null && models.size === 0) return [];
   const rests = [whole ?? [], (model === null ? null : models.get(model)) ?? []].flat();
   return rests.filter((rest) => isInForce(rest, now));
 }

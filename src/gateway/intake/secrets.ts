@@ -145,8 +145,7 @@ export class Secrets {
 
   #find(bytes: Buffer): Found[] {
     const found = this.#findTexts(bytes);
-    if (this.#texts.length === 0) return found;
-    if (!bytes.includes(JSON_ESCAPE) && !bytes.includes(PERCENT)) return found;
+    if (this.#texts.length === 0 || !(bytes.includes(JSON_ESCAPE) || bytes.includes(PERCENT))) return found;
     const raw = bytes.toString("latin1");
     const escaped = this.#findTexts(Buffer.from(decode(raw), "latin1"));
     for (const text of new Set(escaped.map((each) => each.text)))

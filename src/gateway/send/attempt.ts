@@ -212,6 +212,7 @@ async function judgeBeginning(
 
 /** "silent": nothing has come in time, or the body broke off, which its next reader learns. */
 async function awaitChunk(next: Promise<Buffer | null>, until: number): Promise<Buffer | null | "silent"> {
+  if (Bun.peek.status(next) === "fulfilled") return next;
   const late = Promise.withResolvers<"silent">();
   const resolve = (): void => late.resolve("silent");
   const timer = until === Infinity ? undefined : setTimeout(resolve, until - performance.now());

@@ -113,7 +113,9 @@ export function failureOf(channel: string, { kind, message }: UpstreamFault): Fa
 
 /** For an error inside a stream, `status` is the equivalent HTTP status. */
 export function failureOfStatus(channel: string, status: number, message: string): Failure {
-  return { ...NOTHING, ...ruleOf(status), channel, status, message: quote(message) };
+  // One line: a second one could look like a message of the gateway in its log.
+  const line = message.slice(0, MAX_MESSAGE_LENGTH).replaceAll(/\s+/g, " ").trim();
+  return { ...NOTHING, ...ruleOf(status), channel, status, message: line };
 }
 
 /** For several responses in a row that broke off for any reason. */
@@ -202,11 +204,6 @@ export function toRetryAfter(waitMs: number): number {
 }
 
 const MAX_MESSAGE_LENGTH = 300;
-
-/** One line: a second one could look like a message of the gateway in its log. */
-function quote(message: string): string {
-  return message.slice(0, MAX_MESSAGE_LENGTH).replaceAll(/\s+/g, " ").trim();
-}
 
 /** For a response that broke off. `fault` null: a normal end, but too early. */
 export function toBreakError(channel: string, fault: UpstreamFault | null): GatewayError {
