@@ -3,8 +3,8 @@
 
 import { getText, parseJson } from "../lib/json/json.ts";
 
-/** What JSON allows between two quotes. */
-const TEXT = /(?:[ !#-[\]-\uffff]|\\["\\/bfnrt]|\\u[\da-fA-F]{4})*/y;
+/** What JSON allows between two quotes, but no half of a character: it may belong to the next. */
+const TEXT = /[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[\da-fA-F]{4})[ !#-[\]-\uffff]*)*/y;
 const NUMBER = /0|[1-9]\d{0,14}/y;
 const NOTHING = /(?:)/y;
 /** An event's texts and names, and its number. */
@@ -40,17 +40,20 @@ export function formOf(event: string, data: string, piece: string): TextForm {
   return isClear ? [...form, [event.slice(from), NOTHING, false]] : [];
 }
 
-/** The piece of the event at `from`, and where the event ends. Null: another form. */
+/** The pieces of the events from `from` on, and where these end. Null: another form. */
 export function matchForm(form: TextForm, text: string, from: number): readonly [string, number] | null {
-  let at = from;
-  let piece = "";
-  for (const [before, value, isPiece] of form) {
-    value.lastIndex = at + before.length;
-    if (!text.startsWith(before, at) || !value.test(text)) return null;
-    if (isPiece) piece = text.slice(at + before.length, value.lastIndex);
-    at = value.lastIndex;
+  let pieces = "";
+  for (let [at, end] = [from, from]; ; end = at) {
+    let piece = "";
+    for (const [before, value, isPiece] of form) {
+      value.lastIndex = at + before.length;
+      if (!text.startsWith(before, at) || !value.test(text)) return end === from ? null : [pieces, end];
+      if (isPiece) piece = text.slice(at + before.length, value.lastIndex);
+      at = value.lastIndex;
+    }
+    if (at === end) return null;
+    pieces += read(piece);
   }
-  return at === from ? null : [read(piece), at];
 }
 
 function read(written: string): string {
