@@ -531,6 +531,15 @@ test("P77: a list has the channels' models, filtered, with aliases, without dupl
   expect(idsOf(newer.text)).toContain("newer-model");
 });
 
+test("P1, P77: a relay lists both its families, also if its upstream has a list for each", async () => {
+  const { models } = relay.channel();
+  relay.channel().models = (path) =>
+    path.startsWith("/v1beta") ? ["of-content"] : path.startsWith("/v1/") ? ["of-messages"] : null;
+  const list = await world.request("/relay/models", bearer(relay.key));
+  relay.channel().models = models;
+  expect(idsOf(list.text).toSorted()).toEqual(["of-content", "of-messages"]);
+});
+
 test("P78: a listed model goes to a channel that lists it", async () => {
   apart.channel("first").models = ["test-model"];
   apart.channel("second").models = ["second-model"];

@@ -31,6 +31,8 @@ const world = new World({
     channels: {
       ...built.channels,
       "mixed-main": { ...built.channels["mixed-main"], base_url: upstream.url },
+      // Its upstream could, but the config says no.
+      "http-main": { ...built.channels["http-main"], base_url: upstream.url },
       "socket-main": {
         platform: "responses",
         base_url: upstream.url,

@@ -725,22 +725,31 @@ test("P54: report writes one file without prompts, answers, secrets or labels", 
   expect(readFileSync(draft, "utf8")).toContain("My words.");
 });
 
-test("P55: the cache misses in a report have time, request id, version, changed part, tokens and dollars, and labels if asked for", async () => {
-  const ask = async (upstream: string, tool: string, system: string, version = "2.1.332"): Promise<Line> => {
+test("P53, P55: the cache misses in a report have time, request id, version, changed part, tokens and dollars, and labels if asked for", async () => {
+  const ask = async (
+    upstream: string,
+    tool: string,
+    system: string,
+    { version = "2.1.332", session = "session-of-report", model = "test-model" } = {},
+  ): Promise<Line> => {
     const usage = { input_tokens: 5000, cache_read_input_tokens: 0, cache_creation_input_tokens: 4000 };
-    plain.channel().next({ body: whole("messages", { usage }), fields: { "request-id": upstream } });
+    plain.channel().next({ body: whole("messages", { model, usage }), fields: { "request-id": upstream } });
     const body = {
+      model,
       system: [{ type: "text", text: system.repeat(9000), cache_control: { type: "ephemeral" } }],
       tools: [{ name: tool, input_schema: { type: "object" } }],
     };
     const label = { "x-gateway-label": "my-project" };
-    const fields = { ...CLAUDE, ...label, "x-claude-code-session-id": "session-of-report" };
+    const fields = { ...CLAUDE, ...label, "x-claude-code-session-id": session };
     const agent = { "user-agent": `claude-cli/${version} (external, cli)` };
     return await world.line(await plain.ask("messages", body, { ...fields, ...agent }));
   };
   const id = "req_011CSHoEeqs5C35K2UU";
   await ask(`${id}1`, "read", "s");
-  const misses = [await ask(`${id}2`, "write", "s"), await ask(`${id}3`, "write", "t", "2.1.333")];
+  const misses = [
+    await ask(`${id}2`, "write", "s"),
+    await ask(`${id}3`, "write", "t", { version: "2.1.333" }),
+  ];
   const { stdout } = await world.run("report", "session-of-report", "--markdown");
   const labelled = await world.run("report", "session-of-report", "--markdown", "--labels");
   expect([stdout, labelled.stdout].map((text) => text.split("my-project").length - 1)).toEqual([0, 2]);
@@ -765,6 +774,12 @@ test("P55: the cache misses in a report have time, request id, version, changed 
     anchor,
     paid_again: { misses: 2, tokens: 8000 },
   });
+  // What has no price costs no dollars, rather than none.
+  const free = { session: "session-without-price", model: "mystery-9" };
+  for (const tool of ["read", "write"]) await ask(`${id}4`, tool, "s", free);
+  const unpriced = (await world.run("report", free.session, "--markdown")).stdout;
+  expect(unpriced).toMatch(/tool 1 changed.*4,000 \| no price/);
+  expect(unpriced).not.toContain("$0");
 });
 
 test("a report does not count a failed request as a turn, and one of failed requests alone has no empty figure", async () => {

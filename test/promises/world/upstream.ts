@@ -40,6 +40,8 @@ export interface Out {
 
 export type Script = Reply | ((seen: Seen, out: Out) => Reply | void | Promise<Reply | void>);
 
+type Models = readonly string[] | null;
+
 export interface Channel {
   readonly url: string;
   /** Requests except for model lists, in order. */
@@ -50,8 +52,8 @@ export interface Channel {
   next(...scripts: Script[]): void;
   /** What it does from now on; without one, it answers as usual again. */
   always(script?: Script): void;
-  /** The models of its list; null: it has no list. */
-  models: readonly string[] | null;
+  /** The models of its list, or of its list at a path; null: it has no list. */
+  models: Models | ((path: string) => Models);
   /** Resolves when it has got this many requests in all. */
   got(count: number): Promise<Seen>;
 }
@@ -152,8 +154,9 @@ async function serve(
 
 function sendList(channel: Inside, seen: Seen, out: Out): void {
   channel.lists.push(seen);
-  if (channel.models === null) send({ status: 404, body: { error: { message: "no list" } } }, out);
-  else send({ body: listOf(seen.path, channel.models) }, out);
+  const models = typeof channel.models === "function" ? channel.models(seen.path) : channel.models;
+  if (models === null) send({ status: 404, body: { error: { message: "no list" } } }, out);
+  else send({ body: listOf(seen.path, models) }, out);
 }
 
 function openOut(response: ServerResponse): Out {
