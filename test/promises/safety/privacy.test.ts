@@ -217,7 +217,23 @@ const RESPONSE = "RESPONSE-of-a-model-about-nothing";
 const STRANGER = "sk-of-nobody-0123456789";
 const SPOKEN = {
   system: `${PROMPT} in the system prompt`,
-  messages: [{ role: "user", content: PROMPT }],
+  messages: [
+    { role: "user", content: PROMPT },
+    {
+      role: "assistant",
+      content: [
+        { type: "text", text: PROMPT },
+        { type: "tool_use", id: "call_1", name: "run", input: { word: PROMPT } },
+      ],
+    },
+    {
+      role: "user",
+      content: [
+        { type: "tool_result", tool_use_id: "call_1", content: PROMPT },
+        { type: "text", text: PROMPT },
+      ],
+    },
+  ],
   tools: [{ name: "run", description: `${PROMPT} in a tool`, input_schema: { type: "object" } }],
 };
 const CLAUDE = {
