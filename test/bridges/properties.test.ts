@@ -273,7 +273,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     const converted = convert(direction, formRequest(client, formUser(client, ASK, []), true));
     const bytes = Buffer.from(sse(formAnswer(upstream, turn, USAGE)));
     // In turn by a connection that breaks and by one that ends.
-    for (let at = 0; at < bytes.length; at += 3) {
+    for (let at = 0; at < bytes.length; at += 5) {
       const broken = at % 2 === 0;
       const { phase, text, refusal } = stream(converted, [bytes.subarray(0, at)], broken);
       const meter = DIALECTS[upstream].openMeter("text/event-stream");
@@ -328,7 +328,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
       for (let at = 0; at < 8; at += 1) eightTimes += measure(100);
       return measure(800) / eightTimes;
     };
-    expect(Math.min(compare(), compare(), compare())).toBeLessThan(4);
+    expect(compare() < 4 || compare() < 4 || compare() < 4).toBe(true);
   });
 
   test(`R6, ${direction}: whatever an upstream sends becomes an answer or a failure, and nothing crashes`, () => {
