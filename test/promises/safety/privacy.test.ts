@@ -222,7 +222,7 @@ const SPOKEN = {
     {
       role: "assistant",
       content: [
-        { type: "text", text: PROMPT },
+        { type: "text", text: `${PROMPT} in a block` },
         { type: "tool_use", id: "call_1", name: "run", input: { word: PROMPT } },
       ],
     },
@@ -230,7 +230,7 @@ const SPOKEN = {
       role: "user",
       content: [
         { type: "tool_result", tool_use_id: "call_1", content: PROMPT },
-        { type: "text", text: PROMPT },
+        { type: "text", text: `${PROMPT} again` },
       ],
     },
   ],
