@@ -201,6 +201,13 @@ interface Money {
 
 const WRITES = { cache_write_5m: 200, cache_write_1h: 50 };
 const READ = { input: 100, cache_read: 1000 };
+/** 300 + 300 + 600 = 1200; × 0.8 = 960 */
+const REASONED: Money = {
+  basis: "exact",
+  usage: { ...READ, output: 40, reasoning: 16 },
+  official_usd: "0.0012",
+  charge_usd: "0.00096",
+};
 const EXACT: Record<DialectName, Money> = {
   // 100 × 3 + 1000 × 0.3 + 200 × 3.75 + 50 × 6 + 40 × 15 = 2250; × 0.8 = 1800
   messages: {
@@ -209,27 +216,19 @@ const EXACT: Record<DialectName, Money> = {
     official_usd: "0.00225",
     charge_usd: "0.0018",
   },
-  // 300 + 300 + 600 = 1200; × 0.8 = 960
-  responses: {
-    basis: "exact",
-    usage: { ...READ, output: 40, reasoning: 16 },
-    official_usd: "0.0012",
-    charge_usd: "0.00096",
-  },
-  chat: {
-    basis: "exact",
-    usage: { ...READ, output: 40, reasoning: 16 },
-    official_usd: "0.0012",
-    charge_usd: "0.00096",
-  },
-  content: {
-    basis: "exact",
-    usage: { ...READ, output: 40, reasoning: 16 },
-    official_usd: "0.0012",
-    charge_usd: "0.00096",
-  },
+  responses: REASONED,
+  chat: REASONED,
+  content: REASONED,
 };
 
+/** Nothing is reported before the end: 100 × 3 + 20 × 15 = 600; × 0.8 = 480 */
+const SEEN: Money = {
+  basis: "partial",
+  usage: { input: 100, output: 20 },
+  estimated: ["input", "output"],
+  official_usd: "0.0006",
+  charge_usd: "0.00048",
+};
 /** After the tenth word. */
 const BROKEN: Record<DialectName, Money> = {
   // The prompt is reported at the beginning, the words are 20 tokens: 1650 + 20 × 15 = 1950; × 0.8 = 1560
@@ -240,21 +239,8 @@ const BROKEN: Record<DialectName, Money> = {
     official_usd: "0.00195",
     charge_usd: "0.00156",
   },
-  // Nothing is reported before the end: 100 × 3 + 20 × 15 = 600; × 0.8 = 480
-  responses: {
-    basis: "partial",
-    usage: { input: 100, output: 20 },
-    estimated: ["input", "output"],
-    official_usd: "0.0006",
-    charge_usd: "0.00048",
-  },
-  chat: {
-    basis: "partial",
-    usage: { input: 100, output: 20 },
-    estimated: ["input", "output"],
-    official_usd: "0.0006",
-    charge_usd: "0.00048",
-  },
+  responses: SEEN,
+  chat: SEEN,
   // The last snapshot reports 5 + 16, more than the words: 600 + 21 × 15 = 915; × 0.8 = 732
   content: {
     basis: "partial",

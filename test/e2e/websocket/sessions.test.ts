@@ -47,35 +47,27 @@ const UPGRADE = {
 
 function startGateway(
   upstreams: Readonly<Record<string, { url: string }>>,
-  {
-    channel = {},
-    key = {},
-    models = {},
-    ...more
-  }: {
-    channel?: Section;
-    key?: Section;
-    models?: Readonly<Record<string, readonly string[]>>;
-  } & Section = {},
+  models: Readonly<Record<string, readonly string[]>> = {},
 ): InsideGateway {
+  const shared = { platform: "responses", credential: CREDENTIAL };
   const channels = Object.fromEntries(
     Object.entries(upstreams).map(([name, { url }], index) => [
       name,
-      {
-        platform: "responses",
-        base_url: url,
-        credential: CREDENTIAL,
-        priority: index + 1,
-        ...channel,
-        ...(models[name] === undefined ? {} : { models: models[name] }),
-      },
+      { ...shared, base_url: url, priority: index + 1, models: models[name] },
     ]),
   );
   const groups = { responses: { platform: "responses", channels: Object.keys(upstreams) } };
-  const keys = [{ name: "responses", group: "responses", secret: KEY, ...key }];
-  const gateway = startGatewayHere({ config: { channels, groups, keys, ...more } });
+  const keys = [{ name: "responses", group: "responses", secret: KEY }];
+  const gateway = startGatewayHere({ config: { channels, groups, keys } });
   parts.push(gateway);
   return gateway;
+}
+
+async function connectTo(
+  upstream: SocketUpstream,
+): Promise<{ gateway: InsideGateway; client: SocketClient }> {
+  const gateway = startGateway({ main: upstream });
+  return { gateway, client: await openSocket(gateway.port, KEY) };
 }
 
 const create = (more: Section = {}): Section => ({
@@ -100,8 +92,7 @@ async function runResponse(client: SocketClient, more: Section = {}): Promise<Se
 describe("a WebSocket", () => {
   test("P171, P188: a WebSocket sends the credential and never the key", async () => {
     const upstream = startUpstream();
-    const gateway = startGateway({ main: upstream });
-    const client = await openSocket(gateway.port, KEY);
+    const { client } = await connectTo(upstream);
     await runResponse(client);
     const [fields] = upstream.handshakes;
     expect(fields?.get("authorization")).toBe(`Bearer ${CREDENTIAL}`);
@@ -126,8 +117,7 @@ describe("a WebSocket", () => {
         for (const each of events) socket.send(JSON.stringify(each));
       },
     });
-    const gateway = startGateway({ main: upstream });
-    const client = await openSocket(gateway.port, KEY);
+    const { gateway, client } = await connectTo(upstream);
     const input = [{ role: "user", content: "Hello ".repeat(4000) }];
     await runResponse(client, { input, instructions: "Be short", prompt_cache_key: "s1" });
     await runResponse(client, { input, instructions: "Be long", prompt_cache_key: "s1" });
@@ -152,8 +142,7 @@ describe("a WebSocket", () => {
           for (const events of streams) if (events[at] !== undefined) socket.send(JSON.stringify(events[at]));
       },
     });
-    const gateway = startGateway({ main: upstream });
-    const client = await openSocket(gateway.port, KEY);
+    const { gateway, client } = await connectTo(upstream);
     for (const stream_id of ["a", "b", "c"]) client.send(create({ stream_id }));
     const lines = await linesAfter(gateway, 3);
     const outputs = lines.map(({ usage }) => Number(getField(usage, "output")));
@@ -213,7 +202,7 @@ describe("before the first response", () => {
 
   test("a channel that does not serve the model gives its place to one that does", async () => {
     const [first, second] = [startUpstream(), startUpstream()];
-    const gateway = startGateway({ first, second }, { models: { first: ["gpt-6*"], second: ["gpt-5*"] } });
+    const gateway = startGateway({ first, second }, { first: ["gpt-6*"], second: ["gpt-5*"] });
     const client = await openSocket(gateway.port, KEY);
     await runResponse(client);
     expect([first.handshakes.length, second.received.length]).toEqual([1, 1]);
@@ -276,8 +265,7 @@ async function waitUntilStill(read: () => number): Promise<void> {
 describe("P108, P172: a refused response.create", () => {
   test("a message by a key that was disabled meanwhile gets an error event", async () => {
     const upstream = startUpstream();
-    const gateway = startGateway({ main: upstream });
-    const client = await openSocket(gateway.port, KEY);
+    const { gateway, client } = await connectTo(upstream);
     await runResponse(client);
     const { catalog } = gateway.running.gateway;
     const keysBySha256 = new Map(
@@ -321,8 +309,7 @@ describe("an end", () => {
   test("P96: the end of the client in the middle of a response cancels it upstream and records client_closed", async () => {
     const closed = Promise.withResolvers<number>();
     const upstream = startUpstream({ ...HALF, closed: (code) => closed.resolve(code) });
-    const gateway = startGateway({ main: upstream });
-    const client = await openSocket(gateway.port, KEY);
+    const { gateway, client } = await connectTo(upstream);
     client.send(create());
     await client.next("response.output_text.delta");
     client.terminate();
@@ -335,8 +322,7 @@ describe("an end", () => {
   test("a response with an error event as the first one costs nothing", async () => {
     const error = { type: "error", status: 400, error: { code: "invalid_prompt", message: "No" } };
     const upstream = startUpstream({ reply: (_, socket) => void socket.send(JSON.stringify(error)) });
-    const gateway = startGateway({ main: upstream });
-    const client = await openSocket(gateway.port, KEY);
+    const { gateway, client } = await connectTo(upstream);
     client.send(create());
     expect(await client.next("error")).toEqual(error);
     expect(await linesAfter(gateway, 1)).toMatchObject([
@@ -360,8 +346,7 @@ describe("an end", () => {
         for (const each of events) socket.send(JSON.stringify(each));
       },
     });
-    const gateway = startGateway({ main: upstream });
-    const client = await openSocket(gateway.port, KEY);
+    const { gateway, client } = await connectTo(upstream);
     client.send(create());
     await client.next("response.created");
     client.send(create({ model: "gpt-5.4-mini" }));
@@ -383,8 +368,7 @@ describe("an end", () => {
         for (const each of events.slice(1)) socket.send(each);
       },
     });
-    const gateway = startGateway({ main: upstream });
-    const client = await openSocket(gateway.port, KEY);
+    const { gateway, client } = await connectTo(upstream);
     client.send(create());
     await client.next("response.created");
     const stopped = gateway.running.stop(60_000);

@@ -1,4 +1,4 @@
-// The models of the simulated upstream, and their lists in the format of each platform, with paging.
+// The models of the simulated upstream, and their lists in the format of each platform.
 
 import type { Json } from "./json.ts";
 
@@ -56,12 +56,13 @@ export function writeModel(id: string, shape: ListShape): Json {
   return RECORDS[shape](id);
 }
 
-export function writeList(ids: readonly string[], shape: ListShape, query: URLSearchParams): Json {
-  if (shape === "messages") return writeCursorPage(ids, query);
-  if (shape === "content") return writeTokenPage(ids, query);
+/** All of them on one page. */
+export function writeList(ids: readonly string[], shape: ListShape): Json {
   const data = ids.map(RECORDS[shape]);
+  if (shape === "content") return { models: data };
   if (shape === "openai") return { object: "list", data };
-  return { object: "list", data, has_more: false, first_id: ids[0] ?? null, last_id: ids.at(-1) ?? null };
+  const ends = { has_more: false, first_id: ids[0] ?? null, last_id: ids.at(-1) ?? null };
+  return { ...(shape === "relay" && { object: "list" }), data, ...ends };
 }
 
 const RECORDS: Readonly<Record<ListShape, (id: string) => Json>> = {
@@ -84,26 +85,6 @@ const RECORDS: Readonly<Record<ListShape, (id: string) => Json>> = {
     topK: 64,
   }),
 };
-
-function writeCursorPage(ids: readonly string[], query: URLSearchParams): Json {
-  const limit = Number(query.get("limit") ?? 20);
-  const start = ids.indexOf(query.get("after_id") ?? "") + 1;
-  const end = start + limit;
-  const page = ids.slice(start, end);
-  return {
-    data: page.map((id) => writeModel(id, "messages")),
-    has_more: end < ids.length,
-    first_id: page[0] ?? null,
-    last_id: page.at(-1) ?? null,
-  };
-}
-
-function writeTokenPage(ids: readonly string[], query: URLSearchParams): Json {
-  const start = Number(query.get("pageToken") ?? 0);
-  const end = start + Number(query.get("pageSize") ?? 50);
-  const more = end < ids.length ? { nextPageToken: String(end) } : {};
-  return { models: ids.slice(start, end).map((id) => writeModel(id, "content")), ...more };
-}
 
 function nameModel(id: string): string {
   return id

@@ -252,7 +252,7 @@ function answerModels(request: DemoRequest, state: DemoState): Answer {
   if (!hasCredential(request, state)) return answerError(family, 401);
   const ids = filterIds(state.models, shape);
   const [, encoded] = /\/models\/(.+)$/.exec(request.path) ?? [];
-  if (encoded === undefined) return answerJson(family, writeList(ids, shape, request.query));
+  if (encoded === undefined) return answerJson(family, writeList(ids, shape));
   const id = decodeName(encoded);
   return ids.includes(id)
     ? answerJson(family, writeModel(id, shape))

@@ -525,10 +525,13 @@ test("P77: a list has the channels' models, filtered, with aliases, without dupl
   expect(idsOf(aliased.text).toSorted()).toEqual(["big-one", "other-model", "plain", "test-model"]);
   const filtered = await world.request("/v1/models", bearer(only.key));
   expect(idsOf(filtered.text)).toEqual(["test-model"]);
-  // The current ones.
-  listed.channel("first").models = ["newer-model"];
-  const newer = await world.request("/v1/models", bearer(listed.key));
-  expect(idsOf(newer.text)).toContain("newer-model");
+  // The current ones, of each page.
+  const newer = ["newer-1", "newer-2", "newer-3"];
+  for (const group of [listed, content]) {
+    group.channel().models = newer;
+    const current = await world.request("/v1/models", { "x-gateway-key": group.key });
+    for (const id of newer) expect(current.text).toContain(id);
+  }
 });
 
 test("P1, P77: a relay lists both its families, also if its upstream has a list for each", async () => {

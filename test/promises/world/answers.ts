@@ -212,10 +212,16 @@ export function answerTo(seen: Seen): Reply {
   return streams ? { pieces: stream(dialect, shape, asked) } : { body: whole(dialect, shape) };
 }
 
-/** A model list in the shape of its path. */
-export function listOf(path: string, ids: readonly string[]): Value {
-  if (path.includes("v1beta"))
+/** A page of a model list, in the shape of its path. */
+export function listOf(path: string, all: readonly string[]): Value {
+  const { searchParams: query } = new URL(path, "http://x");
+  const isContent = path.includes("v1beta");
+  const start = isContent ? Number(query.get("pageToken")) : all.indexOf(query.get("after_id") ?? "") + 1;
+  const end = start + 2;
+  const ids = all.slice(start, end);
+  if (isContent)
     return {
+      ...(end < all.length && { nextPageToken: String(end) }),
       models: ids.map((id) => ({
         name: `models/${id}`,
         displayName: id,
@@ -232,7 +238,7 @@ export function listOf(path: string, ids: readonly string[]): Value {
       created: 1,
       owned_by: "test",
     })),
-    has_more: false,
+    has_more: end < all.length,
     first_id: ids[0] ?? null,
     last_id: ids.at(-1) ?? null,
   };
