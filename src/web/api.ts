@@ -36,16 +36,12 @@ export interface LiveEvent {
   /** Oldest first: in the first event the last requests, then only new ones. */
   readonly requests?: readonly RequestRecord[];
   readonly channels?: readonly ChannelView[];
-  readonly spend?: Spend;
+  readonly spend?: { readonly today_usd: string };
   readonly notices?: readonly Notice[];
   /** Why the ledger cannot be written; null: it can. */
   readonly ledgerProblem?: string | null;
   /** How often the config has changed since the start. */
   readonly revision?: number;
-}
-
-export interface Spend {
-  readonly today_usd: string;
 }
 
 export interface Notice {

@@ -89,7 +89,8 @@ async function answerApi(exchange: Exchange, path: string, inside: Inside): Prom
     if (!isSignedIn(exchange, inside))
       return refuse(exchange, 401, "You are not signed in. `gateway open` opens a page that is.");
     if (`${method} ${path}` === "POST sign-out") return signOut(exchange, inside);
-    if (`${method} ${path}` === "GET live") return openLive(exchange, inside);
+    if (`${method} ${path}` === "GET live")
+      return inside.live.open(exchange, () => isSignedIn(exchange, inside));
     const query = new URLSearchParams(queryOf(exchange.target));
     const given = method === "GET" ? Object.fromEntries(query) : await readBody(exchange);
     const { status, document } = await answerCall({ method, path, given, isPage: true }, inside);
@@ -104,11 +105,6 @@ async function answerApi(exchange: Exchange, path: string, inside: Inside): Prom
 
 function isSignedIn(exchange: Exchange, { signIns, cookie }: Inside): boolean {
   return signIns.has(readCookies(exchange, cookie()), exchange.field(TOKEN_HEADER));
-}
-
-function openLive(exchange: Exchange, { live, signIns, cookie }: Inside): void {
-  const [cookies, token] = [readCookies(exchange, cookie()), exchange.field(TOKEN_HEADER)];
-  live.open(exchange, () => signIns.has(cookies, token));
 }
 
 const FAULTS: Readonly<Record<CodeFault, string>> = {

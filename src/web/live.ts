@@ -48,7 +48,13 @@ export function createLive(parts: ApiParts, command: string): Live {
   const notices: Notice[] = [];
   let timer: Timer | null = null;
   let ticks = 0;
-  const collect = createCollector(parts);
+  let { catalog } = gateway;
+  let revision = 0;
+  const collect = (withChannels: boolean): Section[] => {
+    if (gateway.catalog !== catalog) revision += 1;
+    ({ catalog } = gateway);
+    return describeNow(parts, revision, withChannels);
+  };
   const tick = (): void => {
     ticks += 1;
     const sections = collect(ticks % CHANNEL_TICKS === 0);
@@ -105,30 +111,19 @@ function keep<T>(list: T[], item: T, most: number): void {
 
 type Section = readonly [name: keyof LiveEvent, text: string];
 
-/** Returns a function that collects all sections, and the channels if asked. */
-function createCollector(parts: ApiParts): (withChannels: boolean) => Section[] {
-  let { catalog } = parts.gateway;
-  let revision = 0;
-  return (withChannels) => {
-    if (parts.gateway.catalog !== catalog) revision += 1;
-    ({ catalog } = parts.gateway);
-    return [...describeNow(parts, withChannels), ["revision", `${revision}`]];
-  };
-}
-
-function describeNow({ gateway, activity }: ApiParts, withChannels: boolean): Section[] {
+function describeNow({ gateway, activity }: ApiParts, revision: number, withChannels: boolean): Section[] {
   const { catalog, channels, ledger } = gateway;
   const streams = activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() }));
   const spend = { today_usd: formatUsd(ledger.sums.spentTogether("day")) };
-  const sections: Section[] = [
+  return [
     ["streams", JSON.stringify(streams)],
     ["spend", JSON.stringify(spend)],
     ["ledgerProblem", JSON.stringify(ledger.problem)],
+    ["revision", `${revision}`],
+    ...(withChannels
+      ? [["channels", JSON.stringify(channels.view(catalog, gateway.now()))] satisfies Section]
+      : []),
   ];
-  if (withChannels) {
-    sections.push(["channels", JSON.stringify(channels.view(catalog, gateway.now()))]);
-  }
-  return sections;
 }
 
 function describeRun({ gateway, activity, port, configPath }: ApiParts, command: string): About {

@@ -1,7 +1,7 @@
 // The file of `gateway report`, as a page without network and as Markdown. The console has it, too.
 
 import type { Evidence, EvidenceEvent, EvidenceSum } from "../billing/reports/evidence.ts";
-import { formatCount, formatShort, formatUsd } from "./page/parts/format.ts";
+import { countOf, formatCount, formatShort, formatUsd } from "./page/parts/format.ts";
 import STYLE from "./report-file.css" with { type: "text" };
 
 interface TextTable {
@@ -32,17 +32,13 @@ function formatTime(time: string | null): string {
   return time === null ? "" : time.slice(0, 16).replace("T", " ");
 }
 
-function count(number: number, word: string): string {
-  return `${formatCount(number)} ${word}${number === 1 ? "" : "s"}`;
-}
-
 /** Where and when: the line below the title. */
 function listFacts({ requests, sessions, first, last, versions, events }: Evidence): string[] {
   const tools = [...new Set([...versions, ...events].flatMap(({ tool }) => tool ?? []))];
   return [
     `${formatTime(first)} to ${formatTime(last)} UTC`,
-    count(requests, "request"),
-    count(sessions, "session"),
+    countOf(requests, "request"),
+    countOf(sessions, "session"),
     ...tools.slice(0, 4),
   ];
 }
@@ -65,7 +61,7 @@ function listFigures({ paid_again: lost, total, window_points: points }: Evidenc
   const { charge_usd: charge, official_usd: official, turns, unpriced } = total;
   const others = [
     ...(official === charge ? [] : [`${formatUsd(official)} by official prices`]),
-    ...(unpriced === 0 ? [] : [`${count(unpriced, "request")} without a price`]),
+    ...(unpriced === 0 ? [] : [`${countOf(unpriced, "request")} without a price`]),
   ].join("; ");
   const charged =
     unpriced === turns ? "" : `, of ${formatUsd(charge)} charged${others === "" ? "" : ` (${others})`}`;
@@ -73,7 +69,7 @@ function listFigures({ paid_again: lost, total, window_points: points }: Evidenc
   return [
     [
       formatShort(lost.tokens),
-      `tokens paid again although the cache had them: ${share} % of all input, in ${count(lost.misses, "request")}`,
+      `tokens paid again although the cache had them: ${share} % of all input, in ${countOf(lost.misses, "request")}`,
     ],
     [
       formatLost(lost.usd, lost.tokens, lost.unpriced_tokens),
@@ -92,7 +88,7 @@ function describePoints([first, ...others]: readonly [name: string, rise: number
   const more = others.map(([name, rise]) => `, ${rise} of ${name}`).join("");
   return [
     [
-      count(first[1], "point"),
+      countOf(first[1], "point"),
       `of 100 of the plan's window of ${first[0]}${more}: these requests raised it by this`,
     ],
   ];
@@ -204,30 +200,23 @@ function listLimits({
   unreadable,
 }: Evidence): string[] {
   const { exact, partial, unpriced, unknown, failed } = known;
-  return [
-    `${count(exact, "request")}: usage exactly as the upstream reported it, priced by its kinds.`,
-    ...(partial > 0
-      ? [`${count(partial, "request")} broke off: the missing part of the usage is estimated.`]
-      : []),
-    ...(unpriced > 0 ? [`${count(unpriced, "request")} without a price: tokens count, dollars do not.`] : []),
-    ...(failed > 0 ? [`${count(failed, "request")} failed, and used nothing: not a turn.`] : []),
-    ...(unknown > 0 ? [`${count(unknown, "request")} without usage: in no sum of tokens or dollars.`] : []),
+  const lines = [
+    `${countOf(exact, "request")}: usage exactly as the upstream reported it, priced by its kinds.`,
+    partial > 0 && `${countOf(partial, "request")} broke off: the missing part of the usage is estimated.`,
+    unpriced > 0 && `${countOf(unpriced, "request")} without a price: tokens count, dollars do not.`,
+    failed > 0 && `${countOf(failed, "request")} failed, and used nothing: not a turn.`,
+    unknown > 0 && `${countOf(unknown, "request")} without usage: in no sum of tokens or dollars.`,
     "A miss is counted from reported usage: what the request before it left in the cache, less what this one read.",
     "A session's first request after a start of the gateway has none to compare with: no miss is counted there.",
     "The cause is the first difference between the two prompts. The gateway keeps no text of them.",
-    ...(lost.unpriced_tokens > 0
-      ? [`${formatCount(lost.unpriced_tokens)} of the missed tokens have no price.`]
-      : []),
-    ...(expired.misses > 0
-      ? [
-          `Not in the headline: ${count(expired.misses, "request")} after the cache's lifetime had passed (${formatCount(expired.tokens)} tokens, ${formatUsd(expired.usd)}).`,
-        ]
-      : []),
-    ...(Object.keys(points).length > 0
-      ? ["Points of a window are an estimate: other devices may use the same account."]
-      : []),
-    ...(unreadable > 0 ? [`${count(unreadable, "line")} of the ledger could not be read.`] : []),
+    lost.unpriced_tokens > 0 && `${formatCount(lost.unpriced_tokens)} of the missed tokens have no price.`,
+    expired.misses > 0 &&
+      `Not in the headline: ${countOf(expired.misses, "request")} after the cache's lifetime had passed (${formatCount(expired.tokens)} tokens, ${formatUsd(expired.usd)}).`,
+    Object.keys(points).length > 0 &&
+      "Points of a window are an estimate: other devices may use the same account.",
+    unreadable > 0 && `${countOf(unreadable, "line")} of the ledger could not be read.`,
   ];
+  return lines.filter((line) => line !== false);
 }
 
 const PROOF =

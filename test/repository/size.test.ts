@@ -16,7 +16,7 @@ const MOST: Readonly<Record<string, number>> = {
   "src/bridges": 62,
   "src/recording": 6,
   "src/gateway": 95,
-  "src/web": 54,
+  "src/web": 53,
   "src/cli src/commands": 115,
   "src/demo": 6,
   src: 552,

@@ -2,8 +2,8 @@
 
 import { useContext, useEffect, useState } from "preact/hooks";
 import { Amount, Empty, Failure, Snippet } from "./parts/basic.tsx";
-import { formatUsd } from "./parts/format.ts";
-import { describeError, followSignIns, hasToken, signIn, signOut } from "./state/request.ts";
+import { countOf, formatUsd } from "./parts/format.ts";
+import { describeError, followSignIns, readToken, signIn, signOut } from "./state/request.ts";
 import { followLinks, hrefOf, useRoute } from "./state/route.ts";
 import { hrefFrom } from "./state/scope.ts";
 import { FeedContext, useLive } from "./state/use.ts";
@@ -25,7 +25,7 @@ const VIEWS = [
 export function App({ code }: { readonly code: string | null }) {
   const feed = useContext(FeedContext);
   const [phase, setPhase] = useState<"signing in" | "in" | "out">(
-    code !== null ? "signing in" : hasToken() ? "in" : "out",
+    code !== null ? "signing in" : readToken() !== null ? "in" : "out",
   );
   const [error, setError] = useState<string | null>(null);
   const { connection } = useLive();
@@ -36,7 +36,7 @@ export function App({ code }: { readonly code: string | null }) {
       (failure: unknown) => {
         setError(describeError(failure));
         // An earlier sign-in remains, unless it was made with this link.
-        setPhase(hasToken() ? "in" : "out");
+        setPhase(readToken() !== null ? "in" : "out");
       },
     );
   }, [code]);
@@ -147,9 +147,7 @@ function State() {
       )}
       <span class={`connection ${tone}`} role="status">
         <span class="dot" aria-hidden="true" />
-        {connection === "open" && streams.length > 0
-          ? `${streams.length} open ${streams.length === 1 ? "stream" : "streams"}`
-          : words}
+        {connection === "open" && streams.length > 0 ? countOf(streams.length, "open stream") : words}
       </span>
     </p>
   );
@@ -160,9 +158,7 @@ function Problems() {
   return (
     <>
       {connection === "lost" && (
-        <div class="failure" role="alert">
-          <p>The gateway does not answer. This page connects again by itself as soon as it does.</p>
-        </div>
+        <Failure text="The gateway does not answer. This page connects again by itself as soon as it does." />
       )}
       {ledgerProblem !== null && (
         <Failure text={`The ledger cannot be written, so requests are refused: ${ledgerProblem}`} />

@@ -226,10 +226,6 @@ export function useWidth(): readonly [box: RefObject<HTMLDivElement | null>, wid
   return [box, width];
 }
 
-export function Swatch({ colour }: { readonly colour: string }) {
-  return <span class="swatch" style={{ background: colour }} aria-hidden="true" />;
-}
-
 /** A share from 0 to 1. Without a label, it is decoration. */
 export function Bar({
   tone,

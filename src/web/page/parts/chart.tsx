@@ -5,7 +5,7 @@ import Plot from "uplot";
 import { addDecimals, formatDecimal, parseDecimal } from "../../../lib/money.ts";
 import type { Overview, Series } from "../../../billing/reports/overview.ts";
 import { OTHERS } from "../../../billing/reports/words.ts";
-import { Amount, Swatch } from "./basic.tsx";
+import { Amount } from "./basic.tsx";
 import { type Column, Table } from "./table.tsx";
 import { formatCount, formatShort, formatSpanName, listShares, MEASURE_TITLES, nameOf } from "./format.ts";
 
@@ -99,7 +99,7 @@ function Legend({ bars, at, linkTo }: Omit<ChartProps, "label"> & { readonly at:
         const href = linkTo(name);
         return (
           <>
-            {colour !== undefined && <Swatch colour={colour} />}
+            {colour !== undefined && <span class="swatch" style={{ background: colour }} />}
             {href === null ? (
               <span class="name">{text}</span>
             ) : (

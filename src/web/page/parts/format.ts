@@ -51,8 +51,7 @@ export function formatUsd(amount: string): string {
 /** An estimate, without cents from ten dollars on. */
 export function formatDollars(amount: string): string {
   const [dollars = ""] = formatRounded(parseDecimal(amount), 0).split(".");
-  if (dollars.length < 2) return formatUsd(amount);
-  return `$${group.format(BigInt(dollars))}`;
+  return dollars.length < 2 ? formatUsd(amount) : `$${group.format(BigInt(dollars))}`;
 }
 
 /** Null: none of the requests has a price. */
@@ -62,6 +61,11 @@ export function chargeOf({ charge_usd, unpriced, requests }: Totals): string | n
 
 export function formatCount(count: number): string {
   return group.format(count);
+}
+
+/** `1 request`, `1,200 requests`. */
+export function countOf(count: number, word: string): string {
+  return `${formatCount(count)} ${word}${count === 1 ? "" : "s"}`;
 }
 
 /** `1.2M` */
@@ -100,8 +104,7 @@ export function formatRate(rate: number | null): string {
 export function formatMs(ms: number | null): string {
   if (ms === null) return "–";
   if (ms < 1000) return `${Math.round(ms)} ms`;
-  const seconds = ms / 1000;
-  return seconds < 60 ? `${seconds.toFixed(1)} s` : formatSpan(ms);
+  return ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : formatSpan(ms);
 }
 
 /** `45 s`, `12 min`, `3 h 5 min`, `2 d`. */
@@ -190,17 +193,15 @@ export function formatMoment(ms: number): string {
   return formats.moment.format(ms).replaceAll(/ (?!\d\d:)/g, "\u00a0");
 }
 
-const shortDay = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
-const weekday = new Intl.DateTimeFormat(undefined, {
-  weekday: "short",
-  day: "numeric",
-  month: "short",
-  timeZone: "UTC",
-});
+function describeDay(form: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  return new Intl.DateTimeFormat(undefined, { ...form, timeZone: "UTC" });
+}
 
-const longDay = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
-const monthName = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric", timeZone: "UTC" });
-const shortMonth = new Intl.DateTimeFormat(undefined, { month: "short", year: "2-digit", timeZone: "UTC" });
+const shortDay = describeDay({ day: "numeric", month: "short" });
+const weekday = describeDay({ weekday: "short", day: "numeric", month: "short" });
+const longDay = describeDay({ dateStyle: "medium" });
+const monthName = describeDay({ month: "long", year: "numeric" });
+const shortMonth = describeDay({ month: "short", year: "2-digit" });
 
 /** `2026-11` gives `Nov 30`. */
 export function formatLastDay(month: string): string {

@@ -36,8 +36,8 @@ export function ScopeBar({ path, scope, more = {}, asOf, isCounting = false, nam
       {active.map((name) => (
         <span class="chip" key={name}>
           <span class="quiet">{name}</span>{" "}
-          <b class="name" title={nameFilter(name, scope)}>
-            {nameFilter(name, scope)}
+          <b class="name" title={scope.filters[name]}>
+            {nameOf(scope.filters[name] ?? "")}
           </b>
           <button
             type="button"
@@ -57,19 +57,11 @@ export function ScopeBar({ path, scope, more = {}, asOf, isCounting = false, nam
         </button>
       )}
       {children}
-      {isCounting ? (
-        <span class="quiet as-of" role="status">
-          counting …
-        </span>
-      ) : (
-        <span class="quiet as-of">{asOf !== undefined && <AsOf time={asOf} />}</span>
-      )}
+      <span class="quiet as-of" role={isCounting ? "status" : undefined}>
+        {isCounting ? "counting …" : asOf !== undefined && <AsOf time={asOf} />}
+      </span>
     </div>
   );
-}
-
-function nameFilter(name: FilterName, { filters }: ViewScope): string {
-  return nameOf(filters[name] ?? "");
 }
 
 export function AsOf({ time }: { readonly time: string }) {
@@ -96,13 +88,15 @@ function PeriodField({ period, show }: { readonly period: string; readonly show:
   );
 }
 
-interface FilterProps {
+function Filters({
+  names,
+  scope,
+  show,
+}: {
   readonly names: readonly FilterName[];
   readonly scope: ViewScope;
   readonly show: (scope: ViewScope) => void;
-}
-
-function Filters({ names, scope, show }: FilterProps) {
+}) {
   const { data, error, load } = useData<Document<"names">>(`reports/names?${askScoped(scope)}`);
   if (error !== null) return <Failure text={error} retry={load} />;
   return (

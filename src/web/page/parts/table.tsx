@@ -13,22 +13,6 @@ type ColumnClass = `${"" | "name" | "number" | "share" | "text"}${"" | " more" |
 /** A cell shows null or an empty text as a dash, and undefined as nothing. */
 export type Column<T> = readonly [title: string, className: ColumnClass, cell: (row: T) => ComponentChildren];
 
-type Title = readonly [title: string, className?: string, ...unknown[]];
-
-function Head({ columns }: { readonly columns: readonly Title[] }) {
-  return (
-    <thead>
-      <tr>
-        {columns.map(([title, className], index) => (
-          <th key={index} scope="col" class={className} title={title}>
-            {title}
-          </th>
-        ))}
-      </tr>
-    </thead>
-  );
-}
-
 /** The first cell names the row, and links where the row leads. */
 function Cells<T>({
   columns,
@@ -71,7 +55,15 @@ interface TableProps<T> {
 export function Table<T>({ name, columns, rows, keyOf, hrefOf, isSum, small = false }: TableProps<T>) {
   const table = (
     <table class={small ? "names" : "rows"} aria-label={small ? name : undefined}>
-      <Head columns={columns} />
+      <thead>
+        <tr>
+          {columns.map(([title, className], index) => (
+            <th key={index} scope="col" class={className} title={title}>
+              {title}
+            </th>
+          ))}
+        </tr>
+      </thead>
       <tbody>
         {rows.map((row) => {
           const href = hrefOf?.(row);

@@ -71,15 +71,18 @@ export function Timeline({
   );
 }
 
-interface LaneProps {
+/** As high as the agent's largest prompt: small agents need little room. */
+function Lane({
+  agent,
+  turns,
+  step,
+  most: [mostIn, mostOut],
+}: {
   readonly agent: string;
   readonly turns: readonly RequestRow[];
   readonly step: number;
   readonly most: readonly [number, number];
-}
-
-/** As high as the agent's largest prompt: small agents need little room. */
-function Lane({ agent, turns, step, most: [mostIn, mostOut] }: LaneProps) {
+}) {
   const width = Math.max(step * turns.length, 60);
   const largest = Math.max(...turns.map((turn) => (turn.agent === agent ? turn.input : 0)));
   const base = MARK_PX + Math.max(MIN_UP_PX, Math.ceil((largest / mostIn) * UP_PX));

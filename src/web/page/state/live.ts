@@ -3,7 +3,7 @@
 
 import type { ChannelView } from "../../../gateway/channels/view.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
-import type { About, LiveEvent, Notice, Spend, StreamRow } from "../../api.ts";
+import type { About, LiveEvent, Notice, StreamRow } from "../../api.ts";
 import { setZone } from "../parts/format.ts";
 import { escapeMessages, forgetToken, openStream, readToken, Refused } from "./request.ts";
 
@@ -20,7 +20,7 @@ export interface LiveState {
   /** Newest first. */
   readonly requests: readonly RequestRecord[];
   readonly channels: readonly ChannelView[];
-  readonly spend: Spend | null;
+  readonly spend: NonNullable<LiveEvent["spend"]> | null;
   /** Newest first. */
   readonly notices: readonly Notice[];
   readonly ledgerProblem: string | null;

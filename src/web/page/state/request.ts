@@ -20,10 +20,6 @@ export function readToken(): string | null {
   return localStorage.getItem(TOKEN_NAME);
 }
 
-export function hasToken(): boolean {
-  return readToken() !== null;
-}
-
 /** Calls `see` when another page of this browser signs in. Returns a function that stops it. */
 export function followSignIns(see: () => void): () => void {
   const listen = ({ key, newValue }: StorageEvent): void => {

@@ -1,10 +1,11 @@
 // The dialog that adds a channel.
 
 import { useState } from "preact/hooks";
-import type { ChannelChoices, GroupChoice, NewChannel } from "../../../gateway/api/documents.ts";
+import type { ChannelChoices, KeysReply, NewChannel } from "../../../gateway/api/documents.ts";
 import { Options } from "../parts/basic.tsx";
 import { type FormClosing, FormDialog, readText } from "../parts/form.tsx";
 import { post } from "../state/request.ts";
+import { useData } from "../state/use.ts";
 
 export interface Added {
   readonly name: string;
@@ -17,9 +18,9 @@ const ADDRESS = "";
 
 export function AddChannel({
   choices: { presets, platforms },
-  groups,
   ...closing
-}: FormClosing<Added> & { readonly choices: ChannelChoices; readonly groups: readonly GroupChoice[] }) {
+}: FormClosing<Added> & { readonly choices: ChannelChoices }) {
+  const { data } = useData<KeysReply>("reports/keys");
   const [what, setWhat] = useState(presets[0]?.id ?? ADDRESS);
   const preset = presets.find(({ id }) => id === what);
   const send = (values: FormData): Promise<Added> => {
@@ -68,7 +69,7 @@ export function AddChannel({
         <span>Group</span>
         <select name="group">
           <option value="">a new group</option>
-          <Options values={groups.map(({ name }) => name)} />
+          <Options values={data?.groups.map(({ name }) => name) ?? []} />
         </select>
       </label>
     </FormDialog>

@@ -3,12 +3,11 @@
 import { useContext, useState } from "preact/hooks";
 import { type Allowance, writeAllowance } from "../../../lib/text/allowance.ts";
 import { FAILED } from "../../../billing/reports/words.ts";
-import type { ChannelChoices, KeysReply } from "../../../gateway/api/documents.ts";
+import type { ChannelChoices } from "../../../gateway/api/documents.ts";
 import type { ChannelState, ChannelView } from "../../../gateway/channels/view.ts";
 import { Amount, Empty, Fact, Failure, Pill } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatMs, formatSpan } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
-import type { FormClosing } from "../parts/form.tsx";
 import { describeError, post } from "../state/request.ts";
 import { go, type Route } from "../state/route.ts";
 import { hrefFrom, hrefScoped, readScope } from "../state/scope.ts";
@@ -60,7 +59,7 @@ export function ChannelsView({ route }: { readonly route: Route }) {
         </ul>
       )}
       {choices !== null && route.path[1] === "new" && (
-        <NewChannel
+        <AddChannel
           choices={choices}
           onDone={(channel) => {
             setAdded(channel);
@@ -71,11 +70,6 @@ export function ChannelsView({ route }: { readonly route: Route }) {
       )}
     </>
   );
-}
-
-function NewChannel(props: FormClosing<Added> & { readonly choices: ChannelChoices }) {
-  const { data } = useData<KeysReply>("reports/keys");
-  return data && <AddChannel {...props} groups={data.groups} />;
 }
 
 export const TONES: Readonly<Record<ChannelState, "good" | "warn" | "bad" | "calm">> = {
@@ -151,10 +145,6 @@ function Facts({ channel, now }: { readonly channel: ChannelView; readonly now: 
   );
 }
 
-function hrefOfLast(period: string, channel: string): string {
-  return hrefScoped(["requests"], { period, filters: { channel } });
-}
-
 type Action = "disable" | "enable" | "probe";
 
 function Channel({ channel }: { readonly channel: ChannelView }) {
@@ -174,6 +164,7 @@ function Channel({ channel }: { readonly channel: ChannelView }) {
     setBusy(null);
   };
   const switching = state === "disabled" ? "enable" : "disable";
+  const hrefOf = (period: string) => hrefScoped(["requests"], { period, filters: { channel: name } });
   // The page does not enable a channel that the file disables.
   const isByFile = state === "disabled" && reason !== "by command";
   return (
@@ -194,8 +185,8 @@ function Channel({ channel }: { readonly channel: ChannelView }) {
       )}
       <Facts channel={channel} now={now} />
       <div class="strips">
-        <Strip counts={channel.hour} label="Last hour" href={hrefOfLast("1h", name)} />
-        <Strip counts={channel.day} label="Last day" href={hrefOfLast("24h", name)} />
+        <Strip counts={channel.hour} label="Last hour" href={hrefOf("1h")} />
+        <Strip counts={channel.day} label="Last day" href={hrefOf("24h")} />
       </div>
       {error !== null && <Failure text={error} />}
       <p class="actions">

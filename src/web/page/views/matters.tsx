@@ -8,6 +8,7 @@ import type { Document } from "../../../gateway/api/reports.ts";
 import type { ChannelView } from "../../../gateway/channels/view.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
 import { hrefOf } from "../state/route.ts";
+import type { LiveState } from "../state/live.ts";
 import { useData, useLive, useNow } from "../state/use.ts";
 import { TONES } from "./channels.tsx";
 import { Amount } from "../parts/basic.tsx";
@@ -48,18 +49,14 @@ interface Matter {
   readonly to: readonly [path: readonly string[], query?: Readonly<Record<string, string>>];
 }
 
-type Versions = Document<"versions">;
-
-interface LiveParts {
-  readonly channels: readonly ChannelView[];
-  /** The last requests, newest first. */
-  readonly requests: readonly RequestRecord[];
-}
-
 /** Refusals and failures come first. */
 function listMatters(
-  { limits, unpriced, changes = [] }: Pick<OverviewReply, "limits" | "unpriced"> & Partial<Versions>,
-  live: LiveParts,
+  {
+    limits,
+    unpriced,
+    changes = [],
+  }: Pick<OverviewReply, "limits" | "unpriced"> & Partial<Document<"versions">>,
+  live: LiveState,
   now: number,
 ): Matter[] {
   const channels = live.channels.flatMap((channel) => describeChannel(channel, now));

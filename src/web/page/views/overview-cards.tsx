@@ -7,7 +7,15 @@ import type { Document } from "../../../gateway/api/reports.ts";
 import { AsOf } from "../parts/scope-bar.tsx";
 import { Amount, Bar, Card, Charge, Empty, Waiting } from "../parts/basic.tsx";
 import { type Column, Table } from "../parts/table.tsx";
-import { formatCount, formatRate, formatShort, formatSpan, nameKind, nameLimit } from "../parts/format.ts";
+import {
+  countOf,
+  formatCount,
+  formatRate,
+  formatShort,
+  formatSpan,
+  nameKind,
+  nameLimit,
+} from "../parts/format.ts";
 import { hrefOf } from "../state/route.ts";
 import { askScoped, hrefScoped, type ViewScope } from "../state/scope.ts";
 import { spaceOut, useAfterChange, useData, useNow } from "../state/use.ts";
@@ -153,27 +161,25 @@ function hrefOfLimit({ holder: { kind, name }, limit }: LimitRow): string {
 export function Tokens({ total }: { readonly total: Totals }) {
   const kinds = Object.entries(total.usage).filter(([, count]) => count > 0);
   const most = Math.max(1, ...kinds.map(([, count]) => count));
-  const rate = total.cache_hit_rate;
   const columns: readonly Column<readonly [kind: string, count: number]>[] = [
     ["Kind", "", ([kind]) => nameKind(kind)],
     ["Share", "share", ([, count]) => <Bar tone="plain" share={count / most} />],
     ["Tokens", "number", ([, count]) => <span title={formatCount(count)}>{formatShort(count)}</span>],
   ];
   return (
-    <Card
-      title="Tokens"
-      note={`${formatCount(total.requests)} ${total.requests === 1 ? "request" : "requests"}`}
-    >
+    <Card title="Tokens" note={countOf(total.requests, "request")}>
       {kinds.length === 0 ? (
         <Empty title="None yet." />
       ) : (
-        <Table name="Tokens by kind" columns={columns} rows={kinds} keyOf={([kind]) => kind} small />
+        <>
+          <Table name="Tokens by kind" columns={columns} rows={kinds} keyOf={([kind]) => kind} small />
+          <p class="fact">
+            <span>Cache hit rate</span>
+            <b>{formatRate(total.cache_hit_rate)}</b>
+          </p>
+          <p class="quiet">The share of all input that was read from the cache.</p>
+        </>
       )}
-      <p class="fact">
-        <span>Cache hit rate</span>
-        <b>{formatRate(rate)}</b>
-      </p>
-      <p class="quiet">The share of all input that was read from the cache.</p>
     </Card>
   );
 }

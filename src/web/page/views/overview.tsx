@@ -155,13 +155,9 @@ function Stat({
   );
 }
 
-interface ChartCard {
-  readonly data: OverviewReply;
-  readonly scope: ViewScope;
-}
-
-function Spending({ data, scope }: ChartCard) {
+function Spending({ data, scope }: { readonly data: OverviewReply; readonly scope: ViewScope }) {
   const { by, show, series, sums } = data;
+  const noneFailed = show === "errors" && sums.requests > 0;
   const change = (changed: { readonly by?: string; readonly show?: Measure }): void =>
     go(hrefScoped([], scope, { by, show, ...changed }), "replace");
   const linkTo = (name: string | null): string | null => {
@@ -194,22 +190,17 @@ function Spending({ data, scope }: ChartCard) {
         </div>
       </header>
       {series.length === 0 ? (
-        <NoRequests isErrors={show === "errors" && sums.requests > 0} />
+        <Empty title={`No ${noneFailed ? "request failed" : "requests"} in this period.`}>
+          {!noneFailed && (
+            <p>
+              Connect a tool with <code>gateway run claude</code>, or create a key under{" "}
+              <a href={hrefOf(["keys"])}>Keys</a>.
+            </p>
+          )}
+        </Empty>
       ) : (
         <Chart bars={data} label={`${MEASURE_TITLES[show]} by ${by}`} linkTo={linkTo} />
       )}
     </section>
-  );
-}
-
-function NoRequests({ isErrors }: { readonly isErrors: boolean }) {
-  if (isErrors) return <Empty title="No request failed in this period." />;
-  return (
-    <Empty title="No requests in this period.">
-      <p>
-        Connect a tool with <code>gateway run claude</code>, or create a key under{" "}
-        <a href={hrefOf(["keys"])}>Keys</a>.
-      </p>
-    </Empty>
   );
 }

@@ -8,7 +8,7 @@ import type { Document } from "../../../gateway/api/reports.ts";
 import type { SessionReply } from "../../../gateway/api/documents.ts";
 import { MAX_ROWS } from "../../api.ts";
 import { Amount, Charge, Copy, Dialog, Moment, Waiting } from "../parts/basic.tsx";
-import { chargeOf, formatCount, formatRate, MAIN_AGENT } from "../parts/format.ts";
+import { chargeOf, countOf, formatCount, formatRate, MAIN_AGENT } from "../parts/format.ts";
 import { SaveReport } from "../parts/save-report.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { Timeline } from "../parts/timeline.tsx";
@@ -48,7 +48,7 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
             , <bdi>{session.label}</bdi>
           </>
         )}
-        : {formatCount(session.requests)} {session.requests === 1 ? "request" : "requests"}
+        : {countOf(session.requests, "request")}
         {charge === null ? (
           " without a price"
         ) : (
@@ -95,9 +95,7 @@ function Turns({ session, agents }: { readonly session: string; readonly agents:
     <div>
       <Timeline turns={data.rows.toReversed()} agents={agents} />
       <p>
-        <a href={hrefScoped(["requests"], scope)}>
-          {data.total === 1 ? "Its request" : `Its ${formatCount(data.total)} requests`}
-        </a>
+        <a href={hrefScoped(["requests"], scope)}>Its {countOf(data.total, "request")}</a>
         {data.total > MAX_ROWS && (
           <span class="quiet"> (the timeline has the last {formatCount(MAX_ROWS)})</span>
         )}

@@ -41,7 +41,17 @@ export function SessionsView({ route }: { readonly route: Route }) {
       <section class="card">
         <header>
           <h2>Sessions</h2>
-          <OrderField scope={scope} order={order} />
+          <label class="inline">
+            <select
+              aria-label="Order"
+              value={order}
+              onChange={({ currentTarget: { value } }) =>
+                go(hrefScoped(["sessions"], scope, { order: value }), "replace")
+              }
+            >
+              <Options values={ORDERS} name={(each) => ORDER_TITLES[each]} />
+            </select>
+          </label>
         </header>
         <Waiting of={loaded} text="Counting …" />
         {data !== null && <Sessions data={data} more={more} scope={scope} order={order} />}
@@ -56,32 +66,18 @@ export function SessionsView({ route }: { readonly route: Route }) {
   );
 }
 
-function OrderField({ scope, order }: Pick<SessionsProps, "scope" | "order">) {
-  return (
-    <label class="inline">
-      <select
-        aria-label="Order"
-        value={order}
-        onChange={({ currentTarget: { value } }) =>
-          go(hrefScoped(["sessions"], scope, { order: value }), "replace")
-        }
-      >
-        <Options values={ORDERS} name={(each) => ORDER_TITLES[each]} />
-      </select>
-    </label>
-  );
-}
-
-interface SessionsProps {
+function Sessions({
+  data,
+  more,
+  scope,
+  order,
+}: {
   readonly data: Document<"sessions">;
   readonly more: ReturnType<typeof useMore>;
   readonly scope: ViewScope;
   readonly order: Order;
-}
-
-function Sessions({ data, more, scope, order }: SessionsProps) {
+}) {
   const { total, no_session: unnamed } = data;
-  const sessions = data.sessions.slice(0, more.most);
   if (total.requests === 0)
     return (
       <Empty title="No request in this period.">
@@ -91,7 +87,7 @@ function Sessions({ data, more, scope, order }: SessionsProps) {
         </p>
       </Empty>
     );
-  const lines: Line[] = sessions.map((row) => ({
+  const lines: Line[] = data.sessions.slice(0, more.most).map((row) => ({
     ...row,
     href: hrefScoped(["sessions", row.session], scope, { order }),
   }));
