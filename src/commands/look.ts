@@ -102,7 +102,7 @@ export const LOOK: CommandTable = {
   top: {
     about: "watch the running gateway: open streams, spending today, recent requests",
     flags: [["--json", "the current state, as one JSON document on stdout"], LEDGER],
-    examples: ["gateway top  # watch until q or Ctrl-C", "gateway top --json | jq .streams  # for scripts"],
+    examples: ["gateway top  # watch until Ctrl-C", "gateway top --json | jq .streams  # for scripts"],
     run: call(async () => (await import("../cli/live/top.ts")).showTop),
   },
   usage: {

@@ -160,7 +160,7 @@ export const MANAGE: CommandTable = {
   },
   channels: {
     about: "show the availability of each channel; exit status 1 if a group has none",
-    flags: [["--watch", "keep showing it until q or Ctrl-C"], JSON_FORM, LEDGER],
+    flags: [["--watch", "keep showing it until Ctrl-C"], JSON_FORM, LEDGER],
     examples: [
       "gateway channels  # the state of every channel in the running gateway",
       "gateway channels disable anthropic-main  # stop using a channel",

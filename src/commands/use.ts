@@ -120,12 +120,19 @@ export const USE: CommandTable = {
   },
 };
 
+const EXCLUDED = [
+  ["demo", "replay"],
+  ["curl", "replay"],
+  ["demo", "config"],
+] as const;
+
 /** A flag without effect is a mistake. */
 function requireTogether(flags: ServeFlags & Partial<ReplayFlags>): void {
-  if (flags.replay === undefined) return;
-  for (const name of ["demo", "curl"] as const)
-    if (flags[name] !== undefined) refuseUsage(`--${name} and --replay exclude each other.`);
-  if (flags.log === "json") refuseUsage("--log json: a replay writes text only.");
+  for (const [one, other] of EXCLUDED)
+    if (flags[one] !== undefined && flags[other] !== undefined)
+      refuseUsage(`--${one} and --${other} exclude each other.`);
+  if (flags.replay !== undefined && flags.log === "json")
+    refuseUsage("--log json: a replay writes text only.");
 }
 
 function readPort(text: string): number {

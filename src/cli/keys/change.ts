@@ -155,7 +155,7 @@ export async function addKey(flags: AddFlags): Promise<void> {
 
 async function chooseName(flag: string | undefined, catalog: Catalog): Promise<string> {
   if (flag !== undefined) return flag;
-  if (!canPrompt()) return refuseUsage("--name is missing.");
+  if (!canPrompt()) return refuseUsage("--name is missing. It is any name for the new key.");
   const check = complain((answer) => requireNewName("key", answer, catalog.keys));
   return askText({ message: "Name of the key", check });
 }

@@ -111,6 +111,6 @@ function findLastId(table: Table, key: string | null): string {
 }
 
 function findId(table: Table, start: string): string {
-  const none = `There is no request ${start} in ${table.path}. A refused request has no line in the ledger.`;
+  const none = `There is no request ${start} in ${table.path}. A refused request has no line. \`gateway ledger show last\` shows the latest.`;
   return chooseOne(findBeginning(table, "id", start), start, ["requests", none]);
 }

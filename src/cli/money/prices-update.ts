@@ -377,7 +377,7 @@ async function readPlace(place: string): Promise<Buffer> {
     return Buffer.concat(parts);
   } catch (error) {
     return fail(
-      `The price data cannot be read from ${place}: ${getErrorCode(error) || getErrorMessage(error)}.`,
+      `The price data cannot be read from ${place}: ${getErrorCode(error) || getErrorMessage(error)}. Try again, or name a file with --from.`,
     );
   }
 }

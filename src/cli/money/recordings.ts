@@ -27,7 +27,9 @@ function locateRecording(name: string, flags: LedgerFlags): string {
 
 export function findRecording(name: string, flags: LedgerFlags): Recording {
   const folder = locateRecording(name, flags);
-  const found = openRecording(folder) ?? fail(`There is no recording at ${folder}.`);
+  const found =
+    openRecording(folder) ??
+    fail(`There is no recording at ${folder}. \`gateway recordings list\` shows all.`);
   if (found.damaged > 0) printNote(`${formatCount(found.damaged, "file")} of ${folder} cannot be read.`);
   return found;
 }
@@ -75,7 +77,9 @@ export async function dropRecordings(
   const ledgerPath = locateLedger(flags);
   const root = nameRecordings(ledgerPath);
   const known = new Set(listRecordings(root).map(({ name }) => name));
-  for (const name of names) if (!known.has(name)) fail(`There is no recording "${name}" in ${root}.`);
+  for (const name of names)
+    if (!known.has(name))
+      fail(`There is no recording "${name}" in ${root}. \`gateway recordings list\` shows all.`);
   const state = await readDocument<GatewayState>({ ledgerPath }, "GET", "reports/state");
   for (const { name, key } of state?.recordings ?? [])
     if (names.includes(name)) fail(`"${name}" is being recorded and would begin anew. ${adviseEnd(key)}`);

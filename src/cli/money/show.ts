@@ -8,9 +8,10 @@ import {
   readPeriodWord,
   type ReportPeriod,
 } from "../../billing/reports/period.ts";
-import { findBeginning, findLast } from "../../billing/reports/requests.ts";
-import type { Filter, Scope } from "../../billing/reports/sums.ts";
+import { findBeginning, findLast, reportNames } from "../../billing/reports/requests.ts";
+import { ALL, type Filter, type Scope } from "../../billing/reports/sums.ts";
 import type { Table } from "../../billing/store/open.ts";
+import { refuseUnknown } from "../../config/changes/names.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import type { PeriodReport, REPORTS } from "../../gateway/api/reports.ts";
 import { getField } from "../../lib/json/json.ts";
@@ -58,6 +59,7 @@ export function showReport<Flags extends ReportFlags>(
   const period = readUsagePeriod(flags, clock);
   using table = openTable(path, flags);
   const scope = { ...period, only: readFilter(flags, table) };
+  refuseUnknownNames(scope.only, table, loaded);
   printShown(flags, ask({ table, scope, clock, flags, loaded }));
   if (flags.json !== true && table.unreadable > 0)
     printNote(
@@ -110,12 +112,24 @@ function readFilter(flags: ReportFlags, table: Table): Filter {
   return Object.fromEntries(names.filter(([, name]) => name !== undefined));
 }
 
+/** A mistyped name must not look like one without spending. */
+function refuseUnknownNames(only: Filter, table: Table, loaded: LoadedConfig | null): void {
+  for (const name of ["key", "group", "channel"] as const) {
+    const [wanted, own] = [only[name], loaded?.catalog[`${name}s`]];
+    if (wanted === undefined || own?.has(wanted) === true) continue;
+    const seen = reportNames(table, ALL)[name] ?? [];
+    const known = [...seen, ...(own?.keys() ?? [])].map((each) => [each, null] as const);
+    if (!seen.includes(wanted)) refuseUnknown(name, wanted, new Map(known));
+  }
+}
+
 /** `words`: the id, its beginning, or `last`. */
 export function findSession(table: Table, words: string): string {
   const { path } = table;
   if (words === "last") return findLast(table, "session") ?? fail(`No request in ${path} has a session yet.`);
   const found = findBeginning(table, "session", lengthenSession(words));
-  return chooseOne(found, words, ["sessions", `There is no session ${words} in ${path}.`]);
+  const none = `There is no session ${words} in ${path}. \`gateway sessions\` lists them.`;
+  return chooseOne(found, words, ["sessions", none]);
 }
 
 export function chooseOne(

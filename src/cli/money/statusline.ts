@@ -4,7 +4,7 @@ import type { Status } from "../../gateway/api/status.ts";
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { writeAllowance } from "../../lib/text/allowance.ts";
 import { readDocument } from "../access/control.ts";
-import { print } from "../terminal/terminal.ts";
+import { print, printNote } from "../terminal/terminal.ts";
 import { formatCents } from "../terminal/text.ts";
 
 export interface StatuslineFlags {
@@ -66,10 +66,13 @@ async function readStdin(): Promise<unknown> {
   return parseJson(text);
 }
 
+/** Unknown fields stay: they may be the bar's own. */
 function fill(format: string, parts: Readonly<Record<string, string>>): string {
-  return format.replaceAll(/\{(\w+)\}/g, (whole, name: string) =>
-    Object.hasOwn(parts, name) ? (parts[name] ?? whole) : whole,
-  );
+  return format.replaceAll(/\{(\w+)\}/g, (whole, name: string) => {
+    if (Object.hasOwn(parts, name)) return parts[name] ?? whole;
+    printNote(`There is no field ${whole}. Known: ${Object.keys(parts).join(", ")}.`);
+    return whole;
+  });
 }
 
 /** The fields of `--format`. Empty: unknown. */

@@ -1,8 +1,7 @@
 // `gateway usage`: totals by one or two properties, and the cost with another model.
 
 import { reportAsModel } from "../../billing/reports/as-model.ts";
-import { reportNames } from "../../billing/reports/requests.ts";
-import { ALL, type Totals } from "../../billing/reports/sums.ts";
+import type { Totals } from "../../billing/reports/sums.ts";
 import { DIMENSIONS, type Names, reportUsage, sumSellers } from "../../billing/reports/usage.ts";
 import { ANY_SELLER, findPrice, listBookedModels } from "../../billing/prices.ts";
 import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
@@ -25,7 +24,6 @@ export function showUsage(flags: UsageFlags): void {
     const { table, scope, clock } = query;
     const document = reportUsage(table, { by, ...scope, ...clock });
     const { rows, total } = document;
-    if (rows.length === 0) refuseUnknownNames(query);
     const money: ReadonlyArray<ListColumn<Totals & Names>> = [
       ["OFFICIAL $", "official_usd", "usd", { spare: 2 }],
       ["CHARGED $", "charge_usd", "usd"],
@@ -42,22 +40,6 @@ export function showUsage(flags: UsageFlags): void {
       ],
     };
   });
-}
-
-/** A mistyped name must not look like one without spending. */
-function refuseUnknownNames({ table, scope, loaded }: Query<UsageFlags>): void {
-  const { keys, groups, channels } = loaded?.catalog ?? {};
-  const seen = reportNames(table, ALL);
-  for (const [name, own] of [
-    ["key", keys],
-    ["group", groups],
-    ["channel", channels],
-  ] as const) {
-    const wanted = scope.only[name];
-    const known = [...(seen[name] ?? []), ...(own?.keys() ?? [])];
-    if (wanted !== undefined && !known.includes(wanted))
-      fail(`There is no ${name} "${wanted}"${suggestNearest(wanted, known)}.`);
-  }
 }
 
 export function readDimensions<T extends string>(text: string, known: readonly T[]): T[] {

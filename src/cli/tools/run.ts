@@ -60,7 +60,7 @@ export async function runTool(
   const retired = explainRetired(`run ${name}`);
   if (retired !== null) refuseUsage(retired);
   const budget = readBudget(flags.budget);
-  const tool = findTool(name);
+  const tool = findTool(name, RUNNABLE);
   checkFlags(tool, flags);
   // Scripts may still have the `--` of version 0.1.
   const { program, args } = findProgram(tool, words[0] === "--" ? words.slice(1) : words);
@@ -228,17 +228,17 @@ function planStatusline({ tool, key, loaded }: ToolConnection, flags: RunFlags):
   return [...words, ...(key === null ? [] : ["--key", key.name])].map(quoteWord).join(" ");
 }
 
+const RUNNABLE = [...TOOLS.keys()].filter((name) => !ENV_TOOLS.has(name));
+
 function showTools(flags: RunFlags): number {
-  const rows = [...TOOLS.values()]
-    .filter(({ name }) => !ENV_TOOLS.has(name))
-    .map(({ name, title, program, platforms }) => ({
-      name,
-      title,
-      platforms,
-      program: program?.name ?? null,
-      path: program === null ? null : Bun.which(program.name),
-      install: program?.install ?? null,
-    }));
+  const rows = RUNNABLE.map((name) => findTool(name)).map(({ name, title, program, platforms }) => ({
+    name,
+    title,
+    platforms,
+    program: program?.name ?? null,
+    path: program === null ? null : Bun.which(program.name),
+    install: program?.install ?? null,
+  }));
   const columns: ReadonlyArray<ListColumn<(typeof rows)[number]>> = [
     ["TOOL", "name"],
     ["NAME", ({ title }) => title.replace(/^the /, ""), "text", { spare: 1 }],

@@ -67,10 +67,9 @@ export const TOOLS: ReadonlyMap<string, Tool> = new Map(
   }),
 );
 
-export function findTool(name: string): Tool {
+export function findTool(name: string, known: readonly string[] = [...TOOLS.keys()]): Tool {
   const app = APPS.get(name);
   if (app !== undefined) refuseUsage(`\`gateway env ${name}\` prints what to enter in ${app.title}.`);
-  const known = [...TOOLS.keys()];
   return (
     TOOLS.get(name) ??
     refuseUsage(`There is no tool "${name}"${suggestNearest(name, known)}. Known: ${known.join(", ")}.`)

@@ -36,7 +36,7 @@ export function refuseUnknown(what: string, name: string, known: ReadonlyMap<str
 }
 
 export function requireNewName(what: string, name: string, known: ReadonlyMap<string, unknown>): void {
-  if (known.has(name)) fail(`There is already a ${what} "${name}".`);
+  if (known.has(name)) fail(`There is already a ${what} "${name}". Choose another name.`);
   readGiven(() => readName(name), `"${name}" cannot be a name`);
 }
 

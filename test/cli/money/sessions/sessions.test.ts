@@ -154,7 +154,7 @@ describe("gateway sessions", () => {
 
   test("says which id it does not know, and which are meant by a short one", async () => {
     const unknown = await run("sessions", "show", "zzz", ...LEDGER);
-    expect(unknown).toMatchObject({ status: 1, stderr: `gateway: There is no session zzz in ${path}.\n` });
+    expect(unknown).toMatchObject({ status: 1, stderr: expect.stringContaining(`session zzz in ${path}. `) });
     const two = writeLedger(["ab", "ac"].map((session) => ({ id: session, client: { session } })));
     const several = await run("sessions", "show", "a", "--ledger", two);
     expect(several.stderr).toBe("gateway: Several sessions begin with a. Use more of the id:\n  ab\n  ac\n");

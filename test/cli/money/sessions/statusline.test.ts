@@ -79,9 +79,9 @@ test("statusline shows the day and the key's limits for a session without reques
 });
 
 test("statusline --format serves other bars, which give no session", async () => {
-  expect((await line("", "--format", "today {today}{session}, {odd}{constructor}")).stdout).toBe(
-    "today $0.000103, {odd}{constructor}\n",
-  );
+  const odd = await line("", "--format", "today {today}{session}, {odd}{constructor}");
+  expect(odd.stdout).toBe("today $0.000103, {odd}{constructor}\n");
+  expect(odd.stderr).toContain("There is no field {odd}. Known: model, session, ");
   const { stdout } = await line("", "--session", SESSION, "--format", "{model} {cached} {left} {limit}");
   expect(stdout).toBe("claude-haiku-4-5 0% $2.00 usd_per_session\n");
 });
