@@ -30,38 +30,12 @@ export interface BilledAnswer extends PriceSources {
   readonly multiplier: string;
 }
 
-/** One pass in a ledger line. A type, not an interface, because a line takes it as a record. */
-export type ChargedPart = {
-  readonly model: string;
-  readonly pass: string;
-  readonly usage: Usage;
-  readonly prices: Readonly<Record<string, string>> | null;
-  readonly tier: string | null;
-  readonly official_usd: string | null;
-};
-
 /** Amounts are decimals. Null: some part has no price. */
-export interface Charge {
-  readonly usage: Usage;
-  readonly parts: readonly ChargedPart[];
-  /** The prices of the answer's own model. Each part has its own. */
-  readonly prices: Readonly<Record<string, string>> | null;
-  readonly priceSource: string | null;
-  /** The requested model, if its price replaced the missing price of the answer's model. */
-  readonly pricedAs: string | null;
-  readonly tier: string | null;
-  readonly official: string | null;
-  readonly charge: string | null;
-  readonly unpricedBecause: string | null;
-  /** The kinds without a price and their counts. Null: all have a price. */
-  readonly unpricedUsage: Readonly<Record<string, number>> | null;
-  /** If only some kinds have no price: the charge for all others. */
-  readonly atLeast: string | null;
-}
+export type Charge = Readonly<ReturnType<typeof computeCharge>>;
 
 const ALL_PRICED = { atLeast: null, unpriced: null };
 
-export function computeCharge(billed: BilledAnswer): Charge {
+export function computeCharge(billed: BilledAnswer) {
   const { model, requested, multiplier } = billed;
   const priced = billed.parts.flatMap((part) => pricePart(part, billed));
   const paid = priced.map(describePart);
@@ -75,14 +49,19 @@ export function computeCharge(billed: BilledAnswer): Charge {
   return {
     usage,
     parts: paid.map((part, index) => ({ ...part, official_usd: parts[index] ?? null })),
+    /** The prices of the answer's own model. Each part has its own. */
     prices: prices ?? (official === null ? null : {}),
     tier,
     priceSource: [...new Set(sources)].join(", ") || null,
+    /** The requested model, if its price replaced the missing price of the answer's model. */
     pricedAs: priced.flatMap(({ pricedAs }) => pricedAs ?? [])[0] ?? null,
     official,
     charge,
+    /** Why the amounts are null. */
     unpricedBecause: priced[parts.indexOf(null)]?.because ?? null,
+    /** The kinds without a price and their counts. Null: all have a price. */
     unpricedUsage: unpriced,
+    /** If only some kinds have no price: the charge for all others. */
     atLeast,
   };
 }
@@ -138,7 +117,7 @@ function priceOf(
   return price && { price, pricedAs: requested };
 }
 
-function describePart({ model, pass, usage, chosen }: PricedPart): Omit<ChargedPart, "official_usd"> {
+function describePart({ model, pass, usage, chosen }: PricedPart) {
   return { model, pass, usage, prices: chosen?.prices ?? null, tier: chosen?.tier ?? null };
 }
 

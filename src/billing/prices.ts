@@ -89,11 +89,7 @@ function lookUp(book: PriceBook, seller: Seller, model: string): Found {
   return fresh;
 }
 
-export interface FoundPrice {
-  readonly model: BookedModel;
-  readonly source: string;
-  price(at: Date): Price | null;
-}
+export type FoundPrice = ReturnType<typeof describeFound>;
 
 function findBooked(book: PriceBook, seller: Seller, model: string, names: ModelNames): FoundPrice | null {
   const { provider } = seller;
@@ -109,15 +105,15 @@ function findBooked(book: PriceBook, seller: Seller, model: string, names: Model
   return found && describeFound(book, found);
 }
 
-function describeFound(
-  book: PriceBook,
-  model: BookedModel,
-  source = `${book.label} ${model.provider}`,
-): FoundPrice {
+function describeFound(book: PriceBook, model: BookedModel, source = `${book.label} ${model.provider}`) {
   const offers = model.periods.map((period) => {
     return { isPaid: isPaidAt(period, book), price: { ...period, source } };
   });
-  return { model, source, price: (at) => offers.findLast(({ isPaid }) => isPaid(at))?.price ?? null };
+  return {
+    model,
+    source,
+    price: (at: Date): Price | null => offers.findLast(({ isPaid }) => isPaid(at))?.price ?? null,
+  };
 }
 
 function findIn(book: PriceBook, provider: string, { names }: ModelNames): BookedModel | null {

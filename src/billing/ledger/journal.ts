@@ -62,14 +62,7 @@ export function encodeStart({ end, synced, boot, failed }: NotedEnd): string {
   return encode({ from: end, synced, boot, failed, corrections: true });
 }
 
-export interface JournalReading {
-  /** Where to look for lines. Null: in the whole ledger. */
-  readonly from: Position | null;
-  readonly open: Map<string, OpenRequest>;
-  readonly named: ReadonlySet<string>;
-  readonly namesCorrections: boolean;
-  readonly noted: NotedEnd | null;
-}
+export type JournalReading = ReturnType<typeof readJournal>;
 
 const RECORD_BEGINS = ['{"from":', '{"end":', '{"open":', '{"id":', '{"discard":', '{"unopened":'];
 
@@ -82,9 +75,10 @@ export function requireJournal(path: string): void {
 }
 
 /** A torn record is ignored: its request waited for the record and was never sent. */
-export function readJournal(path: string): JournalReading {
+export function readJournal(path: string) {
   const open = new Map<string, OpenRequest>();
   const named = new Set<string>();
+  /** Where to look for lines. Null: in the whole ledger. */
   let from: Position | null = null;
   let noted: NotedEnd | null = null;
   let namesCorrections = false;

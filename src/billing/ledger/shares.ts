@@ -69,17 +69,7 @@ export function negate({ charged, estimated, byPlan }: Amounts): Amounts {
   };
 }
 
-export interface SessionSum extends MutableAmounts {
-  requests: number;
-  /** Input tokens of all kinds, and those read from the cache. */
-  input: number;
-  cached: number;
-  /** The key, model and time of the last request. */
-  key: string;
-  model: string;
-  lastUsed: string;
-  windows: WindowRises;
-}
+export type SessionSum = ReturnType<typeof readSession>;
 
 /** By a plan's window: its last level and total rise, in percent. A window begins anew at times. */
 export type WindowRises = Readonly<Record<string, { readonly last: number; readonly rise: number }>>;
@@ -87,7 +77,7 @@ export type WindowRises = Readonly<Record<string, { readonly last: number; reado
 /** Upstreams choose the names. */
 const MAX_WINDOWS = 8;
 
-export function readSession(table: Table, id: string): SessionSum {
+export function readSession(table: Table, id: string) {
   const own = { $session: id };
   const where = { sql: "session = $session", values: own };
   const { totals, sums } = sumRequests(table, {
@@ -105,8 +95,10 @@ export function readSession(table: Table, id: string): SessionSum {
     estimated: subtractUsd(roundUsd(sums["counted"] ?? ZERO_DECIMAL), charged),
     byPlan: parseUsd(totals.paid_by_plan_usd ?? "0"),
     requests: totals.requests,
+    /** Input tokens of all kinds, and those read from the cache. */
     input: countTokens(totals.usage, PROMPT_KINDS),
     cached: countTokens(totals.usage, CACHE_READ_KINDS),
+    // The last request's.
     key: String(key ?? ""),
     model: String(model ?? ""),
     lastUsed: new Date(Number(at)).toISOString(),

@@ -116,10 +116,7 @@ function writeDecimal(value: number): string {
 
 function periodOf({ constraint, prices }: Model["prices"][number], provider: string): Period {
   const { start_date: from, start_time: start, end_time: end } = constraint ?? {};
-  const kinds = Object.entries(prices).flatMap(([key, price]) => {
-    const kind = kindOf(key, provider);
-    return kind === undefined ? [] : [{ kind, price }];
-  });
+  const kinds = Object.entries(prices).map(([key, price]) => ({ kind: kindOf(key, provider) ?? key, price }));
   const rates = Object.fromEntries(kinds.map(({ kind, price }) => [kind, writeDecimal(price.base)]));
   const starts = new Set(kinds.flatMap(({ price }) => price.tiers.map((tier) => tier.start)));
   const tiers = [...starts]

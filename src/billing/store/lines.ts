@@ -11,9 +11,7 @@ export interface FoundLine {
   readonly text: string;
 }
 
-export interface LineOfRow extends FoundLine {
-  readonly values: readonly CellValue[];
-}
+export type LineOfRow = FoundLine & Pick<RowPlace, "values">;
 
 /** Reads this many rows at a time, so that a long ledger does not fill the memory. */
 const PAGE_ROWS = 5000;
