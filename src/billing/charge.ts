@@ -38,7 +38,9 @@ const ALL_PRICED = { atLeast: null, unpriced: null };
 export function computeCharge(billed: BilledAnswer) {
   const { model, requested, multiplier } = billed;
   const priced = billed.parts.flatMap((part) => pricePart(part, billed));
-  const paid = priced.map(describePart);
+  const paid = priced.map(({ model: own, pass, usage: used, chosen }) => {
+    return { model: own, pass, usage: used, prices: chosen?.prices ?? null, tier: chosen?.tier ?? null };
+  });
   const usage = sumUsage(billed.parts);
   const own = paid.find((part) => part.model === (model ?? requested)) ?? paid[0];
   const { prices = null, tier = null } = own ?? {};
@@ -115,10 +117,6 @@ function priceOf(
   if (!isOwn || requested === null || requested === name) return null;
   const price = findPrice(billed, requested, at);
   return price && { price, pricedAs: requested };
-}
-
-function describePart({ model, pass, usage, chosen }: PricedPart) {
-  return { model, pass, usage, prices: chosen?.prices ?? null, tier: chosen?.tier ?? null };
 }
 
 /** Null: some amount is unknown. */

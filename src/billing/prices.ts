@@ -91,6 +91,9 @@ function lookUp(book: PriceBook, seller: Seller, model: string): Found {
 
 export type FoundPrice = ReturnType<typeof describeFound>;
 
+const FREE = { input: "0", output: "0", cache_read: "0", cache_write: "0", cache_write_5m: "0" };
+const FREE_SOURCE = "https://openrouter.ai/docs/guides/routing/model-variants/free";
+
 function findBooked(book: PriceBook, seller: Seller, model: string, names: ModelNames): FoundPrice | null {
   const { provider } = seller;
   if (provider === null) {
@@ -100,7 +103,7 @@ function findBooked(book: PriceBook, seller: Seller, model: string, names: Model
   const own = findIn(book, provider, names);
   // A free variant without an entry of its own costs nothing.
   if (provider === "openrouter" && model.endsWith(":free") && own?.ids.includes(model) !== true)
-    return freeVariant(book, model, provider);
+    return describeFound(book, { provider, ids: [model], periods: [{ rates: FREE }], source: FREE_SOURCE });
   const found = own ?? firstOf(book.fallbacksOf(provider), (other) => findIn(book, other, names));
   return found && describeFound(book, found);
 }
@@ -136,11 +139,4 @@ function firstOf<T, R>(list: readonly T[], find: (each: T) => R | null): R | nul
       .map(find)
       .find((found) => found !== null) ?? null
   );
-}
-
-const NOTHING = { input: "0", output: "0", cache_read: "0", cache_write: "0", cache_write_5m: "0" };
-
-function freeVariant(book: PriceBook, model: string, provider: string): FoundPrice {
-  const source = "https://openrouter.ai/docs/guides/routing/model-variants/free";
-  return describeFound(book, { provider, ids: [model], periods: [{ rates: NOTHING }], source });
 }

@@ -57,12 +57,6 @@ export function readText(value: unknown): string {
   return typeof value === "string" && value.length <= MAX_TEXT_LENGTH ? value : "";
 }
 
-/** In ms. Null: not a time from 2020 to 2099. */
-function readTime(value: unknown): number | null {
-  const ms = typeof value === "string" ? Date.parse(value) : value;
-  return typeof ms === "number" && ms >= FIRST_MS && ms < END_MS ? Math.floor(ms) : null;
-}
-
 export class History {
   readonly entries = new Map<string, LogEntry>();
   /** Rows that are not JSON, or have counts but no time. */
@@ -79,7 +73,8 @@ export class History {
    *  grows from row to row. Names and time are the first row's: a copy may have others. */
   add(id: string, { words, reported, isCut = false, time: named, ...names }: LogRow): void {
     const counted = describeReading(this.#usageOf[words](reported), isCut);
-    const time = readTime(named);
+    const ms = typeof named === "string" ? Date.parse(named) : named;
+    const time = typeof ms === "number" && ms >= FIRST_MS && ms < END_MS ? Math.floor(ms) : null;
     const known = this.entries.get(id);
     if (counted === null || (known?.usage.output ?? 0) > (counted.usage.output ?? 0)) return;
     if (id === "" || time === null) this.damaged += 1;

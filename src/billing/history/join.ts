@@ -35,6 +35,9 @@ export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLin
     pairs.push(pair);
   };
   pairById(entries, lines).forEach(add);
+  // The kinds of a converted request differ, but their sums are equal.
+  const countAll = (usage: Usage): string =>
+    [PROMPT_KINDS, CACHE_READ_KINDS, OUTPUT_KINDS].map((kinds) => countTokens(usage, kinds)).join(" ");
   for (const [count, most] of [
     [countAll, MAX_APART_MS],
     [() => "", MAX_APART_OTHERWISE_MS],
@@ -86,11 +89,6 @@ function findFirst(entries: readonly LogEntry[], time: number): number {
     else end = middle;
   }
   return first;
-}
-
-/** The kinds of a converted request differ, but their sums are equal. */
-function countAll(usage: Usage): string {
-  return [PROMPT_KINDS, CACHE_READ_KINDS, OUTPUT_KINDS].map((kinds) => countTokens(usage, kinds)).join(" ");
 }
 
 /** A line without a session fits any session. Gemini CLI's requests do not name their session: the

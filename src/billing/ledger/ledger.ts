@@ -8,7 +8,6 @@ import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts"
 import { AnswerHistory } from "../limits/answer-history.ts";
 import type { Table } from "../store/open.ts";
 import { LedgerFiles } from "./files.ts";
-import type { MarkDraft } from "./line.ts";
 import { type EndState, removeOldFiles } from "./journal.ts";
 import { draftMarks, listLost } from "./mark.ts";
 import { recoverLedger } from "./recovery.ts";
@@ -81,7 +80,9 @@ function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
     recovery.unfinished,
     draftMarks(recovery.doubts, recovery.prev, new Date(now).toISOString(), lost),
   );
-  for (const problem of listFew(writer.marks)) report(`${problem}. ${ACCEPT}`);
+  const { marks } = writer;
+  for (const { mark } of marks.slice(0, MAX_REPORTED)) report(`${mark}. ${ACCEPT}`);
+  if (marks.length > MAX_REPORTED) report(`and ${marks.length - MAX_REPORTED} more. ${ACCEPT}`);
   const old = removeOldFiles(path);
   if (old.length > 0)
     report(`files of an earlier version next to ${path} were read and removed: ${old.join(", ")}`, "note");
@@ -91,11 +92,6 @@ function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
 const MAX_REPORTED = 10;
 const ACCEPT =
   "It is reported, and limits count lost lines, until `gateway ledger accept`; `gateway ledger verify` names the line";
-
-function listFew(marks: readonly MarkDraft[]): string[] {
-  const few = marks.slice(0, MAX_REPORTED).map(({ mark }) => mark);
-  return marks.length > few.length ? [...few, `and ${marks.length - few.length} more`] : few;
-}
 
 function describeMissingEnd(path: string, state: EndState): string {
   const gone = `lines at the end of ${path} are gone or changed since it was written`;

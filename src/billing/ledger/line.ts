@@ -244,16 +244,12 @@ const LINE_FIELDS = Object.keys(line.shape);
 const CORRECTION_FIELDS = Object.keys(correction.shape);
 const MARK_FIELDS = Object.keys(mark.shape);
 
-function fieldsOf(draft: Draft): readonly string[] {
-  if ("mark" in draft) return MARK_FIELDS;
-  return "corrects" in draft ? CORRECTION_FIELDS : LINE_FIELDS;
-}
-
 /** The line's text without a newline. Throws if `check` refuses the line. */
 export function encodeLine(draft: Draft, prev: string, check?: (fields: Fields) => void): string {
   const fields: Fields = draft;
   const ordered: Record<string, unknown> = {};
-  for (const name of fieldsOf(draft)) {
+  const names = "mark" in draft ? MARK_FIELDS : "corrects" in draft ? CORRECTION_FIELDS : LINE_FIELDS;
+  for (const name of names) {
     const value = name === "v" ? 1 : name === "prev" ? prev : fields[name];
     if (value !== undefined) ordered[name] = value;
   }

@@ -167,15 +167,14 @@ function forgetOld(reported: Map<string, ReportedLimit>, now: number): void {
 function readReported(path: string): Map<string, ReportedLimit> {
   try {
     const reported = getField(parseJson(readOwn(path) ?? ""), "reported");
+    const isReported = (entry: [string, unknown]): entry is [string, ReportedLimit] => {
+      const resets = getField(entry[1], "resets");
+      return resets === null || typeof resets === "number";
+    };
     return new Map(isObject(reported) ? Object.entries(reported).filter(isReported) : []);
   } catch {
     return new Map();
   }
-}
-
-function isReported(entry: [string, unknown]): entry is [string, ReportedLimit] {
-  const resets = getField(entry[1], "resets");
-  return resets === null || typeof resets === "number";
 }
 
 function saveReported(path: string, reported: ReadonlyMap<string, ReportedLimit>): void {

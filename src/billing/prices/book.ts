@@ -161,16 +161,12 @@ function readStored(path: string): PriceBook | null {
     throw new Error(`The price book ${path} cannot be read: ${why}.`, { cause: error });
   }
   if (text === null) return null;
-  if (!isSealed(text))
+  const [, hash] = /^\{.*,"sha256":"([0-9a-f]{64})"\}\n/.exec(text) ?? [];
+  if (hash !== sha256Hex(text.slice(text.indexOf("\n") + 1)))
     throw new Error(
       `The price book ${path} is damaged: it has another hash than it says. \`gateway prices update\` writes it again; without it, the built-in book counts.`,
     );
   return new PriceBook(() => text);
-}
-
-function isSealed(text: string): boolean {
-  const [, hash] = /^\{.*,"sha256":"([0-9a-f]{64})"\}\n/.exec(text) ?? [];
-  return hash === sha256Hex(text.slice(text.indexOf("\n") + 1));
 }
 
 /** Adds the hash to a book from makeBook. */

@@ -157,20 +157,16 @@ function wordsOf(match: unknown): string[] {
   });
 }
 
-/** False: the model has a price for what no usage reports, such as a fee for each request. */
-function isWhole({ prices }: Model, provider: string): boolean {
-  return prices.every((each) => Object.keys(each.prices).every((key) => kindOf(key, provider) !== undefined));
-}
-
 export function readProvider({ id: provider, models }: PublishedData[number]): BookedModel[] {
-  const entries = models
-    .filter((model) => isWhole(model, provider))
-    .map((model): BookedModel => ({
-      provider,
-      ids: REVIEWED.has(provider) ? idsOf(model) : [...new Set([model.id, ...idsOf(model)])],
-      periods: model.prices.map((each) => periodOf(each, provider)),
-      context: getCount(model["context_window"]) || undefined,
-    }));
+  // Other models have a price for what no usage reports, such as a fee for each request.
+  const isWhole = ({ prices }: Model): boolean =>
+    prices.every((each) => Object.keys(each.prices).every((key) => kindOf(key, provider) !== undefined));
+  const entries = models.filter(isWhole).map((model): BookedModel => ({
+    provider,
+    ids: REVIEWED.has(provider) ? idsOf(model) : [...new Set([model.id, ...idsOf(model)])],
+    periods: model.prices.map((each) => periodOf(each, provider)),
+    context: getCount(model["context_window"]) || undefined,
+  }));
   return REVIEWED.has(provider) ? entries : withoutTwins(entries);
 }
 

@@ -64,7 +64,11 @@ export function readTurns(folder: string, session: string): NotedTurn[] {
     const by = getText(getField(line, "by"));
     const parts = getField(line, "session") === undefined ? (lists.get(by) ?? []) : [];
     lists.set(by, parts);
-    for (const part of getList(getField(line, "parts"))) parts.push(readPart(part));
+    for (const part of getList(getField(line, "parts"))) {
+      const [kind, name, size, mark] = getList(part);
+      const length = Number.isSafeInteger(size) ? Math.max(0, Number(size)) : 0;
+      parts.push({ kind: String(kind), name: String(name), size: length, mark: String(mark) });
+    }
     const id = getField(line, "id");
     if (typeof id !== "string") return [];
     const sent = getList(getField(line, "sent")).flatMap((range) => {
@@ -74,12 +78,6 @@ export function readTurns(folder: string, session: string): NotedTurn[] {
     const called = getList(getField(line, "called")).map(String);
     return [{ id, agent: getText(getField(line, "agent")), parts: sent, called }];
   });
-}
-
-function readPart(value: unknown): NotedPart {
-  const [kind, name, size, mark] = getList(value);
-  const length = Number.isSafeInteger(size) ? Number(size) : 0;
-  return { kind: String(kind), name: String(name), size: Math.max(0, length), mark: String(mark) };
 }
 
 /** Removes the least recently used sessions until the folder is small. Returns its size. */

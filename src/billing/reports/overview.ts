@@ -53,7 +53,8 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
   const range = readViewPeriod(period, clock);
   const scope = { ...toPeriod(range), only };
   const { total } = sumRequests(table, { ...scope, by: [], sums: { ...FAILURES, missed: "SUM(missed)" } });
-  const first = range.since ?? findFirst(table, clock);
+  const oldest = table.list("SELECT MIN(at) FROM requests")[0]?.[0];
+  const first = range.since ?? Math.min(Number(oldest ?? range.until), range.until);
   const spans = divideTime(chooseSpan(range.end - first), first, range.end - 1, clock.zone);
   const cells = sumRequests(table, {
     ...scope,
@@ -146,11 +147,6 @@ function listUnpriced(table: Table, scope: Scope) {
     values,
   );
   return found.map(([name, requests]) => ({ name: String(name ?? ""), requests: Number(requests) }));
-}
-
-function findFirst(table: Table, { now }: Clock): number {
-  const [[first] = []] = table.list("SELECT MIN(at) FROM requests");
-  return typeof first === "bigint" ? Math.min(Number(first), now.getTime()) : now.getTime();
 }
 
 const DAY_MS = 86_400_000;

@@ -111,10 +111,12 @@ function describeSession(table: Table, own: SessionRow, hasTurns: boolean) {
     const place = { agent: agent || null, parent: textOrNull(parent), model: textOrNull(model) ?? "" };
     return { ...place, ...totals, cache_misses: Number(misses) };
   });
+  const rises = own.paid_by_plan_usd === undefined ? [] : Object.entries(readRises(table, session));
   const list = (where: string) => listRequests(table, `session = $session ${where}`, { $session: session });
   return {
     ...own,
-    ...findRise(table, own),
+    // By how many percent the plan's windows rose.
+    ...(rises.length > 0 && { windows: Object.fromEntries(rises.map(([name, { rise }]) => [name, rise])) }),
     /** Each agent before those that it started. Null: the main agent, or no parent. */
     agents: listTree(agents).flatMap(({ row }) => row ?? []),
     misses: list("AND cause IS NOT NULL ORDER BY at, line").flatMap(({ time, id, agent, missed }) => {
@@ -144,11 +146,4 @@ function listStarted(table: Table, session: string) {
     values: { $parent: session },
   });
   return describeSessions(table, ALL, rows.toSorted(compareNewest));
-}
-
-/** By how many percent the plan's windows rose. Empty: unknown. */
-function findRise(table: Table, { session, paid_by_plan_usd: paid }: SessionRow) {
-  const rises = paid === undefined ? [] : Object.entries(readRises(table, session));
-  if (rises.length === 0) return {};
-  return { windows: Object.fromEntries(rises.map(([name, { rise }]) => [name, rise])) };
 }
