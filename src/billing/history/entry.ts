@@ -73,11 +73,10 @@ export class History {
    *  grows from row to row. Names and time are the first row's: a copy may have others. */
   add(id: string, { words, reported, isCut = false, time: named, ...names }: LogRow): void {
     const counted = describeReading(this.#usageOf[words](reported), isCut);
-    const ms = typeof named === "string" ? Date.parse(named) : named;
-    const time = typeof ms === "number" && ms >= FIRST_MS && ms < END_MS ? Math.floor(ms) : null;
+    const time = Math.floor(typeof named === "string" ? Date.parse(named) : Number(named));
     const known = this.entries.get(id);
     if (counted === null || (known?.usage.output ?? 0) > (counted.usage.output ?? 0)) return;
-    if (id === "" || time === null) this.damaged += 1;
+    if (id === "" || !(time >= FIRST_MS && time < END_MS)) this.damaged += 1;
     else this.entries.set(id, { ...(known ?? { ...names, time }), ...counted });
   }
 }

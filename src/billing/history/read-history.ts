@@ -91,14 +91,8 @@ export function readHistory({ tools = LOGGING_TOOLS, env, usageOf, onSize }: His
   return history;
 }
 
-interface LogFile {
-  readonly path: string;
-  readonly size: number;
-  readonly born: number;
-}
-
-function list(folder: string, pattern: string, { unread }: History): LogFile[] {
-  const files: LogFile[] = [];
+function list(folder: string, pattern: string, { unread }: History) {
+  const files = [];
   try {
     for (const name of new Glob(pattern).scanSync({ cwd: folder, dot: true })) {
       const path = join(folder, name);

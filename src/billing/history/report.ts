@@ -8,7 +8,7 @@ import { compareDecimals, type Decimal, formatDecimal, parseDecimal, ZERO_DECIMA
 import { SPANS, type Zone } from "../../lib/text/zone.ts";
 import { computeCharge } from "../charge.ts";
 import { readLine } from "../ledger/check.ts";
-import { ANY_SELLER, type Overrides, type PriceBook, type Seller } from "../prices.ts";
+import { ANY_SELLER, type Overrides, type PriceBook } from "../prices.ts";
 import { MAKERS_OF } from "../prices/sellers.ts";
 import { describeScope, type Scope, type SumRow, sumRequests } from "../reports/sums.ts";
 import { compareNames, describeNames, isSpan, listSpans } from "../reports/usage.ts";
@@ -125,13 +125,11 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   togetherai: "together",
 };
 
-/** Users' own names for providers say nothing. */
-function findSeller({ tool, provider = "" }: LogEntry, book: PriceBook): Seller {
-  const name = lookUp(PROVIDERS, provider) ?? provider;
-  return { ...ANY_SELLER, provider: book.providers.includes(name) ? name : null, makers: MAKERS[tool] };
-}
-
 function priceEntry(entry: LogEntry, { book, overrides }: BookPrices) {
+  const { tool, provider = "" } = entry;
+  // Users' own names for providers say nothing.
+  const named = lookUp(PROVIDERS, provider) ?? provider;
+  const known = book.providers.includes(named) ? named : null;
   const { model, usage, parts = [{ model: null, pass: "message", usage }], tariff, time, basis } = entry;
   if (basis === "unknown") return { official: null, unpricedBecause: null };
   return computeCharge({
@@ -141,7 +139,7 @@ function priceEntry(entry: LogEntry, { book, overrides }: BookPrices) {
     requested: null,
     book,
     overrides,
-    seller: findSeller(entry, book),
+    seller: { ...ANY_SELLER, provider: known, makers: MAKERS[tool] },
     at: new Date(time),
     multiplier: "1",
   });

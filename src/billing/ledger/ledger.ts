@@ -72,7 +72,7 @@ function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
   const sums = new Sums({ ...options, now: options.now ?? Date.now });
   const answers = sums.ask(readAnswers);
   const files = new LedgerFiles(options, recovery);
-  const writer = new LedgerWriter(options, { lock, files, sums, prev: recovery.prev, answers });
+  const writer = new LedgerWriter(options, { lock, files, sums, answers }, recovery.prev);
   const { size } = recovery.unfinished;
   if (size > 0)
     report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);

@@ -9,6 +9,7 @@ import { readLine } from "./check.ts";
 import { hashLine, type Mark, type MarkDraft } from "./line.ts";
 import { addAmount, readList } from "../reports/sums.ts";
 import { nameTable, Table } from "../store/open.ts";
+import type { Recovery } from "./recovery.ts";
 import { listLedgerFiles } from "./rotation.ts";
 
 export function listMarks(table: Table): Mark[] {
@@ -16,13 +17,6 @@ export function listMarks(table: Table): Mark[] {
     const line = readLine(parseJson(String(text)));
     return line !== null && "mark" in line ? [line] : [];
   });
-}
-
-/** What a start found that no power cut explains. */
-export interface Doubts {
-  /** Lines after the noted end that the journal does not name. */
-  readonly unnamed: readonly Readonly<Record<string, unknown>>[];
-  readonly isEndGone: boolean;
 }
 
 const NOT_NAMED = "the journal does not name this line, so it may not be the gateway's";
@@ -58,7 +52,12 @@ export function listLost(path: string, others: readonly string[]): Lost[] {
   }
 }
 
-export function draftMarks(doubts: Doubts, prev: string, time: string, lost: readonly Lost[]): MarkDraft[] {
+export function draftMarks(
+  doubts: Recovery["doubts"],
+  prev: string,
+  time: string,
+  lost: readonly Lost[],
+): MarkDraft[] {
   const unknown = { request_time: time, key: "", group: "" };
   const gone = (lost.length === 0 ? [unknown] : lost).map((each) => ({ mark: END_GONE, ...each }));
   const unnamed = doubts.unnamed.map(({ id }) => ({ mark: `${String(id)}: ${NOT_NAMED}`, ...unknown }));

@@ -35,14 +35,6 @@ const COMPILE_AFTER_MS = 2000;
 /** New lines per step: a table reads them in some ten milliseconds. */
 const STEP_BYTES = 1 << 20;
 
-export interface RecoveredLedger {
-  readonly lock: FileLock;
-  readonly files: LedgerFiles;
-  readonly sums: Sums;
-  readonly prev: string;
-  readonly answers: AnswerHistory;
-}
-
 export class LedgerWriter {
   readonly #options: LedgerOptions;
   readonly #now: () => number;
@@ -65,14 +57,19 @@ export class LedgerWriter {
   #retryTimer: NodeJS.Timeout | undefined;
   #endWatch: () => void = () => {};
 
-  constructor(options: LedgerOptions, { lock, files, sums, prev, answers }: RecoveredLedger) {
+  /** `prev`: the hash of the last line. */
+  constructor(
+    options: LedgerOptions,
+    opened: { lock: FileLock; files: LedgerFiles; sums: Sums; answers: AnswerHistory },
+    prev: string,
+  ) {
     this.#options = options;
     this.#now = options.now ?? Date.now;
-    this.#lock = lock;
-    this.#files = files;
-    this.sums = sums;
+    this.#lock = opened.lock;
+    this.#files = opened.files;
+    this.sums = opened.sums;
+    this.answers = opened.answers;
     this.#prev = prev;
-    this.answers = answers;
   }
 
   /** Call this first, once. Requests left open get their lines. `marks`: what a start found. */

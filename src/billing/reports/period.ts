@@ -58,11 +58,7 @@ export function readPeriodWord(text: string, clock: Clock): ReportPeriod {
 }
 
 /** In milliseconds. `since`: null for the first request. `end`: may be in the future. */
-export interface ViewRange {
-  readonly since: number | null;
-  readonly until: number;
-  readonly end: number;
-}
+export type ViewRange = Record<"until" | "end", number> & { readonly since: number | null };
 
 /** The page's period: a word of `gateway usage`, a day, a month, two days
  *  (`2026-11-03..2026-11-09`), or `all`. */
