@@ -22,21 +22,9 @@ export interface LimitUse {
   readonly since?: string | undefined;
 }
 
-export interface UsdWarning extends LimitUse {
+export interface LimitWarning extends LimitUse {
   readonly percent: number;
 }
-
-interface ShareWarning {
-  readonly holder: { readonly kind: "channel"; readonly name: string };
-  /** Such as `5h`. */
-  readonly limit: string;
-  /** In percent, from the upstream. */
-  readonly used: number;
-  readonly resets: number | null;
-  readonly percent: number;
-}
-
-export type LimitWarning = UsdWarning | ShareWarning;
 
 export type Alerts = ReturnType<typeof createAlerts>;
 
@@ -77,10 +65,9 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions) {
     warnings.forEach(report);
   };
   const note = (warning: LimitWarning): void => {
-    const { holder, limit, resets, percent } = warning;
+    const { holder, limit, usd, resets, percent, since = null } = warning;
     const id = `${holder.kind} ${limit} ${holder.name}`;
-    const since = ("since" in warning ? warning.since : undefined) ?? null;
-    const entry = { usd: "used" in warning ? "100" : formatUsd(warning.usd), resets, percent, since };
+    const entry = { usd: formatUsd(usd), resets, percent, since };
     const known = reported.get(id);
     if (known !== undefined && isSamePeriod(known, entry) && known.percent >= entry.percent) return;
     reported.delete(id);
@@ -96,16 +83,11 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions) {
         if (warning !== null) note(warning);
       }
     },
-    /** Checks what an upstream says about a window. */
-    checkShare: (use: Omit<ShareWarning, "percent">): void => {
-      const percent = percentages().findLast((each) => use.used >= each);
-      if (percent !== undefined) note({ ...use, percent });
-    },
     close: flush,
   };
 }
 
-export function findWarning(use: LimitUse, percentages: readonly number[]): UsdWarning | null {
+export function findWarning(use: LimitUse, percentages: readonly number[]): LimitWarning | null {
   const percent = percentages.findLast((each) => isShareReached(use.spent, use.usd, each));
   return percent === undefined ? null : { ...use, percent };
 }
@@ -113,11 +95,8 @@ export function findWarning(use: LimitUse, percentages: readonly number[]): UsdW
 /** A raised limit has new percentages. */
 function isSamePeriod(one: ReportedLimit, other: ReportedLimit): boolean {
   const isSameKey = one.since === undefined || one.since === other.since;
-  return isSameKey && one.usd === other.usd && Math.abs((one.resets ?? 0) - (other.resets ?? 0)) < SAME_MS;
+  return isSameKey && one.usd === other.usd && one.resets === other.resets;
 }
-
-/** Some upstreams give the seconds until a window ends. No period is this short. */
-const SAME_MS = 10 * 60_000;
 
 export function listLimitUses(keys: Iterable<Key>, sums: Spending, now: number): LimitUse[] {
   const uses: LimitUse[] = [];
@@ -147,11 +126,8 @@ function readUses(holder: Holder, limits: readonly UsdLimit[], sums: Spending, n
 
 /** `The key "laptop" has reached 80 % of its limit: …` */
 export function describeWarning(warning: LimitWarning): string {
-  const { holder, limit, resets, percent } = warning;
+  const { holder, limit, usd, spent, resets, percent } = warning;
   const end = resets === null ? "" : `. It resets at ${formatMoment(new Date(resets))}`;
-  if ("used" in warning)
-    return `The channel "${holder.name}" has used ${warning.used} % of its plan's window of ${limit}${end}`;
-  const { usd, spent } = warning;
   const share = spent < usd ? `${percent} % of its limit` : "its limit";
   return `The ${holder.kind} "${holder.name}" has reached ${share}: $${formatUsd(spent)} of $${formatUsd(usd)} (${limit})${end}`;
 }

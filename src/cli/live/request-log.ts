@@ -152,10 +152,8 @@ export function describeRecord(record: RequestRecord): Record<string, unknown> {
 }
 
 function describeLimit(warning: LimitWarning): object {
-  const { holder, limit, percent, resets } = warning;
+  const { holder, limit, percent, usd, spent, resets } = warning;
   const ends = resets === null ? null : formatMoment(new Date(resets));
-  if ("used" in warning) return { ...holder, limit, percent, used: warning.used, resets: ends };
-  const { usd, spent } = warning;
   return { ...holder, limit, percent, usd: formatUsd(usd), spent_usd: formatUsd(spent), resets: ends };
 }
 

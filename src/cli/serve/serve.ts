@@ -356,16 +356,15 @@ function createAlertCommand({ command, configPath, warn }: AlertCommandOptions) 
 
 /** docs/money.md documents these. */
 function describeInVariables(warning: LimitWarning): Record<string, string> {
-  const { holder, limit, resets, percent } = warning;
-  const [usd, spent] = "usd" in warning ? [formatUsd(warning.usd), formatUsd(warning.spent)] : ["", ""];
+  const { holder, limit, usd, spent, resets, percent } = warning;
   return {
     GATEWAY_ALERT_MESSAGE: describeWarning(warning),
     GATEWAY_ALERT_PERCENT: String(percent),
     GATEWAY_ALERT_KIND: holder.kind,
     GATEWAY_ALERT_NAME: holder.name,
     GATEWAY_ALERT_LIMIT: limit,
-    GATEWAY_ALERT_LIMIT_USD: usd,
-    GATEWAY_ALERT_SPENT_USD: spent,
+    GATEWAY_ALERT_LIMIT_USD: formatUsd(usd),
+    GATEWAY_ALERT_SPENT_USD: formatUsd(spent),
     GATEWAY_ALERT_RESETS: resets === null ? "" : formatMoment(new Date(resets)),
   };
 }

@@ -100,20 +100,10 @@ function analyseCache(r: Request, draft: LineDraft, gateway: Gateway): LineDraft
 function noteAllowance(r: Request, draft: LineDraft | null, gateway: Gateway): LineDraft | null {
   if (r.answered === null) return draft;
   const { response, candidate } = r.answered;
-  const { channels, alerts } = gateway;
   const { channel } = candidate;
   const seen = r.time + (r.firstByteMs ?? r.durationMs);
-  noteHead(channels.of(channel), response.fields, seen);
+  noteHead(gateway.channels.of(channel), response.fields, seen);
   const windows = channel.usesLogin ? readWindows(response.fields, seen) : [];
-  for (const { name: limit, used, resets } of windows) {
-    const holder = { kind: "channel", name: channel.name } as const;
-    alerts.checkShare({
-      holder,
-      limit,
-      used: used ?? 0,
-      resets: resets === null ? null : Date.parse(resets),
-    });
-  }
   if (draft === null || windows.length === 0) return draft;
   return { ...draft, windows: Object.fromEntries(windows.map(({ name, used }) => [name, used ?? 0])) };
 }
