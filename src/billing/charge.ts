@@ -59,7 +59,6 @@ export function computeCharge(billed: BilledAnswer) {
     pricedAs: priced.flatMap(({ pricedAs }) => pricedAs ?? [])[0] ?? null,
     official,
     charge,
-    /** Why the amounts are null. */
     unpricedBecause: priced[parts.indexOf(null)]?.because ?? null,
     /** The kinds without a price and their counts. Null: all have a price. */
     unpricedUsage: unpriced,
@@ -105,7 +104,6 @@ function pricePart({ model, pass, usage, calls = [] }: Part, billed: BilledAnswe
   });
 }
 
-/** Uses the requested model's price if the answer's name for its model has none. */
 function priceOf(
   name: string,
   isOwn: boolean,
@@ -168,7 +166,6 @@ function multiplyUp(official: Decimal, multiplier: string): string {
   return formatDecimal(roundDecimal(multiplyDecimals(official, parseDecimal(multiplier)), CHARGE_PLACES));
 }
 
-/** The same usage at the same prices, with another multiplier. */
 export function multiplyCharge(charge: Charge, multiplier: string): Charge {
   const { official, usage, parts, prices } = charge;
   if (official !== null) return { ...charge, charge: multiplyUp(parseDecimal(official), multiplier) };

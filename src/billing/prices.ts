@@ -131,7 +131,6 @@ function findByName(book: PriceBook, makers: readonly string[], names: ModelName
   return found.length === 1 ? (found[0] ?? null) : null;
 }
 
-/** The first that is found. */
 function firstOf<T, R>(list: readonly T[], find: (each: T) => R | null): R | null {
   return (
     list

@@ -5,7 +5,6 @@ import { isObject, parseJson } from "../../lib/json/json.ts";
 import { readLines } from "../ledger/reader.ts";
 import { type Part, type Reading, sumUsage, type Tariff, type Usage } from "../usage.ts";
 
-/** Names as in the ledger. */
 export const LOGGING_TOOLS = ["claude-code", "codex", "gemini-cli", "opencode"] as const;
 export type LoggingTool = (typeof LOGGING_TOOLS)[number];
 
@@ -29,7 +28,6 @@ export interface LogEntry {
   readonly model: string;
   /** In ms. */
   readonly time: number;
-  /** The provider that the tool names. */
   readonly provider?: string;
   readonly usage: Usage;
   /** The passes or calls of a response, if it had several. Their sum is `usage`. */

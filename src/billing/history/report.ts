@@ -146,7 +146,6 @@ function priceEntry(entry: LogEntry, { book, overrides }: BookPrices) {
 }
 
 export interface HistoryFilter extends Scope {
-  /** One or two. */
   readonly by: readonly HistoryDimension[];
   readonly zone: Zone;
   readonly now: Date;

@@ -261,7 +261,6 @@ export class AppendFile {
     fdatasyncSync(this.#fd);
   }
 
-  /** False: another program moved, removed or changed the file. */
   isInPlace(): boolean {
     const there = statSync(this.#path, { throwIfNoEntry: false });
     const isSameFile = there?.ino === this.#ino && there.dev === this.#dev;

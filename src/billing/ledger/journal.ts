@@ -35,7 +35,6 @@ const recordSchema = z.lazy(() =>
       end: positionSchema,
       /** A sync made these lines safe. */
       synced: positionSchema.optional(),
-      /** A sync has failed. */
       failed: z.literal(true).optional(),
     }),
     z.object({ open: intentSchema, channels: z.array(z.string()).optional() }),

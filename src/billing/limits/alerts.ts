@@ -61,7 +61,11 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions) {
     waiting = [];
     if (warnings.length === 0) return;
     forgetOld(reported, now());
-    saveReported(path, reported);
+    try {
+      replaceFile(path, `${JSON.stringify({ v: 1, reported: Object.fromEntries(reported) })}\n`);
+    } catch {
+      // The ledger reports a full disk.
+    }
     warnings.forEach(report);
   };
   const note = (warning: LimitWarning): void => {
@@ -150,13 +154,5 @@ function readReported(path: string): Map<string, ReportedLimit> {
     return new Map(isObject(reported) ? Object.entries(reported).filter(isReported) : []);
   } catch {
     return new Map();
-  }
-}
-
-function saveReported(path: string, reported: ReadonlyMap<string, ReportedLimit>): void {
-  try {
-    replaceFile(path, `${JSON.stringify({ v: 1, reported: Object.fromEntries(reported) })}\n`);
-  } catch {
-    // The ledger reports a full disk.
   }
 }

@@ -15,6 +15,7 @@ import type { Table } from "../store/open.ts";
 import { addColumns } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS } from "../usage.ts";
 import { describeHead, describeScope, type Scope, sumRequests } from "./sums.ts";
+import { compareCharges } from "./usage.ts";
 import { adviseOn, type Cause } from "./words.ts";
 
 const PLACE = ["session", "tool", "label", "model", "channel"];
@@ -139,17 +140,11 @@ export function findHourSavings(table: Table, scope: Scope) {
     sums: { hour: "SUM(hour)" },
     where: { sql: isWritten, values: {} },
   });
-  return rows
-    .map(({ names, sums: { hour = ZERO_DECIMAL }, totals }) => {
-      const [tool = "", label = ""] = names;
-      const saved = roundUsd(subtractDecimals(gains.get(names.join("\n")) ?? ZERO_DECIMAL, hour));
-      return { tool, label, saved, charge: parseUsd(totals.charge_usd) };
-    })
-    .filter(({ saved, charge }) => saved >= WORTH && isShareReached(saved, charge, 1))
-    .toSorted((a, b) => (a.charge > b.charge ? -1 : 1))
-    .map(({ saved, charge, ...who }) => ({
-      ...who,
-      saved_usd: formatUsd(saved),
-      charge_usd: formatUsd(charge),
-    }));
+  return rows.toSorted(compareCharges).flatMap(({ names, sums: { hour = ZERO_DECIMAL }, totals }) => {
+    const [tool = "", label = ""] = names;
+    const saved = roundUsd(subtractDecimals(gains.get(names.join("\n")) ?? ZERO_DECIMAL, hour));
+    const { charge_usd } = totals;
+    const isWorth = saved >= WORTH && isShareReached(saved, parseUsd(charge_usd), 1);
+    return isWorth ? [{ tool, label, saved_usd: formatUsd(saved), charge_usd }] : [];
+  });
 }
