@@ -212,12 +212,11 @@ async function judgeBeginning(
 
 /** "silent": nothing has come in time, or the body broke off, which its next reader learns. */
 async function awaitChunk(next: Promise<Buffer | null>, until: number): Promise<Buffer | null | "silent"> {
-  if (Bun.peek.status(next) === "fulfilled") return next;
   const late = Promise.withResolvers<"silent">();
   const resolve = (): void => late.resolve("silent");
   const timer = until === Infinity ? undefined : setTimeout(resolve, until - performance.now());
   try {
-    return await Promise.race([next, late.promise]);
+    return await (timer === undefined ? next : Promise.race([next, late.promise]));
   } catch (fault) {
     if (fault instanceof UpstreamFault) return "silent";
     throw fault;
