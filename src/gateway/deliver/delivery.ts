@@ -7,6 +7,7 @@ import type { GatewayError } from "../../lib/errors.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Fields } from "../../lib/http/fields.ts";
 import { type Body, UpstreamFault, type UpstreamResponse } from "../../lib/http/upstream.ts";
+import { Deadline } from "../../lib/time/deadline.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
 import { NO_BODY } from "../intake/body.ts";
 import { describeLeaving } from "../bill/finish.ts";
@@ -154,9 +155,19 @@ export async function passBody(
 }
 
 const PIECE_BYTES = 256 * 1024;
+const MAX_STALL_MS = 60_000;
 
-/** At the client's pace: the runtime keeps a copy of all that it is given. */
-export async function writeLarge(exchange: Exchange, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES)
+/** At the client's pace: the runtime keeps a copy of all that it is given. A client that stops
+ *  reading is left, because others may wait for the memory. */
+export async function writeLarge(
+  exchange: Pick<Exchange, "reset" | "write">,
+  bytes: Uint8Array,
+  stallMs = MAX_STALL_MS,
+): Promise<void> {
+  const deadline = new Deadline(() => exchange.reset());
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+    deadline.arm(stallMs);
     await (exchange.write(bytes.subarray(at, at + PIECE_BYTES)) ?? nextTurn());
+  }
+  deadline.disarm();
 }

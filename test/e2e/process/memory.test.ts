@@ -1,6 +1,7 @@
 // Large bodies of all requests share a bounded amount of memory. Who does not fit waits, and nobody else does.
 
 import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from "bun:test";
+import { writeLarge } from "../../../src/gateway/deliver/delivery.ts";
 import type { Reservation } from "../../../src/lib/memory/memory-budget.ts";
 import { answerJson } from "../../harness/model/answers/answer.ts";
 import { makeRequest, openWorld, type World } from "../world.ts";
@@ -74,3 +75,8 @@ test.each([false, true])(
     await unused();
   },
 );
+
+test("a client that stops reading a large answer is left, because others may wait for the memory", async () => {
+  const left = Promise.withResolvers<void>();
+  await writeLarge({ write: () => left.promise, reset: left.resolve }, Buffer.from(LARGE), 50);
+});
