@@ -36,10 +36,8 @@ type Moment = "records" | "requests" | "finished";
 const waiting: Record<Moment, (() => void)[]> = { records: [], requests: [], finished: [] };
 let isScheduled = false;
 
-/** Runs at the end of this turn, or of the next one if its moment has passed. A request leaves now
- *  if no record waits. */
+/** Runs at the end of this turn, or of the next one if its moment has passed. */
 export function atTurnEnd(moment: Moment, run: () => void): void {
-  if (moment === "requests" && waiting.records.length === 0) return run();
   waiting[moment].push(run);
   if (!isScheduled) schedule();
 }
