@@ -16,9 +16,8 @@ export async function passStream(r: Request, body: Body, gateway: Gateway): Prom
   return stream.close(await passBody(r, body, (piece) => stream.send(piece)));
 }
 
+/** If the last pieces have twice as much, only their end is kept. */
 const END_BYTES = 512;
-/** If the last pieces have more, only their end is kept. */
-const MAX_LAST_BYTES = 1024;
 
 class PassedStream {
   readonly #r: Request;
@@ -49,7 +48,7 @@ class PassedStream {
     const r = this.#r;
     const slow = r.exchange.write(piece);
     r.noteFirstByte();
-    if (this.#lastBytes > MAX_LAST_BYTES) this.#forget();
+    if (this.#lastBytes > 2 * END_BYTES) this.#forget();
     this.#last.push(piece);
     this.#lastBytes += piece.length;
     return slow;
