@@ -31,6 +31,8 @@ export type Lists<About> = ReadonlyMap<string, Parts<About>>;
 export interface Wanted<About> {
   /** The members to find (ASCII). */
   readonly names: ReadonlySet<string>;
+  /** How many members of other names are found, too. */
+  readonly others?: number;
   /** Members whose elements are wanted, too. */
   readonly lists?: ReadonlySet<string>;
   /** Names in lower case. Every spelling that some parser takes for one of them is counted. */
@@ -55,6 +57,10 @@ export class Scan<About = never> {
   /** Undefined also for a repeated name. */
   get(name: string): Span | undefined {
     return this.repeated.has(name) ? undefined : this.#spans.get(name);
+  }
+
+  get members(): ReadonlyMap<string, Span> {
+    return this.#spans;
   }
 
   add(name: string, span: Span, list: Divider<About> | null): void {
@@ -103,6 +109,7 @@ class Search<About> {
   /** Divides the member being scanned; null: its elements are not wanted. */
   #list: Divider<About> | null = null;
   #inMember = false;
+  #others = 0;
 
   constructor(source: Uint8Array, wanted: Wanted<About>) {
     const hasMark = BYTE_ORDER_MARK.every((byte, at) => source[at] === byte);
@@ -151,7 +158,9 @@ class Search<About> {
   #leaveMember(): void {
     const { at: end, failed } = this.#json;
     this.#inMember = false;
-    if (failed || !this.#wanted.names.has(this.#name)) return;
+    if (failed) return;
+    const { names, others = 0 } = this.#wanted;
+    if (!names.has(this.#name) && (this.#others += 1) > others) return;
     this.#scan.add(this.#name, { start: this.#start, end }, this.#list);
   }
 }

@@ -73,6 +73,14 @@ test.each<[title: string, share: string, course: Course]>([
   expect(share === "few" ? named < 10 : named > 120).toBe(true);
 });
 
+test("two versions that are used side by side are not compared", () => {
+  const sessions = Array.from({ length: 80 }, (_, at) => {
+    const version = at % 2 === 0 ? "2.1.331" : "2.1.332";
+    return ofTool({ version, at, kind: "a", input: at % 2 === 0 ? 20_000 + at : 24_000 + at });
+  });
+  expect(compareVersions(sessions)).toEqual([]);
+});
+
 test("one session with very much input does not change the report about the others", () => {
   const make = (version: string, at: number, factor: number): SessionStart[] =>
     Array.from({ length: 40 }, (_, index) => {

@@ -19,6 +19,7 @@ export function scanBody(
   const scan = runAtOnce(
     scanSteps<PartFacts>(bytes, {
       names: new Set([...OTHERS, ...names]),
+      others: 8,
       lists,
       known,
       alike: new Set(["model"]),

@@ -164,13 +164,17 @@ function addLost(rows: readonly CauseRow[]) {
 }
 
 /** A channel's name and an unknown setting are users' words. An upstream may give any reason. */
-function describeChanged({ because, at, part, detail }: Cause): string {
+function describeChanged({ because, at, part = "", detail }: Cause): string {
   if (!IS_CAUSE.test(because)) return "a reason of the upstream";
-  return describeCause({ because, at, detail, ...(part !== undefined && IS_FIELD.test(part) && { part }) });
+  return describeCause({ because, at, detail, ...(SETTINGS.has(part) && { part }) });
 }
 
 const IS_CAUSE = /^[a-z_]{1,30}_(?:changed|evicted|expired|lost|passed)$/;
-const IS_FIELD = /^[a-z][a-z_.-]{1,39}$/i;
+const SETTINGS = new Set(
+  `anthropic-beta anthropic-version cache_control container context_management generationConfig include mcp_servers output_config
+  output_format prompt prompt_cache_key prompt_cache_retention reasoning reasoning.effort reasoning_effort response_format text
+  text.format text.verbosity thinking toolConfig tool_choice truncation verbosity`.split(/\s+/),
+);
 
 const BARS = 160;
 const MAX_MS = 8.64e15;

@@ -17,11 +17,11 @@ const VERSION =
 
 /** A day of a release, such as 20250929 or 2025-09-29. */
 const DAY = /(?<!\d)20[2-4]\d([-.]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?!\d)/g;
-const MAX_DIGITS = 6;
-
 /** More digits may be somebody's number. */
-function hasFewDigits(name: string): boolean {
-  return name.replaceAll(DAY, "").replaceAll(/\D/g, "").length <= MAX_DIGITS;
+const MAX_DIGITS = { model: 4, version: 6 };
+
+function hasFewDigits(kind: keyof typeof MAX_DIGITS, name: string): boolean {
+  return name.replaceAll(DAY, "").replaceAll(/\D/g, "").length <= MAX_DIGITS[kind];
 }
 
 /** The names of models in the price book, and their words. */
@@ -35,7 +35,7 @@ function isModel(name: string): boolean {
   const book = loadPriceBook();
   const listIds = (provider: string) => book.listModels(provider).flatMap(({ ids }) => ids);
   known ??= new Set(book.providers.flatMap(listIds).flatMap((id) => [id, ...splitName(id)]));
-  const isPlain = /^\w[\w./:@+[\]-]{0,99}$/.test(name) && hasFewDigits(name);
+  const isPlain = /^\w[\w./:@+[\]-]{0,99}$/.test(name) && hasFewDigits("model", name);
   return known.has(name) || (isPlain && splitName(name).every((word) => known?.has(word)));
 }
 
@@ -43,7 +43,7 @@ export function showName(kind: "tool" | "version" | "model", name: string): stri
   const isPublic =
     (kind === "model" && isModel(name)) ||
     (kind === "tool" && TOOLS.has(name)) ||
-    (kind === "version" && VERSION.test(name) && hasFewDigits(name));
+    (kind === "version" && VERSION.test(name) && hasFewDigits("version", name));
   return isPublic ? name : `${kind}-${sha256Hex(name).slice(0, 8)}`;
 }
 

@@ -59,8 +59,8 @@ export function compareVersions(starts: readonly SessionStart[]) {
       .filter(({ length }) => length >= MIN_SESSIONS)
       .map((sessions) => sessions.slice(-MAX_SESSIONS))
       .slice(-2);
-    const { percent, deviations, compared } = compareStarts(newer, older);
-    if (percent < MIN_PERCENT || deviations < BEYOND_CHANCE || !isOfVersion(compared)) return [];
+    const { percent, compared } = compareStarts(newer, older);
+    if (percent < MIN_PERCENT || !isOfVersion(compared)) return [];
     const turns = compared.filter(({ isNewer }) => isNewer).length * TURNS;
     const [version = "", before = ""] = [newer, older].map(([first]) => first?.version);
     return [{ tool, version, before, percent, turns, turns_before: compared.length * TURNS - turns }];
@@ -74,61 +74,70 @@ interface Compared {
   readonly height: number;
 }
 
-/** The rank test of Mann and Whitney: in how many pairs of one kind the newer session has more
- *  input. `percent`: how much more in the middle pair. */
+/** `percent`: how much more input the newer session has in the middle pair of one kind. */
 function compareStarts(newer: readonly SessionStart[], older: readonly SessionStart[]) {
   const olderByKind = Map.groupBy(older, ({ kind }) => kind);
   const compared: Compared[] = [];
   const ratios: number[] = [];
-  let [lead, variance] = [0, 0];
   for (const [kind, after] of Map.groupBy(newer, (start) => start.kind)) {
-    const before = olderByKind.get(kind);
-    if (before === undefined) continue;
-    const all = [...before, ...after];
-    const middle = middleOf(all.map(({ input }) => Math.max(1, input)));
+    const before = olderByKind.get(kind) ?? [];
+    const all = before.length === 0 ? [] : [...before, ...after];
+    const middle = middleOf(all.map(({ input }) => input));
     for (const [index, { at, input }] of all.entries()) {
+      const height = Math.log((input + 1) / (middle + 1));
       const isNewer = index >= before.length;
-      if (isNewer) lead += add(all.map((other) => Math.sign(input - other.input) / 2));
-      const height = Math.log(Math.max(1, input) / middle);
       compared.push({ at, isNewer, height: Math.max(-MAX_HEIGHT, Math.min(MAX_HEIGHT, height)) });
     }
-    variance += (after.length * before.length * (all.length + 1)) / 12;
-    for (const { input } of before) ratios.push(...after.map((start) => start.input / Math.max(1, input)));
+    for (const { input } of before) ratios.push(...after.map((start) => (start.input + 1) / (input + 1)));
   }
-  return {
-    percent: Math.round((middleOf(ratios) - 1) * 100),
-    deviations: variance === 0 ? 0 : lead / Math.sqrt(variance),
-    compared: compared.toSorted((a, b) => a.at - b.at),
-  };
+  compared.sort((a, b) => a.at - b.at);
+  return { percent: Math.round((middleOf(ratios) - 1) * 100), compared };
 }
 
 function middleOf(numbers: readonly number[]): number {
   return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 1;
 }
 
+/** Sessions next to the change of version: a change here cannot be told from it. */
+const NEAR = 4;
+
 /** False if a change at another time, or growth until then, explains the input as well: a project
  *  grows, a user adds tools, and sessions come in runs of similar work. */
 function isOfVersion(inOrder: readonly Compared[]): boolean {
   const heights = inOrder.map(({ height }) => height);
   const versions = inOrder.map(({ isNewer }) => Number(isNewer));
+  const change = versions.filter((version) => version === 0).length;
+  // Both are in use, as in a terminal and an editor.
+  if (add(versions.slice(0, change)) > NEAR / 2 || change < MIN_SESSIONS) return false;
+  const mean = (from: number, to?: number): number => meanOf(heights.slice(from, to));
+  const rise = mean(change - NEAR, change) - mean(0, change - NEAR);
+  const late = mean(change + NEAR) - mean(change, change + NEAR);
+  if (Math.max(rise, late) > (mean(change) - mean(0, change)) / 2) return false;
   const own = fit(heights, versions);
+  if (own < BEYOND_CHANCE ** 2) return false;
   return heights.every((_, at) => {
-    const change = heights.map((__, index) => Number(index >= at));
     const growth = heights.map((__, index) => Math.min(index, at));
-    return fit(heights, change) < own + 1.5 && fit(heights, growth) < own - 1;
+    if (fit(heights, growth) > own - 1) return false;
+    const other = heights.map((__, index) => Number(index >= at));
+    return Math.abs(at - change) <= NEAR || fit(heights, other) < own;
   });
 }
 
 /** How well a course explains the heights: the square of the deviations from chance. */
 function fit(heights: readonly number[], course: readonly number[]): number {
-  const [a = [], b = []] = [heights, course].map((all) => {
-    const mean = add(all) / all.length;
-    return all.map((each) => each - mean);
-  });
-  const multiply = (left: readonly number[], right: readonly number[]): number =>
-    add(left.map((each, index) => each * (right[index] ?? 0)));
-  const along = multiply(a, b);
-  return along > 0 ? (a.length * along ** 2) / (multiply(a, a) * multiply(b, b)) : 0;
+  const [middle, level] = [meanOf(heights), meanOf(course)];
+  let [along, size, length] = [0, 0, 0];
+  for (const [index, each] of course.entries()) {
+    const [height, step] = [(heights[index] ?? 0) - middle, each - level];
+    along += height * step;
+    size += height ** 2;
+    length += step ** 2;
+  }
+  return along > 0 ? (heights.length * along ** 2) / (size * length) : 0;
+}
+
+function meanOf(numbers: readonly number[]): number {
+  return add(numbers) / numbers.length;
 }
 
 function add(numbers: readonly number[]): number {

@@ -53,17 +53,21 @@ const PLAIN: Readonly<Record<string, string>> = {
   upstream_lost: "no change found: the upstream may have lost it",
 };
 
+const NAMED: Readonly<Record<string, (cause: Cause, place: string) => string>> = {
+  tools_changed: ({ detail = "changed" }, place) =>
+    place === "" ? "tools changed" : `tool${place} ${detail}`,
+  system_changed: ({ detail }, place) =>
+    detail === "digits" ? `a time or number in system part${place}` : `system part${place} changed`,
+  settings_changed: ({ part = "a setting", detail }) =>
+    `${part} changed${detail === "perhaps" ? ", which may be the cause" : ""}`,
+  channel_changed: ({ from = "before" }) => `another channel than ${from}`,
+};
+
 /** A cause for people: `tool 3 changed`. */
-export function describeCause({ because, at, part, detail, from }: Cause): string {
-  const known = PLAIN[`${because} ${detail}`] ?? PLAIN[because];
-  if (known !== undefined) return known;
-  const place = at === undefined ? "" : ` ${at}`;
-  if (because === "tools_changed" && place !== "") return `tool${place} changed`;
-  if (because === "system_changed")
-    return detail === "digits" ? `a time or number in system part${place}` : `system part${place} changed`;
-  if (because === "settings_changed") return `${part ?? "a setting"} changed`;
-  if (because === "channel_changed") return `another channel than ${from ?? "before"}`;
-  return because.replaceAll("_", " ");
+export function describeCause(cause: Cause): string {
+  const { because, at, detail } = cause;
+  const words = NAMED[because]?.(cause, at === undefined ? "" : ` ${at}`);
+  return PLAIN[`${because} ${detail}`] ?? PLAIN[because] ?? words ?? because.replaceAll("_", " ");
 }
 
 const HELP: Readonly<Record<string, string>> = {

@@ -113,7 +113,7 @@ async function nameSecret(
 /** In USD; null: none. */
 function readBudget(text: string | undefined): string | null {
   if (text === undefined) return null;
-  const usd = text.replace(/^\$/, "");
+  const usd = text.replace(/^\$/, "").replace(/^\./, "0.");
   if (/^(?=.*[1-9])\d{1,9}(?:\.\d{1,9})?$/.test(usd)) return usd;
   return refuseUsage("--budget is an amount in USD, as in --budget 0.50.");
 }
@@ -371,9 +371,12 @@ interface EndedRun {
   readonly started: number;
 }
 
-/** Empty: no cost, or only another machine's gateway knows it. */
+/** Empty: no cost, or only another machine's gateway knows it, and there was no budget. */
 async function describeEnd({ key, loaded }: ToolConnection, flags: RunFlags, run: EndedRun): Promise<string> {
-  if (loaded === null || !isHere(flags)) return "";
+  if (loaded === null || !isHere(flags))
+    return run.budget === null
+      ? ""
+      : `This run: its budget was $${run.budget}. Only its gateway knows the cost.`;
   const report = await readRun(run.session, loaded);
   const list = `gateway sessions${key === null ? "" : ` --key ${quoteWord(key.name)}`}`;
   if (report !== null) return describeRun(report, run, list);

@@ -4,14 +4,16 @@ import { getField, getList, getText, isObject, parseFlatJson, textOf } from "../
 import { findCall, findResult, nameTool, type ToolCall, type ToolResult } from "./calls.ts";
 import type { Layout, Section } from "./layouts.ts";
 
+/** How long the client wants the prompt cached; null: as long as the upstream does. */
+export type BlockMark = { readonly lifetimeMs: number | null; readonly hash: number };
+
 /** A tool, a part of the system prompt, an item, or a block of a message. */
 export interface PromptBlock {
   /** A text and a block with only this text have the same hash. */
   readonly hash: number;
   /** A hash that ignores digits, as in dates and times. Only for the system prompt. */
   readonly shape: number;
-  /** The lifetime that the mark wants; null: the upstream's own. Undefined: no mark. */
-  readonly mark: number | null | undefined;
+  readonly mark: BlockMark | undefined;
   /** Names for people: one piece, or the tools inside. */
   readonly pieces: readonly NamedPiece[];
 }
@@ -90,7 +92,7 @@ function readBlock(value: unknown, section: Section, role?: unknown): PromptBloc
   return {
     hash,
     shape: section === "system" ? readShape(text) : hash,
-    mark: marks.length === 0 ? undefined : readLifetime(JSON.stringify(marks.at(-1))),
+    mark: marks.length === 0 ? undefined : readMark(JSON.stringify(marks.at(-1))),
     pieces:
       section === "tools" ? listTools(value, text) : [{ ...describe(value, section, role), hash, size }],
   };
@@ -123,6 +125,10 @@ function isMark(name: string, value: unknown, marks: unknown[]): boolean {
   const isOne = MARK_NAMES.has(name);
   if (isOne && value !== null) marks.push(value);
   return isOne;
+}
+
+export function readMark(json: string): BlockMark {
+  return { lifetimeMs: readLifetime(json), hash: hashText(json) };
 }
 
 /** Reads `"24h"`, or an object with a `ttl`, as JSON. Null: the upstream's own. */

@@ -65,7 +65,6 @@ export const MESSAGES_LAYOUT: Layout = {
     output_format: "setting",
     mcp_servers: "setting",
     container: "setting",
-    inference_geo: "setting",
     service_tier: "tier",
     speed: "tier",
     context_management: "edits",
@@ -104,7 +103,6 @@ export const RESPONSES_LAYOUT: Layout = {
   members: listMembers({
     ...OPENAI_MEMBERS,
     instructions: "system",
-    prompt: "setting",
     input: "messages",
     text: "setting",
     reasoning: "setting",
@@ -123,7 +121,6 @@ export const CHAT_LAYOUT: Layout = {
     response_format: "setting",
     reasoning_effort: "setting",
     verbosity: "setting",
-    web_search_options: "setting",
   }),
 };
 

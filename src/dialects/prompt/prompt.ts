@@ -3,24 +3,24 @@
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { readString } from "../../lib/json/scanner.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { type Head, type ListPart, MAX_PART_BYTES, type Scan } from "../../lib/scan.ts";
+import { hashBytes, type Head, type ListPart, MAX_PART_BYTES, type Scan } from "../../lib/scan.ts";
 import {
   ATTRIBUTION_SHAPE,
+  type BlockMark,
   type PromptBlock,
   hashText,
   type NamedPiece,
   type PartFacts,
   type Piece,
   readLifetime,
+  readMark,
   readPart,
 } from "./blocks.ts";
 import type { Layout, Role, Section } from "./layouts.ts";
 
-/** How far and how long the client wants the prompt cached; null: as long as the upstream does. */
-export interface CacheMark {
+export interface CacheMark extends BlockMark {
   /** The number of parts before the mark. */
   readonly at: number;
-  readonly lifetimeMs: number | null;
 }
 
 export interface Prompt {
@@ -37,6 +37,8 @@ export interface Prompt {
   readonly attribution: number;
   /** Cached settings: a hash by name. */
   readonly settings: ReadonlyMap<string, number>;
+  /** All other members that may belong to what is cached, and the settings: a hash by name. */
+  readonly others: ReadonlyMap<string, number>;
   /** The requested service tier, as a hash. */
   readonly tier: number;
   /** Empty: the client marks nothing. */
@@ -148,6 +150,10 @@ export function joinPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null
     } else if (span !== undefined)
       settings.add(role, name, asBuffer(body.bytes).toString("utf8", span.start, span.end));
   }
+  for (const [name, { start, end }] of body.scan.members)
+    if (!body.scan.lists.has(name) && PLAIN_NAME.test(name) && end - start < MAX_PART_BYTES)
+      // A copy: a part of a text keeps all of it.
+      settings.others.set(Buffer.from(name).toString(), hashBytes(body.bytes.subarray(start, end)));
   return settings.isHeld ? null : buildPrompt(lists, settings, readPrevious(body, layout));
 }
 
@@ -161,7 +167,7 @@ function buildPrompt(
   );
   const parts = tools.concat(system, messages);
   const marks = joinMarks(lists, { tools: 0, system: tools.length, messages: tools.length + system.length });
-  if (settings.mark !== undefined) marks.push({ at: parts.length, lifetimeMs: settings.mark });
+  if (settings.mark !== undefined) marks.push({ at: parts.length, ...settings.mark });
   const isLong = parts.length > MAX_PARTS || marks.length > MAX_MARKS;
   if (parts.length === tools.length || isLong) return null;
   const prompt = {
@@ -172,6 +178,7 @@ function buildPrompt(
     numbers: join(lists.map(({ numbers }) => numbers)),
     attribution: lists.reduce((hash, row) => hash + row.attribution, 0),
     settings: settings.hashes,
+    others: settings.others,
     tier: settings.tier,
     marks,
     lifetimeMs: settings.lifetimeMs,
@@ -190,7 +197,7 @@ function cutsThinking(lists: readonly PartRow[]): boolean {
 /** `places`: the place of each section's next part in the whole prompt. */
 function joinMarks(lists: readonly PartRow[], places: Record<Section, number>): CacheMark[] {
   return lists.flatMap((row) => {
-    const marks = row.marks.map(({ section, at, lifetimeMs }) => ({ at: at + places[section], lifetimeMs }));
+    const marks = row.marks.map(({ section, at, ...mark }) => ({ at: at + places[section], ...mark }));
     for (const section of SECTIONS) places[section] += row.sections[section].length;
     return marks;
   });
@@ -288,7 +295,7 @@ class PartRow {
     if (isLine) this.attribution += hash;
     parts.push(isLine ? shape : hash);
     if (section === "system") this.shapes.push(shape);
-    if (mark !== undefined) this.marks.push({ section, at: parts.length, lifetimeMs: mark });
+    if (mark !== undefined) this.marks.push({ section, at: parts.length, ...mark });
   }
 
   #addPiece(piece: NamedPiece): void {
@@ -307,9 +314,12 @@ class PartRow {
   }
 }
 
+const PLAIN_NAME = /^[a-z][\w.-]{0,39}$/i;
+
 /** What a body says of its prompt outside of the parts. */
 class Settings {
   readonly hashes = new Map<string, number>();
+  readonly others = new Map<string, number>();
   tier = 0;
   /** The upstream has the conversation: its contents are unknown here. */
   isHeld = false;
@@ -317,14 +327,14 @@ class Settings {
   isEdited = false;
   keepsThinking = false;
   lifetimeMs: number | null = null;
-  /** The lifetime of a mark for the whole prompt; undefined: no mark. */
-  mark: number | null | undefined;
+  /** A mark for the whole prompt. */
+  mark: BlockMark | undefined;
 
   add(role: Role, name: string, json: string): void {
     if (json === "null") return;
     if (role === "held" || role === "thread") this.isHeld = true;
     else if (role === "tier") this.tier += hashText(json);
-    else if (role === "mark") this.mark = readLifetime(json);
+    else if (role === "mark") this.mark = readMark(json);
     else if (role === "lifetime") this.lifetimeMs = readLifetime(json) ?? this.lifetimeMs;
     else if (role === "named" || role === "setting") this.hashes.set(name, hashText(json));
     else if (role === "edits") this.#addEdits(json);

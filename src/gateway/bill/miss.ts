@@ -41,7 +41,9 @@ export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): 
   if (!cacheMemory.needsPrompt(session, counted) || !isCounted(line, answered.reading)) return line;
   const prompt = answered.prompt.read()?.prompt;
   if (prompt === undefined) return line;
-  const miss = cacheMemory.learn(session, { ...describeTurn(line, answered), ...counted, prompt });
+  const others = new Map([...prompt.others, ...hashHeaders(answered.r)]);
+  const turn = { ...describeTurn(line, answered), ...counted, prompt: { ...prompt, others } };
+  const miss = cacheMemory.learn(session, turn);
   return miss === null ? line : priceMiss(line, miss, answered.reprice);
 }
 
@@ -69,11 +71,16 @@ function describeTurn(
     served: `${service_tier} ${speed}`,
     responseId: id === undefined ? null : hashText(id),
     channel: line.channel,
-    beta: r.exchange.field("anthropic-beta") ?? "",
     isKeptLong: Number(line.usage["cache_write_12h"]) > 0,
     // Anthropic's own API leaves Claude Code's line about itself out of the prompt.
     dropsAttribution: r.tried?.channel.baseUrl.hostname === "api.anthropic.com",
   };
+}
+
+/** Headers with which the upstream may write another prompt. */
+function hashHeaders({ exchange }: Request): [string, number][] {
+  const names = ["anthropic-beta", "anthropic-version", "openai-beta"];
+  return names.map((name) => [name, hashText(exchange.field(name) ?? "")]);
 }
 
 /** Calls of the upstream's own tools add to the prompt, and may count it several times. */

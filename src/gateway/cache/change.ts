@@ -10,8 +10,8 @@ export interface PromptChange {
   readonly at?: number;
   /** The name of a setting. */
   readonly part?: string;
-  /** Only the order, the digits or the tool's line about itself changed. */
-  readonly detail?: "order" | "digits" | "attribution";
+  /** What happened to the tool; or only the order, the digits or the tool's line about itself changed; or it may be the cause. */
+  readonly detail?: "added" | "removed" | "order" | "digits" | "attribution" | "perhaps";
 }
 
 /** Counts equal parts from the given places on. */
@@ -43,8 +43,8 @@ export function findChange(
   const now = turn.prompt;
   const shared = Math.min(countShared(before.parts, now.parts), end);
   if (shared < end && shared < Math.max(before.tools, now.tools)) {
-    const isOrder = Bun.deepEquals(sortTools(before), sortTools(now));
-    return { because: "tools_changed", at: shared + 1, ...(isOrder && { detail: "order" }) };
+    const detail = describeTools(before, now, shared);
+    return { because: "tools_changed", at: shared + 1, ...(detail && { detail }) };
   }
   const system = Math.min(shared, findLine(before, turn));
   if (system < end && system < Math.max(before.messages, now.messages))
@@ -56,6 +56,29 @@ export function findChange(
   // The upstream has the conversation's earlier messages.
   if (now.continues !== null || shared === end) return null;
   return { because: "messages_changed", at: now.numbers[shared - now.messages] ?? countMessages(now) + 1 };
+}
+
+/** Members that are no part of what upstreams cache. */
+const UNCACHED = new Set(
+  `background frequency_penalty max_completion_tokens max_output_tokens max_tokens max_tool_calls metadata model n
+  presence_penalty previous_response_id safety_identifier seed stop stop_sequences store stream stream_options temperature
+  top_k top_p user`.split(/\s+/),
+);
+
+/** A difference on which the cache may depend: a member, a header, or a mark. Null: there is none. */
+export function findOther({ prompt: before }: CacheTurn, { prompt: now }: CacheTurn): string | null {
+  for (const name of new Set([...before.others.keys(), ...now.others.keys()]))
+    if (before.others.get(name) !== now.others.get(name) && !UNCACHED.has(name)) return name;
+  const [were, are] = [before, now].map(
+    ({ marks, messages }) => new Set(marks.map(({ at, hash }) => (at > messages ? hash : `${at} ${hash}`))),
+  );
+  return Bun.deepEquals(were, are) ? null : "cache_control";
+}
+
+function describeTools(before: Prompt, now: Prompt, shared: number) {
+  if (shared === before.tools) return "added";
+  if (shared === now.tools) return "removed";
+  return Bun.deepEquals(sortTools(before), sortTools(now)) ? "order" : null;
 }
 
 function sortTools({ parts, tools }: Prompt): readonly number[] {

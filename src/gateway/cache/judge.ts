@@ -1,6 +1,6 @@
 // Whether a request should have read more from the cache, and why not. Pure: see README.md.
 
-import { type PromptChange, countMessages, countSharedMessages, findChange } from "./change.ts";
+import { type PromptChange, countMessages, countSharedMessages, findChange, findOther } from "./change.ts";
 import type { Continuation } from "./match.ts";
 import type { PastTurn, CacheTurn } from "./turn.ts";
 
@@ -108,7 +108,6 @@ function explain(turn: CacheTurn, kept: PastTurn, change: PromptChange | null): 
   // If something was read, the cache is alive, and the change explains the miss.
   if (isOld && (change === null || turn.tokens.read === 0)) return { because: "lifetime_passed" };
   if (change !== null) return change;
-  if (before.beta !== turn.beta) return { because: "settings_changed", part: "anthropic-beta" };
   // A mark at the end of what is cached, or shortly after it.
   const isFound = turn.prompt.marks.some(({ at }) => at >= kept.end && at - kept.end <= LOOKBACK_PARTS);
   return kept.exact && !isFound ? { because: "marks_changed" } : null;
@@ -118,11 +117,16 @@ function explain(turn: CacheTurn, kept: PastTurn, change: PromptChange | null): 
 function explainLoss(turn: CacheTurn, kept: PastTurn): Cause | null {
   if (turn.prompt.edited && turn.tokens.read > 0) return null;
   if (kept.turn.served !== turn.served) return { because: "tier_changed" };
-  return { because: "upstream_lost" };
+  const part = findOther(kept.turn, turn);
+  return part === null
+    ? { because: "upstream_lost" }
+    : { because: "settings_changed", part, detail: "perhaps" };
 }
 
-function leastOf({ because, reported }: Cause, { exact, proven, tokens }: PastTurn): number {
-  const isExplained = reported === true || !["lifetime_passed", "upstream_lost"].includes(because);
+function leastOf({ because, detail, reported }: Cause, { exact, proven, tokens }: PastTurn): number {
+  const isExplained =
+    reported === true ||
+    !["lifetime_passed", "upstream_lost", "perhaps"].some((word) => word === because || word === detail);
   if (isExplained) return exact ? 1 : MIN_EXPLAINED;
   // Short prompts are often not cached at all.
   if (!proven) return Infinity;

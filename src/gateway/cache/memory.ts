@@ -59,8 +59,8 @@ export class CacheMemory {
   }
 
   #count({ turn }: PastTurn, sign: 1 | -1): void {
-    const { parts, shapes, settings } = turn.prompt;
-    this.#parts += sign * (PARTS_FOR_PROMPT + parts.length + shapes.length + settings.size);
+    const { parts, shapes, settings, others } = turn.prompt;
+    this.#parts += sign * (PARTS_FOR_PROMPT + parts.length + shapes.length + settings.size + others.size);
   }
 }
 

@@ -22,8 +22,6 @@ export interface CacheTurn {
   readonly isKeptLong: boolean;
   /** The upstream leaves Claude Code's line about itself out of the prompt. */
   readonly dropsAttribution: boolean;
-  /** The header `anthropic-beta`: the upstream writes another prompt with it. */
-  readonly beta: string;
   /** A hash of the response's id. A later request may continue the response. */
   readonly responseId: number | null;
   /** In milliseconds. `at`: the request came. `readyAt`: the response began. */

@@ -144,7 +144,8 @@ const wanted = new Map<Layout, Wanted<PartFacts>>();
 function wantedOf({ promptLayout }: Dialect, hasParts: boolean): Wanted<PartFacts> {
   const all = wanted.getOrInsertComputed(promptLayout, () => {
     const { names, lists } = listWanted(promptLayout);
-    return { names: new Set([...NAMES, ...LIMIT_MEMBERS, ...names]), alike: new Set(["model"]), lists };
+    const all = new Set([...NAMES, ...LIMIT_MEMBERS, ...names]);
+    return { names: all, others: 32, alike: new Set(["model"]), lists };
   });
   return hasParts ? all : { ...all, lists: NO_LISTS };
 }

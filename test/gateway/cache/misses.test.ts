@@ -55,11 +55,11 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   "one more tool": {
     change: ({ tools }) => void tools.push({ name: "Grep", description: "Finds text." }),
-    expected: () => ({ because: "tools_changed", at: 4 }),
+    expected: () => ({ because: "tools_changed", at: 4, detail: "added" }),
   },
   "one tool less": {
     change: ({ tools }) => void tools.pop(),
-    expected: () => ({ because: "tools_changed", at: 3 }),
+    expected: () => ({ because: "tools_changed", at: 3, detail: "removed" }),
   },
   "tools in another order": {
     change: (talk) => void (talk.tools = talk.tools.toReversed()),
@@ -134,21 +134,28 @@ describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (
     expect(session.ask(talk)).toEqual({ missed: left, because: "lifetime_passed" });
   });
 
-  test("is not blamed if the upstream lost the cache, or a setting or the client's beta changed", () => {
+  test("is not blamed if the upstream lost the cache, or any member of the request changed", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
     session.upstream.lose();
     expect(session.ask(talk)).toEqual({ missed: left, because: "upstream_lost" });
-    const changed = (part: string, change: Change = {}): void => {
+    const changes = (part: string, detail?: string): void => {
       session.upstream.lose();
-      expect(session.ask(talk, change)).toMatchObject({ because: "settings_changed", part });
+      const expected = { because: "settings_changed", part, ...(detail && { detail }) };
+      expect(session.ask(talk)).toMatchObject(expected);
     };
-    changed("anthropic-beta", { beta: "mcp-client-2025-11-20" });
     for (const name of dialect === "messages" ? ["mcp_servers", "container"] : []) {
       talk.extra[name] = [{ name }];
-      changed(name, { beta: "mcp-client-2025-11-20" });
+      changes(name);
     }
+    for (const name of ["chat_template_kwargs", "truncation", "generationConfig"]) {
+      talk.extra[name] = [{ name }];
+      changes(name, "perhaps");
+    }
+    talk.extra["max_tokens"] = 5;
+    session.upstream.lose();
+    expect(session.ask(talk)).toMatchObject({ because: "upstream_lost" });
   });
 
   test("is not blamed if the model, the channel or the tier changed", () => {

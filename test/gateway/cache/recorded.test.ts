@@ -72,7 +72,6 @@ describe.skipIf(!hasFixtures)("recorded requests", () => {
           reason: cacheReason,
           isKeptLong: false,
           dropsAttribution: true,
-          beta: "",
           responseId: stored === undefined ? null : Number(Bun.hash.wyhash(JSON.stringify(stored.id))),
           at: now,
           readyAt: now + 1000,

@@ -47,7 +47,6 @@ const FACTS = {
   reason: null,
   isKeptLong: false,
   dropsAttribution: false,
-  beta: "",
   responseId: null,
 } as const;
 
