@@ -747,25 +747,24 @@ test.skipIf(!hasPrlimit)(
           expect(success).toBe(true);
         };
         await own.line(await group.ask("messages"));
+        const held = Promise.withResolvers<void>();
+        group.channel().next(() => held.promise.then(() => ({})));
+        const running = group.ask("messages");
+        await group.channel().got(2);
+        // A line fits in part.
         limit(readFileSync(own.path("ledger.jsonl")).length + 100);
-        const finished: (string | undefined)[] = [];
-        await eventually(async () => {
-          const answer = await group.ask("messages");
-          if (answer.status === 200) finished.push(answer.field("x-request-id"));
-          else expect(answer.text).toContain("ledger");
-          return answer.status >= 500;
-        });
+        held.resolve();
+        const finished = await running;
+        expect(finished.status).toBe(200);
+        const refused = await group.ask("messages");
+        expect([refused.status, refused.text]).toEqual([503, expect.stringContaining("ledger")]);
         // Where a smaller journal still fits, the ledger could be written again.
         limit(1);
-        const sent = group.channel().seen.length;
-        await group.ask("messages");
-        expect(group.channel().seen).toHaveLength(sent);
+        expect((await group.ask("messages")).status).toBe(503);
+        expect([own.lines().length, group.channel().seen.length]).toEqual([1, 2]);
         limit("unlimited");
         await eventually(async () => (await group.ask("messages")).status === 200);
-        await eventually(() => {
-          const ids = own.lines().map(({ id }) => id);
-          return finished.every((id) => ids.filter((other) => other === id).length === 1);
-        });
+        await own.line(finished);
         await own.halt();
         expect((await own.run("ledger", "verify")).status).toBe(0);
         expect(own.lines()).toHaveLength(group.channel().seen.length);
