@@ -236,13 +236,14 @@ const UNKNOWN = {
 test.each(unknown)(
   "P102: a 404 for an unknown model leads to the next channel, without a cooldown: %s",
   async (dialect, group) => {
-    group.channel("first").next(UNKNOWN);
-    expect((await group.ask(dialect, { stream: dialect === "responses" })).status).toBe(200);
-    expect(used(group, "first", "second")).toEqual([1, 1]);
+    group.channel("first").next(UNKNOWN, UNKNOWN, UNKNOWN);
+    const asked = [1, 2, 3].map(() => group.ask(dialect, { stream: dialect === "responses" }));
+    expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(used(group, "first", "second")).toEqual([3, 3]);
     const { find } = await stateOf(group, "first");
     expect(find["state"]).not.toBe("resting");
     expect((await group.ask(dialect, { model: "other-model" })).status).toBe(200);
-    expect(used(group, "first", "second")).toEqual([2, 1]);
+    expect(used(group, "first", "second")).toEqual([4, 3]);
   },
 );
 

@@ -249,20 +249,32 @@ test.each(CHANNELS)("P149, P150, P160: a config is right or an error: %s", (_, c
 );
 
 test("P11: a harmless retired setting warns, and a guard is an error with the edit to make", async () => {
-  const harmless = GOOD.replace("listen:", "ledger: { sync: batch, rotate: { size: 1GiB } }\nlisten:");
+  const harmless = GOOD.replace("listen:", "ledger: { sync: batch, rotate: { size: 1GiB } }\nlisten:")
+    .replace("some-credential", "some-credential, balance: auto, credit: 5, warm: false")
+    .replace("group: claude,", "group: claude, limits: { strict: false },");
   await inFolder({ "gateway.yaml": harmless }, async (folder) => {
     expect((await runIn(folder, ["groups", "list"])).status).toBe(0);
     const { stdout } = await runIn(folder, ["doctor", "--json"]);
+    const ofChannel = ["balance", "credit", "warm"].map((name) => `channels.main.${name}`);
+    for (const name of ["ledger.sync", "ledger.rotate.size", ...ofChannel, "keys[0].limits.strict"])
+      expect(stdout).toContain(`${name} has no effect`);
     expect(stdout).toMatch(/gateway\.yaml:1:\d+: ledger\.sync /);
-    expect(stdout).toMatch(/gateway\.yaml:1:\d+: ledger\.rotate\.size /);
   });
-  for (const guard of ["limits: { usd_per_day: 1, strict: true }", "limits: { agents: 3 }"]) {
-    const text = GOOD.replace("group: claude,", `group: claude, ${guard},`);
+  for (const [before, guard, word] of [
+    ["group: claude,", "limits: { usd_per_day: 1, strict: true }", "strict"],
+    ["group: claude,", "limits: { agents: 3 }", "agents"],
+    ["platform: messages, channels", "other_paths: forward", "other_paths"],
+  ] as const) {
+    const text = GOOD.replace(before, `${guard}, ${before}`);
     await inFolder({ "gateway.yaml": text }, async (folder) => {
       const { status, stderr } = await runIn(folder, ["groups", "list"]);
-      expect([status, /strict|agents/.test(stderr)]).toEqual([2, true]);
+      expect([status, stderr]).toEqual([2, expect.stringContaining(word)]);
     });
   }
+  const always = GOOD.replace("listen:", "ledger: { sync: always }\nlisten:");
+  await inFolder({ "gateway.yaml": always }, async (folder) => {
+    expect(await runIn(folder, ["groups", "list"])).toMatchObject({ status: 2, stdout: "" });
+  });
 });
 
 test.each([
