@@ -16,7 +16,9 @@ let now = Date.now();
 
 beforeAll(async () => {
   upstream = startDemoUpstream({ credential: CREDENTIAL });
-  gateway = startGatewayHere({ config: makeConfig(upstream), console: true, now: () => now });
+  const config = makeConfig(upstream);
+  config.groups["vip"] = { platform: "messages", channels: ["messages"], exclusive: true };
+  gateway = startGatewayHere({ config, console: true, now: () => now });
   visitor = await signIn(gateway);
 });
 afterAll(async () => {
@@ -86,6 +88,17 @@ describe("P181: without a sign-in", () => {
     const other = await signIn(gateway);
     expectNothing(await tryAll({ ...OWN(), [TOKEN_HEADER]: other.token }), 401);
   });
+});
+
+test("P37: a key is neither made in a group without its plan, nor moved there", async () => {
+  for (const [action, key] of [
+    ["add-key", { name: "new", expires: "never", limits: {} }],
+    ["change-key", { name: "messages", action: "move" }],
+  ] as const) {
+    const body = { ...key, group: "vip" };
+    const answer = await visit(gateway, `/console/api/actions/${action}`, { body, fields: OWN() });
+    expect([answer.status, answer.text]).toEqual([409, expect.stringContaining("is not active")]);
+  }
 });
 
 describe("another web page", () => {
