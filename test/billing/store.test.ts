@@ -125,14 +125,7 @@ function sumWith(table: Table, query: UsageQuery): Record<string, unknown> {
 
 const START = Date.parse("2026-10-24T18:00:00Z");
 /** Charges have twelve places. */
-const AMOUNTS = [
-  "0",
-  "0.000000000001",
-  "12.5",
-  "1000",
-  "1000.000000000001",
-  "123456789012345678901234567890",
-];
+const AMOUNTS = "0 0.000000000001 12.5 1000 1000.000000000001 123456789012345678901234567890".split(" ");
 const samples = array(
   record({
     minutes: oneof(integer({ min: 0, max: 4000 }), integer({ min: 0, max: 50_000 })),

@@ -13,14 +13,7 @@ const CREATED = Date.parse(CREATED_AT) / 1000;
 
 const IDS = {
   messages: ["claude-opus-4-8", "claude-sonnet-4-6", "claude-sonnet-4-5-20250929", "claude-haiku-4-5"],
-  responses: [
-    "gpt-5.6-sol",
-    "gpt-5.6-luna",
-    "gpt-5.4",
-    "gpt-5.4-nano",
-    "gpt-5.3-codex",
-    "text-embedding-3-small",
-  ],
+  responses: "gpt-5.6-sol gpt-5.6-luna gpt-5.4 gpt-5.4-nano gpt-5.3-codex text-embedding-3-small".split(" "),
   content: [
     "gemini-3.8-flash",
     "gemini-3.5-flash",
