@@ -270,7 +270,6 @@ export function multiplyExactly(official: string, multiplier: string): string {
 /** In the order of a prompt: the longest cache lifetimes come first. */
 const PAID = ["cache_write_12h", "cache_write_1h", "cache_write_5m", "cache_write", "input"] as const;
 
-/** Kinds of input with a cached kind of their own. */
 const MEDIA = [
   ["input_image", "cache_read_image"],
   ["input_audio", "cache_read_audio"],

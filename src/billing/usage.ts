@@ -24,6 +24,8 @@ export const USAGE_KINDS = [
   "tool_prompt",
 ] as const;
 
+export const ALL_KINDS = [...USAGE_KINDS, ...CALL_KINDS] as const;
+
 /** Input that was not written to a cache. */
 const INPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("input"));
 export const PROMPT_KINDS = USAGE_KINDS.filter((kind) => /^(?:input|cache|tool_prompt)/.test(kind));
@@ -183,7 +185,7 @@ export function addCounts(counts: Iterable<readonly [kind: string, count: number
 export function sumUsage(parts: readonly Part[]): Usage {
   if (parts.length === 1) return parts[0]?.usage ?? {};
   const sum: Usage = {};
-  for (const kind of [...USAGE_KINDS, ...CALL_KINDS]) {
+  for (const kind of ALL_KINDS) {
     const counts = parts.flatMap(({ usage }) => usage[kind] ?? []);
     if (counts.length > 0) sum[kind] = counts.reduce((total, count) => total + count, 0);
   }

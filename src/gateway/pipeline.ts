@@ -1,6 +1,6 @@
 // The path of a request, from top to bottom. README.md has it in words.
 
-import { estimateInputTokens } from "../billing/estimate.ts";
+import { estimateInputTokens } from "../billing/limits/reserve.ts";
 import { listDialect } from "../dialects/index.ts";
 import { GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http/fields.ts";

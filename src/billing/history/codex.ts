@@ -18,93 +18,74 @@ const COUNTS = [
 ] as const;
 
 export function readCodex(path: string, history: History): void {
-  const thread = new Thread(history);
-  scanRows(path, WORDS, history, (row) => thread.learn(row));
+  /** `session`: the main agent's thread. */
+  let [id, session, provider, project, model] = ["", "", "", "", ""];
+  /** The thread of the current events. A fork names itself, then its parent. */
+  let origin = "";
+  /** The turn of the current events. Copied events have the parent's turn. */
+  let turn = "";
+  let total: Row | null = null;
+  const add = (own: string, usage: Row, time: unknown): void => {
+    history.add(own === "" ? "" : `codex ${own}`, {
+      tool: "codex",
+      session,
+      ...(id !== session && { agent: id }),
+      project,
+      time,
+      model,
+      provider,
+      words: "openai",
+      reported: describeUsage(usage),
+    });
+  };
+  const learnCount = (info: unknown, time: unknown): void => {
+    const before = total;
+    const counted = getField(info, "total_token_usage");
+    const isSame = (counts: Row): boolean =>
+      COUNTS.every((name) => (counts[name] ?? 0) === (before?.[name] ?? 0));
+    if (!isObject(counted) || (before !== null && isSame(counted))) return;
+    const last = getField(info, "last_token_usage");
+    const grown = before === null ? null : subtract(counted, before);
+    total = counted;
+    const own = JSON.stringify([turn || origin, COUNTS.map((name) => counted[name] ?? 0)]);
+    add(own, grown ?? (isObject(last) ? last : counted), time);
+  };
+  const open = (meta: unknown): void => {
+    const read = (name: string): string => readText(getField(meta, name));
+    origin = read("id");
+    // A second meta record is the parent's.
+    if (id !== "") return;
+    const spawned = getField(getField(getField(meta, "source"), "subagent"), "thread_spawn");
+    id = origin;
+    session = read("session_id") || readText(getField(spawned, "parent_thread_id")) || id;
+    [provider, project] = [read("model_provider"), read("cwd")];
+  };
+  scanRows(path, WORDS, history, ({ type, payload, timestamp }) => {
+    const kind = type === "event_msg" ? getField(payload, "type") : type;
+    const read = (name: string): string => readText(getField(payload, name));
+    if (kind === "session_meta") open(payload);
+    else if (kind === "turn_context" || kind === "task_started") {
+      [model, project, turn] = [read("model") || model, read("cwd") || project, read("turn_id") || turn];
+    } else if (kind === "token_count") learnCount(getField(payload, "info"), timestamp);
+    else if (kind === "token_usage_record") {
+      // One response may have several records.
+      const [usage, all] = ["usage", "thread_token_usage"].map((name) => getField(payload, name));
+      if (isObject(all)) total = all;
+      if (isObject(usage)) add(read("response_id"), usage, timestamp);
+    }
+  });
 }
 
-class Thread {
-  readonly #history: History;
-  #id = "";
-  /** The thread of the current events. A fork names itself, then its parent. */
-  #origin = "";
-  /** The main agent's thread. */
-  #session = "";
-  #provider = "";
-  #project = "";
-  #model = "";
-  /** The turn of the current events. Copied events have the parent's turn. */
-  #turn = "";
-  #total: Row | null = null;
-
-  constructor(history: History) {
-    this.#history = history;
-  }
-
-  learn({ type, payload, timestamp }: Row): void {
-    const kind = type === "event_msg" ? getField(payload, "type") : type;
-    if (kind === "session_meta") this.#open(payload);
-    else if (kind === "turn_context" || kind === "task_started") {
-      this.#model = readText(getField(payload, "model")) || this.#model;
-      this.#project = readText(getField(payload, "cwd")) || this.#project;
-      this.#turn = readText(getField(payload, "turn_id")) || this.#turn;
-    } else if (kind === "token_count") this.#learnCount(getField(payload, "info"), timestamp);
-    else if (kind === "token_usage_record") this.#learnRecord(payload, timestamp);
-  }
-
-  /** A second meta record is the parent's. */
-  #open(meta: unknown): void {
-    this.#origin = readText(getField(meta, "id"));
-    if (this.#id !== "") return;
-    this.#id = this.#origin;
-    const spawned = getField(getField(getField(meta, "source"), "subagent"), "thread_spawn");
-    this.#session =
-      readText(getField(meta, "session_id")) || readText(getField(spawned, "parent_thread_id")) || this.#id;
-    this.#provider = readText(getField(meta, "model_provider"));
-    this.#project = readText(getField(meta, "cwd"));
-  }
-
-  /** One response may have several records. */
-  #learnRecord(record: unknown, time: unknown): void {
-    const usage = getField(record, "usage");
-    const total = getField(record, "thread_token_usage");
-    if (isObject(total)) this.#total = total;
-    if (isObject(usage)) this.#add(readText(getField(record, "response_id")), usage, time);
-  }
-
-  #learnCount(info: unknown, time: unknown): void {
-    const before = this.#total;
-    const total = getField(info, "total_token_usage");
-    const isSame = (total: Row): boolean =>
-      COUNTS.every((name) => (total[name] ?? 0) === (before?.[name] ?? 0));
-    if (!isObject(total) || (before !== null && isSame(total))) return;
-    const last = getField(info, "last_token_usage");
-    const grown = before === null ? null : subtract(total, before);
-    this.#total = total;
-    const id = JSON.stringify([this.#turn || this.#origin, COUNTS.map((name) => total[name] ?? 0)]);
-    this.#add(id, grown ?? (isObject(last) ? last : total), time);
-  }
-
-  #add(id: string, usage: Row, time: unknown): void {
-    this.#history.add(id === "" ? "" : `codex ${id}`, {
-      tool: "codex",
-      session: this.#session,
-      ...(this.#id !== this.#session && { agent: this.#id }),
-      project: this.#project,
-      time,
-      model: this.#model,
-      provider: this.#provider,
-      words: "openai",
-      reported: {
-        input_tokens: usage["input_tokens"],
-        input_tokens_details: {
-          cached_tokens: usage["cached_input_tokens"],
-          cache_write_tokens: usage["cache_write_input_tokens"],
-        },
-        output_tokens: usage["output_tokens"],
-        output_tokens_details: { reasoning_tokens: usage["reasoning_output_tokens"] },
-      },
-    });
-  }
+function describeUsage(usage: Row) {
+  return {
+    input_tokens: usage["input_tokens"],
+    input_tokens_details: {
+      cached_tokens: usage["cached_input_tokens"],
+      cache_write_tokens: usage["cache_write_input_tokens"],
+    },
+    output_tokens: usage["output_tokens"],
+    output_tokens_details: { reasoning_tokens: usage["reasoning_output_tokens"] },
+  };
 }
 
 /** Null: a count is unreadable or smaller than before, so the total began anew. */

@@ -10,45 +10,21 @@ import { type History, readText, scanRows } from "./entry.ts";
 const WORDS = ['"sessionId"', '"tokens"'];
 
 export function readGemini(path: string, history: History): void {
-  const chat = new Chat(history, path);
-  // Gemini CLI may be writing the file.
-  if (path.endsWith(".json")) chat.learn(parseCut(readPlain(path)).value);
-  else scanRows(path, WORDS, history, (row) => chat.learn(row));
-}
-
-class Chat {
-  readonly #history: History;
-  readonly #project: string;
+  const folder = dirname(path);
+  const isMain = basename(folder) === "chats";
   /** The session whose subagent wrote the file. */
-  readonly #parent: string | null;
-  #session = "";
-
-  constructor(history: History, path: string) {
-    this.#history = history;
-    const folder = dirname(path);
-    const isMain = basename(folder) === "chats";
-    this.#parent = isMain ? null : basename(folder);
-    this.#project = readRoot(dirname(isMain ? folder : dirname(folder)));
-  }
-
-  learn(row: unknown): void {
-    this.#session ||= readText(getField(row, "sessionId"));
-    const messages = [
-      ...getList(getField(row, "messages")),
-      ...getList(getField(getField(row, "$set"), "messages")),
-    ];
-    for (const message of [row, ...messages]) this.#learnMessage(message);
-  }
-
-  #learnMessage(message: unknown): void {
+  const parent = isMain ? null : basename(folder);
+  const project = readRoot(dirname(isMain ? folder : dirname(folder)));
+  let session = "";
+  const learnMessage = (message: unknown): void => {
     const tokens = getField(message, "tokens");
     if (getField(message, "type") !== "gemini" || !isObject(tokens)) return;
     const id = readText(getField(message, "id"));
-    this.#history.add(id === "" ? "" : `gemini ${id}`, {
+    history.add(id === "" ? "" : `gemini ${id}`, {
       tool: "gemini-cli",
-      session: this.#parent ?? this.#session,
-      ...(this.#parent !== null && { agent: this.#session }),
-      project: this.#project,
+      session: parent ?? session,
+      ...(parent !== null && { agent: session }),
+      project,
       time: getField(message, "timestamp"),
       model: readText(getField(message, "model")),
       words: "google",
@@ -61,7 +37,16 @@ class Chat {
         totalTokenCount: tokens["total"],
       },
     });
-  }
+  };
+  const learn = (row: unknown): void => {
+    session ||= readText(getField(row, "sessionId"));
+    const messages = getList(getField(row, "messages"));
+    const more = getList(getField(getField(row, "$set"), "messages"));
+    for (const message of [row, ...messages, ...more]) learnMessage(message);
+  };
+  // Gemini CLI may be writing the file.
+  if (path.endsWith(".json")) learn(parseCut(readPlain(path)).value);
+  else scanRows(path, WORDS, history, learn);
 }
 
 /** Newer versions note the project's folder. Older ones name folders by a hash. */

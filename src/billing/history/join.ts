@@ -17,8 +17,6 @@ export interface OurLine extends Pick<
 
 type Pair = readonly [LogEntry, OurLine];
 
-export type Joined = ReturnType<typeof joinHistory>;
-
 /** A row is written when the response has ended. Clocks may differ a little. */
 const MAX_APART_MS = 120_000;
 /** With different counts, only a request that ended just then can match. */

@@ -5,7 +5,7 @@ import { constants, Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { readPlain } from "../../lib/files/own-file.ts";
 import { getCount, getField, getText, isObject, parseJson } from "../../lib/json/json.ts";
-import { type History, type LogRow, readText } from "./entry.ts";
+import { type History, readText, type Row } from "./entry.ts";
 
 /** A message without its text is short. */
 const MAX_MESSAGE_BYTES = 1 << 20;
@@ -53,15 +53,12 @@ function learnText(text: string, session: string | null, history: History): void
 }
 
 /** Usage as the provider reported it. Null: no counts. */
-function describeUsage(
-  tokens: Readonly<Record<string, unknown>>,
-  provider: string,
-): Pick<LogRow, "words" | "reported"> | null {
+function describeUsage(tokens: Row, provider: string) {
   const [read, written] = ["read", "write"].map((name) => getField(tokens["cache"], name) ?? 0);
   const { input = 0, output = 0, reasoning = 0 } = tokens;
   if ([read, written, input, output, reasoning].every((count) => count === 0)) return null;
   const made = sum(output, reasoning);
-  const words = provider.includes("anthropic") ? "anthropic" : "openai";
+  const words = provider.includes("anthropic") ? ("anthropic" as const) : ("openai" as const);
   const inside = { cache_read_input_tokens: read, cache_creation_input_tokens: written };
   return {
     words,

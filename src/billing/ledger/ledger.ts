@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts";
-import { AnswerHistory } from "../limits/answer-history.ts";
+import { AnswerHistory } from "../limits/forecasts.ts";
 import type { Table } from "../store/open.ts";
 import { LedgerFiles } from "./files.ts";
 import { type EndState, removeOldFiles } from "./journal.ts";
@@ -14,7 +14,7 @@ import { recoverLedger } from "./recovery.ts";
 import { Sums } from "./sums.ts";
 import { type LedgerOptions, LedgerWriter } from "./writer.ts";
 
-export type Ledger = Omit<LedgerWriter, "start" | "marks">;
+export type Ledger = Omit<LedgerWriter, "start">;
 
 /** Throws `ledger_unwritable` if another process writes the ledger, or opening it fails. */
 export function openLedger(options: LedgerOptions): Ledger {
@@ -80,7 +80,7 @@ function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
     recovery.unfinished,
     draftMarks(recovery.doubts, recovery.prev, new Date(now).toISOString(), lost),
   );
-  const { marks } = writer;
+  const marks = [...sums.marks.values()];
   for (const { mark } of marks.slice(0, MAX_REPORTED)) report(`${mark}. ${ACCEPT}`);
   if (marks.length > MAX_REPORTED) report(`and ${marks.length - MAX_REPORTED} more. ${ACCEPT}`);
   const old = removeOldFiles(path);
@@ -100,7 +100,6 @@ function describeMissingEnd(path: string, state: EndState): string {
     : `${gone}; it goes on from what is there`;
 }
 
-/** This many requests tell enough about models' answers. */
 const LAST_REQUESTS = 1000;
 
 function readAnswers(table: Table): AnswerHistory {

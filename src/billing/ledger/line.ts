@@ -240,16 +240,12 @@ export type AnyLine = Omit<LineDraft, "raw_usage"> | CorrectionDraft | MarkDraft
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const LINE_FIELDS = Object.keys(line.shape);
-const CORRECTION_FIELDS = Object.keys(correction.shape);
-const MARK_FIELDS = Object.keys(mark.shape);
-
 /** The line's text without a newline. Throws if `check` refuses the line. */
 export function encodeLine(draft: Draft, prev: string, check?: (fields: Fields) => void): string {
   const fields: Fields = draft;
   const ordered: Record<string, unknown> = {};
-  const names = "mark" in draft ? MARK_FIELDS : "corrects" in draft ? CORRECTION_FIELDS : LINE_FIELDS;
-  for (const name of names) {
+  const { shape } = "mark" in draft ? mark : "corrects" in draft ? correction : line;
+  for (const name of Object.keys(shape)) {
     const value = name === "v" ? 1 : name === "prev" ? prev : fields[name];
     if (value !== undefined) ordered[name] = value;
   }

@@ -20,8 +20,6 @@ export interface FileOffset {
   readonly offset: number;
 }
 
-const START: FileOffset = { file: 0, offset: 0 };
-
 function listRotated(path: string) {
   const extension = extname(path);
   const prefix = `${basename(path, extension)}-`;
@@ -119,7 +117,7 @@ export function isMentioned(files: readonly Source[], { prev }: Position): boole
 /** All whole lines from a place to the ledger's end. Lines that are not JSON are skipped. */
 export function* readLinesFrom(
   files: readonly Source[],
-  place: FileOffset = START,
+  place: FileOffset = { file: 0, offset: 0 },
 ): Generator<Readonly<Record<string, unknown>>, void> {
   for (const [index, file] of files.entries()) {
     if (index < place.file) continue;

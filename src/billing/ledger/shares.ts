@@ -98,7 +98,6 @@ export function readSession(table: Table, id: string) {
     /** Input tokens of all kinds, and those read from the cache. */
     input: countTokens(totals.usage, PROMPT_KINDS),
     cached: countTokens(totals.usage, CACHE_READ_KINDS),
-    // The last request's.
     key: String(key ?? ""),
     model: String(model ?? ""),
     lastUsed: new Date(Number(at)).toISOString(),

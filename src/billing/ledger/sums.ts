@@ -45,7 +45,6 @@ export interface SumsOptions {
 const MAX_SESSIONS = 10_000;
 
 const ALL = "all";
-/** Earlier than all lines. */
 const FIRST_MS = Number.MIN_SAFE_INTEGER;
 
 /** What was spent since a day or month began. In ms. */

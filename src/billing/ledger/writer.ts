@@ -6,8 +6,7 @@ import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { atTurnEnd, nextTurn } from "../../lib/time/next-turn.ts";
-import type { AnswerHistory } from "../limits/answer-history.ts";
-import { CachedPrompts } from "../limits/cached-prompts.ts";
+import { type AnswerHistory, CachedPrompts } from "../limits/forecasts.ts";
 import { Table } from "../store/open.ts";
 import { compileCheck, findFault } from "./check.ts";
 import type { FileOptions, LedgerFiles } from "./files.ts";
@@ -166,12 +165,8 @@ export class LedgerWriter {
     this.#record(encode({ unopened: draft.id }));
   }
 
-  get marks(): readonly MarkDraft[] {
-    return [...this.sums.marks.values()];
-  }
-
   acceptMarks(): readonly MarkDraft[] {
-    const { marks } = this;
+    const marks = [...this.sums.marks.values()];
     for (const mark of marks) {
       const acceptance = draftAcceptance(mark, new Date(this.#now()).toISOString());
       this.#add(acceptance);

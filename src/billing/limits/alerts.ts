@@ -30,7 +30,6 @@ export type Alerts = ReturnType<typeof createAlerts>;
 
 export interface AlertOptions {
   readonly path: string;
-  /** `alerts.at`, rising. */
   readonly percentages: () => readonly number[];
   readonly report: (warning: LimitWarning) => void;
   readonly now: () => number;
@@ -128,7 +127,6 @@ function readUses(holder: Holder, limits: readonly UsdLimit[], sums: Spending, n
   });
 }
 
-/** `The key "laptop" has reached 80 % of its limit: …` */
 export function describeWarning(warning: LimitWarning): string {
   const { holder, limit, usd, spent, resets, percent } = warning;
   const end = resets === null ? "" : `. It resets at ${formatMoment(new Date(resets))}`;

@@ -30,7 +30,6 @@ export interface NoRoom {
 /** What a request may cost. Computed only for a USD limit. */
 export interface Cost {
   readonly model: string;
-  /** Null: no price. */
   readonly forecast: () => Forecast | null;
 }
 
@@ -41,9 +40,7 @@ export interface Run {
   readonly budget: string | null;
   readonly charged: Usd;
   readonly estimated: Usd;
-  /** Requests that the spent budget refused. */
   refused: number;
-  /** A model without a price, which the budget refuses. */
   unpriced: string | null;
 }
 
@@ -56,13 +53,11 @@ interface Arrival {
 export type Gate = ReturnType<typeof createGate>;
 
 const MINUTE_MS = 60_000;
-/** Reservations end with their requests. */
 const IN_FLIGHT_RETRY_SECONDS = 2;
 /** Clients must not wait for a limit that never resets. */
 const NEVER_RESETS_RETRY_SECONDS = 86_400;
 
 export interface UsdLimit {
-  /** The name in the config or the command. */
   readonly limit: string;
   readonly window: Window;
   readonly usd: string;
@@ -177,7 +172,6 @@ export const FREE: Admission = {
   release: () => undefined,
 };
 
-/** Sessions come and go. */
 const MAX_FLIGHTS = 10_000;
 
 function forgetIdle(flights: Map<string, Flight>, now: number): void {

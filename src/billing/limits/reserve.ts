@@ -7,7 +7,7 @@ import { asBuffer } from "../../lib/memory/bytes.ts";
 import { parseUsd, type Usd } from "../../lib/money.ts";
 import { type Scan, scanMembers } from "../../lib/scan.ts";
 import type { Usage } from "../usage.ts";
-import type { ExpectedPrompt } from "./cached-prompts.ts";
+import type { ExpectedPrompt } from "./forecasts.ts";
 
 /** The cost of a usage at a channel. Null: no price there. */
 export type Quote = (usage: Usage) => string | null;
@@ -35,7 +35,6 @@ export interface Forecast {
 const UNKNOWN_OUTPUT_TOKENS = 4000;
 const MOST_OUTPUT_TOKENS = 32_000;
 
-/** Null: the model has no price. */
 export function forecastCost(request: ReservedRequest): Forecast | null {
   const { prompt, answer, hasOutput, quotes } = request;
   const { cached } = prompt;
@@ -54,7 +53,6 @@ export function forecastCost(request: ReservedRequest): Forecast | null {
   return expected === null || most === null ? null : { expected, most };
 }
 
-/** The cost at the dearest channel. Null: some channel has no price. */
 function quoteDearest(quotes: readonly Quote[], usage: Usage): Usd | null {
   const amounts = quotes.map((quote) => quote(usage)).filter((amount) => amount !== null);
   if (amounts.length < quotes.length) return null;
@@ -101,4 +99,25 @@ function readMembers(
 function readCount(text: string | undefined): number | null {
   const count = text === undefined ? null : parseJson(text);
   return typeof count === "number" && count > 0 && count <= Number.MAX_SAFE_INTEGER ? Math.ceil(count) : null;
+}
+
+const BYTES_PER_TOKEN = 4;
+/** Any picture or document in base64 counts as this many tokens. */
+const TOKENS_PER_ATTACHMENT = 1500;
+const ATTACHMENT = Buffer.from(";base64,");
+const QUOTE = 0x22;
+
+/** From its bytes: for limits, and for responses cut before their usage. */
+export function estimateInputTokens(body: Uint8Array): number {
+  const bytes = asBuffer(body);
+  let attached = 0;
+  let attachments = 0;
+  for (let at = bytes.indexOf(ATTACHMENT); at >= 0; at = bytes.indexOf(ATTACHMENT, at)) {
+    const close = bytes.indexOf(QUOTE, at);
+    const end = close < 0 ? bytes.length : close;
+    attached += end - at;
+    attachments += 1;
+    at = end;
+  }
+  return Math.ceil((bytes.length - attached) / BYTES_PER_TOKEN) + attachments * TOKENS_PER_ATTACHMENT;
 }

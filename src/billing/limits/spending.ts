@@ -11,7 +11,6 @@ export function listBirths(keys: Catalog["keys"]): Births {
   );
 }
 
-/** The ledger's sums for a command. `isCopy`: writes nothing next to the ledger. */
 export function openSums({ ledger, keys, zone }: Catalog, now: number, isCopy: boolean): Sums {
   const births = listBirths(keys);
   return new Sums({ path: ledger.path, zone, births, isCopy, now: () => now, report: () => {} });

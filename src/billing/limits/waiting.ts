@@ -13,18 +13,10 @@ type Arm = (ms: number, expire: () => void) => () => void;
 
 type Ask = () => Admission | NoRoom;
 
-export interface Wait {
-  readonly admitted: Promise<Admission>;
-  /** Ends the wait because the client left. `error`: why the request is not admitted. */
-  readonly end: (error: GatewayError) => void;
-}
-
 interface Waiting {
-  readonly ask: Ask;
   at: NoRoom["at"];
-  readonly admit: (admission: Admission) => void;
-  readonly refuse: (error: unknown) => void;
-  readonly disarm: () => void;
+  /** Null: the request no longer waits. */
+  readonly ask: () => NoRoom | null;
 }
 
 export class WaitingRequests {
@@ -41,17 +33,46 @@ export class WaitingRequests {
   }
 
   /** Null: too many requests wait. */
-  hold({ at }: NoRoom, ask: Ask): Wait | null {
+  hold({ at }: NoRoom, ask: Ask) {
     if (this.#all.size >= MAX_WAITING) return null;
     const { promise: admitted, resolve: admit, reject: refuse } = Promise.withResolvers<Admission>();
+    const leave = (): boolean => {
+      if (!this.#all.delete(own)) return false;
+      own.at.waiting -= 1;
+      disarm();
+      return true;
+    };
+    /** `error`: why the request is not admitted. */
+    const end = (error: GatewayError): void => {
+      if (!leave()) return;
+      refuse(error);
+      this.freed();
+    };
+    const askAgain = (): NoRoom | null => {
+      try {
+        const answer = ask();
+        if ("noRoom" in answer) {
+          own.at.waiting -= 1;
+          own.at = answer.at;
+          own.at.waiting += 1;
+          return answer;
+        }
+        leave();
+        admit(answer);
+      } catch (error) {
+        leave();
+        refuse(error);
+      }
+      return null;
+    };
+    const own: Waiting = { at, ask: askAgain };
     const disarm = this.#arm(MAX_WAIT_MS, () => {
-      const answer = this.#ask(own);
-      if (answer !== null) this.#end(own, answer.noRoom);
+      const answer = askAgain();
+      if (answer !== null) end(answer.noRoom);
     });
-    const own: Waiting = { ask, at, admit, refuse, disarm };
     at.waiting += 1;
     this.#all.add(own);
-    return { admitted, end: (error) => this.#end(own, error) };
+    return { admitted, end };
   }
 
   /** Room came free. All requests that end in one turn of the event loop are handled together. */
@@ -62,43 +83,10 @@ export class WaitingRequests {
       this.#isDue = false;
       const full = new Set<NoRoom["at"]>();
       for (const waiting of this.#all) {
-        const answer = full.has(waiting.at) ? null : this.#ask(waiting);
+        const answer = full.has(waiting.at) ? null : waiting.ask();
         if (answer !== null) full.add(answer.at);
       }
     });
-  }
-
-  /** Null: the request no longer waits. */
-  #ask(waiting: Waiting): NoRoom | null {
-    try {
-      const answer = waiting.ask();
-      if ("noRoom" in answer) {
-        waiting.at.waiting -= 1;
-        waiting.at = answer.at;
-        waiting.at.waiting += 1;
-        return answer;
-      }
-      this.#remove(waiting);
-      waiting.admit(answer);
-    } catch (error) {
-      this.#remove(waiting);
-      waiting.refuse(error);
-    }
-    return null;
-  }
-
-  #end(waiting: Waiting, error: GatewayError): void {
-    if (!this.#remove(waiting)) return;
-    waiting.refuse(error);
-    this.freed();
-  }
-
-  /** False: the request no longer waits. */
-  #remove(waiting: Waiting): boolean {
-    if (!this.#all.delete(waiting)) return false;
-    waiting.at.waiting -= 1;
-    waiting.disarm();
-    return true;
   }
 }
 

@@ -6,18 +6,13 @@
 import { readFileSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 import { getErrorCode } from "../../lib/errors.ts";
-import { ForeignFile, readOwn, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
+import { ForeignFile, readOwn, requireOwn } from "../../lib/files/own-file.ts";
 import { lookUp } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import builtIn from "./book.jsonl" with { type: "file" };
 
 /** Kind of usage → USD, per million tokens, or with `_per_1k` per thousand calls. */
 export type Rates = Readonly<Record<string, string>>;
-
-export interface Tier {
-  over: number;
-  rates: Record<string, string>;
-}
 
 export interface Period {
   /** The first moment. Absent: always. */
@@ -30,7 +25,7 @@ export interface Period {
   workdays?: string | undefined;
   rates: Record<string, string>;
   /** Prices of requests with more than `over` input tokens, in ascending order. */
-  tiers?: Tier[] | undefined;
+  tiers?: { over: number; rates: Record<string, string> }[] | undefined;
   /** `service_tier=flex` → a factor for the prices of all tokens. */
   factors?: Record<string, string> | undefined;
 }
@@ -102,12 +97,10 @@ export class PriceBook {
     return Object.keys(this.head.providers);
   }
 
-  /** Makers whose models this provider sells at the makers' prices. */
   fallbacksOf(provider: string): readonly string[] {
     return lookUp(this.head.providers, provider) ?? [];
   }
 
-  /** The model with this name, in any case, in this provider's list, or null. */
   find(provider: string, id: string): BookedModel | null {
     return this.#listOf(provider).byId.get(id.toLowerCase()) ?? null;
   }
@@ -174,11 +167,6 @@ export function sealBook(text: string): string {
   const end = text.indexOf("\n");
   const rest = text.slice(end + 1);
   return `${text.slice(0, end).replace(/\}$/, `,"sha256":"${sha256Hex(rest)}"}`)}\n${rest}`;
-}
-
-/** In one step: a reader gets the old book or the new one, never a mixture. */
-export function writeBook(path: string, sealed: string): void {
-  replaceFile(path, sealed, { mode: 0o600, durable: true });
 }
 
 const MINUTE_MS = 60_000;

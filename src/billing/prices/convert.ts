@@ -16,7 +16,6 @@ interface Change extends Rule {
   readonly from?: string;
   readonly until?: string;
   readonly rates?: Written;
-  /** Other rates for long prompts. */
   readonly over?: Written;
   readonly factors?: Written;
   /** Long prompts cost no more. */

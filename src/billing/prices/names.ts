@@ -11,11 +11,12 @@ interface Rule {
   readonly except?: readonly string[];
 }
 
+export const NAMED_MAKERS =
+  "anthropic openai google x-ai deepseek moonshotai minimax mistral zai cohere perplexity".split(" ");
+
 /** Relays' names of makers (`anthropic/…`, `x-ai/…`) → the price book's. */
 const MAKERS: ReadonlyMap<string, string> = new Map([
-  ..."anthropic openai google x-ai deepseek moonshotai minimax mistral zai cohere perplexity"
-    .split(" ")
-    .map((maker) => [maker, maker] as const),
+  ...NAMED_MAKERS.map((maker) => [maker, maker] as const),
   ["xai", "x-ai"],
   ["deepseek-ai", "deepseek"],
   ["moonshot", "moonshotai"],
@@ -67,18 +68,14 @@ const SUFFIXES: readonly Rule[] = [
   { pattern: /(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-00\d|@default)$/ },
 ];
 
-export interface ModelNames {
-  /** The name itself, then longer names first: a snapshot's own price comes first. */
-  readonly names: readonly string[];
-  /** The model's maker, from the name. Null: unknown. */
-  readonly maker: string | null;
-}
+export type ModelNames = ReturnType<typeof listNames>;
 
 /** Longer chains of decorations are cut here: nobody uses them. */
 const MAX_STEPS = 6;
 
-/** `provider`: whose list is searched. Null: any. */
-export function listNames(model: string, provider: string | null): ModelNames {
+/** `provider`: whose list is searched. Null: any. `names`: the name itself, then longer names first:
+ *  a snapshot's own price comes first. `maker`: the model's. Null: unknown. */
+export function listNames(model: string, provider: string | null) {
   const names = new Set<string>();
   let maker: string | null = null;
   for (const shorter of peel(model, SUFFIXES, provider).names) {
@@ -101,8 +98,7 @@ function sortWords(name: string): string {
   return words.sort().join(" ");
 }
 
-/** The name, and the rest after each applicable rule in turn. */
-function peel(model: string, rules: readonly Rule[], provider: string | null): ModelNames {
+function peel(model: string, rules: readonly Rule[], provider: string | null) {
   const names = [model];
   let name = model;
   let maker: string | null = null;

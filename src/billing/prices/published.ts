@@ -3,6 +3,7 @@
 
 import { type core, z } from "zod";
 import { getCount, getField } from "../../lib/json/json.ts";
+import { USAGE_KINDS } from "../usage.ts";
 import type { BookedModel, Period } from "./book.ts";
 
 /** Names the newest release of the package's project. */
@@ -84,19 +85,10 @@ export function describeFault(document: unknown, [issue]: readonly core.$ZodIssu
 
 type Model = z.infer<typeof modelSchema>;
 
+/** Kinds with other words than ours. */
 const KINDS: Readonly<Record<string, string>> = {
-  input_mtok: "input",
-  output_mtok: "output",
-  cache_read_mtok: "cache_read",
-  cache_write_1h_mtok: "cache_write_1h",
-  input_audio_mtok: "input_audio",
-  input_image_mtok: "input_image",
-  input_video_mtok: "input_video",
   cache_audio_read_mtok: "cache_read_audio",
   cache_image_read_mtok: "cache_read_image",
-  output_audio_mtok: "output_audio",
-  output_image_mtok: "output_image",
-  output_video_mtok: "output_video",
   web_searches_kcount: "web_search_per_1k",
   storage_searches_kcount: "file_search_per_1k",
 };
@@ -104,7 +96,8 @@ const KINDS: Readonly<Record<string, string>> = {
 /** Only Anthropic's writes have a lifetime. */
 function kindOf(key: string, provider: string): string | undefined {
   if (key === "cache_write_mtok") return provider === "anthropic" ? "cache_write_5m" : "cache_write";
-  return KINDS[key];
+  const kind = USAGE_KINDS.find((each) => each !== "reasoning" && key === `${each}_mtok`);
+  return kind ?? KINDS[key];
 }
 
 function writeDecimal(value: number): string {
@@ -137,7 +130,6 @@ function periodOf({ constraint, prices }: Model["prices"][number], provider: str
   };
 }
 
-/** Makers whose beginnings of ids were reviewed. */
 const REVIEWED = new Set(["anthropic", "openai", "google"]);
 
 /** Whole ids only: the package's beginnings of ids count as ids. */

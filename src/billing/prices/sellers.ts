@@ -3,6 +3,7 @@
 import type { Channel, Group } from "../../config/catalog.ts";
 import type { ChannelPlatform } from "../../config/schema.ts";
 import type { Tariff } from "../usage.ts";
+import { NAMED_MAKERS } from "./names.ts";
 
 export interface Seller {
   /** The price book's name. Null: the address is a relay or somebody's own proxy. */
@@ -34,22 +35,7 @@ export const MAKERS_OF: Readonly<Record<ChannelPlatform, readonly string[]>> = {
 };
 
 /** The makers searched for a name without a seller. Not zhipuai: that is zai in another market. */
-export const ALL_MAKERS: readonly string[] = [
-  "anthropic",
-  "openai",
-  "google",
-  "deepseek",
-  "moonshotai",
-  "zai",
-  "minimax",
-  "x-ai",
-  "mistral",
-  "cohere",
-  "perplexity",
-  "voyageai",
-  "arcee",
-  "alibaba",
-];
+export const ALL_MAKERS: readonly string[] = [...NAMED_MAKERS, "voyageai", "arcee", "alibaba"];
 
 /** Providers behind Hugging Face, each at its own address. */
 const HUGGING_FACE =

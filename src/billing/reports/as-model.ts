@@ -1,7 +1,14 @@
 // `gateway usage --as MODEL`: the cost of requests with another model, if both amounts are known.
 // Each line is priced again, which the database cannot do.
 
-import { addDecimals, formatDecimal, parseDecimal, subtractDecimals, ZERO_DECIMAL } from "../../lib/money.ts";
+import {
+  addDecimals,
+  type Decimal,
+  formatDecimal,
+  parseDecimal,
+  subtractDecimals,
+  ZERO_DECIMAL,
+} from "../../lib/money.ts";
 import { createNamer } from "../../lib/text/zone.ts";
 import type { Table } from "../store/open.ts";
 import { chargeLine, type CurrentPrices, listRequestLines, type RequestLine } from "./reprice.ts";
@@ -24,7 +31,7 @@ export function reportAsModel(
   if (span !== undefined && by.length === 1) for (const [name] of listSpans(table, query, span)) open([name]);
   const total = openSum();
   const sources = new Set<string>();
-  const leftOut = new Map<string, ReturnType<typeof openLeftOut>>();
+  const leftOut = new Map<string, { model: string; because: string; requests: number; charge: Decimal }>();
   const columns = by.map((name) => (isSpan(name) ? TIME : `COALESCE(${columnOf(name)}, '')`));
   for (const found of listRequestLines(table, describeScope(query), ["model", ...columns])) {
     const [own = "", ...texts] = found.values.map((value) => String(value ?? ""));
@@ -35,7 +42,12 @@ export function reportAsModel(
     if (because === undefined) {
       if (source !== null) sources.add(source);
     } else {
-      const left = leftOut.getOrInsertComputed(`${own}\n${because}`, () => openLeftOut(own, because));
+      const left = leftOut.getOrInsertComputed(`${own}\n${because}`, () => ({
+        model: own,
+        because,
+        requests: 0,
+        charge: ZERO_DECIMAL,
+      }));
       left.requests += 1;
       left.charge = addDecimals(left.charge, parseDecimal(found.now.charge_usd ?? "0"));
     }
@@ -64,10 +76,6 @@ function openSum() {
 }
 
 type Sum = ReturnType<typeof openSum>;
-
-function openLeftOut(model: string, because: string) {
-  return { model, because, requests: 0, charge: ZERO_DECIMAL };
-}
 
 /** The request's amounts, real and with the other model, or the reason why they are unknown. */
 function compareLine({ line, now }: RequestLine, model: string, prices: CurrentPrices) {

@@ -4,7 +4,7 @@
 import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
-import { appendOwn, openKeyFile, readOwn, removeOwn } from "../../lib/files/own-file.ts";
+import { openKeyFile, readOwn, removeOwn } from "../../lib/files/own-file.ts";
 import { getField, getList, getText, parseJson } from "../../lib/json/json.ts";
 
 export interface NotedPart {
@@ -17,12 +17,7 @@ export interface NotedPart {
   readonly mark: string;
 }
 
-export interface NotedTurn {
-  readonly id: string;
-  readonly agent: string;
-  readonly parts: readonly NotedPart[];
-  readonly called: readonly string[];
-}
+export type NotedTurn = ReturnType<typeof readTurns>[number];
 
 /** All files of a folder. The most recently used sessions stay. */
 export const MAX_FOLDER_BYTES = 64 * 1024 * 1024;
@@ -51,11 +46,8 @@ export function nameFile(folder: string, session: string): string {
   return join(folder, `${new Bun.CryptoHasher("sha256").update(session).digest("hex").slice(0, 32)}.jsonl`);
 }
 
-export function appendNotes(path: string, lines: readonly string[]): void {
-  appendOwn(path, Buffer.from(lines.join("")));
-}
-
-export function readTurns(folder: string, session: string): NotedTurn[] {
+/** The requests of a session. `parts`: of the prompt, in order. `called`: the tools that the answer calls. */
+export function readTurns(folder: string, session: string) {
   if (!existsSync(folder)) return [];
   const lists = new Map<string, NotedPart[]>();
   return (readOwn(nameFile(folder, session)) ?? "").split("\n").flatMap((text) => {

@@ -12,8 +12,7 @@ import {
 import { parseJson } from "../../lib/json/json.ts";
 import { deriveAmounts } from "../charge.ts";
 import { type Line, lineSchema } from "../ledger/line.ts";
-import { listLines } from "../store/lines.ts";
-import type { Table } from "../store/open.ts";
+import { listLines, type Table } from "../store/open.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { nameFolder, type NotedPart, type NotedTurn, readTurns } from "./context-notes.ts";
 import { reportSessions } from "./sessions.ts";
@@ -149,7 +148,6 @@ function readSession(table: Table, session: string) {
   return { turns, parts: all, called: new Set([...answered, ...calls]), leftOut };
 }
 
-/** `tokens`: by kind. */
 function addTurn(parts: Map<string, Part>, line: Line, turn: NotedTurn) {
   const tokens: Record<string, number> = {};
   for (const [{ kind, name, mark }, cost] of divideCost(line, turn)) {

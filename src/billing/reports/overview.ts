@@ -124,12 +124,11 @@ function chooseNames(cells: readonly SumRow[], show: Measure): string[] {
 }
 
 function add(rows: readonly SumRow[], show: Measure): Decimal {
-  return rows.map((row) => measure(show, row)).reduce(addDecimals, ZERO_DECIMAL);
-}
-
-function measure(show: Measure, row: SumRow): Decimal {
-  const { charge_usd, requests, tokens, failed } = describeSums(row);
-  return show === "cost" ? parseDecimal(charge_usd) : decimalOf({ tokens, requests, errors: failed }[show]);
+  const sizes = rows.map((row) => {
+    const { charge_usd, requests, tokens, failed } = describeSums(row);
+    return show === "cost" ? parseDecimal(charge_usd) : decimalOf({ tokens, requests, errors: failed }[show]);
+  });
+  return sizes.reduce(addDecimals, ZERO_DECIMAL);
 }
 
 function describeSums({ totals, sums }: SumRow) {
@@ -177,7 +176,6 @@ function sumSince(table: Table, only: Filter, span: TimeSpan, { zone, now }: Clo
 }
 
 const PAST_DAYS = 28;
-/** Fewer days say too little. */
 const MIN_DAYS = 7;
 /** In standard deviations: eight of ten normal values are nearer to the mean. */
 const EIGHT_OF_TEN = 1.2816;

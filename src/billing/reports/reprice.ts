@@ -6,11 +6,9 @@ import { UNBILLED_REFUSAL } from "../assess.ts";
 import { type Charge, computeCharge, REPORTED } from "../charge.ts";
 import { type Line, lineSchema } from "../ledger/line.ts";
 import { ANY_SELLER, findPrice, type Overrides, type PriceBook, type Seller } from "../prices.ts";
-import { listLines } from "../store/lines.ts";
-import type { Table, CellValue } from "../store/open.ts";
+import { type CellValue, listLines, type Table } from "../store/open.ts";
 import { FACTOR } from "../tariff.ts";
-import { CALL_KINDS } from "../../config/call-kinds.ts";
-import { type Part, sumUsage, type Tariff, type Usage, USAGE_KINDS } from "../usage.ts";
+import { ALL_KINDS, type Part, sumUsage, type Tariff, type Usage } from "../usage.ts";
 import { addAmount, type Condition, describeScope, type Scope } from "./sums.ts";
 
 export interface CurrentPrices {
@@ -115,7 +113,7 @@ function findSeller(sources: Parameters<typeof findPrice>[0], model: string, at:
   return findPrice({ ...sources, seller: billed }, model, at) === null ? ANY_SELLER : billed;
 }
 
-const KINDS: readonly string[] = [...USAGE_KINDS, ...CALL_KINDS];
+const KINDS: readonly string[] = ALL_KINDS;
 
 /** Null: an unknown kind of usage. */
 function readParts(line: Line, calls: readonly Usage[]): readonly Part[] | null {
@@ -131,9 +129,7 @@ function readParts(line: Line, calls: readonly Usage[]): readonly Part[] | null 
   const [part, second] = parts;
   if (part === undefined || second !== undefined || calls.length < 2) return parts;
   const sum = sumUsage(calls.map((usage) => ({ ...part, usage })));
-  const isSame = [...USAGE_KINDS, ...CALL_KINDS].every(
-    (kind) => (sum[kind] ?? 0) === (part.usage[kind] ?? 0),
-  );
+  const isSame = ALL_KINDS.every((kind) => (sum[kind] ?? 0) === (part.usage[kind] ?? 0));
   return isSame ? [{ ...part, calls }] : parts;
 }
 

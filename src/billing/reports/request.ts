@@ -4,8 +4,7 @@ import type { z } from "zod";
 import { getList, parseJson } from "../../lib/json/json.ts";
 import { deriveAmounts, multiplyExactly, REPORTED } from "../charge.ts";
 import { type Correction, correctionSchema, hashLine, type Line, lineSchema } from "../ledger/line.ts";
-import { type FoundLine, readPlaces } from "../store/lines.ts";
-import type { Table } from "../store/open.ts";
+import { type FoundLine, readPlaces, type Table } from "../store/open.ts";
 import { FACTOR, PER_1K } from "../tariff.ts";
 import { BASES, OUTCOMES, PAYERS } from "./words.ts";
 
@@ -148,9 +147,11 @@ function explainMoney(money: Money): string[] {
   return [`Usage × price${how}`, ...(usage.length > 0 ? usage : ["  nothing"]), ...charge];
 }
 
-type PricedUsage = RequestDocument["passes"][number]["amounts"][number];
-
-function explainUsage(amount: PricedUsage, source: string | null, factors: string): string {
+function explainUsage(
+  amount: RequestDocument["passes"][number]["amounts"][number],
+  source: string | null,
+  factors: string,
+): string {
   const { kind, count, per, price, usd } = amount;
   const label = `  ${kind.padEnd(18)} ${count.toLocaleString("en-US").padStart(12)}`;
   if (kind === "reasoning") return `${label} tokens, part of the output and not charged again`;

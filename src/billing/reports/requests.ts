@@ -5,6 +5,7 @@ import { getList, parseJson } from "../../lib/json/json.ts";
 import type { Table, CellValue } from "../store/open.ts";
 import { COLUMN_NAMES } from "../store/schema.ts";
 import { CACHE_READ_KINDS, countTokens, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
+import { STACKS } from "./words.ts";
 import { addAmount, columnOf, describeScope, readUsage, type Scope, sumRequests } from "./sums.ts";
 
 export function reportRequests(table: Table, { most, ...scope }: Scope & { readonly most: number }) {
@@ -12,7 +13,6 @@ export function reportRequests(table: Table, { most, ...scope }: Scope & { reado
   const { sql, values } = describeScope(scope);
   const newest = `${sql} ORDER BY at DESC, line DESC LIMIT $most`;
   return {
-    /** How many requests fit, and their cost. */
     total: totals.requests,
     charge_usd: totals.charge_usd,
     rows: listRequests(table, newest, { ...values, $most: most }),
@@ -65,15 +65,14 @@ function describeRow(row: readonly CellValue[]) {
 
 export type RequestRow = Readonly<ReturnType<typeof describeRow>>;
 
-const CHOICES = ["key", "group", "model", "channel", "tool", "label", "outcome"] as const;
 const MAX_NAMES = 200;
 
 export function reportNames(table: Table, scope: Scope) {
   const { sql, values } = describeScope(scope);
-  const columns = CHOICES.map(columnOf).join(", ");
+  const columns = STACKS.map(columnOf).join(", ");
   const rows = table.list(`SELECT DISTINCT ${columns} FROM requests INDEXED BY by_time WHERE ${sql}`, values);
   const namesAt = (index: number) => [...new Set(rows.map((row) => String(row[index] ?? "")))];
-  const names = CHOICES.map((name, index) => [name, namesAt(index).toSorted().slice(0, MAX_NAMES)] as const);
+  const names = STACKS.map((name, index) => [name, namesAt(index).toSorted().slice(0, MAX_NAMES)] as const);
   return Object.fromEntries(names);
 }
 

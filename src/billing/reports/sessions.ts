@@ -7,12 +7,10 @@ import { ALL, type Condition, describeScope, type Scope, type SumRow, sumRequest
 import { compareCharges } from "./usage.ts";
 import { listTree, type Order } from "./words.ts";
 
-export interface SessionsQuery extends Scope {
-  readonly order?: Order;
-  readonly most?: number;
-}
-
-export function reportSessions(table: Table, { order = "newest", most = 1e9, ...scope }: SessionsQuery) {
+export function reportSessions(
+  table: Table,
+  { order = "newest", most = 1e9, ...scope }: Scope & { readonly order?: Order; readonly most?: number },
+) {
   const { rows, total } = sumSessions(table, scope);
   const named = rows.filter(({ names }) => names[0] !== "").toSorted(ORDERED[order]);
   const wanted = order === "missed" ? named.filter((row) => countMissed(row) > 0) : named;

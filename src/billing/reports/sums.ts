@@ -6,8 +6,7 @@ import type { Zone } from "../../lib/text/zone.ts";
 import { FAILED_OUTCOMES } from "../ledger/line.ts";
 import { nameTable, type Parameters, type Questions, type CellValue } from "../store/open.ts";
 import { KIND_COLUMNS } from "../store/schema.ts";
-import { CALL_KINDS } from "../../config/call-kinds.ts";
-import { CACHE_READ_KINDS, computeShare, countTokens, PROMPT_KINDS, USAGE_KINDS } from "../usage.ts";
+import { ALL_KINDS, CACHE_READ_KINDS, computeShare, countTokens, PROMPT_KINDS } from "../usage.ts";
 import { FAILED } from "./words.ts";
 
 export const NAMES = [
@@ -229,8 +228,6 @@ export function addAmount(sum: CellValue, exact: readonly unknown[], name: strin
     .reduce(addDecimals, { units: typeof sum === "bigint" ? sum : 0n, scale: 12 });
 }
 
-const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
-
 /** In the order of the kinds. `read`: a kind's column. `more`: objects with further counts. */
 export function readUsage(read: (kind: string) => CellValue, more: readonly unknown[]): Counts {
   const counts = new Map<string, number>();
@@ -241,7 +238,7 @@ export function readUsage(read: (kind: string) => CellValue, more: readonly unkn
   for (const each of more)
     for (const [kind, count] of Object.entries(isObject(each) ? each : {}))
       counts.set(kind, (counts.get(kind) ?? 0) + Number(count));
-  const inOrder = new Set([...KINDS.filter((kind) => counts.has(kind)), ...counts.keys()]);
+  const inOrder = new Set([...ALL_KINDS.filter((kind) => counts.has(kind)), ...counts.keys()]);
   return Object.fromEntries(Array.from(inOrder, (kind) => [kind, counts.get(kind) ?? 0]));
 }
 

@@ -61,7 +61,6 @@ export function describeRows<T extends Named["totals"]>(
     .map(({ names, totals }) => ({ ...describeNames(by, names), ...totals }));
 }
 
-/** The line's fields about the client. Some requests lack them. */
 const CLIENT_NAMES: ReadonlySet<string> = new Set(["tool", "version", "session", "agent", "label"]);
 
 export function describeNames<N extends string>(by: readonly N[], texts: readonly string[]): Names<N> {

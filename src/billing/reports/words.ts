@@ -17,7 +17,6 @@ export const OTHERS = "others";
 export const ORDERS = ["newest", "charge", "missed"] as const;
 export type Order = (typeof ORDERS)[number];
 
-/** One word for several outcomes. */
 export const FAILED = "failed";
 
 export const OUTCOMES: Readonly<Record<Line["outcome"], string>> = {

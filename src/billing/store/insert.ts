@@ -24,7 +24,6 @@ const CORRECT = `UPDATE requests SET official = ?, charge = ?, counted = ?, exac
 /** Limits count the charge. */
 const FREE = `UPDATE requests SET counted = charge, exact = json_patch(exact, json_object('counted', exact ->> 'charge'))
   WHERE line = ?`;
-/** All that a correction changes. */
 const CHECK = `SELECT ${CHECKS.spent} FROM requests WHERE line = ?`;
 const MAX_COUNT = 2 ** 31;
 

@@ -1,5 +1,5 @@
 // Opens a ledger's table, with all lines: the file next to the ledger, or a table in memory for a
-// copy, for another user, and if the file fails.
+// copy, for another user, and if the file fails. Finds the ledger lines of the table's rows.
 
 import { constants as sqlite, Database } from "bun:sqlite";
 import { closeSync, existsSync } from "node:fs";
@@ -7,7 +7,8 @@ import { closeSync, existsSync } from "node:fs";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { resolveFolder } from "../../lib/files/links.ts";
 import { CREATE_NEW, openOwn, removeOwn, requireOwn } from "../../lib/files/own-file.ts";
-import { holdLedgerFiles } from "../ledger/rotation.ts";
+import { readLines, type RawLine } from "../ledger/reader.ts";
+import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import {
   follow,
   hasItsSums,
@@ -24,7 +25,6 @@ const TAILS = ["-wal", "-shm", "-journal", ""];
 const BUSY_MS = 10_000;
 /** Bytes of the ledger per transaction: a second of work. */
 const STEP_BYTES = 32 << 20;
-/** Reading more takes longer than a moment. */
 const LONG_BYTES = 64 << 20;
 
 export function nameTable(path: string): string {
@@ -175,7 +175,12 @@ function openDatabase(path: string): TableDatabase {
   // SQLite also refuses links among the folders.
   const place = resolveFolder(path);
   const [found] = TAILS.map((tail) => requireOwn(place + tail)).toReversed();
-  if (found === null) makeFile(place);
+  try {
+    if (found === null) closeSync(openOwn(place, { flags: CREATE_NEW }));
+  } catch (error) {
+    // Another process may just have made the file.
+    if (getErrorCode(error) !== "EEXIST" || requireOwn(place) === null) throw error;
+  }
   const database = new Database(place, sqlite.SQLITE_OPEN_READWRITE | sqlite.SQLITE_OPEN_NOFOLLOW);
   try {
     database.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
@@ -186,15 +191,6 @@ function openDatabase(path: string): TableDatabase {
   } catch (error) {
     database.close();
     throw error;
-  }
-}
-
-function makeFile(place: string): void {
-  try {
-    closeSync(openOwn(place, { flags: CREATE_NEW }));
-  } catch (error) {
-    // Another process may just have made the file.
-    if (getErrorCode(error) !== "EEXIST" || requireOwn(place) === null) throw error;
   }
 }
 
@@ -223,4 +219,67 @@ function followLedger(database: TableDatabase, path: string, { most, report }: T
     if (unread > LONG_BYTES) report(`Reading ${Math.round(unread / 1e6)} MB of the ledger.`);
   }
   while (!follow(database, held.sources, most ?? STEP_BYTES)) if (most !== undefined) return;
+}
+
+export interface FoundLine {
+  readonly file: string;
+  /** From 1, in this file. */
+  readonly number: number;
+  readonly text: string;
+}
+
+export type LineOfRow = FoundLine & Pick<RowPlace, "values">;
+
+/** Reads this many rows at a time, so that a long ledger does not fill the memory. */
+const PAGE_ROWS = 5000;
+
+/** In the order of the ledger. `more`: further columns. `where`: the condition on requests. */
+export function* listLines(
+  table: Table,
+  { more = [], where, values = {} }: { more?: readonly string[]; where: string; values?: Parameters },
+): Generator<LineOfRow, void> {
+  const sql = `SELECT ${["line", "place", ...more].join(", ")} FROM requests
+    WHERE line > $after AND ${where} ORDER BY line LIMIT ${PAGE_ROWS}`;
+  for (let after = 0; ;) {
+    const rows = table.list(sql, { ...values, $after: after }).map(([line, place, ...rest]) => {
+      return { line: Number(line), place: Number(place), values: rest };
+    });
+    yield* readPlaces(table, rows);
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < PAGE_ROWS) return;
+    after = last.line;
+  }
+}
+
+interface RowPlace {
+  readonly line: number;
+  readonly place: number;
+  readonly values: readonly CellValue[];
+}
+
+/** In ascending order. Lines that left the ledger are skipped. */
+export function* readPlaces(table: Table, places: Iterable<RowPlace>): Generator<LineOfRow, void> {
+  const { files } = table.position;
+  using held = holdLedgerFiles(table.path);
+  let [file, at] = [-1, -1];
+  let lines: Iterator<RawLine> | null = null;
+  for (const { line, place, values } of places) {
+    const index = files.findLastIndex(({ first }) => first <= line);
+    const source = held.sources[index];
+    if (source === undefined) continue;
+    // Rows in sequence are read in one go.
+    if (lines === null || index !== file || place !== at) {
+      lines?.return?.();
+      lines = readLines(source, place);
+      file = index;
+    }
+    const { value } = lines.next();
+    if (value === undefined || !value.whole) {
+      lines = null;
+      continue;
+    }
+    at = value.next;
+    const number = line - (files[index]?.first ?? 1) + 1;
+    yield { file: nameOf(source, table.path), number, text: value.text, values };
+  }
 }

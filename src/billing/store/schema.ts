@@ -5,19 +5,12 @@ import type { Database } from "bun:sqlite";
 import type { z } from "zod";
 
 import { cacheSchema, clientSchema, type Column, lineSchema } from "../ledger/line.ts";
+import { USAGE_KINDS } from "../usage.ts";
 
 export type TableDatabase = Pick<Database, "run" | "query" | "close">;
 
-/** Kinds of usage with a column of their own. `more` has the others. */
-export const KIND_COLUMNS = [
-  "input",
-  "cache_read",
-  "cache_write_5m",
-  "cache_write_1h",
-  "cache_write",
-  "output",
-  "reasoning",
-] as const;
+/** Kinds of usage with a column of their own. `more` has the rare ones. */
+export const KIND_COLUMNS = USAGE_KINDS.filter((kind) => !/12h|audio|image|video|tool/.test(kind));
 
 /** SQL: a request's tokens of these kinds, if they have columns. */
 export function addColumns(kinds: readonly string[]): string {

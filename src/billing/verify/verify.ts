@@ -262,12 +262,9 @@ function readCharge(line: ParsedLine): string | null {
 
 /** Later proves that a ledger still has its lines: their number, and the hash of the last one, which
  *  covers all before it. Users keep it away from those who can change the ledger. */
-export interface Anchor {
-  readonly lines: number;
-  readonly hash: string;
-}
+export type Anchor = ReturnType<typeof takeAnchor>;
 
-export function takeAnchor({ position: { lines, files } }: Table): Anchor {
+export function takeAnchor({ position: { lines, files } }: Table) {
   return { lines, hash: files.findLast(({ offset }) => offset > 0)?.prev ?? GENESIS };
 }
 

@@ -1,7 +1,7 @@
 // `gateway prices update`: reads newer prices, shows the changes, and writes a book.
 
 import { findModel, type FoundPrice, loadPriceBook, type Price, sellerOf } from "../../billing/prices.ts";
-import { placeOfBook, PriceBook, readMinute, sealBook, writeBook } from "../../billing/prices/book.ts";
+import { placeOfBook, PriceBook, readMinute, sealBook } from "../../billing/prices/book.ts";
 import { makeBook } from "../../billing/prices/convert.ts";
 import {
   describeFault,
@@ -16,6 +16,7 @@ import type { Catalog } from "../../config/catalog.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
+import { replaceFile } from "../../lib/files/own-file.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { isBelowTenth, parseDecimal } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
@@ -71,7 +72,7 @@ export async function updatePrices(flags: UpdateFlags): Promise<void> {
   }
   const path = placeOfBook(loaded.path);
   try {
-    writeBook(path, sealed);
+    replaceFile(path, sealed, { mode: 0o600, durable: true });
   } catch (error) {
     fail(`${path} cannot be written: ${getErrorCode(error) || getErrorMessage(error)}.`);
   }

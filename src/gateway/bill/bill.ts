@@ -1,6 +1,5 @@
 // Opens a request's bill before anything goes upstream. settle.ts closes it exactly once.
 
-import { estimateInputTokens } from "../../billing/estimate.ts";
 import type { Intent } from "../../billing/ledger/line.ts";
 import { computeCharge } from "../../billing/charge.ts";
 import {
@@ -12,7 +11,7 @@ import {
   stopLoop,
 } from "../../billing/limits/limits.ts";
 import { addRegion, type Overrides, sellerOf } from "../../billing/prices.ts";
-import { forecastCost, type Quote } from "../../billing/limits/reserve.ts";
+import { estimateInputTokens, forecastCost, type Quote } from "../../billing/limits/reserve.ts";
 import type { CallChain, LastPairs } from "../../billing/limits/call-chains.ts";
 import type { Usage } from "../../billing/usage.ts";
 import { type Key, limitMultiplier } from "../../config/catalog.ts";

@@ -2,7 +2,6 @@
 
 import { existsSync } from "node:fs";
 import {
-  appendNotes,
   markOf,
   MAX_FILE_BYTES,
   MAX_FOLDER_BYTES,
@@ -16,6 +15,7 @@ import { countTokens, PROMPT_KINDS } from "../../billing/usage.ts";
 import type { Piece } from "../../dialects/prompt/blocks.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
+import { appendOwn } from "../../lib/files/own-file.ts";
 import { REMOVED } from "../../lib/text/printable.ts";
 
 export type ContextNotes = Pick<Contexts, "note" | "last"> & { close(): void | Promise<void> };
@@ -120,7 +120,7 @@ export class Contexts implements ContextNotes {
     this.#timer = undefined;
     if (this.#key === null || this.#hasFailed) return;
     for (const [name, lines] of this.#waiting) {
-      this.#try(() => appendNotes(nameFile(this.#folder, name), lines));
+      this.#try(() => appendOwn(nameFile(this.#folder, name), Buffer.from(lines.join(""))));
       this.#written += lines.reduce((sum, line) => sum + line.length, 0);
     }
     this.#waiting.clear();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { AnswerHistory } from "../../../src/billing/limits/answer-history.ts";
+import { AnswerHistory } from "../../../src/billing/limits/forecasts.ts";
 import { forecastCost, type Quote, type ReservedRequest } from "../../../src/billing/limits/reserve.ts";
 import { formatUsd } from "../../../src/lib/money.ts";
 

@@ -1,8 +1,7 @@
 // Sessions of agents at the level of the limits, with a clock of their own: requests ask the real gate, wait in the real
 // queue, and cost what the price book says. Everything is the same in each run.
 
-import { AnswerHistory } from "../../../src/billing/limits/answer-history.ts";
-import { CachedPrompts } from "../../../src/billing/limits/cached-prompts.ts";
+import { AnswerHistory, CachedPrompts } from "../../../src/billing/limits/forecasts.ts";
 import {
   type Admission,
   type Cost,

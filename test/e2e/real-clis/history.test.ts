@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { joinHistory, type Joined, type OurLine } from "../../../src/billing/history/join.ts";
+import { joinHistory, type OurLine } from "../../../src/billing/history/join.ts";
 import { readHistory } from "../../../src/billing/history/read-history.ts";
 import { listOurLines } from "../../../src/billing/history/report.ts";
 import { Table } from "../../../src/billing/store/open.ts";
@@ -233,7 +233,7 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
   }
 
   /** Returns what the upstream reported and the log does not list. */
-  function compare({ name }: Scene, home: string, lines: readonly OurLine[]): Joined {
+  function compare({ name }: Scene, home: string, lines: readonly OurLine[]) {
     const { entries } = readHistory({ tools: [name], env: { HOME: home }, usageOf: readLoggedUsage });
     const own = lines.filter(({ client }) => client?.tool === name);
     return joinHistory([...entries.values()], own);
