@@ -221,7 +221,7 @@ test("P37, P38: an exclusive group is selectable only while its plan is active, 
     refused.status !== 0,
     await status(),
   ]).toEqual([false, true, true, 403]);
-  expect((await world.run("plans", "activate", "max")).status).toBe(0);
+  expect((await world.run("plans", "activate", "max", "--until", "2099-01-31")).status).toBe(0);
   expect([(await names()).includes("vip"), await status()]).toEqual([true, 200]);
   expect((await world.run("keys", "add", "--name", "v2", "--group", "vip")).status).toBe(0);
   expect((await world.run("plans", "deactivate", "max")).status).toBe(0);
