@@ -91,7 +91,7 @@ export const cacheSchema = z.looseObject({
     "count",
   ),
   part: about(text.optional(), "the setting that changed", "part"),
-  detail: about(text.optional(), "how it changed: order, digits or attribution", "detail"),
+  detail: about(text.optional(), "how it changed: order, digits, attribution … or perhaps", "detail"),
   from: about(text.optional(), "the channel whose cache had the prompt", "from_channel"),
   reported: about(z.literal(true).optional(), "the upstream named the reason"),
 });
