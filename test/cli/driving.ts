@@ -90,9 +90,9 @@ export interface TerminalRun {
   readonly status: Promise<number>;
 }
 
-/** On a terminal of 100 columns. `captured`: stdout goes to this file, as in `$(gateway …)`. */
+/** On a terminal of 100 columns. `captured`: stdout, or stderr, goes to this file, as in `$(gateway …)`. */
 export function runOnTerminal(
-  { folder, env, captured }: Circumstances & { captured?: string },
+  { folder, env, captured, what = 1 }: Circumstances & { captured?: string; what?: 1 | 2 },
   ...args: string[]
 ): TerminalRun {
   let raw = "";
@@ -105,7 +105,7 @@ export function runOnTerminal(
     wake = Promise.withResolvers();
   };
   const command = [...PROGRAM, ...args];
-  const shell = ["sh", "-c", 'out=$1; shift; exec "$@" > "$out"', "sh", captured ?? "", ...command];
+  const shell = ["sh", "-c", `out=$1; shift; exec "$@" ${what}> "$out"`, "sh", captured ?? "", ...command];
   const child = Bun.spawn(captured === undefined ? command : shell, {
     cwd: folder,
     env: cleanEnv(folder, { TERM: "xterm-256color", ...env }),

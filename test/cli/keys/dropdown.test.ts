@@ -54,6 +54,13 @@ test("P28: on a terminal, nobody is asked for what a flag says", async () => {
   expect(groupOf("new")).toBeUndefined();
 });
 
+test("P28, P29: nobody is asked where stderr, which has the prompts, is no terminal", async () => {
+  const captured = folder.join("messages");
+  const screen = runOnTerminal({ folder: folder.path, captured, what: 2 }, "keys", "add", "--name", "new");
+  expect(await screen.status).toBe(2);
+  expect(readFileSync(captured, "utf8")).toContain("--group");
+});
+
 test("a taken name is reported during typing, and another can be typed", async () => {
   const screen = runOnTerminal({ folder: folder.path }, "keys", "add", "--group", "codex");
   await screen.shows("Name of the key");
