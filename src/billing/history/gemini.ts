@@ -12,7 +12,6 @@ const WORDS = ['"sessionId"', '"tokens"'];
 export function readGemini(path: string, history: History): void {
   const folder = dirname(path);
   const isMain = basename(folder) === "chats";
-  /** The session whose subagent wrote the file. */
   const parent = isMain ? null : basename(folder);
   const project = readRoot(dirname(isMain ? folder : dirname(folder)));
   let session = "";

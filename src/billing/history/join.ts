@@ -10,7 +10,6 @@ export interface OurLine extends Pick<
   "model" | "upstream_model" | "usage" | "basis" | "client" | "upstream_request_id"
 > {
   readonly row: number;
-  /** When the request arrived and when its response ended, in ms. */
   readonly time: number;
   readonly ended: number;
 }

@@ -63,7 +63,6 @@ export interface HistoryQuery {
   readonly tools?: readonly LoggingTool[];
   readonly env: Environment;
   readonly usageOf: UsageOf;
-  /** Gets the size of all logs before they are read. */
   readonly onSize?: (bytes: number) => void;
 }
 

@@ -219,7 +219,6 @@ export class AppendFile {
     return new AppendFile(path, openOwn(path, { flags: APPEND_OR_CREATE, shared }));
   }
 
-  /** In bytes, whole records only. */
   get size(): number {
     return this.#size;
   }

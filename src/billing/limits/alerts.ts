@@ -11,7 +11,6 @@ import { findReset, listSessionLimits, listUsdLimits, type Spending, type UsdLim
 
 export interface LimitUse {
   readonly holder: Holder;
-  /** The limit's name in the config: `usd_per_day`. */
   readonly limit: string;
   readonly usd: Usd;
   /** As limits count: charges, and estimates of requests with unknown cost. */

@@ -4,13 +4,11 @@
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { CallListener } from "../usage.ts";
 
-/** The end of a conversation: `count` equal pairs of call and result, with this hash. */
 export interface LastPairs {
   readonly hash: string;
   readonly count: number;
 }
 
-/** A conversation up to the end of one response. */
 export interface CallChain {
   readonly pairs: LastPairs;
   /** The calls of the response: hashes by hashed ids. */

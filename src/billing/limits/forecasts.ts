@@ -68,7 +68,6 @@ export interface ExpectedPrompt {
 
 interface Kept {
   readonly cached: number;
-  /** The prompt's tokens for each token estimated from bytes. */
   readonly scale: number;
   readonly at: number;
 }

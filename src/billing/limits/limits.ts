@@ -66,7 +66,6 @@ export interface UsdLimit {
 /** The limits of one run, key or group, or of a session (set by its key or group). */
 interface Side {
   readonly holder: Holder;
-  /** The key, group or run that has the setting. */
   readonly owner: Holder;
   /** When the key was made: requests of an earlier key with its name do not count. */
   readonly since: number;

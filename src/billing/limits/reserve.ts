@@ -22,7 +22,6 @@ export interface ReservedRequest {
   readonly answer: number | null;
   /** False for embeddings: they have no output tokens. */
   readonly hasOutput: boolean;
-  /** The members that cap the output in this dialect. */
   readonly capNames: readonly string[];
   readonly quotes: readonly Quote[];
 }

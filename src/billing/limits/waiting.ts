@@ -42,7 +42,6 @@ export class WaitingRequests {
       disarm();
       return true;
     };
-    /** `error`: why the request is not admitted. */
     const end = (error: GatewayError): void => {
       if (!leave()) return;
       refuse(error);

@@ -30,7 +30,6 @@ export interface Period {
   factors?: Record<string, string> | undefined;
 }
 
-/** A line of the book. */
 export interface BookedModel {
   provider: string;
   ids: readonly string[];
@@ -133,7 +132,6 @@ function readProvider(text: string, provider: string) {
 /** Costs nothing until a price is needed. */
 const BUILT_IN = new PriceBook(() => readFileSync(builtIn, "utf8"));
 
-/** `gateway.yaml` → `gateway.prices.jsonl` in the same folder. */
 export function placeOfBook(configPath: string): string {
   return join(dirname(configPath), `${basename(configPath, extname(configPath))}.prices.jsonl`);
 }
@@ -174,7 +172,6 @@ const DAY_MINUTES = 1440;
 const HOUR_MS = 3_600_000;
 const WEEKEND = new Set([0, 6]);
 
-/** `16:30` → 990. */
 export function readMinute(text = ""): number {
   const [hours = 0, minutes = 0] = text.split(":").map(Number);
   return hours * 60 + minutes;

@@ -22,7 +22,6 @@ interface Change extends Rule {
   readonly flat?: boolean;
 }
 
-/** An object of the overlay, as TypeScript sees it. */
 type Written = Readonly<Record<string, string | undefined>>;
 
 /** `strict`: for the built-in book, a rule of the overlay without a model is stale. */
@@ -124,7 +123,6 @@ function dateMovingNames({ models }: Making): BookedModel[] {
   });
 }
 
-/** Models that the package lacks or cannot price. A newer package keeps the names that it has. */
 function addModels(making: Making): BookedModel[] {
   const kept = making.strict ? [] : dateMovingNames(making);
   const known = new Set(kept.flatMap(({ provider, ids }) => ids.map((id) => `${provider} ${id}`)));

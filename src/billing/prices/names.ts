@@ -2,7 +2,6 @@
 // removes one decoration that does not change the model.
 
 interface Rule {
-  /** The decoration: the beginning or the end of a name. */
   readonly pattern: RegExp;
   readonly when?: RegExp;
   /** The model's maker, as in the price book. Absent: the pattern's first group. */

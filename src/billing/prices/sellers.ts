@@ -97,7 +97,6 @@ export function findProvider({ hostname, pathname }: URL): string | null {
   return found?.[0] ?? null;
 }
 
-/** Whether all channels of the group are at the provider's own address. */
 export function isAllAt({ channels }: Pick<Group, "channels">, provider: string): boolean {
   return channels.length > 0 && channels.every((channel) => addressProvider(channel) === provider);
 }

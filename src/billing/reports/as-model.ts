@@ -77,7 +77,6 @@ function openSum() {
 
 type Sum = ReturnType<typeof openSum>;
 
-/** The request's amounts, real and with the other model, or the reason why they are unknown. */
 function compareLine({ line, now }: RequestLine, model: string, prices: CurrentPrices) {
   if (line === null) return { because: "its line cannot be read" };
   if (line.basis === "unknown") return { because: "its usage is not known" };

@@ -25,14 +25,12 @@ interface Cost {
   charge: Decimal;
 }
 
-/** A part of prompts: a tool, a text, a result. Many prompts may have it. */
 interface Part extends Cost {
   readonly kind: string;
   readonly name: string;
   /** The first request that sent it, and its tokens there. */
   readonly id: string;
   readonly size: number;
-  /** Its tokens in the last prompt. */
   last: number;
   sent: number;
 }
@@ -80,7 +78,6 @@ export function reportContext(table: Table, session: string) {
     session,
     estimated: true,
     ...describeCost(total),
-    /** By kind and name, the most expensive first. */
     parts: byName.flatMap(({ own, sent, ...sum }) => {
       const part = own.at(-1);
       if (part === undefined) return [];
@@ -96,7 +93,6 @@ export function reportContext(table: Table, session: string) {
       return { name, id, sent, ...describeCost(result), tokens };
     }),
     turns,
-    /** Requests with unknown parts or prices. */
     not_known: leftOut,
   };
   const groups = groupParts(parts, nameGroup).map(describeGroup);
@@ -222,7 +218,6 @@ const WORDS: Readonly<Record<string, string>> = {
   result: "results",
 };
 
-/** Tools of one server, results of one tool, or all parts of another kind. */
 function nameGroup({ kind, name }: Part): string {
   const word = WORDS[kind] ?? kind;
   if (kind === "tool") return `${word} of ${nameServer(name) ?? "the agent"}`;

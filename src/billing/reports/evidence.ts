@@ -54,7 +54,6 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     paid_again: addLost(causes.filter((row) => !isExpired(row))),
     /** Tokens paid again after the cache's lifetime. */
     expired: addLost(causes.filter(isExpired)),
-    /** How many points these requests raised a plan's windows. */
     window_points: sumPoints(table, where),
     causes: changes.toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_ROWS),
     turns: listBars(table, scope),
@@ -70,7 +69,6 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
       .map(({ names: [tool, version], ...sum }) => ({ ...showClient({ tool, version }), ...sum }))
       .toSorted((a, b) => (a.since < b.since ? -1 : 1)),
     models: models.rows.map(({ names, ...sum }) => ({ model: showName("model", names[0] ?? ""), ...sum })),
-    /** The anchor of the complete ledger, for `gateway ledger verify --anchor`. */
     anchor: formatAnchor(takeAnchor(table)),
     unreadable: table.unreadable,
   };
@@ -93,7 +91,6 @@ function countRequests(table: Table, { sql, values }: Condition, { totals }: Sum
     last: toIso(last) || null,
     requests: all,
     sessions: Number(sessions),
-    /** Requests by how their usage is known. */
     known: {
       exact: turns - partial - unpriced,
       partial,
@@ -136,7 +133,6 @@ function describe({ values: [since = null], totals }: SumRow, lost: Partial<Miss
   const { requests: turns, usage, official_usd, charge_usd, unpriced } = totals;
   const { missed_tokens = 0, usd: missed_usd = "0", unpriced_tokens = 0 } = lost;
   return {
-    /** The ISO time of the first request. */
     since: toIso(since),
     turns,
     input: countTokens(usage, PROMPT_KINDS),
@@ -259,7 +255,6 @@ function describeEvent(text: string, version: string | undefined, hasLabels: boo
       model: showName("model", model),
       ...(hasLabels && { label: client?.label ?? null }),
       changed: changed.join("; "),
-      // Null: not a cache miss, or no price.
       tokens: cache?.missed ?? null,
       usd: cache?.usd ?? null,
     },

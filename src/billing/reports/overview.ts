@@ -71,7 +71,6 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
   return {
     by,
     show,
-    /** Local names: `2026-11-20 14:00`, `2026-11-20`, `2026-W47` or `2026-11`. */
     spans: spanNames,
     /** The largest first, then the others. Amounts are decimals: dollars or counts. */
     series: [...shown, OTHERS].flatMap((own) => {
@@ -168,7 +167,6 @@ function findBefore({ since, until, end }: ViewRange, zone: Zone): ViewRange | n
   return { since: zone.fromLocal(start), until: stop, end: stop };
 }
 
-/** From the start of today or this month, in any view. */
 function sumSince(table: Table, only: Filter, span: TimeSpan, { zone, now }: Clock): string {
   const start = zone.fromLocal(startOfSpan(span, zone.toLocal(now.getTime())));
   const since = new Date(start).toISOString();

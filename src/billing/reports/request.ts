@@ -82,7 +82,6 @@ function priceUsage({ usage, prices }: Pick<Money, "usage" | "prices">, source: 
   return { amounts, factors: Object.fromEntries(named) };
 }
 
-/** Lines of text in sections, with an empty line between sections. */
 export function explainRequest({ own, corrections }: FoundRequest): string[] {
   const { line, file, number, text } = own;
   return [

@@ -19,7 +19,6 @@ export function reportRequests(table: Table, { most, ...scope }: Scope & { reado
   };
 }
 
-/** `where`: a condition and an order. */
 export function listRequests(table: Table, where: string, values: Parameters<Table["list"]>[1]) {
   return table.list(`SELECT * FROM requests WHERE ${where}`, values).map(describeRow);
 }

@@ -18,7 +18,6 @@ export const DIMENSIONS = [...SPANS, ...NAMES] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 
 export interface UsageQuery extends Scope {
-  /** One or two. */
   readonly by: readonly Dimension[];
   readonly zone: Zone;
   readonly now: Date;
@@ -49,7 +48,6 @@ export function isSpan(dimension: string): dimension is TimeSpan {
   return SPANS.some((span) => span === dimension);
 }
 
-/** By time, or the largest charge first. */
 export function describeRows<T extends Named["totals"]>(
   by: readonly Dimension[],
   rows: readonly { readonly names: readonly string[]; readonly totals: T }[],
@@ -83,7 +81,6 @@ export function compareCharges(a: Named, b: Named): number {
   return a.names.join(" ") < b.names.join(" ") ? -1 : 1;
 }
 
-/** Sorts by times first, in any position. */
 export function compareNames(by: readonly string[]) {
   const order = [...by.keys()].toSorted((a, b) => Number(isSpan(by[b] ?? "")) - Number(isSpan(by[a] ?? "")));
   return (a: readonly string[], b: readonly string[]): number => {
@@ -126,7 +123,6 @@ export function divideTime(span: TimeSpan, first: number, last: number, zone: Zo
 const DIFFERS =
   "official IS NULL OR (ABS(official - named) > 1000000 AND ABS(official - named) * 100 > named)";
 
-/** The amounts of sellers, next to the ledger's amounts for the same requests. */
 export function sumSellers(table: Table, scope: Scope) {
   const { totals, sums } = sumRequests(table, {
     ...scope,

@@ -5,7 +5,6 @@ import { addColumns, IS_TURN } from "../store/schema.ts";
 import { PROMPT_KINDS } from "../usage.ts";
 import type { Clock } from "./period.ts";
 
-/** The first turns of a session's main agent. */
 export interface SessionStart {
   readonly tool: string;
   readonly version: string;

@@ -10,7 +10,6 @@ export const STACKS = ["model", "tool", "key", "group", "channel", "label", "out
 export type Stack = (typeof STACKS)[number];
 export const MEASURES = ["cost", "tokens", "requests", "errors"] as const;
 export type Measure = (typeof MEASURES)[number];
-/** The series of all names that are too small for a series. */
 export const OTHERS = "others";
 
 /** Orders of sessions. `missed`: by tokens that missed the cache. */
@@ -62,7 +61,6 @@ const NAMED: Readonly<Record<string, (cause: Cause, place: string) => string>> =
   channel_changed: ({ from = "before" }) => `another channel than ${from}`,
 };
 
-/** A cause for people: `tool 3 changed`. */
 export function describeCause(cause: Cause): string {
   const { because, at, detail } = cause;
   const words = NAMED[because]?.(cause, at === undefined ? "" : ` ${at}`);
@@ -92,7 +90,6 @@ export function adviseOn({ because, detail }: Cause): string | null {
   return HELP[`${because} ${detail ?? ""}`] ?? HELP[because] ?? null;
 }
 
-/** A sentence without a full stop. */
 export function describeChange({
   tool,
   version,
@@ -134,7 +131,6 @@ export function listTree<Row extends Agent>(rows: readonly Row[]) {
   return places;
 }
 
-/** What a session used of a plan: a sentence without a full stop. */
 export function describeRise(windows: Readonly<Record<string, number>>): string {
   const rises = Object.entries(windows).map(([name, rise]) => `${name} rose by ${rise} %`);
   return `While it ran, the plan's window of ${rises.join(", that of ")} (an estimate: other sessions and devices use the same account)`;

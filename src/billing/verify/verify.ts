@@ -115,7 +115,6 @@ class Verifier {
     this.#meet();
   }
 
-  /** Whether the last line is the anchor's. */
   #meet(): void {
     const { anchor, partial } = this.#options;
     // Without the oldest files, the numbers of lines are unknown.
