@@ -379,8 +379,9 @@ describe("envelopes", () => {
   test("an envelope opens for the channel, the model's family and the dialect that it was closed for", () => {
     expect(envelope).toStartWith("gw1.");
     expect(own.open(envelope)).toEqual(seal);
-    const dated = openEnvelopes(() => "secret", "claude-opus-4-8-20260601", "messages");
-    expect(dated.open(envelope)).toEqual(seal);
+    expect(openEnvelopes(() => "secret", "claude-opus-4-8-20260601", "messages").open(envelope)).toEqual(
+      seal,
+    );
     expect(openEnvelopes(() => "other", "claude-opus-4-8", "messages").open(envelope)).toBeNull();
     expect(openEnvelopes(() => "secret", "claude-opus-5", "messages").open(envelope)).toBeNull();
     expect(openEnvelopes(() => "secret", "claude-opus-4-8", "responses").open(envelope)).toBeNull();
@@ -403,7 +404,7 @@ describe("what an upstream invents has a bound: the answer is not converted to i
     output_index,
     item: { type: "function_call", call_id: `c_${output_index}`, name },
   });
-  const start = (index: number, content_block: Any) => ({
+  const start = (index: number, content_block: object) => ({
     type: "content_block_start",
     index,
     content_block,

@@ -13,7 +13,6 @@ import {
   judgeDelivery,
   meterChunk,
   passBody,
-  writeLarge,
 } from "./delivery.ts";
 
 /** A response may take this long to end: only then can its connection be reused. */
@@ -50,12 +49,9 @@ export class ConvertedStream {
   }
 
   /** Some upstreams send a whole response instead of a stream. `body` has no secret. */
-  async takeWhole(body: Uint8Array): Promise<Ending> {
-    this.endBeat();
+  takeWhole(body: Uint8Array): Ending {
     meterChunk(this.#r, body);
-    const { text, phase, refusal } = this.#stream.pushWhole(body);
-    void this.#write({ text: "", phase: phase === "refused" ? phase : "open", refusal });
-    await writeLarge(this.#r.exchange, Buffer.from(text));
+    void this.#write(this.#stream.pushWhole(body));
     return this.close(null);
   }
 

@@ -4,11 +4,8 @@ import type { Conversion } from "../../bridges/convert.ts";
 import type { Outcome } from "../../billing/ledger/line.ts";
 import { countTokens, type Reading, sumUsage, type Usage, USAGE_KINDS } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
-import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Fields } from "../../lib/http/fields.ts";
 import { type Body, UpstreamFault, type UpstreamResponse } from "../../lib/http/upstream.ts";
-import { Deadline } from "../../lib/time/deadline.ts";
-import { nextTurn } from "../../lib/time/next-turn.ts";
 import { NO_BODY } from "../intake/body.ts";
 import { describeLeaving } from "../bill/finish.ts";
 import { StreamRedactor } from "../intake/secrets.ts";
@@ -152,22 +149,4 @@ export async function passBody(
   const rest = redactor.end();
   if (rest.length > 0) void send(rest);
   return fault;
-}
-
-const PIECE_BYTES = 256 * 1024;
-const MAX_STALL_MS = 60_000;
-
-/** At the client's pace: the runtime keeps a copy of all that it is given. A client that stops
- *  reading is left, because others may wait for the memory. */
-export async function writeLarge(
-  exchange: Pick<Exchange, "reset" | "write">,
-  bytes: Uint8Array,
-  stallMs = MAX_STALL_MS,
-): Promise<void> {
-  const deadline = new Deadline(() => exchange.reset());
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-    deadline.arm(stallMs);
-    await (exchange.write(bytes.subarray(at, at + PIECE_BYTES)) ?? nextTurn());
-  }
-  deadline.disarm();
 }

@@ -1,5 +1,6 @@
 // Reads a response whole: a cut one becomes an error, a bridge converts it. Long work takes turns.
 
+import type { Conversion } from "../../bridges/convert.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { type Body, UpstreamFault } from "../../lib/http/upstream.ts";
 import { joinChunks } from "../../lib/memory/bytes.ts";
@@ -10,14 +11,7 @@ import { refuse } from "../intake/refuse.ts";
 import type { Ending, Request } from "../request.ts";
 import { resumeBody } from "../send/answer.ts";
 import { ConvertedStream } from "./converted-stream.ts";
-import {
-  answerFields,
-  convertEnding,
-  countUsage,
-  explainBreak,
-  judgeDelivery,
-  writeLarge,
-} from "./delivery.ts";
+import { answerFields, convertEnding, countUsage, explainBreak, judgeDelivery } from "./delivery.ts";
 import { passStream } from "./passed-stream.ts";
 
 /** A response up to this size is read whole before it is sent. */
@@ -36,9 +30,10 @@ export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Pr
       if (r.bridge !== null) throw new GatewayError("upstream_failed", text);
       return await passStream(r, resumeBody(chunks, body), gateway);
     }
+    const whole = joinChunks(chunks);
     r.noteFirstByte();
-    if (converted === null) return await answerWhole(r, chunks, gateway);
-    return await converted.takeWhole(r.secrets.mask(joinChunks(chunks)));
+    if (converted === null) return await answerWhole(r, whole, gateway);
+    return converted.takeWhole(r.secrets.mask(whole));
   } finally {
     r.memory?.free();
     converted?.endBeat();
@@ -68,20 +63,18 @@ async function readWhole(r: Request, body: Body, { memory }: Gateway) {
   }
 }
 
-async function answerWhole(r: Request, chunks: Buffer[], gateway: Gateway): Promise<Ending> {
-  const { exchange } = r;
-  const { status, body } = await convert(r, joinChunks(chunks.splice(0)));
+async function answerWhole(r: Request, whole: Uint8Array, gateway: Gateway): Promise<Ending> {
+  const isLong = isLongWork(whole.length);
+  if (isLong) await nextTurn();
+  const { status } = r.served.response;
+  const body = r.secrets.mask(whole);
+  r.meter?.see(body);
+  if (isLong) await nextTurn();
+  const converted = r.bridge === null ? { status, body } : await convert(r, body, r.bridge);
   const judged = judgeDelivery(r, null, gateway);
   if (judged.outcome === "upstream_cut") return refuseCut(r, null, gateway);
-  if (body.length <= LARGE_BYTES) exchange.answer(status, answerFields(r), body);
-  else {
-    r.meter = null; // it holds the upstream's bytes
-    r.memory?.shrink(body.length);
-    exchange.begin(status, answerFields(r));
-    await writeLarge(exchange, body);
-    exchange.end();
-  }
-  return convertEnding(judged, status);
+  r.exchange.answer(converted.status, answerFields(r), converted.body);
+  return convertEnding(judged, converted.status);
 }
 
 /** Nothing has been sent yet: the client gets an error instead. */
@@ -91,17 +84,12 @@ function refuseCut(r: Request, fault: UpstreamFault | null, gateway: Gateway): E
   return { ...judgeDelivery(r, fault, gateway), status: error.status };
 }
 
-/** A function that waited for a slow client would keep the upstream's bytes: this one does not. */
-async function convert(r: Request, whole: Uint8Array) {
+async function convert(r: Request, body: Uint8Array, bridge: Conversion) {
   const { status } = r.served.response;
-  const isLong = isLongWork(whole.length);
+  const isLong = isLongWork(body.length);
   if (isLong) await nextTurn();
-  const body = r.secrets.mask(whole);
-  r.meter?.see(body);
-  if (isLong) await nextTurn();
-  if (r.bridge === null) return { status, body };
   const converted =
-    status < 400 ? r.bridge.convertReply(body, () => countUsage(r)) : r.bridge.convertError(status, body);
+    status < 400 ? bridge.convertReply(body, () => countUsage(r)) : bridge.convertError(status, body);
   if (isLong) await nextTurn();
   // A secret in pieces may be joined by the conversion.
   return { ...converted, body: r.secrets.mask(Buffer.from(converted.body)) };
