@@ -50,6 +50,17 @@ const WANTED: readonly Wanted[] = [
     where: /^ledgers\/(?:0\.1\.\d\/)?ledger verify.*\.notes(?:\.length|\[0\])$/,
   },
   {
+    why: "a miss says that the first tool is new or gone",
+    where: /\.(?:cache|causes\[\d+\])\.detail$/,
+    old: /^\(absent\)$/,
+    new: /^"(?:added|removed)"$/,
+  },
+  {
+    why: "the error of same_call is shorter",
+    where: /^traffic\/limit-same-call\.\d+\/client\/body\.error\.message$/,
+    new: /Give the agent a new instruction\."$/,
+  },
+  {
     why: "P144: a line has the tool's version",
     where: /^traffic\/.*\/line\/\d+:\.client\.version$/,
     old: /^\(absent\)$/,
