@@ -24,7 +24,13 @@ export type Role =
   /** Marks the whole prompt for the cache. */
   | "mark";
 
-/** What a dialect's upstreams do with prompts. */
+/** Members that are no part of what upstreams cache, in any dialect. */
+export const UNCACHED: ReadonlySet<string> = new Set(
+  `background frequency_penalty max_completion_tokens max_output_tokens max_tokens max_tool_calls metadata model n
+  presence_penalty previous_response_id safety_identifier seed stop stop_sequences store stream stream_options temperature
+  top_k top_p user`.split(/\s+/),
+);
+
 export interface CacheRules {
   /** Only what the client marks is cached, and what is written is reported. */
   readonly marked: boolean;

@@ -16,7 +16,7 @@ import {
   readMark,
   readPart,
 } from "./blocks.ts";
-import type { Layout, Role, Section } from "./layouts.ts";
+import { type Layout, type Role, type Section, UNCACHED } from "./layouts.ts";
 
 export interface CacheMark extends BlockMark {
   /** The number of parts before the mark. */
@@ -41,7 +41,6 @@ export interface Prompt {
   readonly others: ReadonlyMap<string, number>;
   /** The requested service tier, as a hash. */
   readonly tier: number;
-  /** Empty: the client marks nothing. */
   readonly marks: readonly CacheMark[];
   /** The lifetime that the client wants for the prompt; null: the upstream's own. */
   readonly lifetimeMs: number | null;
@@ -150,8 +149,10 @@ export function joinPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null
     } else if (span !== undefined)
       settings.add(role, name, asBuffer(body.bytes).toString("utf8", span.start, span.end));
   }
+  const isOther = (name: string): boolean =>
+    PLAIN_NAME.test(name) && !UNCACHED.has(name) && !body.scan.lists.has(name);
   for (const [name, { start, end }] of body.scan.members)
-    if (!body.scan.lists.has(name) && PLAIN_NAME.test(name) && end - start < MAX_PART_BYTES)
+    if (isOther(name) && end - start < MAX_PART_BYTES)
       // A copy: a part of a text keeps all of it.
       settings.others.set(Buffer.from(name).toString(), hashBytes(body.bytes.subarray(start, end)));
   return settings.isHeld ? null : buildPrompt(lists, settings, readPrevious(body, layout));
@@ -253,7 +254,6 @@ function addParts(
 /** At most this many pieces are between a call and its result. */
 const MAX_PIECES_BETWEEN = 256;
 
-/** Consecutive parts of a list. */
 class PartRow {
   readonly sections: Readonly<Record<Section, number[]>> = { tools: [], system: [], messages: [] };
   readonly shapes: number[] = [];
@@ -321,13 +321,11 @@ class Settings {
   readonly hashes = new Map<string, number>();
   readonly others = new Map<string, number>();
   tier = 0;
-  /** The upstream has the conversation: its contents are unknown here. */
   isHeld = false;
   isNamed = false;
   isEdited = false;
   keepsThinking = false;
   lifetimeMs: number | null = null;
-  /** A mark for the whole prompt. */
   mark: BlockMark | undefined;
 
   add(role: Role, name: string, json: string): void {
@@ -362,7 +360,6 @@ export function readPrevious({ bytes, scan }: ScannedBody, { members }: Layout):
   return null;
 }
 
-/** The members of a body that are read, and those that are lists of parts. */
 export function listWanted({ members }: Layout): { names: string[]; lists: Set<string> } {
   const lists = [...members].flatMap(([name, role]) => (isSection(role) ? name : []));
   return { names: [...members.keys()], lists: new Set(lists) };

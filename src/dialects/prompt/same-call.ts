@@ -12,7 +12,6 @@ import { findCall, findResult, type ToolCall, type ToolResult } from "./calls.ts
 import type { Layout } from "./layouts.ts";
 import { readPrevious, type ScannedBody } from "./prompt.ts";
 
-/** The members of a message that have its parts. */
 const LISTS = ["content", "parts", "tool_calls"] as const;
 
 /** What differs in each result: a command's time and process. Codex: `"chunk_id":"3c9d10"` and

@@ -58,17 +58,10 @@ export function findChange(
   return { because: "messages_changed", at: now.numbers[shared - now.messages] ?? countMessages(now) + 1 };
 }
 
-/** Members that are no part of what upstreams cache. */
-const UNCACHED = new Set(
-  `background frequency_penalty max_completion_tokens max_output_tokens max_tokens max_tool_calls metadata model n
-  presence_penalty previous_response_id safety_identifier seed stop stop_sequences store stream stream_options temperature
-  top_k top_p user`.split(/\s+/),
-);
-
 /** A difference on which the cache may depend: a member, a header, or a mark. Null: there is none. */
 export function findOther({ prompt: before }: CacheTurn, { prompt: now }: CacheTurn): string | null {
   for (const name of new Set([...before.others.keys(), ...now.others.keys()]))
-    if (before.others.get(name) !== now.others.get(name) && !UNCACHED.has(name)) return name;
+    if (before.others.get(name) !== now.others.get(name)) return name;
   const [were, are] = [before, now].map(
     ({ marks, messages }) => new Set(marks.map(({ at, hash }) => (at > messages ? hash : `${at} ${hash}`))),
   );

@@ -124,10 +124,8 @@ function explainLoss(turn: CacheTurn, kept: PastTurn): Cause | null {
 }
 
 function leastOf({ because, detail, reported }: Cause, { exact, proven, tokens }: PastTurn): number {
-  const isExplained =
-    reported === true ||
-    !["lifetime_passed", "upstream_lost", "perhaps"].some((word) => word === because || word === detail);
-  if (isExplained) return exact ? 1 : MIN_EXPLAINED;
+  const isGuess = because === "lifetime_passed" || because === "upstream_lost" || detail === "perhaps";
+  if (reported === true || !isGuess) return exact ? 1 : MIN_EXPLAINED;
   // Short prompts are often not cached at all.
   if (!proven) return Infinity;
   return exact ? MIN_UNEXPLAINED : Math.max(MIN_UNEXPLAINED, tokens / TOLERATED_SHARE);
