@@ -56,7 +56,7 @@ interface StreamParts {
   readonly meter: Meter;
 }
 
-/** Some upstreams count with each event. After so many misses in a row, few events are tried. */
+/** In some streams, no two events have one form. After four such events, one of 32 is tried. */
 const MAX_MISSES = 4;
 const RETRY_MISSES = 32;
 

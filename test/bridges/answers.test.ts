@@ -352,7 +352,7 @@ test("a client of an upstream that says nothing sees that the answer begins, and
   }
 });
 
-test.each(DIRECTIONS)("%s: JSON with too many levels takes little time, whoever sends it", (direction) => {
+test.each(DIRECTIONS)("%s: JSON that is nested too deeply takes little time, both ways", (direction) => {
   const [client, upstream] = readDirection(direction);
   const deep = (value: Any): string =>
     JSON.stringify(value).replace(/\\*"DEEP\\*"/, "[".repeat(40_000) + "]".repeat(40_000));

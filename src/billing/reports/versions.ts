@@ -97,7 +97,7 @@ function middleOf(numbers: readonly number[]): number {
   return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 1;
 }
 
-/** Sessions next to the change of version: a change here cannot be told from it. */
+/** A change within this many sessions of the update may be the update's own. */
 const NEAR = 4;
 
 /** False if a change at another time, or growth until then, explains the input as well: a project

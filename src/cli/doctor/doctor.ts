@@ -119,7 +119,7 @@ const CHECKS: readonly Check[] = [
 export async function runDoctor(flags: ListFlags & LedgerFlags): Promise<number> {
   const findings = await collectFindings(flags);
   const wrong = findings.filter(({ state }) => state === "wrong").length;
-  // In the JSON, a fix is called `mend`: scripts read that name.
+  // Scripts read the JSON, in which a fix is called `mend`.
   const checks = findings.map(({ fix, ...finding }) => ({ ...finding, mend: fix }));
   if (flags.json === true) printJson({ ok: wrong === 0, checks });
   else {
