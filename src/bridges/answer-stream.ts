@@ -12,19 +12,15 @@ import type { Block, Sequence } from "./neutral/sequence.ts";
 import { formOf, matchForm, type TextForm } from "./text-form.ts";
 import type { AnswerContext, AnswerWriter, RequestStamp } from "./neutral/write-answer.ts";
 
-/** held: the head must wait. open: the head may be sent. done: the client's stream has ended.
- *  broken: it ended with an error event. refused: `refusal` is the answer. */
+/** held: the head must wait. done, broken: the client's stream has ended. refused: see `refusal`. */
 export type StreamPhase = "held" | "open" | "done" | "broken" | "refused";
 
 export interface AnswerOutput {
-  /** To send now. Empty while `held`, if refused, and for events without a counterpart. */
   readonly text: string;
   readonly phase: StreamPhase;
-  /** The error, if broken or refused. */
   readonly refusal: { readonly status: number; readonly body: string } | null;
 }
 
-/** Why the upstream's response ended early. */
 export interface StreamFault {
   readonly status: number;
   readonly message: string;
@@ -39,7 +35,6 @@ export function formError(
   return { status: failure.status, body };
 }
 
-/** The events of a stream. A complete answer is one event, which all readers know. */
 export function listEvents(body: Uint8Array): readonly ParsedEvent[] {
   const data = new TextDecoder().decode(body);
   if (/^\s*[{[]/.test(data)) return [parseData({ name: WHOLE_ANSWER, data })];
@@ -52,21 +47,19 @@ interface StreamParts {
   readonly writer: AnswerWriter;
   readonly sequence: Sequence;
   readonly reader: AnswerReader;
-  /** Parses the upstream's events and counts the usage, even after the answer's end. */
+  /** Counts the usage even after the answer's end. */
   readonly meter: Meter;
 }
 
-/** In some streams, no two events have one form. After four such events, one of 32 is tried. */
+/** In some streams, no two events have one form. */
 const MAX_MISSES = 4;
 const RETRY_MISSES = 32;
 
-/** A failure before the answer begins goes to the gateway, which answers with a status. */
 export class AnswerStream implements EventTaker {
   readonly #parts: StreamParts;
-  /** The last event without its text, and the block that got the text. */
+  /** The last event without its text, and the text's block. */
   #form: TextForm = [];
   #block: Block | null = null;
-  /** Events in a row whose form was new. */
   #misses = 0;
 
   constructor(parts: StreamParts) {
@@ -78,7 +71,7 @@ export class AnswerStream implements EventTaker {
     return this.#emit(() => this.#parts.meter.readEvents(chunk, this));
   }
 
-  /** For upstreams that send a complete answer where a stream was requested. */
+  /** Some upstreams send a complete answer instead of a stream. */
   pushWhole(body: Uint8Array): AnswerOutput {
     return this.#emit(() => {
       for (const event of listEvents(body)) this.take(event);
@@ -86,7 +79,7 @@ export class AnswerStream implements EventTaker {
     });
   }
 
-  /** Shows the client that the answer goes on although nothing comes. */
+  /** Shows the client that the answer goes on. */
   idle(): AnswerOutput {
     return this.#emit(() => {
       if (this.#parts.reader.isFinished()) return this.#parts.reader.finish();
@@ -95,7 +88,7 @@ export class AnswerStream implements EventTaker {
     });
   }
 
-  /** The upstream's response has ended, because of `fault` if the gateway knows why. */
+  /** `fault`: why the response ended early. */
   end(fault?: StreamFault): AnswerOutput {
     return this.#emit(() => {
       const { meter, reader, sequence } = this.#parts;
@@ -109,7 +102,7 @@ export class AnswerStream implements EventTaker {
     const { sequence, reader } = this.#parts;
     if (!sequence.isOver) reader.readEvent(parsed);
     const [block, piece] = sequence.takeBrought() ?? [null, ""];
-    // The meaning of a piece of a call may depend on earlier pieces.
+    // A piece of a call may depend on earlier pieces.
     const isPlain = block?.kind !== "call" && size === Buffer.byteLength(piece);
     this.#block = isPlain ? block : null;
     if (this.#block !== null && matchForm(this.#form, event, 0)?.[0] !== piece)

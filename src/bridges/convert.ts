@@ -1,5 +1,4 @@
-// Converts any client's dialect to any upstream's: a reader and a writer for requests, and for
-// answers. Only this file knows all of them.
+// Converts any client's dialect to any upstream's. Only this file knows all of them.
 
 import { isUtf8 } from "node:buffer";
 import type { Meter, Usage } from "../billing/usage.ts";
@@ -46,7 +45,6 @@ import { writeContentRequest } from "./content/write-request.ts";
 import { writeMessagesRequest } from "./messages/write-request.ts";
 import { writeResponsesRequest } from "./responses/write-request.ts";
 
-/** A dialect as a client's and as an upstream's. */
 interface Side {
   readonly fields: FieldTable;
   readonly read: (body: Json, to: ReadingFor) => Conversation;
@@ -93,30 +91,28 @@ const SIDES: Readonly<Record<DialectName, Side>> = {
     Writer: ContentAnswerWriter,
     writeWhole: writeWholeContent,
     path(model, stream) {
-      // Clients may send half of a character, which a path cannot have.
+      // A client may send half a character, a path may not.
       const name = encodeURIComponent(model.toWellFormed());
       return `/v1beta/models/${name}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
     },
   },
 };
 
-/** OpenAI's two dialects: Chat Completions on responses channels. */
+/** OpenAI's two dialects. */
 export function isShared(client: DialectName, upstream: DialectName): boolean {
   return client === "chat" && upstream === "responses";
 }
 
-/** Parsing a longer request would stop all other streams. */
+/** Parsing more would stop all other streams. */
 const MAX_CONVERTED_REQUEST_BYTES = 32 * 1024 * 1024;
 
 export interface ConversionOrder {
   readonly client: DialectName;
   readonly body: Uint8Array;
-  /** As the client named it. */
   readonly model: string;
   readonly stream: boolean;
   readonly to: Destination;
   readonly stamp: RequestStamp;
-  /** Proves that an envelope is the gateway's and this channel's. */
   readonly secret: () => string;
   readonly isCodex: boolean;
 }
@@ -127,7 +123,7 @@ export interface ConvertedCall {
   readonly conversion: Conversion;
 }
 
-/** Throws a GatewayError that names the client's field. Each step takes at most 0.1 s. */
+/** Each step takes at most 0.1 s. */
 export function* convertCall(order: ConversionOrder): Steps<ConvertedCall> {
   const { to, client } = order;
   const [from, upstream] = [SIDES[client], SIDES[to.dialect]];
@@ -165,14 +161,12 @@ interface Sides extends ConversionOrder {
   readonly envelopes: Envelopes;
 }
 
-/** Converts the answers to one request. */
 export class Conversion {
-  /** What was left out or changed, for a header to the client. */
   readonly adjusted: readonly string[];
   readonly between: { readonly client: DialectName; readonly upstream: DialectName };
   readonly #sides: Sides;
   readonly #context: Omit<AnswerContext, "count">;
-  /** Words a failure with the client's names of fields. */
+  /** Uses the client's names of fields. */
   readonly #reword: (failure: Failure) => Failure;
 
   constructor(conversation: Conversation, sides: Sides) {
@@ -206,7 +200,7 @@ export class Conversion {
     return new AnswerStream({ context, writer, sequence, reader, meter });
   }
 
-  /** A complete answer, or the events of a stream that was not requested. */
+  /** Events come even if no stream was requested. */
   convertReply(body: Uint8Array, count: () => Usage): { status: number; body: string } {
     const { from, upstream, client, stamp } = this.#sides;
     const sequence = new Sequence(nameAnswer(this.#context), null, this.#reword);

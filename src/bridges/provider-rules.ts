@@ -1,4 +1,4 @@
-// What providers refuse beyond their dialects, each rule with evidence. Only this file knows them.
+// What providers refuse beyond their dialects, with evidence.
 
 import { getList, isObject } from "../lib/json/json.ts";
 import type { Json } from "./neutral/strict-json.ts";
@@ -14,17 +14,16 @@ export function completeSchema(schema: Json): Json {
   return { ...schema, type: "object", ...(isDescribed ? {} : { properties: {} }) };
 }
 
-/** What Claude's structured outputs take. The official SDK moves the rest into the description
- *  (its lib/transform-json-schema).
- *  https://platform.claude.com/docs/en/build-with-claude/structured-outputs */
+/** Claude's structured outputs. The official SDK moves the rest into the description (its
+ * lib/transform-json-schema).
+ * https://platform.claude.com/docs/en/build-with-claude/structured-outputs */
 const CLAUDE_WORDS = new Set("type required enum const $ref title description default".split(" "));
 const CLAUDE_FORMATS = new Set("date-time time date duration email hostname uri ipv4 ipv6 uuid".split(" "));
-/** Members whose values are schemas, by name or in a list. */
+/** Their values are schemas, by name or in a list. */
 const NAMED = new Set(["properties", "$defs", "definitions"]);
 const LISTED = new Set(["anyOf", "oneOf", "allOf"]);
 
-/** Claude refuses open objects, and limits of numbers, texts and lists. `lost`: a limit is only
- *  described. https://github.com/future-agi/future-agi/pull/412 */
+/** `lost`: a limit is only described. https://github.com/future-agi/future-agi/pull/412 */
 export function closeSchema(schema: Json): { readonly schema: Json; readonly lost: boolean } {
   let lost = false;
   const close = (value: unknown): unknown => {
@@ -47,7 +46,7 @@ export function closeSchema(schema: Json): { readonly schema: Json; readonly los
   return { schema: isObject(closed) ? { ...closed } : schema, lost };
 }
 
-/** Null: Claude does not take the member. */
+/** Null: Claude does not take it. */
 function closeMember(
   word: string,
   member: unknown,
@@ -77,7 +76,7 @@ const STRICT_WORDS = new Set(
   ),
 );
 
-/** OpenAI's strict mode refuses optional or open members anywhere in a schema. */
+/** Optional or open members are refused at any depth. */
 export function fitsStrict(schema: unknown, isRoot = true): boolean {
   if (!isObject(schema)) return false;
   const { type, properties, required, items, anyOf, additionalProperties } = schema;
@@ -97,10 +96,9 @@ export function fitsStrict(schema: unknown, isRoot = true): boolean {
   return inner.every((each) => fitsStrict(each, false));
 }
 
-/** What Gemini counts in schemas. */
 const COUNTS = new Set("minItems maxItems minLength maxLength minProperties maxProperties".split(" "));
 
-/** Gemini's own schemas have types in capitals, and words unknown to JSON Schema. */
+/** Gemini's types are in capitals, and some words its own. */
 export function correctSchema(sent: unknown): Json {
   if (!isObject(sent)) return {};
   const { nullable, propertyOrdering: _, ...schema } = sent;
@@ -138,7 +136,7 @@ export function refusesBothSamplings(model: string): boolean {
 
 // Media.
 
-/** Removes parameters, which providers refuse in a media type. */
+/** Providers refuse a media type with parameters. */
 export function nameMediaType(type: string): string {
   const [plain = ""] = type.toLowerCase().split(";");
   return plain === "image/jpg" ? "image/jpeg" : plain;

@@ -1,24 +1,23 @@
-// Nearly all events of a stream differ from the one before only in a piece of text. These are not
-// parsed: parsing takes longer than all other work on them.
+// Nearly all events of a stream differ only in a piece of text. These are not parsed: parsing takes
+// longer than all other work on them.
 
 import { getText, parseJson } from "../lib/json/json.ts";
 
-/** What JSON allows between two quotes, but no half of a character: it may belong to the next. */
+/** No half of a character: it may belong to the next piece. */
 const TEXT = /[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[\da-fA-F]{4})[ !#-[\]-\uffff]*)*/y;
 const NUMBER = /0|[1-9]\d{0,14}/y;
 const NOTHING = /(?:)/y;
-/** An event's texts and names, and its number. */
 const TOKEN = /(?<="sequence_number"\s*:\s*)\d+|"(?:[^"\\]|\\.)*"/g;
 /** A filler, which nobody reads. */
 const FILLER = /^"obfuscation"\s*:\s*$/;
 
-/** An event without the values that may differ: the text before each, and its pattern. */
+/** The text before each value that may differ, and the value. */
 export type TextForm = readonly (readonly [before: string, value: RegExp, isPiece: boolean])[];
 
-/** A search in longer ones would take milliseconds. */
+/** Searching longer ones would take milliseconds. */
 const MAX_EVENT_LENGTH = 16_384;
 
-/** Empty if the place of the piece is not clear. */
+/** Empty if the piece has no clear place. */
 export function formOf(event: string, data: string, piece: string): TextForm {
   const form: [string, RegExp, boolean][] = [];
   const head = event.lastIndexOf(data);
@@ -40,7 +39,7 @@ export function formOf(event: string, data: string, piece: string): TextForm {
   return isClear ? [...form, [event.slice(from), NOTHING, false]] : [];
 }
 
-/** The pieces of the events from `from` on, and where these end. Null: another form. */
+/** The pieces from `from` on, and their end. Null: another form. */
 export function matchForm(form: TextForm, text: string, from: number): readonly [string, number] | null {
   let pieces = "";
   for (let [at, end] = [from, from]; ; end = at) {

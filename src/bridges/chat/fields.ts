@@ -112,7 +112,6 @@ export const CHAT_FIELDS = openTable([
   ...OPENAI_OPTIONS.map((option) => ({ path: option, option, read: asIs })),
 ]);
 
-/** Chat nests the grammar one level deeper. */
 function readGrammar(format: unknown): Json | undefined {
   const grammar = getField(format, "grammar");
   return isObject(grammar) ? { type: "grammar", ...grammar } : READ.object(format);
@@ -143,7 +142,6 @@ function readChoice(value: unknown): Choice {
     : refuseBody("tool_choice", UNKNOWN_CHOICE);
 }
 
-/** `{type: "function", function: {name}}`. */
 function readNamed(tool: unknown): string {
   const named = getField(getField(tool, "function") ?? getField(tool, "custom"), "name");
   return readName(named, "tool_choice.function.name");

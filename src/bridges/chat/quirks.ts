@@ -1,4 +1,4 @@
-// How chat servers differ, by address. A channel's own settings come first. Nothing is probed.
+// How chat servers differ, by address. Nothing is probed.
 
 import type { Channel } from "../../config/catalog.ts";
 import type { ChatSettings } from "../../config/schema.ts";
@@ -37,7 +37,6 @@ const PRESETS: readonly (readonly [RegExp, Partial<Quirks>])[] = [
   [/:(?:8000|8080)$/, { top_k: true, systems: "first" }],
 ];
 
-/** `host`: the host and port of the channel's address. */
 export function findQuirks(
   host: string,
   own: ChatSettings & { readonly ask_usage?: boolean | undefined } = {},

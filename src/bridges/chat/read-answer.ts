@@ -1,5 +1,4 @@
-// An answer of a chat server → blocks. Servers differ: thoughts have three names, a call may come
-// in pieces, indices may be missing or repeated, and usage may come anywhere.
+// An answer of a chat server → blocks. Servers differ in every field.
 
 import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
@@ -9,9 +8,9 @@ import { blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
 import { type Block, type EndReason, MAX_BLOCKS } from "../neutral/sequence.ts";
 import { AnswerReader, WHOLE_ANSWER } from "../neutral/read-answer.ts";
 
-/** An unknown reason is a failure, not an end. `function_call` is an old word for calls.
- *  Mistral, TGI and GLM have their own words: https://docs.mistral.ai/api,
- *  https://huggingface.co/docs/text-generation-inference, https://docs.z.ai/api-reference */
+/** Any other word is a failure. Mistral, TGI and GLM have words of their own:
+ *  https://docs.mistral.ai/api, https://docs.z.ai/api-reference
+ *  https://huggingface.co/docs/text-generation-inference */
 const REASONS: Readonly<Record<string, EndReason>> = {
   stop: "done",
   eos: "done",
@@ -33,15 +32,14 @@ export class ChatAnswerReader extends AnswerReader {
   #seal: Seal | null = null;
   #details: Json[] = [];
   #lastCall: StreamedCall | undefined = undefined;
-  /** The last call of each id, and of each index. */
   readonly #callsById = new BoundedMap<string, StreamedCall>(MAX_BLOCKS);
   readonly #callsByIndex = new BoundedMap<unknown, StreamedCall>(MAX_BLOCKS);
   #finish: EndReason | null = null;
   #unknown: string | null = null;
   #hasUsage = false;
-  /** The upstream has ended without a reason: a complete body, or `[DONE]` after the usage. */
+  /** A complete body, or `[DONE]` after the usage: no reason needed. */
   #isDeclared = false;
-  /** The message of a complete answer. Perplexity adds one to deltas, with the text so far. */
+  /** Perplexity adds a message to deltas, with the text so far. */
   #message: Json | null = null;
 
   read(chunk: unknown, name: string): void {
@@ -51,10 +49,9 @@ export class ChatAnswerReader extends AnswerReader {
     if (isObject(chunk["usage"])) this.#hasUsage = true;
     if (choices.length === 0 && chunk["usage"] === undefined) return;
     this.to.begin();
-    // A second choice was not requested.
     for (const choice of choices)
       if ((getField(choice, "index") ?? 0) === 0) this.#readChoice(choice, name === WHOLE_ANSWER);
-    // After the usage only `[DONE]` comes, which not every server sends.
+    // Some servers send no `[DONE]`.
     if (choices.length === 0 && this.survives()) this.finish();
   }
 
@@ -114,7 +111,7 @@ export class ChatAnswerReader extends AnswerReader {
     if (isObject(delta["function_call"])) this.#readCall({ function: delta["function_call"] }, 0);
   }
 
-  /** `field`: where the thought goes back. Null: the server does not take it back. */
+  /** `field`: where the thought goes back. Null: it does not. */
   #think(field: string | null, text: unknown): void {
     if (!isFilled(text)) return;
     if (field !== null) this.#seal ??= { field };
@@ -139,7 +136,6 @@ export class ChatAnswerReader extends AnswerReader {
     const text = getField(declared, "arguments") ?? getField(declared, "input");
     const piece = isObject(text) ? JSON.stringify(text) : getText(text);
     const known = this.#findCall(named);
-    // Some servers send an empty call next to a text.
     if (known === undefined && named.name === "" && piece === "") return;
     const { block } = known ?? this.#openCall(named);
     if (isSnapshot(block.text, piece)) this.to.complete(block, piece);
@@ -155,8 +151,7 @@ export class ChatAnswerReader extends AnswerReader {
     return call;
   }
 
-  /** Undefined for a new call. Some servers give all calls one index, repeat the id with each
-   *  piece, or give two calls one id. */
+  /** Some servers give all calls one index, repeat an id, or give two calls one id. */
   #findCall({ index, id, name }: CallName): StreamedCall | undefined {
     const last = index === undefined ? this.#lastCall : this.#callsByIndex.get(index);
     if (id !== "") {
@@ -169,14 +164,13 @@ export class ChatAnswerReader extends AnswerReader {
 
 interface StreamedCall {
   readonly id: string;
-  /** The server's index. */
   readonly index: unknown;
   readonly block: Block;
 }
 
 type CallName = Omit<StreamedCall, "block"> & { readonly name: string };
 
-/** Details go back complete, in their order. A stream has each detail in pieces. */
+/** A stream has each detail in pieces, and they go back whole. */
 function joinDetail(details: Json[], detail: Json): void {
   const last = details.at(-1);
   const isPiece = last !== undefined && last["type"] === detail["type"] && last["index"] === detail["index"];
@@ -185,8 +179,7 @@ function joinDetail(details: Json[], detail: Json): void {
   else Object.assign(last, detail, { [field]: `${textOf(last[field])}${textOf(detail[field])}` });
 }
 
-/** Some servers repeat all of the arguments so far in each piece. A real piece begins like the
- *  whole only by the name of a member. */
+/** Some servers repeat the arguments so far in each piece. */
 function isSnapshot(known: string, piece: string): boolean {
   return known.length > 1 && piece.startsWith(known) && /^\{.*[^:[,\s]$/s.test(known);
 }

@@ -1,5 +1,4 @@
 // A request of a chat client → a conversation.
-// https://platform.openai.com/docs/api-reference/chat/create
 
 import { getField, getList, getText, isObject, textOf } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart } from "../neutral/conversation.ts";
@@ -13,7 +12,7 @@ export function readChatRequest(body: Json, to: ReadingFor): Conversation {
   const { options } = reading;
   const isLegacy = getList(body["functions"]).length > 0;
   if (isLegacy) options.parallel = false;
-  // Clients of OpenAI's other dialect use its own word for effort, and know no thoughts.
+  // OpenAI's own word for effort passes, and nobody sees thoughts.
   if (to.isShared) {
     delete options.effort;
     delete options.thoughts;
@@ -44,7 +43,7 @@ function addTool(reading: RequestReading, value: unknown, place: string): void {
 // Messages.
 
 class ChatReading extends RequestReading {
-  /** The calls of `function_call` without a result, by name. Their place serves as their id. */
+  /** Calls without a result, by name, for `function_call`. */
   readonly #legacyCalls = new Map<string, string>();
 
   add(message: Json, index: number): void {
@@ -78,7 +77,6 @@ class ChatReading extends RequestReading {
     this.items.push({ type: "result", id, parts: this.#readParts(content, path), failed: false });
   }
 
-  /** The thoughts come first, if the client has kept them. */
   #addAnswer(message: Json, index: number): void {
     const path = `messages[${index}]`;
     const { content, reasoning_content: thoughts, reasoning_details, refusal, function_call } = message;

@@ -1,6 +1,4 @@
-// Blocks → an answer for a chat client. Signed thoughts are in `reasoning_details`, as OpenRouter's
-// clients know them.
-// https://platform.openai.com/docs/api-reference/chat/streaming
+// Blocks → an answer for a chat client. Signed thoughts are in OpenRouter's `reasoning_details`.
 
 import { getField, getList, isObject } from "../../lib/json/json.ts";
 import type { Json } from "../neutral/strict-json.ts";
@@ -24,17 +22,14 @@ export const FINISH_REASONS: Readonly<Record<EndReason, string>> = {
   context: "length",
 };
 
-/** A forced call is not a reason to end, and only clients of `functions` know the old word. */
 function chooseFinish(reason: EndReason, { wishes }: AnswerContext): string {
   if (reason !== "calls") return FINISH_REASONS[reason];
   return wishes.forced === true ? "stop" : wishes.legacy === true ? "function_call" : FINISH_REASONS.calls;
 }
 
-/** Stands between two texts of an answer. */
 const SEPARATOR = "\n\n";
 
-/** The blocks that a client gets. Of several JSON texts only the first, because models repeat
- *  it; of several calls only the first if the client takes one. */
+/** Models repeat a JSON text, and old clients take one call: only the first counts. */
 class Selection {
   readonly #context: AnswerContext;
   #hasAnswer = false;
@@ -44,7 +39,7 @@ class Selection {
     this.#context = context;
   }
 
-  /** Must be called once for each block, in order. */
+  /** Called once for each block, in order. */
   readonly has = ({ kind, isAside }: Block): boolean => {
     const { isJson, wishes } = this.#context;
     const isFirst = kind === "call" ? !this.#hasCall : !this.#hasAnswer;
@@ -60,11 +55,9 @@ export class ChatAnswerWriter extends AnswerWriter {
   #head: Json = {};
   #calls = 0;
   readonly #selection = new Selection(this.context);
-  /** The client gets the open block. */
   #isSeen = false;
-  /** Another text of the same kind has been sent. */
   #needsGap = false;
-  /** How many logprobs of the open block have been sent. */
+  /** Those of the open block that have been sent. */
   #logprobs = 0;
   readonly #spoken = new Set<Block["kind"]>();
   readonly #texts: Block[] = [];
@@ -135,7 +128,6 @@ export class ChatAnswerWriter extends AnswerWriter {
     this.put("data: [DONE]\n\n");
   }
 
-  /** The first chunk says who speaks. */
   #say(kind: Block["kind"], delta: Json, logprobs: readonly unknown[] | null = null): void {
     if (this.#spoken.size === 0) {
       const content = kind === "text" ? "" : null;
@@ -158,7 +150,6 @@ export class ChatAnswerWriter extends AnswerWriter {
   }
 }
 
-/** An answer has one of these, even if it is an empty text. */
 const ANSWERS = ["text", "refusal", "call"] as const;
 
 const FIELDS = { text: "content", refusal: "refusal", reasoning: "reasoning_content" } as const;
@@ -197,7 +188,7 @@ function joinBlocks(blocks: readonly Block[], kind: Block["kind"]): string {
     .join(SEPARATOR);
 }
 
-/** The upstream's own id of the answer, if any: tools look for it in the provider's records. */
+/** Tools look for the upstream's id in the provider's records. */
 function formHead(object: string, { id, created, model, tier }: AnswerAbout, context: AnswerContext): Json {
   return {
     id: `chatcmpl-${(id ?? context.stamp.id).replace(/^(?:resp|req)_/, "")}`,
@@ -209,7 +200,7 @@ function formHead(object: string, { id, created, model, tier }: AnswerAbout, con
   };
 }
 
-/** Present only if requested. Chat has a list of verdicts, and a plural for their type. */
+/** Chat has a list of verdicts, and a plural for their type. */
 function formExtras({ metadata, moderation }: AnswerAbout): Json {
   const formVerdict = (verdict: unknown): unknown =>
     getField(verdict, "type") === "moderation_result"
@@ -245,10 +236,10 @@ function formDetail({ seal, index }: Block, context: AnswerContext): Json {
   return { type: "reasoning.encrypted", id: null, index, data: context.closeSeal(seal ?? {}) };
 }
 
-/** Chat counts from the beginning of all texts, in code points. */
+/** Chat counts code points from the beginning of all texts. */
 function listCitations(texts: readonly Block[]): Json[] {
   const citations: Json[] = [];
-  // Counting characters takes as long as all other work on a text.
+  // Counting takes as long as all other work on a text.
   if (texts.every(({ citations: cited }) => cited.length === 0)) return citations;
   let offset = 0;
   for (const { text, citations: cited } of texts.filter((block) => block.text !== "")) {

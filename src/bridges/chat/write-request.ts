@@ -1,5 +1,4 @@
-// A conversation → a request for a chat server. The messages come last: a longer conversation
-// begins with the bytes of a shorter one.
+// A conversation → a request for a chat server. Messages come last, for caches.
 
 import { getList, isObject, lookUp } from "../../lib/json/json.ts";
 import type {
@@ -54,8 +53,7 @@ const MARKED_MODELS = /claude|qwen/i;
 const MARK = { type: "ephemeral" };
 const MARKED_TAIL = 2;
 
-/** Marks the instructions and the last two messages that are not the model's. A mark does not
- *  change the form of a message. */
+/** Marks the instructions, and the user's last two messages. */
 function markMessages(messages: readonly Json[]): Json[] {
   const others = messages.filter(({ role }) => role === "user" || role === "tool").slice(-MARKED_TAIL);
   return messages.map((message, at) => {
@@ -71,7 +69,6 @@ function markMessages(messages: readonly Json[]): Json[] {
 
 // Options.
 
-/** Removes what the server does not have, or the model does not take. */
 function limitOptions(conversation: Conversation, options: Options, { quirks, model }: Destination): void {
   const isOpenai = quirks.cap === "max_completion_tokens";
   if (isOpenai && isOpenaiReasoner(model) && (options.effort ?? "none") !== "none")
@@ -115,7 +112,6 @@ function writeTurn(turn: Turn, to: Destination): Json[] {
   ];
 }
 
-/** A turn in chat has one text and one list of calls. */
 function writeModelTurn(items: readonly ModelItem[], { quirks }: Destination): Json {
   const texts = items.flatMap((item) => (item.type === "message" ? [joinTexts(item.parts, "")] : []));
   const calls = items.filter((item) => item.type === "call");
@@ -135,7 +131,7 @@ function writeModelTurn(items: readonly ModelItem[], { quirks }: Destination): J
   };
 }
 
-/** Uses the server's name for the thoughts. Some servers refuse calls without their thoughts. */
+/** Some servers refuse calls without their thoughts. */
 function writeThoughts(items: readonly ModelItem[], isNeeded: boolean): Json {
   const written: Record<string, unknown> = {};
   for (const item of items) {
@@ -167,7 +163,6 @@ function writeMessage({ role, parts }: Message, to: Destination): Json {
   return { role: "user", content: parts.map((each) => writePart(each, to)) };
 }
 
-/** Responses has one more word: the image as it is. */
 const DETAILS: Readonly<Record<string, string>> = { auto: "auto", low: "low", high: "high" };
 
 function writePart(part: ContentPart, { quirks }: Destination): Json {

@@ -98,7 +98,7 @@ const MODES: Readonly<Record<string, FreeChoice>> = {
   AUTO: { kind: "auto" },
   ANY: { kind: "any" },
   NONE: { kind: "none" },
-  // The nearest choice: nobody else checks the calls of a free choice against their schemas.
+  // Nobody else checks the calls of a free choice.
   VALIDATED: { kind: "auto" },
 };
 
@@ -150,7 +150,7 @@ function writeThinking(effort: Effort, { options, to: { model } }: Writing): Jso
   return { includeThoughts, thinkingLevel: isPro && effort === "none" ? "low" : LEVELS[effort] };
 }
 
-/** These models sign their calls and have levels of thinking. */
+/** These models sign calls and have levels of thinking. */
 export function isSigned(model: string): boolean {
   return /gemini-(?:[3-9]|\d\d)/.test(model);
 }

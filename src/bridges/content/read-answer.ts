@@ -1,13 +1,11 @@
-// An answer of a content upstream → blocks. Without a last event, it ends with the stream, after a
-// reason.
-// https://ai.google.dev/api/generate-content
+// An answer of a content upstream → blocks. It ends with the stream.
 
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
 import { blameAnswer, blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
 import { type EndReason, MAX_BLOCKS, type WebSource } from "../neutral/sequence.ts";
 import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 
-/** Any other reason is a failure, such as a malformed call: clients would take it for an end. */
+/** Any other reason is a failure, such as a malformed call. */
 const REASONS: Readonly<Record<string, EndReason>> = {
   STOP: "done",
   MAX_TOKENS: "cap",
@@ -26,7 +24,7 @@ export class ContentAnswerReader extends AnswerReader {
   readonly #queries = new Set<string>();
   #sources: readonly WebSource[] = [];
 
-  /** Some answers are lists of a stream's events. */
+  /** Some answers are lists of events. */
   read(value: unknown): void {
     const chunks: readonly unknown[] = Array.isArray(value) ? value : [value];
     for (const chunk of chunks) this.#read(chunk);
@@ -45,7 +43,7 @@ export class ContentAnswerReader extends AnswerReader {
     if (typeof reason === "string" && reason !== "FINISH_REASON_UNSPECIFIED") this.#reason = reason;
   }
 
-  /** Some events repeat the searches of the event before. */
+  /** Some events repeat earlier searches. */
   #noteSearches(grounding: unknown): void {
     for (const query of getList(getField(grounding, "webSearchQueries")))
       if (typeof query === "string" && this.#queries.size < MAX_BLOCKS) this.#queries.add(query);
@@ -95,7 +93,7 @@ export class ContentAnswerReader extends AnswerReader {
     if (typeof signature === "string") this.#sign({ signature, after: true });
   }
 
-  /** A signature closes the thought before it, or counts as a thought without text. */
+  /** Without a thought before it, a signature is one. */
   #sign(seal: { readonly signature: string; readonly after?: true }): void {
     if (this.spoken?.kind === "reasoning" && seal.after !== true) return this.closeSpoken(seal);
     this.closeSpoken();

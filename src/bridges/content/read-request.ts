@@ -1,5 +1,4 @@
-// A request of a content client → a conversation. Its path names the model.
-// https://ai.google.dev/api/generate-content
+// A request of a content client → a conversation.
 
 import { getField, getList, getText, isObject, textOf } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation } from "../neutral/conversation.ts";
@@ -23,8 +22,7 @@ export function readContentRequest(sent: Json, to: ReadingFor): Conversation {
   return reading;
 }
 
-/** Renames fields to the table's spelling. The API also takes names with underscores, as in
- *  Google's examples: https://protobuf.dev/programming-guides/json/ */
+/** The API also takes names with underscores: https://protobuf.dev/programming-guides/json/ */
 function spell(value: Json, { members }: FieldNode): Json {
   const entries = Object.entries(value).map(([sent, member]): [string, unknown] => {
     const name = sent.replaceAll(/_([a-z])/g, (_, letter) => letter.toUpperCase());
@@ -58,7 +56,7 @@ function addTools(reading: RequestReading, tool: Json): void {
 
 // Contents.
 
-/** Most content clients send no ids: results follow calls by name and order. */
+/** Most clients send no ids: results follow calls by name. */
 class CallIds {
   readonly #open = new Map<string, Set<string>>();
 
@@ -110,7 +108,7 @@ function addContent(reading: RequestReading, content: unknown, calls: CallIds, i
   flush();
 }
 
-/** A signature's envelope holds the thoughts before the part. True if it holds nothing else. */
+/** True if the part is only a thought. */
 function addThoughts(reading: RequestReading, part: Json, flush: () => void): boolean {
   const opened = reading.openSeal(part["thoughtSignature"]);
   for (const each of getList(opened?.["thoughts"])) {
@@ -134,7 +132,7 @@ function addResult(reading: RequestReading, response: Readonly<Record<string, un
   reading.items.push({ type: "result", id, parts: [...readText(text), ...media], failed });
 }
 
-/** Addresses in Google's store of files. */
+/** Addresses in Google's store. */
 const STORED = /^gs:|^https:\/\/generativelanguage\.googleapis\.com\//;
 
 function readPart(reading: RequestReading, part: Json): ContentPart[] {

@@ -1,6 +1,4 @@
-// Blocks → an answer for a content client. A call comes complete. The signature of a part is the
-// envelope of the thoughts before it.
-// https://ai.google.dev/api/generate-content
+// Blocks → an answer for a content client. A part's signature is the envelope of earlier thoughts.
 
 import type { Json } from "../neutral/strict-json.ts";
 import type { AnswerEnd, Block, EndReason } from "../neutral/sequence.ts";
@@ -8,7 +6,7 @@ import { parseInput } from "../neutral/tool-input.ts";
 import { writeContentUsage } from "../neutral/usage.ts";
 import { type AnswerContext, AnswerWriter, readCall, type WholeAnswer } from "../neutral/write-answer.ts";
 
-/** Gemini CLI repeats a request if the answer has no reason. */
+/** Gemini CLI repeats a request if there is no reason. */
 export const CONTENT_REASONS: Readonly<Record<EndReason, string>> = {
   done: "STOP",
   calls: "STOP",
@@ -19,10 +17,9 @@ export const CONTENT_REASONS: Readonly<Record<EndReason, string>> = {
   context: "MAX_TOKENS",
 };
 
-/** Google's SDK forgets an answer if one event has no part. */
+/** Google's SDK forgets an answer if an event has no part. */
 const NOTHING = { text: "" };
 
-/** Thoughts that leave with the next part. */
 class Thoughts {
   readonly #context: AnswerContext;
   #held: Json[] = [];
@@ -32,7 +29,7 @@ class Thoughts {
   }
 
   add({ kind, text, seal }: Block): void {
-    // One kind of seal needs the client's copy of the text.
+    // This seal needs the client's copy of the text.
     if (kind === "reasoning" && seal !== null) this.#held.push({ text: "field" in seal ? text : "", seal });
   }
 
@@ -107,7 +104,6 @@ function nameAnswer({ model, stamp }: AnswerContext): Json {
   return { modelVersion: model, responseId: stamp.id };
 }
 
-/** Null for a call. */
 function formSpoken({ kind }: Block, text: string): Json | null {
   if (kind === "reasoning") return { text, thought: true };
   return kind === "text" || kind === "refusal" ? { text } : null;

@@ -1,5 +1,4 @@
-// A conversation → a request for a content upstream. The contents come last: a longer conversation
-// begins with the bytes of a shorter one.
+// A conversation → a request for a content upstream. Contents come last, for caches.
 
 import type { ContentPart, Conversation, Destination, Result, Tool } from "../neutral/conversation.ts";
 import { findOutputCap } from "../neutral/effort.ts";
@@ -68,7 +67,7 @@ function writeTurn(turn: Turn, names: CallNames, { model }: Destination): Json {
   return { role: "user", parts: [...results, ...media, ...said] };
 }
 
-/** A signature belongs to the part after its thought, or to the part before. */
+/** A signature belongs to the next part, or to the last one. */
 function writeModelParts(items: readonly ModelItem[], signed: boolean): Json[] {
   const parts: Json[] = [];
   let next: unknown = null;

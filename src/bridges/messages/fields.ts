@@ -11,7 +11,6 @@ import { parseSchema } from "../neutral/tool-input.ts";
 import { closeSchema } from "../provider-rules.ts";
 import type { Json } from "../neutral/strict-json.ts";
 
-/** Blocks of a message, and of a call's result. */
 const BLOCK = {
   kept: "type text source title content tool_use_id id name input is_error thinking signature data tool_name tools tool url query",
   silent: "cache_control caller page_age encrypted_content encrypted_index",
@@ -82,7 +81,7 @@ export const MESSAGES_FIELDS = openTable([
   },
 ]);
 
-/** `$schema` is not part of the schema, and some servers refuse the word. */
+/** Some servers refuse `$schema`. */
 function readParameters(value: unknown): Json | undefined {
   if (!isObject(value)) return undefined;
   const { $schema: _, ...plain } = value;

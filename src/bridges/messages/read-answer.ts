@@ -1,5 +1,4 @@
 // An answer of a messages upstream → blocks.
-// https://platform.claude.com/docs/en/build-with-claude/streaming
 
 import { getField, getList, getText, isObject, lookUp, parseJson } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
@@ -7,7 +6,7 @@ import { blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
 import { type Block, type EndReason, MAX_BLOCKS } from "../neutral/sequence.ts";
 import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 
-/** An unknown reason is a failure. So is `pause_turn`: only clients of messages can continue it. */
+/** Any other reason is a failure, `pause_turn` too: only clients of messages can continue it. */
 const REASONS: Readonly<Record<string, EndReason>> = {
   end_turn: "done",
   tool_use: "done",
@@ -19,14 +18,13 @@ const REASONS: Readonly<Record<string, EndReason>> = {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** A block that the upstream has not ended. */
 interface OpenBlock {
   readonly type: unknown;
-  /** Null: the block has no place in an answer. */
+  /** Null: it has no place in an answer. */
   readonly block: Block | null;
-  /** Members that came at the beginning, not in deltas. */
+  /** What came at the beginning. */
   readonly start: Members;
-  /** The text of the deltas, for blocks that are read at their end. */
+  /** For blocks that are read at their end. */
   text: string;
   signature: string;
 }
@@ -35,7 +33,7 @@ export class MessagesAnswerReader extends AnswerReader {
   readonly #open = new BoundedMap<unknown, OpenBlock>(MAX_BLOCKS);
   #reason: unknown = null;
   #stop: unknown = null;
-  /** The search whose result comes in a block of its own. */
+  /** Its result comes in another block. */
   #search: Block | null = null;
 
   read(event: unknown, name: string): void {

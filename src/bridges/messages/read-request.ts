@@ -1,5 +1,4 @@
 // A request of a messages client → a conversation.
-// https://platform.claude.com/docs/en/api/messages
 
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart } from "../neutral/conversation.ts";
@@ -8,7 +7,7 @@ import { RequestReading, type ReadingFor, readName, readText } from "../neutral/
 import { type Json, requireList, requireRecord } from "../neutral/strict-json.ts";
 import { MESSAGES_FIELDS } from "./fields.ts";
 
-/** Claude Code puts this into the first block, new in each request: no cache would hold. */
+/** Claude Code's first block, new in each request: no cache would hold. */
 const ATTRIBUTION = "x-anthropic-billing-header:";
 
 export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {
@@ -43,7 +42,7 @@ function isMarked(block: unknown): boolean {
   return isObject(getField(block, "cache_control"));
 }
 
-/** Without the field a model does not think, whatever the effort. */
+/** Without the field a model does not think. */
 function readThinking(options: RequestReading["options"], thinking: unknown): void {
   const type = getField(thinking, "type");
   const thinks = type === "enabled" || type === "adaptive";
@@ -69,7 +68,7 @@ const EDITOR = {
   },
   required: ["command", "path"],
 };
-/** The client's tools whose schemas only the provider's models know. */
+/** Only the provider's models know these schemas. */
 const KNOWN_TOOLS: readonly (readonly [RegExp, Json])[] = [
   [/^bash_\d+$/, COMMAND],
   [/^text_editor_\d+$/, EDITOR],
@@ -114,7 +113,7 @@ function addMessage(reading: RequestReading, message: Json, path: string): void 
   flush();
 }
 
-/** Claude Code sends such messages anywhere, even to change its tools. */
+/** Claude Code sends such messages anywhere. */
 function addSystem(reading: RequestReading, content: unknown): void {
   if (typeof content === "string") return reading.say("system", readText(content));
   const parts = getList(content).flatMap((block): ContentPart[] => {
@@ -155,7 +154,6 @@ const ITEMS: Readonly<Record<string, BlockRule>> = {
     }),
 };
 
-/** A mark on a result becomes one on its last part. */
 function markLast(parts: readonly ContentPart[], isMarkedHere: boolean): readonly ContentPart[] {
   const last = parts.at(-1);
   return !isMarkedHere || last === undefined ? parts : [...parts.slice(0, -1), { ...last, cache: true }];
@@ -196,7 +194,7 @@ function readBlock(reading: RequestReading, block: Json, path: string): ContentP
   }
 }
 
-/** Results of the provider's own tools become text: no other provider takes them. */
+/** No other provider takes them. */
 function readServerResult(reading: RequestReading, block: Json): ContentPart[] {
   const type = getText(block["type"]);
   if (!type.endsWith("_tool_result")) {

@@ -1,5 +1,4 @@
 // Blocks → an answer for a messages client.
-// https://platform.claude.com/docs/en/build-with-claude/streaming
 
 import type { Usage } from "../../billing/usage.ts";
 import { sha256Hex } from "../../lib/secret.ts";
@@ -25,7 +24,7 @@ export const STOP_REASONS: Readonly<Record<EndReason, string>> = {
   context: "model_context_window_exceeded",
 };
 
-/** The type of each delta, and the name of its text. */
+/** Each delta's type, and the name of its text. */
 const DELTAS: Readonly<Record<Exclude<Block["kind"], "search">, [type: string, name: string]>> = {
   text: ["text_delta", "text"],
   refusal: ["text_delta", "text"],
@@ -62,7 +61,7 @@ export class MessagesAnswerWriter extends AnswerWriter {
 
   close(block: Block): void {
     if (block.kind === "search") return this.#writeSearch(block);
-    // Clients read the input only from deltas, so at least one is sent.
+    // Clients read the input only from deltas.
     const rest = block.kind === "call" ? this.readRest(block) : null;
     if (rest !== null) this.grow(block, JSON.stringify(parseInput(rest)));
     if (block.kind === "reasoning") {
@@ -129,7 +128,7 @@ function formBlock(block: Block, context: AnswerContext, whole: boolean): Json {
   return { type: "tool_use", id: block.id, name, input: whole ? parseInput(input) : {} };
 }
 
-/** Empty without a seal: the block is dropped when the client sends it back. */
+/** The client sends it back, and it is dropped. */
 function writeSignature({ seal }: Block, context: AnswerContext): string {
   return seal === null ? "" : context.closeSeal(seal);
 }

@@ -1,5 +1,4 @@
-// A conversation → a request for a messages upstream. The messages come last: a longer conversation
-// begins with the bytes of a shorter one, but for cache marks.
+// A conversation → a request for a messages upstream. Messages come last, for caches.
 
 import type {
   ContentPart,
@@ -20,11 +19,10 @@ import { limitOption, joinTexts, keepAllowed, readDataUrl } from "../neutral/wri
 import { MOST_CLAUDE_TEMPERATURE, refusesBothSamplings } from "../provider-rules.ts";
 import { MESSAGES_FIELDS } from "./fields.ts";
 
-/** Used if the client sets no cap and the model's own is unknown. */
 const DEFAULT_CAP = 32_000;
 const MIN_BUDGET = 1024;
 const MARK = { type: "ephemeral" };
-/** The provider takes four marks: tools, system prompt, and the user's last two turns. */
+/** The provider takes four: tools, system, and these. */
 const MARKED_TURNS = 2;
 
 export function writeMessagesRequest(conversation: Conversation, to: Destination): Json {
@@ -52,7 +50,7 @@ export function writeMessagesRequest(conversation: Conversation, to: Destination
   };
 }
 
-/** Marks the last block: without marks, every turn would pay the full price. */
+/** Without marks, every turn would pay the full price. */
 function markLast(content: unknown): void {
   const last: unknown = Array.isArray(content) ? content.at(-1) : undefined;
   if (typeof last === "object" && last !== null) Object.assign(last, { cache_control: MARK });
@@ -60,7 +58,7 @@ function markLast(content: unknown): void {
 
 // Options.
 
-/** Removes options that exclude each other, or that the model refuses. Returns how it thinks. */
+/** Returns how the model thinks. */
 function limitOptions(conversation: Conversation, options: Options, model: string): Json {
   const most = findOutputCap(model);
   limitOption(conversation, options, "cap", most);
@@ -76,8 +74,7 @@ function limitOptions(conversation: Conversation, options: Options, model: strin
   return thinking;
 }
 
-/** A model thinks only if the client asks for it. A forced call excludes thinking; in older
- *  models, so does a call that lost its thoughts. */
+/** A forced call excludes thinking. In older models, so does a call without its thoughts. */
 function writeThinking(
   { notes, items }: Conversation,
   { effort = "none", choice }: Options,
@@ -98,7 +95,6 @@ function writeThinking(
   return { thinking: { type: "enabled", budget_tokens: budget } };
 }
 
-/** The last turn has calls with results, but its thoughts are lost. */
 function losesThoughts(items: Conversation["items"]): boolean {
   const result = items.findLastIndex(({ type }) => type === "result");
   const said = items.findLastIndex((item) => item.type === "message" && item.role === "user");
@@ -128,7 +124,6 @@ function writeTurn(turn: Turn): Json {
   return { role: "user", content: [...turn.results.map(writeResult), ...said] };
 }
 
-/** A sealed thought is the block that the model wrote. */
 function writeModelItem(item: ModelItem): Json[] {
   if (item.type === "reasoning") {
     const { type } = item.seal ?? {};

@@ -1,5 +1,4 @@
-// The neutral form of a request: what was said, thought, called and returned, in order, and what
-// the client asks for. It has no word of any dialect.
+// The neutral form of a request. It has no word of any dialect.
 
 import type { ChatSettings } from "../../config/schema.ts";
 import type { DialectName } from "../../dialects/dialect.ts";
@@ -34,19 +33,18 @@ export type ContentPart = TextPart | MediaPart;
 export interface Message {
   readonly type: "message";
   readonly role: "system" | "user" | "assistant";
-  /** The client's word for `system`, where OpenAI has two. */
+  /** Where OpenAI has two words. */
   readonly word?: "system";
   readonly parts: readonly ContentPart[];
 }
 
-/** What an upstream needs back unchanged. Only its own dialect's reader and writer know the
- *  members, except `after`: the thought belongs to what was said before it, not to what follows. */
+/** What an upstream needs back unchanged. `after`: it belongs to what came before. */
 export type Seal = Json;
 
 export interface Reasoning {
   readonly type: "reasoning";
   readonly text: string;
-  /** Null: the thought came from elsewhere, or was changed. */
+  /** Null: from elsewhere, or changed. */
   readonly seal: Seal | null;
 }
 
@@ -54,7 +52,7 @@ export interface Call {
   readonly type: "call";
   readonly id: string;
   readonly name: string;
-  /** A custom tool takes free text, a function the text of a JSON object. */
+  /** Its input is free text. */
   readonly custom: boolean;
   readonly input: string;
 }
@@ -70,18 +68,17 @@ export interface Result {
 export type Item = Message | Reasoning | Call | Result;
 
 export interface Tool {
-  /** `search`: the provider's own web search. */
+  /** `search`: the provider's own. */
   readonly kind: "function" | "custom" | "search";
-  /** Unique in the conversation. */
   readonly name: string;
-  /** The client's two names, if `name` joins them. */
+  /** The client's two names, joined in `name`. */
   readonly inside?: { readonly namespace: string; readonly name: string };
-  /** The client has a special form for calls of the tool. */
+  /** The client's form of calls. */
   readonly form?: "tool_search" | "local_shell";
   readonly description: string;
-  /** The JSON schema of the input, as text: numbers keep their digits. */
+  /** Text, so that numbers keep their digits. */
   readonly schema: string;
-  /** The format of a custom tool's text. */
+  /** Of a custom tool. */
   readonly format?: Json | undefined;
   readonly settings: ToolSettings;
 }
@@ -94,7 +91,7 @@ export interface ToolSettings {
   max_uses?: number;
 }
 
-/** What the fields of a tool say. */
+/** A tool's fields. */
 export interface ToolMembers extends ToolSettings {
   name?: string;
   description?: string;
@@ -113,7 +110,6 @@ export type Choice = FreeChoice | { readonly kind: "tool"; readonly name: string
 export const EFFORTS = ["none", "low", "medium", "high", "xhigh", "max"] as const;
 export type Effort = (typeof EFFORTS)[number];
 
-/** The JSON schema that an answer must fit. */
 export interface AnswerSchema {
   readonly name: string;
   readonly description?: string;
@@ -122,7 +118,7 @@ export interface AnswerSchema {
   readonly strict: boolean;
 }
 
-/** Options with one name and meaning in both OpenAI dialects and in no other. */
+/** Only OpenAI's two dialects have these. */
 export const OPENAI_OPTIONS = [
   "user",
   "safety_identifier",
@@ -135,7 +131,7 @@ export const OPENAI_OPTIONS = [
   "top_logprobs",
 ] as const;
 
-/** What a client may ask for. An absent option is the upstream's default. */
+/** What a client asks for. */
 export interface Options extends Partial<Record<(typeof OPENAI_OPTIONS)[number], unknown>> {
   choice?: Choice;
   parallel?: boolean;
@@ -145,7 +141,7 @@ export interface Options extends Partial<Record<(typeof OPENAI_OPTIONS)[number],
   top_k?: number;
   stop?: readonly string[];
   effort?: Effort;
-  /** OpenAI's own word for effort. */
+  /** OpenAI's word, which passes. */
   own_effort?: unknown;
   /** The client shows thoughts. */
   thoughts?: boolean;
@@ -155,7 +151,7 @@ export interface Options extends Partial<Record<(typeof OPENAI_OPTIONS)[number],
   verbosity?: string;
   tier?: string;
   logprobs?: true;
-  /** Of an image: each image has its own. */
+  /** Each image has its own. */
   detail?: string;
 }
 
@@ -166,9 +162,8 @@ export interface Conversation {
   readonly tools: readonly Tool[];
   readonly options: Options;
   readonly notes: Notes;
-  /** What a chat client wants to see of the answer. */
   readonly wishes: Wishes;
-  /** Both sides speak OpenAI's two dialects: the client knows the provider's rules. */
+  /** Between OpenAI's two dialects. */
   readonly isShared: boolean;
 }
 
@@ -176,24 +171,22 @@ export interface Wishes {
   /** The stream reports usage. */
   readonly usage?: boolean;
   readonly logprobs?: boolean;
-  /** The client sent `functions`: an answer can have one `function_call`. */
+  /** An answer has one `function_call`. */
   readonly legacy?: boolean;
-  /** The client forces one call, which is then no reason to end: OpenAI says `stop`. */
+  /** A forced call: it is no reason to end. */
   readonly forced?: boolean;
 }
 
-/** What a conversation is written for. */
 export interface Destination {
   readonly dialect: DialectName;
-  /** The upstream's name of the model. */
+  /** The upstream's name. */
   readonly model: string;
   readonly quirks: Quirks;
-  /** Stands for the session in cache keys; null: unknown. It does not identify the user. */
+  /** For cache keys. Null: unknown. */
   readonly session: string | null;
 }
 
-/** How a chat server differs from others, by the channel's settings and by its address. */
 export type Quirks = Readonly<{ [Name in keyof ChatSettings]-?: NonNullable<ChatSettings[Name]> }> & {
-  /** Whether a stream reports usage only if asked. */
+  /** A stream reports usage only if asked. */
   readonly ask_usage: boolean;
 };

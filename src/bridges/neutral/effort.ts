@@ -1,9 +1,9 @@
-// How much a model thinks, in each dialect's words, and limits that follow from a model's name.
+// How much a model thinks, and limits that follow from its name.
 
 import { lookUp } from "../../lib/json/json.ts";
 import { type Effort, EFFORTS } from "./conversation.ts";
 
-/** Tokens of thinking, for models and platforms that count them. */
+/** Tokens, for models that count them. */
 export const BUDGETS: Readonly<Record<Effort, number>> = {
   none: 0,
   low: 2048,
@@ -26,18 +26,17 @@ const WORDS: Readonly<Record<string, Effort>> = {
   ultra: "max",
 };
 
-/** A client's word or number of tokens. Undefined: no effort is asked for. */
+/** A word or a number of tokens. */
 export function readEffort(value: unknown): Effort | undefined {
   if (typeof value === "string") return lookUp(WORDS, value.toLowerCase()) ?? "medium";
   if (typeof value !== "number") return undefined;
   if (value === 0) return "none";
-  // A negative budget leaves the choice to the model.
+  // The model decides.
   if (value < 0) return "medium";
   return EFFORTS.find((effort) => BUDGETS[effort] >= value) ?? "max";
 }
 
-/** OpenAI's reasoning models and their lowest effort. Null: not a reasoning model.
- *  https://platform.openai.com/docs/guides/reasoning */
+/** Reasoning models and their lowest effort. https://platform.openai.com/docs/guides/reasoning */
 const LOWEST: readonly (readonly [RegExp, string | null])[] = [
   [/^(?:gpt-4|gpt-3|chatgpt-4o)/, null],
   [/^o\d/, "low"],
@@ -46,7 +45,7 @@ const LOWEST: readonly (readonly [RegExp, string | null])[] = [
   [/^gpt-/, "none"],
 ];
 
-/** The effort for OpenAI's models. Null: leave it out. */
+/** Null: leave it out. */
 export function writeOpenaiEffort(effort: Effort, model: string): string | null {
   const name = bareName(model);
   const lowest = LOWEST.find(([pattern]) => pattern.test(name))?.[1];
@@ -56,12 +55,12 @@ export function writeOpenaiEffort(effort: Effort, model: string): string | null 
   return /^gpt-(?:5\.[2-9]|[6-9])/.test(name) ? effort : "high";
 }
 
-/** These models refuse sampling parameters. */
+/** They refuse sampling parameters. */
 export function isOpenaiReasoner(model: string): boolean {
   return /^(?:o\d|gpt-[5-9])/.test(bareName(model));
 }
 
-/** From these models on, a prompt can say where to cache it. */
+/** A prompt can say where to cache it. */
 export function takesBreakpoints(model: string): boolean {
   return /^gpt-(?:5\.[6-9]|[6-9])/.test(bareName(model));
 }
@@ -71,7 +70,7 @@ export function thinksAdaptively(model: string): boolean {
   return /claude-(?:opus|sonnet|haiku)-(?:4-[6-9]|[5-9])|claude-(?:fable|mythos)/.test(bareName(model));
 }
 
-/** These models refuse values other than the defaults. */
+/** They take only the defaults. */
 export function refusesSampling(model: string): boolean {
   return /claude-opus-4-[7-9]|claude-(?:opus|sonnet|haiku)-[5-9]|claude-(?:fable|mythos)/.test(
     bareName(model),
@@ -90,13 +89,12 @@ const OUTPUT_CAPS: readonly (readonly [RegExp, number])[] = [
   [/^gemini-/, 65_536],
 ];
 
-/** The longest answer of a model. Null: unknown. */
 export function findOutputCap(model: string): number | null {
   const name = bareName(model);
   return OUTPUT_CAPS.find(([pattern]) => pattern.test(name))?.[1] ?? null;
 }
 
-/** Removes the maker: `openai/gpt-5.1`. */
+/** `openai/gpt-5.1` → `gpt-5.1`. */
 function bareName(model: string): string {
   return model.slice(model.lastIndexOf("/") + 1).toLowerCase();
 }

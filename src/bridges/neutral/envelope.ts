@@ -1,7 +1,5 @@
-// Reasoning that only the upstream can read travels in the client's history, in an envelope:
-// `gw1.`, the dialect, a proof and the content. The key of the proof follows from the channel's
-// credential, and the proof covers the model's family: an envelope of another channel, model or
-// person is not opened.
+// Thoughts that only the upstream can read travel in the client's history, with a proof. Its key
+// follows from the channel's credential and the model's family: others do not open it.
 
 import { DIALECT_NAMES, type DialectName } from "../../dialects/dialect.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -12,15 +10,14 @@ const ENVELOPE_START = "gw1.";
 
 export interface Envelopes {
   readonly close: (seal: Seal) => string;
-  /** The content. Null: not an envelope, changed, or closed for another upstream. */
+  /** Null: changed, or closed for another upstream. */
   readonly open: (text: unknown) => Seal | null;
 }
 
 const PROOF_LENGTH = 22;
-/** A real envelope is a fraction of this. */
+/** Real ones are a fraction of this. */
 const MAX_ENVELOPE_LENGTH = 8 * 1024 * 1024;
 
-/** `secret` is called only if there is an envelope. */
 export function openEnvelopes(secret: () => string, model: string, dialect: DialectName): Envelopes {
   let key: Buffer | null = null;
   const findKey = (): Buffer =>
@@ -53,14 +50,14 @@ export function openEnvelopes(secret: () => string, model: string, dialect: Dial
 
 const QUOTED_START = `"${ENVELOPE_START}`;
 
-/** Removes the history's envelopes, for an upstream that cannot read them. Null: there are none. */
+/** For an upstream that cannot read them. */
 export function dropEnvelopes(body: Uint8Array | null): Uint8Array | null {
   if (body === null || !asBuffer(body).includes(QUOTED_START)) return null;
   const value = parseFlatJson(new TextDecoder().decode(body));
   return value === undefined ? null : Buffer.from(JSON.stringify(withoutEnvelopes(value)));
 }
 
-/** Removes blocks and items that are only an envelope, and messages left empty. */
+/** Messages left empty go, too. */
 function withoutEnvelopes(value: unknown): unknown {
   if (Array.isArray(value))
     return value
@@ -76,7 +73,7 @@ function isEnvelope(value: unknown): boolean {
   return typeof value === "string" && value.startsWith(ENVELOPE_START);
 }
 
-/** A `thoughtSignature` is dropped without its part. */
+/** A `thoughtSignature` goes without its part. */
 function isSealed(value: unknown): boolean {
   return (
     isObject(value) && ["signature", "encrypted_content", "data"].some((name) => isEnvelope(value[name]))
@@ -88,7 +85,7 @@ function hasContent(value: unknown): boolean {
   return !Array.isArray(content) || content.length > 0 || getField(value, "role") === undefined;
 }
 
-/** Signatures are bound to a model. A dated name is the same model: `claude-opus-4-5-20251101`. */
+/** A dated name is the same model. */
 function nameFamily(model: string): string {
   return model.replace(/[-@](?:\d{8}|\d{4}-\d\d-\d\d|latest)$/, "");
 }

@@ -1,6 +1,4 @@
-// Reads an upstream's failure in any shape, and words it for a client. Agents react to exact words:
-// if a prompt is too long they compact the conversation, and after a wrong signature they send it
-// again without thoughts.
+// Reads an upstream's failure in any shape, and words it for a client. Agents react to exact words.
 
 import type { DialectName } from "../../dialects/dialect.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
@@ -20,13 +18,11 @@ export type FailureKind =
 export interface Failure {
   readonly kind: FailureKind;
   readonly status: number;
-  /** The upstream's words. */
   readonly message: string;
-  /** In OpenAI's words, if the upstream speaks one of its dialects. */
   readonly code: string | null;
   /** The field at fault. */
   readonly param: string | null;
-  /** The prompt's length and the model's limit. Null: the upstream does not say. */
+  /** Null: the upstream does not say. */
   readonly tokens: { readonly used: number; readonly most: number } | null;
 }
 
@@ -56,7 +52,7 @@ const CODES: Readonly<Record<string, FailureKind>> = {
   failed_precondition: "refused",
 };
 
-/** https://github.com/Menci/Floway has the words of many servers. The first match counts. */
+/** https://github.com/Menci/Floway has many servers' words. */
 const WORDS: readonly (readonly [RegExp, FailureKind])[] = [
   [/tokens? \(\d+ in the messages, \d+ in the completion\)|requested \d+ output tokens/i, "output_overflow"],
   [/prompt (?:is )?too long|input is too long|maximum context length/i, "overflow"],
@@ -77,7 +73,7 @@ const TOKENS: readonly RegExp[] = [
 
 const MAX_SHOWN_CHARACTERS = 2000;
 
-/** `status`: the response's; 200 for an error in a stream. `body`: text, or the parsed value. */
+/** `status`: 200 for an error in a stream. */
 export function readFailure(status: number, body: unknown): Failure {
   const value = typeof body === "string" ? parseJson(body) : body;
   const outer: unknown = Array.isArray(value) ? value[0] : value;
@@ -96,12 +92,11 @@ export function readFailure(status: number, body: unknown): Failure {
   };
 }
 
-/** A fault that the gateway found in an upstream's answer. */
 export function blameAnswer(message: string, status = 502): Failure {
   return { kind: "server", status, message, code: null, param: null, tokens: null };
 }
 
-/** An unknown reason may be anything but a normal end. */
+/** It may be anything but a normal end. */
 export function blameEnd(reason: unknown): Failure {
   const word = (typeof reason === "string" ? reason : "none").slice(0, 40).replaceAll(/\W/g, "_");
   return blameAnswer(`The upstream ended its answer for an unknown reason: ${word}.`);
@@ -117,7 +112,7 @@ function readMessage(value: unknown): string {
 function chooseKind(status: number, error: unknown, message: string): FailureKind {
   for (const name of [getField(error, "code"), getField(error, "type"), getField(error, "status")]) {
     const kind = readCodeWord(name);
-    // A refusal's text says more, and a status that blames the request outweighs `server`.
+    // A refusal's text says more, and a status like 400 outweighs `server`.
     const isVague = kind === "refused" || (kind === "server" && status >= 400 && status < 500);
     if (kind !== undefined && !isVague) return kind;
   }
@@ -135,7 +130,7 @@ function isRefused(error: unknown): boolean {
   return ["code", "type"].some((name) => readCodeWord(getField(error, name)) === "refused");
 }
 
-/** OpenAI's codes for a wrong request. */
+/** OpenAI's codes. */
 const REFUSED = /^(?:bio_policy|data_residency_mismatch|.*image.*|invalid_.*|unsupported_.*)$/;
 
 function readCodeWord(word: unknown): FailureKind | undefined {
@@ -196,7 +191,6 @@ export const PROMPTS: Readonly<Record<DialectName, string>> = {
   content: "contents",
 };
 
-/** The error in words that clients of the dialect understand. */
 export function explainFailure(failure: Failure, client: DialectName): GatewayError {
   const { kind } = failure;
   const isOverflow = kind === "overflow" || kind === "output_overflow";
@@ -209,7 +203,7 @@ export function explainFailure(failure: Failure, client: DialectName): GatewayEr
   });
 }
 
-/** Uses the client's names of fields. `translate`: null if the client sent no such field. */
+/** `translate`: null if the client sent no such field. */
 export function nameFields(failure: Failure, translate: (path: string) => string | null): Failure {
   const message = failure.message.replaceAll(QUOTED_PATH, (found, path: string) => {
     const name = translate(path);
@@ -220,7 +214,7 @@ export function nameFields(failure: Failure, translate: (path: string) => string
 }
 
 const QUOTED_PATH = /'([a-z_]{2,40}(?:\.[a-z_]{2,40}|\[\d{1,5}\]){0,8})'/g;
-/** A place in a prompt. The client's own place is unknown: its messages and parts are others. */
+/** The client's own place is unknown. */
 const PLACE = /\b(?:input|messages|contents)(?:\[\d{1,5}\]|\.\d{1,5})(?:\[\d{1,5}\]|\.\w{1,40}){0,8}/g;
 
 function explain({ kind, message }: Failure): string {
@@ -257,7 +251,6 @@ function explainToContent(failure: Failure): string {
   return `The input token count${used} exceeds the maximum number of tokens allowed${most}. ${message}`;
 }
 
-/** An event that is an error, in any dialect. */
 export function isFailure(event: unknown): boolean {
   if (!isObject(event)) return false;
   return event["type"] === "error" || (event["error"] ?? null) !== null;

@@ -1,13 +1,12 @@
-// What becomes of each field of a dialect when a client sends it, and how it is written for an
-// upstream. Reading, writing, refusals, `x-gateway-adjusted` and docs/bridges.md follow from this
-// table.
+// What becomes of each field. Reading, writing, refusals, `x-gateway-adjusted` and docs/bridges.md
+// follow from these tables.
 
 import { getField, isObject, lookUp } from "../../lib/json/json.ts";
 import type { Conversation, Destination, Options, Tool, ToolMembers } from "./conversation.ts";
 import { type Notes, refuseField } from "./notes.ts";
 import { isAbsent, type Json } from "./strict-json.ts";
 
-/** `kept`: code reads it. `silent`: no answer depends on it. `noted`: left out with a note. */
+/** `kept`: code reads it. `silent`: no answer depends on it. */
 export type Rule = "kept" | "silent" | "noted" | "refused";
 
 type Members = Options & ToolMembers;
@@ -22,23 +21,22 @@ export interface Writing {
 interface Field {
   /** `tools[].function.name`. */
   readonly path: string;
-  /** The name in notes and docs/bridges.md, if several options have one path. */
+  /** The name in notes, if options share a path. */
   readonly label?: string;
-  /** The rule for a client's field. Absent: the `option` decides, or code reads the field. */
+  /** Absent: the `option` decides. */
   readonly rule?: Rule;
-  /** Which values change nothing; by default the empty one. */
+  /** Which values change nothing: by default, empty ones. */
   readonly unless?: (value: unknown) => boolean;
 }
 
-/** A field for an option. Other dialects have their own rows for it. */
 type OptionRow<Name extends MemberName = MemberName> = {
   readonly [Option in Name]: Field & {
     readonly option: Option;
-    /** Reads a client's field. Undefined: nothing is asked for. */
+    /** Undefined: nothing is asked for. */
     readonly read?: (value: unknown, path: string) => Members[Option] | undefined;
-    /** Writes an upstream's field. Undefined or null: it is left out. */
+    /** Undefined or null: it is left out. */
     readonly write?: (value: NonNullable<Members[Option]>, writing: Writing) => unknown;
-    /** The upstream has only a value near the wanted one. */
+    /** The upstream has only a near value. */
     readonly near?: true;
   };
 }[Name];
@@ -51,7 +49,7 @@ export interface FieldNode {
   readonly members: Map<string, FieldNode>;
 }
 
-/** An option row, and the names of its path below its object. */
+/** `names`: the path below its object. */
 interface Placed {
   readonly row: OptionRow;
   readonly names: readonly string[];
@@ -61,15 +59,15 @@ export interface FieldTable {
   readonly rows: readonly FieldRow[];
   readonly root: FieldNode;
   readonly options: readonly OptionRow[];
-  /** By the object that has the rows: empty for the request, or `tools[]`. */
+  /** By object: empty for the request, or `tools[]`. */
   readonly placed: ReadonlyMap<string, readonly Placed[]>;
-  /** The options that upstreams of the dialect have. */
+  /** The options that upstreams have. */
   readonly written: ReadonlySet<string>;
-  /** What clients of the dialect call each option. */
+  /** What clients call each option. */
   readonly names: ReadonlyMap<string, string>;
 }
 
-/** Rows for fields, by rule. `at`: the object that has them; empty: the request. */
+/** `at`: empty for the request. */
 export function listFields(at: string, words: { readonly [Name in Rule]?: string }): FieldRow[] {
   return (["kept", "silent", "noted", "refused"] as const).flatMap((rule) =>
     (words[rule]?.split(" ") ?? []).map((name) => ({ path: join(at, name), rule })),
@@ -111,12 +109,11 @@ function join(path: string, name: string): string {
 
 export interface FieldCheck {
   readonly notes: Notes;
-  /** The upstream speaks OpenAI's other dialect: a field that it lacks, too, is refused. For
-   *  others, unknown fields are left out: agents get new ones every few weeks. */
+  /** An unknown field is refused. For others it is left out: agents get new ones every few weeks. */
   readonly isShared: boolean;
 }
 
-/** No field of a client's request is dropped silently, at any depth. */
+/** Nothing is dropped silently, at any depth. */
 export function checkFields(body: Json, { root }: FieldTable, check: FieldCheck): void {
   checkMembers(body, root, "", check);
 }
@@ -143,7 +140,6 @@ function checkField(value: unknown, node: FieldNode, at: string, check: FieldChe
   refuseField(at, "this group's channels speak another dialect, which has no such field.");
 }
 
-/** A field that stands for others has no members in the table. */
 function checkInside(value: unknown, node: FieldNode, at: string, check: FieldCheck): void {
   const item = node.members.get("[]");
   if (item !== undefined && Array.isArray(value)) {
@@ -161,7 +157,7 @@ function isIdle(value: unknown): boolean {
 
 // Reading.
 
-/** The options in `value`: a request, or its member `at`. `place`: `at` with its numbers. */
+/** `place`: `at` with its numbers. */
 export function readMembers(
   { placed }: FieldTable,
   value: unknown,
@@ -182,13 +178,13 @@ export function readMembers(
 
 // Writing.
 
-/** What becomes of options that the upstream's dialect lacks. All others are noted. */
+/** For upstreams without the option. All others are noted. */
 const WITHOUT: Readonly<Partial<Record<MemberName, Rule>>> = {
   stop: "refused",
   json: "refused",
   logprobs: "refused",
   top_logprobs: "refused",
-  // Searching everywhere in spite of these would be wrong.
+  // Searching everywhere would be wrong.
   allowed_domains: "refused",
   blocked_domains: "refused",
   own_effort: "silent",
@@ -200,12 +196,10 @@ const WITHOUT: Readonly<Partial<Record<MemberName, Rule>>> = {
   metadata: "silent",
 };
 
-/** `isShared`: between OpenAI's two dialects. */
 export function judgeLost(option: string, isShared: boolean): Rule {
   return lookUp(WITHOUT, option) ?? (isShared ? "refused" : "noted");
 }
 
-/** The options that the upstream can honour with these tools. */
 export function settleOptions(
   { options, notes, isShared }: Conversation,
   tools: readonly Tool[],
@@ -227,7 +221,6 @@ export function settleOptions(
   return settled;
 }
 
-/** `x-gateway-adjusted` names the removed options that the client had set. */
 export function leaveOut({ notes }: Conversation, options: Options, ...left: (keyof Options)[]): void {
   for (const name of left) {
     if (options[name] !== undefined) notes.addOption(name);
@@ -235,7 +228,6 @@ export function leaveOut({ notes }: Conversation, options: Options, ...left: (ke
   }
 }
 
-/** The object `at` of the upstream's request, with the table's fields for the members. */
 export function writeMembers({ placed }: FieldTable, at: string, members: Members, writing: Writing): Json {
   const written: Json = {};
   for (const { row, names } of placed.get(at) ?? []) {
@@ -271,10 +263,10 @@ export function ifFilled(text: string): string | null {
   return text === "" ? null : text;
 }
 
-/** For fields that `read-request.ts` or `write-request.ts` handles: they depend on others. */
+/** For fields that depend on others: code handles them. */
 export function byCode(): undefined {}
 
-/** The client's name of an upstream's field, without the numbers of tools. Null: not sent. */
+/** Null: the client sent no such field. */
 export function translateField(path: string, from: FieldTable, to: FieldTable, notes: Notes): string | null {
   const plain = path.replaceAll(/\[\d+\]|\.\d+/g, "[]");
   const row = from.rows.find((each) => each.path === plain);

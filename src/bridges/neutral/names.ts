@@ -1,5 +1,4 @@
-// Fits names of tools and ids of calls to the upstream's rules. They follow from the client's names
-// alone: a name is always written with the same bytes, and nothing is remembered.
+// Fits names of tools and ids of calls to the upstream's rules, always with the same bytes.
 
 import { sha256Hex } from "../../lib/secret.ts";
 import type { DialectName } from "../../dialects/dialect.ts";
@@ -15,7 +14,7 @@ export function nameTool(name: string, dialect: DialectName): string {
   return fit(name, dialect === "messages" ? 128 : 64);
 }
 
-/** Other dialects' servers may expect their own ids, whatever they look like. */
+/** Other servers may expect their own ids. */
 export function nameCall(id: string, dialect: DialectName): string {
   if (dialect === "messages") return fit(id, MAX_ID_LENGTH);
   return dialect === "responses" && id.length > MAX_ID_LENGTH ? fit(id, MAX_ID_LENGTH) : id;
@@ -27,14 +26,14 @@ function fit(name: string, limit: number): string {
   return `${name.slice(0, limit - HASH_LENGTH - 1).replaceAll(FOREIGN, "_")}_${hash}`;
 }
 
-/** Tools by the upstream's names. */
+/** By the upstream's names. */
 export type ToolTable = ReadonlyMap<string, Tool>;
 
 export function indexTools(tools: readonly Tool[], dialect: DialectName): ToolTable {
   return new Map(tools.map((tool) => [nameTool(tool.name, dialect), tool]));
 }
 
-/** Some models add a prefix or change the case. Null: no tool of the client. */
+/** Some models add a prefix or change the case. */
 export function findTool(table: ToolTable, name: string): Tool | null {
   const exact = table.get(name);
   if (exact !== undefined) return exact;

@@ -1,5 +1,4 @@
-// What a conversion leaves out or refuses, by the client's own field. A header shows the names, so
-// only plain words pass.
+// What a conversion leaves out or refuses. A header shows the names.
 
 import { GatewayError } from "../../lib/errors.ts";
 
@@ -8,7 +7,6 @@ const MAX_NAME_LENGTH = 60;
 
 export class Notes {
   readonly #noted = new Set<string>();
-  /** The client's name of each option. */
   readonly #names: Map<string, string>;
 
   constructor(names: ReadonlyMap<string, string>) {
@@ -24,7 +22,6 @@ export class Notes {
     return this.#names.get(option) ?? option;
   }
 
-  /** Notes a field that was left out or changed without effect on what the model sees. */
   add(name: string): void {
     if (this.#noted.size >= MAX_NOTES) return;
     const plain = name.replaceAll(/[^\w.:=[\]-]/g, "_").slice(0, MAX_NAME_LENGTH);
@@ -41,10 +38,10 @@ export class Notes {
   }
 }
 
-/** After this code, clients send the complete conversation again. */
+/** Clients then send the conversation again. */
 export const NOT_KEPT = "previous_response_not_found";
 
-/** For a field whose loss would change the answer. */
+/** Its loss would change the answer. */
 export function refuseField(param: string, why: string, wireCode = "unsupported_parameter"): never {
   throw new GatewayError("unsupported", `${param}: ${why}`, { param, wireCode });
 }

@@ -18,17 +18,14 @@ import { checkFields, type FieldTable, readMembers } from "./fields.ts";
 import { Notes, refuseBody, refuseField } from "./notes.ts";
 import type { Json } from "./strict-json.ts";
 
-/** Opens an envelope of the destination. */
 type OpenSeal = (text: unknown) => Seal | null;
 
-/** What a reader knows of the upstream. */
 export interface ReadingFor {
   readonly openSeal: OpenSeal;
-  /** The upstream speaks OpenAI's other dialect. */
+  /** Between OpenAI's two dialects. */
   readonly isShared: boolean;
 }
 
-/** A request being read. The table reads the options. */
 export class RequestReading implements Conversation {
   readonly client: DialectName;
   readonly stream: boolean;
@@ -56,7 +53,7 @@ export class RequestReading implements Conversation {
     if (parts.length > 0) this.items.push({ type: "message", role, parts });
   }
 
-  /** `at`: the tools in the table. `place`: this tool in the request. */
+  /** `at`: the tools in the table. `place`: this one. */
   addTool(
     kind: Tool["kind"],
     value: unknown,
@@ -69,14 +66,13 @@ export class RequestReading implements Conversation {
     this.tools.push({ kind, description, schema: textOf(parameters), format, settings, ...more, name });
   }
 
-  /** An image's detail. The default need not be asked for. */
   readDetail(detail: unknown): { detail?: string } {
     if (typeof detail !== "string") return {};
     if (detail !== "auto") this.options.detail = detail;
     return { detail };
   }
 
-  /** Refuses a forced tool that is unknown here. `needsSome`: also a request without a tool. */
+  /** `needsSome`: also refuses a request without a tool. */
   refuseUselessTools(needsSome: boolean, path: string): void {
     const { choice } = this.options;
     const isForced = choice?.kind === "tool" && !this.tools.some(({ name }) => name === choice.name);
@@ -87,7 +83,7 @@ export class RequestReading implements Conversation {
 
 const NO_PARAMETERS = { type: "object", properties: {} };
 
-/** An empty text gives no part: some upstreams refuse it. */
+/** Some upstreams refuse an empty text. */
 export function readText(text: unknown, cache = false): TextPart[] {
   if (typeof text !== "string" || text.trim() === "") return [];
   return [cache ? { kind: "text", text, cache } : { kind: "text", text }];
@@ -97,7 +93,7 @@ export function readName(value: unknown, path: string): string {
   return typeof value === "string" && value !== "" ? value : refuseBody(path, "expected a name.");
 }
 
-/** Readers for rows of the tables. Undefined: nothing is asked for. */
+/** Undefined: nothing is asked for. */
 export const READ = {
   name: readName,
   number: (value: unknown, path: string): number =>
@@ -109,7 +105,6 @@ export const READ = {
   filled: (value: unknown): readonly unknown[] | undefined =>
     Array.isArray(value) && value.length > 0 ? value : undefined,
   texts: readTexts,
-  /** The default need not be asked for. */
   tier: (value: unknown): string | undefined =>
     typeof value === "string" && value !== "auto" ? value : undefined,
 };
@@ -134,7 +129,6 @@ export function readAnswerSchema(
   };
 }
 
-/** The choices of both OpenAI dialects. */
 export const CHOICES: Readonly<Record<string, FreeChoice>> = {
   auto: { kind: "auto" },
   required: { kind: "any" },

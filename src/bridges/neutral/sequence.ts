@@ -1,11 +1,11 @@
-// The neutral form of an answer: blocks in order, and an end. Readers add what an upstream sends,
-// in any order. A listener gets one block at a time, because most clients know only one open block.
+// The neutral form of an answer: blocks in order, and an end. A listener gets one block at a time,
+// because most clients know only one open block.
 
 import type { Json } from "./strict-json.ts";
 import type { Seal } from "./conversation.ts";
 import { blameAnswer, type Failure } from "./failure.ts";
 
-/** `search`: the provider searched the web for `text`. */
+/** `search`: for `text`. */
 export type BlockKind = "text" | "refusal" | "reasoning" | "call" | "search";
 
 export interface WebSource {
@@ -16,31 +16,30 @@ export interface WebSource {
 export interface Block {
   readonly kind: BlockKind;
   readonly index: number;
-  /** A call's id, and the name that the upstream saw. */
+  /** Of a call, as the upstream saw it. */
   readonly id: string;
   readonly name: string;
-  /** All of the text so far. */
   text: string;
   isClosed: boolean;
   seal: Seal | null;
   /** What a search found. */
   sources: readonly WebSource[];
-  /** The input of the call is free text, not JSON. */
+  /** The input is free text, not JSON. */
   readonly isFree: boolean;
-  /** Said next to the answer, not part of it. */
+  /** Next to the answer, not part of it. */
   readonly isAside: boolean;
-  /** Logprobs of the tokens, as OpenAI words them. */
+  /** As OpenAI words them. */
   readonly logprobs: unknown[];
   citations: readonly Citation[];
 }
 
-/** Positions in the block's text, in code points. */
+/** In code points. */
 export interface Citation extends WebSource {
   readonly start: number;
   readonly end: number;
 }
 
-/** What a responses upstream says about the answer, for chat clients. */
+/** For chat clients. */
 export interface AnswerAbout {
   readonly id?: string | undefined;
   /** Seconds. */
@@ -51,13 +50,13 @@ export interface AnswerAbout {
   readonly moderation?: Json;
 }
 
-/** Why an answer ended. `declined`: the model refused in its own words; `refusal`: a filter did. */
+/** `declined`: the model refused. `refusal`: a filter did. */
 export const END_REASONS = ["done", "calls", "cap", "stop", "declined", "refusal", "context"] as const;
 export type EndReason = (typeof END_REASONS)[number];
 
 export interface AnswerEnd {
   readonly reason: EndReason;
-  /** The stop sequence that the model wrote, if known. */
+  /** What the model wrote. */
   readonly stop: string | null;
 }
 
@@ -67,11 +66,11 @@ export interface AnswerListener {
   delta(block: Block, piece: string): void;
   close(block: Block): void;
   end(end: AnswerEnd, about: AnswerAbout): void;
-  /** The answer breaks after its beginning. */
+  /** After its beginning. */
   fail(failure: Failure): void;
 }
 
-/** Bounds for upstreams. Real answers have fewer blocks, and less text than the longest request. */
+/** Real answers are shorter. */
 export const MAX_BLOCKS = 10_000;
 const MAX_HELD_CHARACTERS = 32 * 1024 * 1024;
 const TOO_LONG = "The upstream's answer is too long to convert.";
@@ -84,21 +83,21 @@ export class Sequence {
   hasBegun = false;
   ended: AnswerEnd | null = null;
   failure: Failure | null = null;
-  /** Words a failure with the client's names of fields. */
+  /** Uses the client's names of fields. */
   readonly #reword: (failure: Failure) => Failure;
   readonly #listener: AnswerListener | null;
   readonly #name: string;
-  /** The block that the listener sees. Earlier blocks are closed. */
+  /** Earlier blocks are closed. */
   #shown = 0;
   readonly #callIds = new Set<string>();
-  /** Text of the shown block that the listener has not got yet. */
+  /** What the listener has not got yet. */
   #pending = "";
   #held = 0;
-  /** What happened since the last event, and the piece of text that came. */
+  /** What happened since the last event. */
   #steps = 0;
   #brought: [Block, string] | null = null;
 
-  /** `name`: the answer's. It makes ids for calls without one, unique in the session. */
+  /** `name` makes ids for calls without one. */
   constructor(name: string, listener: AnswerListener | null = null, reword = (failure: Failure) => failure) {
     this.#reword = reword;
     this.#listener = listener;
@@ -109,7 +108,7 @@ export class Sequence {
     return this.ended !== null || this.failure !== null;
   }
 
-  /** Many upstreams repeat this with every event: the first one counts. */
+  /** Many upstreams repeat this: the first counts. */
   begin(): void {
     if (this.hasBegun || this.isOver) return;
     this.hasBegun = true;
@@ -149,7 +148,7 @@ export class Sequence {
     if (block.index === this.#shown && this.#listener !== null) this.#pending += piece;
   }
 
-  /** Pieces that arrive together leave as one: a piece costs the client as much as a sentence. */
+  /** A piece costs the client as much as a sentence. */
   flush(): void {
     const [piece, block] = [this.#pending, this.blocks[this.#shown]];
     if (piece === "" || block === undefined) return;
@@ -157,7 +156,7 @@ export class Sequence {
     this.#listener?.delta(block, piece);
   }
 
-  /** What the last event brought, if it was only a piece of a text. */
+  /** Null: not only a piece of a text. */
   takeBrought(): [Block, string] | null {
     const brought = this.#steps === 1 ? this.#brought : null;
     this.#steps = 0;
@@ -165,7 +164,7 @@ export class Sequence {
     return brought;
   }
 
-  /** For upstreams that repeat a complete text at the end: only the missing rest is sent. */
+  /** Some upstreams repeat a complete text at the end. */
   complete(block: Block, whole: string): void {
     if (whole.startsWith(block.text)) this.delta(block, whole.slice(block.text.length));
   }
@@ -180,7 +179,7 @@ export class Sequence {
     this.#advance();
   }
 
-  /** The upstream's reason `calls` is not trusted: the calls themselves decide. */
+  /** The calls themselves decide, not the upstream's `calls`. */
   end(reason: EndReason, stop: string | null = null): void {
     if (this.isOver) return;
     this.begin();
@@ -198,14 +197,13 @@ export class Sequence {
     if (this.hasBegun) this.#listener?.fail(this.failure);
   }
 
-  /** Counts what is kept of the answer, here or by its reader. */
+  /** Counts what is kept, here or by the reader. */
   hold(length: number): void {
     this.#steps += 1;
     this.#held += length;
     if (this.#held >= MAX_HELD_CHARACTERS) this.fail(blameAnswer(TOO_LONG));
   }
 
-  /** Closes all ended blocks for the listener, and shows it the next block. */
   #advance(): void {
     for (let shown = this.blocks[this.#shown]; shown?.isClosed === true; shown = this.blocks[this.#shown]) {
       this.flush();

@@ -1,4 +1,4 @@
-// Reads a client's JSON strictly: missing fields and wrong types are refused, with OpenAI's codes.
+// Refuses what is missing or wrong in a client's JSON, with OpenAI's codes.
 
 import { isObject } from "../../lib/json/json.ts";
 import { refuseBody } from "./notes.ts";
@@ -13,7 +13,6 @@ export function requireRecord(value: unknown, path: string): Json {
   return isObject(value) ? value : refuseBody(path, "expected an object.", codeOf(value));
 }
 
-/** Refuses an empty list. */
 export function requireList(value: unknown, path: string): readonly unknown[] {
   if (!Array.isArray(value)) refuseBody(path, "expected a list.", codeOf(value));
   return value.length > 0 ? value : refuseBody(path, "the list is empty.", "empty_array");

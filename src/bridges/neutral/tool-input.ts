@@ -1,5 +1,4 @@
-// The input of tools. An upstream without custom tools gets a function with one text. The way back
-// tolerates what models make of it.
+// The input of tools. Without custom tools, a function takes one text.
 
 import { getField, isObject, parseFlatJson } from "../../lib/json/json.ts";
 import { parseExact } from "../../lib/exact.ts";
@@ -19,7 +18,6 @@ const CUSTOM_SCHEMA: Json = {
 
 const HINT = "Put the raw text into `input`: no JSON inside, no Markdown fence.";
 
-/** A function for any tool of the client. `isBound`: in OpenAI's strict mode, few schemas fit. */
 export function describeFunction(
   { kind, name, description, schema, format, settings }: Tool,
   dialect: DialectName,
@@ -38,17 +36,16 @@ export function parseSchema(text: string): Json {
   return isObject(schema) ? schema : {};
 }
 
-/** The arguments of a call, as text of a JSON object. */
+/** As the text of a JSON object. */
 export function writeArguments({ custom, input }: Call): string {
   return custom ? JSON.stringify({ input }) : input.trim() === "" ? "{}" : input;
 }
 
-/** The arguments of a call, as an object. */
 export function parseArguments(call: Call): Json {
   return call.custom ? { input: call.input } : parseInput(unwrapObject(call.input));
 }
 
-/** Empty if the text is not a JSON object. */
+/** Empty if the text is not an object. */
 export function parseInput(text: string): Json {
   const value = parseExact(text);
   return isObject(value) ? value : {};
@@ -60,7 +57,7 @@ function unwrapObject(text: string): string {
   return typeof inside === "string" && isObject(parseExact(inside)) ? inside : text;
 }
 
-/** A custom tool's text, from the arguments of a function. */
+/** Models do not keep to `input`. */
 function unwrapInput(text: string, { name }: Tool): string {
   const value = parseFlatJson(text);
   const found = ["input", "patch", "command"].map((name) => getField(value, name));
@@ -75,15 +72,14 @@ function removeFence(text: string): string {
   return fenced?.[1] ?? text;
 }
 
-/** Some models fill this optional argument with an empty value, which the tool refuses. */
+/** Some models fill this optional argument with an empty value. */
 const REPAIRED: ReadonlyMap<string, string> = new Map([["Read", "pages"]]);
 
-/** Whether a call is sent only when all of its input is known. */
+/** It is sent only when all of its input is known. */
 export function isHeld(tool: Tool | null): boolean {
   return tool !== null && (tool.kind === "custom" || tool.form !== undefined || REPAIRED.has(tool.name));
 }
 
-/** The input in the form that the client's tool takes. */
 export function finishInput(tool: Tool | null, { text, isFree }: Block): string {
   if (isFree) return text;
   if (tool?.kind === "custom") return unwrapInput(text, tool);

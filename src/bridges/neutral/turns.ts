@@ -1,6 +1,5 @@
-// Items → turns of the model and the user. The results of a turn's calls come directly after it, in
-// the order of the calls: every upstream refuses a call without a result, or a result without a
-// call.
+// Items → turns. The results of a turn's calls come directly after it: every upstream refuses a
+// call without a result, or a result without a call.
 
 import type { Call, Conversation, Item, Message, Reasoning, Result } from "./conversation.ts";
 import { PROMPTS } from "./failure.ts";
@@ -10,7 +9,7 @@ export type ModelItem = Reasoning | Call | Message;
 
 export type Turn =
   | { readonly side: "model"; readonly items: readonly ModelItem[] }
-  /** The results come first. `messages` are the user's and the system's. */
+  /** `messages`: the system's, too. */
   | { readonly side: "user"; readonly results: readonly Result[]; readonly messages: readonly Message[] };
 
 export interface Turns {
@@ -19,7 +18,7 @@ export interface Turns {
 }
 
 const NO_RESULT = "[no result]";
-/** The user begins and ends: most upstreams refuse anything else, or continue the model's words. */
+/** Most upstreams want the user to begin and end. */
 const CONTINUED: Message = {
   type: "message",
   role: "user",
@@ -30,18 +29,17 @@ interface OpenTurn {
   readonly model: ModelItem[];
   readonly calls: CallState[];
   readonly messages: Message[];
-  /** A call of the turn has its result: the model speaks again in another turn. */
+  /** The model speaks again in another turn. */
   isAnswered: boolean;
 }
 
 interface CallState {
   readonly turn: OpenTurn;
-  /** Unique in the conversation: some models repeat ids. */
+  /** Unique: some models repeat ids. */
   readonly id: string;
   result: Result | null;
 }
 
-/** `ends`: who may begin and end. */
 export function arrange(items: readonly Item[], notes: Notes, ends: "user" | "any" = "user"): Turns {
   const leading = items.findIndex((item) => item.type !== "message" || item.role !== "system");
   const first = leading < 0 ? items.length : leading;
@@ -54,7 +52,7 @@ export function arrange(items: readonly Item[], notes: Notes, ends: "user" | "an
   return { system: items.slice(0, first).filter((item) => item.type === "message"), turns };
 }
 
-/** Some upstreams answer only if the user speaks. */
+/** Some upstreams answer only the user. */
 export function arrangeForUser({ items, notes, client }: Conversation): Turns {
   const arranged = arrange(items, notes);
   if (arranged.turns.length > 0) return arranged;
@@ -67,10 +65,9 @@ class Draft {
   /** By the client's id. */
   readonly #open = new Map<string, CallState>();
   readonly #uses = new Map<string, number>();
-  /** The results that have come, by the client's id. */
+  /** By the client's id. */
   readonly #given = new Map<string, Result>();
-  /** Thoughts before the model's next word or call. Upstreams refuse thoughts without one, left
-   *  by an answer that broke off. */
+  /** Of the model's next word or call. Upstreams refuse them alone. */
   #thoughts: Reasoning[] = [];
 
   constructor(notes: Notes) {
@@ -89,7 +86,7 @@ class Draft {
     }
   }
 
-  /** A thought that the upstream did not write cannot be given back. */
+  /** A thought from elsewhere cannot be given back. */
   #addThought(thought: Reasoning): void {
     if (thought.seal === null) return;
     const turn = this.#openTurn();
@@ -102,7 +99,6 @@ class Draft {
     this.#thoughts = [];
   }
 
-  /** Each turn of the model, with what the user sent next. */
   finish(): Turn[] {
     return this.#turns.flatMap(({ model, calls, messages }) => {
       const results = calls.map(({ id, result }): Result => {
@@ -144,7 +140,6 @@ class Draft {
     this.#lastTurn().messages.push({ type: "message", role: "user", parts });
   }
 
-  /** The turn of the model's next item. */
   #modelTurn(): OpenTurn {
     return this.#openTurn() ?? this.#begin();
   }
@@ -166,7 +161,7 @@ class Draft {
   }
 }
 
-/** For upstreams that take instructions only at the beginning. */
+/** For upstreams that take instructions only first. */
 export function remind(text: string): string {
   return `<system-reminder>\n${text}\n</system-reminder>`;
 }

@@ -1,5 +1,4 @@
-// The usage that a client sees: the kinds counted by the upstream's meter, as in the ledger, in the
-// words of the client's dialect.
+// The usage that a client sees, as in the ledger.
 
 import {
   CACHE_READ_KINDS,

@@ -9,7 +9,7 @@ import { findTool, type ToolTable } from "./names.ts";
 import type { AnswerAbout, AnswerEnd, AnswerListener, Block } from "./sequence.ts";
 import { finishInput, isHeld as isHeldInput } from "./tool-input.ts";
 
-/** Replaces a missing id or date of a response. */
+/** For a response without its own. */
 export interface RequestStamp {
   readonly id: string;
   readonly time: number;
@@ -18,10 +18,10 @@ export interface RequestStamp {
 export interface AnswerContext {
   readonly client: DialectName;
   readonly stamp: RequestStamp;
-  /** The client's name of the model: Claude Code drops thoughts of other models. */
+  /** Claude Code drops thoughts of other models. */
   readonly model: string;
   readonly tools: ToolTable;
-  /** Codex takes an answer that its cap cut for a broken one. */
+  /** Codex takes a capped answer for a broken one. */
   readonly isCodex: boolean;
   readonly wishes: Wishes;
   readonly isJson: boolean;
@@ -30,7 +30,6 @@ export interface AnswerContext {
   readonly count: () => Usage;
 }
 
-/** The end of an answer, and all of its blocks. */
 export interface WholeAnswer {
   readonly blocks: readonly Block[];
   readonly end: AnswerEnd;
@@ -39,11 +38,11 @@ export interface WholeAnswer {
 
 export abstract class AnswerWriter implements AnswerListener {
   protected readonly context: AnswerContext;
-  /** The client's tool of the open call. */
+  /** Of the open call. */
   protected tool: Tool | null = null;
   /** The open block is written only at its end. */
   protected isHeld = false;
-  /** The open block may be a call whose input is not an object. Such a call is held. */
+  /** A call whose input is no object is held. */
   #mayBeOdd = false;
   #text = "";
 
@@ -51,7 +50,6 @@ export abstract class AnswerWriter implements AnswerListener {
     this.context = context;
   }
 
-  /** The text written since the last call. */
   take(): string {
     const text = this.#text;
     this.#text = "";
@@ -82,12 +80,11 @@ export abstract class AnswerWriter implements AnswerListener {
     this.#text += text;
   }
 
-  /** What the client knows of a broken answer. */
   protected position(): StreamBreak {
     return {};
   }
 
-  /** The input of a call that clients have not seen. Null: they have. */
+  /** What clients have not seen of a call. Null: nothing. */
   protected readRest(block: Block): string | null {
     return this.isHeld || block.text === "" ? finishInput(this.tool, block) : null;
   }
@@ -100,7 +97,6 @@ export abstract class AnswerWriter implements AnswerListener {
   abstract idle(): void;
 }
 
-/** The client's own tool and name, and the input as the tool takes it. */
 export function readCall(
   block: Block,
   { tools }: AnswerContext,
@@ -109,13 +105,11 @@ export function readCall(
   return { tool, name: tool?.name ?? block.name, input: finishInput(tool, block) };
 }
 
-/** Whether the client sees a call of a custom tool. */
 export function isFreeText({ isFree }: Block, tool: Tool | null): boolean {
   return isFree || tool?.kind === "custom";
 }
 
-/** An answer's name in the client's session. Some servers use an id again, and Claude Code would
- *  take two answers for one. */
+/** Some servers repeat an id, and Claude Code would see one answer. */
 export function nameAnswer({ stamp }: Pick<AnswerContext, "stamp">): string {
   return stamp.id.replace(/^req_/, "");
 }

@@ -4,7 +4,7 @@ import type { Choice, ContentPart, Conversation, Options, TextPart, Tool } from 
 import { nameMediaType } from "../provider-rules.ts";
 import { refuseField } from "./notes.ts";
 
-/** The tools that the client runs. A search that the client forces cannot be left out. */
+/** A search that the client forces cannot be left out. */
 export function keepFunctions({ tools, options: { choice }, notes }: Conversation): readonly Tool[] {
   const kept = tools.filter(({ kind }) => kind !== "search");
   if (kept.length === tools.length) return kept;
@@ -14,7 +14,7 @@ export function keepFunctions({ tools, options: { choice }, notes }: Conversatio
   return kept;
 }
 
-/** For upstreams that cannot limit a choice to some tools: the other tools are not sent. */
+/** Other tools are not sent. */
 export function keepAllowed(tools: readonly Tool[], choice: Choice | undefined): readonly Tool[] {
   const only = choice?.kind === "tool" ? undefined : choice?.only;
   if (only === undefined) return tools;
@@ -32,7 +32,7 @@ export function joinTexts(parts: readonly ContentPart[], separator = "\n\n"): st
   return texts.length === 1 ? (texts[0] ?? "") : texts.join(separator);
 }
 
-/** Only some dialects have a field for a failed call. */
+/** Only some dialects have a field for this. */
 export function markFailure(text: string, failed: boolean): string {
   return failed && !/^error\b/i.test(text) ? `Error: ${text}` : text;
 }
@@ -45,7 +45,6 @@ export function readDataUrl(url: string): { type: string; data: string } | null 
   return comma < 0 ? null : { type, data: url.slice(comma + 1) };
 }
 
-/** What the client asks for, up to what the model takes. */
 export function limitOption(
   { notes }: Conversation,
   options: Options,

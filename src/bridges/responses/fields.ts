@@ -16,7 +16,7 @@ const PART = {
   silent: "annotations logprobs parsed prompt_cache_breakpoint",
 } as const;
 
-/** The rules of members that chat has, too. All others have no effect. */
+/** Other members of chat have no effect. */
 const OWN_RULES: Readonly<Record<string, Rule>> = {
   store: "noted",
   moderation: "noted",
@@ -134,7 +134,7 @@ function readChosen(value: unknown): string | undefined {
   return type.startsWith("web_search") ? "web_search" : type;
 }
 
-/** Joins a name with its namespace: other dialects have one level only. */
+/** Other dialects have one level only. */
 export function joinName(namespace: unknown, name: string): string {
   return typeof namespace === "string" && namespace !== "" ? `${namespace}__${name}` : name;
 }

@@ -1,5 +1,4 @@
-// An answer of a responses upstream → blocks. The last event repeats the answer; what came before
-// is not sent again.
+// An answer of a responses upstream → blocks. The last event repeats the answer.
 
 import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
@@ -16,8 +15,7 @@ import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 type Event = Readonly<Record<string, unknown>>;
 type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;
 
-/** A response that fails before its first item gets a status, so its announcements begin
- *  nothing. */
+/** Announcements begin nothing: a response that fails before its first item gets a status. */
 const RULES: Readonly<Record<string, EventRule>> = {
   "response.created": (reader, event) => reader.note(event["response"]),
   "response.output_item.added": (reader, event) => reader.openItem(event),
@@ -37,9 +35,8 @@ const RULES: Readonly<Record<string, EventRule>> = {
   error: (reader, event) => reader.fail(event),
 };
 
-/** The blocks of an item: a message may have a text and a refusal. */
+/** A message may have a text and a refusal. */
 type ItemBlocks = { [Kind in BlockKind]?: Block } & {
-  /** The item is sent completely. */
   isDone?: true;
   /** The message is not the answer. */
   isAside?: boolean;
@@ -48,12 +45,11 @@ type ItemBlocks = { [Kind in BlockKind]?: Block } & {
 };
 
 export class ResponsesAnswerReader extends AnswerReader {
-  /** By position and id. Some upstreams change an item's id with each event, and some give all
-   *  items one position or one id: then only the other counts. */
+  /** Some upstreams give each event another id, or all items one position or one id. */
   readonly #byBoth = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byId = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byIndex = new BoundedMap<unknown, ItemBlocks>(MAX_BLOCKS);
-  /** By the ids of calls, which never change. */
+  /** These never change. */
   readonly #byCall = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
 
   read(value: unknown, name: string): void {
@@ -86,7 +82,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     if (isCall(getField(item, "type"))) this.#openCall(item, blocks);
   }
 
-  /** A delta of a call that was not announced has no name. */
+  /** A call that was not announced has no name. */
   grow(kind: "text" | "refusal" | "call", event: Event): void {
     const { delta, logprobs } = event;
     if (typeof delta !== "string" || delta === "") return;
@@ -97,7 +93,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     this.to.delta(block, delta);
   }
 
-  /** The complete input, for upstreams that send it only here. */
+  /** Some upstreams send the input only here. */
   complete(event: Event, input: unknown): void {
     const { call } = this.#find(event);
     if (call !== undefined && typeof input === "string") this.to.complete(call, input);
@@ -115,7 +111,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     this.to.delta(block, delta);
   }
 
-  /** The item is complete: what no delta brought is sent now. */
+  /** Sends what no delta brought. */
   finishItem(item: unknown, event: Event, isWhole = false): void {
     const blocks = this.#findWhole(item, { ...event, item }, isWhole);
     if (blocks.isDone === true) return;
@@ -128,7 +124,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     else if (isCall(type)) this.#finishCall(item, blocks.call ?? this.#openCall(item, blocks));
   }
 
-  /** Some upstreams use a call's id twice: it counts only if nothing else identifies the call. */
+  /** Some upstreams use a call's id twice: it counts last. */
   #findWhole(item: unknown, at: Event, isWhole: boolean): ItemBlocks {
     if (isWhole) return this.#keep({}, at);
     const place = this.#find(at);
@@ -154,7 +150,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     this.to.end(reason);
   }
 
-  /** Some upstreams change ids and positions in the last event. Only the names of calls stay. */
+  /** Some upstreams change ids and positions in the last event. */
   #finishItems(items: readonly unknown[]): void {
     const sent = new Set(this.to.blocks.map(({ kind }) => kind));
     for (const [output_index, item] of items.entries()) {
@@ -249,10 +245,10 @@ const MAX_ID_LENGTH = 1024;
 /** About this much is kept of each. */
 const LOGPROB_LENGTH = 64;
 
-/** Each part counts from its own beginning. Files have no address. */
+/** Files have no address. */
 function readCitations(parts: readonly unknown[]): Citation[] {
   const citations: Citation[] = [];
-  // Counting characters takes as long as all other work on a text.
+  // Counting takes as long as all other work on a text.
   if (parts.every((part) => getList(getField(part, "annotations")).length === 0)) return citations;
   let offset = 0;
   for (const part of parts) {
@@ -276,7 +272,7 @@ function isCall(type: unknown): boolean {
   return type === "function_call" || type === "custom_tool_call";
 }
 
-/** Null: not ended. For any other cause, the client hears that the response is incomplete. */
+/** Null: not ended. */
 function chooseReason(status: unknown, why: unknown): EndReason | null {
   if (status === "completed" || status === "complete" || status === undefined) return "done";
   if (status !== "incomplete") return null;

@@ -1,5 +1,4 @@
 // A request of a responses client → a conversation.
-// https://platform.openai.com/docs/api-reference/responses/create
 
 import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart, Message } from "../neutral/conversation.ts";
@@ -109,7 +108,6 @@ const ITEMS: Readonly<Record<string, ItemRule>> = {
     ),
 };
 
-/** A search may have several queries, open a page or search it for a text. */
 function readSearch(action: unknown): ContentPart[] {
   const words = ["query", "url", "pattern"].map((name) => getField(action, name));
   const found = [...words, ...getList(getField(action, "queries"))].filter(
@@ -166,7 +164,7 @@ function readParts(reading: RequestReading, content: unknown, path: string): Con
   return getList(content).flatMap((part, index) => readPart(reading, part, `${path}[${index}]`));
 }
 
-/** Older versions of Codex wrap the text of an output. */
+/** Older versions of Codex wrap the text. */
 function readOutput(output: Json): string {
   const { content } = output;
   return typeof content === "string" ? content : JSON.stringify(output);

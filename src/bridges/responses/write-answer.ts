@@ -1,5 +1,4 @@
 // Blocks → an answer for a responses client. The last event repeats the complete answer.
-// https://platform.openai.com/docs/api-reference/responses-streaming
 
 import type { StreamBreak } from "../../dialects/dialect.ts";
 import { DIALECTS } from "../../dialects/endpoints.ts";
@@ -18,7 +17,7 @@ import {
   type WholeAnswer,
 } from "../neutral/write-answer.ts";
 
-/** Null: the response is complete. */
+/** Null: complete. */
 export const INCOMPLETE_REASONS: Readonly<Record<EndReason, string | null>> = {
   done: null,
   calls: null,
@@ -30,7 +29,7 @@ export const INCOMPLETE_REASONS: Readonly<Record<EndReason, string | null>> = {
 };
 
 const IN_CONTENT = { content_index: 0 };
-/** The type of each delta, and the place of the text in its item. */
+/** Each delta's type, and the place of its text. */
 const DELTAS: Readonly<Record<Exclude<Block["kind"], "search">, [type: string, place: Json]>> = {
   text: ["response.output_text.delta", IN_CONTENT],
   refusal: ["response.refusal.delta", IN_CONTENT],
@@ -51,7 +50,7 @@ export class ResponsesAnswerWriter extends AnswerWriter {
     this.idle();
   }
 
-  /** Codex ignores comments: only an event shows that the answer goes on. */
+  /** Codex ignores comments: only an event shows it. */
   idle(): void {
     this.#event("response.in_progress", this.#begun);
   }
@@ -179,7 +178,6 @@ const PREFIXES: Readonly<Record<Block["kind"], string>> = {
   search: "ws_",
 };
 
-/** One id for all events of the item. */
 function nameItem({ kind, index, name }: Block, id: string, { tools }: AnswerContext): string {
   const isCustom = kind === "call" && findTool(tools, name)?.kind === "custom";
   return `${isCustom ? "ctc_" : PREFIXES[kind]}${id.replace(/^resp_/, "")}_${index}`;

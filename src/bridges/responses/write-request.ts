@@ -1,5 +1,4 @@
-// A conversation → a request for a responses upstream. The input comes last: a longer conversation
-// begins with the bytes of a shorter one.
+// A conversation → a request for a responses upstream. The input comes last, for caches.
 
 import { getList } from "../../lib/json/json.ts";
 import type {
@@ -21,13 +20,13 @@ import { limitOption, isText, joinTexts, markFailure } from "../neutral/write-re
 import { fitsStrict } from "../provider-rules.ts";
 import { RESPONSES_FIELDS } from "./fields.ts";
 
-/** The provider refuses a smaller cap. */
+/** The provider refuses less. */
 const MIN_CAP = 16;
 
 export function writeResponsesRequest(conversation: Conversation, to: Destination): Json {
   const { items, notes, stream, isShared, tools } = conversation;
   const options = settleOptions(conversation, tools, RESPONSES_FIELDS);
-  // OpenAI's conversion changes nothing here. Elsewhere, a model would begin anew after its words.
+  // Elsewhere, a model would begin anew after its words.
   const { system, turns } = arrange(items, notes, isShared ? "any" : "user");
   const isMarked = items.some((item) => "parts" in item && item.parts.some(({ cache }) => cache === true));
   const marks = isShared ? isMarked : takesBreakpoints(to.model);
@@ -44,7 +43,7 @@ export function writeResponsesRequest(conversation: Conversation, to: Destinatio
     ...(to.session === null ? {} : { prompt_cache_key: to.session }),
     ...written,
     ...(include.length === 0 ? {} : { include }),
-    // Nobody asks for obfuscation, and it makes each event longer.
+    // It makes each event longer.
     ...(isShared && stream ? { stream_options: { include_obfuscation: false } } : {}),
     ...(tools.length === 0 ? {} : { tools: tools.map((tool) => writeTool(tool, writing)) }),
     ...limitSearches(conversation),
@@ -55,7 +54,7 @@ export function writeResponsesRequest(conversation: Conversation, to: Destinatio
   };
 }
 
-/** Removes options that exclude each other or that the model refuses. Returns what to include. */
+/** Returns what to include. */
 function limitOptions(
   conversation: Conversation,
   options: Options,
@@ -63,7 +62,7 @@ function limitOptions(
 ): unknown[] {
   const { notes, tools, isShared } = conversation;
   const thinks = (options.effort ?? "none") !== "none";
-  // Chat clients know no thoughts, and OpenAI shows summaries to verified organisations only.
+  // OpenAI shows summaries to verified organisations only.
   const isReasoner = !isShared && isOpenaiReasoner(model);
   if (isReasoner && thinks) leaveOut(conversation, options, "temperature", "top_p");
   limitOption(conversation, options, "cap", findOutputCap(model));
@@ -80,7 +79,7 @@ function limitOptions(
 
 // Tools.
 
-/** The limit would also apply to other tools of the provider, which no client asked for. */
+/** It would also limit other tools of the provider. */
 function limitSearches({ tools, notes }: Conversation): Json {
   const limit = tools.find(({ settings }) => settings.max_uses !== undefined)?.settings.max_uses;
   if (limit === undefined || tools.length === 1) return limit === undefined ? {} : { max_tool_calls: limit };
@@ -88,8 +87,7 @@ function limitSearches({ tools, notes }: Conversation): Json {
   return {};
 }
 
-/** Without `strict: false`, every schema would be strict. A client of the shared dialect knows
- *  the rules, and hears of them from its provider. */
+/** Without `false`, every schema would be strict. OpenAI's own clients hear of its rules from it. */
 function writeTool(tool: Tool, writing: Writing): Json {
   const write = (members: Parameters<typeof writeMembers>[2]): Json =>
     writeMembers(RESPONSES_FIELDS, "tools[]", members, writing);
@@ -145,7 +143,7 @@ function writeMessage({ role, parts, word }: Message, marks: boolean): Json {
   return { type: "message", role: role === "system" ? (word ?? "developer") : role, content };
 }
 
-/** Where parts can be marked, every result is a list: a mark does not change its form. */
+/** A mark does not change the form of a result. */
 function writeResult({ id, parts, failed }: Result, marks: boolean, isCustom: ReadonlySet<string>): Json {
   const call_id = nameCall(id, "responses");
   const isPlain = !marks && parts.every(isText);
@@ -155,7 +153,7 @@ function writeResult({ id, parts, failed }: Result, marks: boolean, isCustom: Re
   return { type, call_id, output: output.length === 0 ? "" : output };
 }
 
-/** The first text says that the call failed. An image cannot. */
+/** An image cannot say that the call failed. */
 function markParts(parts: readonly ContentPart[], failed: boolean): readonly ContentPart[] {
   const at = parts.findIndex(isText);
   if (!failed) return parts;
