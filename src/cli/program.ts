@@ -9,7 +9,6 @@ import { printNote, wrapMessage } from "./terminal/terminal.ts";
 import { explainRetired } from "../config/file/retired.ts";
 import { suggestNearest } from "../lib/text/nearest.ts";
 
-/** Exit status: 0 success; 1 failure; 2 wrong usage or an invalid config file. */
 export async function runProgram(row: CommandRow): Promise<void> {
   const words = normalizeArguments(process.argv.slice(2), row);
   const program = createProgram(row, words[0] ?? "");
@@ -24,7 +23,7 @@ export async function runProgram(row: CommandRow): Promise<void> {
   }
 }
 
-/** Creates one command if the first word names it: a third of the time of all. */
+/** Only the command that the first word names: a third of the time of all. */
 function createProgram({ commands = {}, ...row }: CommandRow, first: string): Command {
   const program = new Command("gateway").version(VERSION).description(row.about).enablePositionalOptions();
   addFlags(program, row);
@@ -36,8 +35,7 @@ function createProgram({ commands = {}, ...row }: CommandRow, first: string): Co
   return addHelp(program, row);
 }
 
-/** The reader has gone, as `head` does, or the disk is full. Commands that continue have their own
- *  listener. */
+/** The reader has gone, as `head` does, or the disk is full. */
 function stopWithoutReader(error: Error & { readonly code?: string }): void {
   const hasLeft = error.code === "EPIPE";
   if (!hasLeft) process.stderr.write(`gateway: cannot write to stdout: ${error.message}.\n`);
@@ -47,10 +45,8 @@ function stopWithoutReader(error: Error & { readonly code?: string }): void {
   setImmediate(() => process.exit(hasLeft ? undefined : 1));
 }
 
-/** `gateway` alone, or with `--config FILE` only. */
 const OVERVIEW = "__overview";
 
-/** Other words for subcommands, as in `gateway keys rm`. */
 const ALIASES: Readonly<Record<string, string>> = {
   create: "add",
   new: "add",
@@ -78,7 +74,7 @@ function readBelow([word = "", ...others]: readonly string[], commands: CommandT
   return [meant in commands ? meant : word, ...others];
 }
 
-/** Commander does not wrap below this. Descriptions on 60 columns have 29. */
+/** Commander does not wrap below this. */
 const MIN_HELP_CELLS = 20;
 
 /** Commander's own exit would lose unwritten output. */
@@ -98,7 +94,7 @@ function prepare(command: Command): void {
   command.commands.forEach(prepare);
 }
 
-/** Without "[options]", which nearly every command has: descriptions need the room. */
+/** Without "[options]": descriptions need the room. */
 function subcommandTerm(command: Command): string {
   return [command.name(), ...command.registeredArguments.map(nameArgument)].join(" ");
 }
@@ -112,7 +108,7 @@ function nameCommand(command: Command): string {
   return command.parent === null ? command.name() : `${nameCommand(command.parent)} ${command.name()}`;
 }
 
-/** Commander shows the help of `keys` for `keys lsit --help`: here it is an error. */
+/** Commander would show the help of `keys` for `keys lsit --help`. */
 function refuseOtherHelp(command: Command): string {
   const word = command.args.find((arg) => arg !== "help");
   if (word === undefined || word.startsWith("-")) return "";
@@ -126,7 +122,6 @@ function listNames(command: Command): string[] {
     .map((each) => each.name());
 }
 
-/** Explains a command or word that only an earlier version had. */
 function findRetired(text: string, command: Command): string | null {
   const [, word, value] = /^error: (?:unknown command '([^']+)'|.*?'?([^' ]*)' is invalid)/.exec(text) ?? [];
   const place = nameCommand(command).split(" ").slice(1);
@@ -138,9 +133,8 @@ function findRetired(text: string, command: Command): string | null {
 
 const TOO_MANY = "error: too many arguments";
 
-/** Commander's errors in our own words, with the nearest valid choice. */
 function reword(text: string, command: Command): string {
-  // The command also runs alone: Commander takes an unknown subcommand for an argument.
+  // Commander takes an unknown subcommand for an argument.
   const [word] = command.commands.length > 0 && text.startsWith(TOO_MANY) ? command.args : [];
   if (word !== undefined)
     return `gateway: unknown command '${word}'${suggestNearest(word, listNames(command))}\n`;
@@ -153,7 +147,6 @@ function reword(text: string, command: Command): string {
 }
 
 function reportFailure(error: unknown): number {
-  // Commander has printed the error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   printNote(`gateway: ${getErrorMessage(error)}`);
   const named = error instanceof Error && "exitStatus" in error ? error.exitStatus : 1;

@@ -1,5 +1,4 @@
-// All commands, as data for Commander, the help, the completions and the schemas. A command's code
-// is loaded when it runs.
+// All commands as data. A command's code is loaded when it runs.
 
 import { call, type CommandRow, type CommandTable } from "../cli/terminal/command.ts";
 import { LOOK } from "./look.ts";

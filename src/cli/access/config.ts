@@ -1,5 +1,4 @@
-// Reads and changes the config. A change is in force when its command returns. Loading zod and yaml
-// takes start-up time: files that declare flags do not import this one.
+// Reads and changes the config. Loads zod and yaml: files that declare flags do not import this one.
 
 import { z } from "zod";
 import type { Catalog, Group } from "../../config/catalog.ts";
@@ -30,7 +29,7 @@ export function openConfig(flags: ConfigFlags): LoadedConfig & ConfigFile {
   return { ...loaded, ...openConfigFile(loaded.path) };
 }
 
-/** If `isOptional`, null without a usable config. A config that a flag names must be usable. */
+/** A config that a flag names must be usable. */
 export function openConfigUnless(isOptional: boolean, flags: ConfigFlags): LoadedConfig | null {
   try {
     return openConfig(flags);
@@ -77,10 +76,9 @@ const replySchema = z.object({
     .nullable(),
 });
 
-/** `sha256`: of the text that a command has written. */
 type Changed = { readonly kind: "config"; readonly sha256: string } | { readonly kind: "prices" };
 
-/** `path`: the config. Says so if the gateway does not use the change, which the file keeps. */
+/** Says so if the gateway does not use the change, which the file keeps. */
 export async function waitForGateway(
   path: string,
   { ledger }: Pick<Catalog, "ledger">,

@@ -8,7 +8,6 @@ import { parseJson } from "../../lib/json/json.ts";
 import { VERSION } from "../../lib/version.ts";
 import { fail } from "../terminal/terminal.ts";
 
-/** To the gateway of a ledger, or of a socket about which nothing else is known. */
 export type ControlCall = ({ readonly ledgerPath: string } | { readonly socket: string }) & {
   readonly body?: unknown;
   readonly timeoutMs?: number;
@@ -88,7 +87,6 @@ const GONE_CODES = new Set([
   "FailedToOpenSocket",
 ]);
 
-/** Null: the gateway of this socket has ended. */
 async function fetchReply(
   socket: string,
   method: Method,

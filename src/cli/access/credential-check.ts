@@ -10,20 +10,17 @@ import { createClient } from "../../lib/http/client.ts";
 import { UpstreamFault } from "../../lib/http/upstream.ts";
 import { formatCount } from "../terminal/text.ts";
 
-/** `isOpen`: the channel has no credential. */
-export type CheckResult = { readonly isOpen?: boolean } &
-  /** `models`: how many the upstream lists. */
-  (
-    | { readonly kind: "accepted"; readonly models: number }
-    | { readonly kind: "refused"; readonly status: number }
-    /** `status`: of the answer; null: the upstream was not reached. */
-    | {
-        readonly kind: "unknown";
-        readonly reason: string;
-        readonly status: number | null;
-        readonly isTls?: boolean;
-      }
-  );
+export type CheckResult = { readonly isOpen?: boolean } & (
+  | { readonly kind: "accepted"; readonly models: number }
+  | { readonly kind: "refused"; readonly status: number }
+  /** `status`: null: the upstream was not reached. */
+  | {
+      readonly kind: "unknown";
+      readonly reason: string;
+      readonly status: number | null;
+      readonly isTls?: boolean;
+    }
+);
 
 export async function checkCredential(channel: Channel): Promise<CheckResult> {
   if (channel.usesLogin) {

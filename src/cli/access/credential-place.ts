@@ -1,4 +1,4 @@
-// Finds where a channel's credential is, for messages and for the command that replaces it.
+// Where a channel's credential is.
 
 import { existsSync } from "node:fs";
 import { placeEnvFile, readEnvFile } from "../../config/file/env-file.ts";
@@ -17,14 +17,12 @@ export function findVariable(configPath: string, channel: string): string | null
   return REFERENCE.exec(getText(valueAt(tree, ["channels", channel, "credential"])))?.[1] ?? null;
 }
 
-/** The variable for the credential of a channel or provider. */
 export function nameVariable(name: string): string {
   const word = name.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_");
   return `${word.replace(/^(\d)/, "_$1")}_API_KEY`;
 }
 
-/** A variable of gateway.env that only this channel reads. Another config may share the file, and
- *  the shell's variables come first. `given`: names that the caller will write. */
+/** A variable that only this channel reads. Another config may share the file. `given`: names in use. */
 export function chooseVariable(configPath: string, channel: string, given?: ReadonlySet<string>): string {
   const tree = existsSync(configPath) ? parseSource(readConfigText(configPath)).tree : {};
   const channels = { ...Object(getField(tree, "channels")) };
@@ -46,8 +44,7 @@ export function findFreeName(wanted: string, isTaken: (name: string) => boolean)
   }
 }
 
-/** Different channels get different variables: A_B for `a-b`, and for a less plain name, such as
- *  `a_b`, also a part of its hash. */
+/** A_B for `a-b`; for a less plain name, such as `a_b`, also a part of its hash. */
 function nameOwnVariable(channel: string): string {
   const isPlain = /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(channel);
   return `GATEWAY_${nameVariable(isPlain ? channel : `${channel}-${sha256Hex(channel).slice(0, 6)}`)}`;
@@ -60,7 +57,6 @@ export function listUnset(values: unknown, configPath: string, env: Environment)
   return unset.map((name) => (looksSecret(name) ? "…" : name));
 }
 
-/** "ANTHROPIC_API_KEY in /home/…/gateway.env". */
 export function describePlace(configPath: string, channel: string): string {
   const variable = findVariable(configPath, channel);
   if (variable === null) return `channels.${channel}.credential in ${configPath}`;

@@ -13,7 +13,6 @@ export interface LedgerFlags extends ConfigFlags {
   readonly ledger?: string;
 }
 
-/** The file may be missing. */
 export function locateLedger(flags: LedgerFlags): string {
   return flags.ledger === undefined
     ? openConfig(flags).catalog.ledger.path

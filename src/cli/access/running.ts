@@ -17,7 +17,6 @@ const stateSchema = z.object({
 export type FoundGateway = z.infer<typeof stateSchema>;
 export type Address = FoundGateway["address"];
 
-/** Null: no gateway runs on this ledger, or it does not answer. */
 export async function findRunning(ledgerPath: string, timeoutMs?: number): Promise<FoundGateway | null> {
   const call = { ledgerPath, ...(timeoutMs !== undefined && { timeoutMs }) };
   return readState(() => tryGateway(call, "GET", "reports/state"));
@@ -31,7 +30,6 @@ export async function listGateways(): Promise<FoundGateway[]> {
   return states.filter((state) => state !== null);
 }
 
-/** All ledgers share these folders. */
 function listSockets(): string[] {
   const folders = locateControl("").map(({ folder }) => folder);
   return folders

@@ -1,5 +1,4 @@
-// `NAME=VALUE` words that change an entry of the config. The schema says which settings exist, and
-// is checked before the file is written.
+// `NAME=VALUE` words that change an entry of the config, with the settings of the schema.
 
 import { z } from "zod";
 import { suggestNearest } from "../../lib/text/nearest.ts";
@@ -9,11 +8,9 @@ import type { Path } from "../../config/yaml/source.ts";
 import { getField, getList, isObject } from "../../lib/json/json.ts";
 import { refuseUsage } from "../terminal/terminal.ts";
 
-/** `list`: words with commas between. `map`: `aliases.NAME=VALUE`. */
 type Form = "text" | "list" | "map";
 
 export interface Change {
-  /** Below the entry's path. */
   readonly path: readonly string[];
   readonly value: string | readonly string[] | null;
 }
@@ -21,7 +18,6 @@ export interface Change {
 /** The channels decide a group's platform; limits have their own commands. */
 const UNCHANGED: ReadonlySet<string> = new Set(["platform", "limits"]);
 
-/** A name with a point is in a section of the entry. */
 function listSettings(node: unknown, start = ""): [name: string, form: Form][] {
   const kinds = getList(getField(getField(node, "propertyNames"), "enum"));
   const properties = getField(node, "properties");

@@ -1,4 +1,4 @@
-// `gateway models`: the models of one or all selectable groups, from their channels, with prices.
+// `gateway models`: the models of selectable groups, from their channels, with prices.
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { findPrice, loadPriceBook, type PriceBook, sellerOf } from "../../billing/prices.ts";
@@ -74,7 +74,6 @@ function describe(group: Group, { entry, channels }: ServedModel, catalog: Catal
   // An alias costs what its model costs.
   const name = (first && resolveModel(first, entry.id)) ?? entry.id;
   const price = first?.free === true ? null : findPrice(sources, name, new Date());
-  // Requests to these channels are converted.
   const others = group.channels.filter(({ platform }) => group.convert && platform !== group.platform);
   return {
     id: entry.id,

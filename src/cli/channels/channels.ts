@@ -1,4 +1,4 @@
-// `gateway channels`: a table of the running gateway's states and counts, once or renewed.
+// `gateway channels`: the running gateway's states and counts, once or renewed.
 
 import { openSums } from "../../billing/limits/spending.ts";
 import type { Catalog } from "../../config/catalog.ts";
@@ -46,7 +46,6 @@ const CHANNEL_COLUMNS = createColumns<ChannelView>([
   ["REASON", "reason", "text", { spare: 2, paint: (text) => paint("dim", text) }],
 ]);
 
-/** In the hour of the counts next to it. */
 function formatSuccess({ requests_hour: requests, errors_hour: errors }: ChannelView): string {
   return requests === 0 ? "" : `${Math.floor((1 - Math.min(1, errors / requests)) * 100)}%`;
 }
@@ -102,7 +101,6 @@ export async function showChannels(flags: ChannelsFlags): Promise<void> {
 const NOT_RUNNING =
   "No gateway is running for this config, so all states are unknown. Start it with `gateway serve`.";
 
-/** The channels of a stopped gateway, with the ledger's sums. */
 function describeStopped(catalog: Catalog, isCopy: boolean): ChannelView[] {
   const now = Date.now();
   const sums = openSums(catalog, now, isCopy);

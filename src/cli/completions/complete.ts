@@ -13,12 +13,10 @@ import { TOOLS } from "../tools/tools.ts";
 
 const SCRIPTS = { bash, zsh, fish } as const;
 
-/** The shell's script: it runs `gateway __complete` and shows the lines. */
 export function printScript(shell: keyof typeof SCRIPTS): void {
   process.stdout.write(SCRIPTS[shell]);
 }
 
-/** A word and its meaning; empty: none. */
 type Suggestion = readonly [value: string, about: string];
 
 /** This line makes the shell offer files. */
@@ -27,13 +25,10 @@ const FILES: Suggestion = [":files", ""];
 const HELP: Parameter = ["-h, --help", "display help for command"];
 const VERSION: Parameter = ["-V, --version", "output the version number"];
 
-/** Where the next word stands. */
 interface Spot {
   readonly names: readonly string[];
   readonly row: CommandRow;
-  /** How many words so far are neither flags nor subcommands. */
   readonly positionals: number;
-  /** The flag whose value comes next. */
   readonly pending: Parameter | null;
   readonly literal: boolean;
 }
@@ -101,7 +96,7 @@ function listNext(spot: Spot, current: string): readonly Suggestion[] {
 
 const NAME_KINDS = ["key", "group", "channel", "plan", "tool"] as const;
 
-/** From the choices, or else the name: `--group`, `--key-name`, the `name` of `plans activate`. */
+/** From the choices, or else the name. */
 function listValues(entry: Parameter, { names }: Spot): readonly Suggestion[] {
   const [, , { choices } = {}] = entry;
   if (choices !== undefined) return choices.map((value) => [value, ""]);
@@ -123,7 +118,6 @@ function listValues(entry: Parameter, { names }: Spot): readonly Suggestion[] {
   }
 }
 
-/** From the config, without the network. */
 function listNames(
   what: Exclude<(typeof NAME_KINDS)[number], "tool">,
   { catalog }: LoadedConfig,

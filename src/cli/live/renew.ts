@@ -10,7 +10,6 @@ const CLEAR_LINE = "\u001B[K";
 const CLEAR_BELOW = "\u001B[J";
 const FOOT = "Ctrl-C ends it.";
 
-/** Lines of `draw` that do not fit are left out. */
 export async function renew<T>(
   first: T,
   look: () => Promise<T>,

@@ -1,5 +1,4 @@
-// A line for each request of `gateway serve`, as text or JSON. `gateway top` has these columns,
-// too.
+// A line for each request, as text or JSON. `gateway top` has these columns, too.
 
 import { describeWarning, type LimitWarning } from "../../billing/limits/alerts.ts";
 import { formatMoment } from "../../config/changes/names.ts";
@@ -83,7 +82,6 @@ export function createRequestTable(): Table<RequestRecord> {
   return table;
 }
 
-/** Why the request was refused or broke. Empty: all is well. */
 export function describeProblem({ outcome, problem }: RequestRecord): string {
   const why = escapeUnprintable((problem ?? "").replaceAll(/\s+/g, " "));
   if (outcome === "complete") return why;
@@ -95,7 +93,6 @@ export type LogForm = "text" | "json" | "off";
 
 export interface LogScreen {
   readonly print: (line: string) => void;
-  /** For people. A message may name models and quote an upstream. */
   readonly warn: (text: string) => void;
 }
 
@@ -138,7 +135,6 @@ export function createRequestLog(form: LogForm, { print, warn }: LogScreen): Req
   };
 }
 
-/** For scripts. Fields of the ledger keep their names. */
 export function describeRecord(record: RequestRecord): Record<string, unknown> {
   const { time, firstByteMs, durationMs, chargeUsd, planUsd, ...rest } = record;
   return {
@@ -159,7 +155,6 @@ function describeLimit(warning: LimitWarning): object {
 
 const INDENT = "          ";
 
-/** One line. A problem that does not fit gets its own lines. */
 function writeLines(record: RequestRecord, table: Table<RequestRecord>, room: number): string[] {
   const [row = ""] = table.rows([record], room);
   const trouble = describeProblem(record);

@@ -12,7 +12,7 @@ import { cutText, formatAge, formatAgo, formatAmount, formatCount, measure } fro
 import { renew } from "./renew.ts";
 import { OPEN, createRequestTable, describeProblem, describeRecord } from "./request-log.ts";
 
-/** Null: the gateway does not answer. Its last state stays, and columns keep their widths. */
+/** Null: the gateway does not answer. Its last state stays. */
 type DrawTop = (state: GatewayState | null, columns: number, now: number) => string[];
 
 export function createTopView(): DrawTop {
@@ -67,7 +67,6 @@ export function listProblems({ ledger, channels, recordings }: GatewayState): st
   ];
 }
 
-/** An open stream as a record of the log, without a status. */
 function describeOpen(
   { since, tokens, ...stream }: GatewayState["streams"][number],
   now: number,
@@ -120,7 +119,6 @@ export async function showTop(flags: TopFlags): Promise<void> {
   const draw = createTopView();
   if (!process.stdout.isTTY || process.env["TERM"] === "dumb")
     return printLines(draw(first, Number.POSITIVE_INFINITY, Date.now()));
-  // Without an answer in time, the gateway counts as stopped until it answers.
   const look = () => readDocument<GatewayState>({ ledgerPath }, "GET", "reports/state").catch(() => null);
   await renew<GatewayState | null>(first, look, (state, columns) => draw(state, columns, Date.now()));
 }

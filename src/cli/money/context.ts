@@ -6,7 +6,6 @@ import { fail } from "../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenId } from "../terminal/text.ts";
 import { findSession, type ReportFlags, type Shown, showReport } from "./show.ts";
 
-/** A session that a plan paid has no charges. */
 const COSTS: ReadonlyArray<ListColumn<{ readonly official_usd: string; readonly charge_usd: string }>> = [
   ["OFFICIAL $", "official_usd", "usd", { spare: 3 }],
   ["CHARGED $", "charge_usd", "usd"],

@@ -14,7 +14,6 @@ import { Fields } from "../../lib/http/fields.ts";
 import { originOf, type Upstream } from "../../lib/http/upstream.ts";
 import { VERSION } from "../../lib/version.ts";
 
-/** The most that wait for the receiver. Then the oldest are dropped. */
 const MAX_WAITING = 10_000;
 /** Writing a batch of this size takes less than a millisecond. */
 const BATCH = 50;
@@ -57,7 +56,6 @@ export function createLiveExport({ catalog, warn }: LiveOptions) {
       waiting.push(describeSpan(line, place ?? null));
       if (waiting.length > MAX_WAITING) waiting.shift();
     },
-    /** Sends the waiting spans, for two seconds at most. */
     close: async (): Promise<void> => {
       await Promise.race([send(), Bun.sleep(LAST_MS)]);
       clearInterval(timer);
@@ -72,7 +70,7 @@ const MAX_ANSWER_BYTES = 65_536;
 /** OTLP's specification lets clients try again after these. */
 const BUSY = new Set([429, 502, 503, 504]);
 
-/** Null: accepted. `isAway`: the spans may be sent again. */
+/** Null: accepted. */
 async function sendSpans(
   client: Upstream,
   { url, headers }: TraceSettings,
@@ -103,10 +101,8 @@ async function sendSpans(
 /** The version of the conventions for generative models that has the names below. */
 const CONVENTIONS = "https://opentelemetry.io/schemas/1.38.0";
 
-/** What a span says of a channel; null: the config does not have it. */
 type Place = { readonly provider: string | null; readonly host: string; readonly port: number } | null;
 
-/** A line as written or as read. */
 type ExportedLine = Omit<Line, "v" | "prev">;
 
 const [KIND_CLIENT, STATUS_UNSET, STATUS_ERROR] = [3, 0, 2];
@@ -179,7 +175,6 @@ function describeModel(line: ExportedLine, operation: string, place: Place) {
   };
 }
 
-/** The span's input includes cache reads and writes. */
 function describeUsage({ usage, official_usd: official, price_source: source }: ExportedLine) {
   const counts: Usage = usage;
   const written = PROMPT_KINDS.filter((kind) => kind.startsWith("cache_write"));

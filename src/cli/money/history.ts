@@ -1,5 +1,4 @@
-// `gateway usage --history`: what agents have used, from their own logs. `--both` adds the ledger
-// and counts each request once.
+// `gateway usage --history`: what agents have used, from their own logs, and with `--both` the ledger.
 
 import type { History } from "../../billing/history/entry.ts";
 import { describeLack, readHistory } from "../../billing/history/read-history.ts";
@@ -74,7 +73,6 @@ function readFilter(flags: HistoryFlags, table: Questions): Filter {
   };
 }
 
-/** `words`: the id, its beginning, or `last`. */
 function findSession(sessions: readonly string[], words: string): string {
   const [id, ...others] =
     words === "last" ? sessions.slice(0, 1) : sessions.filter((each) => each.startsWith(words));
@@ -106,7 +104,6 @@ function drawReport(report: HistoryReport, { by, both }: HistoryFilter): string[
   ]);
 }
 
-/** What the amounts lack and cannot know. */
 function describeGaps({ total, unpriced, tools }: HistoryReport): (string | false)[] {
   const { unknown, partial } = total;
   const reasons = unpriced.map(({ because, requests }) => `${because} (${formatCount(requests, "request")})`);
@@ -139,7 +136,6 @@ function writeReport({ rows, total }: HistoryReport, { by }: HistoryFilter): str
   return writeCsv(by, ["requests", ...KINDS, ...sums], rows.map(flattenUsage));
 }
 
-/** Less is read before anybody wonders. */
 const LONG_BYTES = 128e6;
 
 function readLogs(): History {

@@ -8,7 +8,6 @@ import type { LoadedConfig } from "../../config/file/load.ts";
 import { readCalls } from "../../dialects/meters/messages.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
 
-/** A model that is used through a channel, or named in its config. */
 export type ModelInUse = Readonly<ReturnType<typeof listSeenModels>[number]>;
 
 /** By the answer's name for the model, or else the requested one. */
@@ -27,8 +26,7 @@ export function hasPrice(
   return isPriced(requested) || (answeredBy.size > 0 && [...answeredBy].every(isPriced));
 }
 
-/** The ledger's models on current channels, and the config's: exact names in `models`, and
- *  aliases. */
+/** The ledger's models on current channels, and those that the config names. */
 export function listInUse({ channels }: Catalog, ledger: readonly ModelInUse[]): readonly ModelInUse[] {
   const named = [...channels.values()].flatMap(({ name: channel, models, aliases, disabled }) => {
     const plain = (models ?? []).filter((model) => !model.includes("*"));

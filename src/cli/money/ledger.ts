@@ -90,7 +90,6 @@ export function anchor(flags: JsonFlags): void {
   else print(formatAnchor(taken));
 }
 
-/** The indent of a line's continuation. */
 const HANG = 4;
 
 export function show(words: string, flags: ShowFlags): void {

@@ -44,7 +44,6 @@ export interface UpdateFlags extends LedgerFlags {
   readonly json?: true;
   readonly yes?: true;
   readonly dryRun?: true;
-  /** Changes to accept although they look wrong: PROVIDER/MODEL, or PROVIDER. */
   readonly accept?: readonly string[];
 }
 
@@ -125,7 +124,7 @@ function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
 const [MINUTE_MS, DAY_MS] = [60_000, 24 * 60 * 60_000];
 const DAYS = [0, 1, 2, 3, 4, 5, 6];
 
-/** Now and each start of a price. With hours of the day: at noon and at those hours, for a week. */
+/** Now and each start of a price; with hours of the day, for a week. */
 function listMoments(found: readonly (FoundPrice | null)[]): Date[] {
   const now = Date.now();
   const periods = found.flatMap((each) => each?.model.periods ?? []);
@@ -163,7 +162,6 @@ async function settleDoubts(doubts: readonly Doubt[], { yes }: UpdateFlags): Pro
 
 interface Next {
   readonly source: PriceSource;
-  /** The new book, without its hash. */
   readonly text: string;
   readonly current: PriceBook;
   readonly next: PriceBook;
@@ -191,7 +189,7 @@ async function readNext(from: string | undefined, { path }: LoadedConfig): Promi
 
 const LITERAL = /"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\$])*`|!0|!1/gs;
 
-/** `dist/index.js` of the npm package has the data as a JavaScript literal: read, never run. */
+/** The npm package's `dist/index.js` has the data as a literal: read, never run. */
 function readScript(text: string): unknown {
   const [, list = ""] = /=\s*(\[\s*\{\s*id:.*?\n\])[,;]/s.exec(text) ?? [];
   const plain = list.replaceAll(LITERAL, (token) => {
@@ -216,9 +214,7 @@ function loadCurrent(configPath: string): PriceBook {
 }
 
 interface PriceChange {
-  /** Such as `input`, `factor:service_tier=flex`, `over 200000: input`. */
   readonly what: string;
-  /** Null: there was, or is, no price. */
   readonly was: string | null;
   readonly now: string | null;
 }
@@ -232,7 +228,6 @@ function comparePrices(was: FoundPrice | null, now: FoundPrice | null, at: Date)
   return [{ what: "prices at other times", was: was && "old", now: now && "new" }];
 }
 
-/** A price's decimals by name. */
 function flatten(price: Price | null = null): ReadonlyMap<string, string> {
   if (price === null) return new Map();
   const named = (prefix: string, rates: Price["rates"] = {}) =>
@@ -311,9 +306,7 @@ function countModels(book: PriceBook): number {
 }
 
 interface PriceSource {
-  /** The name in messages and in the book. */
   readonly name: string;
-  /** The day of the prices: 2026-11-21. */
   readonly date: string;
   /** A file has no day of its own. */
   readonly isRelease: boolean;

@@ -143,7 +143,6 @@ function describeTime({ from, until, hours = [], workdays }: Omit<Period, "rates
   return `${start}${end}${when}${workdays === undefined ? "" : `, on workdays of ${workdays}`}`;
 }
 
-/** The day, and the time (UTC) unless it is midnight. */
 function formatMoment(moment: string): string {
   const text = new Date(moment).toISOString();
   return text.slice(0, 10) + (text.includes("T00:00") ? "" : ` ${text.slice(11, 16)}`);

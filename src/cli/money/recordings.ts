@@ -17,7 +17,6 @@ import { type LedgerFlags, locateLedger } from "../access/ledger-place.ts";
 import { confirmRemoval, fail, print, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";
 
-/** A path, or a name next to the ledger. */
 function locateRecording(name: string, flags: LedgerFlags): string {
   if (/[/\\]/.test(name)) return resolve(name);
   if (!RECORDING_NAME.test(name))

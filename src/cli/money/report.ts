@@ -16,7 +16,6 @@ export interface EvidenceFlags extends ReportFlags {
   readonly labels?: true;
 }
 
-/** `what`: a period, or a session's id, its beginning or `last`. */
 export function writeReport(what: string | undefined, flags: EvidenceFlags): void {
   const { since, until, output, json, labels: hasLabels = false } = flags;
   if (output === "") refuseUsage("--output needs the name of a file, or - for stdout.");

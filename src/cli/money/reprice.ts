@@ -64,7 +64,6 @@ async function repriceLocked(path: string, flags: RepriceFlags) {
   };
 }
 
-/** `fresh`: requests without amounts before. */
 function openChange(model: string) {
   return { model, requests: 0, fresh: 0, was: ZERO_USD, now: ZERO_USD };
 }
@@ -72,7 +71,6 @@ function openChange(model: string) {
 /** Between two batches the gateway serves, and the disk keeps up. */
 const BATCH_SIZE = 500;
 
-/** Returns how many were written. */
 async function writeCorrections(path: string, corrections: Iterator<Repricing>): Promise<number> {
   let ledger: Ledger | null = null;
   let count = 0;

@@ -27,7 +27,7 @@ interface ShowSessionFlags extends ReportFlags {
 }
 
 const MAX_SHOWN = 20;
-/** Some tools count ids by time: this many characters tell their sessions apart. */
+/** Some tools count ids by time. */
 const ID_LENGTH = 13;
 
 export function listSessionSpending(flags: SessionsFlags): void {
@@ -62,7 +62,6 @@ export function listSessionSpending(flags: SessionsFlags): void {
 
 type SessionLine = Totals & Partial<SessionRow> & { readonly session: string };
 
-/** The sums of sessions or agents. `more`: columns before the amounts. */
 function listSums<Line extends Partial<Totals>>(
   lines: readonly Line[],
   more: ListColumn<Line>,

@@ -1,5 +1,4 @@
-// Shows a report of the ledger: flags become a table, a period and a filter; the document becomes
-// JSON, or lines and notes.
+// Shows a report of the ledger as JSON, CSV, or lines and notes.
 
 import {
   type Clock,
@@ -39,11 +38,9 @@ export interface Query<Flags> {
 
 type Part = string | readonly string[];
 
-/** What a command shows, in one of these forms. */
 export interface Shown {
   readonly document: object;
   readonly csv?: () => readonly string[];
-  /** On stdout: lines of text, and tables, which stand apart. */
   readonly parts: () => readonly Part[];
   readonly notes?: () => readonly (string | false)[];
 }
@@ -123,7 +120,6 @@ function refuseUnknownNames(only: Filter, table: Table, loaded: LoadedConfig | n
   }
 }
 
-/** `words`: the id, its beginning, or `last`. */
 export function findSession(table: Table, words: string): string {
   const { path } = table;
   if (words === "last") return findLast(table, "session") ?? fail(`No request in ${path} has a session yet.`);
@@ -143,7 +139,6 @@ export function chooseOne(
   return fail(`Several ${what} begin with ${words}. Use more of the id:\n  ${all}`);
 }
 
-/** `by`: columns of texts that others chose. */
 export function writeCsv(
   by: readonly string[],
   columns: readonly string[],
@@ -159,7 +154,7 @@ export function writeCsv(
   return [[...by, ...columns].join(","), ...lines];
 }
 
-/** Spreadsheets run cells that begin like this. In some countries, a semicolon starts a cell. */
+/** Spreadsheets run cells that begin like this; a semicolon may start a cell. */
 const FORMULA = /(?<=^|;)(?= *[=+\-@＝＋－＠])/g;
 
 function quote(text: string): string {

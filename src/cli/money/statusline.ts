@@ -28,7 +28,6 @@ export async function printStatusline(flags: StatuslineFlags): Promise<void> {
     ...(key !== undefined && { key }),
   });
   const call = { ledgerPath, timeoutMs: TIMEOUT_MS };
-  // Null: the bar stays empty.
   const status = await readDocument<Status>(call, "GET", `reports/status?${query.toString()}`).catch(
     () => null,
   );
@@ -58,7 +57,6 @@ async function readStdin(): Promise<unknown> {
       if (text.length > MAX_STDIN_BYTES || parseJson(text) !== undefined) return;
     }
   };
-  // An open stdin keeps the process alive, not the timer.
   const late = new Promise<void>((resolve) => void setTimeout(resolve, STDIN_WAIT_MS).unref());
   await Promise.race([read(), late]);
   // Otherwise the process would wait for an open stdin to end.
@@ -75,7 +73,6 @@ function fill(format: string, parts: Readonly<Record<string, string>>): string {
   });
 }
 
-/** The fields of `--format`. Empty: unknown. */
 function describeParts(status: Status, model: string) {
   const { session, today_usd, limit, allowance = [], recordings } = status;
   const windows = allowance.filter(({ kind }) => kind === "window");
@@ -124,7 +121,6 @@ function writeUsual(parts: ReturnType<typeof describeParts>): string {
 const LEAST_SHARE = 0.1;
 const CONTEXT_WORDS: Readonly<Record<string, string>> = { tool: "tools", call: "calls", result: "results" };
 
-/** `84k (tools 37%, result 41%)`. */
 function writeContext({ tokens, shares }: NonNullable<NonNullable<Status["session"]>["context"]>): string {
   const parts = Object.entries(shares)
     .filter(([, share]) => share >= LEAST_SHARE)
@@ -134,7 +130,6 @@ function writeContext({ tokens, shares }: NonNullable<NonNullable<Status["sessio
   return parts.length === 0 ? count : `${count} (${parts.join(", ")})`;
 }
 
-/** A window, with its age from one minute on. */
 function writeWindow(window: NonNullable<Status["allowance"]>[number]): string {
   const minutes = Math.floor((Date.now() - Date.parse(window.seen)) / 60_000);
   return minutes < 1 ? writeAllowance(window) : `${writeAllowance(window)} (${minutes} min ago)`;

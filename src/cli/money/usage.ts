@@ -109,7 +109,6 @@ export function drawTotals<N extends string, T extends Summed & Names<N>>(
   );
 }
 
-/** A total's row has one name. */
 export function nameTotal<N extends string, T extends object>(by: readonly N[], total: T): T & Names<N> {
   const names: Partial<Record<N, string>> = {};
   for (const [index, name] of by.entries()) names[name] = index === 0 ? "total" : "";
@@ -118,7 +117,6 @@ export function nameTotal<N extends string, T extends object>(by: readonly N[], 
 
 type PlanAmounts = Partial<Pick<Totals, (typeof PLAN_FIELDS)[number]>>;
 
-/** Columns of what a plan or its account paid, if it paid anything. */
 export function listPlanColumns(rows: readonly PlanAmounts[]): ListColumn<PlanAmounts>[] {
   const used = PLAN_FIELDS.filter((name) => rows.some((row) => row[name] !== undefined));
   return used.map((name) => {
@@ -142,7 +140,6 @@ function describeSellers({ table, scope }: Query<UsageFlags>): string[] {
 const GIVE_PRICE =
   "`gateway prices set MODEL input=… output=…` gives it one, and `gateway ledger reprice --since DAY` corrects the lines.";
 
-/** Requests that the amounts do not include. */
 function describeGaps({ unpriced, unknown, partial }: Totals): (string | false)[] {
   const [has, is] = unpriced === 1 ? ["has", "is"] : ["have", "are"];
   return [

@@ -1,4 +1,4 @@
-// `serve --demo`: a generated config with a simulated upstream for every platform.
+// `serve --demo`: a config with a simulated upstream for every platform.
 
 import { mkdtempSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,14 +14,12 @@ import { newSecret } from "../../lib/secret.ts";
 export interface Demo {
   readonly catalog: Catalog;
   readonly secrets: Readonly<Record<ChannelPlatform, string>>;
-  /** Returns the ledger's path; null: the ledger was empty and is removed. */
+  /** Null: the ledger was empty and is removed. */
   stop(): string | null;
 }
 
-/** Between two events of a stream: short, but visible. */
 const EVENT_GAP_MS = 40;
 
-/** A group for each platform, and one whose channel speaks Chat Completions. */
 const GROUPS = [...PLATFORMS, CHAT] as const;
 
 const HELLO = [{ role: "user", content: "Hello" }];
@@ -88,7 +86,6 @@ export function startDemo(): Demo {
   return { catalog, secrets, stop };
 }
 
-/** One line to paste for each endpoint. */
 export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPrefix: string): string[] {
   const posts = GROUPS.flatMap((group) => {
     const platform = groupPlatform(group);
@@ -99,7 +96,7 @@ export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPref
         `curl -N '${start}${path}' -H '${key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`,
     );
   });
-  // Platforms with one list path answer alike: one line for each path.
+  // Platforms with one list path answer alike.
   const lists = PLATFORMS.map((platform): [string, string] => {
     const url = base + readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath;
     return [url, `curl '${url}' -H '${KEY_HEADERS[platform][1]}${secrets[platform]}'`];

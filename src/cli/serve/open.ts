@@ -23,8 +23,7 @@ export async function openPage(flags: OpenFlags): Promise<void> {
   }
 }
 
-/** Returns the ledger's path. Without flags, a gateway of another config counts if no other
- *  runs. */
+/** The ledger's path. Without flags, a gateway of another config counts if it runs alone. */
 async function findGateway(flags: OpenFlags): Promise<string> {
   const { url, config, ledger } = flags;
   if (url === undefined && (config ?? ledger) !== undefined) return locateLedger(flags);

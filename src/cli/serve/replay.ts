@@ -33,13 +33,11 @@ export interface ReplayFlags {
 }
 
 const LOOPBACK = "127.0.0.1";
-/** No recorded request is larger. */
 const MAX_BODY_BYTES = 256 << 20;
 const NAMING = { relayPrefix: DEFAULT_RELAY_PREFIX, vendor: "goog" };
 /** These are written anew, or belong to another connection. */
 const OWN_FIELDS = new Set(["content-length", "transfer-encoding", "connection", "date", "x-request-id"]);
 
-/** Returns the exit status: 1 if a request was not in the recording. */
 export async function serveReplay(flags: ReplayFlags): Promise<number> {
   const config = flags.config === undefined ? {} : { config: flags.config };
   const recording = findRecording(flags.replay, config);
@@ -101,7 +99,7 @@ class ReplayServer {
     }
   }
 
-  /** Also for a changed recording and an unreadable request. Tools do not try again. */
+  /** Tools do not try again. */
   #explain(error: unknown): GatewayError {
     if (error instanceof GatewayError) return error;
     const why = getErrorMessage(error);
@@ -137,7 +135,7 @@ class ReplayServer {
     else exchange.reset();
   }
 
-  /** `gateway run` asks for models before the tool starts: it gets those of the recording. */
+  /** `gateway run` asks for models before the tool starts. */
   #answerRun(exchange: Exchange, id: string, recognised: Recognition): void {
     const { exchanges } = this.#replay.recording;
     const recorded = exchanges.flatMap(({ request: { method, target } }) => {
@@ -183,7 +181,7 @@ class ReplayServer {
   }
 }
 
-/** Pages of another origin, or under another name of this machine, must not read prompts. */
+/** Pages of another origin must not read prompts. */
 function requireLocal(exchange: Exchange): void {
   if (!acceptsHost(exchange.field("host"), LOOPBACK, { allowedHosts: [] }))
     throw new GatewayError("host_refused", "A replay answers under the names of this machine only.");

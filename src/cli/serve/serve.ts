@@ -29,9 +29,8 @@ import { nameOwnCommand } from "../terminal/own-command.ts";
 import { fail, printNote } from "../terminal/terminal.ts";
 import type { Demo } from "./demo.ts";
 
-/** How long open streams may go on after the first signal. */
 const GRACE_MS = 30_000;
-/** How long the last log lines may take: their reader may have stopped. */
+/** The log's reader may have stopped. */
 const LAST_LINES_MS = 1000;
 const STANDARD_STREAMS = [0, 1, 2];
 
@@ -112,7 +111,6 @@ function createContexts(ledgerPath: string, warn: LogScreen["warn"]): ContextNot
   };
 }
 
-/** Code that is loaded at its first use. */
 function loadLater<Part extends { close(): unknown }>(load: () => Promise<Part>) {
   let loading: Promise<Part> | null = null;
   let loaded: Part | null = null;
@@ -143,7 +141,6 @@ async function start(catalog: Catalog, listener: Listener, options: StartOptions
 
 const REPLY_MS = 2000;
 
-/** For a second gateway on a ledger or port: says where the first runs, and what to do. Throws. */
 async function explainStartFailure(error: unknown, { ledger, listen }: Catalog): Promise<never> {
   const cause = error instanceof Error ? error.cause : undefined;
   if (getErrorCode(cause) === "EADDRINUSE")
@@ -255,7 +252,6 @@ function watchFiles(
   return { config: config.follow, prices: look, end };
 }
 
-/** `gateway prices update` replaces the book in one step: a changed file is complete. */
 function createPriceLook(
   configPath: string,
   running: RunningGateway,
@@ -283,8 +279,7 @@ function createPriceLook(
   };
 }
 
-/** The first signal lets open streams finish, the second ends them. Closing the terminal is a
- *  signal; without a terminal (nohup, a service), SIGHUP means what the parent has set. */
+/** Closing the terminal is a signal; without a terminal, SIGHUP means what the parent has set. */
 function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<void> {
   const first = Promise.withResolvers<void>();
   let stopping = false;
@@ -302,9 +297,7 @@ function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<vo
 }
 
 interface AlertCommandOptions {
-  /** The program and its arguments; null: none. The config may change it. */
   readonly command: () => readonly string[] | null;
-  /** Relative paths start from the config's folder. */
   readonly configPath: string;
   readonly warn: (text: string) => void;
 }
@@ -345,7 +338,6 @@ function createAlertCommand({ command, configPath, warn }: AlertCommandOptions) 
   };
   return {
     run: (warning: LimitWarning): void => void run(warning),
-    /** Lets running commands finish for a moment, then ends them. */
     close: async (): Promise<void> => {
       const timer = setTimeout(() => running.forEach((child) => child.kill("SIGKILL")), CLOSE_MS);
       await Promise.all([...running].map(({ exited }) => exited));

@@ -1,4 +1,4 @@
-// `gateway channels add`, `set` and `remove`: check a credential before writing it.
+// `gateway channels add`, `set` and `remove`.
 
 import type { Catalog, Channel, Group } from "../../config/catalog.ts";
 import { findGroup, refuseUnknown } from "../../config/changes/names.ts";
@@ -46,7 +46,6 @@ import {
 
 interface CredentialFlags extends ConfigFlags {
   readonly credential?: string;
-  /** False with --no-check. */
   readonly check: boolean;
 }
 
@@ -142,7 +141,6 @@ function nameGroups(groups: readonly string[], separator: string): string {
   return `the ${groups.length === 1 ? "group" : "groups"} ${names}`;
 }
 
-/** A preset, or one from a URL and flags; under the name that the user wants. */
 async function findPreset(what: string, flags: Place, { channels }: Catalog): Promise<Preset> {
   const { name, platform } = flags;
   if (name !== undefined) readGiven(() => readName(name), `--name: "${name}" cannot be a name`);
@@ -262,7 +260,6 @@ export async function setChannel(
   const edits = [...planChanges(["channels", name], changes), ...renames];
   const isChecked = changes.some((change) => CHECKED.has(change.path[0] ?? ""));
   if (isChecked && flags.check) await checkChanged(name, path, edits, variables);
-  // The variable first: a running gateway applies the config at once.
   await changeVariables(path, variables);
   await config.edit((current) => {
     requireChannel(current, name);
@@ -282,7 +279,7 @@ function renameInHeaders(name: string, path: string, old: string, own: string): 
   });
 }
 
-/** Checks with the config as it will be, to send what the gateway would send. */
+/** With the config as it will be, to send what the gateway would send. */
 async function checkChanged(
   name: string,
   path: string,

@@ -1,5 +1,4 @@
-// `gateway credentials`: the system's keychain, for channels with `credential: keychain:NAME`. The
-// runtime calls it: no secret is an argument or variable of another program.
+// `gateway credentials`: the system's keychain. The runtime calls it: no secret is an argument.
 
 import { findConfig } from "../../config/file/find.ts";
 import { askKeychain, listKeychainNames, systemKeychain } from "../../config/file/keychain.ts";
@@ -30,7 +29,7 @@ export async function removeCredential(name: string): Promise<void> {
   printNote(`Removed "${name}" from the keychain. ${AFTER}`);
 }
 
-/** The names in the config: keychains do not list their entries. */
+/** Keychains do not list their entries. */
 export async function listCredentials(flags: ConfigFlags) {
   const names = listKeychainNames(readConfigText(findConfig(flags.config, process.env)));
   const faults = new Set<string>();
@@ -41,7 +40,6 @@ export async function listCredentials(flags: ConfigFlags) {
   return { rows, empty: "No channel of the config has `credential: keychain:NAME`." };
 }
 
-/** Null: the keychain cannot be asked. */
 async function isStored(name: string, faults: Set<string>): Promise<boolean | null> {
   try {
     return (await askKeychain(systemKeychain.get(name))) !== null;

@@ -7,7 +7,7 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import { readOwn, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { complain, fail } from "../terminal/terminal.ts";
 
-/** Keeps other lines, also those that other commands add meanwhile. Null removes a variable. */
+/** Keeps lines that other commands add meanwhile. Null removes a variable. */
 export async function changeVariables(
   configPath: string,
   variables: Readonly<Record<string, string | null>>,
@@ -31,7 +31,7 @@ export async function changeVariables(
   }
 }
 
-/** A link, as of dotfile managers, is only read: a file in its place would hide its variables. */
+/** A link is only read: a file in its place would hide its variables. */
 export function requireWritable(
   configPath: string,
   variables: Readonly<Record<string, string | null>>,
@@ -52,7 +52,7 @@ export function requireWritable(
   }
 }
 
-/** As shells, systemd and this program read it. No shell runs or replaces any part of it. */
+/** As shells, systemd and this program read it. */
 function quoteValue(value: string): string {
   if (/^[\w.:/+=-]+$/.test(value)) return value;
   return value.includes("'") ? `"${value.replaceAll(/["\\$`]/g, "\\$&")}"` : `'${value}'`;

@@ -39,10 +39,10 @@ interface DraftGroup {
 type Place = Pick<Preset, "platform" | "baseUrl" | "kind"> & Partial<Pick<Preset, "channel" | "group">>;
 
 const REFERENCE = /^(?:os\.environ\/|\$)\{?([A-Za-z_]\w*)\}?$/;
-/** This machine, in any form, also from a container. Local servers often use only 127.0.0.1. */
+/** Also from a container. Local servers often use only 127.0.0.1. */
 const HERE = /^(https?:\/\/)(?:localhost|0\.0\.0\.0|host\.docker\.internal)(?=[:/]|$)/i;
 
-/** Only credentials and keys may refer to variables. All other text stays as it is. */
+/** Only credentials and keys may refer to variables. */
 function escapeReferences(value: unknown): unknown {
   if (typeof value === "string") return value.replaceAll("${", () => "$${");
   if (Array.isArray(value)) return value.map(escapeReferences);
@@ -58,7 +58,7 @@ export class Draft {
   readonly groups: Record<string, DraftGroup> = {};
   readonly keys: Array<{ readonly name: string; readonly group: string; readonly secret?: string }> = [];
   readonly listen: { host?: string; port?: number } = {};
-  /** Credentials in the other config itself, for gateway.env. */
+  /** For gateway.env. */
   readonly variables: Record<string, string> = {};
   readonly lost: string[] = [];
   readonly #given = new Set<string>();
@@ -77,7 +77,6 @@ export class Draft {
     return { ...listen, channels: Object.fromEntries(channels), groups: this.groups, keys: this.keys };
   }
 
-  /** Returns the channel's name. The channel has no group yet. */
   addChannel(wanted: string, { platform, baseUrl, kind }: Place, credential: unknown): string {
     const word = wanted.replaceAll(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "");
     const name = findFreeName(word.slice(0, 60) || "channel", (each) => each in this.channels);
@@ -97,10 +96,9 @@ export class Draft {
     if (channel !== undefined) this.channels[name] = { ...channel, ...settings };
   }
 
-  /** `$NAME`, `${NAME}` and `os.environ/NAME` stay references. Other channels get a new variable,
-   *  also without a secret: an old value could be for another address. */
+  /** References stay. Others get a new variable: an old value could be for another address. */
   #storeCredential(name: string, given: string, baseUrl: string): string | null {
-    // Not a secret: here it would mean the client's own login.
+    // Here it would mean the client's own login.
     const secret = given === CLIENT_LOGIN ? "" : given;
     const [, reference] = REFERENCE.exec(secret) ?? [];
     if (reference !== undefined) return `\${${reference}}`;
@@ -113,7 +111,6 @@ export class Draft {
     return `\${${own}}`;
   }
 
-  /** The group's clients speak `clients`, or else what the channel speaks. */
   addToGroup(group: string, channel: string, clients?: Platform): void {
     const platform = this.channels[channel]?.platform ?? CHAT;
     const spoken = clients ?? groupPlatform(platform);
@@ -122,7 +119,6 @@ export class Draft {
     if (platform !== spoken && CONVERTIBLE.has(platform)) own.convert = true;
   }
 
-  /** A client's key, which keeps working: only its hash is written. */
   addKey(name: string, given: unknown, setting: string): void {
     const [group, ...others] = Object.keys(this.groups);
     const secret = getText(given);
@@ -138,7 +134,7 @@ export class Draft {
       );
   }
 
-  /** Names what nothing reads in the document. A name may be a misplaced secret. */
+  /** A name may be a misplaced secret. */
   loseOthers(value: unknown, known: string, place = ""): void {
     const names = Object.keys(isObject(value) ? value : {}).filter(
       (name) => !known.split(" ").includes(name),
@@ -174,13 +170,12 @@ function findByHost(address: string): Preset | null {
   return KNOWN.find(({ baseUrl }) => new URL(baseUrl).host === host) ?? null;
 }
 
-/** A Chat Completions server without a preset: free if its address and name are local. */
+/** Free if its address and name are local. */
 function describeChatServer(baseUrl: string, name: string): Place {
   const isOwn = isLocal(baseUrl) && findNamed(name)?.kind === "local";
   return { platform: CHAT, baseUrl, kind: isOwn ? "local" : "key" };
 }
 
-/** An address without a preset, whose path shows what it speaks. */
 function describePlace(address: string, name: string): Place | null {
   const [, chat] = /^(.*\/v\d+\w*(?:\/openai)?)\/chat\/completions$/.exec(address) ?? [];
   if (chat !== undefined) return describeChatServer(chat, name);
@@ -199,9 +194,7 @@ function requireUsable(place: Place | null): Place | null {
   }
 }
 
-/** claude-code-router's config.json. Its only client is Claude Code: the group `claude` gets the
- *  channel of the default route. Other providers get a channel without a group, so that no new
- *  prompts go to them. */
+/** Only the channel of the default route gets a group: no new prompts go to other providers. */
 export function readCcr(document: unknown, draft: Draft): void {
   const channels = new Map<string, string>();
   for (const provider of getList(getField(document, "Providers")))
@@ -214,7 +207,6 @@ export function readCcr(document: unknown, draft: Draft): void {
   draft.loseOthers(document, "Providers Router APIKEY HOST PORT PROXY_URL API_TIMEOUT_MS");
 }
 
-/** `channels`: our channel names by their provider names. */
 function addProvider(
   provider: unknown,
   document: unknown,
@@ -259,18 +251,15 @@ function readRoutes(router: unknown, channels: ReadonlyMap<string, string>, draf
   draft.change(name, { aliases, ...all });
 }
 
-/** `provider,model` */
 function readRoute(router: unknown, name: string): { provider: string; model: string } | null {
   const [provider = "", model = ""] = getText(getField(router, name)).split(",");
   return provider === "" || model === "" ? null : { provider, model };
 }
 
-/** LiteLLM's names for a Chat Completions server at one's own address. */
 const CHAT_SERVERS =
   /^(?:openai|openai_like|custom_openai|hosted_vllm|vllm|ollama|ollama_chat|lm_studio|llamafile)$/;
 
-/** LiteLLM's config.yaml. Deployments with one provider, address and credential are one channel.
- *  Each provider has its own group: no prompt goes to another provider. */
+/** Each provider has its own group: no prompt goes to another provider. */
 export function readLitellm(document: unknown, draft: Draft): void {
   const channels = new Map<string, string>();
   const groups = new Map<string, string>();

@@ -1,5 +1,4 @@
-// `gateway import`: writes a config from another gateway's, shows where prompts and credentials go,
-// and lists settings without a counterpart.
+// `gateway import`: writes a config from another gateway's, and shows where prompts will go.
 
 import { existsSync, statSync } from "node:fs";
 import { stringify } from "yaml";
@@ -119,7 +118,6 @@ function describeReach(draft: Draft, catalog: Catalog, config: string, kept: Env
   ];
 }
 
-/** `kept`: what gateway.env had before. */
 function describeSecret({ variables }: Draft, credential: string | undefined, kept: Environment): string {
   const [variable] = listVariables(credential);
   if (variable === undefined) return "none";

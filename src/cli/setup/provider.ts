@@ -12,9 +12,7 @@ import { LOCAL_TIMEOUTS, needsAddress, type Preset, type PresetGroup } from "./p
 export interface Provider {
   readonly preset: Preset;
   readonly baseUrl: string;
-  /** As in the config; null: none needed. */
   readonly credential: string | null;
-  /** A pasted credential, for the file next to the config. */
   readonly variables: Readonly<Record<string, string>>;
 }
 
@@ -22,12 +20,10 @@ export function isSet(variable: string): boolean {
   return (process.env[variable] ?? "") !== "";
 }
 
-/** The user need not be asked for the credential. */
 export function isGiven({ variable, kind }: Preset): boolean {
   return kind === "local" || kind === "login" || isSet(variable);
 }
 
-/** `path`: the config. `secret`: null if the preset's variable has it, or none is needed. */
 export function describeProvider(preset: Preset, path: string, secret: string | null = null): Provider {
   const { kind, variable, channel } = preset;
   const baseUrl = locate(preset) ?? preset.baseUrl;
@@ -40,7 +36,7 @@ export function describeProvider(preset: Preset, path: string, secret: string | 
   return { preset, baseUrl, credential, variables: {} };
 }
 
-/** Tests name the servers that run (`ollama=http://127.0.0.1:40001/v1`): others do not answer. */
+/** Names the servers that run: others do not answer. */
 const TEST_SERVERS = "GATEWAY_TEST_LOCAL_SERVERS";
 
 export function locate({ id, baseUrl, kind }: Preset): string | undefined {
@@ -67,7 +63,7 @@ export function describeGroup({ kind, channel }: Preset, group: PresetGroup): Va
   return { platform, ...more, channels: [channel], description };
 }
 
-/** Checks with a config of this provider alone, to send what the gateway would send. */
+/** With a config of this provider alone, to send what the gateway would send. */
 export function checkProvider(provider: Provider, path: string): Promise<CheckResult> {
   const text = JSON.stringify({ channels: { one: describeChannel(provider) } });
   const env = { ...process.env, ...provider.variables };
@@ -76,7 +72,7 @@ export function checkProvider(provider: Provider, path: string): Promise<CheckRe
   return checkCredential(channel);
 }
 
-/** One hidden field, again after a refusal. No answer: the variable has the credential. */
+/** Again after a refusal. */
 export async function askProvider(wanted: Preset, path: string): Promise<Provider> {
   const preset = needsAddress(wanted)
     ? { ...wanted, baseUrl: await askText({ message: "The relay's base URL", check: complain(readBaseUrl) }) }
@@ -90,7 +86,7 @@ export async function askProvider(wanted: Preset, path: string): Promise<Provide
     last = describeProvider(preset, path, secret || null);
     const result = await checkProvider(last, path);
     printNote(`${preset.title}: ${describeCheck(result)}`);
-    // Offline, the credential may be right: `gateway doctor` checks it later.
+    // Offline, the credential may be right.
     if (result.kind !== "refused" || isGiven(preset)) return last;
     message = "Paste another one, or Enter to use this one anyway";
   }

@@ -1,6 +1,5 @@
-// `gateway schema`, and the config's JSON schema for editors: the zod schema, described by the
-// comments of config.example.yaml. It may be looser than the loader, never stricter. Scripts rely
-// on these documents: fields are never removed.
+// `gateway schema`: the zod schema, described by the comments of config.example.yaml. It may be
+// looser than the loader, never stricter. Scripts rely on it: fields are never removed.
 
 import { z } from "zod";
 import example from "../../../config.example.yaml" with { type: "text" };
@@ -59,8 +58,7 @@ function isNode(value: unknown): value is Node {
   return isObject(value);
 }
 
-/** The schema node of a setting. A name, as of a channel, leads to the schema of all of them; a
- *  comment on it describes only one, so it gives null. */
+/** Null: a name, such as of a channel, whose comment describes only one. */
 function findNode(root: Node, path: readonly string[]): Node | null {
   let node: unknown = root;
   let isSetting = true;
@@ -80,7 +78,6 @@ interface Comment {
   readonly text: string;
 }
 
-/** The comment lines directly above a setting, also one that is commented out. */
 function readComments(text: string): Comment[] {
   const comments: Comment[] = [];
   const open: Setting[] = [];

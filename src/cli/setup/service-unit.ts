@@ -1,4 +1,4 @@
-// The systemd unit, launchd agent and Windows task, quoted so that any path arrives unchanged.
+// The systemd unit, launchd agent and Windows task, quoted for any path.
 
 import launchd from "./unit-launchd.txt" with { type: "text" };
 import systemd from "./unit-systemd.txt" with { type: "text" };
@@ -38,7 +38,7 @@ function quoteForSystemd(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? escaped : `"${escaped}"`;
 }
 
-/** launchd reads no file of variables: a shell reads it, then becomes the gateway. */
+/** launchd reads no file of variables: a shell does. */
 const READ_ENV = 'set -a; [ ! -f "$0" ] || . "$0"; set +a; exec "$@"';
 
 export function writeAgent({ command, configPath, envPath }: ServiceSpec, logPath: string): string {
@@ -47,8 +47,7 @@ export function writeAgent({ command, configPath, envPath }: ServiceSpec, logPat
   return fill(launchd, { WORDS: list, LOG: escapeXml(logPath) });
 }
 
-/** On Windows, a task starts the gateway at logon. `conhost --headless` hides its window, cmd
- *  writes its log. The gateway reads its file of variables itself. */
+/** `conhost --headless` hides the window, cmd writes the log. The gateway reads its variables itself. */
 export function writeTask({ command, configPath }: ServiceSpec, user: string, logPath: string): string {
   const words = [...command, "serve", "--config", configPath].map((word) => `"${word}"`).join(" ");
   const args = `--headless cmd.exe /d /s /c "${words} >> "${logPath}" 2>&1"`;

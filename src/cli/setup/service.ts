@@ -1,4 +1,4 @@
-// `gateway service`: writes the unit and calls systemd or launchd. Starts nothing without --enable.
+// `gateway service`: systemd, launchd or a Windows task. Starts nothing without --enable.
 
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
@@ -34,7 +34,6 @@ interface System {
   readonly disable: readonly Command[];
   readonly reload?: Command;
   readonly logs: string;
-  /** Asks the system, and looks for `reply` in its answer. */
   readonly isEnabled: readonly [Command, reply: RegExp];
   readonly isRunning: readonly [Command, reply: RegExp];
 }
@@ -125,7 +124,7 @@ export function installUnit(flags: ConfigFlags & { readonly enable?: true }): vo
   if (process.platform === "linux") printNote("To run it without a login as well: loginctl enable-linger");
 }
 
-/** Null: none. Fails if the place has anything but a file of this user. */
+/** Fails if the place has anything but a file of this user. */
 function readOwnUnit(path: string): string | null {
   try {
     return requireOwn(path) === null ? null : readFileSync(path, "utf8");

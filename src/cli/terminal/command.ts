@@ -1,4 +1,4 @@
-// A command as data, and what Commander needs for parsing and help.
+// A command as data, and what Commander needs.
 
 import { Argument, Command, Option } from "commander";
 import { readSize } from "./terminal.ts";
@@ -8,20 +8,17 @@ export type CommandTable = Readonly<Record<string, CommandRow>>;
 
 export interface CommandRow {
   readonly about: string;
-  /** For the help, if `args` is less clear. */
   readonly usage?: string;
   readonly args?: readonly Parameter[];
   /** `--config` is added at the end if missing. */
   readonly flags?: readonly Parameter[];
   readonly remark?: string;
-  /** `gateway …  # what it does`. */
   readonly examples: readonly string[];
   /** Gets the arguments, then the flags. A number is the exit status. */
   readonly run?: (...given: never[]) => Promise<unknown>;
   /** Words after the first argument belong to another program. */
   readonly passesOptions?: true;
   readonly commands?: CommandTable;
-  /** The heading above it in the program's help. */
   readonly heading?: string;
   /** Not in the help and the completions. */
   readonly hidden?: true;
@@ -38,7 +35,6 @@ interface ParameterDetails {
   readonly required?: true;
 }
 
-/** An action in its own file, which gets arguments and flags as they are. */
 export function call(load: () => Promise<(...given: never[]) => unknown>): NonNullable<CommandRow["run"]> {
   return async (...given) => (await load())(...given);
 }
@@ -91,7 +87,7 @@ function detail<T extends Argument | Option>(target: T, [, , details = {}]: Para
 
 type Action = (...given: unknown[]) => Promise<void>;
 
-/** Commander gives arguments, flags and the command. Flags of parent commands count, too. */
+/** Flags of parent commands count, too. */
 function createAction(run: NonNullable<CommandRow["run"]>): Action {
   return async (...given) => {
     const command = given.at(-1);

@@ -1,5 +1,4 @@
-// A listing as data: a report and its columns. Rows are the documents of --json: a column is
-// usually a field and a unit.
+// A listing as data: columns of the documents of --json.
 
 import { isObject } from "../../lib/json/json.ts";
 import { type Column, createTable } from "./table.ts";
@@ -21,7 +20,7 @@ const UNITS = {
 } as const satisfies Record<string, (value: unknown) => string>;
 const NUMBERS: ReadonlySet<string> = new Set(["count", "exact", "usd", "rate", "bytes", "ms"]);
 
-/** Null shows nothing. The layout says what may be dropped or cut without room. */
+/** Null shows nothing. */
 export type ListColumn<Row> = readonly [
   title: string,
   read: (keyof Row & string) | ((row: Row) => unknown),
@@ -53,11 +52,8 @@ export function drawRows<Row extends object>(
 
 export interface Found<Row> {
   readonly rows: readonly Row[];
-  /** What --json prints, if not the rows. */
   readonly document?: unknown;
-  /** The text without rows. */
   readonly empty?: string;
-  /** For people, below the table. */
   readonly notes?: readonly string[];
   readonly exitStatus?: number;
 }

@@ -1,18 +1,15 @@
-// The words that start this program again. Plain `gateway` works only when installed, and on npm it
-// is another author's package.
+// The words that start this program again. On npm, plain `gateway` is another author's package.
 
 import { realpathSync } from "node:fs";
 import { relative, resolve, sep } from "node:path";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 
-/** The executable, or the runtime and the source file. */
 export function findOwnCommand(): string[] {
   const isCompiled = /^(\/\$bunfs\/|[A-Z]:[/\\]~BUN[/\\])/.test(Bun.main);
   return isCompiled ? [process.execPath] : [process.execPath, resolve(Bun.main)];
 }
 
 export function nameOwnCommand(): string {
-  // The command of the npm package has started it.
   const launcher = process.env["GATEWAY_LAUNCHER"] ?? "";
   const words = launcher === "" ? findOwnCommand() : [launcher];
   const found = Bun.which("gateway");

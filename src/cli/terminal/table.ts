@@ -1,5 +1,4 @@
-// Rows in aligned columns, printed at once or one by one. Without room, spare columns are cut, then
-// left out, before others are cut. Digits are never cut.
+// Rows in aligned columns. Without room, spare columns are cut, then left out, before others are cut.
 
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { paint as paintText, printLines, readRoom } from "./terminal.ts";
@@ -7,7 +6,7 @@ import { alignText, measure } from "./text.ts";
 
 interface Layout {
   readonly title: string;
-  /** Numbers: aligned on the right. Without room for all digits, the column is left out. */
+  /** Numbers, which are never cut: without room, the column is left out. */
   readonly align?: "right";
   /** May be left out without room: the highest number first. */
   readonly spare?: number;
@@ -15,12 +14,10 @@ interface Layout {
 
 export interface Column<Row> extends Layout {
   readonly read: (row: Row) => string;
-  /** Colours a cell's text, already cut and aligned. */
   readonly paint?: (text: string, row: Row) => string;
 }
 
 export interface Table<Row> {
-  /** `room`: the width of a terminal, or infinite. */
   head(room: number): string;
   /** Columns are as wide as the widest cell so far: later rows align with earlier ones. */
   rows(rows: readonly Row[], room: number): string[];
@@ -28,7 +25,7 @@ export interface Table<Row> {
 }
 
 const GAP = 2;
-/** Texts are cut to this before a column is left out. `plan inactive` fits. */
+/** `plan inactive` fits. */
 const CUT_CELLS = 13;
 /** A text's cells beyond this never cost a column. */
 const WHOLE_CELLS = 48;
@@ -70,7 +67,7 @@ export function printTable<Row>(rows: readonly Row[], columns: ReadonlyArray<Col
   printLines(createTable(columns).draw(rows, readRoom()));
 }
 
-/** The columns' widths; 0: left out. */
+/** Zero: left out. */
 function fitColumns(columns: readonly Layout[], widths: readonly number[], room: number): number[] {
   const fitted = [...widths];
   const isSpare = (index: number): boolean => columns[index]?.spare !== undefined;

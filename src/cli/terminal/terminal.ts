@@ -1,5 +1,4 @@
-// Output and prompts: results go to stdout, messages to stderr, colours and prompts only to a
-// terminal. Only this module imports @clack/prompts, when there is something to ask.
+// Output and prompts. Only this module imports @clack/prompts, when there is something to ask.
 
 import type * as Prompts from "@clack/prompts";
 import { getErrorMessage } from "../../lib/errors.ts";
@@ -14,7 +13,7 @@ export function print(line: string): void {
   process.stdout.write(`${escapeUnprintable(line)}\n`);
 }
 
-/** Prints lines with our styles, such as tables. Names must be escaped: they could have styles. */
+/** Names must be escaped: they could have styles. */
 export function printLines(lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${escapeBesideStyles(line)}\n`).join(""));
 }
@@ -24,7 +23,6 @@ export function printNote(text: string, style?: Style): void {
   process.stderr.write(`${style === undefined ? lines : paint(style, lines, process.stderr)}\n`);
 }
 
-/** On a terminal, breaks sentences between words. */
 export function wrapMessage(text: string): string {
   if (!process.stderr.isTTY) return text;
   const room = process.stderr.columns || readSize().columns;
@@ -38,7 +36,6 @@ export function printJson(value: unknown): void {
   process.stdout.write(`${encodeJson(value)}\n`);
 }
 
-/** JSON that is harmless on a terminal. */
 export function encodeJson(value: unknown): string {
   return escapeUnprintable(JSON.stringify(value));
 }
@@ -55,7 +52,6 @@ function isPlain(stream: NodeJS.WriteStream): boolean {
   return !stream.isTTY || (process.env["NO_COLOR"] ?? "") !== "" || process.env["TERM"] === "dumb";
 }
 
-/** The styles of `paint`. */
 const OWN_STYLE = new RegExp(`(\\u001B\\[(?:${[0, ...Object.values(STYLES)].join("|")})m)`);
 
 function escapeBesideStyles(line: string): string {
@@ -64,18 +60,18 @@ function escapeBesideStyles(line: string): string {
   return parts.map((part, index) => (index % 2 === 1 ? part : escapeUnprintable(part))).join("");
 }
 
-/** In cells. Some terminals do not report a size. */
+/** Some terminals do not report a size. */
 export function readSize(): { readonly columns: number; readonly rows: number } {
   const { columns, rows } = process.stdout;
   return { columns: columns || 80, rows: rows || 24 };
 }
 
-/** Cells in a line of stdout. Infinite for a file or pipe, where nothing is cut. */
+/** Nothing is cut for a file or pipe. */
 export function readRoom(): number {
   return process.stdout.isTTY ? readSize().columns : Number.POSITIVE_INFINITY;
 }
 
-/** Whether a person can answer prompts, which go to stderr: stdout can be captured. */
+/** Prompts go to stderr: stdout can be captured. */
 export function canPrompt(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY && process.env["TERM"] !== "dumb";
 }
@@ -84,11 +80,9 @@ const PROMPT_OPTIONS = { output: process.stderr, withGuide: false };
 
 export interface Question {
   readonly message: string;
-  /** What is wrong with the answer; undefined: nothing. */
   readonly check?: (answer: string) => string | undefined;
 }
 
-/** What `read` finds wrong with an answer. */
 export function complain(read: (text: string) => unknown): (text: string) => string | undefined {
   return (text) => {
     try {

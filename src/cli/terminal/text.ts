@@ -6,7 +6,6 @@ export function measure(text: string): number {
   return Bun.stringWidth(text);
 }
 
-/** Cuts between complete characters. An ellipsis replaces what is missing. */
 export function cutText(text: string, room: number): string {
   if (measure(text) <= room) return text;
   let cut = "";
@@ -28,8 +27,7 @@ export function alignText(text: string, room: number, align: "left" | "right" = 
 /** A command between backticks is not broken, so that it can be copied. */
 const WORD = /( *)((?:`[^`]*`|[^ ])+)/g;
 
-/** Breaks a line between words. Later lines have `hang` more blanks. A word wider than the room is
- *  not broken, so that it can be copied. */
+/** A word wider than the room is not broken, so that it can be copied. */
 export function wrapWords(line: string, room: number, hang = 0): string[] {
   if (measure(line) <= room) return [line];
   const start = " ".repeat(line.search(/[^ ]|$/) + hang);
@@ -51,14 +49,14 @@ export function formatCount(count: number, word: string): string {
   return `${count.toLocaleString("en-US")} ${word}${count === 1 ? "" : "s"}`;
 }
 
-/** The time in a request's id: enough for people. `gateway ledger show` accepts it. */
+/** `gateway ledger show` accepts it. */
 export function shortenId(id: string): string {
   return id.replace(/^req_/, "").slice(0, 9);
 }
 
 const INFERRED = /^inferred-/;
 
-/** The part of a session's id for people. `~`: the tool did not name it. Commands accept both. */
+/** `~`: the tool did not name it. */
 export function shortenSession(id: string, length = 8): string {
   return INFERRED.test(id) ? `~${id.replace(INFERRED, "").slice(0, length)}` : id.slice(0, length);
 }
@@ -86,7 +84,6 @@ export function formatAge(ms: number): string {
 
 const AMOUNT_PLACES = 6;
 
-/** USD for people, with a fixed number of decimals. */
 export function formatAmount(usd: string): string {
   return formatRounded(parseDecimal(usd), AMOUNT_PLACES);
 }
@@ -100,7 +97,6 @@ export function formatCents(usd: string): string {
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-/** From here on, a date says more than days. */
 const MAX_DAYS_AGO = 30;
 
 /** `2 min ago`, `5 days ago`, later the local date; for the future `in 3 h`. */
@@ -119,7 +115,6 @@ export function formatAgo(moment: Date | null, now: Date): string {
   return ms >= 0 ? `${text} ago` : `in ${text}`;
 }
 
-/** A moment in UTC, as in the config. */
 export function formatDay(moment: string): string {
   return moment.replace("T00:00:00Z", "").replace("T", " ").replace("Z", " UTC");
 }

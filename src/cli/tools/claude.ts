@@ -1,5 +1,4 @@
-// Claude Code. Its settings files override the environment if they set variables. A run then passes
-// a settings file that overrides those files.
+// Claude Code. Its settings files override the environment; a run's settings file overrides those.
 
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
@@ -33,7 +32,6 @@ function readVariables(path: string): Environment {
   return Object.fromEntries(all.map(([name, value]) => [name, value === null ? "" : textOf(value)]));
 }
 
-/** The variables of the user's settings files, which override the environment. */
 function readAllVariables(env: Environment): Environment {
   return Object.assign({}, ...listFiles(env).toReversed().map(readVariables));
 }
@@ -76,13 +74,12 @@ function nameForeignModels(connection: Connection): Record<string, string> {
   };
 }
 
-/** Claude Code compacts in time: the prompt and the longest answer have to fit together. */
+/** The prompt and the longest answer have to fit together. */
 function listWindow(
   { context, output }: ModelLimits = { context: null, output: null },
 ): Record<string, string> {
   const longest = Math.min(output ?? ASSUMED_OUTPUT, ASSUMED_OUTPUT);
   if (context === null) return output === null ? {} : { CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(longest) };
-  // Some windows are divided: the longest answer has its own part.
   const window = context - Math.max(0, (output ?? 0) - ASSUMED_OUTPUT);
   return {
     CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(window),

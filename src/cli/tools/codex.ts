@@ -5,10 +5,8 @@ import { getField, isObject } from "../../lib/json/json.ts";
 import { mainModelOf } from "./models.ts";
 import { type Connection, folderOf, listHeaders, readSettings, rootOf, type ToolRow } from "./tool.ts";
 
-/** The share of the context window at which Codex compacts. */
 const COMPACTED_SHARE = 0.9;
 const KEY = "GATEWAY_CODEX_KEY";
-/** The folder of Codex's login and settings. */
 export const CODEX_FOLDER = ["CODEX_HOME", ".codex"] as const;
 
 function isSearchRefused({ isDirect, searchRefusal = null }: Connection): boolean {
@@ -37,8 +35,7 @@ export const codex: ToolRow = {
     words?.some((word) => word === "resume" || word === "fork") === true &&
       "Codex finds only sessions that began with `gateway run codex`: a session stays with the provider that it began with.",
   ],
-  // Codex ignores OPENAI_BASE_URL. A custom provider needs no login. Values that are not TOML are
-  // plain text: nothing needs quotes, which differ between shells.
+  // Codex ignores OPENAI_BASE_URL. Values that are not TOML are plain text, and need no quotes.
   connect: (connection) => {
     const { isDirect, patienceMs, secret, usesLogin, websocket } = connection;
     // Header values are in variables: a label may look like a number.
@@ -46,8 +43,7 @@ export const codex: ToolRow = {
       return { header, value, variable: header.replace("x-gateway-", "GATEWAY_CODEX_").toUpperCase() };
     });
     const provider = {
-      // By this name, Codex offers its web search and lets the upstream compact. Only OpenAI's own
-      // upstream understands these requests.
+      // By this name, Codex sends searches and compaction, which only OpenAI's own upstream understands.
       name: isDirect === true ? "OpenAI" : "gateway",
       // After a 426, Codex uses HTTP at once.
       ...(isDirect === true && websocket === true && { supports_websockets: true }),
@@ -70,7 +66,6 @@ export const codex: ToolRow = {
   },
 };
 
-/** Codex does not know such a model's window, nor that it lacks OpenAI's tools. */
 function nameForeignModel(connection: Connection): string[] {
   const { foreign, limits } = connection;
   const model = mainModelOf(connection);

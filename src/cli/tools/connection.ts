@@ -24,18 +24,16 @@ export interface ToolFlags extends ConfigFlags, KeyFlags {
 export interface ToolConnection {
   readonly tool: Tool;
   readonly connection: Connection;
-  /** Null: the keys of a gateway elsewhere are not known here. */
   readonly key: ToolKey | null;
   /** Null: a gateway elsewhere. */
   readonly loaded: LoadedConfig | null;
 }
 
 export interface ConnectOptions {
-  /** What the tool's requests belong to. */
   readonly label?: string;
   /** Called if no gateway answers: starts one and returns its address. */
   readonly onAbsent?: (loaded: LoadedConfig) => Promise<Address>;
-  /** Called if no plan pays. `plan`: a group whose plan would pay. Throws if the user says no. */
+  /** `plan`: a group whose plan would pay. Throws if the user says no. */
   readonly onMetered?: (plan: string | null) => Promise<void>;
 }
 
@@ -118,7 +116,7 @@ function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
   };
 }
 
-/** The gateway's limit must end an answer before the tool's limit: the tool would ask again. */
+/** Otherwise the tool would ask again. */
 const MORE_PATIENCE_MS = 60_000;
 const NO_LIMIT_MS = 86_400_000;
 
@@ -152,7 +150,6 @@ function explainSearchRefusal({ name, group }: ToolKey, { keys, prices }: Catalo
   return `${owner.holder} has a limit in USD, and a search of Codex has no price. \`gateway prices set ${SEARCH_PRICE} call${PER_1K}=10\` sets one (USD for 1,000 searches).`;
 }
 
-/** The key is unknown here: the gateway's lists show its platform. */
 async function connectElsewhere(
   tool: Tool,
   { url = "", cache, new: isNew }: ToolFlags,

@@ -1,5 +1,4 @@
-// Tools and apps that the user starts with the settings of `gateway env`. Continue and Cline read
-// files; the makers' desktop apps are set by hand.
+// Tools and apps that the user starts with the settings of `gateway env`.
 
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
@@ -17,7 +16,6 @@ import {
   type ToolSettings,
 } from "./tool.ts";
 
-/** The SDK client of such a tool, and its first model. */
 function describeClient(connection: Connection) {
   const { models, ownModel, platform, secret, speaksChat = false } = connection;
   const isOpenAi = mainMakerOf(platform) === "openai";
@@ -26,13 +24,12 @@ function describeClient(connection: Connection) {
   return { isOpenAi, kind, base, secret, model: chooseMainModel(models, ownModel), speaksChat };
 }
 
-/** What the tool's file must have. */
 function needFile(name: string, what: string, path: string, content: object) {
   const advice = `needs the gateway ${what} in ${path}: \`gateway env ${name} --json\` prints it as \`file\``;
   return { path, content, advice };
 }
 
-/** An OpenAI or Anthropic client by variables. A flag selects it, despite the settings file. */
+/** A flag selects it, despite the settings file. */
 export const qwen: ToolRow = {
   title: "Qwen Code",
   program: { name: "qwen", install: "npm install -g @qwen-code/qwen-code" },
@@ -50,7 +47,7 @@ export const qwen: ToolRow = {
   },
 };
 
-/** With one's own provider ("BYOK"), which needs no GitHub login: `copilot help providers`. */
+/** "BYOK", which needs no GitHub login: `copilot help providers`. */
 export const copilot: ToolRow = {
   title: "GitHub Copilot CLI",
   program: { name: "copilot", install: "npm install -g @github/copilot" },
@@ -119,10 +116,8 @@ type Settings = Readonly<Record<string, string | number | boolean>>;
 
 export interface App {
   readonly title: string;
-  /** The app speaks as this tool. */
   readonly tool: ToolName;
   readonly list: (connection: Connection, setting: ToolSettings) => Settings;
-  /** Where the settings belong. */
   readonly place: (env: Environment) => readonly string[];
 }
 
@@ -146,7 +141,6 @@ export const APPS: ReadonlyMap<string, App> = new Map<string, App>([
     },
   ],
   [
-    // The app reads the file of Codex's command line, and no shell variables.
     // https://developers.openai.com/codex/config-reference
     "codex-app",
     {

@@ -13,7 +13,6 @@ export interface EnvFlags extends ToolFlags {
   readonly json?: true;
 }
 
-/** `claude`, or `claude laptop`. A secret may replace the key's name. */
 export async function printEnv(name: string, word: string | undefined, flags: EnvFlags): Promise<void> {
   const app = APPS.get(name);
   const tool = app === undefined ? findTool(name) : speakFor(app, name);

@@ -1,10 +1,9 @@
-// A tool's environment: its settings, NO_PROXY for the gateway, and variables that it must not see.
+// A tool's environment.
 
 import type { Environment } from "../../config/yaml/expand.ts";
 import { type Connection, listHeaders, listMisleading, type Tool, type ToolEnvironment } from "./tool.ts";
 
-/** These add header fields, separated by line breaks or commas. A credential among them replaces
- *  the gateway's key. */
+/** A credential among these header fields replaces the gateway's key. */
 const ADDS_HEADERS = /_HEADERS$/;
 const CREDENTIAL_FIELD = /(?:^|[\n,])\s*(?:authorization|x-api-key|x-goog-api-key)\s*:/i;
 
@@ -12,7 +11,6 @@ function isMisleading(name: string, value: string | undefined = ""): boolean {
   return ADDS_HEADERS.test(name) ? CREDENTIAL_FIELD.test(value) : value !== "";
 }
 
-/** The start of a sentence; null: no variable misleads the tool. */
 export function describeMisleading(title: string, names: readonly string[], env: Environment): string | null {
   const found = names.filter((name) => isMisleading(name, env[name]));
   if (found.length === 0) return null;
@@ -37,7 +35,6 @@ export function prepare(tool: Tool, connection: Connection, started: Environment
   return { env: all, unset: [...unset, ...(tool.ignoresNoProxy === true ? PROXY_NAMES : [])], args };
 }
 
-/** Keeps the user's header fields unless they mislead the tool. */
 function nameHeaders({ headers: variable }: Tool, connection: Connection, env: Environment) {
   const lines = Object.entries(listHeaders(connection)).map(([header, value]) => `${header}: ${value}`);
   if (variable === undefined || lines.length === 0) return {};
@@ -55,8 +52,7 @@ export const PROXY_NAMES = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].flatMap((n
   name.toLowerCase(),
 ]);
 
-/** Tools send even requests to 127.0.0.1 to a proxy, which can read the key. `bracketed`: also an
- *  IPv6 address in brackets, as Gemini CLI and opencode need it. Python's httpx fails on it. */
+/** A proxy can read the key. Gemini CLI and opencode need brackets, on which Python's httpx fails. */
 function exemptGateway(base: string, env: Environment, bracketed: boolean): Record<string, string> {
   const { protocol, hostname } = new URL(base);
   const bare = hostname.replace(/^\[(.*)\]$/, "$1");

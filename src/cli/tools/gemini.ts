@@ -1,6 +1,5 @@
-// Gemini CLI. It uses an API key only if a settings file says so. Otherwise a run gets a temporary
-// home with links to the user's files and a settings file that selects the API key. (A variable can
-// name system-wide settings, but they must belong to root.)
+// Gemini CLI uses an API key only if a settings file says so. Otherwise a run gets a temporary home
+// with links to the user's files. (System-wide settings must belong to root.)
 
 import { cpSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -31,7 +30,6 @@ function link(from: string, to: string): void {
   else symlinkSync(from, to, "junction");
 }
 
-/** Members of `more` replace those of `own`, at every depth. */
 function merge(own: unknown, more: object): object {
   const changed = Object.entries(more).map(([name, value]: [string, unknown]) => [
     name,

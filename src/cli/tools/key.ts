@@ -1,5 +1,4 @@
-// A tool's key. The config usually has only hashes: the secret comes from the user, the file of the
-// tools' keys, or a new key.
+// A tool's key: from the user, the file of the tools' keys, or a new one.
 
 import type { Catalog, Group, Key } from "../../config/catalog.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
@@ -33,7 +32,6 @@ export interface KeyFlags {
 
 export interface KeyContext {
   readonly catalog: Catalog;
-  /** The config file. */
   readonly path: string;
   /** Asks whether to use a key of this group. Throws if not. */
   readonly agree: (group: Group) => Promise<void>;
@@ -45,7 +43,7 @@ export interface ToolKey {
   readonly secret: string;
 }
 
-/** `--secret -` reads stdin: others can see arguments. `word`: a key's name or secret. */
+/** Others can see arguments. `word`: a key's name or secret. */
 export async function readKeyFlags<Flags extends KeyFlags>(
   word: string | null,
   flags: Flags,
@@ -69,7 +67,6 @@ async function readSecret(): Promise<string> {
   return text === "" ? refuseUsage("--secret -: stdin is empty.") : text;
 }
 
-/** Checks the flags before anything is asked. */
 export function checkKeyFlags({ key, secret, new: isNew, group }: KeyFlags, { keys }: Catalog): void {
   if (isNew === true && secret !== undefined) refuseUsage("--new and --secret exclude each other.");
   if (isNew === true && key !== undefined) requireNewName("key", key, keys);
@@ -90,7 +87,6 @@ export async function chooseKey(tool: Tool, flags: KeyFlags, context: KeyContext
   return { name: found.key.name, group: found.key.group, secret: found.secret };
 }
 
-/** Null: no secret is given. */
 function findGivenKey({ secret, group }: KeyFlags, named: Key | null, context: KeyContext) {
   const { catalog, path } = context;
   const variable = group === undefined ? process.env["GATEWAY_KEY"] || null : null;
@@ -109,7 +105,6 @@ function findGivenKey({ secret, group }: KeyFlags, named: Key | null, context: K
     : fail(`${what} belongs to the key "${key.name}", not to "${named.name}".`);
 }
 
-/** From the config or the file of the tools' keys. */
 function findKnownSecret({ name, secretSha256 }: Key, { catalog, path }: KeyContext): string | null {
   const keys = getList(getField(parseSource(readConfigText(path)).tree, "keys"));
   const entry = keys.find((each) => getField(each, "name") === name);
@@ -145,7 +140,6 @@ function explainMisfit({ title, platforms, login, needsResponses }: Tool, group:
   return `The group ${name} has the platform ${platform}, and ${title} needs ${platforms.join(" or ")}.`;
 }
 
-/** Stores the secret for the next time. */
 async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
   const { catalog, path } = context;
   const group = await chooseFittingGroup(tool, flags.group, catalog);

@@ -1,5 +1,4 @@
-// The models that a key can call, from the gateway or else the config, and what a tool has to know
-// of other makers' models.
+// The models that a key can call, and what a tool has to know of other makers' models.
 
 import { findModel, listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
 import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
@@ -30,7 +29,6 @@ export interface ListedModel extends ModelLimits {
   readonly id: string;
 }
 
-/** Null: the gateway does not answer with a list. */
 export async function fetchModels(connection: Omit<Connection, "models">): Promise<ListedModel[] | null> {
   const list = await fetchList(connection);
   return isObject(list) ? readModels(list) : null;
@@ -78,8 +76,7 @@ function readModels(list: unknown): ListedModel[] {
   });
 }
 
-/** The tokens of a window and of the longest answer, as OpenRouter and Together, Groq, Mistral,
- *  vLLM, Anthropic, Google and llama.cpp name them. */
+/** OpenRouter and Together, Groq, Mistral, vLLM, Anthropic, Google, llama.cpp. */
 const CONTEXT_FIELDS =
   "context_length context_window max_context_length max_model_len max_input_tokens inputTokenLimit meta.n_ctx".split(
     " ",
@@ -95,7 +92,6 @@ function listConfiguredModels({ channels }: Group): string[] {
   return [...new Set(names.filter(isPrintable))];
 }
 
-/** `listed`: by the gateway; null: not known. */
 export function describeModels(
   tool: Tool,
   group: Group,
@@ -137,7 +133,7 @@ function describeForeign({ ownModels }: Tool, group: Group, models: readonly str
   };
 }
 
-/** The model behind an alias. `name`: what the tool has to ask for. Null: not an alias. */
+/** `name`: what the tool has to ask for. */
 function findAlias({ channels }: Group, asked: string): { model: string; name: string } | null {
   for (const channel of channels) {
     const model = resolveModel(channel, asked);
@@ -147,7 +143,7 @@ function findAlias({ channels }: Group, asked: string): { model: string; name: s
   return null;
 }
 
-/** The group's newest model for small requests. With a login, only the price book has a list. */
+/** With a login, only the price book has a list. */
 export function findNewestSmall(
   { smallModels }: Tool,
   group: Group,
@@ -163,7 +159,7 @@ export function findNewestSmall(
   return findSmallModel(models.filter((model) => smallModels.test(model)));
 }
 
-/** From the upstream, or else the price book, which does not know one's own servers. */
+/** The price book does not know one's own servers. */
 function findLimits(
   listed: readonly ListedModel[],
   { channels }: Group,
@@ -186,7 +182,6 @@ export interface Given {
   readonly env: Environment;
 }
 
-/** One line: the tool's model and its context window. */
 export function describeForeignModel(
   tool: Tool,
   connection: Connection,
@@ -201,7 +196,6 @@ export function describeForeignModel(
   return `Requests are converted. ${tool.title} runs on ${model}, ${window}.`;
 }
 
-/** The model that the gateway will choose for the upstream. */
 function findRunning(tool: Tool, connection: Connection, group: Group, given: Given): string | null {
   const { models } = connection;
   const env = { ...given.env, ...tool.readVariables?.(given.env) };
@@ -227,7 +221,6 @@ function readShortName(word: string, tool: Tool, connection: Connection, env: En
   return env[variable] || (tool.connect(connection, env).defaults?.[variable] ?? word);
 }
 
-/** The model that the user names for this run; null: none. */
 export function findNamedModel({ variable, flags }: OwnModels, { words, env }: Given): string | null {
   // The last flag counts.
   for (const [index, word] of [...words.entries()].toReversed())
@@ -267,7 +260,7 @@ function findFirstModel(models: readonly string[]): string | null {
   return models.find((model) => !UNFIT.test(model)) ?? models[0] ?? null;
 }
 
-/** The user's choice if listed, or else the newest of the best family. Null: no model is known. */
+/** The user's choice if listed, or else the newest of the best family. */
 export function chooseMainModel(models: readonly string[], own: string | null = null): string | null {
   if (own !== null && models.includes(own)) return own;
   const fit = models.filter((model) => !UNFIT.test(model));

@@ -16,7 +16,6 @@ import {
   type ToolRow,
 } from "./tool.ts";
 
-/** The providers that opencode is signed in to with a subscription. */
 function listLogins(env: Environment): string[] {
   const data = folderOf(env, "XDG_DATA_HOME", ".local/share");
   const logins = readSettings(join(data, "opencode/auth.json"));

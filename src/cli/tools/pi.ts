@@ -64,8 +64,7 @@ export const pi: ToolRow = {
       getField(readSettings(placeOf(env, "auth.json")), maker),
       getField(getField(readSettings(placeOf(env, "models.json")), "providers"), maker),
     ];
-    // At a maker's own address, pi's provider for that maker, which knows its models. But the
-    // user's settings of that provider would come first.
+    // pi's provider for the maker knows its models, but the user's settings of it would come first.
     const isOwn = connection.isDirect === true && settings.every((each) => each === undefined);
     const [name, provider] = isOwn ? [maker, redirect(connection)] : [PROVIDER, describeProvider(connection)];
     const words = [name, provider].map((word) => JSON.stringify(word)).join(", ");

@@ -60,7 +60,6 @@ export function writeSetting(shell: Shell, program: string | null, setting: Tool
   return [...unsets, ...exports, ...wrapper];
 }
 
-/** The user's shell; bash if unknown. */
 export function guessShell(env: Readonly<Record<string, string | undefined>>): Shell {
   if (process.platform === "win32" && env["SHELL"] === undefined) return "powershell";
   const name = (env["SHELL"] ?? "").split("/").at(-1) ?? "";
@@ -71,7 +70,6 @@ export function guessShell(env: Readonly<Record<string, string | undefined>>): S
 /** The last command of npm's file: Node, its flags and a script; or another executable. */
 const COMMAND = /(?:"%_prog%"((?:\s+-[^\s"]+)*)\s+)?"%dp0%\\([^"]+)"\s+%\*\s*$/;
 
-/** The words that start a program of the PATH. */
 export function findStart(program: string): readonly string[] {
   if (!/\.cmd$/i.test(program)) return [program];
   const text = readFileSync(program, "utf8");

@@ -1,5 +1,4 @@
-// A tool is a row: its program, its settings for a connection, and the files that it reads. The
-// user's files never change: a run gets temporary ones.
+// A tool is a row. The user's files never change: a run gets temporary ones.
 
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -12,15 +11,11 @@ import { getField } from "../../lib/json/json.ts";
 
 export type CacheLifetime = "5m" | "1h";
 
-/** Null: not known. */
 export interface ModelLimits {
-  /** Tokens of the context window. */
   readonly context: number | null;
-  /** Tokens of the longest answer. */
   readonly output: number | null;
 }
 
-/** What another maker's models can do. */
 export interface Foreign {
   readonly hasEffort: boolean;
   readonly canSearch: boolean;
@@ -38,7 +33,6 @@ export interface Connection {
   /** The key's models, or else those that the config names. */
   readonly models: readonly string[];
   readonly limits?: ReadonlyMap<string, ModelLimits>;
-  /** Some requests of the group are converted. */
   readonly converts?: boolean;
   /** Requests are converted for models of another maker. */
   readonly foreign?: Foreign;
@@ -52,13 +46,11 @@ export interface Connection {
   readonly ownModel?: string | null;
   /** The newest model for small requests; null: none, or not to be named. */
   readonly smallModel?: string | null;
-  /** A channel of the group offers a WebSocket. */
   readonly websocket?: boolean;
   /** The cache lifetime to ask for; null: the tool's own. */
   readonly cache?: CacheLifetime | null;
   /** How long the gateway waits; absent: the tool's own limits are right. */
   readonly patienceMs?: number;
-  /** Each request becomes a span of a trace. */
   readonly hasTraces?: boolean;
   /** The channel passes the tool's login on; the secret goes next to it. */
   readonly usesLogin?: boolean;
@@ -68,7 +60,6 @@ export interface Connection {
   readonly run?: { readonly session: string; readonly tool: string | null };
 }
 
-/** A variable with header fields for each request. */
 export interface HeaderVariable {
   readonly name: string;
   readonly separator: string;
@@ -94,21 +85,19 @@ export interface OwnModels {
   readonly flags: readonly string[];
   /** The variable that names the model of a word such as `sonnet`. */
   readonly variableOf?: (word: string) => string | null;
-  /** Models that the tool asks for: for work, and for titles and summaries. */
   readonly asked: { readonly main: readonly string[]; readonly small: string };
-  /** Only an argument names the model, and the tool asks for no others. */
+  /** Only an argument names the model. */
   readonly isFixed?: true;
 }
 
-/** A row of tools.ts. Each `env` is what the tool will see. */
 export interface ToolRow {
   readonly title: string;
   /** Null: a library, whose user names the command. */
   readonly program: { readonly name: string; readonly install: string } | null;
   connect(connection: Connection, env: Environment): ToolSettings;
-  /** Variables that bypass the gateway or give another credential: each was tried. */
+  /** Variables that bypass the gateway or give another credential. */
   readonly misleading?: readonly string[];
-  /** The tool can send its own login next to the key. These variables then mislead it. */
+  /** The variables that mislead the tool when it sends its own login. */
   readonly login?: { readonly misleading: readonly string[] };
   /** A variable that adds header fields. Otherwise `connect` or `overlay` adds them. */
   readonly headers?: HeaderVariable;
@@ -116,7 +105,6 @@ export interface ToolRow {
   readonly readVariables?: (env: Environment) => Environment;
   /** What a user's file must contain; null: nothing. */
   readonly file?: (connection: Connection, setting: ToolEnvironment, env: Environment) => ToolFile | null;
-  /** Writes a run's files into a folder, and returns the settings that make the tool read them. */
   readonly overlay?: (
     connection: Connection,
     setting: ToolEnvironment,
@@ -125,25 +113,20 @@ export interface ToolRow {
   ) => Pick<ToolSettings, "env" | "args">;
   /** After the run: brings back what the tool wrote there. */
   readonly keep?: (env: Environment, folder: string) => void;
-  /** What the user has to know. `words`: a run's arguments; null: `gateway env`. */
+  /** `words`: a run's arguments; null: `gateway env`. */
   readonly describe?: (
     connection: Connection,
     env: Environment,
     words: readonly string[] | null,
   ) => ReadonlyArray<string | false>;
-  /** Finds a subscription's login and returns its name; null: none. */
   readonly findLogin?: (env: Environment) => string | null;
-  /** The tool speaks only Responses. */
   readonly needsResponses?: true;
   /** The tool ignores NO_PROXY: it gets no proxy. */
   readonly ignoresNoProxy?: true;
-  /** The tool's settings must name the models. */
   readonly needsModels?: true;
-  /** A setting decides how long the tool's caches live. */
   readonly hasCaches?: true;
-  /** An overlay can give it a status line. */
   readonly hasStatusline?: true;
-  /** Models for small requests: behind a base URL, the tool uses the main model. */
+  /** Behind a base URL, the tool uses the main model instead. */
   readonly smallModels?: RegExp;
   /** The model in the user's settings; null: none. */
   readonly findOwnModel?: (env: Environment) => string | null;
@@ -165,11 +148,9 @@ export interface ToolSettings {
   readonly args: readonly string[];
 }
 
-/** A tool's settings relative to the environment that it starts in. */
 export interface ToolEnvironment extends Pick<ToolSettings, "env" | "args"> {
   /** Variables that the tool must not see. */
   readonly unset: readonly string[];
-  /** The command of the tool's status line; absent: the tool keeps its own. */
   readonly statusline?: string;
 }
 
@@ -184,12 +165,10 @@ export function listMisleading({ misleading, login }: Tool, { usesLogin }: Conne
   return usesLogin === true && login !== undefined ? login.misleading : misleading;
 }
 
-/** The base of the tool's own paths. */
 export function rootOf({ base, platform, relayPrefix }: Connection): string {
   return base + readPathPrefix(platform, relayPrefix);
 }
 
-/** The maker for tools that use only one maker's API. */
 export function mainMakerOf(platform: Platform): string {
   return MAKERS_OF[platform][0] ?? "";
 }
@@ -201,12 +180,10 @@ export function listModelsOf(maker: string, { platform, models }: Connection): s
   );
 }
 
-/** A user's folder: from a variable, or below the home. */
 export function folderOf(env: Environment, variable: string, below: string): string {
   return env[variable] || join(env["HOME"] || homedir(), below);
 }
 
-/** The text at this place of the first settings file that has one. */
 export function findText(names: readonly string[], files: readonly string[]): string | null {
   const texts = files.map((file) => names.reduce<unknown>(getField, readSettings(file)));
   const isText = (text: unknown): text is string => typeof text === "string" && text !== "";

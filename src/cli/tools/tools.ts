@@ -1,5 +1,4 @@
-// The tools that can use the gateway, tested with released versions. connection.ts finds the key
-// and the address; env and run pass the settings.
+// The tools that can use the gateway, tested with released versions.
 
 import { suggestNearest } from "../../lib/text/nearest.ts";
 import { PLATFORMS } from "../../config/schema.ts";
