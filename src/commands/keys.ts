@@ -5,6 +5,9 @@ import { list } from "../cli/terminal/listing.ts";
 import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../config/limit-names.ts";
 import { JSON_FORM, LEDGER, YES } from "./flags.ts";
 
+const keyList = () => import("../cli/keys/list.ts");
+const keyChange = () => import("../cli/keys/change.ts");
+
 const KEY: Parameter = ["<name>", "the key's name"];
 const KEYS: Parameter = ["<names...>", "the keys' names"];
 const OWN_SECRET: Parameter = ["--secret <->", "read the secret from stdin instead of generating one"];
@@ -22,21 +25,18 @@ const LIST: CommandRow = {
   about: "list the keys, never their secrets",
   flags: [["--group <group>", "only the keys of this group"], JSON_FORM, LEDGER],
   examples: ["gateway keys list  # as a table"],
-  run: list(
-    async () => (await import("../cli/keys/list.ts")).listKeys,
-    [
-      ["NAME", "name"],
-      ["GROUP", "group", "text", { spare: 3 }],
-      ["PLATFORM", "platform", "text", { spare: 9 }],
-      ["STATE", "state", "text", { spare: 4 }],
-      ["CREATED", "made", "text", { spare: 10 }],
-      ["EXPIRES", "ends", "text", { spare: 8 }],
-      ["LAST USED", "used", "text", { spare: 7 }],
-      ["TODAY $", "spent_today_usd", "usd", { spare: 2 }],
-      ["TOTAL $", "spent_total_usd", "usd", { spare: 5 }],
-      ["LIMITS", "uses", "text", { spare: 1 }],
-    ],
-  ),
+  run: list(keyList, (found) => found.listKeys, [
+    ["NAME", "name"],
+    ["GROUP", "group", "text", { spare: 3 }],
+    ["PLATFORM", "platform", "text", { spare: 9 }],
+    ["STATE", "state", "text", { spare: 4 }],
+    ["CREATED", "made", "text", { spare: 10 }],
+    ["EXPIRES", "ends", "text", { spare: 8 }],
+    ["LAST USED", "used", "text", { spare: 7 }],
+    ["TODAY $", "spent_today_usd", "usd", { spare: 2 }],
+    ["TOTAL $", "spent_total_usd", "usd", { spare: 5 }],
+    ["LIMITS", "uses", "text", { spare: 1 }],
+  ]),
 };
 
 function switchKeys(word: "disable" | "enable", about: string): CommandRow {
@@ -44,8 +44,7 @@ function switchKeys(word: "disable" | "enable", about: string): CommandRow {
     about,
     args: [KEYS],
     examples: [`gateway keys ${word} laptop ci  # two at once; a running gateway applies it within a second`],
-    run: async (names, flags) =>
-      (await import("../cli/keys/change.ts")).setKeysDisabled(names, word === "disable", flags),
+    run: async (names, flags) => (await keyChange()).setKeysDisabled(names, word === "disable", flags),
   };
 }
 
@@ -70,7 +69,7 @@ export const KEYS_ROW: CommandRow = {
         JSON_FORM,
       ],
       examples: ["gateway keys add --name guest --group claude --limit usd_per_day=5  # at most $5 a day"],
-      run: call(async () => (await import("../cli/keys/change.ts")).addKey),
+      run: call(keyChange, "addKey"),
     },
     list: LIST,
     show: {
@@ -78,14 +77,14 @@ export const KEYS_ROW: CommandRow = {
       args: [KEY],
       flags: [JSON_FORM, LEDGER],
       examples: ["gateway keys show laptop  # its group, limits and last use"],
-      run: call(async () => (await import("../cli/keys/list.ts")).showKey),
+      run: call(keyList, "showKey"),
     },
     remove: {
       about: "remove keys for good",
       args: [KEYS],
       flags: [YES, ["--missing-ok", "a key that is not there is no error"]],
       examples: ["gateway keys remove guest-1 guest-2 --yes  # two at once, without a prompt"],
-      run: call(async () => (await import("../cli/keys/change.ts")).removeKeys),
+      run: call(keyChange, "removeKeys"),
     },
     disable: switchKeys("disable", "refuse requests with these keys"),
     enable: switchKeys("enable", "accept requests with these keys again"),
@@ -103,7 +102,7 @@ export const KEYS_ROW: CommandRow = {
         "gateway keys rotate ci --grace 7d  # the old secret works for a week more",
         "gateway keys rotate ci --secret - --expires 90d < secret.txt  # a secret of your own, for three months",
       ],
-      run: call(async () => (await import("../cli/keys/change.ts")).rotateKey),
+      run: call(keyChange, "rotateKey"),
     },
     move: {
       about: "bind a key to another group; its secret stays",
@@ -112,7 +111,7 @@ export const KEYS_ROW: CommandRow = {
       examples: [
         "gateway keys move laptop --group claude-max  # from now on the other group's multiplier applies",
       ],
-      run: call(async () => (await import("../cli/keys/change.ts")).moveKey),
+      run: call(keyChange, "moveKey"),
     },
     limit: {
       about: "set or remove limits of a key",
@@ -121,8 +120,7 @@ export const KEYS_ROW: CommandRow = {
         "gateway keys limit laptop usd_per_day=5 usd_per_month=50  # at most $5 a day and $50 a month",
         "gateway keys limit laptop unpriced=allow  # let models without a price in, which no limit counts",
       ],
-      run: async (name, words, flags) =>
-        (await import("../cli/keys/change.ts")).limit("key", name, words, flags),
+      run: async (name, words, flags) => (await keyChange()).limit("key", name, words, flags),
     },
   },
 };

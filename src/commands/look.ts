@@ -1,11 +1,19 @@
 // `gateway top`, `usage`, `sessions`, `cache`, `statusline`, `models` and `ledger`.
 
+import type { showModels } from "../cli/catalog/models.ts";
 import type { ReportFlags } from "../cli/money/show.ts";
 import type { HistoryFlags } from "../cli/money/history.ts";
 import type { AsModelFlags } from "../cli/money/usage.ts";
 import { call, CONFIG, type CommandRow, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { drawRows, list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, LEDGER, UNTIL, YES } from "./flags.ts";
+
+const models = () => import("../cli/catalog/models.ts");
+const recordings = () => import("../cli/money/recordings.ts");
+const usage = () => import("../cli/money/usage.ts");
+const sessions = () => import("../cli/money/sessions.ts");
+const ledger = () => import("../cli/money/ledger.ts");
+const reprice = () => import("../cli/money/reprice.ts");
 
 const PERIOD: Parameter = [
   "[period]",
@@ -33,12 +41,7 @@ function addPeriod<T extends object>(period: string | undefined, flags: T): T & 
   return period === undefined ? flags : { ...flags, period };
 }
 
-interface PricedModel {
-  readonly channels: readonly string[];
-  readonly converted: readonly string[];
-  readonly price: Readonly<Record<string, string>> | null;
-  readonly price_source: string | null;
-}
+type PricedModel = Awaited<ReturnType<typeof showModels>>["rows"][number];
 
 function rateOf(kind: string) {
   return ({ price, price_source: source }: PricedModel) =>
@@ -59,41 +62,35 @@ const RECORDINGS: CommandRow = {
       about: "show the recordings beside the ledger",
       flags: [JSON_FORM, LEDGER],
       examples: ["gateway recordings list --json  # for scripts"],
-      run: list(
-        async () => (await import("../cli/money/recordings.ts")).showRecordings,
-        [
-          ["RECORDING", "name"],
-          ["EXCHANGES", "exchanges", "count"],
-          ["SIZE", "bytes", "bytes"],
-          ["LAST USED", "last_used", "ago"],
-        ],
-      ),
+      run: list(recordings, (found) => found.showRecordings, [
+        ["RECORDING", "name"],
+        ["EXCHANGES", "exchanges", "count"],
+        ["SIZE", "bytes", "bytes"],
+        ["LAST USED", "last_used", "ago"],
+      ]),
     },
     show: {
       about: "list the requests of a recording",
       args: [RECORDING],
       flags: [JSON_FORM, LEDGER],
       examples: ["gateway recordings show agent-test  # one line for each request"],
-      run: list(
-        async () => (await import("../cli/money/recordings.ts")).showRecording,
-        [
-          ["#", "place", "count"],
-          ["TIME", "time", "second"],
-          ["REQUEST", "request"],
-          ["MODEL", "model", "text", { spare: 1 }],
-          ["STATUS", "status", "count"],
-          ["CHUNKS", "chunks", "count", { spare: 2 }],
-          ["TIME", "duration_ms", "ms", { spare: 3 }],
-          ["COST $", "charge_usd", "usd"],
-        ],
-      ),
+      run: list(recordings, (found) => found.showRecording, [
+        ["#", "place", "count"],
+        ["TIME", "time", "second"],
+        ["REQUEST", "request"],
+        ["MODEL", "model", "text", { spare: 1 }],
+        ["STATUS", "status", "count"],
+        ["CHUNKS", "chunks", "count", { spare: 2 }],
+        ["TIME", "duration_ms", "ms", { spare: 3 }],
+        ["COST $", "charge_usd", "usd"],
+      ]),
     },
     remove: {
       about: "remove recordings with all their prompts and answers",
       args: [["<names...>", "the recordings' names"]],
       flags: [YES, LEDGER],
       examples: ["gateway recordings remove agent-test --yes  # without a prompt"],
-      run: call(async () => (await import("../cli/money/recordings.ts")).dropRecordings),
+      run: call(recordings, "dropRecordings"),
     },
   },
 };
@@ -103,7 +100,7 @@ export const LOOK: CommandTable = {
     about: "watch the running gateway: open streams, spending today, recent requests",
     flags: [["--json", "the current state, as one JSON document on stdout"], LEDGER],
     examples: ["gateway top  # watch until Ctrl-C", "gateway top --json | jq .streams  # for scripts"],
-    run: call(async () => (await import("../cli/live/top.ts")).showTop),
+    run: call(() => import("../cli/live/top.ts"), "showTop"),
   },
   usage: {
     about: "show totals from the ledger: requests, tokens by kind, official and charged USD",
@@ -141,8 +138,8 @@ export const LOOK: CommandTable = {
       if (flags.history === true || flags.both === true)
         return (await import("../cli/money/history.ts")).showHistory(all);
       return flags.as === undefined
-        ? (await import("../cli/money/usage.ts")).showUsage(all)
-        : (await import("../cli/money/usage.ts")).showAsModel({ ...all, as: flags.as });
+        ? (await usage()).showUsage(all)
+        : (await usage()).showAsModel({ ...all, as: flags.as });
     },
   },
   sessions: {
@@ -163,15 +160,14 @@ export const LOOK: CommandTable = {
       "gateway sessions  # the newest sessions, and what each has cost",
       "gateway sessions show last  # the agents of the session that is running now",
     ],
-    run: async (period, flags) =>
-      (await import("../cli/money/sessions.ts")).listSessionSpending(addPeriod(period, flags)),
+    run: async (period, flags) => (await sessions()).listSessionSpending(addPeriod(period, flags)),
     commands: {
       show: {
         about: "show the agents of a session as a tree: turns, cost, and where the prompt cache was missed",
         args: [["<id>", "the session's id, the beginning of it, or `last`"]],
         flags: [["--turns", "list each request"], JSON_FORM, LEDGER],
         examples: ["gateway sessions show last  # the session of the last request"],
-        run: call(async () => (await import("../cli/money/sessions.ts")).showSession),
+        run: call(sessions, "showSession"),
       },
     },
   },
@@ -203,7 +199,7 @@ export const LOOK: CommandTable = {
       "gateway report last  # of the session that ran last",
       "gateway report 7d --markdown | gh issue comment 123 -F -  # for an issue",
     ],
-    run: call(async () => (await import("../cli/money/report.ts")).writeReport),
+    run: call(() => import("../cli/money/report.ts"), "writeReport"),
   },
   context: {
     about: "show what the prompts of a session consist of, in tokens and dollars",
@@ -214,7 +210,7 @@ export const LOOK: CommandTable = {
       "gateway context  # of the session of the last request",
       "gateway context servers 30d  # what the tools of each MCP server cost in a month",
     ],
-    run: call(async () => (await import("../cli/money/context.ts")).showContext),
+    run: call(() => import("../cli/money/context.ts"), "showContext"),
     commands: {
       servers: {
         about: "show what the tools of each MCP server cost",
@@ -274,7 +270,7 @@ export const LOOK: CommandTable = {
       "gateway statusline  # for `statusLine` in the settings of Claude Code",
       "gateway statusline --format 'today {today}'  # for tmux, starship and other bars",
     ],
-    run: call(async () => (await import("../cli/money/statusline.ts")).printStatusline),
+    run: call(() => import("../cli/money/statusline.ts"), "printStatusline"),
   },
   models: {
     about: "list the available models with their prices",
@@ -284,20 +280,17 @@ export const LOOK: CommandTable = {
       JSON_FORM,
     ],
     examples: ["gateway models --group claude  # the models that the keys of a group can call"],
-    run: list(
-      async () => (await import("../cli/catalog/models.ts")).showModels,
-      [
-        ["MODEL", "id"],
-        ["GROUP", "group"],
-        ["PLATFORM", "platform", "text", { spare: 5 }],
-        ["MULTIPLIER", ({ multiplier }) => `×${multiplier}`, "text", { align: "right", spare: 3 }],
-        ["INPUT $", rateOf("input"), "text", { align: "right" }],
-        ["OUTPUT $", rateOf("output"), "text", { align: "right" }],
-        ["CACHE READ $", rateOf("cache_read"), "text", { align: "right", spare: 1 }],
-        ["CACHE WRITE $", rateOf("cache_write_5m"), "text", { align: "right", spare: 2 }],
-        ["CHANNELS", nameChannels, "text", { spare: 4 }],
-      ],
-    ),
+    run: list(models, (found) => found.showModels, [
+      ["MODEL", "id"],
+      ["GROUP", "group"],
+      ["PLATFORM", "platform", "text", { spare: 5 }],
+      ["MULTIPLIER", ({ multiplier }) => `×${multiplier}`, "text", { align: "right", spare: 3 }],
+      ["INPUT $", rateOf("input"), "text", { align: "right" }],
+      ["OUTPUT $", rateOf("output"), "text", { align: "right" }],
+      ["CACHE READ $", rateOf("cache_read"), "text", { align: "right", spare: 1 }],
+      ["CACHE WRITE $", rateOf("cache_write_5m"), "text", { align: "right", spare: 2 }],
+      ["CHANNELS", nameChannels, "text", { spare: 4 }],
+    ]),
   },
   ledger: {
     about: "verify and explain the ledger of charges",
@@ -318,20 +311,20 @@ export const LOOK: CommandTable = {
           "gateway ledger verify  # exit status 1 if an amount or a link of the chain is wrong",
           "gateway ledger verify --ledger backup/ledger.jsonl  # check a copy",
         ],
-        run: call(async () => (await import("../cli/money/ledger.ts")).verify),
+        run: call(ledger, "verify"),
       },
       anchor: {
         about: "print an anchor to keep elsewhere: it proves later that no line was changed or removed",
         flags: [...OF_LEDGER],
         examples: ["gateway ledger anchor  # the number of lines and the hash of the last one"],
-        run: call(async () => (await import("../cli/money/ledger.ts")).anchor),
+        run: call(ledger, "anchor"),
       },
       show: {
         about: "explain one request: usage × price, multiplier, rounding, attempts",
         args: [["<id>", "the x-request-id of the response, the beginning of it as in the log, or `last`"]],
         flags: [...OF_LEDGER, ["--key <name>", "with `last`: the last request of this key"]],
         examples: ["gateway ledger show req_01k…  # explain its charge"],
-        run: call(async () => (await import("../cli/money/ledger.ts")).show),
+        run: call(ledger, "show"),
       },
       reprice: {
         about: "append corrections for requests whose price is missing or has changed",
@@ -346,22 +339,19 @@ export const LOOK: CommandTable = {
           ["--dry-run", "show what would change, and write nothing"],
         ],
         examples: ["gateway ledger reprice --since 7d --dry-run  # show what would change"],
-        run: list(
-          async () => (await import("../cli/money/reprice.ts")).repriceLedger,
-          [
-            ["MODEL", "model"],
-            ["REQUESTS", "requests", "count"],
-            ["UNPRICED", "unpriced", "count"],
-            ["WAS $", "was_usd", "exact"],
-            ["NOW $", "now_usd", "exact"],
-          ],
-        ),
+        run: list(reprice, (found) => found.repriceLedger, [
+          ["MODEL", "model"],
+          ["REQUESTS", "requests", "count"],
+          ["UNPRICED", "unpriced", "count"],
+          ["WAS $", "was_usd", "exact"],
+          ["NOW $", "now_usd", "exact"],
+        ]),
       },
       accept: {
         about: "accept the ledger as it is, after a start has found lines that may not be the gateway's",
         flags: [...OF_LEDGER],
         examples: ["gateway ledger accept  # after `gateway ledger verify` has named the lines"],
-        run: call(async () => (await import("../cli/money/reprice.ts")).acceptLedger),
+        run: call(reprice, "acceptLedger"),
       },
     },
   },

@@ -6,6 +6,11 @@ import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, LEDGER, YES } from "./flags.ts";
 import { KEYS_ROW, LIMITS } from "./keys.ts";
 
+const groups = () => import("../cli/catalog/groups.ts");
+const channels = () => import("../cli/channels/channels.ts");
+const channelSetUp = () => import("../cli/setup/channels.ts");
+const prices = () => import("../cli/money/prices.ts");
+
 const GROUP: Parameter = ["<name>", "the group's name"];
 const PLAN: Parameter = ["<name>", "the plan's name"];
 const CHANNEL: Parameter = ["<name>", "the channel"];
@@ -23,32 +28,26 @@ const LIST_GROUPS: CommandRow = {
   about: "list the groups that a key can be bound to",
   flags: [["--all", "include the exclusive groups whose plan is not active"], JSON_FORM],
   examples: ["gateway groups list  # with platform, multiplier and channels"],
-  run: list(
-    async () => (await import("../cli/catalog/groups.ts")).listGroups,
-    [
-      ["NAME", "name"],
-      ["PLATFORM", "platform", "text", { spare: 1 }],
-      ["MULTIPLIER", ({ multiplier }) => `×${multiplier}`, "text", { align: "right" }],
-      ["STATE", (group) => (!group.selectable ? "plan inactive" : group.exclusive ? "exclusive" : "open")],
-      ["CHANNELS", "channels", "text", { spare: 3 }],
-      ["DESCRIPTION", "description", "text", { spare: 2 }],
-    ],
-  ),
+  run: list(groups, (found) => found.listGroups, [
+    ["NAME", "name"],
+    ["PLATFORM", "platform", "text", { spare: 1 }],
+    ["MULTIPLIER", ({ multiplier }) => `×${multiplier}`, "text", { align: "right" }],
+    ["STATE", (group) => (!group.selectable ? "plan inactive" : group.exclusive ? "exclusive" : "open")],
+    ["CHANNELS", "channels", "text", { spare: 3 }],
+    ["DESCRIPTION", "description", "text", { spare: 2 }],
+  ]),
 };
 
 const LIST_PLANS: CommandRow = {
   about: "list the plans and their groups",
   flags: [JSON_FORM],
   examples: ["gateway plans list  # which plans are active, and until when"],
-  run: list(
-    async () => (await import("../cli/catalog/groups.ts")).listPlans,
-    [
-      ["NAME", "name"],
-      ["STATE", (plan) => (plan.in_force ? "active" : plan.active ? "ended" : "inactive")],
-      ["UNTIL", "until", "day"],
-      ["GROUPS", "groups"],
-    ],
-  ),
+  run: list(groups, (found) => found.listPlans, [
+    ["NAME", "name"],
+    ["STATE", (plan) => (plan.in_force ? "active" : plan.active ? "ended" : "inactive")],
+    ["UNTIL", "until", "day"],
+    ["GROUPS", "groups"],
+  ]),
 };
 
 function actOn(action: ChannelAction, about: string): CommandRow {
@@ -57,8 +56,7 @@ function actOn(action: ChannelAction, about: string): CommandRow {
     args: [CHANNEL],
     flags: [["--json", "the channel's new state, as JSON on stdout"]],
     examples: [`gateway channels ${action} anthropic-main  # prints the new state`],
-    run: async (name, flags) =>
-      (await import("../cli/channels/channels.ts")).actOnChannel(action, name, flags),
+    run: async (name, flags) => (await channels()).actOnChannel(action, name, flags),
   };
 }
 
@@ -83,7 +81,7 @@ export const MANAGE: CommandTable = {
           "gateway groups add cheap --channel anthropic-main --multiplier 0.8  # the same channel at another rate",
           "gateway groups add claude-gpt --channel openai-main --convert messages  # Claude Code on GPT",
         ],
-        run: call(async () => (await import("../cli/catalog/groups.ts")).addGroup),
+        run: call(groups, "addGroup"),
       },
       set: {
         about: "change settings of a group in the config file",
@@ -97,14 +95,14 @@ export const MANAGE: CommandTable = {
         examples: [
           "gateway groups set claude multiplier=0.9 'description=Anthropic, discounted'  # two settings at once",
         ],
-        run: call(async () => (await import("../cli/catalog/groups.ts")).setGroup),
+        run: call(groups, "setGroup"),
       },
       remove: {
         about: "remove a group to which no key is bound",
         args: [GROUP],
         flags: [YES],
         examples: ["gateway groups remove cheap --yes  # without a prompt"],
-        run: call(async () => (await import("../cli/catalog/groups.ts")).removeGroup),
+        run: call(groups, "removeGroup"),
       },
       limit: {
         about: "set or remove limits of a group, for all of its keys together",
@@ -132,14 +130,14 @@ export const MANAGE: CommandTable = {
           ["--active", "it is bought already"],
         ],
         examples: ["gateway plans add max --group claude-max --active  # a plan that was bought"],
-        run: call(async () => (await import("../cli/catalog/groups.ts")).addPlan),
+        run: call(groups, "addPlan"),
       },
       activate: {
         about: "mark a plan as bought: its exclusive groups become selectable",
         args: [PLAN],
         flags: [["--until <when>", "when the plan ends: a date, 30d, or never"]],
         examples: ["gateway plans activate max  # from now on keys can use its exclusive groups"],
-        run: call(async () => (await import("../cli/catalog/groups.ts")).activatePlan),
+        run: call(groups, "activatePlan"),
       },
       deactivate: {
         about: "end a plan: the gateway refuses keys of its exclusive groups",
@@ -147,14 +145,14 @@ export const MANAGE: CommandTable = {
         examples: [
           "gateway plans deactivate max  # keys of its groups get a clear error until it is active again",
         ],
-        run: call(async () => (await import("../cli/catalog/groups.ts")).deactivatePlan),
+        run: call(groups, "deactivatePlan"),
       },
       remove: {
         about: "remove a plan; without another one, nobody can use its exclusive groups",
         args: [PLAN],
         flags: [YES],
         examples: ["gateway plans remove max --yes  # without a prompt"],
-        run: call(async () => (await import("../cli/catalog/groups.ts")).removePlan),
+        run: call(groups, "removePlan"),
       },
     },
   },
@@ -165,7 +163,7 @@ export const MANAGE: CommandTable = {
       "gateway channels  # the state of every channel in the running gateway",
       "gateway channels disable anthropic-main  # stop using a channel",
     ],
-    run: call(async () => (await import("../cli/channels/channels.ts")).showChannels),
+    run: call(channels, "showChannels"),
     commands: {
       disable: actOn("disable", "send nothing to a channel until it is enabled again"),
       enable: actOn("enable", "use a channel again, and clear its cooldown"),
@@ -189,7 +187,7 @@ export const MANAGE: CommandTable = {
           "gateway channels add deepseek  # asks for the credential, checks it, and adds a channel and a group",
           "gateway channels add openai --group codex --credential - < key.txt  # a second channel of a group",
         ],
-        run: call(async () => (await import("../cli/setup/channels.ts")).addChannel),
+        run: call(channelSetUp, "addChannel"),
       },
       set: {
         about: "change settings of a channel in the config file",
@@ -205,14 +203,14 @@ export const MANAGE: CommandTable = {
           "gateway channels set anthropic-main priority=2 timeouts.idle=20m  # other values for two settings",
           "gateway channels set anthropic-main --credential - < key.txt  # a new credential, checked first",
         ],
-        run: call(async () => (await import("../cli/setup/channels.ts")).setChannel),
+        run: call(channelSetUp, "setChannel"),
       },
       remove: {
         about: "remove a channel from the config file and from its groups",
         args: [CHANNEL],
         flags: [YES],
         examples: ["gateway channels remove old-relay --yes  # without a prompt"],
-        run: call(async () => (await import("../cli/setup/channels.ts")).removeChannel),
+        run: call(channelSetUp, "removeChannel"),
       },
     },
   },
@@ -229,20 +227,17 @@ export const MANAGE: CommandTable = {
         args: [MODEL],
         flags: [JSON_FORM, CONFIG, ["--provider <name>", "at this provider only"]],
         examples: ["gateway prices show claude-sonnet-5  # wherever it is sold"],
-        run: call(async () => (await import("../cli/money/prices.ts")).showPrices),
+        run: call(prices, "showPrices"),
       },
       check: {
         about: "list the models in use that have no price: exit status 1 if there are any",
         flags: [JSON_FORM, CONFIG, LEDGER],
         examples: ["gateway prices check  # of the models in the ledger and in the config"],
-        run: list(
-          async () => (await import("../cli/money/prices.ts")).checkPrices,
-          [
-            ["MODEL", "model"],
-            ["CHANNEL", "channel"],
-            ["REQUESTS", "requests", "count"],
-          ],
-        ),
+        run: list(prices, (found) => found.checkPrices, [
+          ["MODEL", "model"],
+          ["CHANNEL", "channel"],
+          ["REQUESTS", "requests", "count"],
+        ]),
       },
       set: {
         about: "set a model's prices in the config file, before those of the price book",
@@ -256,7 +251,7 @@ export const MANAGE: CommandTable = {
         examples: [
           "gateway prices set my-model input=3 output=15 cache_read=0.3  # a model that the book does not have",
         ],
-        run: call(async () => (await import("../cli/money/prices.ts")).setPrices),
+        run: call(prices, "setPrices"),
       },
       update: {
         about: "check newer price data, show what changes, ask, and keep it beside the config",
@@ -274,7 +269,7 @@ export const MANAGE: CommandTable = {
           "gateway prices update --from data.json  # the data of a release, from another machine",
           "gateway prices update --from package/dist/index.js  # the same, of `npm pack @pydantic/genai-prices`",
         ],
-        run: call(async () => (await import("../cli/money/prices-update.ts")).updatePrices),
+        run: call(() => import("../cli/money/prices-update.ts"), "updatePrices"),
       },
     },
   },

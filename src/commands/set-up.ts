@@ -4,6 +4,9 @@ import { call, type CommandTable } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, LEDGER, UNREAD_CONFIG } from "./flags.ts";
 
+const service = () => import("../cli/setup/service.ts");
+const credentials = () => import("../cli/setup/credentials.ts");
+
 export const SET_UP: CommandTable = {
   init: {
     about: "write a config file from the credentials in the environment",
@@ -21,7 +24,7 @@ export const SET_UP: CommandTable = {
       "gateway init --login claude  # Claude Code with a plan (Pro, Max), measured; the plan pays",
       "ANTHROPIC_API_KEY=sk-ant-… gateway init --yes --json  # for a script: no prompts, the keys as JSON",
     ],
-    run: call(async () => (await import("../cli/setup/init.ts")).init),
+    run: call(() => import("../cli/setup/init.ts"), "init"),
   },
   import: {
     about: "write a config file from that of another gateway, and list what has no counterpart",
@@ -37,13 +40,13 @@ export const SET_UP: CommandTable = {
       "gateway import ccr ~/.claude-code-router/config.json  # from claude-code-router",
       "gateway import litellm config.yaml  # from the proxy of LiteLLM",
     ],
-    run: call(async () => (await import("../cli/setup/import.ts")).importConfig),
+    run: call(() => import("../cli/setup/import.ts"), "importConfig"),
   },
   doctor: {
     about: "check everything the gateway needs, free of charge, and show how to fix problems",
     flags: [JSON_FORM, LEDGER],
     examples: ["gateway doctor  # exit status 1 if anything is wrong"],
-    run: call(async () => (await import("../cli/doctor/doctor.ts")).runDoctor),
+    run: call(() => import("../cli/doctor/doctor.ts"), "runDoctor"),
   },
   service: {
     about:
@@ -62,19 +65,19 @@ export const SET_UP: CommandTable = {
         examples: [
           "gateway service install --enable --config ~/gateway.yaml  # run it now and at every login",
         ],
-        run: call(async () => (await import("../cli/setup/service.ts")).installUnit),
+        run: call(service, "installUnit"),
       },
       uninstall: {
         about: "stop it and remove the unit; config and ledger stay",
         flags: [UNREAD_CONFIG],
         examples: ["gateway service uninstall  # run nothing in the background"],
-        run: call(async () => (await import("../cli/setup/service.ts")).uninstallUnit),
+        run: call(service, "uninstallUnit"),
       },
       status: {
         about: "show whether it is installed, enabled and running; exit status 3 if it is not running",
         flags: [UNREAD_CONFIG, JSON_FORM],
         examples: ["gateway service status --json  # for a script"],
-        run: call(async () => (await import("../cli/setup/service.ts")).showStatus),
+        run: call(service, "showStatus"),
       },
     },
   },
@@ -90,27 +93,24 @@ export const SET_UP: CommandTable = {
         args: [["<name>", "the name after `keychain:` in the config"]],
         flags: [UNREAD_CONFIG],
         examples: ["gateway credentials set anthropic  # ask for it, and show nothing of it"],
-        run: call(async () => (await import("../cli/setup/credentials.ts")).setCredential),
+        run: call(credentials, "setCredential"),
       },
       list: {
         about: "show the credentials that the config has in the keychain, and whether they are there",
         flags: [JSON_FORM],
         examples: ["gateway credentials list  # never shows a secret"],
-        run: list(
-          async () => (await import("../cli/setup/credentials.ts")).listCredentials,
-          [
-            ["NAME", "name"],
-            ["CHANNELS", "channels"],
-            ["IN THE KEYCHAIN", ({ stored }) => (stored === null ? "unknown" : stored ? "yes" : "no")],
-          ],
-        ),
+        run: list(credentials, (found) => found.listCredentials, [
+          ["NAME", "name"],
+          ["CHANNELS", "channels"],
+          ["IN THE KEYCHAIN", ({ stored }) => (stored === null ? "unknown" : stored ? "yes" : "no")],
+        ]),
       },
       remove: {
         about: "remove a credential from the keychain",
         args: [["<name>", "the name after `keychain:` in the config"]],
         flags: [UNREAD_CONFIG],
         examples: ["gateway credentials remove anthropic  # the channels that use it stop at the next start"],
-        run: call(async () => (await import("../cli/setup/credentials.ts")).removeCredential),
+        run: call(credentials, "removeCredential"),
       },
     },
   },
@@ -122,7 +122,7 @@ export const SET_UP: CommandTable = {
       "gateway schema config > gateway.schema.json  # for editors: begin gateway.yaml with `# yaml-language-server: $schema=gateway.schema.json`",
       "gateway schema ledger  # the fields of a ledger line",
     ],
-    run: call(async () => (await import("../cli/setup/schema.ts")).printSchema),
+    run: call(() => import("../cli/setup/schema.ts"), "printSchema"),
   },
   completions: {
     about: "print shell completions of commands, flags, keys, groups, channels and plans",
@@ -133,6 +133,6 @@ export const SET_UP: CommandTable = {
       "echo 'eval \"$(gateway completions zsh)\"' >> ~/.zshrc  # zsh, after compinit",
       "gateway completions fish > ~/.config/fish/completions/gateway.fish  # fish",
     ],
-    run: call(async () => (await import("../cli/completions/complete.ts")).printScript),
+    run: call(() => import("../cli/completions/complete.ts"), "printScript"),
   },
 };

@@ -51,7 +51,7 @@ export const USE: CommandTable = {
       "gateway run --budget 0.50 claude  # a run that may cost half a dollar, with all its sessions and agents",
       "gateway run openai python app.py  # a program that uses the OpenAI SDK",
     ],
-    run: call(async () => (await import("../cli/tools/run.ts")).runTool),
+    run: call(() => import("../cli/tools/run.ts"), "runTool"),
     passesOptions: true,
   },
   env: {
@@ -71,7 +71,7 @@ export const USE: CommandTable = {
       "GATEWAY_KEY=sk-… gateway env openai --json  # the OpenAI SDK's variables, for a script",
       "gateway env claude-desktop  # what to enter in Claude Desktop; codex-app: in the Codex app",
     ],
-    run: call(async () => (await import("../cli/tools/env.ts")).printEnv),
+    run: call(() => import("../cli/tools/env.ts"), "printEnv"),
   },
   serve: {
     about: "run the gateway",
@@ -116,7 +116,7 @@ export const USE: CommandTable = {
       "gateway open  # spending, live requests, keys and channels in the browser",
       "gateway open --url http://127.0.0.1:4141  # a gateway with another config, or a demo",
     ],
-    run: call(async () => (await import("../cli/serve/open.ts")).openPage),
+    run: call(() => import("../cli/serve/open.ts"), "openPage"),
   },
 };
 

@@ -7,12 +7,11 @@ import type { GatewayState } from "../../gateway/api/state.ts";
 import { askGateway, readDocument } from "../access/control.ts";
 import { renew } from "../live/renew.ts";
 import { describeAllowances } from "../live/top.ts";
-import { createColumns } from "../terminal/listing.ts";
-import { createTable, printTable } from "../terminal/table.ts";
+import { createTable, drawRows, type ListColumn } from "../terminal/listing.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { type LedgerFlags, useLedger } from "../access/ledger-place.ts";
-import { paint, print, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
+import { paint, print, printJson, printLines, refuseUsage, printNote } from "../terminal/terminal.ts";
 import { cutText, formatAge, formatAmount } from "../terminal/text.ts";
 
 const STATE_STYLES = {
@@ -24,7 +23,7 @@ const STATE_STYLES = {
   unknown: "dim",
 } as const;
 
-const CHANNEL_COLUMNS = createColumns<ChannelView>([
+const CHANNEL_COLUMNS: ReadonlyArray<ListColumn<ChannelView>> = [
   ["CHANNEL", "name"],
   ["PLATFORM", "platform", "text", { spare: 8 }],
   ["GROUPS", "groups", "text", { spare: 9 }],
@@ -44,7 +43,7 @@ const CHANNEL_COLUMNS = createColumns<ChannelView>([
     { spare: 14 },
   ],
   ["REASON", "reason", "text", { spare: 2, paint: (text) => paint("dim", text) }],
-]);
+];
 
 function formatSuccess({ requests_hour: requests, errors_hour: errors }: ChannelView): string {
   return requests === 0 ? "" : `${Math.floor((1 - Math.min(1, errors / requests)) * 100)}%`;
@@ -89,7 +88,7 @@ export async function showChannels(flags: ChannelsFlags): Promise<void> {
   const views = known ?? describeStopped(catalog, isCopy);
   if (flags.json === true) printJson(views);
   else {
-    printTable(views, CHANNEL_COLUMNS);
+    printLines(drawRows(views, CHANNEL_COLUMNS));
     describeAllowances(views, new Date()).forEach(print);
   }
   for (const problem of known === null ? [NOT_RUNNING] : describeUnservedGroups(views)) {

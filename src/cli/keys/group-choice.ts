@@ -2,7 +2,7 @@
 
 import { adviseRotation, type Catalog, type Group, judgeKey, type Key } from "../../config/catalog.ts";
 import { explainClosed, listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
-import { createTable } from "../terminal/table.ts";
+import { createTable } from "../terminal/listing.ts";
 import { askOne, canPrompt, fail, refuseUsage } from "../terminal/terminal.ts";
 
 export function explainNoGroups({ groups }: Catalog): string {
@@ -40,10 +40,10 @@ export function explainUnusable(key: Key, now: Date): string | null {
 
 export function askGroup(groups: readonly Group[]): Promise<string> {
   const table = createTable<Group>([
-    { title: "", read: ({ name }) => name },
-    { title: "", read: ({ platform }) => platform },
-    { title: "", read: ({ multiplier }) => `×${multiplier}` },
-    { title: "", read: ({ description }) => description },
+    ["", "name"],
+    ["", "platform"],
+    ["", ({ multiplier }) => `×${multiplier}`],
+    ["", "description"],
   ]);
   // Leaves room for the prompt's marks, so that no line wraps.
   const labels = table.rows(groups, (process.stderr.columns ?? 80) - 6);

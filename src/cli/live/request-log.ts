@@ -6,8 +6,7 @@ import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS, type UsageKind } from "..
 import type { Observer, RequestRecord } from "../../gateway/observe/observer.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
-import { createColumns, type ListColumn } from "../terminal/listing.ts";
-import { createTable, type Table } from "../terminal/table.ts";
+import { createTable, type ListColumn, type Table } from "../terminal/listing.ts";
 import { encodeJson, paint, readRoom } from "../terminal/terminal.ts";
 import { formatAmount, measure, shortenId, shortenSession } from "../terminal/text.ts";
 
@@ -77,7 +76,7 @@ const USUAL: RequestRecord = {
 };
 
 export function createRequestTable(): Table<RequestRecord> {
-  const table = createTable(createColumns(COLUMNS));
+  const table = createTable(COLUMNS);
   table.rows([USUAL], Number.POSITIVE_INFINITY);
   return table;
 }

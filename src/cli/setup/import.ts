@@ -14,7 +14,7 @@ import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { ListFlags } from "../access/config.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
-import { createTable } from "../terminal/table.ts";
+import { createTable } from "../terminal/listing.ts";
 import { fail, printJson, printNote, readGiven } from "../terminal/terminal.ts";
 import { changeVariables, requireWritable } from "./env-file.ts";
 import { Draft, readCcr, readLitellm } from "./import-draft.ts";
@@ -92,10 +92,10 @@ function describeReach(draft: Draft, catalog: Catalog, config: string, kept: Env
     return { name, to, secret: describeSecret(draft, credential, kept), serving, platform };
   });
   const table = createTable<(typeof rows)[number]>([
-    { title: "CHANNEL", read: ({ name }) => name },
-    { title: "SENDS PROMPTS TO", read: ({ to }) => to },
-    { title: "WITH THE CREDENTIAL", read: ({ secret }) => secret },
-    { title: "GROUP", read: ({ serving }) => serving.join(", ") || "none" },
+    ["CHANNEL", "name"],
+    ["SENDS PROMPTS TO", "to"],
+    ["WITH THE CREDENTIAL", "secret"],
+    ["GROUP", ({ serving }) => serving.join(", ") || "none"],
   ]).draw(rows, Number.POSITIVE_INFINITY);
   const add = (group: string, channel: string, converts: boolean) =>
     `  ${nameOwnCommand()} groups add ${group} --channel ${channel}${converts ? " --convert messages" : ""}${config}`;

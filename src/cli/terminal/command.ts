@@ -35,8 +35,11 @@ interface ParameterDetails {
   readonly required?: true;
 }
 
-export function call(load: () => Promise<(...given: never[]) => unknown>): NonNullable<CommandRow["run"]> {
-  return async (...given) => (await load())(...given);
+export function call<Name extends string>(
+  load: () => Promise<Record<Name, (...given: never[]) => unknown>>,
+  name: Name,
+): NonNullable<CommandRow["run"]> {
+  return async (...given) => (await load())[name](...given);
 }
 
 export const CONFIG: Parameter = ["--config <file>", "the config file"];

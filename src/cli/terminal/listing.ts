@@ -1,9 +1,38 @@
-// A listing as data: columns of the documents of --json.
+// Rows as a table. Without room, spare columns are cut, then left out, before others are cut.
 
 import { isObject } from "../../lib/json/json.ts";
-import { type Column, createTable } from "./table.ts";
-import { printJson, printLines, printNote, readRoom } from "./terminal.ts";
-import { formatAgo, formatAmount, formatBytes, formatDay, formatLocalSecond, formatMs } from "./text.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { paint as paintText, printJson, printLines, printNote, readRoom } from "./terminal.ts";
+import {
+  alignText,
+  formatAgo,
+  formatAmount,
+  formatBytes,
+  formatDay,
+  formatLocalSecond,
+  formatMs,
+  measure,
+} from "./text.ts";
+
+interface Layout {
+  /** Numbers, which are never cut: without room, the column is left out. */
+  readonly align?: "right";
+  /** May be left out without room: the highest number first. */
+  readonly spare?: number;
+}
+
+interface Column<Row> extends Layout {
+  readonly title: string;
+  readonly read: (row: Row) => string;
+  readonly paint?: (text: string, row: Row) => string;
+}
+
+export interface Table<Row> {
+  head(room: number): string;
+  /** Columns are as wide as the widest cell so far: later rows align with earlier ones. */
+  rows(rows: readonly Row[], room: number): string[];
+  draw(rows: readonly Row[], room: number): string[];
+}
 
 const UNITS = {
   text: (value) => [value].flat().join(", "),
@@ -25,10 +54,10 @@ export type ListColumn<Row> = readonly [
   title: string,
   read: (keyof Row & string) | ((row: Row) => unknown),
   unit?: keyof typeof UNITS,
-  layout?: Omit<Partial<Column<Row>>, "title" | "read">,
+  layout?: Layout & Pick<Column<Row>, "paint">,
 ];
 
-export function createColumns<Row extends object>(rows: ReadonlyArray<ListColumn<Row>>): Column<Row>[] {
+function readColumns<Row extends object>(rows: ReadonlyArray<ListColumn<Row>>): Column<Row>[] {
   return rows.map(([title, read, unit = "text", layout]) => ({
     title,
     ...(NUMBERS.has(unit) && { align: "right" as const }),
@@ -43,11 +72,84 @@ export function createColumns<Row extends object>(rows: ReadonlyArray<ListColumn
   }));
 }
 
+const GAP = 2;
+/** `plan inactive` fits. */
+const CUT_CELLS = 13;
+/** A text's cells beyond this never cost a column. */
+const WHOLE_CELLS = 48;
+
+export function createTable<Row extends object>(listed: ReadonlyArray<ListColumn<Row>>): Table<Row> {
+  const columns = readColumns(listed);
+  const widths = columns.map(({ title }) => measure(title));
+  const write = (cells: readonly string[], room: number, row: Row | null): string => {
+    const fitted = fitColumns(columns, widths, room);
+    const shown = columns.flatMap(({ align, paint }, index) => {
+      const width = fitted[index] ?? 0;
+      return width === 0 ? [] : [{ paint, text: alignText(cells[index] ?? "", width, align) }];
+    });
+    const painted = shown.map(({ paint, text }, at) => {
+      const whole = at === shown.length - 1 ? text.trimEnd() : text;
+      return row === null || paint === undefined ? whole : paint(whole, row);
+    });
+    return painted.join(" ".repeat(GAP)).trimEnd();
+  };
+  const titles = columns.map(({ title }) => title);
+  const head = (room: number): string => paintText("dim", write(titles, room, null));
+  const writeRows = (rows: readonly Row[], room: number): string[] => {
+    const cells = rows.map((row) => columns.map(({ read }) => escapeUnprintable(read(row))));
+    for (const each of cells)
+      each.forEach((cell, index) => (widths[index] = Math.max(widths[index] ?? 0, measure(cell))));
+    return rows.map((row, at) => write(cells[at] ?? [], room, row));
+  };
+  return {
+    head,
+    rows: writeRows,
+    draw: (rows, room) => {
+      // Rows first: they widen the columns.
+      const lines = writeRows(rows, room);
+      return [head(room), ...lines];
+    },
+  };
+}
+
 export function drawRows<Row extends object>(
   rows: readonly Row[],
   columns: ReadonlyArray<ListColumn<Row>>,
 ): string[] {
-  return rows.length === 0 ? [] : createTable(createColumns(columns)).draw(rows, readRoom());
+  return rows.length === 0 ? [] : createTable(columns).draw(rows, readRoom());
+}
+
+/** Zero: left out. */
+function fitColumns(columns: readonly Layout[], widths: readonly number[], room: number): number[] {
+  const fitted = [...widths];
+  const isSpare = (index: number): boolean => columns[index]?.spare !== undefined;
+  const least = (most: number) => (index: number) =>
+    columns[index]?.align === "right" ? (widths[index] ?? 0) : Math.min(widths[index] ?? 0, most);
+  const [cut, whole] = [least(CUT_CELLS), least(WHOLE_CELLS)];
+  const rankOf = (index: number): number => columns[index]?.spare ?? -1;
+  for (const at of [...columns.keys()].sort((a, b) => rankOf(b) - rankOf(a) || b - a)) {
+    const shown = [...columns.keys()].filter((index) => (fitted[index] ?? 0) > 0);
+    const needed = shown.map((index) => (isSpare(at) && !isSpare(index) ? whole(index) : cut(index)));
+    if (shown.length > 1 && sumWidths(needed) > room) fitted[at] = 0;
+  }
+  shrink(fitted, room, (index) => (isSpare(index) ? cut(index) : Number.POSITIVE_INFINITY));
+  shrink(fitted, room, least(1));
+  return fitted;
+}
+
+/** Takes cells from the widest column above its floor. */
+function shrink(widths: number[], room: number, floor: (index: number) => number): void {
+  for (let excess = sumWidths(widths) - room; excess > 0; excess -= 1) {
+    const loose = widths.map((width, index) => (width > floor(index) ? width : 0));
+    const widest = Math.max(...loose);
+    if (widest === 0) return;
+    widths[loose.indexOf(widest)] = widest - 1;
+  }
+}
+
+function sumWidths(widths: readonly number[]): number {
+  const shown = widths.filter((width) => width > 0);
+  return shown.reduce((sum, width) => sum + width, GAP * (shown.length - 1));
 }
 
 export interface Found<Row> {
@@ -60,12 +162,13 @@ export interface Found<Row> {
 
 type Report<Row> = (...given: never[]) => Found<Row> | Promise<Found<Row>>;
 
-export function list<Row extends object>(
-  load: () => Promise<Report<Row>>,
+export function list<Module, Row extends object>(
+  load: () => Promise<Module>,
+  pick: (module: Module) => Report<Row>,
   columns: ReadonlyArray<ListColumn<Row>>,
 ): (...given: never[]) => Promise<number | undefined> {
   return async (...given) => {
-    const { rows, document = rows, empty, notes = [], exitStatus } = await (await load())(...given);
+    const { rows, document = rows, empty, notes = [], exitStatus } = await pick(await load())(...given);
     const flags: unknown = given.at(-1);
     if (isObject(flags) && flags["json"] === true) printJson(document);
     else if (rows.length > 0) {
