@@ -1,4 +1,4 @@
-/** Calls with a fee of their own. Output items or the counters of server tools count them. */
+/** Calls with a fee of their own. */
 export const CALL_KINDS = [
   "web_search",
   "web_search_preview",
@@ -13,6 +13,6 @@ export const CALL_KINDS = [
   "google_search",
   "google_search_prompt",
   "maps_grounding",
-  // A request that costs a fee by itself, because its answer reports no tokens.
+  // A request whose answer reports no tokens.
   "call",
 ] as const;

@@ -14,7 +14,7 @@ export interface Channel extends Omit<ChannelSettings, "ca" | "headers"> {
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
   readonly proxy: URL | null;
   readonly ca: string | null;
-  /** Why the channel has no credential. Null: it has one or needs none. */
+  /** Why it has no credential. Null: it has one or needs none. */
   readonly lack: string | null;
   readonly groups: readonly string[];
 }
@@ -30,10 +30,10 @@ export interface Group extends Omit<Readonly<Config["groups"][string]>, "channel
   readonly multiplier: string;
   readonly usesLogin: boolean;
   readonly crosses: boolean;
-  /** By priority, then as written. Without disabled channels and those without a credential. */
+  /** By priority. Without disabled channels and those without a credential. */
   readonly channels: readonly Channel[];
   readonly listed: readonly string[];
-  /** The plans with this group. Only an exclusive group needs an active one. */
+  /** Only an exclusive group needs an active one. */
   readonly plans: readonly Plan[];
 }
 
@@ -44,7 +44,7 @@ export interface Key extends Omit<Readonly<Config["keys"][number]>, "group"> {
 type Names = "channels" | "groups" | "plans" | "keys" | "timezone";
 
 export interface Catalog extends Omit<Readonly<Config>, Names> {
-  /** The time zone of days and months in reports and limits. */
+  /** Of days and months. */
   readonly zone: Zone;
   readonly channels: ReadonlyMap<string, Channel>;
   readonly groups: ReadonlyMap<string, Group>;
@@ -57,7 +57,7 @@ export function isPlanInForce(plan: Plan, now: Date): boolean {
   return plan.active && (plan.until === null || now < plan.until);
 }
 
-/** The factor between official amounts and limits. Requests that a plan pays for count, too. */
+/** Requests that a plan pays for count in limits, too. */
 export function limitMultiplier({ usesLogin, multiplier }: Pick<Group, "usesLogin" | "multiplier">): string {
   return usesLogin ? "1" : multiplier;
 }
@@ -73,7 +73,7 @@ export function judgeKey(key: Key, now: Date): "active" | "disabled" | "expired"
 }
 
 export interface CatalogContext {
-  /** `ledger.path`, absolute and without links: all processes use the same lock next to it. */
+  /** Absolute and without links: all processes use the same lock next to it. */
   readonly ledgerPath: string;
   readonly authorities: ReadonlyMap<string, string>;
   readonly lacking: ReadonlyMap<string, string>;
@@ -140,7 +140,6 @@ function mapEntries<From, To>(
   return new Map(Object.entries(entries).map(([name, entry]) => [name, build(entry, name)]));
 }
 
-/** The command that activates a plan, with the flags that the plan needs. */
 export function adviseActivation({ name, until }: Plan, now: Date): string {
   return `gateway plans activate ${name}${until !== null && until <= now ? " --until DATE" : ""}`;
 }

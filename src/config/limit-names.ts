@@ -1,5 +1,4 @@
-// The names of all limits, for the schema, the commands and the console's page. The page is bundled
-// for a browser, so this file imports nothing.
+// The page is bundled for a browser, so this file imports nothing.
 
 export const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total", "usd_per_session"] as const;
 export const COUNT_LIMITS = [
@@ -9,7 +8,7 @@ export const COUNT_LIMITS = [
   "same_call",
 ] as const;
 
-/** Settings of limits in USD: the values of each, the default last. */
+/** The default is the last. */
 export const LIMIT_CHOICES = {
   unpriced: ["allow", "refuse"],
 } as const;

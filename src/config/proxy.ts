@@ -1,5 +1,4 @@
-// The proxy for a target, from HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY, in upper or lower
-// case, as curl reads them. Loopback addresses never use a proxy.
+// The proxy for a target, as curl reads the variables. Loopback addresses never use one.
 
 import type { Environment } from "./yaml/expand.ts";
 
@@ -11,7 +10,7 @@ export function findProxy(target: URL, env: Environment): URL | null {
   return proxy !== null && /^https?:$/.test(proxy.protocol) ? proxy : null;
 }
 
-/** `host`: as bound (`::1`) or as in a URL (`[::1]`). */
+/** As bound (`::1`) or as in a URL (`[::1]`). */
 export function isLoopback(host: string): boolean {
   return /^(?:(?:.*\.)?localhost|\[::1\]|::1|127(?:\.\d+){3})$/i.test(host);
 }

@@ -1,5 +1,4 @@
-// Checks across settings: names refer to something that fits. A client's login goes only to its
-// vendor, and comes only from this machine.
+// Checks across settings. A client's login goes only to its vendor, and comes only from this machine.
 
 import { looksSecret } from "../lib/secret.ts";
 import { suggestNearest } from "../lib/text/nearest.ts";
@@ -43,7 +42,7 @@ export function findDangling(config: Config, hidden: ReadonlySet<string>): Refer
   ];
 }
 
-/** The index of each repeated value, with the index of its first place. */
+/** With the index of its first place. */
 function findRepeated(values: readonly string[]): Array<readonly [index: number, first: number]> {
   const seen = new Map<string, number>();
   return values.flatMap((value, index) => {
@@ -77,10 +76,9 @@ function checkChannels(
 
 const LOGIN_HEADER = /authorization|api-?key$|account-id$|^cookie$/i;
 
-/** Without `*.localhost`: some systems ask a server for such names. */
+/** Some systems ask a server for `*.localhost`. */
 const LOOPBACK = /^(?:localhost|\[::1\]|127(?:\.\d+){3})$/;
 
-/** `credential: client`: the channel passes on the tool's own login. */
 function findLoginProblems({ channels, groups, listen }: Config): ReferenceProblem[] {
   const logins = Object.entries(channels).filter(([, { usesLogin }]) => usesLogin);
   return logins.flatMap(([name, channel]) => [

@@ -1,5 +1,4 @@
-// The only definition of the config file (zod, strict). The types come from it. scalars.ts reads
-// scalars; references.ts checks names.
+// The only definition of the config file. scalars.ts reads scalars; references.ts checks names.
 
 import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";
@@ -12,21 +11,19 @@ import * as scalars from "./yaml/scalars.ts";
 export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
-/** A channel, but no group, may also be `chat`: its upstream speaks Chat Completions. `responses`
- *  groups may have such channels, because they serve Chat Completions, too. */
+/** `responses` groups may have such channels: they serve Chat Completions, too. */
 export const CHAT = "chat";
 export const CHAT_GROUP: Platform = "responses";
 export const CHANNEL_WORDS = [...PLATFORMS, CHAT] as const;
 export type ChannelPlatform = (typeof CHANNEL_WORDS)[number];
 
-/** The platform of groups whose clients speak the channel's dialect. */
 export function groupPlatform(platform: ChannelPlatform): Platform {
   return platform === CHAT ? CHAT_GROUP : platform;
 }
 
 export const CONVERTIBLE: ReadonlySet<unknown> = new Set(["messages", "responses", "content", CHAT]);
 
-/** People's words for a platform: its best-known maker, or its API. */
+/** A platform's best-known maker, or its API. */
 export const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
   anthropic: "messages",
   claude: "messages",
@@ -41,10 +38,10 @@ export const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
 
 export const NO_CREDENTIAL = "none";
 
-/** A channel's `credential` for the client's own login. */
+/** The client's own login. */
 export const CLIENT_LOGIN = "client";
 
-/** Where the tools' logins belong: Claude Code's, and Codex's with ChatGPT. */
+/** Where the tools' logins belong. */
 export const LOGIN_ADDRESSES: Readonly<Record<string, string>> = {
   messages: "https://api.anthropic.com",
   responses: "https://chatgpt.com/backend-api/codex",
@@ -59,13 +56,13 @@ const TOKENS = ["input", "cache_read", "output"].flatMap((kind) =>
   ["", "_audio", "_image", "_video"].map((medium) => kind + medium),
 );
 const OTHER_TOKENS = ["cache_write", "cache_write_5m", "cache_write_1h", "cache_write_12h", "tool_prompt"];
-/** USD per million tokens; with `_per_1k`, USD per thousand calls. */
+/** USD per million tokens, or per thousand calls. */
 const PRICE_KINDS = [...TOKENS, ...OTHER_TOKENS, ...CALL_KINDS.map((call) => `${call}_per_1k`)];
 
-/** One schema for all scalars: creating each schema takes time at the start. */
+/** Creating each schema takes time at the start. */
 const sourceText = z.string();
 
-/** A scalar, read from its source text. `shape`: its JSON schema. */
+/** `shape`: its JSON schema. */
 function scalar<T>(read: (text: string) => T, shape: z.core.GlobalMeta = {}) {
   const schema = sourceText.transform((text, context) => {
     try {
@@ -85,7 +82,7 @@ export function toCamel(name: string): string {
   return name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** The settings of a section, with the program's names. */
+/** With the program's names. */
 function rename<Own extends object>(own: Own): { [Name in keyof Own as Camel<Name>]: Own[Name] };
 function rename(own: object): object {
   return Object.fromEntries(Object.entries(own).map(([name, value]) => [toCamel(name), value]));
@@ -111,8 +108,7 @@ function textLike(pattern: string) {
   return { type: "string", pattern: `${pattern}|${REFERENCE}` } as const;
 }
 
-/** JSON schemas for editors, which see numbers, flags and texts as YAML reads them. The gateway
- *  reads the source text, and only scalars.ts decides what is valid. */
+/** For editors, which see numbers and flags as YAML reads them. Only scalars.ts decides. */
 const SHAPES = {
   text: { type: ["string", "number", "boolean"] },
   name: { type: ["string", "number"], pattern: `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$|${REFERENCE}` },
@@ -149,7 +145,7 @@ const names = z.array(name).min(1, "is empty: name at least one");
 
 export const limitsSchema = z
   .strictObject({
-    // Amounts are decimal strings: only billing/ computes money.
+    // Only billing/ computes money.
     usd_per_day: orNull(decimal),
     usd_per_month: orNull(decimal),
     usd_total: orNull(decimal),
@@ -157,13 +153,13 @@ export const limitsSchema = z
     requests_per_minute: orNull(positive),
     requests_per_minute_per_session: orNull(positive),
     concurrent_requests: orNull(positive),
-    /** A conversation is refused when it ends with this many equal tool calls and results. */
+    /** A conversation that ends with so many equal calls is refused. */
     same_call: orNull(repetitions),
     unpriced: z.enum(["refuse", "allow"]).default("refuse"),
   } satisfies Record<LimitName, z.ZodType>)
   .transform(({ unpriced, ...rest }) => ({ ...rename(rest), allowUnpriced: unpriced === "allow" }));
 
-/** Parsed once: a config can have ten thousand keys without limits. */
+/** A config can have ten thousand keys without limits. */
 const noLimits = limitsSchema.parse({}, { jitless: true });
 
 const percent = scalar(readFrom(1, 99), SHAPES.count);
@@ -174,7 +170,7 @@ const alerts = z.strictObject({
     .min(1, "is empty: name at least one percentage")
     .default([80, 95])
     .transform((at) => at.toSorted((a, b) => a - b)),
-  /** A program and its arguments, without a shell. */
+  /** Without a shell. */
   command: orNull(z.array(text).min(1, "is empty: leave it out to run nothing")),
 });
 
@@ -187,11 +183,10 @@ const traces = z.lazy(() =>
   }),
 );
 
-/** How servers of Chat Completions differ. */
 const chat = z.strictObject({
-  /** The server's name for the output cap. `none`: the server refuses a cap. */
+  /** `none`: the server refuses a cap. */
   cap: z.enum(["max_tokens", "max_completion_tokens", "none"]).optional(),
-  /** Which field of a request says how much the model thinks. */
+  /** The field that says how much the model thinks. */
   reasoning: z.enum(["none", "effort", "deepseek", "openrouter", "qwen"]).optional(),
   /** The model needs the thoughts of every turn with calls. */
   replay: optionalFlag,
@@ -199,9 +194,9 @@ const chat = z.strictObject({
   schemas: optionalFlag,
   top_k: optionalFlag,
   systems: z.enum(["any", "first"]).optional(),
-  /** The server takes a key that groups requests for its cache. */
+  /** It groups requests for the server's cache. */
   cache_key: optionalFlag,
-  /** Requests say which parts of a prompt to cache (`cache_control`). */
+  /** `cache_control` says what to cache. */
   cache_marks: optionalFlag,
 });
 
@@ -215,7 +210,7 @@ const channel = z
     disabled: flag.default(false),
     priority: rank.default(1),
     weight: positive.default(1),
-    /** Globs. Null: the models of the upstream's own list. */
+    /** Globs. Null: the upstream's own list. */
     models: orNull(z.array(text).min(1, "is empty: leave it out to allow every model")),
     aliases: z.record(text, text).default({}),
     headers: z
@@ -237,15 +232,15 @@ const channel = z
       }))
       .prefault({}),
     probe: orNull(scalar(scalars.readProbeInterval, SHAPES.duration)),
-    /** The price book's provider for the channel. Null: the address decides. */
+    /** Null: the address decides. */
     price_provider: orNull(name),
-    /** Which amount counts: the price book's, or the one in the seller's answers. */
+    /** What counts: the price book, or the seller's answers. */
     bill: z.enum(["book", "reported"]).optional(),
     free: flag.default(false),
-    /** False: the upstream is never asked for a WebSocket. */
+    /** False: never asked for. */
     websocket: flag.default(true),
     chat: chat.optional(),
-    /** Whether to ask for a stream's usage if the client did not. Undefined: by the address. */
+    /** Undefined: the address decides. */
     ask_usage: optionalFlag,
   })
   .refine(({ bill, free }) => !free || bill !== "reported", {
@@ -261,11 +256,10 @@ const channel = z
   .transform(({ base_url, aliases, headers, probe, ...rest }) => ({
     ...rename(rest),
     ...readCredential(rest),
-    /** Without a trailing slash and, except for Chat Completions, without a version. */
+    /** Without a version, except for Chat Completions. */
     baseUrl: rest.platform === CHAT ? base_url : scalars.withoutVersion(base_url),
-    /** A client's name → the upstream's name. */
     aliases: new Map(Object.entries(aliases).filter(([alias]) => !alias.includes("*"))),
-    /** Aliases with `*`. The first that fits counts. */
+    /** The first that fits counts. */
     aliasGlobs: sortGlobs(Object.entries(aliases).filter(([alias]) => alias.includes("*"))),
     headers: Object.entries(headers),
     probeMs: probe,
@@ -277,7 +271,7 @@ function sortGlobs(
   return globs.toSorted(([a], [b]) => b.indexOf("*") - a.indexOf("*"));
 }
 
-/** With a client's login, the channel has no credential, and requests use HTTP only. */
+/** With a client's login, requests use HTTP only. */
 function readCredential(given: { credential?: string | undefined; websocket: boolean }) {
   const { credential = NO_CREDENTIAL, websocket } = given;
   const usesLogin = credential === CLIENT_LOGIN;
@@ -293,9 +287,9 @@ const group = z
     description: z.string().default(""),
     exclusive: flag.default(false),
     default_model: orNull(text),
-    /** Paths unknown to the gateway, which it forwards, with all paths below them. */
+    /** Forwarded, with all paths below them. */
     other_paths: orNull(z.array(scalar(scalars.readOtherPath, SHAPES.text))),
-    /** The prompt cache lifetime that `gateway run claude` asks for. Null: the tool's own. */
+    /** What `gateway run claude` asks for. Null: the tool's own. */
     cache: orNull(z.enum(["5m", "1h"])),
     limits: limitsSchema.default(noLimits),
   })
@@ -314,12 +308,11 @@ const key = z
     group: name,
     secret: scalar(scalars.readSecretText, SHAPES.text).optional(),
     secret_sha256: digest.optional(),
-    /** The secret before the last rotation, and until when it works. */
     previous: orNull(z.lazy(() => z.strictObject({ secret_sha256: digest, until: moment }))),
     created: orNull(moment),
     disabled: flag.default(false),
     expires: orNull(moment),
-    /** The series of GET /metrics that the key gets: its own, or those of all keys. */
+    /** The series of GET /metrics that the key gets. */
     metrics: z.enum(["own", "all"]).optional(),
     record: scalar(scalars.readRecordingName).optional(),
     limits: limitsSchema.default(noLimits),
@@ -330,7 +323,6 @@ const key = z
     when: ({ value }) => typeof value === "object" && value !== null,
   })
   .meta({ oneOf: [{ required: ["secret"] }, { required: ["secret_sha256"] }] })
-  // The file has the secret or its hash.
   .transform(({ secret, secret_sha256: hash, ...rest }) => {
     return { ...rest, secretSha256: hash ?? sha256Hex(secret ?? "") };
   });
@@ -356,7 +348,7 @@ export const configSchema = z
     max_body: size.prefault("64MiB"),
     cors_origins: z.array(scalar(scalars.readOrigin)).default([]),
     console: z.enum(["loopback", "always", "never"]).default("loopback"),
-    /** Accepted `Host` headers, besides loopback names. */
+    /** Besides loopback names. */
     allowed_hosts: z.array(scalar(scalars.readHostName)).default([]),
     cache_analysis: onOrOff,
     context: onOrOff,
@@ -396,6 +388,6 @@ export const configSchema = z
   })
   .transform(({ max_body, ...rest }) => ({ ...rename(rest), maxBodyBytes: max_body }));
 
-/** A checked config with the program's names. A name in it may still refer to nothing. */
+/** A name in it may still refer to nothing. */
 export type Config = z.output<typeof configSchema>;
 export type Limits = Readonly<z.output<typeof limitsSchema>>;

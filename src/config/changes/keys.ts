@@ -1,5 +1,4 @@
-// Creates and changes keys in the config file, for the commands and the console's page. The caller
-// makes the secrets and shows them once. The file gets their hashes.
+// Creates and changes keys in the config file. It gets the hashes of secrets only.
 
 import { sha256Hex } from "../../lib/secret.ts";
 import { fail } from "../../lib/refusal.ts";
@@ -28,18 +27,17 @@ export interface NewKey {
   readonly name: string;
   readonly group: string;
   readonly secret: string;
-  /** Null: the key never expires. */
+  /** Null: never. */
   readonly expires: Date | null;
   readonly limits: Readonly<Record<string, string>>;
   readonly now: Date;
 }
 
-/** Returns the key's group, and the moment of creation as in the file. */
 export async function createKey(
   file: ConfigFile,
   { name, group, secret, expires, limits, now }: NewKey,
 ): Promise<{ readonly created: string; readonly group: Group }> {
-  // With milliseconds: what a removed key of this name spent before does not count.
+  // What a removed key of this name spent does not count.
   const created = now.toISOString();
   const { groups } = await file.edit((current) => {
     requireNewName("key", name, current.keys);
@@ -67,7 +65,7 @@ export async function removeKeys(file: ConfigFile, names: readonly string[]): Pr
   await file.edit((current) => {
     const edits = names
       .map((name) => findKey(current, name).index)
-      // From the end, so that the remaining indexes stay valid.
+      // The remaining indexes stay valid.
       .sort((a, b) => b - a)
       .map((index): Edit => ({ kind: "remove", path: ["keys", index] }));
     removeToolSecrets(names, file.path);
@@ -92,7 +90,7 @@ export async function switchKeys(
 export interface Rotation {
   /** Null: never. Undefined: unchanged. */
   readonly expires?: Date | null | undefined;
-  /** Until when the old secret works. Null: it stops now. */
+  /** Null: the old secret stops now. */
   readonly grace: Date | null;
 }
 

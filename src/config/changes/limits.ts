@@ -11,7 +11,7 @@ import { findGroup, findKey, listLimits } from "./names.ts";
 
 const LIMIT_NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS, ...Object.keys(LIMIT_CHOICES)];
 
-/** By the limit's name. Null removes the limit. */
+/** Null removes the limit. */
 export type LimitChanges = Readonly<Record<string, string | null>>;
 
 /** `usd_per_day=5`, or `usd_per_day=none`. */
@@ -31,7 +31,7 @@ function readLimit(word: string): [name: string, value: string | null] {
   return error === undefined ? [name, value] : refuseUsage(`${name}: ${error.issues[0]?.message}, or none.`);
 }
 
-/** For a new key: it has no limits to remove. */
+/** It has no limits to remove. */
 export function readNewLimits(words: readonly string[] | undefined): Readonly<Record<string, string>> {
   const set = Object.entries(readLimits(words ?? [])).flatMap(([name, value]) =>
     value === null ? [] : [[name, value] as const],
@@ -51,7 +51,6 @@ export function findLimits(catalog: Catalog, { kind, name }: LimitHolder) {
   return { path: ["keys", index], limits: listLimits(key.limits) };
 }
 
-/** Returns the changed catalog. */
 export function changeLimits(file: ConfigFile, holder: LimitHolder, changes: LimitChanges): Promise<Catalog> {
   return file.edit((current) =>
     Object.entries(changes).map(([name, value]) =>

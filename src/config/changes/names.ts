@@ -50,7 +50,7 @@ export function readExpiry(text: string | undefined, now: Date, flag = "--expire
   return moment;
 }
 
-/** Null also after the year 9999: years in the file have four digits. */
+/** Years in the file have four digits. */
 export function readFuture(text: string, now: Date): Date | null {
   try {
     if (!/^\d+(\.\d+)?[a-z]+$/.test(text)) return readMoment(text);
@@ -60,12 +60,10 @@ export function readFuture(text: string, now: Date): Date | null {
   }
 }
 
-/** ISO 8601 without a fraction of a second. */
 export function formatMoment(moment: Date): string {
   return moment.toISOString().replace(/\.\d+Z$/, "Z");
 }
 
-/** The limits that are set, by their names in the config file. */
 export function listLimits(limits: Limits): Record<string, string | number> {
   const set = [...USD_LIMITS, ...COUNT_LIMITS].flatMap((name) => {
     const limit = limits[toCamel(name)];

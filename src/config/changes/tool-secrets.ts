@@ -1,5 +1,5 @@
-// The secrets of keys that `gateway run` created for tools. The config has only hashes, so this
-// file next to it has the secrets. Only the user can read it. Secrets that fit no key are ignored.
+// The secrets of keys that `gateway run` created: the config next to this file has only hashes.
+// Secrets that fit no key are ignored.
 
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
@@ -19,14 +19,13 @@ export interface StoredKey {
   readonly secret: string;
 }
 
-/** The tool's keys that still work, the preferred one first. */
+/** The preferred one comes first. */
 export function listToolKeys(tool: string, configPath: string, catalog: Catalog): StoredKey[] {
   return readEntries(configPath)
     .filter((entry) => entry.tool === tool)
     .flatMap((entry) => matchKey(entry, catalog));
 }
 
-/** Null: the file has no secret that fits the key. */
 export function findStoredSecret(name: string, configPath: string, catalog: Catalog): string | null {
   const found = readEntries(configPath)
     .filter((entry) => entry.key === name)
@@ -34,12 +33,11 @@ export function findStoredSecret(name: string, configPath: string, catalog: Cata
   return found[0]?.secret ?? null;
 }
 
-/** The new secret is the preferred one. */
+/** It is the preferred one. */
 export function storeToolSecret(entry: ToolSecret, configPath: string): void {
   change(configPath, (entries) => [entry, ...entries.filter(({ key }) => key !== entry.key)]);
 }
 
-/** Lets a tool keep working when its key gets a new secret. */
 export function replaceToolSecret(key: string, secret: string, configPath: string): void {
   change(configPath, (entries) => entries.map((entry) => (entry.key === key ? { ...entry, secret } : entry)));
 }
@@ -48,7 +46,7 @@ export function removeToolSecrets(names: readonly string[], configPath: string):
   change(configPath, (entries) => entries.filter(({ key }) => !names.includes(key)));
 }
 
-/** The caller holds the config's lock, for example inside `editConfig`. */
+/** The caller holds the config's lock. */
 function change(configPath: string, plan: (entries: readonly ToolSecret[]) => ToolSecret[]): void {
   const entries = readEntries(configPath);
   const keys = plan(entries);
@@ -64,13 +62,13 @@ function matchKey({ key: name, secret }: ToolSecret, { keysBySha256 }: Catalog):
   return key?.name === name ? [{ key, secret }] : [];
 }
 
-/** Next to the file itself if the config's path is a link. The lock is there, too. */
+/** Next to the file, not to a link, as the lock is. */
 function placeFile(configPath: string): string {
   const file = resolveLinks(configPath);
   return join(dirname(file), `.${basename(file)}.tool-keys`);
 }
 
-/** A damaged file counts as empty: `run` then creates new keys. */
+/** A damaged file counts as empty: `run` creates new keys. */
 function readEntries(configPath: string): ToolSecret[] {
   const text = readOwn(placeFile(configPath));
   return text === null ? [] : (fileSchema.safeParse(parseJson(text)).data?.keys ?? []);

@@ -1,5 +1,4 @@
-// A file of `NAME=value` lines, as shells, systemd and dotenv read it. `gateway.env` next to the
-// config holds credentials for users who do not want to export them.
+// `NAME=value` lines, as shells, systemd and dotenv read them.
 
 import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -17,7 +16,7 @@ export interface Assignment {
 const ASSIGNMENT = /^(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*)$/;
 const QUOTED = /^(["'])(.*)\1\s*(?:#.*)?$/;
 
-/** Variables are not expanded. Null: some line is not an assignment. */
+/** Null: some line is not an assignment. */
 export function parseEnvFile(text: string): Assignment[] | null {
   const lines = text.split("\n").filter((line) => !/^\s*(#|$)/.test(line));
   const found = lines.flatMap((line): Assignment[] => {
@@ -27,7 +26,7 @@ export function parseEnvFile(text: string): Assignment[] | null {
   return found.length === lines.length ? found : null;
 }
 
-/** Shells and systemd remove a backslash before these characters between double quotes. */
+/** Between double quotes, shells and systemd remove the backslash. */
 const ESCAPED = /\\(["\\$`])/g;
 
 function unquote(raw: string): string {

@@ -12,21 +12,20 @@ import { ConfigError } from "../yaml/problems.ts";
 
 const FILE_NAME = "gateway.yaml";
 
-/** The folder for the configuration of the user's programs. A relative XDG_CONFIG_HOME is ignored:
- *  it would depend on the current folder. */
+/** A relative XDG_CONFIG_HOME would depend on the current folder. */
 export function configHome(env: Environment): string {
   const named = env["XDG_CONFIG_HOME"] ?? "";
   return isAbsolute(named) ? named : join(env["HOME"] || homedir(), ".config");
 }
 
-/** The folder for what commands remember, except the config and the ledger. */
+/** For what commands remember. */
 export function stateFolder(env: Environment): string {
   const named = env["XDG_STATE_HOME"] ?? "";
   return join(isAbsolute(named) ? named : join(env["HOME"] || homedir(), ".local/state"), "gateway");
 }
 
-/** Where the config file is or would be. The current folder is not searched: a cloned repository
- *  could hold a file that sends the user's credentials to its author. */
+/** The current folder is not searched: a cloned repository could send the user's credentials to its
+ * author. */
 export function placeConfig(flag: string | undefined, env: Environment, folder = process.cwd()): string {
   const named = readNamed(flag, env);
   return named === "" ? join(configHome(env), "gateway", FILE_NAME) : resolve(folder, named);
@@ -36,7 +35,7 @@ function readNamed(flag: string | undefined, env: Environment): string {
   return flag ?? env["GATEWAY_CONFIG"] ?? "";
 }
 
-/** Throws if no file is named and the default place has none. */
+/** Throws if the default place has none. */
 export function findConfig(flag: string | undefined, env: Environment, folder = process.cwd()): string {
   const place = placeConfig(flag, env, folder);
   if (readNamed(flag, env) !== "" || isThere(place)) return place;
@@ -51,7 +50,7 @@ const LOCAL_ADVICE =
   `The ${FILE_NAME} in this folder is not read by itself: a file that came with a repository could send your ` +
   `credentials to a stranger. If it is yours, name it: \`--config ${FILE_NAME}\`.`;
 
-/** True also for a broken link or an unreadable folder: opening the file explains the fault. */
+/** True also for a broken link: opening the file explains it. */
 function isThere(path: string): boolean {
   try {
     whileReplaced(path, () => lstatSync(path));
@@ -61,14 +60,14 @@ function isThere(path: string): boolean {
   }
 }
 
-/** Read this from the open file: then nobody can replace the file after the check. */
+/** Of the open file: nobody can replace that. */
 export type Ownership = Pick<Stats, "uid" | "mode">;
 
 const OTHERS_WRITE = 0o002;
 const GROUP_WRITES = 0o020;
 const NOT_OWNER = 0o077;
 
-/** The ids of the user: the process's own, and with sudo the caller's, too. */
+/** With sudo, the caller's, too. */
 export function listOwnIds(env: Environment = process.env): number[] {
   const own = process.getuid?.();
   if (own === undefined) return [];
@@ -76,7 +75,7 @@ export function listOwnIds(env: Environment = process.env): number[] {
   return Number.isSafeInteger(caller) ? [own, caller] : [own];
 }
 
-/** The file must be the user's or root's, and not writable by everybody. Not checked on Windows. */
+/** Not checked on Windows. */
 export function requireTrust(path: string, { uid, mode }: Ownership, ownIds = listOwnIds()): void {
   if (!PLATFORM.hasModes) return;
   const [own = 0] = ownIds;
@@ -94,7 +93,7 @@ function refuse(what: string, fix: string): ConfigError {
   return new ConfigError(`${what}: ${fix}`, [], fix);
 }
 
-/** A warning. The file is loaded anyway. */
+/** The file is loaded anyway. */
 export function warnOfMode(path: string, { mode }: Ownership): string[] {
   if (!PLATFORM.hasModes || (mode & NOT_OWNER) === 0) return [];
   const what =

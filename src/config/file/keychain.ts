@@ -1,19 +1,16 @@
-// The system's keychain, for channels with `credential: keychain:NAME`: the Keychain of macOS, the
-// Credential Manager of Windows, or the keyring of a Linux desktop. The runtime reads it, so no
-// other program sees a secret.
+// The system's keychain. The runtime reads it, so no other program sees a secret.
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { type Environment, KEYCHAIN, LACK, listKeychainChannels } from "../yaml/expand.ts";
 import { parseSource } from "../yaml/source.ts";
 
-/** The name of this program in the keychain. */
 const SERVICE = "gateway";
 
 export interface Keychain {
-  /** Null: the keychain has no credential of this name. */
+  /** Null: there is none of this name. */
   get(name: string): Promise<string | null>;
   set(name: string, value: string): Promise<void>;
-  /** False: the keychain had no credential of this name. */
+  /** False: there was none of this name. */
   remove(name: string): Promise<boolean>;
 }
 
@@ -28,7 +25,6 @@ const LIMIT_MS = 10_000;
 
 const LATE: unique symbol = Symbol("late");
 
-/** Rejects with an error that says what to do. */
 export async function askKeychain<T>(ask: Promise<T>, limitMs = LIMIT_MS): Promise<T> {
   const late = Promise.withResolvers<typeof LATE>();
   const timer = setTimeout(() => late.resolve(LATE), limitMs);
@@ -42,7 +38,7 @@ export async function askKeychain<T>(ask: Promise<T>, limitMs = LIMIT_MS): Promi
   throw new Error(`the keychain did not answer in ${limitMs / 1000} s: unlock it, and start again`);
 }
 
-/** The channels with a credential in the keychain, by the credential's name. */
+/** By the credential's name. */
 export function listKeychainNames(text: string): ReadonlyMap<string, readonly string[]> {
   const names = new Map<string, string[]>();
   for (const [channel, name] of listKeychainChannels(parseSource(text).tree))
@@ -50,8 +46,7 @@ export function listKeychainNames(text: string): ReadonlyMap<string, readonly st
   return names;
 }
 
-/** Variables for the check of this text: each credential, or why it is missing. No config and no
- *  shell can write their names. */
+/** No config and no shell can write the names of these variables. */
 export async function readKeychain(
   text: string,
   keychain = systemKeychain,

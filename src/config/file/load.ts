@@ -1,4 +1,4 @@
-// Reads the config file as a Catalog. find.ts finds the file; edit.ts and replace.ts change it.
+// Reads the config file as a Catalog.
 
 import {
   closeSync,
@@ -30,20 +30,19 @@ import { type Path, parseSource, type Problem } from "../yaml/source.ts";
 
 export interface LoadedConfig {
   readonly catalog: Catalog;
-  /** Absolute. */
   readonly path: string;
-  /** The hash of the text, which shows whether the file changed. */
+  /** Of the text. */
   readonly sha256: string;
   /** The hash of gateway.env. */
   readonly variables: string;
-  /** For people. The config works in spite of them. */
+  /** The config works in spite of them. */
   readonly warnings: readonly string[];
 }
 
 const LEDGER_START = '{"v":';
 
 export interface LoadOptions {
-  /** `keep`: references to unset variables stay, for commands that send nothing upstream. */
+  /** `keep`: for commands that send nothing upstream. */
   readonly missing?: "refuse" | "keep";
 }
 
@@ -52,7 +51,7 @@ export function loadConfig(path: string, env: Environment, options: LoadOptions 
   return check(file, readConfigText(file), env, options);
 }
 
-/** `loadConfig` with credentials from the keychain, for commands that send them upstream. */
+/** For commands that send credentials upstream. */
 export async function loadWithCredentials(
   path: string,
   env: Environment,
@@ -68,7 +67,7 @@ function check(path: string, text: string, env: Environment, options: LoadOption
   return { ...checkConfigText(text, path, env, options), path, sha256: sha256Hex(text), variables };
 }
 
-/** Does not load the keychain for a config without `keychain:`. */
+/** Few configs need the keychain. */
 export async function addKeychain(text: string, env: Environment): Promise<Environment> {
   if (!text.includes(KEYCHAIN)) return env;
   const { readKeychain } = await import("./keychain.ts");
@@ -91,7 +90,7 @@ export function readConfigText(path: string): string {
     throw error instanceof ConfigError ? error : new ConfigError(describeUnreadable(path, error));
   }
   try {
-    // Strict, and with the byte order mark: an edit must write all other bytes back unchanged.
+    // Strict, and with the byte order mark: an edit writes all other bytes back.
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     throw new ConfigError(`The config file ${path} is not UTF-8 text.`);
@@ -111,8 +110,7 @@ function readTrusted(path: string): Buffer {
   }
 }
 
-/** `file`: where the text is or will be. Messages name it, and relative paths start in its folder.
- *  Throws a ConfigError with all problems. */
+/** Relative paths start in the folder of `file`. */
 export function checkConfigText(
   text: string,
   file: string,
@@ -129,13 +127,13 @@ export function checkConfigText(
   const { tree } = expanded;
   const retired = removeRetired(tree);
   const place = (each: ReferenceProblem): Problem => ({ ...source.locate(each.path), ...each });
-  // By default zod compiles a function for each object. That takes longer than reading one config.
+  // Compiling a function for each object takes longer.
   const parsed = configSchema.safeParse(tree, { jitless: true });
   const issues = parsed.success ? [] : explainIssues(parsed.error.issues, tree, source);
   const concerned = new Set(issues.map(({ path }) => formatPath(path)));
   const authorities = readAuthorities(parsed.data, dirname(file));
   const isHarmless = ({ path }: ReferenceProblem): boolean =>
-    // `port: ${PORT}` is not a number, but the useful message is that PORT is not set.
+    // `port: ${PORT}` is not a number, but PORT is not set.
     !concerned.has(formatPath(path)) && (isUsed ? isIdle(path, tree) : !isNeeded(path));
   const idle = isUsed ? expanded.unset.filter(isHarmless) : [];
   const found = [
@@ -144,7 +142,7 @@ export function checkConfigText(
     ...authorities.problems,
     ...(parsed.success ? findDangling(parsed.data, expanded.fromEnvironment) : []),
   ].map(place);
-  // An unset variable is reported once, not again as a bad value.
+  // An unset variable is reported once.
   const reported = new Set(found.map(({ path }) => formatPath(path)));
   const others = issues.filter(({ path }) => !reported.has(formatPath(path)));
   const problems = [...source.problems, ...found, ...others];
@@ -174,7 +172,7 @@ export function checkConfigText(
   return { catalog, warnings: [...warnings, ...notes] };
 }
 
-/** Every command needs the config's own ledger: another one would give wrong answers. */
+/** Another ledger would give wrong answers. */
 function isNeeded([section, setting]: Path): boolean {
   return section === "ledger" && setting === "path";
 }
@@ -203,8 +201,7 @@ function readAuthorities(config: Config | undefined, folder: string) {
   return { texts, problems };
 }
 
-/** A link to a ledger is followed. Any other link may be planted, to create a file somewhere:
- *  opening the ledger refuses such a link. */
+/** Any other link may be planted: opening the ledger refuses it. */
 function placeLedger(path: string): string {
   const target = followLinks(path);
   return target === path || isLedger(target) ? target : path;

@@ -19,29 +19,26 @@ import type { Environment } from "../yaml/expand.ts";
 import { checkConfigText, readConfigText } from "./load.ts";
 import { ConfigError } from "../yaml/problems.ts";
 
-/** When one process holds the lock for longer, this one gives up. */
+/** Of one process that holds the lock. */
 const LOCK_WAIT_MS = 30_000;
-/** How often an edit starts again after a program without the lock, such as an editor, wrote. */
+/** Editors take no lock: an edit then starts again. */
 const ROUNDS = 5;
 
-/** Gets the file's catalog under the lock and returns the changes. May throw to change nothing. */
+/** Called under the lock. It may throw to change nothing. */
 export type Decide = (catalog: Catalog) => readonly Edit[];
 
-/** A config file for commands and the console's page. A running gateway uses the changed file
- *  before `edit` resolves. */
+/** A running gateway uses the changed file before `edit` resolves. */
 export interface ConfigFile {
   readonly path: string;
-  /** Resolves with the changed catalog. */
   edit(decide: Decide): Promise<Catalog>;
 }
 
 export interface EditedConfig {
   readonly catalog: Catalog;
-  /** The hash of the file's text. */
   readonly sha256: string;
 }
 
-/** Changes the file and waits for no gateway: commands use `cli/access/config.ts`. */
+/** Waits for no gateway. */
 export async function editConfig(path: string, env: Environment, decide: Decide): Promise<EditedConfig> {
   const { file, lock } = await lockConfig(path);
   try {
@@ -52,7 +49,7 @@ export async function editConfig(path: string, env: Environment, decide: Decide)
       const after = applyEdits(before, decide(catalog));
       if (after === before) return { catalog, sha256: sha256Hex(before) };
       const changed = checkConfigText(after, path, env, { missing: "keep" });
-      // An editor takes no lock: keep what the user saved in the meantime.
+      // Keep what an editor saved in the meantime.
       if (readConfigText(file) !== before) continue;
       replaceConfig(file, after);
       return { catalog: changed.catalog, sha256: sha256Hex(after) };
@@ -63,27 +60,24 @@ export async function editConfig(path: string, env: Environment, decide: Decide)
   throw new ConfigError(`${path} keeps changing while it is being edited: try again.`);
 }
 
-/** The lock also protects the files next to the config. */
+/** It also protects the files next to the config. */
 export async function lockConfig(
   path: string,
 ): Promise<{ readonly file: string; readonly owner: Owner; readonly lock: FileLock }> {
   readConfigText(path);
-  // All other names are next to the file itself. Links there are not followed.
   const file = resolveLinks(path);
   requireEditable(file);
   const owner = whileReplaced(file, () => statSync(file));
-  // The lock is next to the file, not next to a link: all ways to the file share it.
+  // Not next to a link: all ways to the file share the lock.
   return { file, owner, lock: await waitForLock(join(dirname(file), `.${basename(file)}.lock`), owner) };
 }
 
-/** A try costs about half a millisecond of CPU. With fixed pauses, the tries of fifty waiting
- *  processes would use one core, and slow down the process with the lock. */
+/** With fixed pauses, fifty waiting processes would use one core. */
 const MIN_PAUSE_MS = 30;
 const MAX_PAUSE_MS = 400;
 const PAUSE_GROWTH = 1.5;
 
-/** Waits while the lock passes from process to process, on slow machines, too. Gives up when one
- *  process holds the lock for long: it hangs, or waits for somebody. */
+/** Gives up when one process holds the lock for long: it hangs, or waits for somebody. */
 async function waitForLock(path: string, owner: Owner): Promise<FileLock> {
   let holder: string | null = null;
   let since = performance.now();
@@ -110,7 +104,7 @@ function nameHolder(error: unknown): string | null {
   return `${error.holder.pid} ${error.holder.since}`;
 }
 
-/** Other hard links keep the old content: only this name gets the new file. */
+/** Other hard links keep the old content. */
 function requireEditable(file: string): void {
   try {
     requireOwn(file, true);
@@ -119,7 +113,7 @@ function requireEditable(file: string): void {
   }
 }
 
-/** After a crash at any moment, the complete old file or the complete new one is there. */
+/** After a crash, the complete old file or the complete new one is there. */
 function replaceConfig(file: string, text: string): void {
   try {
     const before = statSync(file);

@@ -1,5 +1,5 @@
-// Settings and commands of earlier versions. A harmless setting is accepted with a warning that
-// names its line. A setting that guarded something is refused, with the edit to make.
+// Settings and commands of earlier versions. A harmless setting gives a warning; one that guarded
+// something is refused, with the edit to make.
 
 import type { Path } from "../yaml/source.ts";
 
@@ -10,7 +10,7 @@ interface RetiredSetting {
   readonly values?: readonly unknown[];
   /** A guard must not disappear silently. */
   readonly isGuard?: true;
-  /** The end of a sentence that begins with the place: what holds now, and the edit for a guard. */
+  /** The end of a sentence that begins with the place. */
   readonly text: string;
 }
 
@@ -62,7 +62,7 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
 
 const ENV_TOOLS = ["qwen", "copilot", "continue", "cline"];
 
-/** A command, or a command with a word → what to use instead. */
+/** A command → what to use instead. */
 export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   console: "use the page (`gateway open`) and the commands (`gateway --help`)",
   "import cliproxy": "write the config with `gateway init` and `gateway channels add`",
@@ -90,7 +90,6 @@ export interface RetiredFinding {
   readonly isGuard: boolean;
 }
 
-/** Removes retired settings from the tree. */
 export function removeRetired(tree: unknown): RetiredFinding[] {
   return RETIRED_SETTINGS.flatMap(({ place, values, isGuard = false, text }) =>
     removeFrom(tree, place.split("."), values).map((path) => ({ path, message: text, isGuard })),
@@ -110,7 +109,7 @@ function removeFrom(node: unknown, steps: readonly string[], values?: readonly u
   });
 }
 
-/** `words`: the command without `gateway`. Null: the command never existed. */
+/** Null: the command never existed. */
 export function explainRetired(words: string): string | null {
   const instead = Object.hasOwn(RETIRED_COMMANDS, words) ? RETIRED_COMMANDS[words] : undefined;
   return instead === undefined ? null : `\`gateway ${words}\` was removed: ${instead}`;

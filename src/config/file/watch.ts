@@ -1,5 +1,4 @@
-// Notices new content of the config file or of gateway.env: written in place, renamed over, or
-// behind a changed link. The caller decides what to do with the new Catalog.
+// Notices new content of the config file or gateway.env, also behind a changed link.
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { statSync } from "node:fs";
@@ -13,7 +12,7 @@ import { ConfigError } from "../yaml/problems.ts";
 export interface ConfigListener {
   /** An error thrown here goes to `onProblem`. */
   onChange(loaded: Pick<LoadedConfig, "catalog" | "warnings">): void;
-  /** Called once for each different bad content. The running configuration stays. */
+  /** Called once for each bad content. */
   onProblem(error: ConfigError): void;
 }
 
@@ -22,20 +21,19 @@ export type ConfigOutcome =
   | { readonly kind: "refused"; readonly message: string };
 
 export interface ConfigWatch {
-  /** Reads the file now. Resolves when this content, or newer content, is applied or refused. Null:
-   *  the file is not watched. `written`: the hash of a complete text. */
+  /** Resolves when this content, or newer content, is applied or refused. Null: the file is not watched. */
   readonly follow: (written: string) => Promise<ConfigOutcome | null>;
   readonly end: () => void;
 }
 
-/** A change counts after a pause this long: then no editor is still writing. */
+/** Until then, an editor may still be writing. */
 const SETTLE_MS = 50;
 
-/** `loaded`: the running configuration. The watch does not keep the process alive. It polls: events
- *  need a watch on the folder, which often holds the ledger, and network file systems send none. */
+/** It polls: events would watch the folder, which often holds the ledger, and network file systems
+ * send none. */
 export function watchConfig(loaded: LoadedConfig, env: Environment, listener: ConfigListener): ConfigWatch {
   const { path } = loaded;
-  // Tools for secrets pass the config through a pipe. A second read would wait for a writer.
+  // A second read of a pipe would wait for a writer.
   if (statSync(path, { throwIfNoEntry: false })?.isFIFO() === true)
     return { follow: () => Promise.resolve(null), end: () => {} };
   let seen = nameContent(loaded);
@@ -125,7 +123,7 @@ async function report(
 ): Promise<ConfigOutcome | null> {
   try {
     if (text === null) throw error;
-    // No `await` without a keychain: the text takes effect before anything else happens.
+    // Without a keychain there is no `await`: the text takes effect at once.
     const variables = text.includes(KEYCHAIN) ? await addKeychain(text, env) : env;
     if (signal.aborted) return null;
     listener.onChange(checkConfigText(text, path, variables));
@@ -138,7 +136,7 @@ async function report(
   }
 }
 
-/** The system sets ctime, so copying a file with its times does not hide a change. */
+/** Copying a file with its times does not hide a change: ctime is the system's. */
 function stampOf(path: string): string {
   const stamps = [path, placeEnvFile(path)].map((file) => {
     const stats = statSync(file, { bigint: true, throwIfNoEntry: false });

@@ -1,5 +1,5 @@
-// Edits the text of the config file. Comments, order and formatting stay: an edit is a splice
-// (splice.ts). The result is parsed and compared with the meaning of the edit.
+// Edits the config's text. Comments, order and formatting stay. The result is compared with the
+// meaning of the edit.
 
 import { isObject } from "../../lib/json/json.ts";
 import { ConfigError, valueAt } from "./problems.ts";
@@ -13,7 +13,7 @@ export function changeSetting(path: Path, value: Value | null): Edit {
   return value === null ? { kind: "remove", path } : { kind: "set", path, value };
 }
 
-/** The text after all edits, in order. An edit that is already true changes nothing. */
+/** An edit that is already true changes nothing. */
 export function applyEdits(text: string, edits: readonly Edit[]): string {
   return edits.reduce(applyEdit, text);
 }
@@ -35,7 +35,7 @@ function applyEdit(text: string, edit: Edit): string {
   throw new ConfigError(`The file's YAML is too unusual: please change ${String(step.path[0])} by hand.`);
 }
 
-/** A missing section begins with its first entry. An entry without settings is removed. */
+/** A missing section begins with its first entry. An entry without settings goes. */
 function fitStep(tree: unknown, edit: Edit): Edit {
   const parent = edit.path.slice(0, -1);
   if (parent.length === 0) return edit;
@@ -49,8 +49,7 @@ function fitStep(tree: unknown, edit: Edit): Edit {
   return fitStep(tree, { kind: "set", path: parent, value });
 }
 
-/** What to append to a list and remove from it: comments belong to items. Items in another order
- *  are written anew. Null for other edits. */
+/** Comments belong to items. Items in another order are written anew. */
 function planItems(tree: unknown, edit: Edit): Edit[] | null {
   const { path } = edit;
   const old = valueAt(tree, path);

@@ -1,5 +1,4 @@
-// Expands `${NAME}` and `${NAME:-default}` in values, and keychain credentials. `$${` is a plain
-// `${`. Names of settings are not expanded.
+// Expands `${NAME}` and `${NAME:-default}` in values, and keychain credentials. `$${` is `${`.
 
 import { getField, isObject } from "../../lib/json/json.ts";
 import { looksSecret } from "../../lib/secret.ts";
@@ -7,26 +6,26 @@ import type { Path } from "./source.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** `keychain:NAME` is a credential in the keychain. The variable of this name has the secret. */
+/** Also the variable `keychain:NAME`, with the secret. */
 export const KEYCHAIN = "keychain:";
-/** The variable with this prefix says why the keychain gave no credential. */
+/** This variable says why there is none. */
 export const LACK = "keychain lacks:";
 
 export interface Expansion {
   readonly tree: unknown;
-  /** The references without a value, and why. The tree has them as text. */
+  /** References without a value, and why. */
   readonly unset: ReadonlyArray<{ readonly path: Path; readonly message: string }>;
-  /** Values with text from the environment. Any of them may be a secret. */
+  /** Any of them may be a secret. */
   readonly fromEnvironment: ReadonlySet<string>;
   readonly lacking: ReadonlyMap<string, string>;
 }
 
-/** `isUsed`: a channel is unusable if the keychain was not asked for its credential. */
+/** `isUsed`: the channel needs its credential. */
 export function expandTree(tree: unknown, env: Environment, isUsed = false): Expansion {
   const unset: Array<{ path: Path; message: string }> = [];
   const fromEnvironment = new Set<string>();
   const lacking = new Map<string, string>();
-  // A process's environment inherits `constructor`, `toString` and the like.
+  // An environment inherits `constructor` and the like.
   const lookUp = (name: string) => (Object.hasOwn(env, name) ? env[name] : undefined);
   const expandKeychain = (text: string, channel: string): string => {
     const secret = lookUp(text);
@@ -45,7 +44,7 @@ export function expandTree(tree: unknown, env: Environment, isUsed = false): Exp
     }
     if (Array.isArray(value)) return value.map((item, index) => expand(item, [...path, index]));
     if (!isObject(value)) return value;
-    // An empty entry (`keys:` with nothing after it) counts as missing.
+    // An empty entry counts as missing.
     const entries = Object.entries(value).map(([name, item]) => [
       name,
       item === null ? undefined : expand(item, [...path, name]),
@@ -55,12 +54,11 @@ export function expandTree(tree: unknown, env: Environment, isUsed = false): Exp
   return { tree: expand(tree, []), unset, fromEnvironment, lacking };
 }
 
-/** Only the file's own text is a reference. A variable's value is always a credential. */
+/** A variable's value is always a credential. */
 function isInKeychain(value: string, [section, , setting]: Path): boolean {
   return section === "channels" && setting === "credential" && value.startsWith(KEYCHAIN);
 }
 
-/** The channels with a credential in the keychain, with the credential's name. */
 export function listKeychainChannels(
   source: unknown,
 ): ReadonlyArray<readonly [channel: string, name: string]> {
@@ -98,7 +96,7 @@ function expandText(
   });
 }
 
-/** All variables in these values. `isNeeded`: only those without a default. */
+/** `isNeeded`: only those without a default. */
 export function listVariables(tree: unknown, isNeeded = false): string[] {
   if (typeof tree !== "string")
     return [...new Set(Object.values(tree ?? {}).flatMap((value) => listVariables(value, isNeeded)))];

@@ -1,5 +1,4 @@
-// Describes problems of a config file: where, what, and the name that was probably meant. A message
-// never contains a secret.
+// Describes problems of a config file. A message never contains a secret.
 
 import { type core, z } from "zod";
 import { getField, getList, isObject } from "../../lib/json/json.ts";
@@ -8,12 +7,12 @@ import { suggestNearest } from "../../lib/text/nearest.ts";
 import { configSchema, PLATFORM_NAMES } from "../schema.ts";
 import type { Path, Problem, Source } from "./source.ts";
 
-/** The config is unusable: `gateway` exits with status 2. */
+/** `gateway` exits with status 2. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly exitStatus = 2;
   readonly problems: readonly Problem[];
-  /** The command that fixes the problem, if one does. The message contains it, too. */
+  /** The command that fixes the problem. The message has it, too. */
   readonly fix: string | null;
   constructor(message: string, problems: readonly Problem[] = [], fix: string | null = null) {
     super(message);
@@ -22,7 +21,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** A thousand keys may refer to one missing group. Other problems must stay visible. */
+/** A thousand keys may refer to one missing group. */
 const MAX_ALIKE = 10;
 
 export function refuseProblems(file: string, problems: readonly Problem[]): ConfigError {
@@ -48,7 +47,7 @@ export function formatPath(path: Path): string {
     .join("");
 }
 
-/** The schema's problems with their positions. `tree`: what the schema checked. */
+/** `tree`: what the schema checked. */
 export function explainIssues(issues: readonly core.$ZodIssue[], tree: unknown, source: Source): Problem[] {
   return issues.flatMap((issue) => {
     if (issue.code === "unrecognized_keys") return explainUnknown(issue, tree, source);
@@ -74,14 +73,14 @@ function explainIssue(issue: core.$ZodIssue, value: unknown): string {
   return issue.message;
 }
 
-/** The nearest known word as the end of a sentence, or "". */
+/** The end of a sentence, or "". */
 export function suggestValue(typed: string, known: readonly string[]): string {
   const platform = Object.entries(PLATFORM_NAMES).find(([name]) => typed.toLowerCase().startsWith(name))?.[1];
   if (platform !== undefined && known.includes(platform)) return ` (did you mean "${platform}"?)`;
   return suggestNearest(typed, known);
 }
 
-/** A comma inside a secret turns the secret's end into a name without a value. */
+/** A comma inside a secret makes its end a name without a value. */
 const WORD = /^[a-z][a-z_-]*$/i;
 
 function explainUnknown(issue: core.$ZodIssueUnrecognizedKeys, tree: unknown, source: Source): Problem[] {
@@ -96,7 +95,7 @@ function explainUnknown(issue: core.$ZodIssueUnrecognizedKeys, tree: unknown, so
   });
 }
 
-/** The settings that the schema knows at a path. Names that the user chooses are left out. */
+/** Names that the user chooses are left out. */
 export function listSettings(path: Path): string[] {
   let node: unknown = z.toJSONSchema(configSchema, { io: "input", unrepresentable: "any" });
   for (const step of path)

@@ -1,11 +1,10 @@
-// Reads the scalars of the config file. They arrive as source text, so decimals are exact. No
-// message repeats a value: it may be a secret in the wrong place.
+// Reads scalars from their source text, so decimals are exact. No message repeats a value: it may
+// be a secret in the wrong place.
 
 import { formatDecimal, parseDecimal } from "../../lib/money.ts";
 import { isLoopback } from "../proxy.ts";
 import { createZone } from "../../lib/text/zone.ts";
 
-/** Accepts a text of this form, unchanged. */
 function readForm(form: RegExp, problem: string): (text: string) => string {
   return (text) => {
     if (form.test(text)) return text;
@@ -13,7 +12,7 @@ function readForm(form: RegExp, problem: string): (text: string) => string {
   };
 }
 
-/** Names of channels, groups, plans and keys. */
+/** Of channels, groups, plans and keys. */
 export const readName = readForm(
   /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
   "a name is 1 to 64 ASCII letters, digits, dots, dashes or underscores, and begins with a letter or a digit",
@@ -33,7 +32,7 @@ const readPlainDecimal = readForm(
   'expected a plain decimal number without sign or exponent, such as 0.8 or "1.25"',
 );
 
-/** Canonical: "1.250" → "1.25". */
+/** "1.250" → "1.25". */
 export function readDecimal(text: string): string {
   return formatDecimal(parseDecimal(readPlainDecimal(text.trim())));
 }
@@ -60,7 +59,7 @@ export function readDuration(text: string): number {
   return Math.round(Number(count) * factor);
 }
 
-/** The runtime's timers fire at once above this. */
+/** Above this, the runtime's timers fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export function readTimerDuration(text: string): number {
@@ -79,7 +78,6 @@ function readAtLeast(leastMs: number, problem: string): (text: string) => number
 
 /** Zero would leave no time. */
 export const readTimeLimit = readAtLeast(1, "must be more than nothing");
-/** The time between two probes of an upstream. */
 export const readProbeInterval = readAtLeast(1000, "must be 1s or more: leave it out for no probes");
 
 export function readSize(text: string): number {
@@ -104,13 +102,12 @@ export function readMoment(text: string): Date {
   throw new RangeError('expected a date, such as 2027-01-31 or "2027-01-31T12:00:00Z"');
 }
 
-/** A path below an API version, as it is forwarded. */
 export const readOtherPath = readForm(
   /^\/v1(?:beta)?(?:\/[\w@~-][\w@~.:=+,-]*)+$/,
   "a path is such as /v1/files: a version, names, no escapes, no slash at the end",
 );
 
-/** Visible characters that a header can carry. */
+/** What a header can carry. */
 export const readSecretText = readForm(
   /^[\x21-\x7e]+$/,
   "a secret is visible ASCII characters without spaces",
@@ -130,7 +127,7 @@ function readBareUrl(text: string, setting: string): URL {
   throw new RangeError(`must not hold a user name or password: the secret belongs in \`${setting}\``);
 }
 
-/** Where traces go. They must not cross a network unencrypted. */
+/** They must not cross a network unencrypted. */
 export function readTracesUrl(text: string): URL {
   const url = readBareUrl(text, "headers");
   if (url.protocol === "http:" && !isLoopback(url.hostname))
@@ -139,7 +136,6 @@ export function readTracesUrl(text: string): URL {
   return url;
 }
 
-/** The URL of an upstream, without slashes at its end. */
 export function readBaseUrl(text: string): URL {
   const url = readBareUrl(text, "credential");
   if (url.search !== "" || url.hash !== "") throw new RangeError("must not hold a query or a fragment");
@@ -154,7 +150,6 @@ export function withoutVersion(url: URL): URL {
   return bare;
 }
 
-/** `https://host` with an optional port, or `*`. */
 export function readOrigin(text: string): string {
   if (text === "*") return text;
   const url = readHttpUrl(text);
@@ -170,7 +165,7 @@ export function readHostName(text: string): string {
   throw new RangeError("expected a host name without scheme and port");
 }
 
-/** The address to bind, without the brackets of an IPv6 address in a URL. */
+/** Without the brackets of an IPv6 address. */
 export function readListenHost(text: string): string {
   return readHostName(text).replace(/^\[(.*)\]$/, "$1");
 }
@@ -202,8 +197,7 @@ export function readVendor(text: string): string {
   return readWord(text).toLowerCase();
 }
 
-/** An IANA time zone. `system`: this machine's zone. The catalog finds it only when needed, because
- *  that takes as long as the rest of a small command. */
+/** Finding the machine's zone takes long: the catalog does it when needed. */
 export function readZone(text: string): string {
   try {
     if (text !== "system") createZone(text).toLocal(0);

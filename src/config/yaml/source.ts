@@ -1,5 +1,4 @@
-// Parses the config file's text into a tree, and finds each value's position. Scalars stay strings;
-// the schema gives them a meaning.
+// Parses the config's text into a tree, and finds each value's position. Scalars stay strings.
 
 import {
   type Document,
@@ -32,14 +31,13 @@ export interface Source {
   /** Maps, lists, strings and nulls. */
   readonly tree: unknown;
   readonly problems: readonly Problem[];
-  /** False after a syntax error. A repeated key is a problem, but the tree is readable. */
+  /** False after a syntax error. */
   readonly readable: boolean;
-  /** The position of a path's value or key, or else of the nearest node around it. */
+  /** Of a value or key, or else of the nearest node around it. */
   locate(path: Path, part?: "key" | "value"): Position;
 }
 
-/** Stand-ins for the braces of `${NAME}` while YAML is parsed: in `{ secret: ${NAME} }` the braces
- *  would end the map. Each is one character, so offsets stay the same. */
+/** In `{ secret: ${NAME} }` the braces would end the map. Each stand-in is one character, so offsets stay. */
 const STAND_INS = new Map(Object.entries({ "\uFDD0": "{", "\uFDD1": "}" }));
 const STAND_IN = /[\uFDD0\uFDD1]/g;
 
@@ -54,7 +52,7 @@ export function parseYaml(text: string, lineCounter = new LineCounter()): Docume
   });
   visit(document, {
     Pair(_, { key }) {
-      // zod silently drops this name from maps, because it is dangerous in plain objects.
+      // zod silently drops this name.
       if (!isScalar(key) || key.value !== "__proto__") return;
       const [start = 0, end = start] = key.range ?? [];
       document.errors.push(new YAMLParseError([start, end], "BAD_PROP_ORDER", ""));
@@ -107,7 +105,7 @@ const FAULTS: Partial<Record<ErrorCode, string>> = {
   BAD_SCALAR_START: "not valid YAML: this value needs quotes",
 };
 
-/** In our words: the parser's message may repeat a secret. */
+/** The parser's message may repeat a secret. */
 function describeFault({ code, message }: YAMLError): string {
   if (code === "BAD_INDENT" && message.startsWith("Flow"))
     return "an earlier { or [ is not closed: its end is missing or not indented enough";

@@ -1,5 +1,4 @@
-// Turns one edit of the config file into a splice of its text. All other bytes stay. A splice
-// guesses the user's style: edit.ts checks that the new text means what it should.
+// Turns an edit into a splice of the text. It guesses the user's style: edit.ts checks the result.
 
 import {
   type Document,
@@ -14,7 +13,7 @@ import {
 import { isObject } from "../../lib/json/json.ts";
 import type { Path } from "./source.ts";
 
-/** Scalars, lists and maps of them. Scalars are source texts: the schema reads them later. */
+/** Scalars are source texts: the schema reads them later. */
 export type Value = string | readonly string[] | { readonly [name: string]: Value };
 
 export type Edit =
@@ -28,13 +27,13 @@ interface Splice {
   readonly text: string;
 }
 
-/** A pair of a map, or an item of a list. It starts at the key or the dash. */
+/** A pair, or an item. It starts at the key or the dash. */
 interface Entry {
   readonly name: string;
   readonly start: number;
-  /** Without the comments and blank lines after it. */
+  /** Without the comments after it. */
   readonly end: number;
-  /** Where the value of a pair can begin. */
+  /** Where a value can begin. */
   readonly afterColon: number;
   readonly value: unknown;
 }
@@ -53,7 +52,7 @@ export function findSplice(text: string, document: Document.Parsed, edit: Edit):
   if (edit.kind === "remove") return entry ? remove(text, parent, entry, entries[at + 1]) : null;
   if (edit.kind === "append") return append(text, parent, name, edit.values);
   if (entry !== undefined) return replace(text, entry, renderValue(edit.value));
-  // A setting goes before the sections of its entry. An entry or a section goes to the end.
+  // A setting goes before the sections of its entry.
   const short = entries.findLast(({ start, end }) => !text.slice(start, end).includes("\n"));
   const after = short ?? (isObject(edit.value) ? entries.at(-1) : undefined);
   return insert(text, parent, [`${name}: ${renderValue(edit.value)}`], after);
@@ -82,7 +81,6 @@ function replace(text: string, { afterColon, end, value }: Entry, rendered: stri
   return { start: afterColon, end: Math.max(afterColon, end), text: gap + rendered };
 }
 
-/** Adds lines after an entry, or before the first. */
 function insert(
   text: string,
   around: Collection,
@@ -98,7 +96,7 @@ function insert(
   return insertAt(lineEnd(text, after.end), gap + all);
 }
 
-/** Inserts before the bracket: a comment after the last entry belongs to that entry. */
+/** A comment after the last entry belongs to that entry. */
 function insertIntoFlow(text: string, around: Collection, parts: readonly string[]): Splice {
   const { start, end } = spanOf(text, around);
   const last = listEntries(text, around).at(-1);
@@ -159,7 +157,7 @@ function remove(
     return next === undefined ? null : { start, end: next.start, text: "" };
   const upTo = text.indexOf("\n", end);
   if (upTo >= 0) return { start: from, end: upTo + 1, text: "" };
-  // The last line has no newline: remove the newline before it.
+  // The last line has no newline: the one before goes.
   return { start: Math.max(from - eolOf(text).length, 0), end: text.length, text: "" };
 }
 
@@ -181,7 +179,7 @@ export function renderValue(value: Value): string {
   }).trimEnd();
 }
 
-/** Without comments and blank lines after the node. A wrong offset fails the check in edit.ts. */
+/** Without comments after the node. A wrong offset fails the check in edit.ts. */
 function spanOf(text: string, node: unknown): { readonly start: number; readonly end: number } {
   const [start = 0, end = 0] = (isScalar(node) || isCollection(node) ? node.range : null) ?? [];
   // An empty value has its range anywhere after the colon.
@@ -204,7 +202,7 @@ function lineStart(text: string, offset: number): number {
   return text.lastIndexOf("\n", offset - 1) + 1;
 }
 
-/** The offset of the line break, CR LF or LF. */
+/** CR LF or LF. */
 function lineEnd(text: string, offset: number): number {
   const end = text.indexOf("\n", offset);
   if (end < 0) return text.length;
