@@ -1,11 +1,14 @@
-// Adds credentials to `gateway.env` next to the config, which only the user can read.
+// Adds credentials to `gateway.env` next to the config, which only the user can read, and keeps
+// them out of git.
 
+import { existsSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { parseEnvFile, placeEnvFile } from "../../config/file/env-file.ts";
 import { lockConfig } from "../../config/file/replace.ts";
 import { readSecretText } from "../../config/yaml/scalars.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { readOwn, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
-import { complain, fail } from "../terminal/terminal.ts";
+import { complain, fail, printNote } from "../terminal/terminal.ts";
 
 /** Keeps lines that other commands add meanwhile. Null removes a variable. */
 export async function changeVariables(
@@ -20,6 +23,7 @@ export async function changeVariables(
   try {
     const path = placeEnvFile(configPath);
     removeDrafts(path);
+    ignoreInGit(configPath);
     const kept = (readOwn(path) ?? "# Credentials that the config refers to.\n")
       .split("\n")
       .filter((line) => !parseEnvFile(line)?.some(({ name }) => name in variables));
@@ -50,6 +54,30 @@ export function requireWritable(
       `Nothing was changed: ${getErrorMessage(error)}. Or add ${lines.join(" and ")} to that file yourself.`,
     );
   }
+}
+
+/** In a git work tree, `git add` would take secrets and the ledger. */
+export function ignoreInGit(path: string): void {
+  const folder = dirname(path);
+  if (!isInGit(folder)) return;
+  const place = join(folder, ".gitignore");
+  const wanted = ["gateway.env", `.${basename(path)}.*`, "ledger*.jsonl*"];
+  try {
+    const old = readOwn(place) ?? "";
+    const missing = wanted.filter((pattern) => !old.split(/\r?\n/).includes(pattern));
+    if (missing.length === 0) return;
+    const start = old === "" || old.endsWith("\n") ? old : `${old}\n`;
+    const lines = ["# Secrets and the ledger of the gateway", ...missing, ""].join("\n");
+    replaceFile(place, start + lines, { mode: 0o644 });
+    printNote(`${place} keeps the secrets and the ledger out of git.`);
+  } catch (error) {
+    printNote(`Add ${wanted.join(", ")} to ${place}, which cannot be written: ${getErrorMessage(error)}.`);
+  }
+}
+
+function isInGit(folder: string): boolean {
+  const above = dirname(folder);
+  return existsSync(join(folder, ".git")) || (above !== folder && isInGit(above));
 }
 
 /** As shells, systemd and this program read it. */

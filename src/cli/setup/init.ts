@@ -1,14 +1,14 @@
 // `gateway init`: finds or asks for credentials, and writes a config with a key for each provider.
 
 import { existsSync, mkdirSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { formatMoment } from "../../config/changes/names.ts";
 import { storeToolSecret } from "../../config/changes/tool-secrets.ts";
 import { placeConfig } from "../../config/file/find.ts";
 import { checkConfigText } from "../../config/file/load.ts";
 import { renderValue } from "../../config/yaml/splice.ts";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
-import { createFile, readOwn, replaceFile } from "../../lib/files/own-file.ts";
+import { createFile } from "../../lib/files/own-file.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { ConfigFlags } from "../access/config.ts";
@@ -16,7 +16,7 @@ import { printSecrets } from "../keys/secrets.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import { askSome, canPrompt, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { describeCheck } from "../access/credential-check.ts";
-import { changeVariables, requireWritable } from "./env-file.ts";
+import { changeVariables, ignoreInGit, requireWritable } from "./env-file.ts";
 import { ACCOUNTS, listGroups, needsAddress, type Preset, PRESETS } from "./presets.ts";
 import {
   askProvider,
@@ -63,7 +63,7 @@ export async function init(flags: InitFlags): Promise<void> {
     flags.json === true ? [JSON.stringify({ config: path, keys: list })] : lines,
     `${path} was written with the ${keys.length === 1 ? "key" : "keys"} ${names}`,
   );
-  for (const line of [...ignoreInGit(path), ...describeNext(path, providers)]) printNote(line);
+  for (const line of describeNext(path, providers)) printNote(line);
 }
 
 async function chooseProviders(path: string, { yes, login }: InitFlags): Promise<Provider[]> {
@@ -147,6 +147,7 @@ export function writeNew(path: string, text: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     createFile(path, text, { secret: true });
+    ignoreInGit(path);
   } catch (error) {
     if (getErrorCode(error) === "EEXIST") refuseOverwrite(path);
     fail(`${path} cannot be written: ${getErrorMessage(error)}.`);
@@ -157,30 +158,6 @@ export function refuseOverwrite(path: string): never {
   return fail(
     `${path} already exists. \`gateway channels add\` adds a provider to it; --config names another file.`,
   );
-}
-
-/** In a git work tree, `git add` would take secrets and the ledger. Returns what was done. */
-export function ignoreInGit(path: string): string[] {
-  const folder = dirname(path);
-  if (!isInGit(folder)) return [];
-  const place = join(folder, ".gitignore");
-  const wanted = ["gateway.env", `.${basename(path)}.*`, "ledger*.jsonl*"];
-  try {
-    const old = readOwn(place) ?? "";
-    const missing = wanted.filter((pattern) => !old.split(/\r?\n/).includes(pattern));
-    if (missing.length === 0) return [];
-    const start = old === "" || old.endsWith("\n") ? old : `${old}\n`;
-    const lines = ["# Secrets and the ledger of the gateway", ...missing, ""].join("\n");
-    replaceFile(place, start + lines, { mode: 0o644 });
-  } catch (error) {
-    return [`Add ${wanted.join(", ")} to ${place}, which cannot be written: ${getErrorMessage(error)}.`];
-  }
-  return [`${place} keeps the secrets and the ledger out of git.`];
-}
-
-function isInGit(folder: string): boolean {
-  const above = dirname(folder);
-  return existsSync(join(folder, ".git")) || (above !== folder && isInGit(above));
 }
 
 function describeNext(path: string, providers: readonly Provider[]): string[] {

@@ -84,13 +84,15 @@ test("a credential with a line break writes nothing: it would set another variab
   ]);
 });
 
-test("P40: a credential goes into gateway.env, and no secret is printed or in the config", async () => {
+test("P40: a credential goes into gateway.env, out of git, and no secret is printed or in the config", async () => {
+  Bun.spawnSync(["git", "init", "-q", folder.path]);
   const text = (BLOCKS[0] ?? "").replace(/"api_key": "[^"]*"/, '"api_key": "sk-ant-api03-their-own"');
   const { stdout, stderr } = await importText("ccr", text, "--json");
   const config = readFileSync(folder.join("gateway.yaml"), "utf8");
   for (const shown of [stdout, stderr, config]) expect(shown).not.toMatch(/sk-ant-api03-their-own|a-secret/);
   expect(readFileSync(folder.join("gateway.env"), "utf8")).toContain("=sk-ant-api03-their-own\n");
   for (const name of ["gateway.yaml", "gateway.env"]) expectMode(folder.join(name), 0o600);
+  expect(readFileSync(folder.join(".gitignore"), "utf8")).toContain("\ngateway.env\n");
 });
 
 test("P40: what has no counterpart is listed, and the rest is imported", async () => {

@@ -76,7 +76,8 @@ describe("gateway channels add", () => {
     expect(readFileSync(place, "utf8")).toBe(`${variables}GATEWAY_${own}_API_KEY=sk-new-1\n`);
   });
 
-  test("adds a URL with a new group, and keeps the credential next to the config", async () => {
+  test("adds a URL with a new group, and keeps the credential next to the config, out of git", async () => {
+    Bun.spawnSync(["git", "init", "-q", folder.path]);
     const flags = ["--platform", "messages", "--name", "demo", "--credential", "-", "--json"];
     const { status, stdout, stderr } = await add("secret-12345\n", upstream.url, ...flags);
     expect(status).toBe(0);
@@ -89,6 +90,7 @@ describe("gateway channels add", () => {
     expect(stderr).toMatch(/accepts the credential and lists \d+ models/);
     expect(text()).not.toContain("secret-12345");
     expectMode(folder.join("gateway.env"), 0o600);
+    expect(readFileSync(folder.join(".gitignore"), "utf8")).toContain("\ngateway.env\n");
     expect(catalog().channels.get("demo")).toMatchObject({
       credential: "secret-12345",
       platform: "messages",
