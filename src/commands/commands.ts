@@ -23,7 +23,7 @@ export const GATEWAY: CommandRow = {
       about: "",
       hidden: true,
       examples: [],
-      run: call(() => import("../cli/live/overview.ts"), "showOverview"),
+      run: call(() => import("../cli/doctor/overview.ts"), "showOverview"),
     },
     // Shells run this at each press of the tab key.
     __complete: {

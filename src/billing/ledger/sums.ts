@@ -34,7 +34,7 @@ export interface SumsOptions {
   readonly path: string;
   readonly now: () => number;
   readonly report: (text: string, level: "note") => void;
-  /** Nothing is written next to the ledger. */
+  /** Only a command says whether it may write next to the ledger. It compares no sums. */
   readonly isCopy?: boolean;
   readonly zone?: Zone | undefined;
   /** Default: no key is younger than its lines. */
@@ -71,10 +71,11 @@ export class Sums {
   /** A table in memory is kept: reading it takes long. */
   #table: Table | null = null;
   /** Sums may have been edited: the first question of limits compares them. */
-  #isCompared = false;
+  #isCompared: boolean;
 
   constructor(options: SumsOptions) {
     this.#options = options;
+    this.#isCompared = options.isCopy !== undefined;
     this.zone = options.zone ?? UTC;
     this.#births = options.births ?? new Map();
     for (const mark of this.ask(listMarks)) this.marks.set(mark.id, mark);

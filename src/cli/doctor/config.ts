@@ -1,17 +1,18 @@
 // `gateway doctor` on the config and the files next to it.
 
 import { accessSync, constants, existsSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, extname, join } from "node:path";
 import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../../billing/prices.ts";
 import { placeEnvFile } from "../../config/file/env-file.ts";
+import type { LoadedConfig } from "../../config/file/load.ts";
 import { listVariables } from "../../config/yaml/expand.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { getField, getList, getText } from "../../lib/json/json.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import { listUnset } from "../access/credential-place.ts";
+import { adviseCredential, listUnset } from "../access/credential-place.ts";
 import { formatCount } from "../terminal/text.ts";
-import { bad, type Check, type DoctorFinding, good, note } from "./finding.ts";
+import { bad, type Check, type DoctorFinding, good, note, type OwnConfig } from "./finding.ts";
 
 /** Why the config cannot be used. `path`: empty without a config. */
 export function explainProblems(error: unknown, path: string): DoctorFinding[] {
@@ -57,7 +58,7 @@ export const checkPermissions: Check = ({ path, warnings }) => {
 };
 
 /** The gateway does not start while one is unset. */
-export const checkVariables: Check = ({ path, env, source, catalog: { channels } }) => {
+export function checkVariables({ path, env, source, catalog: { channels } }: OwnConfig): DoctorFinding[] {
   const served = Object.entries(getField(source, "channels") ?? {}).filter(
     ([name]) => channels.get(name)?.groups.length !== 0,
   );
@@ -71,16 +72,16 @@ export const checkVariables: Check = ({ path, env, source, catalog: { channels }
     ),
   );
   return set.length === 0 ? missing : [good("environment", `set: ${set.join(", ")}`), ...missing];
-};
+}
 
 /** A valid config can still be useless. */
-export const checkParts: Check = ({ path, catalog: { channels, groups, keys } }) => [
+export const checkParts = ({ path, catalog: { channels, groups, keys } }: LoadedConfig): DoctorFinding[] => [
   ...Object.entries({ channels, groups })
     .filter(([, { size }]) => size === 0)
     .map(([what]) => bad(what, `the config has no ${what}`, `add one under ${what}: in ${path}`)),
   ...[...groups.values()]
     .filter((group) => group.channels.length === 0)
-    .map(({ name }) => bad(`group ${name}`, "all of its channels are disabled", "enable one of them")),
+    .map(({ name }) => bad(`group ${name}`, `all channels of ${name} are disabled`, "enable one of them")),
   ...(keys.size === 0 ? [note("keys", "there are no keys yet", "gateway keys add")] : []),
 ];
 
@@ -93,19 +94,45 @@ export const checkSecrets: Check = ({ source }) =>
     return isOdd ? [note(`key ${name}`, text, `gateway keys rotate ${name}`)] : [];
   });
 
-/** `git add .` would take secrets or the ledger. */
-export const checkGit: Check = ({ path, catalog: { ledger } }) => {
-  const folder = dirname(path);
-  const files = [placeEnvFile(path), join(folder, `.${basename(path)}.tool-keys`), ledger.path];
-  const isOpen = (file: string): boolean => {
-    const ask = ["git", "-C", dirname(file), "check-ignore", "-q", file];
-    return existsSync(file) && Bun.spawnSync(ask, { stderr: "ignore" }).exitCode === 1;
-  };
-  return (Bun.which("git") === null ? [] : files.filter(isOpen)).map((file) => {
-    const list = quoteWord(join(dirname(file), ".gitignore"));
-    return note("git", `\`git add\` would take ${file}`, `echo ${quoteWord(basename(file))} >> ${list}`);
-  });
+/** Git would take, or has, secrets or the ledger. */
+export const checkGit: Check = ({ path, source, catalog: { ledger } }) => {
+  if (Bun.which("git") === null) return null;
+  const [folder, extension] = [dirname(path), extname(ledger.path)];
+  const files = [
+    [folder, "gateway.env"],
+    [folder, `.${basename(path)}.tool-keys`],
+    [dirname(ledger.path), `${basename(ledger.path, extension)}*${extension}*`],
+  ] as const;
+  const isSeen = listInGit(folder, basename(path)) !== "";
+  const literal = Object.entries(getField(source, "channels") ?? {}).filter(
+    ([, channel]) => isSeen && !NOT_LITERAL.test(getText(getField(channel, "credential"))),
+  );
+  return [
+    ...files.flatMap(([place, pattern]) => {
+      const listed = listInGit(place, pattern);
+      const file = join(place, pattern);
+      const ignore = `echo ${quoteWord(pattern)} >> ${quoteWord(join(place, ".gitignore"))}`;
+      if (listed === "") return [];
+      // Files that git does not have begin with a question mark.
+      if (!/^[^?]/m.test(listed)) return note("git", `\`git add\` would take ${file}`, ignore);
+      const remove = `git -C ${quoteWord(place)} rm -r -q --cached ${quoteWord(pattern)}`;
+      const detail = `git has ${file}, and its history keeps all secrets in it`;
+      return note("git", detail, `${remove} && ${ignore}`);
+    }),
+    ...literal.map(([name]) =>
+      note("git", `git would take the credential of ${name} in ${path}`, adviseCredential(name)),
+    ),
+  ];
 };
+
+/** No credential, the client's own, or one that is elsewhere. */
+const NOT_LITERAL = /^(?:none|client|keychain:.*)?$|\$\{/;
+
+/** The files that git has or would take. */
+function listInGit(folder: string, pattern: string): string {
+  const words = ["git", "-C", folder, "ls-files", "-tco", "--exclude-standard", "--", pattern];
+  return Bun.spawnSync(words, { stderr: "ignore" }).stdout.toString();
+}
 
 export const checkBook: Check = ({ path, catalog }) => {
   try {

@@ -2,10 +2,9 @@
 
 import type { Channel } from "../../config/catalog.ts";
 import { findConfig } from "../../config/file/find.ts";
-import { loadWithCredentials, readConfigText } from "../../config/file/load.ts";
+import { loadWithCredentials } from "../../config/file/load.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { valueAt } from "../../config/yaml/problems.ts";
-import { parseSource } from "../../config/yaml/source.ts";
 import { ENV_TOOLS } from "../../dialects/platforms.ts";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
@@ -20,7 +19,7 @@ import { formatCount, measure, wrapWords } from "../terminal/text.ts";
 import { describeMisleading } from "../tools/environment.ts";
 import { TOOLS } from "../tools/tools.ts";
 import * as config from "./config.ts";
-import { bad, type Check, type DoctorFinding, type Examined, good, note } from "./finding.ts";
+import { bad, type Check, type DoctorFinding, type Examined, good, note, readSource } from "./finding.ts";
 import { checkAmounts, checkEnd, checkLedger, checkOwnFiles } from "./ledger.ts";
 
 /** Free of charge: whether each upstream can be reached and accepts the credential. */
@@ -29,7 +28,7 @@ const checkChannels: Check = (examined) =>
 
 /** Null: the upstream has to be asked. */
 function judgeUnasked(channel: Channel, { path, env, source }: Examined): DoctorFinding | null {
-  const { name, lack, disabled, usesLogin, baseUrl, groups } = channel;
+  const { name, lack, disabled, usesLogin, baseUrl } = channel;
   const check = `channel ${name}`;
   if (lack !== null) return bad(check, lack, "gateway credentials list");
   if (disabled) return note(check, "disabled in the config");
@@ -41,8 +40,8 @@ function judgeUnasked(channel: Channel, { path, env, source }: Examined): Doctor
       : good(check, passed);
   const [unset] = listUnset(valueAt(source, ["channels", name, "credential"]), path, env);
   if (unset === undefined) return null;
-  const judge = groups.length === 0 ? note : bad;
-  return judge(check, `the credential's variable ${unset} is not set`, adviseCredential(name));
+  // A problem of the environment, which counts once.
+  return note(check, `not asked: the credential's variable ${unset} is not set`, adviseCredential(name));
 }
 
 /** The upstream has no list of models, or is busy. */
@@ -137,8 +136,7 @@ async function collectFindings(flags: LedgerFlags): Promise<readonly DoctorFindi
     const loaded = useLedger(await loadWithCredentials(path, env, { missing: "keep" }), flags);
     const running = await findRunning(loaded.catalog.ledger.path);
     const found: DoctorFinding[] = [];
-    const source = parseSource(readConfigText(path)).tree;
-    const examined = { ...loaded, running, env, source };
+    const examined = { ...loaded, running, env, source: readSource(path) };
     for (const check of CHECKS) found.push(...[(await check(examined)) ?? []].flat());
     return running === null ? found : found.map(excuseUnsetVariable);
   } catch (error) {

@@ -1,7 +1,8 @@
 // A finding of `gateway doctor`, and what the checks look at.
 
-import type { LoadedConfig } from "../../config/file/load.ts";
+import { type LoadedConfig, readConfigText } from "../../config/file/load.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
+import { parseSource } from "../../config/yaml/source.ts";
 import type { FoundGateway } from "../access/running.ts";
 
 export interface DoctorFinding {
@@ -25,13 +26,20 @@ export function bad(check: string, detail: string, fix: string): DoctorFinding {
   return { check, state: "wrong", detail, fix };
 }
 
-/** A usable config and its surroundings. */
-export interface Examined extends LoadedConfig {
-  /** Null: no gateway runs with this config. */
-  readonly running: FoundGateway | null;
+export function readSource(path: string): unknown {
+  return parseSource(readConfigText(path)).tree;
+}
+
+/** A usable config. */
+export interface OwnConfig extends LoadedConfig {
   readonly env: Environment;
   /** The file's content, with variables not expanded. */
   readonly source: unknown;
+}
+
+export interface Examined extends OwnConfig {
+  /** Null: no gateway runs with this config. */
+  readonly running: FoundGateway | null;
   /** Nothing is written next to the ledger. */
   readonly isCopy: boolean;
 }

@@ -5,7 +5,7 @@ import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { listMarks } from "../../billing/ledger/mark.ts";
 import { judgeLedger } from "../../billing/ledger/recovery.ts";
-import { sumRequests } from "../../billing/reports/sums.ts";
+import { ALL, sumRequests } from "../../billing/reports/sums.ts";
 import { Table } from "../../billing/store/open.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
@@ -92,24 +92,28 @@ export const checkEnd: Check = ({ running, catalog: { ledger } }) => {
   }
 };
 
-/** What all reports leave out. */
 export const checkAmounts: Check = ({ catalog: { ledger }, isCopy }) => {
   if (!existsSync(ledger.path)) return null;
   try {
     using table = new Table(ledger.path, { report: () => {}, isCopy });
-    const { unreadable } = table;
-    const { unpriced } = sumRequests(table, { by: [], since: null, until: null }).total.totals;
-    const marks = listMarks(table).length;
-    const lines = `${formatCount(unreadable, "line")} cannot be read and ${unreadable === 1 ? "is" : "are"} missing from all amounts`;
-    const found = `starts have found ${formatCount(marks, "thing")} that nothing explains`;
-    const gaps = `${formatCount(unpriced, "request")} ${unpriced === 1 ? "has no price and is" : "have no price and are"} in no amount`;
-    return [
-      ...(unreadable > 0 ? [bad("ledger", lines, VERIFY)] : []),
-      ...(marks > 0 ? [bad("ledger", found, `${VERIFY}, then gateway ledger accept`)] : []),
-      ...(unpriced > 0 ? [note("prices", gaps, "gateway usage --by model, then gateway prices check")] : []),
-    ];
+    return describeAmounts(table);
   } catch (error) {
     const look = `ls -l ${quoteWord(dirname(ledger.path))}`;
     return bad("ledger", `it cannot be read: ${getErrorMessage(error)}`, look);
   }
 };
+
+/** What all reports leave out. */
+export function describeAmounts(table: Table): DoctorFinding[] {
+  const { unreadable } = table;
+  const { unpriced } = sumRequests(table, { ...ALL, by: [], of: ["unpriced"] }).total.totals;
+  const marks = listMarks(table).length;
+  const lines = `${formatCount(unreadable, "line")} cannot be read and ${unreadable === 1 ? "is" : "are"} missing from all amounts`;
+  const found = `starts have found ${formatCount(marks, "thing")} that nothing explains`;
+  const gaps = `${formatCount(unpriced, "request")} ${unpriced === 1 ? "has no price and is" : "have no price and are"} in no amount`;
+  return [
+    ...(unreadable > 0 ? [bad("ledger", lines, VERIFY)] : []),
+    ...(marks > 0 ? [bad("ledger", found, `${VERIFY}, then gateway ledger accept`)] : []),
+    ...(unpriced > 0 ? [note("prices", gaps, "gateway usage --by model, then gateway prices check")] : []),
+  ];
+}

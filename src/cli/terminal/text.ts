@@ -46,7 +46,9 @@ export function wrapWords(line: string, room: number, hang = 0): string[] {
 
 /** `1 key`, `10,000 keys`. */
 export function formatCount(count: number, word: string): string {
-  return `${count.toLocaleString("en-US")} ${word}${count === 1 ? "" : "s"}`;
+  // The first use of the runtime's formats takes time.
+  const digits = count < 1000 ? count : count.toLocaleString("en-US");
+  return `${digits} ${word}${count === 1 ? "" : "s"}`;
 }
 
 /** `gateway ledger show` accepts it. */

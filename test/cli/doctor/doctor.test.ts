@@ -222,10 +222,10 @@ describe("the config", () => {
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url, { credential: "${SOME_CREDENTIAL}" }));
     const without = await examine(folder);
-    expect(wrongIn(without).map(({ check, mend }) => [check, mend])).toEqual([
-      ["environment", `add SOME_CREDENTIAL=… to ${folder.join("gateway.env")}`],
-      ["channel main", "gateway channels set main --credential -"],
-    ]);
+    const advice = `add SOME_CREDENTIAL=… to ${folder.join("gateway.env")}`;
+    expect(wrongIn(without).map(({ check, mend }) => [check, mend])).toEqual([["environment", advice]]);
+    const asked = without.checks.find(({ check }) => check === "channel main");
+    expect([asked?.state, asked?.mend]).toEqual(["note", "gateway channels set main --credential -"]);
     const given = await examine(folder, { SOME_CREDENTIAL: "x" });
     expect(wrongIn(given)).toEqual([]);
     expect(given.checks).toContainEqual({
@@ -258,25 +258,34 @@ describe("the config", () => {
   });
 });
 
-test("a key without sk-, and what git would take, are named, also outside of the config's folder", async () => {
+test("a key without sk-, and what git has or would take, are named, also outside of the config's folder", async () => {
   using folder = makeTempFolder();
   using other = makeTempFolder();
   using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
-  const ledger = { path: other.join("ledger.jsonl") };
+  const ledger = { path: other.join("charges.jsonl") };
   const keys = [{ name: "old", group: "claude", secret: "old-secret-of-mine" }];
   write(folder, { ...configFor(upstream.url), ledger, keys });
-  for (const file of [folder.join("gateway.env"), ledger.path]) writeFileSync(file, "", { mode: 0o600 });
+  const env = folder.join("gateway.env");
+  const files = [env, ledger.path, `${ledger.path}.index`, other.join("charges-2026-10.jsonl")];
+  for (const file of files) writeFileSync(file, "", { mode: 0o600 });
   const notes = async () => {
     const { checks, stdout } = await examine(folder);
-    expect(stdout).not.toContain("old-secret");
+    expect(stdout).not.toMatch(/old-secret|credential-of/);
     return checks.filter(({ state }) => state === "note").map(({ check, mend }) => [check, mend]);
   };
   expect(await notes()).toContainEqual(["key old", "gateway keys rotate old"]);
   for (const { path } of [folder, other]) Bun.spawnSync(["git", "init", "-q", path]);
+  Bun.spawnSync(["git", "-C", folder.path, "add", "-f", env]);
   const fixes = (await notes()).flatMap(([check, mend = ""]) => (check === "git" ? [mend] : []));
-  expect(fixes).toHaveLength(2);
-  Bun.spawnSync(["sh", "-c", fixes.join(";")]);
-  expect((await notes()).map(([check]) => check)).not.toContain("git");
+  const [first = "", second = ""] = fixes;
+  expect(first).toContain(" rm -r -q --cached gateway.env && ");
+  Bun.spawnSync(["sh", "-c", `${first};${second}`]);
+  const literal = "gateway channels set main --credential -";
+  expect(fixes).toHaveLength(3);
+  expect((await notes()).filter(([check]) => check === "git")).toEqual([["git", literal]]);
+  const seen = ["ls-files", "-co", "--exclude-standard"];
+  for (const { path } of [folder, other])
+    expect(Bun.spawnSync(["git", "-C", path, ...seen]).stdout.toString()).not.toMatch(/charges|env/);
 });
 
 describe("port and ledger", () => {

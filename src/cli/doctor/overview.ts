@@ -14,9 +14,12 @@ import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { readDocument } from "../access/control.ts";
 import { formatBaseUrl } from "../access/running.ts";
 import { openTable } from "../access/ledger-place.ts";
+import { listProblems } from "../live/top.ts";
 import { print } from "../terminal/terminal.ts";
-import { formatAmount, formatCount } from "../terminal/text.ts";
-import { listProblems } from "./top.ts";
+import { formatAmount } from "../terminal/text.ts";
+import { checkParts, checkVariables } from "./config.ts";
+import { type DoctorFinding, readSource } from "./finding.ts";
+import { describeAmounts } from "./ledger.ts";
 
 export async function showOverview(flags: ConfigFlags): Promise<void> {
   const path = placeConfig(flags.config, process.env);
@@ -34,37 +37,42 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
       : `The gateway runs on ${formatBaseUrl(state.address)} (version ${state.version}).`,
   );
   print(`config: ${config.path}   ledger: ${catalog.ledger.path}`);
-  const { amounts, matters } = readSpending(config);
+  const { amounts, matters } = readLedger(config);
   print(amounts.join("   "));
+  const own = { ...config, env: process.env, source: readSource(path) };
   const attention = [
     ...config.warnings,
     ...describeLimits(config),
     ...matters,
-    ...describeGroups(config),
-    ...(state === null ? [] : listProblems(state)),
+    // A running gateway has its own variables.
+    ...(state === null ? describeFindings(checkVariables(own)) : listProblems(state)),
+    ...describeFindings(checkParts(config)),
   ];
   for (const text of attention) print(`attention: ${text}`);
   printCommands();
 }
 
-/** Of today and this month, as in `gateway usage`. */
-function readSpending({ catalog }: LoadedConfig) {
+/** Today and this month, as in `gateway usage`. */
+function readLedger({ catalog }: LoadedConfig) {
   using table = openTable(catalog.ledger.path, {});
   const clock = { zone: catalog.zone, now: new Date() };
   const sum = (word: string): string => {
-    const { totals } = sumRequests(table, { by: [], ...readPeriodWord(word, clock) }).total;
-    return `$${formatAmount(totals.charge_usd)}`;
+    const query = { by: [], of: ["charge"], ...readPeriodWord(word, clock) };
+    return `$${formatAmount(sumRequests(table, query).total.totals.charge_usd)}`;
   };
-  const count = table.unreadable;
   return {
     amounts: [`spent today: ${sum("today")}`, `this month: ${sum("month")}`],
     matters: [
-      ...(count === 0
-        ? []
-        : [`${formatCount(count, "line")} of the ledger could not be read: gateway ledger verify`]),
+      ...describeFindings(describeAmounts(table)),
       ...reportVersions(table, clock).map(describeChange),
     ],
   };
+}
+
+function describeFindings(findings: readonly DoctorFinding[]): string[] {
+  return findings
+    .filter(({ state }) => state !== "ok")
+    .map(({ detail, fix }) => (fix === null ? detail : `${detail}: ${fix}`));
 }
 
 function describeLimits({ catalog }: LoadedConfig): string[] {
@@ -73,13 +81,6 @@ function describeLimits({ catalog }: LoadedConfig): string[] {
     const warning = findWarning(use, catalog.alerts.at);
     return warning === null ? [] : describeWarning(warning);
   });
-}
-
-function describeGroups({ catalog: { keys, channels } }: LoadedConfig): string[] {
-  return [
-    ...(channels.size === 0 ? ["the config has no channel: gateway channels add"] : []),
-    ...(keys.size === 0 ? ["there are no keys yet: gateway keys add"] : []),
-  ];
 }
 
 const COMMANDS = [

@@ -1,11 +1,12 @@
 // `gateway` alone.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { type ChildGateway, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { run } from "../driving.ts";
+import { writeLedger } from "../money/ledger/ledger-runs.ts";
 
 const COMMANDS = [
   "gateway run claude",
@@ -72,11 +73,19 @@ describe("with a config", () => {
   test("what needs attention has a line of its own", async () => {
     using folder = makeTempFolder();
     const { keys: _, ...config } = makeConfig(upstream);
+    config.channels["messages"] = { ...config.channels["messages"], credential: "${UNSET}" };
     writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
+    const unpriced = { basis: "unpriced", prices: null, official_usd: null, charge_usd: null } as const;
+    renameSync(writeLedger([{ id: "1", ...unpriced }]), folder.join("ledger.jsonl"));
     const { status, stdout } = await run({ folder: folder.path });
     expect(status).toBe(0);
     expect(stdout).toStartWith("The gateway does not run. Start it: gateway serve\n");
-    expect(stdout).toContain("\nattention: there are no keys yet: gateway keys add\n");
+    for (const text of [
+      "1 request has no price and is in no amount: gateway usage --by model, then gateway prices check",
+      `UNSET is not set, but the config uses it: add UNSET=… to ${folder.join("gateway.env")}`,
+      "there are no keys yet: gateway keys add",
+    ])
+      expect(stdout).toContain(`\nattention: ${text}\n`);
   });
 
   test("a channel that was disabled and a limit that is spent need attention", async () => {
