@@ -39,7 +39,9 @@ async function findGateway(flags: OpenFlags): Promise<string> {
   const own = readOwn(flags);
   const [only, ...more] = running;
   if (running.some((each) => each.ledger.path === own.path)) return own.path;
-  return only !== undefined && more.length === 0 ? only.ledger.path : fail(`${own.why}${these}`);
+  if (only === undefined || more.length > 0) return fail(`${own.why}${these}`);
+  printNote(`The only gateway that runs has another config. Its ledger: ${only.ledger.path}`);
+  return only.ledger.path;
 }
 
 function readOwn(flags: OpenFlags): { readonly path: string; readonly why: string } {

@@ -70,6 +70,14 @@ describe("with a config", () => {
     for (const command of COMMANDS) expect(stdout).toContain(`  ${command} `);
   });
 
+  test("`gateway open` says so when the only gateway that runs has another config", async () => {
+    const { stdout, stderr } = await show("open", "--print");
+    expect(stdout).toStartWith(gateway.url);
+    expect(stderr).toBe(
+      `The only gateway that runs has another config. Its ledger: ${gateway.folder.join("ledger.jsonl")}\n`,
+    );
+  });
+
   test("what needs attention has a line of its own", async () => {
     using folder = makeTempFolder();
     const { keys: _, ...config } = makeConfig(upstream);
