@@ -48,6 +48,8 @@ export class LedgerWriter {
   #prev: string;
   #lines: string[] = [];
   #records: string[] = [];
+  /** Whether the journal has the records. */
+  #named: PromiseWithResolvers<boolean> | null = null;
   #problem: string | null = null;
   #scheduled = false;
   #syncing = Promise.resolve();
@@ -93,13 +95,15 @@ export class LedgerWriter {
     return this.#problem;
   }
 
-  /** Call this before a request goes upstream: it then gets a line. Throws `ledger_unwritable`. */
-  open(intent: Intent): void {
+  /** Await this before a request goes upstream: it then gets a line. Rejects with
+   *  `ledger_unwritable`. One write names all requests of a turn. */
+  async open(intent: Intent): Promise<void> {
     if (this.#closing) throw refuse("it is closed");
     if (this.#problem !== null) throw refuse(this.#problem);
     this.#open.set(intent.id, { intent, channels: [intent.channel] });
-    this.#records.push(encode({ open: intent }));
-    if (this.#flush()) return;
+    this.#record(encode({ open: intent }));
+    this.#named ??= Promise.withResolvers();
+    if (await this.#named.promise) return;
     this.discard(intent.id);
     throw refuse(this.#problem ?? "unknown");
   }
@@ -256,21 +260,23 @@ export class LedgerWriter {
     if (hasWork && !this.#closing && this.#problem === null) this.#flush();
   }
 
-  /** The journal first: a request that it names may go out even if lines cannot be written. False:
-   *  the journal cannot be written. */
-  #flush(): boolean {
+  /** The journal first: a request that it names may go out even if lines cannot be written. */
+  #flush(): void {
     const records = this.#records;
+    const named = this.#named;
     this.#records = [];
+    this.#named = null;
     try {
       if (this.#problem !== null) this.#files.requireInPlace(this.#open);
       if (records.length > 0) this.#writeJournal(records);
     } catch (error) {
       this.#fail(error);
-      return false;
+      named?.resolve(false);
+      return;
     }
+    named?.resolve(true);
     this.#writeLines();
     this.#scheduleSync();
-    return true;
   }
 
   /** After a problem, lines are tried anyway: the next start marks lines that no journal names. */

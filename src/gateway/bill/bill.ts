@@ -27,8 +27,8 @@ const BILLED = new Set(["generate", "embed", "other"]);
 /** Requests without a cost: only limits on the number of requests count them. */
 const COUNTED = new Set(["count"]);
 
-/** Checks limits, reserves an amount, writes the journal. A promise: it waits for room. */
-export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
+/** Checks limits, reserves an amount, writes the journal. */
+export async function openBill(r: Request, gateway: Gateway): Promise<void> {
   const { purpose } = r.target.endpoint;
   r.open = BILLED.has(purpose);
   const { plain } = r.body;
@@ -36,17 +36,12 @@ export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   r.requested = r.candidates[0]?.model ?? null;
   if ((r.open || COUNTED.has(purpose)) && isLimited(r.key, r.run)) {
     const waiting = admit(r, gateway);
-    if (waiting !== null) return waiting.then(() => noteIntent(r, gateway));
+    if (waiting !== null) await waiting;
   } else if (purpose === "resource" && limitsCalls(r.key)) {
     // The calls of a background response are in the request that fetches it.
     r.calls = gateway.chains.follow(r.key.name, null);
   }
-  noteIntent(r, gateway);
-  return null;
-}
-
-function noteIntent(r: Request, { ledger }: Gateway): void {
-  if (r.open) ledger.open(describeIntent(r));
+  if (r.open) await gateway.ledger.open(describeIntent(r));
 }
 
 /** Null: the request is let in. Otherwise it waits until others leave room. */

@@ -19,7 +19,7 @@ const ledger = openLedger(
 );
 
 const opened: string[] = [];
-const refusal = fillUp();
+const refusal = await fillUp();
 const problem = ledger.problem;
 const endsWhole = readFileSync(path, "utf8").endsWith("\n");
 // Requests that were with an upstream when the disk filled up end now.
@@ -27,7 +27,7 @@ for (const id of opened.slice(-10)) ledger.append(draftOf(id));
 
 Bun.spawnSync(["prlimit", "--pid", String(process.pid), "--fsize=unlimited"]);
 await back.promise;
-ledger.open(intentOf("after"));
+await ledger.open(intentOf("after"));
 opened.push("after");
 ledger.append(draftOf("after"));
 await ledger.close();
@@ -46,12 +46,12 @@ console.log(
 );
 
 /** Ten requests stay open while others come and go until one is refused. */
-function fillUp(): unknown {
+async function fillUp(): Promise<unknown> {
   const running: string[] = [];
   for (let number = 0; ; number += 1) {
     const id = ledger.problem === null ? `r${number}` : "refused";
     try {
-      ledger.open(intentOf(id));
+      await ledger.open(intentOf(id));
     } catch (error) {
       if (id === "refused") {
         opened.push(...running);

@@ -8,7 +8,7 @@ import { draftOf, intentOf, optionsFor } from "./ledger-samples.ts";
 const ledger = openLedger(optionsFor(process.argv[2] ?? ""));
 writeSync(1, "ready\n");
 for (let next = 0; ; next += 1) {
-  ledger.open(intentOf(`req_${next}`));
+  await ledger.open(intentOf(`req_${next}`));
   ledger.append(draftOf(`req_${next}`));
   // Syncs have their turn, too.
   await nextTurn();

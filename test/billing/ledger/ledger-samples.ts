@@ -86,7 +86,7 @@ export function costing(
 
 /** A request from its opening to its line. */
 export async function bill(ledger: Ledger, id: string, more: Partial<LineDraft> = {}): Promise<void> {
-  ledger.open(intentOf(id));
+  await ledger.open(intentOf(id));
   ledger.append(chargedOf(id, more));
 }
 

@@ -39,7 +39,7 @@ import {
 /** Leaves a ledger as a killed gateway leaves it: nothing is closed, only the lock is free. */
 async function abandon(path: string, opened: readonly string[], settled: readonly string[]): Promise<void> {
   const ledger = openLedger(optionsFor(path));
-  for (const id of opened) ledger.open(intentOf(id));
+  for (const id of opened) void ledger.open(intentOf(id));
   for (const id of settled) ledger.append(draftOf(id));
   await new Promise<void>((resolve) => setImmediate(resolve));
   const journal = readFileSync(`${path}.open`);
@@ -83,7 +83,7 @@ describe("P122, P124: exactly one line", () => {
   test("a discarded request gets no line, neither now nor after a crash", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
-    ledger.open(intentOf("req_1"));
+    void ledger.open(intentOf("req_1"));
     ledger.discard("req_1");
     await new Promise<void>((resolve) => setImmediate(resolve));
     const journal = readFileSync(`${path}.open`);
@@ -96,7 +96,7 @@ describe("P122, P124: exactly one line", () => {
   test("a request in flight when the gateway died becomes interrupted, with the channels that it was sent to", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
-    ledger.open(intentOf("req_1"));
+    void ledger.open(intentOf("req_1"));
     ledger.attempt("req_1", "second");
     await bill(ledger, "req_2");
     await new Promise<void>((resolve) => setImmediate(resolve));
@@ -126,9 +126,9 @@ describe("P122, P124: exactly one line", () => {
   test("an interrupted request names only channels that it was sent to", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
-    ledger.open(intentOf("req_1"));
+    void ledger.open(intentOf("req_1"));
     ledger.attempt("req_1", "second", true);
-    ledger.open(intentOf("req_2"));
+    void ledger.open(intentOf("req_2"));
     ledger.attempt("req_2", "second", true);
     ledger.attempt("req_2", "third");
     await nextTurn();
@@ -260,7 +260,7 @@ describe("P122, P124: exactly one line", () => {
   test("a long journal is replaced by the open requests, which are still found after a crash", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
-    ledger.open(intentOf("long"));
+    await ledger.open(intentOf("long"));
     for (let number = 0; number < 6000; number += 1) await bill(ledger, `req_${number}`);
     const journal = readFileSync(`${path}.open`);
     expect(journal.length).toBeLessThan(2 << 20);
@@ -277,13 +277,13 @@ test("a request that ends after the ledger was closed gets its line at the next 
   const path = newLedgerPath();
   const messages: string[] = [];
   const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
-  ledger.open(intentOf("req_1"));
+  void ledger.open(intentOf("req_1"));
   await Promise.all([ledger.close(), ledger.close()]);
   ledger.append(draftOf("req_1"));
   expect(messages).toEqual([
     "request req_1 ended after the ledger was closed: it gets its line at the next start",
   ]);
-  expect(() => ledger.open(intentOf("req_2"))).toThrow("it is closed");
+  expect(ledger.open(intentOf("req_2"))).rejects.toThrow("it is closed");
   await openLedger(optionsFor(path)).close();
   expect(readWholeLedger(path).lines.map(({ id, outcome }) => [id, outcome])).toEqual([
     ["req_1", "interrupted"],
@@ -350,11 +350,11 @@ describe("P126: a ledger that another program", () => {
       const messages: string[] = [];
       const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
       await bill(ledger, "req_1");
-      ledger.open(intentOf("req_2"));
+      await ledger.open(intentOf("req_2"));
       const before = readFileSync(path);
       displace(path);
       await until(() => ledger.problem !== null);
-      expect(() => ledger.open(intentOf("req_3"))).toThrow(
+      expect(ledger.open(intentOf("req_3"))).rejects.toThrow(
         "was moved, removed or changed by another program. Put it back",
       );
       expect(messages).toHaveLength(1);
@@ -378,7 +378,7 @@ describe("P126: a ledger that another program", () => {
     const messages: string[] = [];
     const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
     await bill(ledger, "req_1");
-    ledger.open(intentOf("req_2"));
+    await ledger.open(intentOf("req_2"));
     renameSync(path, `${path}.moved`);
     await until(() => ledger.problem !== null);
     ledger.append(draftOf("req_2"));
@@ -416,10 +416,9 @@ describe("rotation", () => {
     let now = Date.parse("2026-10-31T23:59:59Z");
     const ledger = openLedger(optionsFor(path, { rotate: { monthly: true }, now: () => now }));
     await bill(ledger, "october");
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    ledger.flush();
     now += 1000;
     await bill(ledger, "november");
-    await new Promise<void>((resolve) => setImmediate(resolve));
     await ledger.close();
     expect(readFileSync(path.replace(".jsonl", "-2026-10.jsonl"), "utf8")).toContain('"october"');
     expect(readFileSync(path, "utf8")).not.toContain('"october"');
@@ -715,7 +714,7 @@ test("the last lines of a killed gateway are brought to the disk as soon as the 
 test("P122: a line that verify would reject is written without amounts, and costs no other request its line", async () => {
   const path = newLedgerPath();
   const ledger = openLedger(optionsFor(path));
-  for (const id of ["req_1", "req_2", "req_3"]) ledger.open(intentOf(id));
+  for (const id of ["req_1", "req_2", "req_3"]) void ledger.open(intentOf(id));
   ledger.append(draftOf("req_1"));
   expect(ledger.append(chargedOf("req_2", { charge_usd: "no amount" })).basis).toBe("unknown");
   ledger.append(draftOf("req_3"));
@@ -790,7 +789,7 @@ describe("the days of sums", () => {
     const ledger = await spendOnBothSides(newLedgerPath());
     expect(formatUsd(ledger.sums.spentOf(KEY, "day").charged)).toBe("21");
     await new Promise<void>((resolve) => setImmediate(resolve));
-    ledger.open(intentOf("req_3"));
+    void ledger.open(intentOf("req_3"));
     ledger.append(chargedOf("req_3", { charge_usd: "300", time: "2026-11-20T23:10:00.000Z" }));
     ledger.sums.follow(BERLIN, new Map());
     expect(formatUsd(ledger.sums.spentOf(KEY, "day").charged)).toBe("320");

@@ -35,7 +35,7 @@ async function withLedger(
   let count = 0;
   const spend = async (usd: string, time = new Date(now).toISOString()): Promise<void> => {
     count += 1;
-    ledger.open(intentOf(`req_${count}`));
+    void ledger.open(intentOf(`req_${count}`));
     ledger.append(chargedOf(`req_${count}`, { time, charge_usd: usd }));
   };
   await use(ledger, createGate(ledger.sums), spend);
@@ -97,7 +97,7 @@ describe("P113: a USD limit", () => {
     let now = evening;
     const ledger = openLedger(optionsFor(newLedgerPath(), { now: () => now, zone }));
     const gate = createGate(ledger.sums);
-    ledger.open(intentOf("req_1"));
+    void ledger.open(intentOf("req_1"));
     ledger.append(chargedOf("req_1", { time: new Date(now).toISOString(), charge_usd: "5" }));
     const key = limitedKey({ usdPerDay: "5" });
     const refusal = refusalOf(() => admit(gate, key, now, costing("0")));
@@ -162,7 +162,7 @@ test("P118: a request that the gateway's death cut short counts with what it had
   const path = newLedgerPath();
   const options = optionsFor(path, { now: () => NOON });
   const ledger = openLedger(options);
-  ledger.open(intentOf("req_1", { time: new Date(NOON).toISOString(), limit_usd: "5" }));
+  await ledger.open(intentOf("req_1", { time: new Date(NOON).toISOString(), limit_usd: "5" }));
   const journal = readFileSync(`${path}.open`);
   await ledger.close();
   writeFileSync(`${path}.open`, journal);
@@ -231,7 +231,7 @@ describe("P119: the limits of a session", () => {
   const at = new Date(NOON).toISOString();
 
   async function spendIn(ledger: Ledger, id: string, usd: string, more: Partial<LineDraft>): Promise<void> {
-    ledger.open(intentOf(id));
+    void ledger.open(intentOf(id));
     ledger.append(chargedOf(id, { time: at, charge_usd: usd, ...more }));
   }
 
@@ -302,9 +302,9 @@ describe("P119: the limits of a session", () => {
       official_usd: null,
       charge_usd: null,
     } as const;
-    first.open(intentOf("req_2"));
+    void first.open(intentOf("req_2"));
     first.append(draftOf("req_2", { ...unknown, time: at, limit_usd: "0.75", ...inSession("a") }));
-    first.open(intentOf("req_3", { ...inSession("a"), limit_usd: "0.5" }));
+    void first.open(intentOf("req_3", { ...inSession("a"), limit_usd: "0.5" }));
     await first.close();
     if (!isLost) makeTable(path);
     // The third request was in flight when the gateway ended.

@@ -47,7 +47,7 @@ async function makeSample(how: "stopped" | "killed"): Promise<string> {
       prices: { input: "1" },
       usage: { input: 1e6 },
     });
-  ledger.open(intentOf("req_4"));
+  void ledger.open(intentOf("req_4"));
   // A sync notes the last line in the journal.
   const isNoted = (): boolean =>
     readWholeLedger(path).lines.length === 3 &&

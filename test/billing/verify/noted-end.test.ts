@@ -54,12 +54,12 @@ async function makeLedgers(isSynced = true): Promise<Samples> {
   const syncFile = (): Promise<void> => new Promise(() => {});
   const ledger = openLedger(optionsFor(path, isSynced ? {} : { syncFile }));
   for (const id of ["req_1", "flight_1", "flight_2", "req_2", "req_3", "req_4", "req_5"]) {
-    ledger.open(intentOf(id));
+    void ledger.open(intentOf(id));
     if (id.startsWith("req")) ledger.append(draftOf(id));
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
   if (!isSynced) {
-    ledger.open(intentOf("flight_3"));
+    void ledger.open(intentOf("flight_3"));
     const killed = copy(path);
     return { killed, stopped: killed };
   }
@@ -83,7 +83,7 @@ function lastEndOf(text: string): string {
 async function goOn(path: string, id = "req_later"): Promise<string[]> {
   const reports: string[] = [];
   const ledger = openLedger(optionsFor(path, { report: (text) => reports.push(text) }));
-  ledger.open(intentOf(id));
+  void ledger.open(intentOf(id));
   ledger.append(draftOf(id));
   await ledger.close();
   return reports;

@@ -64,12 +64,12 @@ test("a ledger that the gateway wrote, rotated, recovered and corrected is right
   const options = optionsFor(path, { rotate: { monthly: true }, now: () => now });
   const ledger = openLedger(options);
   for (let number = 0; number < 20; number += 1) {
-    ledger.open(intentOf(`req_${number}`));
+    void ledger.open(intentOf(`req_${number}`));
     ledger.append(draftOf(`req_${number}`, { key: number % 2 === 0 ? "laptop" : "schlüssel-日本" }));
     await new Promise<void>((resolve) => setImmediate(resolve));
     now += 5 * 86_400_000;
   }
-  ledger.open(intentOf("open"));
+  void ledger.open(intentOf("open"));
   await ledger.close();
   await openLedger(options).close();
   const verdict = verifyLedger(path, STRICT, (finding) => expect(finding).toBeUndefined());

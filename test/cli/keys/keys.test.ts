@@ -138,7 +138,7 @@ describe("keys list and show", () => {
       ["req_old", "2024-05-01T10:00:00.000Z"],
       ["req_new", today],
     ] as const) {
-      ledger.open(intentOf(id, { key: "laptop", time }));
+      void ledger.open(intentOf(id, { key: "laptop", time }));
       ledger.append(chargedOf(id, { key: "laptop", time, charge_usd: "0.25" }));
     }
     await ledger.close();

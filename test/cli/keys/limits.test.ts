@@ -117,7 +117,7 @@ describe("keys limit and groups limit", () => {
 test("keys list and show say what limits count for requests without a known cost, and list all limits", async () => {
   const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
   const entry = { key: "ci", group: "claude", time: new Date().toISOString() };
-  ledger.open(intentOf("req_1", entry));
+  void ledger.open(intentOf("req_1", entry));
   ledger.append(chargedOf("req_1", { ...entry, charge_usd: null, official_usd: null, limit_usd: "1.5" }));
   await ledger.close();
   await gateway("keys", "limit", "ci", "usd_per_session=2", "requests_per_minute_per_session=9");
@@ -136,7 +136,7 @@ test("keys list and show say how much of each limit is spent, and when it resets
   const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
   const now = new Date();
   const entry = { key: "ci", group: "claude", time: now.toISOString() };
-  ledger.open(intentOf("req_1", entry));
+  void ledger.open(intentOf("req_1", entry));
   ledger.append(chargedOf("req_1", { ...entry, charge_usd: "1.25" }));
   await ledger.close();
   const tomorrow = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1));

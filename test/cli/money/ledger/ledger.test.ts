@@ -193,7 +193,7 @@ test("reprice shows changes, appends corrections, then finds nothing; it refuses
   expect(refused.status).toBe(1);
   expect(refused.stderr).toContain(`is being written by process ${process.pid} since`);
   expect(refused.stderr).toContain("Stop the gateway first, or use --dry-run.");
-  running.open(intentOf("req_2"));
+  void running.open(intentOf("req_2"));
   running.append(draftOf("req_2"));
   await running.close();
 
