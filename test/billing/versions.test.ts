@@ -1,7 +1,6 @@
 // A newer version of a tool is named only if its sessions really have more input, beyond chance and of the same kind.
 
 import { expect, test } from "bun:test";
-import { array, assert, constantFrom, integer, property, record } from "fast-check";
 import { writeFileSync } from "node:fs";
 import { encodeLine, GENESIS, hashLine, type LineDraft } from "../../src/billing/ledger/line.ts";
 import { reportEvidence } from "../../src/billing/reports/evidence.ts";
@@ -13,82 +12,79 @@ import { UTC } from "../../src/lib/text/zone.ts";
 import { writeHtml, writeMarkdown } from "../../src/web/report-file.ts";
 import { draftOf, newLedgerPath } from "./ledger/ledger-samples.ts";
 
-const starts = array(
-  record({
-    version: constantFrom("2.1.331", "2.1.332"),
-    kind: constantFrom("a", "b"),
-    at: integer({ min: 0, max: 1000 }),
-    input: integer({ min: 1, max: 200 }),
-  }),
-  { minLength: 30, maxLength: 120 },
-);
-const ofTool = (start: Omit<SessionStart, "tool">): SessionStart => ({ tool: "claude-code", ...start });
+const HOUR_MS = 3_600_000;
 
-test("versions with input of the same distribution stay silent", () => {
-  assert(
-    property(starts, (found) => {
-      // Kinds differ by much, and so do their shares in each version.
-      const own = found.map(({ input, ...start }) =>
-        ofTool({ ...start, input: input + (start.kind === "a" ? 0 : 100_000) }),
-      );
-      expect(compareVersions(own)).toEqual([]);
-    }),
-    { numRuns: 1000, seed: 1 },
-  );
-});
+/** Sessions of two weeks, from a Saturday on. The first half has the older version. */
+function makeSessions(inputOf: (index: number, weekday: number) => number, count = 160): SessionStart[] {
+  return Array.from({ length: count }, (_, index) => {
+    const at = Date.parse("2026-11-07T00:00:00Z") + (index / count) * 14 * 24 * HOUR_MS;
+    const version = index < count / 2 ? "2.1.331" : "2.1.332";
+    const input = Math.round(inputOf(index, new Date(at).getUTCDay()));
+    return { tool: "claude-code", version, kind: "a", at, input };
+  });
+}
 
-test("more sessions of a kind with much input are not a change of the version", () => {
-  const make = (version: string, at: number, large: number): SessionStart[] =>
-    Array.from({ length: 40 }, (_, index) =>
-      ofTool({
-        version,
-        at,
-        kind: index < large ? "large" : "small",
-        input: (index < large ? 90_000 : 9000) + ((index * 37) % 1000),
-      }),
-    );
-  expect(compareVersions([...make("1", 1, 4), ...make("2", 2, 36)])).toEqual([]);
-});
-
-type Course = (at: number, random: () => number) => number;
+type Course = (index: number, weekday: number, random: () => number) => number;
 let run = 1;
 
 test.each<[title: string, share: string, course: Course]>([
-  ["a project that grows by 30 %", "few", (at) => 1 + (0.3 * at) / 40],
-  ["a project that grew by 30 % until then", "few", (at) => 1 + (0.3 * Math.min(20, at)) / 20],
-  ["tools that a user added three sessions before", "few", (at) => (at < 17 ? 1 : 1.3)],
-  ["sessions in runs of similar work", "few", (at, random) => (at % 8 > 0 ? run : (run = 0.5 + random()))],
-  ["18 % more since then", "most", (at) => (at < 20 ? 1 : 1.18)],
+  ["input that stays the same", "few", () => 1],
+  ["a project that grows by 30 %", "few", (at) => 1 + (0.3 * at) / 160],
+  ["a project that grew by 30 % until then", "few", (at) => 1 + (0.3 * Math.min(80, at)) / 80],
+  ["tools that a user added three sessions before", "few", (at) => (at < 77 ? 1 : 1.3)],
+  [
+    "tools that a user added five sessions before and after",
+    "few",
+    (at) => (at < 75 ? 1 : 1.2) * (at < 85 ? 1 : 1.2),
+  ],
+  ["sessions in runs of similar work", "few", (at, _, random) => (at % 8 > 0 ? run : (run = 0.5 + random()))],
+  ["more input at weekends", "few", (_, weekday) => (weekday % 6 === 0 ? 1.4 : 1)],
+  ["a larger project with more and more sessions", "few", (at, _, random) => (random() < at / 160 ? 1.5 : 1)],
+  ["18 % more since then", "most", (at) => (at < 80 ? 1 : 1.18)],
 ])("for %s, %s of 200 reports name the newer version", (_title, share, course) => {
   let seed = 1;
   const random = (): number => (seed = (seed * 1_664_525 + 1_013_904_223) % 2 ** 32) / 2 ** 32;
   const named = Array.from({ length: 200 }, () => {
-    const sessions = Array.from({ length: 40 }, (_, at) => {
-      const noise = 0.85 + 0.1 * (random() + random() + random());
-      const version = at < 20 ? "2.1.331" : "2.1.332";
-      return ofTool({ version, at, kind: "a", input: Math.round(30_000 * course(at, random) * noise) });
-    });
-    return compareVersions(sessions).length;
-  }).filter((count) => count > 0).length;
-  expect(share === "few" ? named < 10 : named > 120).toBe(true);
+    const noise = (): number => 0.7 + 0.2 * (random() + random() + random());
+    return compareVersions(makeSessions((...at) => 30_000 * course(...at, random) * noise()));
+  }).filter(({ length }) => length > 0).length;
+  expect(share === "few" ? named < 8 : named > 120).toBe(true);
 });
 
-test("two versions that are used side by side are not compared", () => {
-  const sessions = Array.from({ length: 80 }, (_, at) => {
-    const version = at % 2 === 0 ? "2.1.331" : "2.1.332";
-    return ofTool({ version, at, kind: "a", input: at % 2 === 0 ? 20_000 + at : 24_000 + at });
+test("less input at weekends does not accuse the version of a Monday", () => {
+  const sessions = makeSessions((index, weekday) => (weekday % 6 === 0 ? 14_000 : 20_000) + (index % 97));
+  const moved = sessions.map((session) => ({ ...session, at: session.at + 48 * HOUR_MS }));
+  expect(compareVersions(moved)).toEqual([]);
+});
+
+test("more sessions of a kind with much input are not a change of the version", () => {
+  const sessions = makeSessions((index) => 9000 + ((index * 37) % 1000)).map((session, index) => {
+    const isLarge = index % 10 === 0 || (index >= 80 && index % 10 !== 1);
+    return isLarge ? { ...session, kind: "large", input: session.input * 10 } : session;
   });
   expect(compareVersions(sessions)).toEqual([]);
 });
 
+test("two versions that are used side by side are not compared", () => {
+  const sessions = makeSessions((index) => (index % 2 === 0 ? 20_000 : 24_000) + index);
+  const mixed = sessions.map((session, at) => ({
+    ...session,
+    version: at % 2 === 0 ? "2.1.331" : "2.1.332",
+  }));
+  expect(compareVersions(mixed)).toEqual([]);
+});
+
 test("one session with very much input does not change the report about the others", () => {
-  const make = (version: string, at: number, factor: number): SessionStart[] =>
-    Array.from({ length: 40 }, (_, index) => {
-      const input = Math.round((10_000 + ((index * 37) % 100)) * factor);
-      return ofTool({ version, at, kind: "a", input: index === 7 && at > 1 ? 500_000 : input });
-    });
-  expect(compareVersions([...make("1", 1, 1), ...make("2", 2, 1.02)])).toEqual([]);
-  expect(compareVersions([...make("1", 1, 1), ...make("2", 2, 1.1)])).toMatchObject([{ percent: 10 }]);
+  const make = (factor: number): SessionStart[] =>
+    makeSessions((index) => (index === 87 ? 500_000 : (10_000 + (index % 97)) * (index < 80 ? 1 : factor)));
+  expect(compareVersions(make(1.02))).toEqual([]);
+  expect(compareVersions(make(1.1))).toMatchObject([{ percent: 10 }]);
+});
+
+test("a step is compared with those of a week", () => {
+  const sessions = makeSessions((index) => (index < 80 ? 20_000 : 24_000) + (index % 97));
+  expect(compareVersions(sessions)).toHaveLength(1);
+  expect(compareVersions(sessions.slice(40, 120))).toEqual([]);
 });
 
 function writeLines(drafts: readonly LineDraft[]): string {
@@ -103,40 +99,39 @@ function writeLines(drafts: readonly LineDraft[]): string {
   return path;
 }
 
-/** A ledger with sessions of six turns of one version after another. `failed`: after as many requests that fail. */
-function writeLedger(
-  inputs: readonly (readonly [version: string, input: number, failed?: number])[],
-  more: { readonly label?: string },
-): string {
-  const drafts = inputs.flatMap(([version, input, failed = 0], at) =>
-    Array.from({ length: 12 * (6 + failed) }, (_, each) => {
-      const index = each - 12 * failed;
-      const time = new Date(Date.parse("2026-11-20T10:00:00Z") + (at * 100 + each) * 60_000).toISOString();
-      const client = { tool: "claude-code", version, session: `${at}-${each % 12}`, ...more };
-      if (index < 0) return draftOf(`req_${at}_${each}`, { time, client, status: 529, usage: {} });
-      const usage = { input: input + ((index * 7919) % 101), cache_read: 1000 * Math.floor(index / 12) };
-      return draftOf(`req_${at}_${each}`, { time, client, usage });
-    }),
-  );
-  return writeLines(drafts);
+/** A ledger with 36 sessions of an older version and 12 of a newer one, of six turns each.
+ *  `failed`: how many requests of an older session fail first. */
+function writeLedger(newer: number, failed: number, label: string | undefined): string {
+  const drafts = Array.from({ length: 48 }, (_, session) => {
+    const [version, input, failures] =
+      session < 36 ? (["2.1.331", 16_620, failed] as const) : (["2.1.332", newer, 0] as const);
+    return Array.from({ length: failures + 6 }, (__, request) => {
+      const turn = request - failures;
+      const client = { tool: "claude-code", version, session: `${session}`, ...(label && { label }) };
+      const time = new Date(Date.UTC(2026, 10, 1, session * 8, request)).toISOString();
+      const usage = { input: input + ((session * 7919) % 101), cache_read: 1000 * turn };
+      const more = turn < 0 ? { status: 529, usage: {} } : { usage };
+      return draftOf(`req_${session}_${request}`, { time, client, ...more });
+    });
+  });
+  return writeLines(drafts.flat());
 }
 
 test.each([
   [
     "18 % more input",
     20_000,
-    ["claude-code 2.1.332 sends 18 % more input a turn than 2.1.331 (60 and 60 turns)"],
+    ["claude-code 2.1.332 sends 18 % more input a turn than 2.1.331 (60 turns of each)"],
   ],
   ["18 % more input, without a label of their project", 20_000, []],
   ["2 % more input", 16_990, []],
   ["less input", 9000, []],
   ["as much input, after fewer failed requests", 16_620, []],
 ])("a report judges twelve sessions of a newer version with %s", (title, input, sentences) => {
-  const older = ["2.1.331", 16_620, title.includes("failed") ? 2 : 0] as const;
-  const more = title.includes("without") ? {} : { label: "orchard" };
-  const path = writeLedger([older, ["2.1.332", input]], more);
+  const label = title.includes("without") ? undefined : "orchard";
+  const path = writeLedger(input, title.includes("failed") ? 2 : 0, label);
   using table = new Table(path, { report: () => {} });
-  const found = reportVersions(table, { zone: UTC, now: new Date("2026-11-21T00:00:00Z") });
+  const found = reportVersions(table, { zone: UTC, now: new Date("2026-11-17T00:00:00Z") });
   expect(found.map(describeChange)).toEqual(sentences);
 });
 

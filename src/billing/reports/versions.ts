@@ -1,4 +1,4 @@
-// Whether a tool's newest version sends more input per turn than the version before.
+// Whether a version of a tool sends more input per turn than the version before.
 
 import type { Table } from "../store/open.ts";
 import { addColumns, IS_TURN } from "../store/schema.ts";
@@ -11,22 +11,31 @@ export interface SessionStart {
   /** The model, key and label. Requests without a label have no known project. */
   readonly kind: string;
   readonly at: number;
+  /** Of the middle one of its first turns, some of which go to a small model. */
   readonly input: number;
 }
 
-const PERIOD_MS = 14 * 86_400_000;
+const WEEK_MS = 7 * 86_400_000;
+const PERIOD_MS = 4 * WEEK_MS;
+const MAX_STARTS = 300;
 /** Input grows with each turn. */
 const TURNS = 5;
 
 export function reportVersions(table: Table, { now }: Clock) {
+  const turns = `FROM requests WHERE session = begun AND agent IS NULL AND ${IS_TURN} ORDER BY at`;
   const rows = table.list(
-    `WITH turns AS (
-       SELECT tool, version, model, key, label, session, at, ${addColumns(PROMPT_KINDS)} AS input,
-         ROW_NUMBER() OVER (PARTITION BY session, model ORDER BY at, line) AS turn
-       FROM requests WHERE at >= $since AND session IS NOT NULL AND agent IS NULL AND version IS NOT NULL
-         AND label IS NOT NULL AND ${IS_TURN})
-     SELECT tool, version, json_array(model, key, label), MIN(at), SUM(input) FROM turns WHERE turn <= ${TURNS}
-     GROUP BY session, model HAVING COUNT(*) = ${TURNS} AND COUNT(DISTINCT version) = 1`,
+    // One search for each session, instead of reading each request's session.
+    `WITH RECURSIVE every(begun) AS (
+       SELECT MIN(session) FROM requests
+       UNION ALL SELECT (SELECT MIN(session) FROM requests WHERE session > begun) FROM every WHERE begun IS NOT NULL),
+     recent AS (
+       SELECT begun, (SELECT MIN(at) FROM requests WHERE session = begun) AS began FROM every
+       WHERE began >= $since ORDER BY began DESC LIMIT ${MAX_STARTS})
+     SELECT tool, version, json_array(model, key, label), at, (
+       SELECT input FROM (SELECT ${addColumns(PROMPT_KINDS)} AS input ${turns} LIMIT ${TURNS})
+       ORDER BY input LIMIT 1 OFFSET ${(TURNS - 1) / 2})
+     FROM recent JOIN requests ON line = (SELECT line ${turns} LIMIT 1 OFFSET ${TURNS - 1})
+     WHERE version IS NOT NULL AND label IS NOT NULL`,
     { $since: now.getTime() - PERIOD_MS },
   );
   return compareVersions(
@@ -43,102 +52,68 @@ export function reportVersions(table: Table, { now }: Clock) {
 export type VersionChange = ReturnType<typeof compareVersions>[number];
 
 const MIN_SESSIONS = 9;
-const MAX_SESSIONS = 250;
+const MAX_SESSIONS = 24;
 const MIN_PERCENT = 5;
-/** In standard deviations: one of 700 comparisons of equal versions differs this much. */
-const BEYOND_CHANCE = 3;
 /** So that one session with very much input does not hide the others. */
 const MAX_HEIGHT = 0.5;
 
-/** For each tool: how much more input the newest version has, and the turns compared. */
+/** For each tool: how much more input the sessions after an update have than those before it. */
 export function compareVersions(starts: readonly SessionStart[]) {
   return [...Map.groupBy(starts, ({ tool }) => tool)].flatMap(([tool, own]) => {
     const inOrder = own.toSorted((a, b) => a.at - b.at);
-    const [older = [], newer = []] = [...Map.groupBy(inOrder, ({ version }) => version).values()]
-      .filter(({ length }) => length >= MIN_SESSIONS)
-      .map((sessions) => sessions.slice(-MAX_SESSIONS))
-      .slice(-2);
-    const { percent, compared } = compareStarts(newer, older);
-    if (percent < MIN_PERCENT || !isOfVersion(compared)) return [];
-    const turns = compared.filter(({ isNewer }) => isNewer).length * TURNS;
-    const [version = "", before = ""] = [newer, older].map(([first]) => first?.version);
-    return [{ tool, version, before, percent, turns, turns_before: compared.length * TURNS - turns }];
+    const heights = listHeights(inOrder);
+    const versions = inOrder.map(({ version }) => version);
+    const updates = [...versions.keys()].filter((at) => at > 0 && versions[at] !== versions[at - 1]);
+    const ends = [0, ...updates, versions.length];
+    return updates.flatMap((at, index) => {
+      const [start = 0, , end = 0] = ends.slice(index);
+      const width = Math.min(MAX_SESSIONS, at - start, end - at);
+      const rise = middleOf(heights.slice(at, at + width)) - middleOf(heights.slice(at - width, at));
+      const percent = Math.round((Math.exp(rise) - 1) * 100);
+      if (width < MIN_SESSIONS || percent < MIN_PERCENT) return [];
+      if (measureTime(inOrder, width) < WEEK_MS || !isLargestStep(heights, at, width)) return [];
+      const [before = "", version = ""] = versions.slice(at - 1);
+      return [{ tool, version, before, percent, turns: width * TURNS }];
+    });
   });
 }
 
-interface Compared {
-  readonly at: number;
-  readonly isNewer: boolean;
-  /** The logarithm of the input, relative to the middle session of its kind. */
-  readonly height: number;
+/** The time in which each session has as many others before and after it. */
+function measureTime(inOrder: readonly SessionStart[], width: number): number {
+  return (inOrder.at(-width)?.at ?? 0) - (inOrder[width]?.at ?? 0);
 }
 
-/** `percent`: how much more input the newer session has in the middle pair of one kind. */
-function compareStarts(newer: readonly SessionStart[], older: readonly SessionStart[]) {
-  const olderByKind = Map.groupBy(older, ({ kind }) => kind);
-  const compared: Compared[] = [];
-  const ratios: number[] = [];
-  for (const [kind, after] of Map.groupBy(newer, (start) => start.kind)) {
-    const before = olderByKind.get(kind) ?? [];
-    const all = before.length === 0 ? [] : [...before, ...after];
-    const middle = middleOf(all.map(({ input }) => input));
-    for (const [index, { at, input }] of all.entries()) {
-      const height = Math.log((input + 1) / (middle + 1));
-      const isNewer = index >= before.length;
-      compared.push({ at, isNewer, height: Math.max(-MAX_HEIGHT, Math.min(MAX_HEIGHT, height)) });
-    }
-    for (const { input } of before) ratios.push(...after.map((start) => (start.input + 1) / (input + 1)));
-  }
-  compared.sort((a, b) => a.at - b.at);
-  return { percent: Math.round((middleOf(ratios) - 1) * 100), compared };
+/** The logarithm of each session's input, relative to the middle session of its kind. */
+function listHeights(starts: readonly SessionStart[]): number[] {
+  const kinds = [...Map.groupBy(starts, ({ kind }) => kind)];
+  const middles = new Map(kinds.map(([kind, own]) => [kind, middleOf(own.map(({ input }) => input))]));
+  return starts.map(({ kind, input }) => {
+    const height = Math.log((input + 1) / ((middles.get(kind) ?? 0) + 1));
+    return Math.max(-MAX_HEIGHT, Math.min(MAX_HEIGHT, height));
+  });
 }
 
 function middleOf(numbers: readonly number[]): number {
-  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 1;
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
 }
 
-/** A change within this many sessions of the update may be the update's own. */
-const NEAR = 4;
+/** The sessions in which most of the step has to happen. */
+const NEAR = 5;
+/** How much larger the step is than any other, up or down. */
+const LEAST_RATIO = 1.5;
 
-/** False if a change at another time, or growth until then, explains the input as well: a project
- *  grows, a user adds tools, and sessions come in runs of similar work. */
-function isOfVersion(inOrder: readonly Compared[]): boolean {
-  const heights = inOrder.map(({ height }) => height);
-  const versions = inOrder.map(({ isNewer }) => Number(isNewer));
-  const change = versions.filter((version) => version === 0).length;
-  // Both are in use, as in a terminal and an editor.
-  if (add(versions.slice(0, change)) > NEAR / 2 || change < MIN_SESSIONS) return false;
-  const mean = (from: number, to?: number): number => meanOf(heights.slice(from, to));
-  const rise = mean(change - NEAR, change) - mean(0, change - NEAR);
-  const late = mean(change + NEAR) - mean(change, change + NEAR);
-  if (Math.max(rise, late) > (mean(change) - mean(0, change)) / 2) return false;
-  const own = fit(heights, versions);
-  if (own < BEYOND_CHANCE ** 2) return false;
-  return heights.every((_, at) => {
-    const growth = heights.map((__, index) => Math.min(index, at));
-    if (fit(heights, growth) > own - 1) return false;
-    const other = heights.map((__, index) => Number(index >= at));
-    return Math.abs(at - change) <= NEAR || fit(heights, other) < own;
-  });
-}
-
-/** How well a course explains the heights: the square of the deviations from chance. */
-function fit(heights: readonly number[], course: readonly number[]): number {
-  const [middle, level] = [meanOf(heights), meanOf(course)];
-  let [along, size, length] = [0, 0, 0];
-  for (const [index, each] of course.entries()) {
-    const [height, step] = [(heights[index] ?? 0) - middle, each - level];
-    along += height * step;
-    size += height ** 2;
-    length += step ** 2;
+/** Weekends, growth, other projects and added tools make steps at other times, too. */
+function isLargestStep(heights: readonly number[], update: number, width: number): boolean {
+  const mean = (from: number, to: number): number =>
+    heights.slice(from, to).reduce((sum, each) => sum + each, 0) / (to - from);
+  const step = (at: number, size = width): number => mean(at, at + size) - mean(at - size, at);
+  const own = step(update);
+  if (step(update, NEAR) < own / 2) return false;
+  for (let at = width; at <= heights.length - width; at += 1) {
+    const distance = Math.abs(at - update);
+    const isOther = distance >= width;
+    if (isOther && Math.abs(step(at)) * LEAST_RATIO > own) return false;
+    if (!isOther && distance > NEAR / 2 && step(at) > own) return false;
   }
-  return along > 0 ? (heights.length * along ** 2) / (size * length) : 0;
-}
-
-function meanOf(numbers: readonly number[]): number {
-  return add(numbers) / numbers.length;
-}
-
-function add(numbers: readonly number[]): number {
-  return numbers.reduce((sum, each) => sum + each, 0);
+  return true;
 }

@@ -90,15 +90,8 @@ export function adviseOn({ because, detail }: Cause): string | null {
   return HELP[`${because} ${detail ?? ""}`] ?? HELP[because] ?? null;
 }
 
-export function describeChange({
-  tool,
-  version,
-  before,
-  percent,
-  turns,
-  turns_before: earlier,
-}: VersionChange): string {
-  return `${tool} ${version} sends ${percent} % more input a turn than ${before} (${turns} and ${earlier} turns)`;
+export function describeChange({ tool, version, before, percent, turns }: VersionChange): string {
+  return `${tool} ${version} sends ${percent} % more input a turn than ${before} (${turns} turns of each)`;
 }
 
 /** Clients choose the ids. A deeper tree ends here. */
