@@ -90,7 +90,10 @@ function requireNoSecret(text: string, where: string, secrets: Secrets, { catalo
 
 /** Responds in the shape of the key's group. */
 async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
-  const { key } = r;
+  const { key, run } = r;
+  // `gateway run --url` asks so whether its budget is spent.
+  if (run?.isSpent === true)
+    throw new GatewayError("limit_spent", `This run has spent its budget of $${run.budget}.`);
   const { endpoint, model } = r.target;
   const dialect = listDialect(endpoint, key.group.platform);
   const channels = key.group.channels.filter((channel) => !gateway.channels.of(channel).disabled);

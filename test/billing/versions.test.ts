@@ -5,8 +5,20 @@ import { writeFileSync } from "node:fs";
 import { encodeLine, GENESIS, hashLine, type LineDraft } from "../../src/billing/ledger/line.ts";
 import { reportEvidence } from "../../src/billing/reports/evidence.ts";
 import { ALL } from "../../src/billing/reports/sums.ts";
+import { SETTINGS } from "../../src/billing/reports/shown-names.ts";
 import { compareVersions, reportVersions, type SessionStart } from "../../src/billing/reports/versions.ts";
 import { describeChange } from "../../src/billing/reports/words.ts";
+import { CHAT_FIELDS } from "../../src/bridges/chat/fields.ts";
+import { CONTENT_FIELDS } from "../../src/bridges/content/fields.ts";
+import { MESSAGES_FIELDS } from "../../src/bridges/messages/fields.ts";
+import { RESPONSES_FIELDS } from "../../src/bridges/responses/fields.ts";
+import {
+  CHAT_LAYOUT,
+  CONTENT_LAYOUT,
+  MESSAGES_LAYOUT,
+  RESPONSES_LAYOUT,
+  UNCACHED,
+} from "../../src/dialects/prompt/layouts.ts";
 import { Table } from "../../src/billing/store/open.ts";
 import { UTC } from "../../src/lib/text/zone.ts";
 import { writeHtml, writeMarkdown } from "../../src/web/report-file.ts";
@@ -172,4 +184,14 @@ test("the newest versions of a tool do not hide those of another", () => {
     "opencode version 4 → 5",
     "opencode version 5 → 6",
   ]);
+});
+
+test("each setting that a dialect's table has is named in a report for others", () => {
+  const tables = [MESSAGES_FIELDS, CHAT_FIELDS, RESPONSES_FIELDS, CONTENT_FIELDS];
+  const layouts = [MESSAGES_LAYOUT, CHAT_LAYOUT, RESPONSES_LAYOUT, CONTENT_LAYOUT];
+  const names = [...tables.map(({ root }) => root), ...layouts].flatMap(({ members }) => [...members.keys()]);
+  const sections =
+    /^(?:contents|functions|input|instructions|messages|system|systemInstruction|system_instruction|tools)$/;
+  const unknown = names.filter((name) => !SETTINGS.has(name) && !UNCACHED.has(name) && !sections.test(name));
+  expect(unknown).toEqual([]);
 });

@@ -11,7 +11,7 @@ import { IS_TURN, KIND_COLUMNS } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, countTokens, PROMPT_KINDS } from "../usage.ts";
 import { formatAnchor, takeAnchor } from "../verify/verify.ts";
 import { type CauseRow, listCauses, listMisses, type MissTotals, sumMisses } from "./cache.ts";
-import { showId, showName } from "./shown-names.ts";
+import { SETTINGS, showId, showName } from "./shown-names.ts";
 import {
   type Condition,
   describeScope,
@@ -165,12 +165,6 @@ function describeChanged({ because, at, part = "", detail }: Cause): string {
 }
 
 const IS_CAUSE = /^[a-z_]{1,30}_(?:changed|evicted|expired|lost|passed)$/;
-const SETTINGS = new Set(
-  `anthropic-beta anthropic-version cache_control container context_management generationConfig include mcp_servers output_config
-  output_format prompt prompt_cache_key prompt_cache_retention reasoning reasoning.effort reasoning_effort response_format text
-  text.format text.verbosity thinking toolConfig tool_choice truncation verbosity`.split(/\s+/),
-);
-
 const BARS = 160;
 const MAX_MS = 8.64e15;
 

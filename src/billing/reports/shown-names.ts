@@ -12,13 +12,25 @@ const TOOLS = new Set(
   windsurf zed`.split(/\s+/),
 );
 
+/** Members and headers that the dialects and their servers know. */
+export const SETTINGS = new Set(
+  `access_programs anthropic-beta anthropic-version audio betas cache_control cachedContent cached_content chat_template_kwargs
+  client_metadata container context_management conversation diagnostics enable_thinking extra_body fallbacks format function_call
+  generationConfig generation_config include include_reasoning inference_geo keep_alive labels logit_bias logprobs mcp_servers
+  min_p modalities modelArmorConfig models moderation openai-beta options output_config output_format parallel_tool_calls plugins
+  prediction preset prompt prompt_cache_key prompt_cache_options prompt_cache_retention provider reasoning reasoning.effort
+  reasoning_effort repetition_penalty response_format route safeguards safetySettings safety_settings serviceTier service_tier
+  speed text text.format text.verbosity think thinking thinking_budget thread toolConfig tool_choice tool_config top_logprobs
+  transforms truncation usage verbosity web_search_options x-grok-conv-id`.split(/\s+/),
+);
+
 const VERSION =
-  /^\d{1,6}(?:\.\d{1,8}){0,3}(?:[-+.](?:alpha|beta|canary|dev|insiders|next|nightly|preview|rc)[\d.]{0,9})?$/;
+  /^\d{1,6}(?:\.\d{1,8}){0,2}(?:[-+.](?:alpha|beta|canary|dev|insiders|next|nightly|preview|rc)[\d.]{0,9})?$/;
 
 /** A day of a release, such as 20250929 or 2025-09-29. */
 const DAY = /(?<!\d)20[2-4]\d([-.]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?!\d)/g;
 /** More digits may be somebody's number. */
-const MAX_DIGITS = { model: 4, version: 6 };
+const MAX_DIGITS = { model: 3, version: 6 };
 
 function hasFewDigits(kind: keyof typeof MAX_DIGITS, name: string): boolean {
   return name.replaceAll(DAY, "").replaceAll(/\D/g, "").length <= MAX_DIGITS[kind];

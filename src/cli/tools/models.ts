@@ -30,7 +30,7 @@ export interface ListedModel extends ModelLimits {
 }
 
 export async function fetchModels(connection: Omit<Connection, "models">): Promise<ListedModel[] | null> {
-  const list = await fetchList(connection);
+  const { list } = await fetchList(connection);
   return isObject(list) ? readModels(list) : null;
 }
 
@@ -41,26 +41,26 @@ export async function findPlatform(
 ): Promise<Platform | undefined> {
   const [first, ...others] = platforms;
   for (const platform of others.length === 0 ? [] : platforms) {
-    const list = await fetchList({ ...connection, platform });
-    if (list === undefined) break;
+    const { status, list } = await fetchList({ ...connection, platform });
+    if (status === null) break;
     if (getField(list, PLATFORM_ROWS[platform].listMark) !== undefined) return platform;
   }
   return first;
 }
 
-/** Null: refused. Undefined: no answer, which the tool will report. */
-async function fetchList({ base, platform, relayPrefix, secret }: Omit<Connection, "models">) {
+/** `status`: null without an answer, which the tool will report. */
+export async function fetchList({ base, platform, relayPrefix, secret }: Omit<Connection, "models">) {
   const path = readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath;
   try {
     // Each dialect has its own name for the page size.
-    const response = await fetchAnswer(new URL(`${base}${path}?limit=1000&pageSize=1000`), {
+    const answer = await fetchAnswer(new URL(`${base}${path}?limit=1000&pageSize=1000`), {
       proxy: null,
       signal: AbortSignal.timeout(LIST_WAIT_MS),
       headers: { accept: "application/json", "user-agent": LIST_AGENT, authorization: `Bearer ${secret}` },
     });
-    return response.status === 200 ? (parseJson(await response.text()) ?? null) : null;
+    return { status: answer.status, list: answer.ok ? parseJson(await answer.text()) : null };
   } catch {
-    return undefined;
+    return { status: null, list: null };
   }
 }
 

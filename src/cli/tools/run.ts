@@ -33,7 +33,7 @@ import {
 import { formatCents, formatCount } from "../terminal/text.ts";
 import { connect, type ToolConnection, type ToolFlags } from "./connection.ts";
 import { prepare } from "./environment.ts";
-import { describeForeignModel, findNamedModel, type Given, mainModelOf } from "./models.ts";
+import { describeForeignModel, fetchList, findNamedModel, type Given, mainModelOf } from "./models.ts";
 import { findStart } from "./shells.ts";
 import type { Connection, Tool, ToolEnvironment } from "./tool.ts";
 import { TOOLS, findTool } from "./tools.ts";
@@ -86,7 +86,7 @@ export async function runTool(
   } finally {
     await endRecording();
     const ended = { session: run.session, budget, started };
-    const text = flags.quiet === true ? "" : await describeEnd(connected, flags, ended);
+    const text = flags.quiet === true ? "" : await describeEnd(here, flags, ended);
     if (text !== "") printNote(text, "dim");
   }
 }
@@ -372,11 +372,17 @@ interface EndedRun {
 }
 
 /** Empty: no cost, or only another machine's gateway knows it, and there was no budget. */
-async function describeEnd({ key, loaded }: ToolConnection, flags: RunFlags, run: EndedRun): Promise<string> {
-  if (loaded === null || !isHere(flags))
-    return run.budget === null
-      ? ""
-      : `This run: its budget was $${run.budget}. Only its gateway knows the cost.`;
+async function describeEnd(
+  { connection, key, loaded }: ToolConnection,
+  flags: RunFlags,
+  run: EndedRun,
+): Promise<string> {
+  if (loaded === null || !isHere(flags)) {
+    if (run.budget === null) return "";
+    const { status } = await fetchList(connection);
+    const states: Readonly<Record<string, string>> = { 200: "is not spent", 429: "is spent" };
+    return `This run: its budget of $${run.budget} ${states[`${status}`] ?? "was the limit"}. Only its gateway knows the cost.`;
+  }
   const report = await readRun(run.session, loaded);
   const list = `gateway sessions${key === null ? "" : ` --key ${quoteWord(key.name)}`}`;
   if (report !== null) return describeRun(report, run, list);

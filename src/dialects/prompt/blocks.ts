@@ -72,11 +72,12 @@ function listFunctions(tool: unknown): readonly unknown[] {
 }
 
 /** A message that is cached block by block. */
-function readMessage({ role, content }: Readonly<Record<string, unknown>>): PartFacts {
+function readMessage({ content, ...message }: Readonly<Record<string, unknown>>): PartFacts {
   const values = content === undefined ? [] : [content].flat();
   const type = getField(values[0], "type");
+  const role = getField(message, "role");
   return {
-    blocks: values.map((value) => readBlock(value, "messages", role)),
+    blocks: values.map((value) => readBlock(value, "messages", message)),
     opening: "messages",
     // Results and thoughts come first in a message.
     isText: role === "user" && type !== "tool_result",
@@ -84,17 +85,18 @@ function readMessage({ role, content }: Readonly<Record<string, unknown>>): Part
   };
 }
 
-/** `role`: the role of the block's message. */
-function readBlock(value: unknown, section: Section, role?: unknown): PromptBlock {
+/** `message`: the block's message, without its blocks. */
+function readBlock(value: unknown, section: Section, message: unknown = null): PromptBlock {
   const marks: unknown[] = [];
   const text = writeBare(value, marks);
-  const [hash, size] = [hashText(text), text.length];
+  const [own, size] = [hashText(text), text.length];
+  const hash = message === null ? own : hashText(`${own} ${writeBare(message, [])}`);
+  const about = describe(value, section, getField(message, "role"));
   return {
     hash,
     shape: section === "system" ? readShape(text) : hash,
     mark: marks.length === 0 ? undefined : readMark(JSON.stringify(marks.at(-1))),
-    pieces:
-      section === "tools" ? listTools(value, text) : [{ ...describe(value, section, role), hash, size }],
+    pieces: section === "tools" ? listTools(value, text) : [{ ...about, hash, size }],
   };
 }
 

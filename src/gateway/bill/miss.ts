@@ -79,7 +79,7 @@ function describeTurn(
 
 /** Headers with which the upstream may write another prompt. */
 function hashHeaders({ exchange }: Request): [string, number][] {
-  const names = ["anthropic-beta", "anthropic-version", "openai-beta"];
+  const names = ["anthropic-beta", "anthropic-version", "openai-beta", "x-grok-conv-id"];
   return names.map((name) => [name, hashText(exchange.field(name) ?? "")]);
 }
 

@@ -145,7 +145,7 @@ function wantedOf({ promptLayout }: Dialect, hasParts: boolean): Wanted<PartFact
   const all = wanted.getOrInsertComputed(promptLayout, () => {
     const { names, lists } = listWanted(promptLayout);
     const all = new Set([...NAMES, ...LIMIT_MEMBERS, ...names]);
-    return { names: all, others: 32, alike: new Set(["model"]), lists };
+    return { names: all, others: 128, alike: new Set(["model"]), lists };
   });
   return hasParts ? all : { ...all, lists: NO_LISTS };
 }

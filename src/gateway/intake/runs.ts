@@ -44,6 +44,10 @@ export class ToolRun {
     this.budget = budget;
   }
 
+  get isSpent(): boolean {
+    return this.budget !== null && addUsd(this.charged, this.estimated) >= parseUsd(this.budget);
+  }
+
   count({ charge_usd, limit_usd, usage, cache, client, basis, model }: LineDraft): void {
     const charge = charge_usd === null ? ZERO_USD : parseUsd(charge_usd);
     this.charged = addUsd(this.charged, charge);
@@ -69,7 +73,7 @@ export class ToolRun {
       unknown: this.#unknown,
       refused: this.refused,
       unpriced: this.unpriced,
-      is_spent: this.budget !== null && addUsd(this.charged, this.estimated) >= parseUsd(this.budget),
+      is_spent: this.isSpent,
       charge_usd: formatUsd(this.charged),
       cache_hit_rate: this.#prompt === 0 ? null : this.#cached / this.#prompt,
       misses: { count, usd: formatUsd(usd), cause },

@@ -172,6 +172,25 @@ test("a first request after a restart has the upstream's reason and count", asyn
   });
 });
 
+test("P144: a changed header or hundredth member is named, and not a loss of the upstream", async () => {
+  await inWorld(async (world) => {
+    const session = new Session(world, "messages", false);
+    const talk = openConversation("a", textOf(6000, "first"));
+    for (let name = 1; name <= 100; name += 1) talk.extra[`x_${name}`] = 1;
+    await session.grow(talk);
+    const askWithoutCache = async (fields = {}): Promise<unknown> => {
+      session.upstream.lose();
+      const { line } = await session.ask(talk, {}, fields);
+      return line["cache"];
+    };
+    expect(await askWithoutCache()).toMatchObject({ because: "upstream_lost" });
+    talk.extra["x_100"] = 2;
+    expect(await askWithoutCache()).toMatchObject({ part: "x_100", detail: "perhaps" });
+    const fields = { "x-grok-conv-id": "another" };
+    expect(await askWithoutCache(fields)).toMatchObject({ part: "x-grok-conv-id", detail: "perhaps" });
+  });
+});
+
 test("a compressed body is analysed like any other", async () => {
   await inWorld(async (world) => {
     const upstream = new CachingUpstream();

@@ -73,6 +73,10 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
     change: ({ turns }) => void (turns[3]!.text = `${turns[3]!.text}.`),
     expected: message(4),
   },
+  "the role of a message": {
+    change: ({ turns }) => void (turns[3]!.role = "user"),
+    expected: message(4),
+  },
   "a message that is inserted": {
     change: ({ turns }) => void turns.splice(2, 0, { role: "user", text: textOf(600, "new") }),
     expected: message(3),

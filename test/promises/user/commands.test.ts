@@ -398,6 +398,11 @@ test("P44: run --budget limits the cost of the run's sessions together, and furt
   expect(unknown.stdout.trim().split(" ")).toEqual(["200", "429"]);
   const one = await runCalls(CALL, "--budget", "0.00001");
   expect(one.stderr).toContain("The budget of $0.00001 is spent. gateway sessions show");
+  // Of a gateway elsewhere, only the answer to a question is known.
+  for (const [usd, state] of Object.entries({ "0.00001": "is spent", "5": "is not spent" })) {
+    const { stderr: end } = await runCalls(CALL, "--budget", usd, "--url", world.url);
+    expect(end).toContain(`This run: its budget of $${usd} ${state}.`);
+  }
 });
 
 test("P44: a model without a price is refused with a budget, also if the key's limits allow it", async () => {
