@@ -1,7 +1,7 @@
 // A part of a prompt as hashes of its blocks, and with names for people. No text is kept.
 
 import { getField, getList, getText, isObject, parseFlatJson, textOf } from "../../lib/json/json.ts";
-import { findCall, findResult, nameTool, type ToolCall, type ToolResult } from "./calls.ts";
+import { findCall, findResult, nameTool, type ToolCall } from "./calls.ts";
 import type { Layout, Section } from "./layouts.ts";
 
 /** How long the client wants the prompt cached; null: as long as the upstream does. */
@@ -71,7 +71,6 @@ function listFunctions(tool: unknown): readonly unknown[] {
   return isGroup && isObject(tool) ? Object.values(tool).flat() : [tool];
 }
 
-/** A message that is cached block by block. */
 function readMessage({ content, ...message }: Readonly<Record<string, unknown>>): PartFacts {
   const values = content === undefined ? [] : [content].flat();
   const type = getField(values[0], "type");
@@ -91,12 +90,12 @@ function readBlock(value: unknown, section: Section, message: unknown = null): P
   const text = writeBare(value, marks);
   const [own, size] = [hashText(text), text.length];
   const hash = message === null ? own : hashText(`${own} ${writeBare(message, [])}`);
-  const about = describe(value, section, getField(message, "role"));
   return {
     hash,
     shape: section === "system" ? readShape(text) : hash,
     mark: marks.length === 0 ? undefined : readMark(JSON.stringify(marks.at(-1))),
-    pieces: section === "tools" ? listTools(value, text) : [{ ...about, hash, size }],
+    pieces:
+      section === "tools" ? listTools(value, text) : [{ ...describe(value, section, message), hash, size }],
   };
 }
 
@@ -172,19 +171,15 @@ function listTools(tool: unknown, text: string, namespace = "", groups = MAX_GRO
 type Description = Pick<NamedPiece, "kind" | "name" | "calls" | "of">;
 
 /** For a message's block, an item of the responses dialect, or another dialect's whole message. */
-function describe(part: unknown, section: Section, role = getField(part, "role")): Description {
+function describe(part: unknown, section: Section, message: unknown): Description {
   if (section === "system") return { kind: "system", name: "" };
   const type = getField(part, "type");
   if (type === "reasoning" || THOUGHTS.has(type)) return { kind: "thinking", name: "" };
   const inner = [part, ...getList(getField(part, "tool_calls")), ...getList(getField(part, "parts"))];
-  const calls: { readonly id: string; readonly name: string }[] = [];
-  let result: ToolResult | null = null;
-  for (const each of inner) {
-    const call = findCall(each);
-    if (call !== null) calls.push({ id: call.id, name: call.name });
-    result ??= findResult(each);
-  }
+  const calls = inner.flatMap((each) => findCall(each) ?? []).map(({ id, name }) => ({ id, name }));
   if (calls[0] !== undefined) return { kind: "call", name: calls[0].name, calls };
-  if (result !== null) return { kind: "result", name: result.name, of: result.id };
-  return { kind: role === "assistant" || role === "model" ? "assistant" : "user", name: "" };
+  const [result] = inner.flatMap((each) => findResult(each) ?? []);
+  if (result !== undefined) return { kind: "result", name: result.name, of: result.id };
+  const isAssistant = ["assistant", "model"].includes(getText(getField(message ?? part, "role")));
+  return { kind: isAssistant ? "assistant" : "user", name: "" };
 }
