@@ -1,7 +1,7 @@
 // What providers refuse beyond their dialects, with evidence.
 
 import { getList, isObject } from "../lib/json/json.ts";
-import type { Json } from "./neutral/strict-json.ts";
+import type { Json } from "./neutral/notes.ts";
 
 // Schemas.
 

@@ -2,7 +2,7 @@
 
 import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import type { Json } from "../neutral/strict-json.ts";
+import type { Json } from "../neutral/notes.ts";
 import type { Seal } from "../neutral/conversation.ts";
 import { blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
 import { type Block, type EndReason, MAX_BLOCKS } from "../neutral/sequence.ts";

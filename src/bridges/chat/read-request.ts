@@ -2,9 +2,15 @@
 
 import { getField, getList, getText, isObject, textOf } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart } from "../neutral/conversation.ts";
-import { refuseBody, refuseField } from "../neutral/notes.ts";
+import {
+  isAbsent,
+  type Json,
+  refuseBody,
+  refuseField,
+  requireList,
+  requireRecord,
+} from "../neutral/notes.ts";
 import { RequestReading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
-import { isAbsent, type Json, requireList, requireRecord } from "../neutral/strict-json.ts";
 import { CHAT_FIELDS } from "./fields.ts";
 
 export function readChatRequest(body: Json, to: ReadingFor): Conversation {

@@ -1,14 +1,15 @@
 // Blocks → an answer for a chat client. Signed thoughts are in OpenRouter's `reasoning_details`.
 
+import type { Usage } from "../../billing/usage.ts";
 import { getField, getList, isObject } from "../../lib/json/json.ts";
-import type { Json } from "../neutral/strict-json.ts";
+import type { Json } from "../neutral/notes.ts";
 import type { AnswerAbout, AnswerEnd, Block, EndReason } from "../neutral/sequence.ts";
-import { writeChatUsage } from "../neutral/usage.ts";
 import {
   type AnswerContext,
   AnswerWriter,
   isFreeText,
   readCall,
+  sumUsage,
   type WholeAnswer,
 } from "../neutral/write-answer.ts";
 
@@ -124,7 +125,7 @@ export class ChatAnswerWriter extends AnswerWriter {
     const last = { ...about, id: this.#about.id, model: this.#about.model, created: this.#about.created };
     this.#head = formHead("chat.completion.chunk", last, this.context);
     this.#chunk({}, null, chooseFinish(reason, this.context), formExtras(about));
-    if (wishes.usage === true) this.#event([], { usage: writeChatUsage(count()) });
+    if (wishes.usage === true) this.#event([], { usage: writeUsage(count()) });
     this.put("data: [DONE]\n\n");
   }
 
@@ -176,7 +177,7 @@ export function writeWholeChat({ blocks: all, end, about }: WholeAnswer, context
   return JSON.stringify({
     ...formHead("chat.completion", about, context),
     choices: [{ index: 0, message, logprobs, finish_reason: chooseFinish(end.reason, context) }],
-    usage: writeChatUsage(context.count()),
+    usage: writeUsage(context.count()),
     ...formExtras(about),
   });
 }
@@ -262,4 +263,24 @@ function formLogprobs(logprobs: readonly unknown[]): Json {
     top_logprobs: getList(getField(value, "top_logprobs")).map(form),
   }));
   return { content, refusal: null };
+}
+
+function writeUsage(usage: Usage): Json {
+  const { prompt, read, written, output, reasoning } = sumUsage(usage);
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: output,
+    total_tokens: prompt + output,
+    prompt_tokens_details: {
+      cached_tokens: read,
+      audio_tokens: 0,
+      ...(written > 0 && { cache_write_tokens: written }),
+    },
+    completion_tokens_details: {
+      reasoning_tokens: reasoning,
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+  };
 }

@@ -13,10 +13,8 @@ import type {
 } from "../neutral/conversation.ts";
 import { findOutputCap, isOpenaiReasoner, writeOpenaiEffort } from "../neutral/effort.ts";
 import { leaveOut, settleOptions, writeMembers, type Writing } from "../neutral/fields.ts";
-import { nameCall, nameTool } from "../neutral/names.ts";
-import { refuseField } from "../neutral/notes.ts";
-import type { Json } from "../neutral/strict-json.ts";
-import { describeFunction, writeArguments } from "../neutral/tool-input.ts";
+import { describeFunction, nameCall, nameTool, writeArguments } from "../neutral/tools.ts";
+import { type Json, refuseField } from "../neutral/notes.ts";
 import { arrange, type ModelItem, remind, type Turn } from "../neutral/turns.ts";
 import { limitOption, joinTexts, keepAllowed, keepFunctions, markFailure } from "../neutral/write-request.ts";
 import { fitsStrict } from "../provider-rules.ts";

@@ -4,11 +4,9 @@ import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
 import type { AnswerSchema, Choice, Effort, FreeChoice } from "../neutral/conversation.ts";
 import { BUDGETS, readEffort } from "../neutral/effort.ts";
 import { asIs, byCode, listFields, openTable, type Writing } from "../neutral/fields.ts";
-import { nameTool } from "../neutral/names.ts";
-import { refuseBody } from "../neutral/notes.ts";
+import { nameTool, parseSchema } from "../neutral/tools.ts";
+import { type Json, refuseBody } from "../neutral/notes.ts";
 import { READ, readAnswerSchema } from "../neutral/read-request.ts";
-import type { Json } from "../neutral/strict-json.ts";
-import { parseSchema } from "../neutral/tool-input.ts";
 import { correctSchema } from "../provider-rules.ts";
 
 const MEDIA = {

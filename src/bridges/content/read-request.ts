@@ -3,9 +3,8 @@
 import { getField, getList, getText, isObject, textOf } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation } from "../neutral/conversation.ts";
 import type { FieldNode } from "../neutral/fields.ts";
-import { refuseField } from "../neutral/notes.ts";
+import { type Json, refuseField, requireList, requireRecord } from "../neutral/notes.ts";
 import { RequestReading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
-import { type Json, requireList, requireRecord } from "../neutral/strict-json.ts";
 import { CONTENT_FIELDS } from "./fields.ts";
 
 export function readContentRequest(sent: Json, to: ReadingFor): Conversation {

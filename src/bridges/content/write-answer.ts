@@ -1,10 +1,16 @@
 // Blocks → an answer for a content client. A part's signature is the envelope of earlier thoughts.
 
-import type { Json } from "../neutral/strict-json.ts";
+import type { Usage } from "../../billing/usage.ts";
+import type { Json } from "../neutral/notes.ts";
 import type { AnswerEnd, Block, EndReason } from "../neutral/sequence.ts";
-import { parseInput } from "../neutral/tool-input.ts";
-import { writeContentUsage } from "../neutral/usage.ts";
-import { type AnswerContext, AnswerWriter, readCall, type WholeAnswer } from "../neutral/write-answer.ts";
+import { parseInput } from "../neutral/tools.ts";
+import {
+  type AnswerContext,
+  AnswerWriter,
+  readCall,
+  sumUsage,
+  type WholeAnswer,
+} from "../neutral/write-answer.ts";
 
 /** Gemini CLI repeats a request if there is no reason. */
 export const CONTENT_REASONS: Readonly<Record<EndReason, string>> = {
@@ -69,7 +75,7 @@ export class ContentAnswerWriter extends AnswerWriter {
   }
 
   end({ reason }: AnswerEnd): void {
-    const usageMetadata = writeContentUsage(this.context.count());
+    const usageMetadata = writeUsage(this.context.count());
     this.#chunk(this.#thoughts.sign(NOTHING), { finishReason: CONTENT_REASONS[reason] }, { usageMetadata });
   }
 
@@ -96,7 +102,7 @@ export function writeWholeContent({ blocks, end }: WholeAnswer, context: AnswerC
     finishReason: CONTENT_REASONS[end.reason],
     index: 0,
   };
-  const usageMetadata = writeContentUsage(context.count());
+  const usageMetadata = writeUsage(context.count());
   return JSON.stringify({ candidates: [candidate], ...nameAnswer(context), usageMetadata });
 }
 
@@ -112,4 +118,17 @@ function formSpoken({ kind }: Block, text: string): Json | null {
 function formCall(block: Block, context: AnswerContext): Json {
   const { name, input } = readCall(block, context);
   return { functionCall: { id: block.id, name, args: parseInput(input) } };
+}
+
+function writeUsage(usage: Usage): Json {
+  const { prompt, read, output, reasoning } = sumUsage(usage);
+  const { tool_prompt: tools = 0 } = usage;
+  return {
+    promptTokenCount: prompt - tools,
+    cachedContentTokenCount: read,
+    candidatesTokenCount: output - reasoning,
+    thoughtsTokenCount: reasoning,
+    ...(tools === 0 ? {} : { toolUsePromptTokenCount: tools }),
+    totalTokenCount: prompt + output,
+  };
 }

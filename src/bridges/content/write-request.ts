@@ -3,9 +3,8 @@
 import type { ContentPart, Conversation, Destination, Result, Tool } from "../neutral/conversation.ts";
 import { findOutputCap } from "../neutral/effort.ts";
 import { settleOptions, writeMembers } from "../neutral/fields.ts";
-import { nameTool } from "../neutral/names.ts";
-import type { Json } from "../neutral/strict-json.ts";
-import { describeFunction, parseArguments } from "../neutral/tool-input.ts";
+import { describeFunction, nameTool, parseArguments } from "../neutral/tools.ts";
+import type { Json } from "../neutral/notes.ts";
 import { arrangeForUser, type ModelItem, remind, type Turn } from "../neutral/turns.ts";
 import { limitOption, joinTexts, keepAllowed, keepFunctions, readDataUrl } from "../neutral/write-request.ts";
 import { CONTENT_FIELDS, isSigned } from "./fields.ts";

@@ -4,12 +4,10 @@ import { getField, isObject, lookUp } from "../../lib/json/json.ts";
 import type { AnswerSchema, Choice } from "../neutral/conversation.ts";
 import { readEffort, thinksAdaptively } from "../neutral/effort.ts";
 import { asIs, byCode, ifFilled, listFields, openTable, type Writing } from "../neutral/fields.ts";
-import { nameTool } from "../neutral/names.ts";
-import { refuseBody } from "../neutral/notes.ts";
+import { nameTool, parseSchema } from "../neutral/tools.ts";
+import { type Json, refuseBody } from "../neutral/notes.ts";
 import { READ, readAnswerSchema, readName } from "../neutral/read-request.ts";
-import { parseSchema } from "../neutral/tool-input.ts";
 import { closeSchema } from "../provider-rules.ts";
-import type { Json } from "../neutral/strict-json.ts";
 
 const BLOCK = {
   kept: "type text source title content tool_use_id id name input is_error thinking signature data tool_name tools tool url query",

@@ -2,9 +2,15 @@
 
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart } from "../neutral/conversation.ts";
-import { NOT_KEPT, refuseBody, refuseField } from "../neutral/notes.ts";
+import {
+  type Json,
+  NOT_KEPT,
+  refuseBody,
+  refuseField,
+  requireList,
+  requireRecord,
+} from "../neutral/notes.ts";
 import { RequestReading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
-import { type Json, requireList, requireRecord } from "../neutral/strict-json.ts";
 import { MESSAGES_FIELDS } from "./fields.ts";
 
 /** Claude Code's first block, new in each request: no cache would hold. */

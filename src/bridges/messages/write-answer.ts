@@ -2,15 +2,15 @@
 
 import type { Usage } from "../../billing/usage.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import type { Json } from "../neutral/strict-json.ts";
+import type { Json } from "../neutral/notes.ts";
 import type { AnswerEnd, Block, EndReason } from "../neutral/sequence.ts";
-import { parseInput } from "../neutral/tool-input.ts";
-import { writeMessagesUsage } from "../neutral/usage.ts";
+import { parseInput } from "../neutral/tools.ts";
 import {
   type AnswerContext,
   AnswerWriter,
   nameAnswer,
   readCall,
+  sumUsage,
   type WholeAnswer,
 } from "../neutral/write-answer.ts";
 
@@ -73,7 +73,7 @@ export class MessagesAnswerWriter extends AnswerWriter {
 
   end({ reason, stop }: AnswerEnd): void {
     const delta = { stop_reason: STOP_REASONS[reason], stop_sequence: stop };
-    this.#event("message_delta", { delta, usage: writeMessagesUsage(this.context.count()) });
+    this.#event("message_delta", { delta, usage: writeUsage(this.context.count()) });
     this.#event("message_stop", {});
   }
 
@@ -115,7 +115,7 @@ function writeMessage(
     content,
     stop_reason: stop === undefined ? null : STOP_REASONS[stop.reason],
     stop_sequence: stop?.stop ?? null,
-    usage: writeMessagesUsage(usage),
+    usage: writeUsage(usage),
   };
 }
 
@@ -147,4 +147,20 @@ function writeSearch({ id, text, sources }: Block): Json[] {
     { type: "server_tool_use", id: made, name: "web_search", input: { query: text } },
     { type: "web_search_tool_result", tool_use_id: made, content },
   ];
+}
+
+/** Clients need every key. */
+function writeUsage(usage: Usage): Json {
+  const { prompt, read, written, output, reasoning } = sumUsage(usage);
+  const { cache_write_1h: long = 0 } = usage;
+  const searches = (usage.web_search ?? 0) + (usage.web_search_preview ?? 0) + (usage.google_search ?? 0);
+  return {
+    input_tokens: prompt - read - written,
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: read,
+    cache_creation: { ephemeral_5m_input_tokens: written - long, ephemeral_1h_input_tokens: long },
+    output_tokens: output,
+    output_tokens_details: { thinking_tokens: reasoning },
+    ...(searches === 0 ? {} : { server_tool_use: { web_search_requests: searches, web_fetch_requests: 0 } }),
+  };
 }

@@ -10,10 +10,8 @@ import type {
 } from "../neutral/conversation.ts";
 import { BUDGETS, findOutputCap, refusesSampling, thinksAdaptively } from "../neutral/effort.ts";
 import { leaveOut, settleOptions, writeMembers, type Writing } from "../neutral/fields.ts";
-import { nameCall, nameTool } from "../neutral/names.ts";
-import { refuseField } from "../neutral/notes.ts";
-import type { Json } from "../neutral/strict-json.ts";
-import { describeFunction, parseArguments } from "../neutral/tool-input.ts";
+import { describeFunction, nameCall, nameTool, parseArguments } from "../neutral/tools.ts";
+import { type Json, refuseField } from "../neutral/notes.ts";
 import { arrangeForUser, type ModelItem, remind, type Turn } from "../neutral/turns.ts";
 import { limitOption, joinTexts, keepAllowed, readDataUrl } from "../neutral/write-request.ts";
 import { MOST_CLAUDE_TEMPERATURE, refusesBothSamplings } from "../provider-rules.ts";

@@ -2,7 +2,7 @@
 
 import type { ChatSettings } from "../../config/schema.ts";
 import type { DialectName } from "../../dialects/dialect.ts";
-import type { Json } from "./strict-json.ts";
+import type { Json } from "./notes.ts";
 import type { Notes } from "./notes.ts";
 
 interface Marked {

@@ -3,8 +3,7 @@
 
 import { getField, isObject, lookUp } from "../../lib/json/json.ts";
 import type { Conversation, Destination, Options, Tool, ToolMembers } from "./conversation.ts";
-import { type Notes, refuseField } from "./notes.ts";
-import { isAbsent, type Json } from "./strict-json.ts";
+import { isAbsent, type Json, type Notes, refuseField } from "./notes.ts";
 
 /** `kept`: code reads it. `silent`: no answer depends on it. */
 export type Rule = "kept" | "silent" | "noted" | "refused";

@@ -1,6 +1,9 @@
 // What a conversion leaves out or refuses. A header shows the names.
 
 import { GatewayError } from "../../lib/errors.ts";
+import { isObject } from "../../lib/json/json.ts";
+
+export type Json = Record<string, unknown>;
 
 const MAX_NOTES = 20;
 const MAX_NAME_LENGTH = 60;
@@ -48,4 +51,21 @@ export function refuseField(param: string, why: string, wireCode = "unsupported_
 
 export function refuseBody(param: string, why: string, wireCode = "invalid_value"): never {
   throw new GatewayError("bad_request", `${param}: ${why}`, { param, wireCode });
+}
+
+export function isAbsent(value: unknown): value is null | undefined {
+  return value === null || value === undefined;
+}
+
+export function requireRecord(value: unknown, path: string): Json {
+  return isObject(value) ? value : refuseBody(path, "expected an object.", codeOf(value));
+}
+
+export function requireList(value: unknown, path: string): readonly unknown[] {
+  if (!Array.isArray(value)) refuseBody(path, "expected a list.", codeOf(value));
+  return value.length > 0 ? value : refuseBody(path, "the list is empty.", "empty_array");
+}
+
+function codeOf(value: unknown): string {
+  return value === undefined ? "missing_required_parameter" : "invalid_type";
 }

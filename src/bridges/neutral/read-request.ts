@@ -15,8 +15,7 @@ import type {
   Tool,
 } from "./conversation.ts";
 import { checkFields, type FieldTable, readMembers } from "./fields.ts";
-import { Notes, refuseBody, refuseField } from "./notes.ts";
-import type { Json } from "./strict-json.ts";
+import { type Json, Notes, refuseBody, refuseField } from "./notes.ts";
 
 type OpenSeal = (text: unknown) => Seal | null;
 

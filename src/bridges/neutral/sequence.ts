@@ -1,7 +1,7 @@
 // The neutral form of an answer: blocks in order, and an end. A listener gets one block at a time,
 // because most clients know only one open block.
 
-import type { Json } from "./strict-json.ts";
+import type { Json } from "./notes.ts";
 import type { Seal } from "./conversation.ts";
 import { blameAnswer, type Failure } from "./failure.ts";
 

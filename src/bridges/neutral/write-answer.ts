@@ -1,13 +1,18 @@
 // What the writers of answers share.
 
-import type { Usage } from "../../billing/usage.ts";
+import {
+  CACHE_READ_KINDS,
+  countTokens,
+  OUTPUT_KINDS,
+  PROMPT_KINDS,
+  type Usage,
+} from "../../billing/usage.ts";
 import type { DialectName, StreamBreak } from "../../dialects/dialect.ts";
 import { DIALECTS } from "../../dialects/endpoints.ts";
 import type { Seal, Tool, Wishes } from "./conversation.ts";
 import { explainFailure, type Failure } from "./failure.ts";
-import { findTool, type ToolTable } from "./names.ts";
+import { findTool, finishInput, isHeld as isHeldInput, type ToolTable } from "./tools.ts";
 import type { AnswerAbout, AnswerEnd, AnswerListener, Block } from "./sequence.ts";
-import { finishInput, isHeld as isHeldInput } from "./tool-input.ts";
 
 /** For a response without its own. */
 export interface RequestStamp {
@@ -112,4 +117,17 @@ export function isFreeText({ isFree }: Block, tool: Tool | null): boolean {
 /** Some servers repeat an id, and Claude Code would see one answer. */
 export function nameAnswer({ stamp }: Pick<AnswerContext, "stamp">): string {
   return stamp.id.replace(/^req_/, "");
+}
+
+const WRITE_KINDS = PROMPT_KINDS.filter((kind) => kind.startsWith("cache_write"));
+
+/** The usage that a client sees, as in the ledger. */
+export function sumUsage(usage: Usage) {
+  return {
+    prompt: countTokens(usage, PROMPT_KINDS),
+    read: countTokens(usage, CACHE_READ_KINDS),
+    written: countTokens(usage, WRITE_KINDS),
+    output: countTokens(usage, OUTPUT_KINDS),
+    reasoning: usage.reasoning ?? 0,
+  };
 }

@@ -4,11 +4,9 @@ import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
 import { type AnswerSchema, type Choice, type Effort, OPENAI_OPTIONS } from "../neutral/conversation.ts";
 import { readEffort, writeOpenaiEffort } from "../neutral/effort.ts";
 import { asIs, byCode, ifFilled, listFields, openTable, type Rule, type Writing } from "../neutral/fields.ts";
-import { nameTool } from "../neutral/names.ts";
-import { refuseBody } from "../neutral/notes.ts";
+import { nameTool, parseSchema } from "../neutral/tools.ts";
+import { type Json, refuseBody } from "../neutral/notes.ts";
 import { CHOICES, READ, readAnswerSchema, UNKNOWN_CHOICE } from "../neutral/read-request.ts";
-import type { Json } from "../neutral/strict-json.ts";
-import { parseSchema } from "../neutral/tool-input.ts";
 import { fitsStrict } from "../provider-rules.ts";
 
 const PART = {

@@ -2,9 +2,8 @@
 
 import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart, Message } from "../neutral/conversation.ts";
-import { NOT_KEPT, refuseBody, refuseField } from "../neutral/notes.ts";
+import { isAbsent, type Json, NOT_KEPT, refuseBody, refuseField, requireRecord } from "../neutral/notes.ts";
 import { RequestReading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
-import { isAbsent, type Json, requireRecord } from "../neutral/strict-json.ts";
 import { joinName, RESPONSES_FIELDS } from "./fields.ts";
 
 export function readResponsesRequest(body: Json, to: ReadingFor): Conversation {

@@ -1,19 +1,20 @@
 // Blocks → an answer for a responses client. The last event repeats the complete answer.
 
+import type { Usage } from "../../billing/usage.ts";
 import type { StreamBreak } from "../../dialects/dialect.ts";
 import { DIALECTS } from "../../dialects/endpoints.ts";
 import { formResponse as fillResponse } from "../../dialects/formats/responses.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { getField, parseFlatJson } from "../../lib/json/json.ts";
-import type { Json } from "../neutral/strict-json.ts";
+import type { Json } from "../neutral/notes.ts";
 import type { AnswerEnd, Block, EndReason } from "../neutral/sequence.ts";
-import { findTool } from "../neutral/names.ts";
-import { writeResponsesUsage } from "../neutral/usage.ts";
+import { findTool } from "../neutral/tools.ts";
 import {
   type AnswerContext,
   AnswerWriter,
   nameAnswer,
   readCall,
+  sumUsage,
   type WholeAnswer,
 } from "../neutral/write-answer.ts";
 
@@ -158,7 +159,7 @@ export function writeWholeResponses({ blocks, end }: WholeAnswer, context: Answe
 function formResponse(id: string, output: readonly Json[], why: EndReason, context: AnswerContext): Json {
   const reason = context.isCodex ? null : INCOMPLETE_REASONS[why];
   const status = reason === null ? "completed" : "incomplete";
-  const usage = writeResponsesUsage(context.count());
+  const usage = writeUsage(context.count());
   return formObject(id, status, context, { output, usage, incomplete_details: reason && { reason } });
 }
 
@@ -226,4 +227,15 @@ function formCall(block: Block, id: string, context: AnswerContext, status: stri
     return { id, type: "local_shell_call", status, call_id, action };
   }
   return { id, type: "function_call", status, call_id, ...own, arguments: whole };
+}
+
+function writeUsage(usage: Usage): Json {
+  const { prompt, read, written, output, reasoning } = sumUsage(usage);
+  return {
+    input_tokens: prompt,
+    input_tokens_details: { cached_tokens: read, cache_write_tokens: written },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: reasoning },
+    total_tokens: prompt + output,
+  };
 }

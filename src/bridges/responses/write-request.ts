@@ -12,9 +12,8 @@ import type {
 } from "../neutral/conversation.ts";
 import { findOutputCap, isOpenaiReasoner, takesBreakpoints } from "../neutral/effort.ts";
 import { leaveOut, settleOptions, writeMembers, type Writing } from "../neutral/fields.ts";
-import { nameCall, nameTool } from "../neutral/names.ts";
-import type { Json } from "../neutral/strict-json.ts";
-import { describeFunction, writeArguments } from "../neutral/tool-input.ts";
+import { describeFunction, nameCall, nameTool, writeArguments } from "../neutral/tools.ts";
+import type { Json } from "../neutral/notes.ts";
 import { arrange, type ModelItem, type Turn } from "../neutral/turns.ts";
 import { limitOption, isText, joinTexts, markFailure } from "../neutral/write-request.ts";
 import { fitsStrict } from "../provider-rules.ts";

@@ -1,13 +1,55 @@
-// The input of tools. Without custom tools, a function takes one text.
+// Tools and their calls: names, ids and inputs, as the upstream takes them and the client sent them.
 
-import { getField, isObject, parseFlatJson } from "../../lib/json/json.ts";
-import { parseExact } from "../../lib/exact.ts";
-import type { Json } from "./strict-json.ts";
-import { completeSchema } from "../provider-rules.ts";
 import type { DialectName } from "../../dialects/dialect.ts";
+import { parseExact } from "../../lib/exact.ts";
+import { getField, isObject, parseFlatJson } from "../../lib/json/json.ts";
+import { sha256Hex } from "../../lib/secret.ts";
+import { completeSchema } from "../provider-rules.ts";
 import type { Call, Tool, ToolMembers } from "./conversation.ts";
-import { nameTool } from "./names.ts";
+import type { Json } from "./notes.ts";
 import type { Block } from "./sequence.ts";
+
+// Names. They follow from the client's alone: the same bytes, always.
+
+const HASH_LENGTH = 12;
+const MAX_ID_LENGTH = 64;
+const FOREIGN = /[^A-Za-z0-9_-]/g;
+const PLAIN = /^[A-Za-z0-9_-]+$/;
+
+/** https://platform.claude.com/docs/en/agents-and-tools/tool-use and https://platform.openai.com/docs/api-reference */
+export function nameTool(name: string, dialect: DialectName): string {
+  return fit(name, dialect === "messages" ? 128 : 64);
+}
+
+/** Other servers may expect their own ids. */
+export function nameCall(id: string, dialect: DialectName): string {
+  if (dialect === "messages") return fit(id, MAX_ID_LENGTH);
+  return dialect === "responses" && id.length > MAX_ID_LENGTH ? fit(id, MAX_ID_LENGTH) : id;
+}
+
+function fit(name: string, limit: number): string {
+  if (name.length <= limit && PLAIN.test(name)) return name;
+  const hash = sha256Hex(name).slice(0, HASH_LENGTH);
+  return `${name.slice(0, limit - HASH_LENGTH - 1).replaceAll(FOREIGN, "_")}_${hash}`;
+}
+
+/** By the upstream's names. */
+export type ToolTable = ReadonlyMap<string, Tool>;
+
+export function indexTools(tools: readonly Tool[], dialect: DialectName): ToolTable {
+  return new Map(tools.map((tool) => [nameTool(tool.name, dialect), tool]));
+}
+
+/** Some models add a prefix or change the case. */
+export function findTool(table: ToolTable, name: string): Tool | null {
+  const exact = table.get(name);
+  if (exact !== undefined) return exact;
+  const bare = name.slice(name.lastIndexOf(":") + 1).toLowerCase();
+  for (const [known, tool] of table) if (known.toLowerCase() === bare) return tool;
+  return null;
+}
+
+// Inputs. Without custom tools, a function takes one text.
 
 const CUSTOM_SCHEMA: Json = {
   type: "object",
