@@ -1,6 +1,6 @@
 // What providers refuse beyond their dialects, with evidence.
 
-import { getList, isObject } from "../lib/json/json.ts";
+import { getList, isObject, type Table } from "../lib/json/json.ts";
 import type { Json } from "./neutral/notes.ts";
 
 // Schemas.
@@ -65,7 +65,7 @@ function isTakenByClaude(word: string, member: unknown): boolean {
   return CLAUDE_WORDS.has(word);
 }
 
-function isObjectSchema({ type, properties }: Readonly<Record<string, unknown>>): boolean {
+function isObjectSchema({ type, properties }: Table<unknown>): boolean {
   return type === "object" || getList(type).includes("object") || isObject(properties);
 }
 

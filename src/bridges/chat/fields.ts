@@ -1,6 +1,6 @@
 // The fields of the chat dialect. https://platform.openai.com/docs/api-reference/chat/create
 
-import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
+import { getField, isObject, listIn, lookUp } from "../../lib/json/json.ts";
 import { type AnswerSchema, type Choice, OPENAI_OPTIONS } from "../neutral/conversation.ts";
 import { readEffort } from "../neutral/effort.ts";
 import { asIs, byCode, listFields, openTable } from "../neutral/fields.ts";
@@ -132,9 +132,7 @@ function readChoice(value: unknown): Choice {
   const allowed = getField(value, "allowed_tools");
   const mode = lookUp(CHOICES, allowed === undefined ? value : getField(allowed, "mode"));
   if (mode !== undefined)
-    return allowed === undefined
-      ? mode
-      : { ...mode, only: getList(getField(allowed, "tools")).map(readNamed) };
+    return allowed === undefined ? mode : { ...mode, only: listIn(allowed, "tools").map(readNamed) };
   return isObject(value)
     ? { kind: "tool", name: readNamed(value) }
     : refuseBody("tool_choice", UNKNOWN_CHOICE);

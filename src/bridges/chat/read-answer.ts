@@ -1,6 +1,15 @@
 // An answer of a chat server → blocks. Servers differ in every field.
 
-import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
+import {
+  getField,
+  getList,
+  getText,
+  isObject,
+  lookUp,
+  type Table,
+  textIn,
+  textOf,
+} from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { Json } from "../neutral/notes.ts";
 import type { Seal } from "../neutral/conversation.ts";
@@ -11,7 +20,7 @@ import { AnswerReader, WHOLE_ANSWER } from "../neutral/read-answer.ts";
 /** Any other word is a failure. Mistral, TGI and GLM have words of their own:
  *  https://docs.mistral.ai/api, https://docs.z.ai/api-reference
  *  https://huggingface.co/docs/text-generation-inference */
-const REASONS: Readonly<Record<string, EndReason>> = {
+const REASONS: Table<EndReason> = {
   stop: "done",
   eos: "done",
   eos_token: "done",
@@ -89,7 +98,7 @@ export class ChatAnswerReader extends AnswerReader {
     return this.#finish !== null && this.#hasUsage;
   }
 
-  #readDelta(delta: Readonly<Record<string, unknown>>, isWhole: boolean): void {
+  #readDelta(delta: Table<unknown>, isWhole: boolean): void {
     const { content, refusal, reasoning_content: thoughts, reasoning } = delta;
     const details = getList(delta["reasoning_details"]);
     for (const detail of details) {
@@ -132,7 +141,7 @@ export class ChatAnswerReader extends AnswerReader {
 
   #readCall(call: unknown, index: unknown): void {
     const declared = getField(call, "function") ?? getField(call, "custom");
-    const named = { index, id: getText(getField(call, "id")), name: getText(getField(declared, "name")) };
+    const named = { index, id: textIn(call, "id"), name: textIn(declared, "name") };
     const text = getField(declared, "arguments") ?? getField(declared, "input");
     const piece = isObject(text) ? JSON.stringify(text) : getText(text);
     const known = this.#findCall(named);
@@ -196,6 +205,6 @@ function readThinking(part: unknown): string {
 
 function readContent(content: unknown): string {
   if (typeof content === "string") return content;
-  const texts = getList(content).map((part) => getText(getField(part, "text")));
+  const texts = getList(content).map((part) => textIn(part, "text"));
   return texts.join("");
 }

@@ -1,7 +1,7 @@
 // Blocks → an answer for a chat client. Signed thoughts are in OpenRouter's `reasoning_details`.
 
 import type { Usage } from "../../billing/usage.ts";
-import { getField, getList, isObject } from "../../lib/json/json.ts";
+import { getField, isObject, listIn } from "../../lib/json/json.ts";
 import type { Json } from "../neutral/notes.ts";
 import type { AnswerAbout, AnswerEnd, Block, EndReason } from "../neutral/sequence.ts";
 import {
@@ -12,6 +12,7 @@ import {
   sumUsage,
   type WholeAnswer,
 } from "../neutral/write-answer.ts";
+import { ifAny } from "../neutral/write-request.ts";
 
 export const FINISH_REASONS: Readonly<Record<EndReason, string>> = {
   done: "stop",
@@ -166,8 +167,8 @@ export function writeWholeChat({ blocks: all, end, about }: WholeAnswer, context
   const message = {
     role: "assistant",
     content: text === "" && (calls.length > 0 || refusal !== "") ? null : text,
-    ...(thoughts === "" ? {} : { reasoning_content: thoughts }),
-    ...(sealed.length === 0 ? {} : { reasoning_details: sealed.map((block) => formDetail(block, context)) }),
+    reasoning_content: thoughts || undefined,
+    reasoning_details: ifAny(sealed.map((block) => formDetail(block, context))),
     ...formCalls(calls, context),
     refusal: refusal === "" ? null : refusal,
     annotations: listCitations(texts),
@@ -196,7 +197,7 @@ function formHead(object: string, { id, created, model, tier }: AnswerAbout, con
     object,
     created: Math.floor(created ?? context.stamp.time / 1000),
     model: model ?? context.model,
-    ...(tier === undefined ? {} : { service_tier: tier }),
+    service_tier: tier,
     system_fingerprint: null,
   };
 }
@@ -208,12 +209,11 @@ function formExtras({ metadata, moderation }: AnswerAbout): Json {
       ? { type: "moderation_results", model: getField(verdict, "model"), results: [verdict] }
       : verdict;
   return {
-    ...(metadata === undefined || Object.keys(metadata).length === 0 ? {} : { metadata }),
-    ...(moderation === undefined
-      ? {}
-      : {
-          moderation: { input: formVerdict(moderation["input"]), output: formVerdict(moderation["output"]) },
-        }),
+    metadata: Object.keys(metadata ?? {}).length === 0 ? undefined : metadata,
+    moderation: moderation && {
+      input: formVerdict(moderation["input"]),
+      output: formVerdict(moderation["output"]),
+    },
   };
 }
 
@@ -260,7 +260,7 @@ function formLogprobs(logprobs: readonly unknown[]): Json {
   };
   const content = logprobs.map((value) => ({
     ...form(value),
-    top_logprobs: getList(getField(value, "top_logprobs")).map(form),
+    top_logprobs: listIn(value, "top_logprobs").map(form),
   }));
   return { content, refusal: null };
 }
@@ -274,7 +274,7 @@ function writeUsage(usage: Usage): Json {
     prompt_tokens_details: {
       cached_tokens: read,
       audio_tokens: 0,
-      ...(written > 0 && { cache_write_tokens: written }),
+      cache_write_tokens: written || undefined,
     },
     completion_tokens_details: {
       reasoning_tokens: reasoning,

@@ -1,7 +1,8 @@
 // A conversation → a request for a chat server. Messages come last, for caches.
 
-import { getList, isObject, lookUp } from "../../lib/json/json.ts";
+import { getList, isObject, lookUp, type Table } from "../../lib/json/json.ts";
 import type {
+  Call,
   ContentPart,
   Conversation,
   Destination,
@@ -16,7 +17,14 @@ import { leaveOut, settleOptions, writeMembers, type Writing } from "../neutral/
 import { describeFunction, nameCall, nameTool, writeArguments } from "../neutral/tools.ts";
 import { type Json, refuseField } from "../neutral/notes.ts";
 import { arrange, type ModelItem, remind, type Turn } from "../neutral/turns.ts";
-import { limitOption, joinTexts, keepAllowed, keepFunctions, markFailure } from "../neutral/write-request.ts";
+import {
+  ifAny,
+  joinTexts,
+  keepAllowed,
+  keepFunctions,
+  limitOption,
+  markFailure,
+} from "../neutral/write-request.ts";
 import { fitsStrict } from "../provider-rules.ts";
 import { CHAT_FIELDS } from "./fields.ts";
 
@@ -40,7 +48,7 @@ export function writeChatRequest(conversation: Conversation, to: Destination): J
     ...(to.quirks.cache_key && to.session !== null ? { prompt_cache_key: to.session } : {}),
     ...writeMembers(CHAT_FIELDS, "", options, writing),
     ...(effort === undefined ? {} : EFFORTS[to.quirks.reasoning](effort, to.model)),
-    ...(tools.length === 0 ? {} : { tools: tools.map((tool) => writeTool(tool, writing)) }),
+    tools: ifAny(tools.map((tool) => writeTool(tool, writing))),
     messages: to.quirks.cache_marks && MARKED_MODELS.test(to.model) ? markMessages(messages) : messages,
   };
 }
@@ -84,7 +92,7 @@ const EFFORTS: Readonly<Record<Destination["quirks"]["reasoning"], EffortWriter>
   none: () => ({}),
   effort(effort, model) {
     const word = writeOpenaiEffort(effort, model);
-    return word === null ? {} : { reasoning_effort: word };
+    return { reasoning_effort: word ?? undefined };
   },
   deepseek: (effort) => ({ thinking: { type: effort === "none" ? "disabled" : "enabled" } }),
   openrouter: (effort) => ({ reasoning: { effort: effort === "max" ? "xhigh" : effort } }),
@@ -117,15 +125,16 @@ function writeModelTurn(items: readonly ModelItem[], { quirks }: Destination): J
     role: "assistant",
     content: texts.length === 0 && calls.length > 0 ? null : texts.join("\n\n"),
     ...writeThoughts(items, quirks.replay && calls.length > 0),
-    ...(calls.length === 0
-      ? {}
-      : {
-          tool_calls: calls.map((call) => ({
-            id: nameCall(call.id, "chat"),
-            type: "function",
-            function: { name: nameTool(call.name, "chat"), arguments: writeArguments(call) },
-          })),
-        }),
+    tool_calls: ifAny(calls.map(writeCall)),
+  };
+}
+
+function writeCall(call: Call): Json {
+  const name = nameTool(call.name, "chat");
+  return {
+    id: nameCall(call.id, "chat"),
+    type: "function",
+    function: { name, arguments: writeArguments(call) },
   };
 }
 
@@ -161,7 +170,7 @@ function writeMessage({ role, parts }: Message, to: Destination): Json {
   return { role: "user", content: parts.map((each) => writePart(each, to)) };
 }
 
-const DETAILS: Readonly<Record<string, string>> = { auto: "auto", low: "low", high: "high" };
+const DETAILS: Table<string> = { auto: "auto", low: "low", high: "high" };
 
 function writePart(part: ContentPart, { quirks }: Destination): Json {
   if (part.kind === "text") return { type: "text", text: part.text };

@@ -1,6 +1,6 @@
 // The fields of the content dialect. https://ai.google.dev/api/generate-content
 
-import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
+import { getField, getList, isObject, listIn, lookUp, type Table } from "../../lib/json/json.ts";
 import type { AnswerSchema, Choice, Effort, FreeChoice } from "../neutral/conversation.ts";
 import { BUDGETS, readEffort } from "../neutral/effort.ts";
 import { asIs, byCode, listFields, openTable, type Writing } from "../neutral/fields.ts";
@@ -92,7 +92,7 @@ function readSchema(schema: unknown): AnswerSchema | undefined {
   return isObject(schema) ? readAnswerSchema({ schema: correctSchema(schema) }, true) : undefined;
 }
 
-const MODES: Readonly<Record<string, FreeChoice>> = {
+const MODES: Table<FreeChoice> = {
   AUTO: { kind: "auto" },
   ANY: { kind: "any" },
   NONE: { kind: "none" },
@@ -102,7 +102,7 @@ const MODES: Readonly<Record<string, FreeChoice>> = {
 
 function readChoice(config: unknown): Choice | undefined {
   const mode = getField(config, "mode");
-  const only = getList(getField(config, "allowedFunctionNames")).filter((name) => typeof name === "string");
+  const only = listIn(config, "allowedFunctionNames").filter((name) => typeof name === "string");
   const choice = lookUp(MODES, mode);
   if (choice === undefined && mode !== undefined && mode !== "MODE_UNSPECIFIED")
     refuseBody("toolConfig.functionCallingConfig.mode", "expected `AUTO`, `ANY`, `NONE` or `VALIDATED`.");

@@ -1,12 +1,12 @@
 // An answer of a content upstream → blocks. It ends with the stream.
 
-import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
+import { getField, getList, getText, isObject, listIn, lookUp, type Table } from "../../lib/json/json.ts";
 import { blameAnswer, blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
 import { type EndReason, MAX_BLOCKS, type WebSource } from "../neutral/sequence.ts";
 import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 
 /** Any other reason is a failure, such as a malformed call. */
-const REASONS: Readonly<Record<string, EndReason>> = {
+const REASONS: Table<EndReason> = {
   STOP: "done",
   MAX_TOKENS: "cap",
   SAFETY: "refusal",
@@ -37,7 +37,7 @@ export class ContentAnswerReader extends AnswerReader {
     if (isObject(chunk["usageMetadata"])) this.#hasUsage = true;
     if (typeof getField(chunk["promptFeedback"], "blockReason") === "string") this.#isBlocked = true;
     const [candidate] = getList(chunk["candidates"]);
-    for (const part of getList(getField(getField(candidate, "content"), "parts"))) this.#readPart(part);
+    for (const part of listIn(getField(candidate, "content"), "parts")) this.#readPart(part);
     this.#noteSearches(getField(candidate, "groundingMetadata"));
     const reason = getField(candidate, "finishReason");
     if (typeof reason === "string" && reason !== "FINISH_REASON_UNSPECIFIED") this.#reason = reason;
@@ -45,9 +45,9 @@ export class ContentAnswerReader extends AnswerReader {
 
   /** Some events repeat earlier searches. */
   #noteSearches(grounding: unknown): void {
-    for (const query of getList(getField(grounding, "webSearchQueries")))
+    for (const query of listIn(grounding, "webSearchQueries"))
       if (typeof query === "string" && this.#queries.size < MAX_BLOCKS) this.#queries.add(query);
-    const chunks = getList(getField(grounding, "groundingChunks"));
+    const chunks = listIn(grounding, "groundingChunks");
     if (chunks.length > 0)
       this.#sources = chunks.flatMap((chunk) => {
         const web = getField(chunk, "web");
@@ -100,7 +100,7 @@ export class ContentAnswerReader extends AnswerReader {
     this.to.close(this.to.open("reasoning"), seal);
   }
 
-  #addCall({ id, name, args, partialArgs }: Readonly<Record<string, unknown>>, signature: unknown): void {
+  #addCall({ id, name, args, partialArgs }: Table<unknown>, signature: unknown): void {
     if (partialArgs !== undefined)
       return this.to.fail(blameAnswer("The upstream sent a call in pieces, which it was not asked for."));
     if (typeof signature === "string") this.#sign({ signature });

@@ -1,6 +1,15 @@
 // A request of a content client → a conversation.
 
-import { getField, getList, getText, isObject, textOf } from "../../lib/json/json.ts";
+import {
+  getField,
+  getList,
+  getText,
+  isObject,
+  listIn,
+  type Table,
+  textIn,
+  textOf,
+} from "../../lib/json/json.ts";
 import type { ContentPart, Conversation } from "../neutral/conversation.ts";
 import type { FieldNode } from "../neutral/fields.ts";
 import { type Json, refuseField, requireList, requireRecord } from "../neutral/notes.ts";
@@ -39,7 +48,7 @@ function spell(value: Json, { members }: FieldNode): Json {
 }
 
 function readTexts(content: unknown): ContentPart[] {
-  return getList(getField(content, "parts")).flatMap((part) => readText(getField(part, "text")));
+  return listIn(content, "parts").flatMap((part) => readText(getField(part, "text")));
 }
 
 function addTools(reading: RequestReading, tool: Json): void {
@@ -87,7 +96,7 @@ function addContent(reading: RequestReading, content: unknown, calls: CallIds, i
     reading.say(role, said);
     said = [];
   };
-  for (const [at, each] of getList(getField(content, "parts")).entries()) {
+  for (const [at, each] of listIn(content, "parts").entries()) {
     const part = isObject(each) ? each : {};
     const { functionCall: call, functionResponse: response } = part;
     const place = `${index}_${at}`;
@@ -115,14 +124,14 @@ function addThoughts(reading: RequestReading, part: Json, flush: () => void): bo
     flush();
     reading.items.push({
       type: "reasoning",
-      text: getText(getField(each, "text")),
+      text: textIn(each, "text"),
       seal: isObject(seal) ? { ...seal } : null,
     });
   }
   return part["thought"] === true;
 }
 
-function addResult(reading: RequestReading, response: Readonly<Record<string, unknown>>, id: string): void {
+function addResult(reading: RequestReading, response: Table<unknown>, id: string): void {
   const body = response["response"];
   const failed = getField(body, "error") !== undefined;
   const only = isObject(body) && Object.keys(body).length === 1 ? Object.values(body)[0] : undefined;

@@ -128,7 +128,7 @@ function writeUsage(usage: Usage): Json {
     cachedContentTokenCount: read,
     candidatesTokenCount: output - reasoning,
     thoughtsTokenCount: reasoning,
-    ...(tools === 0 ? {} : { toolUsePromptTokenCount: tools }),
+    toolUsePromptTokenCount: tools || undefined,
     totalTokenCount: prompt + output,
   };
 }

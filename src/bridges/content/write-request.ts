@@ -24,6 +24,7 @@ export function writeContentRequest(conversation: Conversation, to: Destination)
   const isSearch = tools.some(({ kind }) => kind === "search");
   if (isSearch) delete options.choice;
   const writing = { conversation, options, to };
+  const instructions = system.flatMap(({ parts }) => parts.map(writePart));
   const functionDeclarations = tools.map((tool) =>
     writeMembers(
       CONTENT_FIELDS,
@@ -34,10 +35,8 @@ export function writeContentRequest(conversation: Conversation, to: Destination)
   );
   return {
     ...writeMembers(CONTENT_FIELDS, "", options, writing),
-    ...(tools.length === 0 ? {} : { tools: [isSearch ? { googleSearch: {} } : { functionDeclarations }] }),
-    ...(system.length === 0
-      ? {}
-      : { systemInstruction: { parts: system.flatMap(({ parts }) => parts.map(writePart)) } }),
+    tools: tools.length === 0 ? undefined : [isSearch ? { googleSearch: {} } : { functionDeclarations }],
+    systemInstruction: system.length === 0 ? undefined : { parts: instructions },
     contents: turns.map((turn) => writeTurn(turn, names, to)),
   };
 }

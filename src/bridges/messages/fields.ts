@@ -1,6 +1,6 @@
 // The fields of the messages dialect. https://platform.claude.com/docs/en/api/messages
 
-import { getField, isObject, lookUp } from "../../lib/json/json.ts";
+import { getField, isObject, lookUp, type Table } from "../../lib/json/json.ts";
 import type { AnswerSchema, Choice } from "../neutral/conversation.ts";
 import { readEffort, thinksAdaptively } from "../neutral/effort.ts";
 import { asIs, byCode, ifFilled, listFields, openTable, type Writing } from "../neutral/fields.ts";
@@ -98,7 +98,7 @@ function writeFormat({ schema: text }: AnswerSchema, { conversation }: Writing):
   return { type: "json_schema", schema };
 }
 
-const CHOICES: Readonly<Record<string, Choice>> = {
+const CHOICES: Table<Choice> = {
   auto: { kind: "auto" },
   any: { kind: "any" },
   none: { kind: "none" },

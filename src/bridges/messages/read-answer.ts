@@ -1,13 +1,22 @@
 // An answer of a messages upstream → blocks.
 
-import { getField, getList, getText, isObject, lookUp, parseJson } from "../../lib/json/json.ts";
+import {
+  getField,
+  getList,
+  getText,
+  isObject,
+  listIn,
+  lookUp,
+  parseJson,
+  type Table,
+} from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
 import { type Block, type EndReason, MAX_BLOCKS } from "../neutral/sequence.ts";
 import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 
 /** Any other reason is a failure, `pause_turn` too: only clients of messages can continue it. */
-const REASONS: Readonly<Record<string, EndReason>> = {
+const REASONS: Table<EndReason> = {
   end_turn: "done",
   tool_use: "done",
   max_tokens: "cap",
@@ -16,7 +25,7 @@ const REASONS: Readonly<Record<string, EndReason>> = {
   model_context_window_exceeded: "context",
 };
 
-type Members = Readonly<Record<string, unknown>>;
+type Members = Table<unknown>;
 
 interface OpenBlock {
   readonly type: unknown;
@@ -62,7 +71,7 @@ export class MessagesAnswerReader extends AnswerReader {
   /** Some messages begin with their content. */
   #begin(message: unknown): void {
     this.to.begin();
-    for (const [index, block] of getList(getField(message, "content")).entries()) {
+    for (const [index, block] of listIn(message, "content").entries()) {
       this.#openBlock(block, index);
       this.#closeBlock(index);
     }

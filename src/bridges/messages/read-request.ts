@@ -1,6 +1,15 @@
 // A request of a messages client → a conversation.
 
-import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
+import {
+  getField,
+  getList,
+  getText,
+  isObject,
+  listIn,
+  lookUp,
+  type Table,
+  textIn,
+} from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart } from "../neutral/conversation.ts";
 import {
   type Json,
@@ -20,8 +29,8 @@ export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {
   if (getField(body["thread"], "type") === "continue")
     refuseField("thread", "this group keeps no conversations. Send all of its `messages`.", NOT_KEPT);
   const reading = new RequestReading("messages", MESSAGES_FIELDS, body, to);
-  const edits = getList(getField(body["context_management"], "edits"));
-  if (edits.some((edit) => getText(getField(edit, "type")).startsWith("compact_")))
+  const edits = listIn(body["context_management"], "edits");
+  if (edits.some((edit) => textIn(edit, "type").startsWith("compact_")))
     refuseField("context_management", "the channels of this group cannot compact a conversation.");
   for (const [index, tool] of getList(body["tools"]).entries()) addTool(reading, tool, `tools[${index}]`);
   readThinking(reading.options, body["thinking"]);
@@ -40,7 +49,7 @@ export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {
 function readSystem(system: unknown): ContentPart[] {
   if (typeof system === "string") return readText(system);
   return getList(system)
-    .filter((block) => !getText(getField(block, "text")).startsWith(ATTRIBUTION))
+    .filter((block) => !textIn(block, "text").startsWith(ATTRIBUTION))
     .flatMap((block) => readText(getField(block, "text"), isMarked(block)));
 }
 
@@ -140,7 +149,7 @@ function addSystem(reading: RequestReading, content: unknown): void {
 
 type BlockRule = (reading: RequestReading, block: Json, path: string) => void;
 
-const ITEMS: Readonly<Record<string, BlockRule>> = {
+const ITEMS: Table<BlockRule> = {
   thinking: (reading, block) => addSealed(reading, getText(block["thinking"]), block["signature"]),
   redacted_thinking: (reading, block) => addSealed(reading, "", block["data"]),
   tool_use: (reading, block, path) =>

@@ -161,6 +161,6 @@ function writeUsage(usage: Usage): Json {
     cache_creation: { ephemeral_5m_input_tokens: written - long, ephemeral_1h_input_tokens: long },
     output_tokens: output,
     output_tokens_details: { thinking_tokens: reasoning },
-    ...(searches === 0 ? {} : { server_tool_use: { web_search_requests: searches, web_fetch_requests: 0 } }),
+    server_tool_use: searches === 0 ? undefined : { web_search_requests: searches, web_fetch_requests: 0 },
   };
 }

@@ -13,7 +13,7 @@ import { leaveOut, settleOptions, writeMembers, type Writing } from "../neutral/
 import { describeFunction, nameCall, nameTool, parseArguments } from "../neutral/tools.ts";
 import { type Json, refuseField } from "../neutral/notes.ts";
 import { arrangeForUser, type ModelItem, remind, type Turn } from "../neutral/turns.ts";
-import { limitOption, joinTexts, keepAllowed, readDataUrl } from "../neutral/write-request.ts";
+import { ifAny, limitOption, joinTexts, keepAllowed, readDataUrl } from "../neutral/write-request.ts";
 import { MOST_CLAUDE_TEMPERATURE, refusesBothSamplings } from "../provider-rules.ts";
 import { MESSAGES_FIELDS } from "./fields.ts";
 
@@ -41,9 +41,9 @@ export function writeMessagesRequest(conversation: Conversation, to: Destination
     ...writeMembers(MESSAGES_FIELDS, "", options, writing),
     ...thinking,
     stream: conversation.stream,
-    ...(to.session === null ? {} : { metadata: { user_id: to.session } }),
-    ...(tools.length === 0 ? {} : { tools: written }),
-    ...(instructions.length === 0 ? {} : { system: instructions }),
+    metadata: to.session === null ? undefined : { user_id: to.session },
+    tools: ifAny(written),
+    system: ifAny(instructions),
     messages,
   };
 }
@@ -138,8 +138,8 @@ function writeResult({ id, parts, failed }: Result): Json {
   return {
     type: "tool_result",
     tool_use_id: nameCall(id, "messages"),
-    ...(parts.length === 0 ? {} : { content }),
-    ...(failed ? { is_error: true } : {}),
+    content: parts.length === 0 ? undefined : content,
+    is_error: failed || undefined,
   };
 }
 
@@ -148,16 +148,16 @@ const PDF = "application/pdf";
 function writePart(part: ContentPart): Json {
   if (part.kind === "text") return { type: "text", text: part.text };
   const data = readDataUrl(part.url);
-  const title = part.name === null ? {} : { title: part.name };
+  const title = part.name ?? undefined;
   if (data === null) {
     const source = { type: "url", url: part.url };
-    return part.kind === "image" ? { type: "image", source } : { type: "document", source, ...title };
+    return part.kind === "image" ? { type: "image", source } : { type: "document", source, title };
   }
   const source = { type: "base64", media_type: data.type, data: data.data };
   if (part.kind === "image") return { type: "image", source };
-  if (data.type === PDF) return { type: "document", source, ...title };
+  if (data.type === PDF) return { type: "document", source, title };
   if (!data.type.startsWith("text/"))
     refuseField(part.at, "the channels of this group take no files of this kind.");
   const text = Buffer.from(data.data, "base64").toString();
-  return { type: "document", source: { type: "text", media_type: "text/plain", data: text }, ...title };
+  return { type: "document", source: { type: "text", media_type: "text/plain", data: text }, title };
 }

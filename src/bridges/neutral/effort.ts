@@ -1,6 +1,6 @@
 // How much a model thinks, and limits that follow from its name.
 
-import { lookUp } from "../../lib/json/json.ts";
+import { lookUp, type Table } from "../../lib/json/json.ts";
 import { type Effort, EFFORTS } from "./conversation.ts";
 
 /** Tokens, for models that count them. */
@@ -13,7 +13,7 @@ export const BUDGETS: Readonly<Record<Effort, number>> = {
   max: 32_768,
 };
 
-const WORDS: Readonly<Record<string, Effort>> = {
+const WORDS: Table<Effort> = {
   none: "none",
   off: "none",
   minimal: "low",

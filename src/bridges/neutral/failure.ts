@@ -2,7 +2,7 @@
 
 import type { DialectName } from "../../dialects/dialect.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
-import { getField, isObject, lookUp, parseJson } from "../../lib/json/json.ts";
+import { getField, isObject, lookUp, parseJson, type Table } from "../../lib/json/json.ts";
 
 export type FailureKind =
   | "overflow"
@@ -26,7 +26,7 @@ export interface Failure {
   readonly tokens: { readonly used: number; readonly most: number } | null;
 }
 
-const CODES: Readonly<Record<string, FailureKind>> = {
+const CODES: Table<FailureKind> = {
   context_length_exceeded: "overflow",
   model_max_prompt_tokens_exceeded: "overflow",
   exceed_context_size_error: "overflow",

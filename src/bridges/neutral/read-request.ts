@@ -1,7 +1,7 @@
 // What the readers of requests share.
 
 import type { DialectName } from "../../dialects/dialect.ts";
-import { isObject, textOf } from "../../lib/json/json.ts";
+import { isObject, type Table, textOf } from "../../lib/json/json.ts";
 import type {
   AnswerSchema,
   ContentPart,
@@ -128,7 +128,7 @@ export function readAnswerSchema(
   };
 }
 
-export const CHOICES: Readonly<Record<string, FreeChoice>> = {
+export const CHOICES: Table<FreeChoice> = {
   auto: { kind: "auto" },
   required: { kind: "any" },
   none: { kind: "none" },

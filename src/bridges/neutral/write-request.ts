@@ -23,6 +23,11 @@ export function keepAllowed(tools: readonly Tool[], choice: Choice | undefined):
   return kept;
 }
 
+/** A member that is undefined is not sent. */
+export function ifAny<Item>(list: readonly Item[]): readonly Item[] | undefined {
+  return list.length === 0 ? undefined : list;
+}
+
 export function isText(part: ContentPart): part is TextPart {
   return part.kind === "text";
 }

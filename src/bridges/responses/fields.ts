@@ -1,6 +1,6 @@
 // The fields of the responses dialect. https://platform.openai.com/docs/api-reference/responses/create
 
-import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
+import { getField, isObject, listIn, lookUp, type Table } from "../../lib/json/json.ts";
 import { type AnswerSchema, type Choice, type Effort, OPENAI_OPTIONS } from "../neutral/conversation.ts";
 import { readEffort, writeOpenaiEffort } from "../neutral/effort.ts";
 import { asIs, byCode, ifFilled, listFields, openTable, type Rule, type Writing } from "../neutral/fields.ts";
@@ -15,7 +15,7 @@ const PART = {
 } as const;
 
 /** Other members of chat have no effect. */
-const OWN_RULES: Readonly<Record<string, Rule>> = {
+const OWN_RULES: Table<Rule> = {
   store: "noted",
   moderation: "noted",
   top_logprobs: "refused",
@@ -121,7 +121,7 @@ function readChoice(value: unknown): Choice | undefined {
   if (name === undefined) return undefined;
   if (name !== "allowed_tools") return { kind: "tool", name };
   const mode = lookUp(CHOICES, getField(value, "mode")) ?? refuseBody("tool_choice.mode", UNKNOWN_CHOICE);
-  const only = getList(getField(value, "tools")).map((tool) => readChosen(tool) ?? "");
+  const only = listIn(value, "tools").map((tool) => readChosen(tool) ?? "");
   return { ...mode, only };
 }
 

@@ -1,6 +1,15 @@
 // An answer of a responses upstream → blocks. The last event repeats the answer.
 
-import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
+import {
+  getField,
+  getText,
+  isObject,
+  listIn,
+  lookUp,
+  type Table,
+  textIn,
+  textOf,
+} from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { blameAnswer, readFailure } from "../neutral/failure.ts";
 import {
@@ -12,11 +21,11 @@ import {
 } from "../neutral/sequence.ts";
 import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 
-type Event = Readonly<Record<string, unknown>>;
+type Event = Table<unknown>;
 type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;
 
 /** Announcements begin nothing: a response that fails before its first item gets a status. */
-const RULES: Readonly<Record<string, EventRule>> = {
+const RULES: Table<EventRule> = {
   "response.created": (reader, event) => reader.note(event["response"]),
   "response.output_item.added": (reader, event) => reader.openItem(event),
   "response.output_item.done": (reader, event) => reader.finishItem(event["item"], event),
@@ -129,7 +138,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     if (isWhole) return this.#keep({}, at);
     const place = this.#find(at);
     if (!isCall(getField(item, "type")) || place.call !== undefined) return place;
-    return this.#byCall.get(getText(getField(item, "call_id"))) ?? place;
+    return this.#byCall.get(textIn(item, "call_id")) ?? place;
   }
 
   #finishCall(item: unknown, block: Block): void {
@@ -146,7 +155,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     if (reason === null)
       return this.to.fail(blameAnswer(`The upstream's response is ${textOf(status).slice(0, 20)}.`));
     this.note(response);
-    this.#finishItems(getList(getField(response, "output")));
+    this.#finishItems(listIn(response, "output"));
     this.to.end(reason);
   }
 
@@ -155,7 +164,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     const sent = new Set(this.to.blocks.map(({ kind }) => kind));
     for (const [output_index, item] of items.entries()) {
       const type = getField(item, "type");
-      const known = this.#byId.get(getText(getField(item, "id"))) ?? this.#byIndex.get(output_index);
+      const known = this.#byId.get(textIn(item, "id")) ?? this.#byIndex.get(output_index);
       const isOpen = known !== undefined && known.isDone !== true;
       const isMissing = type === "message" ? !sent.has("text") && !sent.has("refusal") : sent.size === 0;
       if (isOpen || isMissing || isCall(type)) this.finishItem(item, { output_index }, sent.size === 0);
@@ -189,7 +198,7 @@ export class ResponsesAnswerReader extends AnswerReader {
   }
 
   #openCall(item: unknown, blocks: ItemBlocks): Block {
-    const [id, name] = [getText(getField(item, "call_id")), getText(getField(item, "name"))];
+    const [id, name] = [textIn(item, "call_id"), textIn(item, "name")];
     if (id !== "" && id.length <= MAX_ID_LENGTH) this.#byCall.set(id, blocks);
     const isFree = getField(item, "type") === "custom_tool_call";
     return (blocks.call = this.to.open("call", id, name, { isFree }));
@@ -201,7 +210,7 @@ export class ResponsesAnswerReader extends AnswerReader {
   }
 
   #finishMessage(item: unknown, blocks: ItemBlocks): void {
-    const parts = getList(getField(item, "content"));
+    const parts = listIn(item, "content");
     for (const kind of ["text", "refusal"] as const) {
       const whole = readTexts(parts, kind).join("");
       if (whole === "" && blocks[kind] === undefined) continue;
@@ -211,7 +220,7 @@ export class ResponsesAnswerReader extends AnswerReader {
         if (block.logprobs.length === 0)
           this.#addLogprobs(
             block,
-            parts.flatMap((part) => getList(getField(part, "logprobs"))),
+            parts.flatMap((part) => listIn(part, "logprobs")),
           );
       }
       this.to.complete(block, whole);
@@ -221,7 +230,7 @@ export class ResponsesAnswerReader extends AnswerReader {
 
   #finishThought(item: unknown, blocks: ItemBlocks): void {
     const [id, blob] = [getField(item, "id"), getField(item, "encrypted_content")];
-    const parts = [...getList(getField(item, "summary")), ...getList(getField(item, "content"))];
+    const parts = [...listIn(item, "summary"), ...listIn(item, "content")];
     const texts = readTexts(parts).filter((text) => text !== "");
     const seal = typeof blob === "string" && blob !== "" ? { id, encrypted_content: blob } : null;
     if (texts.length === 0 && seal === null && blocks.reasoning === undefined) return;
@@ -233,8 +242,8 @@ export class ResponsesAnswerReader extends AnswerReader {
   #addSearch(item: unknown): void {
     const [id, action] = [getField(item, "id"), getField(item, "action")];
     const search = this.to.open("search", getText(id));
-    this.to.delta(search, getText(getField(action, "query")));
-    this.to.close(search, null, getList(getField(action, "sources")).flatMap(readSource));
+    this.to.delta(search, textIn(action, "query"));
+    this.to.close(search, null, listIn(action, "sources").flatMap(readSource));
   }
 }
 
@@ -249,17 +258,17 @@ const LOGPROB_LENGTH = 64;
 function readCitations(parts: readonly unknown[]): Citation[] {
   const citations: Citation[] = [];
   // Counting takes as long as all other work on a text.
-  if (parts.every((part) => getList(getField(part, "annotations")).length === 0)) return citations;
+  if (parts.every((part) => listIn(part, "annotations").length === 0)) return citations;
   let offset = 0;
   for (const part of parts) {
-    for (const cited of getList(getField(part, "annotations"))) {
+    for (const cited of listIn(part, "annotations")) {
       const [start, end] = [getField(cited, "start_index"), getField(cited, "end_index")];
       if (getField(cited, "type") !== "url_citation" || typeof start !== "number" || typeof end !== "number")
         continue;
-      const [title, url] = [getText(getField(cited, "title")), getText(getField(cited, "url"))];
+      const [title, url] = [textIn(cited, "title"), textIn(cited, "url")];
       citations.push({ start: start + offset, end: end + offset, title, url });
     }
-    offset += Array.from(getText(getField(part, "text"))).length;
+    offset += Array.from(textIn(part, "text")).length;
   }
   return citations;
 }

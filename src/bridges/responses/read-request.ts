@@ -1,6 +1,16 @@
 // A request of a responses client → a conversation.
 
-import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
+import {
+  getField,
+  getList,
+  getText,
+  isObject,
+  listIn,
+  lookUp,
+  type Table,
+  textIn,
+  textOf,
+} from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart, Message } from "../neutral/conversation.ts";
 import { isAbsent, type Json, NOT_KEPT, refuseBody, refuseField, requireRecord } from "../neutral/notes.ts";
 import { RequestReading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
@@ -67,7 +77,7 @@ function readType({ type }: Json, fallback: string): string {
 
 type ItemRule = (reading: RequestReading, item: Json, path: string) => void;
 
-const ITEMS: Readonly<Record<string, ItemRule>> = {
+const ITEMS: Table<ItemRule> = {
   message: addMessage,
   function_call: (reading, item, path) => addCall(reading, item, path, item["arguments"]),
   custom_tool_call: (reading, item, path) => addCall(reading, item, path, item["input"]),
@@ -82,7 +92,7 @@ const ITEMS: Readonly<Record<string, ItemRule>> = {
   local_shell_call_output: addResult,
   tool_search_output(reading, item, path) {
     addTools(reading, getList(item["tools"]), `${path}.tools`);
-    const names = getList(item["tools"]).map((tool) => getText(getField(tool, "name")));
+    const names = getList(item["tools"]).map((tool) => textIn(tool, "name"));
     addResult(reading, { ...item, output: `Tools loaded: ${names.join(", ")}` }, path);
   },
   additional_tools: (reading, item, path) => addTools(reading, getList(item["tools"]), `${path}.tools`),
@@ -109,7 +119,7 @@ const ITEMS: Readonly<Record<string, ItemRule>> = {
 
 function readSearch(action: unknown): ContentPart[] {
   const words = ["query", "url", "pattern"].map((name) => getField(action, name));
-  const found = [...words, ...getList(getField(action, "queries"))].filter(
+  const found = [...words, ...listIn(action, "queries")].filter(
     (word) => typeof word === "string" && word !== "",
   );
   return found.length === 0 ? [] : readText(`[web search: ${[...new Set(found)].join("; ")}]`);
@@ -123,7 +133,7 @@ function addItem(reading: RequestReading, value: unknown, path: string): void {
   else rule(reading, item, path);
 }
 
-const ROLES: Readonly<Record<string, Message["role"]>> = {
+const ROLES: Table<Message["role"]> = {
   system: "system",
   developer: "system",
   user: "user",

@@ -199,8 +199,8 @@ function formItem(block: Block, id: string, context: AnswerContext, status: stri
   }
   if (kind === "reasoning") {
     const summary = text === "" ? [] : [{ type: "summary_text", text }];
-    const sealed = seal === null ? {} : { encrypted_content: context.closeSeal(seal) };
-    return { id: own, type: "reasoning", summary, ...sealed };
+    const encrypted_content = seal === null ? undefined : context.closeSeal(seal);
+    return { id: own, type: "reasoning", summary, encrypted_content };
   }
   const content = status === "completed" ? [formPart(block, text, context)] : [];
   return { id: own, type: "message", status, role: "assistant", content };

@@ -15,7 +15,7 @@ import { leaveOut, settleOptions, writeMembers, type Writing } from "../neutral/
 import { describeFunction, nameCall, nameTool, writeArguments } from "../neutral/tools.ts";
 import type { Json } from "../neutral/notes.ts";
 import { arrange, type ModelItem, type Turn } from "../neutral/turns.ts";
-import { limitOption, isText, joinTexts, markFailure } from "../neutral/write-request.ts";
+import { ifAny, limitOption, isText, joinTexts, markFailure } from "../neutral/write-request.ts";
 import { fitsStrict } from "../provider-rules.ts";
 import { RESPONSES_FIELDS } from "./fields.ts";
 
@@ -41,11 +41,11 @@ export function writeResponsesRequest(conversation: Conversation, to: Destinatio
     store: false,
     ...(to.session === null ? {} : { prompt_cache_key: to.session }),
     ...written,
-    ...(include.length === 0 ? {} : { include }),
+    include: ifAny(include),
     // It makes each event longer.
-    ...(isShared && stream ? { stream_options: { include_obfuscation: false } } : {}),
-    ...(tools.length === 0 ? {} : { tools: tools.map((tool) => writeTool(tool, writing)) }),
-    ...limitSearches(conversation),
+    stream_options: isShared && stream ? { include_obfuscation: false } : undefined,
+    tools: ifAny(tools.map((tool) => writeTool(tool, writing))),
+    max_tool_calls: limitSearches(conversation),
     input: [
       ...system.map((message) => writeMessage(message, marks)),
       ...turns.flatMap((turn) => writeTurn(turn, marks, isCustom)),
@@ -79,11 +79,11 @@ function limitOptions(
 // Tools.
 
 /** It would also limit other tools of the provider. */
-function limitSearches({ tools, notes }: Conversation): Json {
-  const limit = tools.find(({ settings }) => settings.max_uses !== undefined)?.settings.max_uses;
-  if (limit === undefined || tools.length === 1) return limit === undefined ? {} : { max_tool_calls: limit };
+function limitSearches({ tools, notes }: Conversation): number | undefined {
+  const [limit] = tools.flatMap(({ settings }) => settings.max_uses ?? []);
+  if (limit === undefined || tools.length === 1) return limit;
   notes.addOption("max_uses");
-  return {};
+  return undefined;
 }
 
 /** Without `false`, every schema would be strict. OpenAI's own clients hear of its rules from it. */
@@ -166,8 +166,7 @@ function writePart(part: ContentPart, marks: boolean): Json {
   const mark = marks && part.cache === true ? { prompt_cache_breakpoint: { mode: "explicit" } } : {};
   if (part.kind === "text") return { type: "input_text", text: part.text, ...mark };
   const { url, name, detail = "auto", isStored } = part;
-  if (isStored === true)
-    return { type: "input_file", file_id: url, ...(name === null ? {} : { filename: name }), ...mark };
+  if (isStored === true) return { type: "input_file", file_id: url, filename: name ?? undefined, ...mark };
   if (part.kind === "image") return { type: "input_image", image_url: url, detail, ...mark };
   if (!url.startsWith("data:")) return { type: "input_file", file_url: url, ...mark };
   return { type: "input_file", filename: name ?? "document.pdf", file_data: url, ...mark };

@@ -15,7 +15,7 @@ import { dirname, resolve } from "node:path";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { followLinks } from "../../lib/files/links.ts";
 import { openPlain, readPlain, whileReplaced } from "../../lib/files/own-file.ts";
-import { getField, getList } from "../../lib/json/json.ts";
+import { getField, listIn } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { buildCatalog, type Catalog } from "../catalog.ts";
@@ -179,9 +179,7 @@ function isNeeded([section, setting]: Path): boolean {
 
 function isIdle([section, name]: Path, tree: unknown): boolean {
   const groups = Object.values(getField(tree, "groups") ?? {});
-  return (
-    section === "channels" && !groups.some((group) => getList(getField(group, "channels")).includes(name))
-  );
+  return section === "channels" && !groups.some((group) => listIn(group, "channels").includes(name));
 }
 
 function readAuthorities(config: Config | undefined, folder: string) {

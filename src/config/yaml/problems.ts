@@ -1,7 +1,7 @@
 // Describes problems of a config file. A message never contains a secret.
 
 import { type core, z } from "zod";
-import { getField, getList, isObject } from "../../lib/json/json.ts";
+import { getField, isObject, listIn, type Table } from "../../lib/json/json.ts";
 import { looksJoined } from "../../lib/secret.ts";
 import { suggestNearest } from "../../lib/text/nearest.ts";
 import { configSchema, PLATFORM_NAMES } from "../schema.ts";
@@ -102,7 +102,7 @@ export function listSettings(path: Path): string[] {
     node =
       getField(getField(node, "properties"), String(step)) ??
       getField(node, typeof step === "number" ? "items" : "additionalProperties");
-  const choices = getList(getField(getField(node, "propertyNames"), "enum"));
+  const choices = listIn(getField(node, "propertyNames"), "enum");
   return choices.length > 0 ? choices.map(String) : Object.keys(getField(node, "properties") ?? {});
 }
 
@@ -116,7 +116,7 @@ export function valueAt(tree: unknown, path: Path): unknown {
   return value;
 }
 
-const TYPE_WORDS: Readonly<Record<string, string>> = {
+const TYPE_WORDS: Table<string> = {
   object: "a map",
   record: "a map",
   array: "a list",

@@ -4,8 +4,10 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+export type Table<Value> = Readonly<Record<string, Value>>;
+
 /** The word comes from outside, and may be a name that every object has (`constructor`). */
-export function lookUp<Value>(table: Readonly<Record<string, Value>>, word: unknown): Value | undefined {
+export function lookUp<Value>(table: Table<Value>, word: unknown): Value | undefined {
   return typeof word === "string" && Object.hasOwn(table, word) ? table[word] : undefined;
 }
 
@@ -23,6 +25,16 @@ export function getList(value: unknown): readonly unknown[] {
 /** A string; an empty one for everything else. */
 export function getText(value: unknown): string {
   return typeof value === "string" ? value : "";
+}
+
+/** The text of a member. */
+export function textIn(value: unknown, name: string): string {
+  return getText(getField(value, name));
+}
+
+/** The list of a member. */
+export function listIn(value: unknown, name: string): readonly unknown[] {
+  return getList(getField(value, name));
 }
 
 /** The string itself, or the JSON. `String` throws for exact numbers and `{"toString":1}`. */
