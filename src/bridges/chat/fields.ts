@@ -3,7 +3,7 @@
 import { getField, isObject, listIn, lookUp } from "../../lib/json/json.ts";
 import { type AnswerSchema, type Choice, OPENAI_OPTIONS } from "../neutral/conversation.ts";
 import { readEffort } from "../neutral/effort.ts";
-import { asIs, byCode, listFields, openTable } from "../neutral/fields.ts";
+import { asIs, byCode, listFields, nearest, openTable, same } from "../neutral/fields.ts";
 import { nameTool, parseSchema } from "../neutral/tools.ts";
 import { type Json, refuseBody } from "../neutral/notes.ts";
 import { CHOICES, READ, readAnswerSchema, readName, UNKNOWN_CHOICE } from "../neutral/read-request.ts";
@@ -46,9 +46,9 @@ export const CHAT_FIELDS = openTable([
   }),
   ...listFields("messages[].function_call", { kept: "name arguments" }),
   ...listFields("tools[]", { kept: "type", silent: "cache_control" }),
-  { path: "tools[].function.name", option: "name", read: READ.name, write: asIs },
-  { path: "tools[].function.description", option: "description", read: READ.word, write: asIs },
-  { path: "tools[].function.parameters", option: "parameters", read: READ.object, write: asIs },
+  same("name", "tools[].function.name", READ.name),
+  same("description", "tools[].function.description", READ.word),
+  same("parameters", "tools[].function.parameters", READ.object),
   {
     path: "tools[].function.strict",
     option: "strict",
@@ -64,7 +64,7 @@ export const CHAT_FIELDS = openTable([
   { path: "functions[].parameters", option: "parameters", read: READ.object },
   { path: "function_call", option: "choice", read: readFunctionChoice },
   { path: "tool_choice", option: "choice", read: readChoice, write: writeChoice },
-  { path: "parallel_tool_calls", option: "parallel", read: READ.flag, write: asIs },
+  same("parallel", "parallel_tool_calls", READ.flag),
   ...listFields("stream_options", { kept: "include_usage", silent: "include_obfuscation" }),
   {
     path: "max_tokens",
@@ -80,10 +80,10 @@ export const CHAT_FIELDS = openTable([
     write: (cap, { to }) => (to.quirks.cap === "max_completion_tokens" ? cap : undefined),
     near: true,
   },
-  { path: "temperature", option: "temperature", read: READ.number, write: asIs },
-  { path: "top_p", option: "top_p", read: READ.number, write: asIs },
-  { path: "top_k", option: "top_k", read: READ.number, write: asIs, near: true },
-  { path: "stop", option: "stop", read: READ.texts, write: asIs },
+  same("temperature", "temperature", READ.number),
+  same("top_p", "top_p", READ.number),
+  nearest("top_k", "top_k", READ.number),
+  same("stop", "stop", READ.texts),
   { path: "reasoning_effort", option: "own_effort", read: asIs },
   { path: "reasoning_effort", option: "effort", read: readEffort, write: byCode, near: true },
   { path: "reasoning_effort", option: "thoughts", read: () => true, write: byCode },
@@ -104,8 +104,8 @@ export const CHAT_FIELDS = openTable([
     write: writeFormat,
     near: true,
   },
-  { path: "verbosity", option: "verbosity", read: READ.word, write: asIs, near: true },
-  { path: "service_tier", option: "tier", read: READ.tier, write: asIs, near: true },
+  nearest("verbosity", "verbosity", READ.word),
+  nearest("tier", "service_tier", READ.tier),
   { path: "logprobs", option: "logprobs", read: READ.true },
   ...OPENAI_OPTIONS.map((option) => ({ path: option, option, read: asIs })),
 ]);

@@ -3,7 +3,7 @@
 import { getField, getList, isObject, listIn, lookUp, type Table } from "../../lib/json/json.ts";
 import type { AnswerSchema, Choice, Effort, FreeChoice } from "../neutral/conversation.ts";
 import { BUDGETS, readEffort } from "../neutral/effort.ts";
-import { asIs, byCode, listFields, openTable, type Writing } from "../neutral/fields.ts";
+import { byCode, listFields, nearest, openTable, same, type Writing } from "../neutral/fields.ts";
 import { nameTool, parseSchema } from "../neutral/tools.ts";
 import { type Json, refuseBody } from "../neutral/notes.ts";
 import { READ, readAnswerSchema } from "../neutral/read-request.ts";
@@ -31,19 +31,19 @@ export const CONTENT_FIELDS = openTable([
   ...listFields("systemInstruction", { kept: "parts", silent: "role" }),
   ...listFields("systemInstruction.parts[]", { kept: "text", refused: "inlineData fileData" }),
   ...listFields("tools[]", { kept: "functionDeclarations googleSearch" }),
-  { path: `${FUNCTION}.name`, option: "name", read: READ.name, write: asIs },
-  { path: `${FUNCTION}.description`, option: "description", read: READ.word, write: asIs },
+  same("name", `${FUNCTION}.name`, READ.name),
+  same("description", `${FUNCTION}.description`, READ.word),
   { path: `${FUNCTION}.description`, option: "format", write: byCode, near: true },
   { path: `${FUNCTION}.parameters`, option: "parameters", read: readParameters },
-  { path: `${FUNCTION}.parametersJsonSchema`, option: "parameters", read: readParameters, write: asIs },
+  same("parameters", `${FUNCTION}.parametersJsonSchema`, readParameters),
   ...listFields(FUNCTION, { noted: "behavior response responseJsonSchema" }),
   ...listFields("toolConfig.functionCallingConfig", { kept: "mode allowedFunctionNames" }),
   { path: "toolConfig.functionCallingConfig", option: "choice", read: readChoice, write: writeChoice },
-  { path: `${CONFIG}.maxOutputTokens`, option: "cap", read: READ.number, write: asIs, near: true },
-  { path: `${CONFIG}.temperature`, option: "temperature", read: READ.number, write: asIs },
-  { path: `${CONFIG}.topP`, option: "top_p", read: READ.number, write: asIs },
-  { path: `${CONFIG}.topK`, option: "top_k", read: READ.number, write: asIs },
-  { path: `${CONFIG}.stopSequences`, option: "stop", read: READ.texts, write: asIs },
+  nearest("cap", `${CONFIG}.maxOutputTokens`, READ.number),
+  same("temperature", `${CONFIG}.temperature`, READ.number),
+  same("top_p", `${CONFIG}.topP`, READ.number),
+  same("top_k", `${CONFIG}.topK`, READ.number),
+  same("stop", `${CONFIG}.stopSequences`, READ.texts),
   ...listFields(`${CONFIG}.thinkingConfig`, { kept: "thinkingLevel thinkingBudget includeThoughts" }),
   {
     path: `${CONFIG}.thinkingConfig`,

@@ -3,7 +3,7 @@
 import { getField, isObject, lookUp, type Table } from "../../lib/json/json.ts";
 import type { AnswerSchema, Choice } from "../neutral/conversation.ts";
 import { readEffort, thinksAdaptively } from "../neutral/effort.ts";
-import { asIs, byCode, ifFilled, listFields, openTable, type Writing } from "../neutral/fields.ts";
+import { byCode, ifFilled, listFields, nearest, openTable, same, type Writing } from "../neutral/fields.ts";
 import { nameTool, parseSchema } from "../neutral/tools.ts";
 import { type Json, refuseBody } from "../neutral/notes.ts";
 import { READ, readAnswerSchema, readName } from "../neutral/read-request.ts";
@@ -31,20 +31,20 @@ export const MESSAGES_FIELDS = openTable([
     silent: "cache_control eager_input_streaming",
     noted: "defer_loading",
   }),
-  { path: "tools[].name", option: "name", read: READ.name, write: asIs },
+  same("name", "tools[].name", READ.name),
   { path: "tools[].description", option: "description", read: READ.word, write: ifFilled },
   { path: "tools[].description", option: "format", write: byCode, near: true },
-  { path: "tools[].input_schema", option: "parameters", read: readParameters, write: asIs },
+  same("parameters", "tools[].input_schema", readParameters),
   { path: "tools[].strict", option: "strict", read: READ.true },
-  { path: "tools[].allowed_domains", option: "allowed_domains", read: READ.filled, write: asIs },
-  { path: "tools[].blocked_domains", option: "blocked_domains", read: READ.filled, write: asIs },
-  { path: "tools[].user_location", option: "user_location", read: READ.object, write: asIs },
-  { path: "tools[].max_uses", option: "max_uses", read: READ.number, write: asIs },
-  { path: "max_tokens", option: "cap", read: READ.number, write: asIs, near: true },
-  { path: "temperature", option: "temperature", read: READ.number, write: asIs, near: true },
-  { path: "top_p", option: "top_p", read: READ.number, write: asIs, near: true },
-  { path: "top_k", option: "top_k", read: READ.number, write: asIs },
-  { path: "stop_sequences", option: "stop", read: READ.texts, write: asIs },
+  same("allowed_domains", "tools[].allowed_domains", READ.filled),
+  same("blocked_domains", "tools[].blocked_domains", READ.filled),
+  same("user_location", "tools[].user_location", READ.object),
+  same("max_uses", "tools[].max_uses", READ.number),
+  nearest("cap", "max_tokens", READ.number),
+  nearest("temperature", "temperature", READ.number),
+  nearest("top_p", "top_p", READ.number),
+  same("top_k", "top_k", READ.number),
+  same("stop", "stop_sequences", READ.texts),
   ...listFields("tool_choice", { kept: "type name" }),
   { path: "tool_choice", option: "choice", read: readChoice, write: writeChoice },
   {

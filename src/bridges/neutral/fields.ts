@@ -73,6 +73,27 @@ export function listFields(at: string, words: { readonly [Name in Rule]?: string
   );
 }
 
+type ReadOption<Name extends MemberName> = NonNullable<OptionRow<Name>["read"]>;
+
+/** Both sides have the option, with the same values. */
+export function same<Name extends MemberName>(
+  option: Name,
+  path: string,
+  read: ReadOption<Name>,
+): OptionRow<Name>;
+export function same(option: string, path: string, read: ReadOption<MemberName>): object {
+  return { option, path, read, write: asIs };
+}
+
+/** The upstream has only values near the wanted ones. */
+export function nearest<Name extends MemberName>(
+  option: Name,
+  path: string,
+  read: ReadOption<Name>,
+): OptionRow<Name> {
+  return { ...same(option, path, read), near: true };
+}
+
 export function openTable(rows: readonly FieldRow[]): FieldTable {
   const root: FieldNode = { path: "", members: new Map() };
   for (const row of rows) {

@@ -3,7 +3,17 @@
 import { getField, isObject, listIn, lookUp, type Table } from "../../lib/json/json.ts";
 import { type AnswerSchema, type Choice, type Effort, OPENAI_OPTIONS } from "../neutral/conversation.ts";
 import { readEffort, writeOpenaiEffort } from "../neutral/effort.ts";
-import { asIs, byCode, ifFilled, listFields, openTable, type Rule, type Writing } from "../neutral/fields.ts";
+import {
+  asIs,
+  byCode,
+  ifFilled,
+  listFields,
+  nearest,
+  openTable,
+  type Rule,
+  same,
+  type Writing,
+} from "../neutral/fields.ts";
 import { nameTool, parseSchema } from "../neutral/tools.ts";
 import { type Json, refuseBody } from "../neutral/notes.ts";
 import { CHOICES, READ, readAnswerSchema, UNKNOWN_CHOICE } from "../neutral/read-request.ts";
@@ -41,18 +51,18 @@ export const RESPONSES_FIELDS = openTable([
     kept: "type name description parameters strict format",
     silent: "cache_control",
   }),
-  { path: "tools[].name", option: "name", read: READ.name, write: asIs },
+  same("name", "tools[].name", READ.name),
   { path: "tools[].description", option: "description", read: READ.word, write: ifFilled },
-  { path: "tools[].parameters", option: "parameters", read: READ.object, write: asIs },
-  { path: "tools[].strict", option: "strict", read: READ.true, write: asIs, near: true },
-  { path: "tools[].format", option: "format", read: READ.object, write: asIs },
-  { path: "tools[].filters.allowed_domains", option: "allowed_domains", read: READ.filled, write: asIs },
-  { path: "tools[].user_location", option: "user_location", read: READ.object, write: asIs },
-  { path: "max_output_tokens", option: "cap", read: READ.number, write: asIs, near: true },
-  { path: "temperature", option: "temperature", read: READ.number, write: asIs, near: true },
-  { path: "top_p", option: "top_p", read: READ.number, write: asIs, near: true },
+  same("parameters", "tools[].parameters", READ.object),
+  nearest("strict", "tools[].strict", READ.true),
+  same("format", "tools[].format", READ.object),
+  same("allowed_domains", "tools[].filters.allowed_domains", READ.filled),
+  same("user_location", "tools[].user_location", READ.object),
+  nearest("cap", "max_output_tokens", READ.number),
+  nearest("temperature", "temperature", READ.number),
+  nearest("top_p", "top_p", READ.number),
   { path: "tool_choice", option: "choice", read: readChoice, write: writeChoice },
-  { path: "parallel_tool_calls", option: "parallel", read: READ.flag, write: asIs },
+  same("parallel", "parallel_tool_calls", READ.flag),
   {
     path: "reasoning.effort",
     option: "effort",
@@ -80,8 +90,8 @@ export const RESPONSES_FIELDS = openTable([
     read: (format) => (getField(format, "type") === "json_object" ? true : undefined),
     write: () => ({ type: "json_object" }),
   },
-  { path: "text.verbosity", option: "verbosity", read: READ.word, write: asIs },
-  { path: "service_tier", option: "tier", read: READ.tier, write: asIs },
+  same("verbosity", "text.verbosity", READ.word),
+  same("tier", "service_tier", READ.tier),
   { path: "max_tool_calls", option: "max_uses", write: byCode, near: true },
   { path: "include", option: "logprobs", write: () => ["message.output_text.logprobs"] },
   ...OPENAI_OPTIONS.map((option) => ({
