@@ -6,7 +6,14 @@ import { readEffort } from "../neutral/effort.ts";
 import { asIs, byCode, listFields, nearest, openTable, same } from "../neutral/fields.ts";
 import { nameTool, parseSchema } from "../neutral/tools.ts";
 import { type Json, refuseBody } from "../neutral/notes.ts";
-import { CHOICES, READ, readAnswerSchema, readName, UNKNOWN_CHOICE } from "../neutral/read-request.ts";
+import {
+  CHOICES,
+  nameIn,
+  READ,
+  readAnswerSchema,
+  readName,
+  UNKNOWN_CHOICE,
+} from "../neutral/read-request.ts";
 import { fitsStrict } from "../provider-rules.ts";
 
 export const CHAT_FIELDS = openTable([
@@ -144,7 +151,7 @@ function readNamed(tool: unknown): string {
 }
 
 function readFunctionChoice(value: unknown): Choice {
-  if (isObject(value)) return { kind: "tool", name: readName(value["name"], "function_call.name") };
+  if (isObject(value)) return { kind: "tool", name: nameIn(value, "name", "function_call") };
   return lookUp(CHOICES, value) ?? refuseBody("function_call", UNKNOWN_CHOICE);
 }
 

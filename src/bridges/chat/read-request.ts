@@ -10,7 +10,7 @@ import {
   requireList,
   requireRecord,
 } from "../neutral/notes.ts";
-import { RequestReading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
+import { nameIn, type ReadingFor, readText, RequestReading } from "../neutral/read-request.ts";
 import { CHAT_FIELDS } from "./fields.ts";
 
 export function readChatRequest(body: Json, to: ReadingFor): Conversation {
@@ -42,7 +42,7 @@ function addTool(reading: RequestReading, value: unknown, place: string): void {
   if (type !== "function" && type !== "custom")
     refuseField(`${place}.type`, "expected `function` or `custom`.");
   const declared = requireRecord(tool[type], `${place}.${type}`);
-  readName(declared["name"], `${place}.${type}.name`);
+  nameIn(declared, "name", `${place}.${type}`);
   reading.addTool(type, { [type]: declared }, { at: "tools[]", place });
 }
 
@@ -63,9 +63,9 @@ class ChatReading extends RequestReading {
       case "assistant":
         return this.#addAnswer(message, index);
       case "tool":
-        return this.#addResult(readName(message["tool_call_id"], `${path}.tool_call_id`), content, path);
+        return this.#addResult(nameIn(message, "tool_call_id", path), content, path);
       case "function": {
-        const name = readName(message["name"], `${path}.name`);
+        const name = nameIn(message, "name", path);
         return this.#addResult(this.#legacyCalls.get(name) ?? name, content, path);
       }
       default:
@@ -100,7 +100,7 @@ class ChatReading extends RequestReading {
     for (const [at, call] of getList(message["tool_calls"]).entries())
       this.#addCall(requireRecord(call, `${path}.tool_calls[${at}]`), `${path}.tool_calls[${at}]`);
     if (!isAbsent(function_call)) {
-      const name = readName(getField(function_call, "name"), `${path}.function_call.name`);
+      const name = nameIn(function_call, "name", `${path}.function_call`);
       this.#legacyCalls.set(name, `call_legacy_${index}`);
       this.#addCall({ id: `call_legacy_${index}`, function: function_call }, `${path}.function_call`);
     }
@@ -112,8 +112,8 @@ class ChatReading extends RequestReading {
     const input = getField(declared, custom ? "input" : "arguments");
     this.items.push({
       type: "call",
-      id: readName(call["id"], `${path}.id`),
-      name: readName(getField(declared, "name"), `${path}.${custom ? "custom" : "function"}.name`),
+      id: nameIn(call, "id", path),
+      name: nameIn(declared, "name", `${path}.${custom ? "custom" : "function"}`),
       custom,
       input: textOf(input ?? {}),
     });

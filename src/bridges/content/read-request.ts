@@ -10,10 +10,10 @@ import {
   textIn,
   textOf,
 } from "../../lib/json/json.ts";
-import type { ContentPart, Conversation } from "../neutral/conversation.ts";
+import type { ContentPart, Conversation, Result } from "../neutral/conversation.ts";
 import type { FieldNode } from "../neutral/fields.ts";
 import { type Json, refuseField, requireList, requireRecord } from "../neutral/notes.ts";
-import { RequestReading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
+import { nameIn, RequestReading, type ReadingFor, readText, type Said } from "../neutral/read-request.ts";
 import { CONTENT_FIELDS } from "./fields.ts";
 
 export function readContentRequest(sent: Json, to: ReadingFor): Conversation {
@@ -91,53 +91,46 @@ class CallIds {
 
 function addContent(reading: RequestReading, content: unknown, calls: CallIds, index: number): void {
   const role = getField(content, "role") === "model" ? "assistant" : "user";
-  let said: ContentPart[] = [];
-  const flush = (): void => {
-    reading.say(role, said);
-    said = [];
-  };
-  for (const [at, each] of listIn(content, "parts").entries()) {
+  const said = listIn(content, "parts").flatMap((each, at) => {
     const part = isObject(each) ? each : {};
-    const { functionCall: call, functionResponse: response } = part;
-    const place = `${index}_${at}`;
-    if (addThoughts(reading, part, flush)) continue;
-    if (isObject(call)) {
-      flush();
-      const name = readName(call["name"], "contents.parts.functionCall.name");
-      const id = calls.call(call["id"], name, place);
-      const input = JSON.stringify(call["args"] ?? {});
-      reading.items.push({ type: "call", id, name, custom: false, input });
-    } else if (isObject(response)) {
-      flush();
-      const name = readName(response["name"], "contents.parts.functionResponse.name");
-      addResult(reading, response, calls.result(response["id"], name, place));
-    } else said.push(...readPart(reading, part));
-  }
-  flush();
+    const thoughts = readThoughts(reading, part["thoughtSignature"]);
+    if (part["thought"] === true) return thoughts;
+    return [...thoughts, ...readSaid(reading, part, calls, `${index}_${at}`)];
+  });
+  reading.say(role, said);
 }
 
-/** True if the part is only a thought. */
-function addThoughts(reading: RequestReading, part: Json, flush: () => void): boolean {
-  const opened = reading.openSeal(part["thoughtSignature"]);
-  for (const each of getList(opened?.["thoughts"])) {
+function readThoughts(reading: RequestReading, envelope: unknown): Said[] {
+  return listIn(reading.openSeal(envelope), "thoughts").map((each) => {
     const seal = getField(each, "seal");
-    flush();
-    reading.items.push({
+    return {
       type: "reasoning",
       text: textIn(each, "text"),
       seal: isObject(seal) ? { ...seal } : null,
-    });
-  }
-  return part["thought"] === true;
+    };
+  });
 }
 
-function addResult(reading: RequestReading, response: Table<unknown>, id: string): void {
+function readSaid(reading: RequestReading, part: Json, calls: CallIds, place: string): Said[] {
+  const { functionCall: call, functionResponse: response } = part;
+  if (isObject(call)) {
+    const name = nameIn(call, "name", "contents.parts.functionCall");
+    const id = calls.call(call["id"], name, place);
+    const input = JSON.stringify(call["args"] ?? {});
+    return [{ type: "call", id, name, custom: false, input }];
+  }
+  if (!isObject(response)) return readPart(reading, part);
+  const name = nameIn(response, "name", "contents.parts.functionResponse");
+  return [readResult(reading, response, calls.result(response["id"], name, place))];
+}
+
+function readResult(reading: RequestReading, response: Table<unknown>, id: string): Result {
   const body = response["response"];
   const failed = getField(body, "error") !== undefined;
   const only = isObject(body) && Object.keys(body).length === 1 ? Object.values(body)[0] : undefined;
   const text = typeof only === "string" ? only : textOf(body ?? {});
   const media = getList(response["parts"]).flatMap((part) => readPart(reading, isObject(part) ? part : {}));
-  reading.items.push({ type: "result", id, parts: [...readText(text), ...media], failed });
+  return { type: "result", id, parts: [...readText(text), ...media], failed };
 }
 
 /** Addresses in Google's store. */

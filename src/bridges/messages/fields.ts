@@ -6,7 +6,7 @@ import { readEffort, thinksAdaptively } from "../neutral/effort.ts";
 import { byCode, ifFilled, listFields, nearest, openTable, same, type Writing } from "../neutral/fields.ts";
 import { nameTool, parseSchema } from "../neutral/tools.ts";
 import { type Json, refuseBody } from "../neutral/notes.ts";
-import { READ, readAnswerSchema, readName } from "../neutral/read-request.ts";
+import { nameIn, READ, readAnswerSchema } from "../neutral/read-request.ts";
 import { closeSchema } from "../provider-rules.ts";
 
 const BLOCK = {
@@ -106,7 +106,7 @@ const CHOICES: Table<Choice> = {
 
 function readChoice(value: unknown): Choice {
   const type = getField(value, "type");
-  if (type === "tool") return { kind: "tool", name: readName(getField(value, "name"), "tool_choice.name") };
+  if (type === "tool") return { kind: "tool", name: nameIn(value, "name", "tool_choice") };
   return lookUp(CHOICES, type) ?? refuseBody("tool_choice.type", "expected `auto`, `any`, `tool` or `none`.");
 }
 

@@ -1,15 +1,6 @@
 // A request of a messages client → a conversation.
 
-import {
-  getField,
-  getList,
-  getText,
-  isObject,
-  listIn,
-  lookUp,
-  type Table,
-  textIn,
-} from "../../lib/json/json.ts";
+import { getField, getList, getText, isObject, listIn, textIn } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart } from "../neutral/conversation.ts";
 import {
   type Json,
@@ -19,7 +10,7 @@ import {
   requireList,
   requireRecord,
 } from "../neutral/notes.ts";
-import { RequestReading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
+import { nameIn, RequestReading, type ReadingFor, readText, type Said } from "../neutral/read-request.ts";
 import { MESSAGES_FIELDS } from "./fields.ts";
 
 /** Claude Code's first block, new in each request: no cache would hold. */
@@ -109,23 +100,8 @@ function addMessage(reading: RequestReading, message: Json, path: string): void 
     refuseBody(`${path}.role`, "expected `user`, `assistant` or `system`.");
   if (typeof content === "string") return reading.say(role, readText(content));
   if (!Array.isArray(content)) refuseBody(`${path}.content`, "expected a text or a list.");
-  let parts: ContentPart[] = [];
-  const flush = (): void => {
-    reading.say(role, parts);
-    parts = [];
-  };
-  for (const [index, block] of content.entries()) {
-    const at = `${path}.content[${index}]`;
-    const type = getField(block, "type");
-    const rule = lookUp(ITEMS, type);
-    if (rule === undefined) {
-      parts.push(...readBlock(reading, requireRecord(block, at), at));
-      continue;
-    }
-    flush();
-    rule(reading, requireRecord(block, at), at);
-  }
-  flush();
+  const said = content.flatMap((block, index) => readSaid(reading, block, `${path}.content[${index}]`));
+  reading.say(role, said);
 }
 
 /** Claude Code sends such messages anywhere. */
@@ -147,35 +123,31 @@ function addSystem(reading: RequestReading, content: unknown): void {
   reading.say("system", parts);
 }
 
-type BlockRule = (reading: RequestReading, block: Json, path: string) => void;
-
-const ITEMS: Table<BlockRule> = {
-  thinking: (reading, block) => addSealed(reading, getText(block["thinking"]), block["signature"]),
-  redacted_thinking: (reading, block) => addSealed(reading, "", block["data"]),
-  tool_use: (reading, block, path) =>
-    reading.items.push({
-      type: "call",
-      id: readName(block["id"], `${path}.id`),
-      name: readName(block["name"], `${path}.name`),
-      custom: false,
-      input: JSON.stringify(block["input"] ?? {}),
-    }),
-  tool_result: (reading, block, path) =>
-    reading.items.push({
-      type: "result",
-      id: readName(block["tool_use_id"], `${path}.tool_use_id`),
-      parts: markLast(readContent(reading, block["content"], `${path}.content`), isMarked(block)),
-      failed: block["is_error"] === true,
-    }),
-};
-
-function markLast(parts: readonly ContentPart[], isMarkedHere: boolean): readonly ContentPart[] {
+function readSaid(reading: RequestReading, value: unknown, path: string): Said[] {
+  const block = requireRecord(value, path);
+  const { type, content, input } = block;
+  if (type === "thinking") return [readThought(reading, getText(block[type]), block["signature"])];
+  if (type === "redacted_thinking") return [readThought(reading, "", block["data"])];
+  if (type === "tool_use")
+    return [
+      {
+        type: "call",
+        id: nameIn(block, "id", path),
+        name: nameIn(block, "name", path),
+        custom: false,
+        input: JSON.stringify(input ?? {}),
+      },
+    ];
+  if (type !== "tool_result") return readBlock(reading, block, path);
+  const id = nameIn(block, "tool_use_id", path);
+  const parts = readContent(reading, content, `${path}.content`);
   const last = parts.at(-1);
-  return !isMarkedHere || last === undefined ? parts : [...parts.slice(0, -1), { ...last, cache: true }];
+  if (isMarked(block) && last !== undefined) parts.splice(-1, 1, { ...last, cache: true });
+  return [{ type: "result", id, parts, failed: block["is_error"] === true }];
 }
 
-function addSealed(reading: RequestReading, text: string, envelope: unknown): void {
-  reading.items.push({ type: "reasoning", text, seal: reading.openSeal(envelope) });
+function readThought(reading: RequestReading, text: string, envelope: unknown): Said {
+  return { type: "reasoning", text, seal: reading.openSeal(envelope) };
 }
 
 function readContent(reading: RequestReading, content: unknown, path: string): ContentPart[] {
@@ -216,7 +188,7 @@ function readServerResult(reading: RequestReading, block: Json): ContentPart[] {
     reading.notes.add(`content:${type}`);
     return [];
   }
-  const found = getList(block["content"]).map((each) =>
+  const found = listIn(block, "content").map((each) =>
     joinTexts(getField(each, "title"), getField(each, "url")),
   );
   return readText(`[${type}: ${found.join("; ")}]`);
@@ -224,7 +196,7 @@ function readServerResult(reading: RequestReading, block: Json): ContentPart[] {
 
 function readMedia(block: Json, path: string): ContentPart[] {
   const source = requireRecord(block["source"], `${path}.source`);
-  const { type, media_type: media, data, url } = source;
+  const { type, data } = source;
   if (block["type"] === "document" && (type === "text" || type === "content")) {
     const text = type === "text" ? data : readTexts(source["content"]);
     return readText(joinTexts(block["title"], text), isMarked(block));
@@ -235,8 +207,8 @@ function readMedia(block: Json, path: string): ContentPart[] {
     kind: block["type"] === "image" ? "image" : "file",
     url:
       type === "url"
-        ? readName(url, `${path}.source.url`)
-        : `data:${readName(media, `${path}.source.media_type`)};base64,${getText(data)}`,
+        ? nameIn(source, "url", `${path}.source`)
+        : `data:${nameIn(source, "media_type", `${path}.source`)};base64,${getText(data)}`,
     name: typeof title === "string" ? title : null,
     at: path,
     ...(isMarked(block) && { cache: true }),

@@ -1,7 +1,7 @@
 // What the readers of requests share.
 
 import type { DialectName } from "../../dialects/dialect.ts";
-import { isObject, type Table, textOf } from "../../lib/json/json.ts";
+import { getField, isObject, type Table, textOf } from "../../lib/json/json.ts";
 import type {
   AnswerSchema,
   ContentPart,
@@ -18,6 +18,8 @@ import { checkFields, type FieldTable, readMembers } from "./fields.ts";
 import { type Json, Notes, refuseBody, refuseField } from "./notes.ts";
 
 type OpenSeal = (text: unknown) => Seal | null;
+
+export type Said = ContentPart | Item;
 
 export interface ReadingFor {
   readonly openSeal: OpenSeal;
@@ -48,8 +50,22 @@ export class RequestReading implements Conversation {
     this.options = readMembers(table, body, { at: "", place: "" }, this.notes);
   }
 
-  say(role: Message["role"], parts: readonly ContentPart[]): void {
-    if (parts.length > 0) this.items.push({ type: "message", role, parts });
+  /** Parts in a row are one message. */
+  say(role: Message["role"], said: readonly Said[]): void {
+    let parts: ContentPart[] = [];
+    const flush = (): void => {
+      if (parts.length > 0) this.items.push({ type: "message", role, parts });
+      parts = [];
+    };
+    for (const each of said) {
+      if ("kind" in each) {
+        parts.push(each);
+        continue;
+      }
+      flush();
+      this.items.push(each);
+    }
+    flush();
   }
 
   /** `at`: the tools in the table. `place`: this one. */
@@ -90,6 +106,10 @@ export function readText(text: unknown, cache = false): TextPart[] {
 
 export function readName(value: unknown, path: string): string {
   return typeof value === "string" && value !== "" ? value : refuseBody(path, "expected a name.");
+}
+
+export function nameIn(value: unknown, name: string, path: string): string {
+  return readName(getField(value, name), `${path}.${name}`);
 }
 
 /** Undefined: nothing is asked for. */

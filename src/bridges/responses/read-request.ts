@@ -13,7 +13,7 @@ import {
 } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart, Message } from "../neutral/conversation.ts";
 import { isAbsent, type Json, NOT_KEPT, refuseBody, refuseField, requireRecord } from "../neutral/notes.ts";
-import { RequestReading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
+import { nameIn, type ReadingFor, readName, readText, RequestReading } from "../neutral/read-request.ts";
 import { joinName, RESPONSES_FIELDS } from "./fields.ts";
 
 export function readResponsesRequest(body: Json, to: ReadingFor): Conversation {
@@ -54,11 +54,11 @@ function addTool(reading: RequestReading, tool: Json, place: string, namespace?:
   const type = readType(tool, "function");
   const where = { at: "tools[]", place };
   if (type === "namespace") {
-    const outer = readName(tool["name"], `${place}.name`);
+    const outer = nameIn(tool, "name", place);
     for (const [index, inner] of getList(tool["tools"]).entries())
       if (isObject(inner)) addTool(reading, inner, `${place}.tools[${index}]`, outer);
   } else if (type === "function" || type === "custom") {
-    const name = readName(tool["name"], `${place}.name`);
+    const name = nameIn(tool, "name", place);
     const inside = namespace === undefined ? {} : { inside: { namespace, name } };
     reading.addTool(type, tool, where, { name: joinName(namespace, name), ...inside });
   } else if (type === "local_shell")
@@ -148,7 +148,7 @@ function addMessage(reading: RequestReading, item: Json, path: string): void {
 }
 
 function addCall(reading: RequestReading, item: Json, path: string, input: unknown): void {
-  const name = joinName(item["namespace"], readName(item["name"], `${path}.name`));
+  const name = joinName(item["namespace"], nameIn(item, "name", path));
   reading.items.push({
     type: "call",
     id: readName(item["call_id"] ?? item["id"], `${path}.call_id`),
