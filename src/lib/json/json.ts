@@ -1,4 +1,4 @@
-// Reads values from JSON that others wrote. A field of the wrong type counts as missing.
+// Reads values from JSON that others wrote. What has the wrong type counts as missing.
 
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
@@ -11,7 +11,6 @@ export function lookUp<Value>(table: Table<Value>, word: unknown): Value | undef
   return typeof word === "string" && Object.hasOwn(table, word) ? table[word] : undefined;
 }
 
-/** A member of an object. Undefined for everything else. */
 export function getField(value: unknown, name: string): unknown {
   return isObject(value) ? value[name] : undefined;
 }
@@ -22,17 +21,14 @@ export function getList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : EMPTY;
 }
 
-/** A string; an empty one for everything else. */
 export function getText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** The text of a member. */
 export function textIn(value: unknown, name: string): string {
   return getText(getField(value, name));
 }
 
-/** The list of a member. */
 export function listIn(value: unknown, name: string): readonly unknown[] {
   return getList(getField(value, name));
 }
@@ -42,17 +38,14 @@ export function textOf(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }
 
-/** A string short enough to be a name. Undefined for everything else. */
 export function getName(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" && value.length <= 200 ? value : undefined;
 }
 
-/** A whole number from 0 to 2^53. Undefined for everything else. */
 export function getCount(value: unknown): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** Undefined if the text is not valid JSON. */
 export function parseJson(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
@@ -62,7 +55,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** The time of JSON.stringify grows with the square of the depth: seconds for a depth of 30,000. */
+/** JSON.stringify takes seconds for a depth of 30,000. */
 export const MAX_DEPTH = 500;
 
 export function isNestedDeeply(value: unknown, levels = MAX_DEPTH): boolean {

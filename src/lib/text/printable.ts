@@ -1,6 +1,5 @@
-// Makes text from elsewhere harmless for terminals and parsers. Model names and upstream errors can
-// move the cursor or answer for the user (escape sequences), or reorder a line (bidirectional
-// overrides).
+// Makes text from elsewhere harmless for terminals and parsers: escape sequences can answer for the
+// user, and bidirectional overrides reorder a line.
 
 /** Stands where a secret was. */
 export const REMOVED = "[secret removed]";
