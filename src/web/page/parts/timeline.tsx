@@ -36,13 +36,12 @@ export function Timeline({
   const mostOut = Math.max(1, ...turns.map(({ output }) => output));
   const marks = [
     ["cached", "read from the cache", turns.some(({ cached }) => cached > 0)],
-    ["new", `new, up to ${formatShort(mostIn)}`, true],
-    ["output", `output, up to ${formatShort(mostOut)}`, turns.some(({ output }) => output > 0)],
+    ["new", "new", true],
+    ["output", "output", turns.some(({ output }) => output > 0)],
     ["missed", "missed the cache", turns.some(({ missed }) => missed !== undefined)],
     ["failed", "failed", turns.some(({ outcome }) => isFailed(outcome))],
   ] as const;
-  const [first] = turns;
-  const last = turns.at(-1);
+  const ends = [...turns.slice(0, 1), ...turns.slice(-1)].map(({ time }) => formatMoment(Date.parse(time)));
   return (
     <figure class="timeline">
       <div class="scroll" ref={box} tabIndex={0} role="region" aria-label="Timeline">
@@ -51,9 +50,10 @@ export function Timeline({
         ))}
       </div>
       <figcaption>
-        {first !== undefined && last !== undefined && (
+        {ends.length > 0 && (
           <p class="quiet">
-            {formatMoment(Date.parse(first.time))} to {formatMoment(Date.parse(last.time))}
+            {ends.join(" to ")}. A prompt has up to {formatShort(mostIn)} tokens, an answer{" "}
+            {formatShort(mostOut)}.
           </p>
         )}
         <ul class="keys-of">
