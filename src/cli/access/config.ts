@@ -68,12 +68,7 @@ export function openConfigFile(path: string): ConfigFile {
 
 const replySchema = z.object({
   config: z.string().nullable(),
-  outcome: z
-    .union([
-      z.object({ kind: z.literal("applied") }),
-      z.object({ kind: z.literal("refused"), message: z.string() }),
-    ])
-    .nullable(),
+  outcome: z.object({ kind: z.string(), message: z.string().default("") }).nullable(),
 });
 
 type Changed = { readonly kind: "config"; readonly sha256: string } | { readonly kind: "prices" };
@@ -90,20 +85,15 @@ export async function waitForGateway(
     if (reply === null) return;
     const { config, outcome } = replySchema.parse(reply);
     if (config === null || !isSameFile(config, path))
-      printNote(
-        `The running gateway uses another config file (${config}), so it does not follow this change.`,
-      );
-    else if (outcome?.kind === "refused") refuseLate(outcome.message);
+      printNote(`The running gateway uses another config (${config}): it does not follow this change.`);
+    else if (outcome?.kind === "refused") {
+      // Goes on, because the command may have a secret to print.
+      process.exitCode = 1;
+      printNote(`The change is in the file, but the running gateway refuses it: ${outcome.message}`);
+    }
   } catch (error) {
-    const why = getErrorMessage(error);
-    printNote(`The running gateway has not confirmed that it uses the change, and may follow later. ${why}`);
+    printNote(`The running gateway has not confirmed that it uses the change. ${getErrorMessage(error)}`);
   }
-}
-
-/** Goes on, because the command may have a secret to print. */
-function refuseLate(message: string): void {
-  process.exitCode = 1;
-  printNote(`The change is in the file, but the running gateway refuses it: ${message}`);
 }
 
 export function describeGroup({ platform, multiplier }: Group): string {

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { z } from "zod";
 import { fetchFrom, isPrivate, locateControl, VERSION_FIELD } from "../../gateway/api/socket.ts";
 import { getErrorCode } from "../../lib/errors.ts";
-import { parseJson } from "../../lib/json/json.ts";
+import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { VERSION } from "../../lib/version.ts";
 import { fail } from "../terminal/terminal.ts";
 
@@ -41,14 +41,11 @@ export async function askGateway<T>(
   return (await readDocument<T>(call, method, path)) ?? fail(absent);
 }
 
-const Refusal = z.object({ error: z.string() });
-
 async function readAnswer(response: Response, path: string): Promise<unknown> {
   const body = parseJson(await response.text());
   if (response.ok) return body;
   if (response.status === 404) return refuseVersion(response.headers.get(VERSION_FIELD));
-  const refusal = Refusal.safeParse(body);
-  return fail(refusal.success ? refusal.data.error : `The gateway answered ${response.status} to ${path}.`);
+  return fail(getText(getField(body, "error")) || `The gateway answered ${response.status} to ${path}.`);
 }
 
 function nameMinor(version: string | null): string | undefined {
@@ -56,21 +53,14 @@ function nameMinor(version: string | null): string | undefined {
 }
 
 function refuseVersion(version: string | null): never {
-  const named = version === null ? "" : ` (version ${version})`;
-  return fail(
-    `The running gateway${named} has another version than this command (${VERSION}), which does not understand its reply. ` +
-      "Stop the gateway and start it again with this version.",
-  );
+  const named = version === null ? "another version" : `version ${version}`;
+  return fail(`The running gateway has ${named}, this command ${VERSION}. Stop it and start it again.`);
 }
 
 async function sendToGateway(call: ControlCall, method: Method, path: string): Promise<Response | null> {
-  const sockets =
-    "socket" in call
-      ? [call.socket]
-      : locateControl(call.ledgerPath).flatMap(({ folder, path: unix }) =>
-          isPrivate(folder) && existsSync(unix) ? [unix] : [],
-        );
-  for (const socket of sockets) {
+  const places = "socket" in call ? [] : locateControl(call.ledgerPath);
+  const found = places.filter((place) => isPrivate(place.folder) && existsSync(place.path));
+  for (const socket of "socket" in call ? [call.socket] : found.map((place) => place.path)) {
     const reply = await fetchReply(socket, method, path, call);
     if (reply !== null) return reply;
   }
@@ -100,8 +90,7 @@ async function fetchReply(
   } catch (error) {
     if (GONE_CODES.has(getErrorCode(error))) return null;
     if (!signal.aborted) throw error;
-    return fail(
-      `The running gateway does not answer (in ${timeoutMs / 1000} s). If it is suspended, \`fg\` in its shell resumes it.`,
-    );
+    const span = `${timeoutMs / 1000} s`;
+    return fail(`The running gateway does not answer (in ${span}). If it is suspended, \`fg\` resumes it.`);
   }
 }

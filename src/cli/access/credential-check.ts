@@ -24,14 +24,14 @@ export type CheckResult = { readonly isOpen?: boolean } & (
 
 export async function checkCredential(channel: Channel): Promise<CheckResult> {
   if (channel.usesLogin) {
-    const reason = "the login is the tool's own; its first request shows whether it is valid";
+    const reason = "the login is the tool's own; its first request will show";
     return { kind: "unknown", reason, status: null };
   }
   const client = createClient();
   try {
     const { status, body } = await fetchListPage(client, channel, "");
-    const isOpen = channel.credential === NO_CREDENTIAL;
-    return { isOpen, ...(status === 200 ? judgeList(body) : judgeStatus(status, body)) };
+    const result = status === 200 ? judgeList(body) : judgeStatus(status, body);
+    return { isOpen: channel.credential === NO_CREDENTIAL, ...result };
   } catch (error) {
     const reason = channelSecrets(channel).maskText(getErrorMessage(error));
     const isTls = error instanceof UpstreamFault && error.kind === "tls";
@@ -54,9 +54,9 @@ function judgeList(body: string): CheckResult {
 
 function judgeStatus(status: number, body: string): CheckResult {
   // Google reports a wrong credential as a bad request.
-  return status === 401 || status === 403 || (status === 400 && body.includes("API_KEY_INVALID"))
-    ? { kind: "refused", status }
-    : { kind: "unknown", reason: `it answers ${status} when it is asked for its models`, status };
+  if (status === 401 || status === 403 || (status === 400 && body.includes("API_KEY_INVALID")))
+    return { kind: "refused", status };
+  return { kind: "unknown", reason: `it answers ${status} when asked for its models`, status };
 }
 
 /** Continues a sentence that begins with the provider's name. */

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { isPrivate, locateControl } from "../../gateway/api/socket.ts";
 import { fail } from "../terminal/terminal.ts";
-import { tryGateway } from "./control.ts";
+import { type ControlCall, tryGateway } from "./control.ts";
 
 const stateSchema = z.object({
   version: z.string(),
@@ -18,15 +18,12 @@ export type FoundGateway = z.infer<typeof stateSchema>;
 export type Address = FoundGateway["address"];
 
 export async function findRunning(ledgerPath: string, timeoutMs?: number): Promise<FoundGateway | null> {
-  const call = { ledgerPath, ...(timeoutMs !== undefined && { timeoutMs }) };
-  return readState(() => tryGateway(call, "GET", "reports/state"));
+  return readState({ ledgerPath, ...(timeoutMs !== undefined && { timeoutMs }) });
 }
 
 /** Gateways of all configs. One without an answer is left out. */
 export async function listGateways(): Promise<FoundGateway[]> {
-  const states = await Promise.all(
-    listSockets().map((socket) => readState(() => tryGateway({ socket }, "GET", "reports/state"))),
-  );
+  const states = await Promise.all(listSockets().map((socket) => readState({ socket })));
   return states.filter((state) => state !== null);
 }
 
@@ -38,18 +35,16 @@ function listSockets(): string[] {
     .filter((path) => path.endsWith(".sock"));
 }
 
-async function readState(ask: () => Promise<unknown>): Promise<FoundGateway | null> {
+async function readState(call: ControlCall): Promise<FoundGateway | null> {
   try {
-    return stateSchema.safeParse(await ask()).data ?? null;
+    return stateSchema.safeParse(await tryGateway(call, "GET", "reports/state")).data ?? null;
   } catch {
     return null;
   }
 }
 
 export function formatBaseUrl({ host, port }: Address): string {
-  if (port === 0) {
-    return fail("No gateway runs, and its port is 0 (any). Start it, or give an address with --url.");
-  }
+  if (port === 0) return fail("No gateway runs, and its port is 0 (any). Start it, or give --url.");
   const reached = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   return `http://${reached.includes(":") && !reached.startsWith("[") ? `[${reached}]` : reached}:${port}`;
 }

@@ -43,9 +43,9 @@ export function readChanges(words: readonly string[], section: "channels" | "gro
     const value = rest.join("=");
     const { path, form } = findSetting(name, settings);
     if (value === "") return refuseUsage(`${name}: expected ${name}=VALUE or ${name}=none.`);
-    if (value === "none" && required.includes(name)) refuseUsage(`${name} cannot be removed.`);
-    if (value === "none") return { path, value: null };
-    return { path, value: form === "list" ? value.split(",").map((each) => each.trim()) : value };
+    if (value !== "none")
+      return { path, value: form === "list" ? value.split(",").map((each) => each.trim()) : value };
+    return required.includes(name) ? refuseUsage(`${name} cannot be removed.`) : { path, value: null };
   });
 }
 

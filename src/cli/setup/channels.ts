@@ -56,7 +56,10 @@ interface AddChannelFlags extends CredentialFlags {
   readonly json?: true;
 }
 
-type Place = Pick<AddChannelFlags, "name" | "platform">;
+interface Place {
+  readonly name?: string | undefined;
+  readonly platform?: string | undefined;
+}
 
 export async function addChannel(what: string, flags: AddChannelFlags): Promise<void> {
   const config = openConfig(flags);
@@ -99,8 +102,7 @@ export function createChannelSetUp(config: string): ChannelSetUp {
     }),
     add: async ({ what, platform, name, group, credential }) => {
       const own = openConfig({ config });
-      const given = { ...(name !== undefined && { name }), ...(platform !== undefined && { platform }) };
-      const preset = await findPreset(what, given, own.catalog);
+      const preset = await findPreset(what, { name, platform }, own.catalog);
       // An address from the page gets no credential of the environment.
       const isNeeded = preset.variable !== "" && (platform !== undefined || !isGiven(preset));
       if (credential === undefined && isNeeded) return refuseUsage("The credential is missing.");
@@ -114,21 +116,19 @@ export function createChannelSetUp(config: string): ChannelSetUp {
 
 async function writeChannel(
   config: LoadedConfig & ConfigFile,
-  { preset, ...provider }: Provider,
+  provider: Provider,
   group: string | undefined,
 ): Promise<void> {
-  const path = ["channels", preset.channel];
-  const groups = listGroups(preset);
+  const { preset } = provider;
+  const { channel } = preset;
+  const added: Edit = { kind: "set", path: ["channels", channel], value: describeChannel(provider) };
+  const bound = listGroups(preset).map((each): Edit => {
+    return { kind: "set", path: ["groups", each.name], value: describeGroup(preset, each) };
+  });
   const edits = (current: Catalog): Edit[] => {
     requireFree(preset, current, group);
-    return [
-      { kind: "set", path, value: describeChannel({ preset, ...provider }) },
-      ...(group === undefined
-        ? groups.map((each): Edit => {
-            return { kind: "set", path: ["groups", each.name], value: describeGroup(preset, each) };
-          })
-        : [{ kind: "append", path: ["groups", group, "channels"], values: [preset.channel] } as const]),
-    ];
+    if (group === undefined) return [added, ...bound];
+    return [added, { kind: "append", path: ["groups", group, "channels"], values: [channel] }];
   };
   edits(config.catalog);
   // The variable first: a running gateway applies the config at once.
@@ -148,9 +148,7 @@ async function findPreset(what: string, flags: Place, { channels }: Catalog): Pr
   const found = known.find(({ id }) => id === what);
   if (found === undefined) return describeUrl(what, flags, known);
   if ((platform ?? found.platform) !== found.platform)
-    refuseUsage(
-      `--platform: ${found.title} is ${found.platform}. Give its URL instead to use another platform.`,
-    );
+    refuseUsage(`--platform: ${found.title} is ${found.platform}. For another platform, give its URL.`);
   if (name === undefined) return found;
   // A provider's second channel usually has another credential.
   const variable = channels.has(found.channel) ? nameVariable(name) : found.variable;
@@ -159,10 +157,9 @@ async function findPreset(what: string, flags: Place, { channels }: Catalog): Pr
 
 async function describeUrl(what: string, flags: Place, known: readonly Preset[]): Promise<Preset> {
   const ids = known.map(({ id }) => id);
+  const near = suggestNearest(what, ids);
   if (!/^https?:\/\//.test(what))
-    return refuseUsage(
-      `There is no preset "${what}"${suggestNearest(what, ids)}. Presets: ${ids.join(", ")}; or a URL.`,
-    );
+    refuseUsage(`There is no preset "${what}"${near}. Presets: ${ids.join(", ")}; or a URL.`);
   const { hostname, href } = readGiven(() => readBaseUrl(what), "The URL cannot be used");
   const platform = await choosePlatform(flags.platform);
   const name = flags.name ?? hostname.replace(/^(www|api)\./, "").replaceAll(/[^a-z0-9]+/gi, "-");
@@ -184,8 +181,8 @@ async function describeUrl(what: string, flags: Place, known: readonly Preset[])
 
 async function choosePlatform(flag: string | undefined): Promise<ChannelPlatform> {
   if (flag === undefined && !canPrompt()) refuseUsage(`--platform is missing: ${CHANNEL_WORDS.join(", ")}.`);
-  const choices = CHANNEL_WORDS.map((platform) => {
-    return { value: platform, label: `${platform}: ${CHANNEL_ROWS[platform].answerPaths.join(", ")}` };
+  const choices = CHANNEL_WORDS.map((value) => {
+    return { value, label: `${value}: ${CHANNEL_ROWS[value].answerPaths.join(", ")}` };
   });
   const word = flag ?? (await askOne("Which platform is it?", choices));
   return (
@@ -197,9 +194,8 @@ async function choosePlatform(flag: string | undefined): Promise<ChannelPlatform
 async function requireAccepted(provider: Provider, path: string): Promise<string> {
   const result = await checkProvider(provider, path);
   const finding = `${provider.preset.title} ${describeCheck(result)}`;
-  return result.kind === "refused"
-    ? fail(`${finding}. Nothing was added; --no-check adds it anyway.`)
-    : finding;
+  if (result.kind === "refused") fail(`${finding}. Nothing was added; --no-check adds it anyway.`);
+  return finding;
 }
 
 function fillProvider(preset: Preset, path: string, secret: string | undefined): Provider {
@@ -210,14 +206,14 @@ function fillProvider(preset: Preset, path: string, secret: string | undefined):
 
 async function readSecret(credential: string): Promise<string> {
   if (credential !== "-")
-    refuseUsage("--credential accepts only `-` and reads stdin: other users can see arguments.");
+    refuseUsage("--credential accepts only `-`, for stdin: other users can see arguments.");
   const secret = (await readAll()).trim();
   return readGiven(() => readSecretText(secret), "The credential cannot be used");
 }
 
 function requireFree(preset: Preset, catalog: Catalog, groupName: string | undefined): void {
   if (catalog.channels.has(preset.channel))
-    fail(`There is a channel "${preset.channel}" already. Give the new one another name with --name.`);
+    fail(`There is a channel "${preset.channel}" already. Give another name with --name.`);
   if (groupName === undefined) {
     const taken = listGroups(preset).find(({ name }) => catalog.groups.has(name));
     if (taken === undefined) return;
@@ -243,9 +239,7 @@ export async function setChannel(
   const changes = readChanges(words, "channels");
   const word = changes.find((change) => change.path[0] === "credential")?.value;
   if (typeof word === "string" && !/^(?:\$\{[^}]+\}|keychain:.+)$/.test(word))
-    refuseUsage(
-      "credential: expected ${ANTHROPIC_API_KEY} or keychain:NAME; `--credential -` reads a secret from stdin.",
-    );
+    refuseUsage("credential: expected ${NAME} or keychain:NAME; `--credential -` reads a secret.");
   const variables: Record<string, string> = {};
   const renames: Edit[] = [];
   let old: string | null = null;
@@ -300,7 +294,7 @@ async function forgetVariable(path: string, variable: string): Promise<void> {
   if (readEnvFile(path)[variable] === undefined) return;
   if (listVariables(parseSource(readConfigText(path)).tree).includes(variable)) return;
   await changeVariables(path, { [variable]: null });
-  printNote(`Removed ${variable} from ${placeEnvFile(path)}: the config does not use it any more.`);
+  printNote(`Removed ${variable} from ${placeEnvFile(path)}: the config does not use it.`);
 }
 
 function requireChannel(catalog: Catalog, name: string): Channel {
@@ -324,8 +318,6 @@ function listGroupsOf(catalog: Catalog, name: string): Group[] {
   const using = groups.flatMap((group) => catalog.groups.get(group) ?? []);
   const emptied = using.find((group) => group.listed.length === 1)?.name;
   if (emptied === undefined) return using;
-  return fail(
-    `The channel "${name}" was not removed: the group "${emptied}" has no other. ` +
-      `\`gateway channels add … --group ${emptied}\` adds one, \`gateway groups remove ${emptied}\` removes it.`,
-  );
+  const remove = `\`gateway groups remove ${emptied}\` first, or add a channel to it`;
+  return fail(`"${name}" was not removed: the group "${emptied}" has no other. ${remove}.`);
 }

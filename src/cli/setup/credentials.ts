@@ -10,7 +10,7 @@ import type { ConfigFlags } from "../access/config.ts";
 import { askSecret, canPrompt, complain, printNote, readAll } from "../terminal/terminal.ts";
 
 const explainSecret = complain(readSecretText);
-const AFTER = "A running gateway reads it at its next start, or when its config changes.";
+const AFTER = "A running gateway reads it when it starts, or when its config changes.";
 
 export async function setCredential(name: string): Promise<void> {
   requireName(name);
@@ -34,7 +34,9 @@ export async function listCredentials(flags: ConfigFlags) {
   const names = listKeychainNames(readConfigText(findConfig(flags.config, process.env)));
   const faults = new Set<string>();
   const rows = await Promise.all(
-    Array.from(names, async ([name, channels]) => ({ name, channels, stored: await isStored(name, faults) })),
+    Array.from(names, async ([name, channels]) => {
+      return { name, channels, stored: await isStored(name, faults) };
+    }),
   );
   for (const fault of faults) printNote(`${fault}.`);
   return { rows, empty: "No channel of the config has `credential: keychain:NAME`." };

@@ -50,9 +50,8 @@ export function requireWritable(
   try {
     requireOwn(placeEnvFile(configPath));
   } catch (error) {
-    fail(
-      `Nothing was changed: ${getErrorMessage(error)}. Or add ${lines.join(" and ")} to that file yourself.`,
-    );
+    const why = getErrorMessage(error);
+    fail(`Nothing was changed: ${why}. Or add ${lines.join(" and ")} to that file yourself.`);
   }
 }
 

@@ -50,7 +50,8 @@ function escapeReferences(value: unknown): unknown {
 }
 
 function escapeAll(values: object): object {
-  return Object.fromEntries(Object.entries(values).map(([name, item]) => [name, escapeReferences(item)]));
+  const all = Object.entries(values).map(([name, item]) => [name, escapeReferences(item)]);
+  return Object.fromEntries(all);
 }
 
 export class Draft {
@@ -125,21 +126,17 @@ export class Draft {
     if (secret === "") return;
     if (group === undefined) return void this.lost.push(`${setting}: there is no group to bind this key to`);
     const [, reference] = REFERENCE.exec(secret) ?? [];
-    const own =
-      reference === undefined ? { secret_sha256: sha256Hex(secret) } : { secret: `\${${reference}}` };
-    this.keys.push({ name, group, ...own });
+    const hash = { secret_sha256: sha256Hex(secret) };
+    this.keys.push({ name, group, ...(reference === undefined ? hash : { secret: `\${${reference}}` }) });
     if (others.length > 0)
-      this.lost.push(
-        `${setting}: one key for all platforms. It is bound to the group ${group}; \`gateway keys add\` makes one for ${others.join(" and ")}`,
-      );
+      this.lost.push(`${setting}: bound to the group ${group} only, not to ${others.join(" and ")}`);
   }
 
   /** A name may be a misplaced secret. */
   loseOthers(value: unknown, known: string, place = ""): void {
-    const names = Object.keys(isObject(value) ? value : {}).filter(
-      (name) => !known.split(" ").includes(name),
-    );
-    this.lost.push(...names.map((name) => `${place}${looksSecret(name) ? "…" : name}`));
+    const all = new Set(Object.keys(isObject(value) ? value : {}));
+    for (const name of all.difference(new Set(known.split(" "))))
+      this.lost.push(`${place}${looksSecret(name) ? "…" : name}`);
   }
 }
 
@@ -216,10 +213,7 @@ function addProvider(
   const name = getText(getField(provider, "name")) || "provider";
   const address = readAddress(getField(provider, "api_base_url"));
   const place = requireUsable(findByHost(address) ?? describePlace(address, name));
-  if (place === null) {
-    const speaker = URL.parse(address)?.host || "its address";
-    return void draft.lost.push(`Providers ${name}: what ${speaker} speaks is not known`);
-  }
+  if (place === null) return void draft.lost.push(`Providers ${name}: what it speaks is not known`);
   const [proxy, timeout] = ["PROXY_URL", "API_TIMEOUT_MS"].map((each) => getField(document, each));
   const models = getList(getField(provider, "models")).filter((model) => typeof model === "string");
   const channel = draft.addChannel(name, place, getField(provider, "api_key"));
@@ -271,8 +265,7 @@ export function readLitellm(document: unknown, draft: Draft): void {
     const address = readAddress(getField(params, "api_base"));
     const place = model === "" ? null : requireUsable(findPlace(address, provider));
     if (place === null) {
-      const what = `${model === "" ? "of a model without one" : provider}${address === "" ? "" : " at another address"}`;
-      draft.lost.push(`model_list ${wanted}: the provider ${what}`);
+      draft.lost.push(`model_list ${wanted}: its provider or address`);
       continue;
     }
     const seller = `${place.platform} ${place.baseUrl}`;

@@ -15,7 +15,7 @@ import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { ListFlags } from "../access/config.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import { createTable } from "../terminal/listing.ts";
-import { fail, printJson, printNote, readGiven } from "../terminal/terminal.ts";
+import { fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { changeVariables, requireWritable } from "./env-file.ts";
 import { Draft, readCcr, readLitellm } from "./import-draft.ts";
 import { refuseOverwrite, writeNew } from "./init.ts";
@@ -57,7 +57,7 @@ export async function importConfig(
   const config = path === placeConfig(undefined, process.env) ? "" : ` --config ${quoteWord(path)}`;
   for (const line of describeReach(draft, catalog, config, kept)) printNote(line);
   printNote(
-    `Check these addresses first: \`${nameOwnCommand()} doctor${config}\` and \`serve\` send the credentials there.`,
+    `Check these addresses first: \`${nameOwnCommand()} doctor${config}\` sends the credentials there.`,
   );
 }
 
@@ -72,14 +72,12 @@ function parseFile(file: string, parse: (text: string) => unknown): unknown {
     const reason = error instanceof ForeignFile ? "it is not a regular file" : getErrorMessage(error);
     fail(`${file} cannot be read: ${reason}.`);
   }
-  // The parser's message may quote secrets of the text.
-  return readGiven(() => {
-    try {
-      return parse(text);
-    } catch {
-      throw new Error("it cannot be parsed");
-    }
-  }, file);
+  try {
+    return parse(text);
+  } catch {
+    // The parser's message may quote secrets of the text.
+    return refuseUsage(`${file}: it cannot be parsed.`);
+  }
 }
 
 function describeReach(draft: Draft, catalog: Catalog, config: string, kept: Environment): string[] {
@@ -97,8 +95,10 @@ function describeReach(draft: Draft, catalog: Catalog, config: string, kept: Env
     ["WITH THE CREDENTIAL", "secret"],
     ["GROUP", ({ serving }) => serving.join(", ") || "none"],
   ]).draw(rows, Number.POSITIVE_INFINITY);
-  const add = (group: string, channel: string, converts: boolean) =>
-    `  ${nameOwnCommand()} groups add ${group} --channel ${channel}${converts ? " --convert messages" : ""}${config}`;
+  const add = (group: string, channel: string, converts: boolean): string => {
+    const more = converts ? " --convert messages" : "";
+    return `  ${nameOwnCommand()} groups add ${group} --channel ${channel}${more}${config}`;
+  };
   const idle = rows.filter(({ serving }) => serving.length === 0);
   const hasClaude = groups.some(({ platform }) => platform === "messages");
   const other = hasClaude ? undefined : rows.find(({ serving }) => serving.length > 0);
@@ -123,7 +123,6 @@ function describeSecret({ variables }: Draft, credential: string | undefined, ke
   if (variable === undefined) return "none";
   if (Object.hasOwn(variables, variable)) return `${variable} of gateway.env (was in the file)`;
   if ((process.env[variable] ?? "") !== "") return `${variable} of your environment`;
-  return kept[variable] === undefined
-    ? `${variable} of your environment (not set)`
-    : `${variable} of gateway.env`;
+  if (kept[variable] !== undefined) return `${variable} of gateway.env`;
+  return `${variable} of your environment (not set)`;
 }

@@ -42,13 +42,16 @@ export interface PresetGroup {
 }
 
 /** A server on this machine also has one for Claude Code; both convert. */
-export function listGroups(of: Preset): PresetGroup[] {
-  const { group, platform, description, tool, kind } = of;
+export function listGroups(preset: Preset): PresetGroup[] {
+  const { id, group, platform, description, tool, kind } = preset;
   const own = { name: group, platform: groupPlatform(platform), description, tool };
-  return kind === "local" ? [{ ...own, convert: true }, groupForClaude(of)] : [own];
-}
-
-function groupForClaude({ id, description }: Preset): PresetGroup {
-  const about = `Claude Code on ${description}`;
-  return { name: `claude-${id}`, platform: "messages", convert: true, description: about, tool: "claude" };
+  if (kind !== "local") return [own];
+  const claude: PresetGroup = {
+    name: `claude-${id}`,
+    platform: "messages",
+    convert: true,
+    description: `Claude Code on ${description}`,
+    tool: "claude",
+  };
+  return [{ ...own, convert: true }, claude];
 }

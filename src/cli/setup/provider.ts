@@ -40,10 +40,9 @@ export function describeProvider(preset: Preset, path: string, secret: string | 
 const TEST_SERVERS = "GATEWAY_TEST_LOCAL_SERVERS";
 
 export function locate({ id, baseUrl, kind }: Preset): string | undefined {
-  const named = kind === "local" ? process.env[TEST_SERVERS] : undefined;
-  if (named === undefined) return baseUrl;
-  const own = named.split(" ").find((each) => each.startsWith(`${id}=`));
-  return own?.slice(id.length + 1);
+  const named = process.env[TEST_SERVERS];
+  if (kind !== "local" || named === undefined) return baseUrl;
+  return named.split(" ").flatMap((each) => each.split(`${id}=`)[1] ?? [])[0];
 }
 
 export function describeChannel({ preset, baseUrl, credential }: Provider): Value {
@@ -68,15 +67,14 @@ export function checkProvider(provider: Provider, path: string): Promise<CheckRe
   const text = JSON.stringify({ channels: { one: describeChannel(provider) } });
   const env = { ...process.env, ...provider.variables };
   const [channel] = checkConfigText(text, path, env, { missing: "keep" }).catalog.channels.values();
-  if (channel === undefined) throw new Error("The config of a provider has no channel.");
+  if (channel === undefined) throw new Error("The provider has no channel.");
   return checkCredential(channel);
 }
 
 /** Again after a refusal. */
 export async function askProvider(wanted: Preset, path: string): Promise<Provider> {
-  const preset = needsAddress(wanted)
-    ? { ...wanted, baseUrl: await askText({ message: "The relay's base URL", check: complain(readBaseUrl) }) }
-    : wanted;
+  const ask = { message: "The relay's base URL", check: complain(readBaseUrl) };
+  const preset = needsAddress(wanted) ? { ...wanted, baseUrl: await askText(ask) } : wanted;
   const otherwise = preset.variable === "" ? "it needs none" : `${preset.variable} will hold it`;
   let message = `${preset.title}: paste the credential (kept in gateway.env), or Enter if ${otherwise}`;
   for (let last = describeProvider(preset, path); ;) {

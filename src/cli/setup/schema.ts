@@ -43,9 +43,8 @@ function loosen(node: unknown): void {
     loosen(child);
     if (!isNode(child)) continue;
     const isRequired = Array.isArray(required) && required.includes(name);
-    if (!isRequired && (child["type"] === "object" || child["type"] === "array")) {
+    if (!isRequired && (child["type"] === "object" || child["type"] === "array"))
       child["type"] = [child["type"], "null"];
-    }
     const { enum: choices } = child;
     if (choices === undefined) continue;
     delete child["enum"];
@@ -73,19 +72,14 @@ function findNode(root: Node, path: readonly string[]): Node | null {
   return isSetting && isNode(node) ? node : null;
 }
 
-interface Comment {
-  readonly path: readonly string[];
-  readonly text: string;
-}
-
-function readComments(text: string): Comment[] {
-  const comments: Comment[] = [];
-  const open: Setting[] = [];
+function readComments(text: string) {
+  const comments: Array<{ path: readonly string[]; text: string }> = [];
+  const open: Array<NonNullable<ReturnType<typeof readSetting>>> = [];
   let above: string[] = [];
   for (const line of text.split("\n")) {
     const setting = readSetting(line);
     if (setting === null) {
-      const words = /^ *# (.*)$/.exec(line)?.[1];
+      const [, words] = /^ *# (.*)$/.exec(line) ?? [];
       above = words === undefined ? [] : [...above, words];
       continue;
     }
@@ -98,13 +92,8 @@ function readComments(text: string): Comment[] {
   return comments.filter((comment) => !comment.text.startsWith("…"));
 }
 
-interface Setting {
-  readonly depth: number;
-  readonly name: string;
-}
-
 /** `name:`, or `- name:` as the first of an item, or `# name: value`. */
-function readSetting(line: string): Setting | null {
+function readSetting(line: string) {
   const [, indent = "", item = "", name] =
     /^( *)(- )?(\w[\w-]*):(?: |$)/.exec(line) ?? /^( *)# ()(\w+): \S+$/.exec(line) ?? [];
   return name === undefined ? null : { depth: indent.length + item.length, name };

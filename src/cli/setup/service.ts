@@ -88,11 +88,8 @@ const SYSTEMS: Readonly<Partial<Record<NodeJS.Platform, () => System>>> = {
 };
 
 function findSystem(): System {
-  const describe = SYSTEMS[process.platform];
-  return (
-    describe?.() ??
-    fail("There is neither systemd nor launchd. Start `gateway serve` at login by other means.")
-  );
+  const none = "There is neither systemd nor launchd. Start `gateway serve` at login by other means.";
+  return SYSTEMS[process.platform]?.() ?? fail(none);
 }
 
 export function installUnit(flags: ConfigFlags & { readonly enable?: true }): void {
@@ -135,11 +132,9 @@ function readOwnUnit(path: string): string | null {
 
 function warnOfMissingVariables({ configPath, envPath }: ServiceSpec): void {
   const missing = listUnset(parseSource(readConfigText(configPath)).tree, configPath, {});
-  if (missing.length > 0)
-    printNote(
-      `The service does not see your shell's variables. Put ${missing.join(", ")} into ${envPath} ` +
-        `as NAME=value lines (${PLATFORM.keepOut(envPath)}).`,
-    );
+  if (missing.length === 0) return;
+  const lines = `${missing.join(", ")} into ${envPath} as NAME=value lines (${PLATFORM.keepOut(envPath)})`;
+  printNote(`The service does not see your shell's variables. Put ${lines}.`);
 }
 
 export function uninstallUnit(): void {

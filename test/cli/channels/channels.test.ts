@@ -68,9 +68,7 @@ test("a gateway of another version causes an error that says what to do", async 
       expect(await run(around(), ...words)).toEqual({
         status: 1,
         stdout: "",
-        stderr:
-          `gateway: The running gateway${version === undefined ? "" : ` (version ${version})`} has another version than this command (${VERSION}), which does not understand its reply. ` +
-          "Stop the gateway and start it again with this version.\n",
+        stderr: `gateway: The running gateway has ${version === undefined ? "another version" : `version ${version}`}, this command ${VERSION}. Stop it and start it again.\n`,
       });
     }
   }

@@ -116,7 +116,7 @@ test("P40: what has no counterpart is listed, and the rest is imported", async (
     keys: [],
     no_counterpart: [
       "Providers deepseek: transformer",
-      "Providers odd: what odd.example speaks is not known",
+      "Providers odd: what it speaks is not known",
       "Router.think",
       "Router.background: another provider. Its requests go where the default's go",
       "CUSTOM_ROUTER_PATH",

@@ -77,7 +77,7 @@ describe("gateway channels set", () => {
     [["main", "priority"], "priority: expected priority=VALUE or priority=none."],
     [["main", "base_url=none"], "base_url cannot be removed."],
     [["main", "priority=high"], "channels.main.priority"],
-    [["main", "credential=sk-ant-in-the-arguments"], "`--credential -` reads a secret from stdin."],
+    [["main", "credential=sk-ant-in-the-arguments"], "`--credential -` reads a secret."],
     [["main"], "Nothing to change."],
   ])("refuses %j", async (args, problem) => {
     const { status, stderr } = await channels("set", ...args);
@@ -222,8 +222,8 @@ describe("gateway channels remove", () => {
   test("P21: refuses what would leave a group without channels, and names the group", async () => {
     const { status, stderr } = await channels("remove", "second", "--yes");
     expect(stderr).toBe(
-      'gateway: The channel "second" was not removed: the group "only" has no other. ' +
-        "`gateway channels add … --group only` adds one, `gateway groups remove only` removes it.\n",
+      'gateway: "second" was not removed: the group "only" has no other. ' +
+        "`gateway groups remove only` first, or add a channel to it.\n",
     );
     expect(status).toBe(1);
     expect(text()).toBe(CONFIG);
