@@ -10,7 +10,7 @@ export const GATEWAY: CommandRow = {
   about: "One local gateway between your AI tools and the platforms that serve models.",
   flags: [["--config <file>", "the config file, for any command"]],
   examples: [
-    "gateway serve --demo  # try it without a config, an account or a network",
+    "gateway serve --demo  # try it, without an account",
     "gateway init && gateway serve  # use your own accounts",
     "gateway run claude  # start a tool that uses the gateway",
   ],

@@ -10,8 +10,8 @@ const keyChange = () => import("../cli/keys/change.ts");
 
 const KEY: Parameter = ["<name>", "the key's name"];
 const KEYS: Parameter = ["<names...>", "the keys' names"];
-const OWN_SECRET: Parameter = ["--secret <->", "read the secret from stdin instead of generating one"];
-const FORCE: Parameter = ["--force", "accept a secret of any form, for keys of an old gateway"];
+const OWN_SECRET: Parameter = ["--secret <->", "read the secret from stdin"];
+const FORCE: Parameter = ["--force", "accept a secret of any form"];
 const EXPIRY: Parameter = ["--expires <when>", "30d, 12h, a date, or never"];
 
 const NAMES = [
@@ -43,7 +43,7 @@ function switchKeys(word: "disable" | "enable", about: string): CommandRow {
   return {
     about,
     args: [KEYS],
-    examples: [`gateway keys ${word} laptop ci  # two at once; a running gateway applies it within a second`],
+    examples: [`gateway keys ${word} laptop ci  # two at once`],
     run: async (names, flags) => (await keyChange()).setKeysDisabled(names, word === "disable", flags),
   };
 }
@@ -52,8 +52,8 @@ export const KEYS_ROW: CommandRow = {
   ...LIST,
   about: "create, list and change the keys that clients send",
   examples: [
-    "KEY=$(gateway keys add --name ci --group codex)  # for a script: stdout is the secret alone",
-    "gateway keys list  # all keys, and what each has spent",
+    "KEY=$(gateway keys add --name ci --group codex)  # for a script",
+    "gateway keys list  # what each key has spent",
     "gateway keys rotate laptop  # a new secret for a leaked key",
   ],
   commands: {
@@ -64,11 +64,11 @@ export const KEYS_ROW: CommandRow = {
         ["--group <group>", "the group that the key is bound to"],
         OWN_SECRET,
         FORCE,
-        ["--limit <limit...>", "a limit such as usd_per_day=5; repeat it for more"],
+        ["--limit <limit...>", "a limit, such as usd_per_day=5"],
         EXPIRY,
         JSON_FORM,
       ],
-      examples: ["gateway keys add --name guest --group claude --limit usd_per_day=5  # at most $5 a day"],
+      examples: ["gateway keys add --name guest --limit usd_per_day=5  # at most $5 a day"],
       run: call(keyChange, "addKey"),
     },
     list: LIST,
@@ -83,24 +83,24 @@ export const KEYS_ROW: CommandRow = {
       about: "remove keys for good",
       args: [KEYS],
       flags: [YES, ["--missing-ok", "a key that is not there is no error"]],
-      examples: ["gateway keys remove guest-1 guest-2 --yes  # two at once, without a prompt"],
+      examples: ["gateway keys remove guest-1 guest-2 --yes  # two at once"],
       run: call(keyChange, "removeKeys"),
     },
     disable: switchKeys("disable", "refuse requests with these keys"),
     enable: switchKeys("enable", "accept requests with these keys again"),
     rotate: {
-      about: "give a key a new secret; the old one stops working, at once or after --grace",
+      about: "give a key a new secret; the old one ends, at once or after --grace",
       args: [KEY],
       flags: [
         OWN_SECRET,
         FORCE,
         EXPIRY,
-        ["--grace <duration>", "how long the old secret goes on working, such as 1h or 7d"],
+        ["--grace <duration>", "how long the old secret works, such as 1h or 7d"],
         JSON_FORM,
       ],
       examples: [
         "gateway keys rotate ci --grace 7d  # the old secret works for a week more",
-        "gateway keys rotate ci --secret - --expires 90d < secret.txt  # a secret of your own, for three months",
+        "gateway keys rotate ci --secret - < secret.txt  # a secret of your own",
       ],
       run: call(keyChange, "rotateKey"),
     },
@@ -108,17 +108,15 @@ export const KEYS_ROW: CommandRow = {
       about: "bind a key to another group; its secret stays",
       args: [KEY],
       flags: [["--group <group>", "the new group"]],
-      examples: [
-        "gateway keys move laptop --group claude-max  # from now on the other group's multiplier applies",
-      ],
+      examples: ["gateway keys move laptop --group claude-max  # at the other multiplier"],
       run: call(keyChange, "moveKey"),
     },
     limit: {
       about: "set or remove limits of a key",
       args: [KEY, LIMITS],
       examples: [
-        "gateway keys limit laptop usd_per_day=5 usd_per_month=50  # at most $5 a day and $50 a month",
-        "gateway keys limit laptop unpriced=allow  # let models without a price in, which no limit counts",
+        "gateway keys limit laptop usd_per_day=5 usd_per_month=50  # two limits",
+        "gateway keys limit laptop unpriced=allow  # let models without a price in",
       ],
       run: async (name, words, flags) => (await keyChange()).limit("key", name, words, flags),
     },

@@ -17,7 +17,7 @@ const reprice = () => import("../cli/money/reprice.ts");
 
 const PERIOD: Parameter = [
   "[period]",
-  "today, yesterday, week, month, last-week, last-month, 7d, 12h, 2w, a month (2026-11) or a day (2026-11-20)",
+  "today, yesterday, week, month, last-week, last-month, 7d, 12h, 2w, 2026-11 or 2026-11-20",
 ];
 const SPAN: readonly Parameter[] = [["--since <when>", "the same words as the period: its beginning"], UNTIL];
 const OF_KEY: Parameter = ["--key <name>", "only requests of this key"];
@@ -29,7 +29,7 @@ const FILTERS: readonly Parameter[] = [
   ["--model <id>", "only requests for this model"],
   ["--channel <name>", "only requests through this channel"],
   OF_TOOL,
-  ["--session <id>", "only requests of this session; its beginning is enough, or `last`"],
+  ["--session <id>", "only requests of this session, or `last`"],
   OF_LABEL,
 ];
 const OF_LEDGER: readonly Parameter[] = [LEDGER, CONFIG, ["--json", "JSON on stdout"]];
@@ -56,7 +56,7 @@ const RECORDING: Parameter = ["<name>", "the recording's name, or the path of it
 
 const RECORDINGS: CommandRow = {
   about: "list, show and remove recordings of requests and answers",
-  examples: ["gateway recordings list  # what was recorded, and how large it is"],
+  examples: ["gateway recordings list  # what was recorded"],
   commands: {
     list: {
       about: "show the recordings beside the ledger",
@@ -97,13 +97,13 @@ const RECORDINGS: CommandRow = {
 
 export const LOOK: CommandTable = {
   top: {
-    about: "watch the running gateway: open streams, spending today, recent requests",
-    flags: [["--json", "the current state, as one JSON document on stdout"], LEDGER],
+    about: "watch the running gateway: streams, spending today, recent requests",
+    flags: [["--json", "the current state, as JSON on stdout"], LEDGER],
     examples: ["gateway top  # watch until Ctrl-C", "gateway top --json | jq .streams  # for scripts"],
     run: call(() => import("../cli/live/top.ts"), "showTop"),
   },
   usage: {
-    about: "show totals from the ledger: requests, tokens by kind, official and charged USD",
+    about: "show totals of the ledger: requests, tokens, official and charged USD",
     args: [PERIOD],
     flags: [
       [
@@ -117,21 +117,21 @@ export const LOOK: CommandTable = {
         },
       ],
       ...FILTERS,
-      ["--as <model>", "compare with what the same usage would have cost on this model"],
-      ["--history", "read the logs of Claude Code, Codex, Gemini CLI and opencode, not the ledger"],
-      ["--both", "with --history: the ledger beside the logs, each request once"],
+      ["--as <model>", "compare with the cost on this model"],
+      ["--history", "read the agents' own logs, not the ledger"],
+      ["--both", "with --history: the ledger, too, each request once"],
       ...SPAN,
-      ["--csv", "comma-separated values, with a column for every kind of token"],
+      ["--csv", "comma-separated values"],
       JSON_FORM,
       LEDGER,
     ],
     remark:
-      "Days are those of `timezone`. Amounts are exact in --json and --csv. CACHED is the share of all input that was read from the cache. --as compares with the prices of each request's day.",
+      "Days are those of `timezone`. Amounts are exact in --json and --csv. CACHED is the share of the input that was read from the cache. --as has the prices of each request's day.",
     examples: [
       "gateway usage 7d  # the last week, day by day",
-      "gateway usage 7d --by model --as claude-haiku-4-5  # the last week on another model",
-      "gateway usage --history --by project,model  # what agents have used so far, without a gateway",
-      "gateway usage --by model --csv > usage.csv  # for a spreadsheet, with a column for every kind of token",
+      "gateway usage 7d --by model --as claude-haiku-4-5  # on another model",
+      "gateway usage --history --by project,model  # without a gateway",
+      "gateway usage --by model --csv > usage.csv  # for a spreadsheet",
     ],
     run: async (period: string | undefined, flags: Partial<AsModelFlags> & HistoryFlags) => {
       const all = addPeriod(period, flags);
@@ -155,16 +155,16 @@ export const LOOK: CommandTable = {
       LEDGER,
     ],
     remark:
-      "The tool did not name a session whose id begins with `inferred-`: it has the requests of one key, tool and label, without a pause of 30 minutes.",
+      "A session `inferred-…` was not named by its tool: it has the requests of one key, tool and label without a pause of 30 minutes.",
     examples: [
-      "gateway sessions  # the newest sessions, and what each has cost",
-      "gateway sessions show last  # the agents of the session that is running now",
+      "gateway sessions  # the newest sessions",
+      "gateway sessions show last  # the agents of the last session",
     ],
     run: async (period, flags) => (await sessions()).listSessionSpending(addPeriod(period, flags)),
     commands: {
       show: {
-        about: "show the agents of a session as a tree: turns, cost, and where the prompt cache was missed",
-        args: [["<id>", "the session's id, the beginning of it, or `last`"]],
+        about: "show the agents of a session: cost, and where caches were missed",
+        args: [["<id>", "the session's id, its beginning, or `last`"]],
         flags: [["--turns", "list each request"], JSON_FORM, LEDGER],
         examples: ["gateway sessions show last  # the session of the last request"],
         run: call(sessions, "showSession"),
@@ -173,42 +173,42 @@ export const LOOK: CommandTable = {
   },
   recordings: RECORDINGS,
   cache: {
-    about: "show what prompts missed in their upstreams' caches, why, and what it cost",
+    about: "show what prompts missed in caches, why, and what it cost",
     args: [PERIOD],
     flags: [...FILTERS, ...SPAN, JSON_FORM, LEDGER],
     remark:
-      "MISSED counts tokens that should have been read from the cache; COST is what they cost more than a read. One row for each session, channel and model, and one for each cause.",
+      "MISSED counts tokens that should have been read from the cache; COST is what they cost more than a read.",
     examples: ["gateway cache today  # what was missed today, by session"],
     run: async (period: string | undefined, flags: ReportFlags) =>
       (await import("../cli/money/cache.ts")).showCache(addPeriod(period, flags)),
   },
   report: {
-    about: "write a file about a session or a period that you can show to others",
-    args: [["[what]", "a session's id or `last`; or a period such as today, 7d (the default) or 2026-11"]],
+    about: "write a file about a session or a period, to show to others",
+    args: [["[what]", "a session's id, `last`, or a period (default: 7d)"]],
     flags: [
-      ["-o, --output <file>", "where to write it; - for stdout. Without it: gateway-report-TIME.html"],
+      ["-o, --output <file>", "where to write it (default: gateway-report-TIME.html); - for stdout"],
       ["--markdown", "as Markdown on stdout, for an issue"],
-      ["--labels", "with the labels of requests, which often name folders"],
+      ["--labels", "with the labels of requests"],
       ...SPAN,
       JSON_FORM,
       LEDGER,
     ],
     remark:
-      "It says what prompts missed in their caches, what changed first, and what that cost, with the ledger's anchor. It has no word of a prompt or an answer, no secret, path, label, or name of a key or channel.",
+      "It says what prompts missed in caches, what changed first, and what that cost, with the ledger's anchor. It has no word of a prompt or answer, no secret, path, label, or name of a key or channel.",
     examples: [
-      "gateway report last  # of the session that ran last",
+      "gateway report last  # of the last session",
       "gateway report 7d --markdown | gh issue comment 123 -F -  # for an issue",
     ],
     run: call(() => import("../cli/money/report.ts"), "writeReport"),
   },
   context: {
-    about: "show what the prompts of a session consist of, in tokens and dollars",
-    args: [["[session]", "the session's id, the beginning of it, or `last` (the default)"]],
+    about: "show what a session's prompts consist of, in tokens and dollars",
+    args: [["[session]", "the session's id, its beginning, or `last` (the default)"]],
     flags: [JSON_FORM, LEDGER],
-    remark: "Shares are estimates: a prompt's tokens are divided among its parts by their lengths.",
+    remark: "Shares are estimates, by the lengths of the parts.",
     examples: [
-      "gateway context  # of the session of the last request",
-      "gateway context servers 30d  # what the tools of each MCP server cost in a month",
+      "gateway context  # of the last session",
+      "gateway context servers 30d  # of MCP servers, in a month",
     ],
     run: call(() => import("../cli/money/context.ts"), "showContext"),
     commands: {
@@ -216,7 +216,7 @@ export const LOOK: CommandTable = {
         about: "show what the tools of each MCP server cost",
         args: [PERIOD],
         flags: [...SPAN, JSON_FORM, LEDGER],
-        examples: ["gateway context servers 30d  # of the sessions of the last month"],
+        examples: ["gateway context servers 30d  # of the last month"],
         run: async (period: string | undefined, flags: ReportFlags) =>
           (await import("../cli/money/show.ts")).layReport(
             addPeriod(period, flags),
@@ -235,8 +235,8 @@ export const LOOK: CommandTable = {
               ],
               notes: () => [
                 servers.length === 0
-                  ? "No session of this period has sent the tools of an MCP server."
-                  : "Estimated. Of the sessions of the period, whole sessions are counted.",
+                  ? "No session of this period has tools of an MCP server."
+                  : "Estimated. Sessions of the period are counted in full.",
               ],
             }),
           ),
@@ -244,31 +244,31 @@ export const LOOK: CommandTable = {
     },
   },
   statusline: {
-    about: "print one line for an agent's status bar, from the session on its stdin",
+    about: "print one line for an agent's status bar",
     flags: [
       ["--format <text>", "your own text, with the fields below"],
       ["--session <id>", "the session, where stdin does not name it"],
-      ["--key <name>", "whose limits count before the session's first request"],
+      ["--key <name>", "whose limits count before the first request"],
       LEDGER,
     ],
     remark: [
-      "It prints an empty line when no gateway runs. `gateway run --statusline claude` puts it into Claude Code, for that run.",
+      "`gateway run --statusline claude` puts it into Claude Code, for that run.",
       "Fields of --format; one that is not known is empty:",
       "  {model}      the session's model",
       "  {session}    what the session has cost",
       "  {plan}       what a plan has paid of it, at official prices",
       "  {today}      what all requests of today have cost",
       "  {context}    the tokens of the last prompt, and its largest parts",
-      "  {cached}     the share of the session's input that was read from the cache",
+      "  {cached}     the share of its input from the cache",
       "  {left}       what is left of the nearest limit in USD",
       "  {limit}      that limit",
-      "  {windows}    how much of a plan's windows is used, and when they reset",
+      "  {windows}    how much of a plan's windows is used",
       "  {rise}       by how much this session has raised them",
       "  {recording}  the recordings that are being written",
     ].join("\n"),
     examples: [
       "gateway statusline  # for `statusLine` in the settings of Claude Code",
-      "gateway statusline --format 'today {today}'  # for tmux, starship and other bars",
+      "gateway statusline --format 'today {today}'  # for other bars",
     ],
     run: call(() => import("../cli/money/statusline.ts"), "printStatusline"),
   },
@@ -279,7 +279,7 @@ export const LOOK: CommandTable = {
       ["--key-name <name>", "only the models that this key can call"],
       JSON_FORM,
     ],
-    examples: ["gateway models --group claude  # the models that the keys of a group can call"],
+    examples: ["gateway models --group claude  # of one group"],
     run: list(models, (found) => found.showModels, [
       ["MODEL", "id"],
       ["GROUP", "group"],
@@ -295,12 +295,12 @@ export const LOOK: CommandTable = {
   ledger: {
     about: "verify and explain the ledger of charges",
     examples: [
-      "gateway ledger verify  # check every amount, and that no line is missing",
+      "gateway ledger verify  # is every line there, and right?",
       "gateway ledger show req_01k…  # explain one charge",
     ],
     commands: {
       verify: {
-        about: "recompute every amount and check the chain of hashes through all files",
+        about: "recompute every amount, and check the chain of hashes",
         flags: [
           ...OF_LEDGER,
           ["--partial", "accept that the oldest files are missing"],
@@ -308,33 +308,29 @@ export const LOOK: CommandTable = {
           ["--anchor <anchor>", "check that the ledger still has the lines of an anchor"],
         ],
         examples: [
-          "gateway ledger verify  # exit status 1 if an amount or a link of the chain is wrong",
+          "gateway ledger verify  # exit status 1 if anything is wrong",
           "gateway ledger verify --ledger backup/ledger.jsonl  # check a copy",
         ],
         run: call(ledger, "verify"),
       },
       anchor: {
-        about: "print an anchor to keep elsewhere: it proves later that no line was changed or removed",
+        about: "print an anchor to keep elsewhere, which proves later that no line was changed",
         flags: [...OF_LEDGER],
-        examples: ["gateway ledger anchor  # the number of lines and the hash of the last one"],
+        examples: ["gateway ledger anchor  # the number of lines and the last hash"],
         run: call(ledger, "anchor"),
       },
       show: {
         about: "explain one request: usage × price, multiplier, rounding, attempts",
-        args: [["<id>", "the x-request-id of the response, the beginning of it as in the log, or `last`"]],
+        args: [["<id>", "the x-request-id of the response, its beginning, or `last`"]],
         flags: [...OF_LEDGER, ["--key <name>", "with `last`: the last request of this key"]],
         examples: ["gateway ledger show req_01k…  # explain its charge"],
         run: call(ledger, "show"),
       },
       reprice: {
-        about: "append corrections for requests whose price is missing or has changed",
+        about: "append corrections where a price was missing or has changed",
         flags: [
           ...OF_LEDGER,
-          [
-            "--since <when>",
-            "7d (the last seven days, including today), 12h, 2w, or a date",
-            { required: true },
-          ],
+          ["--since <when>", "7d, 12h, 2w, or a date", { required: true }],
           UNTIL,
           ["--dry-run", "show what would change, and write nothing"],
         ],
@@ -348,9 +344,9 @@ export const LOOK: CommandTable = {
         ]),
       },
       accept: {
-        about: "accept the ledger as it is, after a start has found lines that may not be the gateway's",
+        about: "accept the ledger as it is, after a start has found a fault",
         flags: [...OF_LEDGER],
-        examples: ["gateway ledger accept  # after `gateway ledger verify` has named the lines"],
+        examples: ["gateway ledger accept  # after `gateway ledger verify`"],
         run: call(reprice, "acceptLedger"),
       },
     },

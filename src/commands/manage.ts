@@ -21,12 +21,12 @@ const CREDENTIAL: readonly Parameter[] = [
 const MODEL: Parameter = ["<model>", "as a client or an upstream names it"];
 const FROM: Parameter = [
   "--from <place>",
-  "a file or an address with the price data; without it, the newest release of the price package",
+  "a file or an address (default: the newest release of the price package)",
 ];
 
 const LIST_GROUPS: CommandRow = {
   about: "list the groups that a key can be bound to",
-  flags: [["--all", "include the exclusive groups whose plan is not active"], JSON_FORM],
+  flags: [["--all", "also exclusive groups without an active plan"], JSON_FORM],
   examples: ["gateway groups list  # with platform, multiplier and channels"],
   run: list(groups, (found) => found.listGroups, [
     ["NAME", "name"],
@@ -41,7 +41,7 @@ const LIST_GROUPS: CommandRow = {
 const LIST_PLANS: CommandRow = {
   about: "list the plans and their groups",
   flags: [JSON_FORM],
-  examples: ["gateway plans list  # which plans are active, and until when"],
+  examples: ["gateway plans list  # which plans are active"],
   run: list(groups, (found) => found.listPlans, [
     ["NAME", "name"],
     ["STATE", (plan) => (plan.in_force ? "active" : plan.active ? "ended" : "inactive")],
@@ -75,10 +75,10 @@ export const MANAGE: CommandTable = {
           ["--multiplier <decimal>", "what official amounts are multiplied by (default: 1)"],
           ["--description <text>", "what the dropdown of groups shows"],
           ["--exclusive", "only while a plan that includes it is active"],
-          ["--convert <platform>", "its clients speak messages, responses or content, and are converted"],
+          ["--convert <platform>", "its clients speak messages, responses or content"],
         ],
         examples: [
-          "gateway groups add cheap --channel anthropic-main --multiplier 0.8  # the same channel at another rate",
+          "gateway groups add cheap --channel anthropic-main --multiplier 0.8  # at another rate",
           "gateway groups add claude-gpt --channel openai-main --convert messages  # Claude Code on GPT",
         ],
         run: call(groups, "addGroup"),
@@ -92,9 +92,7 @@ export const MANAGE: CommandTable = {
             "NAME=VALUE or NAME=none; names: channels, multiplier, description, exclusive, convert, default_model, other_paths, cache",
           ],
         ],
-        examples: [
-          "gateway groups set claude multiplier=0.9 'description=Anthropic, discounted'  # two settings at once",
-        ],
+        examples: ["gateway groups set claude multiplier=0.9 exclusive=true  # two settings at once"],
         run: call(groups, "setGroup"),
       },
       remove: {
@@ -117,8 +115,8 @@ export const MANAGE: CommandTable = {
     ...LIST_PLANS,
     about: "manage subscription plans, which unlock exclusive groups",
     examples: [
-      "gateway plans list  # which plans are active, and until when",
-      "gateway plans activate max --until 2027-01-31  # a plan that was bought until the end of January",
+      "gateway plans list  # which plans are active",
+      "gateway plans activate max --until 2027-01-31  # until the end of January",
     ],
     commands: {
       list: LIST_PLANS,
@@ -133,22 +131,20 @@ export const MANAGE: CommandTable = {
         run: call(groups, "addPlan"),
       },
       activate: {
-        about: "mark a plan as bought: its exclusive groups become selectable",
+        about: "mark a plan as bought: keys can use its exclusive groups",
         args: [PLAN],
         flags: [["--until <when>", "when the plan ends: a date, 30d, or never"]],
-        examples: ["gateway plans activate max  # from now on keys can use its exclusive groups"],
+        examples: ["gateway plans activate max  # from now on"],
         run: call(groups, "activatePlan"),
       },
       deactivate: {
         about: "end a plan: the gateway refuses keys of its exclusive groups",
         args: [PLAN],
-        examples: [
-          "gateway plans deactivate max  # keys of its groups get a clear error until it is active again",
-        ],
+        examples: ["gateway plans deactivate max  # until it is active again"],
         run: call(groups, "deactivatePlan"),
       },
       remove: {
-        about: "remove a plan; without another one, nobody can use its exclusive groups",
+        about: "remove a plan",
         args: [PLAN],
         flags: [YES],
         examples: ["gateway plans remove max --yes  # without a prompt"],
@@ -160,20 +156,20 @@ export const MANAGE: CommandTable = {
     about: "show the availability of each channel; exit status 1 if a group has none",
     flags: [["--watch", "keep showing it until Ctrl-C"], JSON_FORM, LEDGER],
     examples: [
-      "gateway channels  # the state of every channel in the running gateway",
+      "gateway channels  # all channels",
       "gateway channels disable anthropic-main  # stop using a channel",
     ],
     run: call(channels, "showChannels"),
     commands: {
       disable: actOn("disable", "send nothing to a channel until it is enabled again"),
       enable: actOn("enable", "use a channel again, and clear its cooldown"),
-      probe: actOn("probe", "check a channel now by fetching its model list, free of charge"),
+      probe: actOn("probe", "check a channel now, free of charge"),
       add: {
-        about: "add an upstream: a provider that the gateway knows, or a URL",
+        about: "add an upstream: a known provider, or a URL",
         args: [
           [
             "<preset|url>",
-            "anthropic, openai, google, openrouter, deepseek, moonshot, zai, xai, groq, mistral, together, ollama, lmstudio, llamacpp, vllm, …, or a base URL",
+            "anthropic, openai, google, openrouter, deepseek, groq, mistral, ollama, vllm, …, or a base URL",
           ],
         ],
         flags: [
@@ -184,8 +180,8 @@ export const MANAGE: CommandTable = {
           ["--json", "the new channel as JSON on stdout"],
         ],
         examples: [
-          "gateway channels add deepseek  # asks for the credential, checks it, and adds a channel and a group",
-          "gateway channels add openai --group codex --credential - < key.txt  # a second channel of a group",
+          "gateway channels add deepseek  # a channel and a group",
+          "gateway channels add openai --group codex --credential - < key.txt  # to a group",
         ],
         run: call(channelSetUp, "addChannel"),
       },
@@ -200,8 +196,8 @@ export const MANAGE: CommandTable = {
         ],
         flags: [...CREDENTIAL],
         examples: [
-          "gateway channels set anthropic-main priority=2 timeouts.idle=20m  # other values for two settings",
-          "gateway channels set anthropic-main --credential - < key.txt  # a new credential, checked first",
+          "gateway channels set anthropic-main priority=2 timeouts.idle=20m  # two settings",
+          "gateway channels set anthropic-main --credential - < key.txt  # a new credential",
         ],
         run: call(channelSetUp, "setChannel"),
       },
@@ -215,24 +211,24 @@ export const MANAGE: CommandTable = {
     },
   },
   prices: {
-    about: "show, check and update the prices that charges are made from",
+    about: "show, check and update prices",
     examples: [
-      "gateway prices show claude-sonnet-5  # what a model costs, and where that is from",
-      "gateway prices check  # which models in use have no price?",
-      "gateway prices update  # take the newest prices, without a new build",
+      "gateway prices show claude-sonnet-5  # what a model costs",
+      "gateway prices check  # has every model a price?",
+      "gateway prices update  # take the newest prices",
     ],
     commands: {
       show: {
-        about: "show a model's prices at every provider that sells it, each with its source and first day",
+        about: "show a model's prices at every provider, with their source",
         args: [MODEL],
         flags: [JSON_FORM, CONFIG, ["--provider <name>", "at this provider only"]],
         examples: ["gateway prices show claude-sonnet-5  # wherever it is sold"],
         run: call(prices, "showPrices"),
       },
       check: {
-        about: "list the models in use that have no price: exit status 1 if there are any",
+        about: "list the models in use without a price: exit status 1 if there are any",
         flags: [JSON_FORM, CONFIG, LEDGER],
-        examples: ["gateway prices check  # of the models in the ledger and in the config"],
+        examples: ["gateway prices check  # in the ledger and the config"],
         run: list(prices, (found) => found.checkPrices, [
           ["MODEL", "model"],
           ["CHANNEL", "channel"],
@@ -240,34 +236,26 @@ export const MANAGE: CommandTable = {
         ]),
       },
       set: {
-        about: "set a model's prices in the config file, before those of the price book",
-        args: [
-          MODEL,
-          [
-            "<prices...>",
-            "KIND=VALUE or KIND=none, in USD per million tokens; kinds: input, output, cache_read, …",
-          ],
-        ],
-        examples: [
-          "gateway prices set my-model input=3 output=15 cache_read=0.3  # a model that the book does not have",
-        ],
+        about: "set a model's prices in the config, before those of the book",
+        args: [MODEL, ["<prices...>", "KIND=VALUE or KIND=none, in USD per million tokens"]],
+        examples: ["gateway prices set my-model input=3 output=15 cache_read=0.3  # a model of your own"],
         run: call(prices, "setPrices"),
       },
       update: {
-        about: "check newer price data, show what changes, ask, and keep it beside the config",
+        about: "show what newer prices change, ask, and use them",
         flags: [
           JSON_FORM,
           CONFIG,
           FROM,
           ["--dry-run", "show what would change, and write nothing"],
           ["--yes", "without asking, as a script needs it"],
-          ["--accept <name...>", "PROVIDER/MODEL or PROVIDER: a change that looks wrong, and is right"],
+          ["--accept <name...>", "PROVIDER/MODEL or PROVIDER: a doubtful change that is right"],
           LEDGER,
         ],
         examples: [
-          "gateway prices update  # from the newest release of the price package",
-          "gateway prices update --from data.json  # the data of a release, from another machine",
-          "gateway prices update --from package/dist/index.js  # the same, of `npm pack @pydantic/genai-prices`",
+          "gateway prices update  # from the newest release",
+          "gateway prices update --from data.json  # from another machine",
+          "gateway prices update --from package/dist/index.js  # of `npm pack @pydantic/genai-prices`",
         ],
         run: call(() => import("../cli/money/prices-update.ts"), "updatePrices"),
       },

@@ -11,30 +11,27 @@ export const SET_UP: CommandTable = {
   init: {
     about: "write a config file from the credentials in the environment",
     flags: [
-      [
-        "--login <tool>",
-        "for a plan and no API key: pass on the tool's own login (claude, or codex: experimental)",
-      ],
-      ["--yes", "ask nothing and use the credentials in the environment"],
+      ["--login <tool>", "pass on the tool's own login: claude, or codex (experimental)"],
+      ["--yes", "ask nothing"],
       ["--json", "the new keys as one JSON document on stdout"],
-      ["--config <file>", "where to write the config (default: ~/.config/gateway/gateway.yaml)"],
+      ["--config <file>", "where to write it (default: ~/.config/gateway/gateway.yaml)"],
     ],
     examples: [
-      "gateway init  # choose platforms, use the credentials in the environment, create the first keys",
-      "gateway init --login claude  # Claude Code with a plan (Pro, Max), measured; the plan pays",
-      "ANTHROPIC_API_KEY=sk-ant-… gateway init --yes --json  # for a script: no prompts, the keys as JSON",
+      "gateway init  # with the credentials in the environment",
+      "gateway init --login claude  # Claude Code with a plan (Pro, Max)",
+      "ANTHROPIC_API_KEY=sk-ant-… gateway init --yes --json  # for a script",
     ],
     run: call(() => import("../cli/setup/init.ts"), "init"),
   },
   import: {
-    about: "write a config file from that of another gateway, and list what has no counterpart",
+    about: "write a config file from that of another gateway",
     args: [
       ["<kind>", "whose config it is", { choices: ["ccr", "litellm"] }],
       ["<file>", "their config file"],
     ],
     flags: [
-      ["--json", "what was written and what has no counterpart, as one JSON document on stdout"],
-      ["--config <file>", "where to write the config (default: ~/.config/gateway/gateway.yaml)"],
+      ["--json", "what was written, as JSON on stdout"],
+      ["--config <file>", "where to write it (default: ~/.config/gateway/gateway.yaml)"],
     ],
     examples: [
       "gateway import ccr ~/.claude-code-router/config.json  # from claude-code-router",
@@ -43,14 +40,13 @@ export const SET_UP: CommandTable = {
     run: call(() => import("../cli/setup/import.ts"), "importConfig"),
   },
   doctor: {
-    about: "check everything the gateway needs, free of charge, and show how to fix problems",
+    about: "check everything, free of charge, and show how to fix it",
     flags: [JSON_FORM, LEDGER],
     examples: ["gateway doctor  # exit status 1 if anything is wrong"],
     run: call(() => import("../cli/doctor/doctor.ts"), "runDoctor"),
   },
   service: {
-    about:
-      "run the gateway in the background: a systemd user unit, a launchd agent on macOS, or a task on Windows",
+    about: "run the gateway in the background, with systemd, launchd or a Windows task",
     examples: [
       "gateway service install --enable  # run it now and at every login",
       "gateway service status  # show whether it runs",
@@ -62,9 +58,7 @@ export const SET_UP: CommandTable = {
           ["--enable", "start it now and at every login"],
           ["--config <file>", "the config file of the service"],
         ],
-        examples: [
-          "gateway service install --enable --config ~/gateway.yaml  # run it now and at every login",
-        ],
+        examples: ["gateway service install --enable --config ~/gateway.yaml  # at every login"],
         run: call(service, "installUnit"),
       },
       uninstall: {
@@ -74,7 +68,7 @@ export const SET_UP: CommandTable = {
         run: call(service, "uninstallUnit"),
       },
       status: {
-        about: "show whether it is installed, enabled and running; exit status 3 if it is not running",
+        about: "show whether it runs; exit status 3 if not",
         flags: [UNREAD_CONFIG, JSON_FORM],
         examples: ["gateway service status --json  # for a script"],
         run: call(service, "showStatus"),
@@ -84,19 +78,19 @@ export const SET_UP: CommandTable = {
   credentials: {
     about: "keep the credentials of channels in the system's keychain",
     examples: [
-      "gateway credentials set anthropic  # asks for it; then: credential: keychain:anthropic",
-      "gateway credentials list  # which ones the config needs, and which are there",
+      "gateway credentials set anthropic  # for `credential: keychain:anthropic`",
+      "gateway credentials list  # which are there",
     ],
     commands: {
       set: {
-        about: "store a credential: from a hidden prompt, or from stdin without a terminal",
+        about: "store a credential, from a hidden prompt or stdin",
         args: [["<name>", "the name after `keychain:` in the config"]],
         flags: [UNREAD_CONFIG],
-        examples: ["gateway credentials set anthropic  # ask for it, and show nothing of it"],
+        examples: ["gateway credentials set anthropic  # asks for it"],
         run: call(credentials, "setCredential"),
       },
       list: {
-        about: "show the credentials that the config has in the keychain, and whether they are there",
+        about: "show which of the config's credentials the keychain has",
         flags: [JSON_FORM],
         examples: ["gateway credentials list  # never shows a secret"],
         run: list(credentials, (found) => found.listCredentials, [
@@ -109,7 +103,7 @@ export const SET_UP: CommandTable = {
         about: "remove a credential from the keychain",
         args: [["<name>", "the name after `keychain:` in the config"]],
         flags: [UNREAD_CONFIG],
-        examples: ["gateway credentials remove anthropic  # the channels that use it stop at the next start"],
+        examples: ["gateway credentials remove anthropic  # in force at the next start"],
         run: call(credentials, "removeCredential"),
       },
     },
@@ -119,13 +113,13 @@ export const SET_UP: CommandTable = {
     args: [["<document>", "the document", { choices: ["config", "ledger"] }]],
     flags: [UNREAD_CONFIG],
     examples: [
-      "gateway schema config > gateway.schema.json  # for editors: begin gateway.yaml with `# yaml-language-server: $schema=gateway.schema.json`",
+      "gateway schema config > gateway.schema.json  # for editors",
       "gateway schema ledger  # the fields of a ledger line",
     ],
     run: call(() => import("../cli/setup/schema.ts"), "printSchema"),
   },
   completions: {
-    about: "print shell completions of commands, flags, keys, groups, channels and plans",
+    about: "print shell completions",
     args: [["<shell>", "the shell", { choices: ["bash", "zsh", "fish"] }]],
     flags: [UNREAD_CONFIG],
     examples: [

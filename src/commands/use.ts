@@ -26,36 +26,30 @@ export const USE: CommandTable = {
     usage: "[options] <tool> [args...]",
     args: [
       ["[tool]", TOOLS],
-      ["[args...]", "the tool's own arguments; for an SDK, the command that uses it"],
+      ["[args...]", "the tool's arguments; for an SDK, the command that uses it"],
     ],
     flags: [
       ["--statusline", "show spending in Claude Code's status line, for this run"],
-      [
-        "--record <name>",
-        "write this run's prompts and answers to a recording, for `gateway serve --replay`",
-      ],
-      [
-        "--budget <usd>",
-        "what this run may cost: then its requests are refused, and the tool stops; with a small one, agents take turns",
-      ],
-      ["--quiet", "say nothing at the end of what the run has cost"],
+      ["--record <name>", "record prompts and answers, for `gateway serve --replay`"],
+      ["--budget <usd>", "what this run may cost; then its requests are refused"],
+      ["--quiet", "do not say what the run has cost"],
       ["--list", "list the tools, and which are installed"],
       ["--json", "with --list: one JSON document on stdout"],
-      ["--yes", "agree that a tool with a subscription login uses metered API billing"],
+      ["--yes", "agree to metered billing, although the tool has a plan"],
       ...KEY_FLAGS,
     ],
     examples: [
-      "gateway run claude  # Claude Code; options after the tool's name are the tool's own",
+      "gateway run claude  # options after the tool's name are the tool's own",
       'gateway run codex exec "say hello"  # one prompt to Codex',
-      'gateway run --record agent-test claude -p "say hello"  # record a run, to replay it without an account',
-      "gateway run --budget 0.50 claude  # a run that may cost half a dollar, with all its sessions and agents",
+      'gateway run --record agent-test claude -p "say hello"  # a run to replay',
+      "gateway run --budget 0.50 claude  # a run that may cost half a dollar",
       "gateway run openai python app.py  # a program that uses the OpenAI SDK",
     ],
     run: call(() => import("../cli/tools/run.ts"), "runTool"),
     passesOptions: true,
   },
   env: {
-    about: "print the settings with which a tool uses this gateway, with a key of its own",
+    about: "print the settings with which a tool uses this gateway",
     args: [
       ["<tool>", `${TOOLS}; qwen, copilot, continue, cline; claude-desktop, codex-app`],
       ["[key]", "a key's name or secret; it can also come before the tool"],
@@ -66,10 +60,10 @@ export const USE: CommandTable = {
       ...KEY_FLAGS,
     ],
     examples: [
-      'eval "$(gateway env claude)"  # set up Claude Code in this shell, with a key of its own',
-      "gateway env codex laptop --secret - < secret.txt  # use the key laptop, with its secret from a file",
-      "GATEWAY_KEY=sk-… gateway env openai --json  # the OpenAI SDK's variables, for a script",
-      "gateway env claude-desktop  # what to enter in Claude Desktop; codex-app: in the Codex app",
+      'eval "$(gateway env claude)"  # set up Claude Code in this shell',
+      "gateway env codex laptop --secret - < secret.txt  # with the key laptop",
+      "GATEWAY_KEY=sk-… gateway env openai --json  # for a script",
+      "gateway env claude-desktop  # what to enter there; also codex-app",
     ],
     run: call(() => import("../cli/tools/env.ts"), "printEnv"),
   },
@@ -79,11 +73,8 @@ export const USE: CommandTable = {
       CONFIG,
       ["--port <n>", "listen on this port instead of the config's (0: any free one)", { read: readPort }],
       ["--host <host>", "listen on this address instead of the config's", { read: readHost }],
-      ["--demo", "use simulated upstreams: no config, account or network needed"],
-      [
-        "--replay <name>",
-        "answer from this recording: no config, account or network needed, and any key works",
-      ],
+      ["--demo", "use simulated upstreams, without a config or account"],
+      ["--replay <name>", "answer from this recording, for any key"],
       ["--curl", "with --demo: print every key, and a curl line for each endpoint"],
       [
         "--log <form>",
@@ -92,10 +83,10 @@ export const USE: CommandTable = {
       ],
     ],
     examples: [
-      "gateway serve --demo  # try it without config, account or network",
+      "gateway serve --demo  # try it",
       "gateway serve  # use the default config",
-      "gateway serve --replay agent-test --port 8790  # the answers of a recording, for a test without a key",
-      "gateway serve --config ~/gateway.yaml --log json > requests.jsonl  # log one JSON document per request",
+      "gateway serve --replay agent-test --port 8790  # for a test without an account",
+      "gateway serve --log json > requests.jsonl  # log JSON",
     ],
     run: async (flags: ServeFlags & Partial<ReplayFlags>) => {
       const { replay } = flags;
@@ -113,7 +104,7 @@ export const USE: CommandTable = {
       LEDGER,
     ],
     examples: [
-      "gateway open  # spending, live requests, keys and channels in the browser",
+      "gateway open  # spending, requests, keys and channels",
       "gateway open --url http://127.0.0.1:4141  # a gateway with another config, or a demo",
     ],
     run: call(() => import("../cli/serve/open.ts"), "openPage"),

@@ -33,7 +33,7 @@ export const codex: ToolRow = {
   describe: (connection, _, words) => [
     isSearchRefused(connection) && `No web search in this run: ${connection.searchRefusal}`,
     words?.some((word) => word === "resume" || word === "fork") === true &&
-      "Codex finds only sessions that began with `gateway run codex`: a session stays with the provider that it began with.",
+      "Codex finds only sessions that began with `gateway run codex`.",
   ],
   // Codex ignores OPENAI_BASE_URL. Values that are not TOML are plain text, and need no quotes.
   connect: (connection) => {

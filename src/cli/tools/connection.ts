@@ -70,11 +70,8 @@ async function connectHere(
   { label, onAbsent, onMetered }: Omit<ConnectOptions, "label"> & { readonly label: string | null },
 ): Promise<ToolConnection> {
   const { catalog, path } = loaded;
-  const plan =
-    tool.login &&
-    [...catalog.groups.values()].find(
-      ({ usesLogin, platform }) => usesLogin && tool.platforms.includes(platform),
-    );
+  const logins = [...catalog.groups.values()].filter(({ usesLogin }) => usesLogin);
+  const plan = tool.login && logins.find(({ platform }) => tool.platforms.includes(platform));
   checkKeyFlags(flags, catalog);
   // If no plan can pay, ask before anything else.
   if (plan === undefined) await onMetered?.(null);
@@ -84,8 +81,8 @@ async function connectHere(
   const key = await chooseKey(tool, flags, { catalog, path, agree });
   const target = { base, label, ...describeUpstream(key, catalog, flags) };
   const { isDirect } = target;
-  const isAsked =
-    tool.needsModels === true || (tool.smallModels !== undefined && isDirect) || key.group.convert;
+  const hasSmall = tool.smallModels !== undefined && isDirect;
+  const isAsked = tool.needsModels === true || hasSmall || key.group.convert;
   const models = describeModels(tool, key.group, isAsked ? await fetchModels(target) : null, path);
   const smallModel = isDirect ? findNewestSmall(tool, key.group, models.models, path) : null;
   const ownModel = tool.findOwnModel?.(process.env) ?? null;
@@ -143,11 +140,10 @@ function explainSearchRefusal({ name, group }: ToolKey, { keys, prices }: Catalo
     { holder: `the key "${name}"`, limits: keys.get(name)?.limits },
     { holder: `the group "${group.name}"`, limits: group.limits },
   ];
-  const owner = owners.find(
-    ({ limits }) => limits !== undefined && hasUsdLimit(limits) && !limits.allowUnpriced,
-  );
+  const owner = owners.find(({ limits }) => limits && hasUsdLimit(limits) && !limits.allowUnpriced);
   if (owner === undefined) return null;
-  return `${owner.holder} has a limit in USD, and a search of Codex has no price. \`gateway prices set ${SEARCH_PRICE} call${PER_1K}=10\` sets one (USD for 1,000 searches).`;
+  const advice = `\`gateway prices set ${SEARCH_PRICE} call${PER_1K}=10\` sets one`;
+  return `${owner.holder} has a limit in USD, and a search has no price. ${advice} (USD per 1,000).`;
 }
 
 async function connectElsewhere(
@@ -158,19 +154,13 @@ async function connectElsewhere(
 ): Promise<ToolConnection> {
   if (secret === "" || isNew === true)
     return refuseUsage("Without a config file, give the key's secret with --secret or GATEWAY_KEY.");
-  const place = {
-    base: readUrl(url),
-    relayPrefix: DEFAULT_RELAY_PREFIX,
-    secret,
-    label,
-    cache: cache ?? null,
-  };
+  const place = { base: readUrl(url), relayPrefix: DEFAULT_RELAY_PREFIX, secret };
   const platform = (await findPlatform(tool.platforms, place)) ?? fail(`${tool.title} has no platform.`);
-  const target = { ...place, platform };
-  const listed = tool.needsModels === true ? await fetchModels(target) : null;
+  const listed = tool.needsModels === true ? await fetchModels({ ...place, platform }) : null;
   const models = listed?.map(({ id }) => id) ?? [];
   const ownModel = tool.findOwnModel?.(process.env) ?? null;
-  return { tool, connection: { ...target, models, ownModel }, key: null, loaded: null };
+  const connection = { ...place, platform, label, cache: cache ?? null, models, ownModel };
+  return { tool, connection, key: null, loaded: null };
 }
 
 function readUrl(text: string): string {

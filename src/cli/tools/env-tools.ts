@@ -136,7 +136,7 @@ export const APPS: ReadonlyMap<string, App> = new Map<string, App>([
       }),
       place: () => [
         "In Claude Desktop: Help > Troubleshooting > Enable Developer Mode,",
-        "then Developer > Configure Third-Party Inference. It takes an address without https on this machine only.",
+        "then Developer > Configure Third-Party Inference. Without https, only on this machine.",
       ],
     },
   ],
@@ -151,7 +151,7 @@ export const APPS: ReadonlyMap<string, App> = new Map<string, App>([
         "model_providers.gateway.experimental_bearer_token": secret,
       }),
       place: (env) => [
-        `At the top of ${join(folderOf(env, ...CODEX_FOLDER), "config.toml")}, which the command line's Codex reads, too:`,
+        `At the top of ${join(folderOf(env, ...CODEX_FOLDER), "config.toml")}, which \`codex\` reads, too:`,
       ],
     },
   ],

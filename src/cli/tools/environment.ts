@@ -14,8 +14,8 @@ function isMisleading(name: string, value: string | undefined = ""): boolean {
 export function describeMisleading(title: string, names: readonly string[], env: Environment): string | null {
   const found = names.filter((name) => isMisleading(name, env[name]));
   if (found.length === 0) return null;
-  const [are, make, give] = found.length === 1 ? ["is", "makes", "gives"] : ["are", "make", "give"];
-  return `${found.join(", ")} ${are} set, which ${make} ${title} bypass the gateway or ${give} it another credential`;
+  const [are, make] = found.length === 1 ? ["is", "makes"] : ["are", "make"];
+  return `${found.join(", ")} ${are} set, which ${make} ${title} bypass the gateway or its key`;
 }
 
 /** `started`: without the variables of the tool's own files. */

@@ -55,9 +55,9 @@ export const gemini: ToolRow = {
     isObject(readSettings(join(findOwnFolder(env), "oauth_creds.json"))) ? "Google" : null,
   describe: (_, env, words) => [
     words === null
-      ? "GEMINI_CLI_TRUST_WORKSPACE makes Gemini CLI trust every folder that it is started in from this shell."
+      ? "With GEMINI_CLI_TRUST_WORKSPACE, Gemini CLI trusts every folder that it is started in."
       : !usesKey(env) &&
-        "The settings of Gemini CLI select no API key, so this run has a copy of them that does: what you change by /settings or `gemini mcp` is lost.",
+        "Your settings of Gemini CLI select no API key. This run has a copy: what you change in it is lost.",
   ],
   connect: (connection) => ({
     env: {

@@ -51,19 +51,21 @@ export async function readKeyFlags<Flags extends KeyFlags>(
 ): Promise<Flags> {
   const secret = flags.secret === "-" ? await readSecret() : flags.secret;
   const given = secret === undefined ? flags : { ...flags, secret };
-  const { keys, keysBySha256 } = catalog ?? { keys: new Map<string, Key>(), keysBySha256: new Map() };
   if (word === null) return given;
+  const keys = catalog?.keys ?? new Map<string, Key>();
   if (keys.has(word)) {
     if ((flags.key ?? word) !== word) refuseUsage(`--key and "${word}" are different keys.`);
     return { ...given, key: word };
   }
-  if (!word.startsWith("sk-") && !keysBySha256.has(sha256Hex(word))) return refuseUnknown("key", word, keys);
+  const isSecret = word.startsWith("sk-") || catalog?.keysBySha256.has(sha256Hex(word)) === true;
+  if (!isSecret) return refuseUnknown("key", word, keys);
   if (secret !== undefined) refuseUsage("The secret is given twice: as an argument and with --secret.");
   return { ...given, secret: word };
 }
 
 async function readSecret(): Promise<string> {
-  const text = canPrompt() ? await askSecret({ message: "The key's secret" }) : (await readAll()).trim();
+  const message = "The key's secret";
+  const text = canPrompt() ? await askSecret({ message }) : (await readAll()).trim();
   return text === "" ? refuseUsage("--secret -: stdin is empty.") : text;
 }
 
@@ -71,7 +73,7 @@ export function checkKeyFlags({ key, secret, new: isNew, group }: KeyFlags, { ke
   if (isNew === true && secret !== undefined) refuseUsage("--new and --secret exclude each other.");
   if (isNew === true && key !== undefined) requireNewName("key", key, keys);
   if (isNew !== true && group !== undefined && (key ?? secret) !== undefined)
-    refuseUsage("--group chooses the group of the tool's own key: it excludes --key and --secret.");
+    refuseUsage("--group is for the tool's own key: it excludes --key and --secret.");
 }
 
 /** The order: a given secret, a named key, GATEWAY_KEY, the tool's own key, a new key. */
@@ -92,17 +94,14 @@ function findGivenKey({ secret, group }: KeyFlags, named: Key | null, context: K
   const variable = group === undefined ? process.env["GATEWAY_KEY"] || null : null;
   const known = secret ?? (named && findKnownSecret(named, context));
   const given = known ?? variable;
+  if (given === null && named === null) return null;
   if (given === null)
-    return named === null
-      ? null
-      : refuseUsage(
-          `The secret of the key "${named.name}" is missing, and the config does not hold it: give it with --secret - or GATEWAY_KEY.`,
-        );
+    return refuseUsage(`The config lacks the secret of "${named?.name}": give --secret - or GATEWAY_KEY.`);
   const what = known === null ? "The secret in GATEWAY_KEY" : "That secret";
   const key = catalog.keysBySha256.get(sha256Hex(given)) ?? fail(`${what} belongs to no key in ${path}.`);
-  return named === null || named.name === key.name
-    ? { key, secret: given }
-    : fail(`${what} belongs to the key "${key.name}", not to "${named.name}".`);
+  if (named !== null && named.name !== key.name)
+    fail(`${what} belongs to the key "${key.name}", not to "${named.name}".`);
+  return { key, secret: given };
 }
 
 function findKnownSecret({ name, secretSha256 }: Key, { catalog, path }: KeyContext): string | null {
@@ -135,7 +134,7 @@ function explainMisfit({ title, platforms, login, needsResponses }: Tool, group:
     return `The group ${name} passes on the login of another tool, which ${title} does not have.`;
   const isChat = channels.length > 0 && channels.every((channel) => channel.platform === CHAT);
   if (needsResponses === true && !convert && isChat)
-    return `The channels of the group ${name} speak Chat Completions, and ${title} speaks Responses. \`gateway groups set ${name} convert=true\` has its requests converted.`;
+    return `${title} speaks Responses, and the group ${name} Chat Completions: \`gateway groups set ${name} convert=true\`.`;
   if (platforms.includes(platform)) return null;
   return `The group ${name} has the platform ${platform}, and ${title} needs ${platforms.join(" or ")}.`;
 }
@@ -179,7 +178,8 @@ async function chooseFittingGroup(tool: Tool, flag: string | undefined, catalog:
   if (flag !== undefined) {
     const group = requireSelectable(catalog, flag, now);
     const misfit = explainMisfit(tool, group);
-    return misfit === null ? group : fail(`${misfit}${names === "" ? "" : ` Groups that fit: ${names}.`}`);
+    if (misfit === null) return group;
+    return fail(names === "" ? misfit : `${misfit} Groups that fit: ${names}.`);
   }
   // The user chooses between a plan and metered billing.
   const metered = fitting.filter(({ usesLogin }) => !usesLogin);
@@ -187,10 +187,8 @@ async function chooseFittingGroup(tool: Tool, flag: string | undefined, catalog:
   const [only, ...others] = groups;
   if (only === undefined) {
     const near = open.find(({ platform }) => tool.platforms.includes(platform));
-    return fail(
-      (near && explainMisfit(tool, near)) ??
-        `${tool.title} needs a key for ${tool.platforms.join(" or ")}, and no group of this platform is open to new keys: \`gateway groups list\` shows all.`,
-    );
+    const need = `${tool.title} needs a group for ${tool.platforms.join(" or ")}, and none is open to keys`;
+    return fail((near && explainMisfit(tool, near)) ?? `${need}: \`gateway groups list\`.`);
   }
   if (others.length === 0) return only;
   if (!canPrompt()) return refuseUsage(`--group is missing. Groups that fit: ${names}.`);

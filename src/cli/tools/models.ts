@@ -29,19 +29,21 @@ export interface ListedModel extends ModelLimits {
   readonly id: string;
 }
 
-export async function fetchModels(connection: Omit<Connection, "models">): Promise<ListedModel[] | null> {
-  const { list } = await fetchList(connection);
+type Place = Pick<Connection, "base" | "platform" | "relayPrefix" | "secret">;
+
+export async function fetchModels(place: Place): Promise<ListedModel[] | null> {
+  const { list } = await fetchList(place);
   return isObject(list) ? readModels(list) : null;
 }
 
 /** The platform whose list the key gets, or else the first. */
 export async function findPlatform(
   platforms: readonly Platform[],
-  connection: Omit<Connection, "models" | "platform">,
+  place: Omit<Place, "platform">,
 ): Promise<Platform | undefined> {
   const [first, ...others] = platforms;
   for (const platform of others.length === 0 ? [] : platforms) {
-    const { status, list } = await fetchList({ ...connection, platform });
+    const { status, list } = await fetchList({ ...place, platform });
     if (status === null) break;
     if (getField(list, PLATFORM_ROWS[platform].listMark) !== undefined) return platform;
   }
@@ -49,7 +51,7 @@ export async function findPlatform(
 }
 
 /** `status`: null without an answer, which the tool will report. */
-export async function fetchList({ base, platform, relayPrefix, secret }: Omit<Connection, "models">) {
+export async function fetchList({ base, platform, relayPrefix, secret }: Place) {
   const path = readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath;
   try {
     // Each dialect has its own name for the page size.
@@ -77,12 +79,21 @@ function readModels(list: unknown): ListedModel[] {
 }
 
 /** OpenRouter and Together, Groq, Mistral, vLLM, Anthropic, Google, llama.cpp. */
-const CONTEXT_FIELDS =
-  "context_length context_window max_context_length max_model_len max_input_tokens inputTokenLimit meta.n_ctx".split(
-    " ",
-  );
-const OUTPUT_FIELDS =
-  "top_provider.max_completion_tokens max_completion_tokens max_output_tokens outputTokenLimit".split(" ");
+const CONTEXT_FIELDS = [
+  "context_length",
+  "context_window",
+  "max_context_length",
+  "max_model_len",
+  "max_input_tokens",
+  "inputTokenLimit",
+  "meta.n_ctx",
+];
+const OUTPUT_FIELDS = [
+  "top_provider.max_completion_tokens",
+  "max_completion_tokens",
+  "max_output_tokens",
+  "outputTokenLimit",
+];
 
 function listConfiguredModels({ channels }: Group): string[] {
   const names = channels.flatMap(({ aliases, models }) => [
@@ -191,8 +202,7 @@ export function describeForeignModel(
   const model = findRunning(tool, connection, group, given);
   if (connection.foreign === undefined || model === null) return null;
   const context = connection.limits?.get(model)?.context?.toLocaleString("en-US");
-  const window =
-    context === undefined ? "whose context window is not known" : `with a context of ${context} tokens`;
+  const window = context === undefined ? "of unknown context" : `with a context of ${context} tokens`;
   return `Requests are converted. ${tool.title} runs on ${model}, ${window}.`;
 }
 
@@ -267,10 +277,8 @@ export function chooseMainModel(models: readonly string[], own: string | null = 
   const large = fit.filter((model) => !SMALL.some((small) => small.test(model)));
   for (const some of [large, fit])
     for (const [family, ...kinds] of MAIN) {
-      const best = findNewest(
-        some.filter((model) => family.test(model)),
-        kinds,
-      );
+      const own = some.filter((model) => family.test(model));
+      const best = findNewest(own, kinds);
       if (best !== null) return best;
     }
   return findFirstModel(models);

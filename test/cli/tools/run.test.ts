@@ -197,7 +197,7 @@ describe("Gemini CLI's home", () => {
 test("run codex resume says which sessions it finds", async () => {
   using folder = makeTempFolder();
   const resumed = await start(folder, ["codex", "exec", "resume", "--last"], "true");
-  expect(resumed.stderr).toContain("a session stays with the provider that it began with");
+  expect(resumed.stderr).toContain("only sessions that began with `gateway run codex`");
   expect((await start(folder, ["codex", "exec", "hi"], "true")).stderr).toBe("");
 });
 
