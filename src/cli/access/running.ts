@@ -23,16 +23,13 @@ export async function findRunning(ledgerPath: string, timeoutMs?: number): Promi
 
 /** Gateways of all configs. One without an answer is left out. */
 export async function listGateways(): Promise<FoundGateway[]> {
-  const states = await Promise.all(listSockets().map((socket) => readState({ socket })));
-  return states.filter((state) => state !== null);
-}
-
-function listSockets(): string[] {
   const folders = locateControl("").map(({ folder }) => folder);
-  return folders
-    .filter(isPrivate)
-    .flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)))
-    .filter((path) => path.endsWith(".sock"));
+  const paths = folders.filter(isPrivate).flatMap((folder) => {
+    return readdirSync(folder).map((name) => join(folder, name));
+  });
+  const sockets = paths.filter((path) => path.endsWith(".sock"));
+  const states = await Promise.all(sockets.map((socket) => readState({ socket })));
+  return states.filter((state) => state !== null);
 }
 
 async function readState(call: ControlCall): Promise<FoundGateway | null> {

@@ -1,6 +1,6 @@
 // `gateway groups`. The file keeps its comments and order.
 
-import { isGroupOpen, isPlanInForce, type Catalog, type Group, type Plan } from "../../config/catalog.ts";
+import { isGroupOpen, isPlanInForce, type Catalog, type Plan } from "../../config/catalog.ts";
 import { listSelectableGroups } from "../../config/changes/keys.ts";
 import {
   findGroup,
@@ -10,7 +10,7 @@ import {
   refuseUnknown,
   requireNewName,
 } from "../../config/changes/names.ts";
-import { CONVERTIBLE, PLATFORMS, groupPlatform, type Platform } from "../../config/schema.ts";
+import { CONVERTIBLE, PLATFORMS, groupPlatform } from "../../config/schema.ts";
 import { changeSetting, type Edit } from "../../config/yaml/edit.ts";
 import {
   openConfig,
@@ -55,7 +55,9 @@ export interface AddGroupFlags extends ConfigFlags {
 
 export async function addGroup(name: string, flags: AddGroupFlags): Promise<void> {
   const { channel = [], multiplier, description, exclusive } = flags;
-  const clients = flags.convert === undefined ? null : requireConvertible(flags.convert);
+  const known = PLATFORMS.filter((platform) => CONVERTIBLE.has(platform));
+  const clients = known.find((platform) => platform === flags.convert);
+  if (flags.convert !== clients) refuseUsage(`--convert: expected what clients speak: ${known.join(", ")}.`);
   const [first] = channel;
   if (first === undefined) return refuseUsage("--channel is missing: a group needs at least one.");
   await openConfig(flags).edit((current) => {
@@ -65,7 +67,7 @@ export async function addGroup(name: string, flags: AddGroupFlags): Promise<void
       platform: clients ?? groupPlatform(platform),
       multiplier: multiplier ?? "1",
       channels: channel,
-      ...(clients !== null && { convert: "true" }),
+      ...(clients !== undefined && { convert: "true" }),
       ...(description !== undefined && { description }),
       ...(exclusive === true && { exclusive: "true" }),
     };
@@ -74,12 +76,6 @@ export async function addGroup(name: string, flags: AddGroupFlags): Promise<void
   printNote(`Added the group "${name}".`);
   if (exclusive === true)
     printNote(`Keys can use it while a plan is active: gateway plans add PLAN --group ${name}`);
-}
-
-function requireConvertible(word: string): Platform {
-  const known = PLATFORMS.filter((platform) => CONVERTIBLE.has(platform));
-  const found = known.find((platform) => platform === word);
-  return found ?? refuseUsage(`--convert: expected what clients speak: ${known.join(", ")}.`);
 }
 
 export async function setGroup(name: string, words: readonly string[], flags: ConfigFlags): Promise<void> {
@@ -91,32 +87,24 @@ export async function setGroup(name: string, words: readonly string[], flags: Co
   printNote(`Changed the group "${name}": ${changes.map(describeChange).join(", ")}.`);
 }
 
+const MAX_KEYS_SHOWN = 5;
+
 export async function removeGroup(name: string, flags: RemoveFlags): Promise<void> {
-  const plan = (catalog: Catalog): Edit[] => planRemoval(catalog, name);
-  await removeEntry(`the group "${name}"`, flags, plan, " The ledger keeps its lines.");
+  const end = " The ledger keeps its lines.";
+  await removeEntry(`the group "${name}"`, flags, (catalog) => planRemoval(catalog, name), end);
 }
 
 function planRemoval(catalog: Catalog, name: string): Edit[] {
   const group = findGroup(catalog, name);
-  requireNoKeys(catalog, group);
+  const bound = [...catalog.keys.values()].filter((key) => key.group === group).map((key) => key.name);
+  const some = `${formatCount(bound.length, "key")} (${bound.slice(0, MAX_KEYS_SHOWN).join(", ")})`;
+  if (bound.length > 0) fail(`"${name}" was not removed: it has ${some}. \`gateway keys move\` them first.`);
   const uses = group.plans.map(({ name: plan, groups }): Edit => {
-    if (groups.length === 1)
-      return fail(
-        `"${name}" was not removed: the plan "${plan}" has no other. \`gateway plans remove ${plan}\` first.`,
-      );
-    return { kind: "remove", path: ["plans", plan, "groups", groups.indexOf(name)] };
+    if (groups.length > 1) return { kind: "remove", path: ["plans", plan, "groups", groups.indexOf(name)] };
+    const advice = `\`gateway plans remove ${plan}\` first`;
+    return fail(`"${name}" was not removed: the plan "${plan}" has no other. ${advice}.`);
   });
   return [...uses, { kind: "remove", path: ["groups", name] }];
-}
-
-const MAX_KEYS_SHOWN = 5;
-
-function requireNoKeys({ keys }: Catalog, { name }: Group): void {
-  const bound = [...keys.values()].filter((key) => key.group.name === name).map((key) => key.name);
-  const some = bound.slice(0, MAX_KEYS_SHOWN).join(", ");
-  const count = formatCount(bound.length, "key");
-  if (bound.length > 0)
-    fail(`"${name}" was not removed: it has ${count} (${some}). \`gateway keys move\` them first.`);
 }
 
 export interface ActivateFlags extends ConfigFlags {
@@ -126,9 +114,7 @@ export interface ActivateFlags extends ConfigFlags {
 export function listPlans(flags: ListFlags) {
   const now = new Date();
   const rows = Array.from(openConfig(flags).catalog.plans.values(), (plan) => ({
-    name: plan.name,
-    groups: plan.groups,
-    active: plan.active,
+    ...plan,
     until: plan.until === null ? null : formatMoment(plan.until),
     in_force: isPlanInForce(plan, now),
   }));
@@ -137,7 +123,7 @@ export function listPlans(flags: ListFlags) {
 
 export async function activatePlan(name: string, flags: ActivateFlags): Promise<void> {
   const now = new Date();
-  const until = readUntil(flags.until, now);
+  const end = flags.until === undefined ? undefined : readExpiry(flags.until, now, "--until");
   let groups: readonly string[] = [];
   await openConfig(flags).edit((current) => {
     const plan = findPlan(current, name);
@@ -146,7 +132,9 @@ export async function activatePlan(name: string, flags: ActivateFlags): Promise<
       refuseUsage(`--until is missing: "${name}" ended on ${formatDay(formatMoment(plan.until))}.`);
     }
     const active: Edit = { kind: "set", path: ["plans", name, "active"], value: "true" };
-    return until === undefined ? [active] : [active, changeSetting(["plans", name, "until"], until)];
+    if (end === undefined) return [active];
+    const until = end && formatMoment(end).replace("T00:00:00Z", "");
+    return [active, changeSetting(["plans", name, "until"], until)];
   });
   printNote(`The plan "${name}" is active. Keys can now use ${groups.join(", ")}.`);
 }
@@ -181,13 +169,6 @@ export async function removePlan(name: string, flags: RemoveFlags): Promise<void
     findPlan(catalog, name);
     return [{ kind: "remove", path: ["plans", name] }];
   });
-}
-
-/** The end in the file's format. Null: no end. Undefined: unchanged. */
-function readUntil(text: string | undefined, now: Date): string | null | undefined {
-  if (text === undefined) return undefined;
-  const moment = readExpiry(text, now, "--until");
-  return moment && formatMoment(moment).replace("T00:00:00Z", "");
 }
 
 function findPlan(catalog: Catalog, name: string): Plan {

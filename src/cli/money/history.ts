@@ -18,11 +18,11 @@ import { readLoggedUsage } from "../../dialects/meters/logged.ts";
 import { createZone } from "../../lib/text/zone.ts";
 import { openConfigUnless } from "../access/config.ts";
 import type { ListColumn } from "../terminal/listing.ts";
-import { fail, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
 import { readCurrentPrices } from "./in-use.ts";
 import { findLedger, openTable } from "../access/ledger-place.ts";
-import { printShown, readUsagePeriod, writeCsv } from "./show.ts";
+import { chooseOne, printShown, readUsagePeriod, writeCsv } from "./show.ts";
 import { drawTotals, flattenUsage, KINDS, nameTotal, readDimensions, type UsageFlags } from "./usage.ts";
 
 export interface HistoryFlags extends UsageFlags {
@@ -39,14 +39,15 @@ export function showHistory(flags: HistoryFlags): void {
     ? tabulateBoth(openTable(findLedger(flags), flags), entries, prices, query)
     : tabulateLogs(entries, prices);
   const report = reportHistory(table, { ...query, only: readFilter(flags, table) });
-  const none =
-    entries.length > 0
-      ? "No requests in this period."
-      : "There are no logs of Claude Code, Codex, Gemini CLI or opencode in the places where they keep them.";
+  const unseen = "There are no logs of Claude Code, Codex, Gemini CLI or opencode.";
+  const none = entries.length > 0 ? "No requests in this period." : unseen;
   const notes = report.rows.length === 0 ? [none] : describeGaps(report);
   printShown(flags, {
     document: describeReport(report, query, history),
-    csv: () => writeReport(report, query),
+    csv: () => {
+      const sums = SUMS.filter((name) => report.total[name] !== undefined);
+      return writeCsv(query.by, ["requests", ...KINDS, ...sums], report.rows.map(flattenUsage));
+    },
     parts: () => (report.rows.length === 0 ? [] : [drawReport(report, query)]),
     notes: () => [...(flags.csv === true ? [] : notes), ...describeUnread(history)],
   });
@@ -55,8 +56,7 @@ export function showHistory(flags: HistoryFlags): void {
 function readQuery(flags: HistoryFlags): HistoryFilter {
   if (flags.history !== true) refuseUsage("--both needs --history.");
   for (const name of ["key", "group", "channel"] as const)
-    if (flags[name] !== undefined)
-      refuseUsage(`--${name} cannot be combined with --history: a log has none.`);
+    if (flags[name] !== undefined) refuseUsage(`--history excludes --${name}: a log has none.`);
   const by = readDimensions(flags.by, DIMENSIONS);
   const zone = openConfigUnless(true, flags)?.catalog.zone ?? createZone("system");
   const clock = { zone, now: new Date() };
@@ -74,11 +74,10 @@ function readFilter(flags: HistoryFlags, table: Questions): Filter {
 }
 
 function findSession(sessions: readonly string[], words: string): string {
-  const [id, ...others] =
-    words === "last" ? sessions.slice(0, 1) : sessions.filter((each) => each.startsWith(words));
-  if (id === undefined) return fail(`The logs have no session ${words}.`);
-  if (others.length === 0 || sessions.includes(words)) return others.length === 0 ? id : words;
-  return fail(`Several sessions begin with ${words}. Use more of the id.`);
+  if (sessions.includes(words)) return words;
+  const near = sessions.filter((each) => each.startsWith(words));
+  const none = `The logs have no session ${words}.`;
+  return chooseOne(words === "last" ? sessions.slice(0, 1) : near, words, ["sessions", none]);
 }
 
 const SIDES = [
@@ -108,8 +107,7 @@ function describeGaps({ total, unpriced, tools }: HistoryReport): (string | fals
   const { unknown, partial } = total;
   const reasons = unpriced.map(({ because, requests }) => `${because} (${formatCount(requests, "request")})`);
   return [
-    reasons.length > 0 &&
-      `Not in the amounts: ${reasons.join("; ")}. \`gateway prices set MODEL input=… output=…\` gives a model a price.`,
+    reasons.length > 0 && `Not in the amounts: ${reasons.join("; ")}. \`gateway prices set\` gives a price.`,
     unknown > 0 && `Not in the amounts: ${formatCount(unknown, "request")} whose counts cannot be read.`,
     partial > 0 && `Of ${formatCount(partial, "request")}, the log does not have all of the output.`,
     ...tools.map((tool) => `${describeLack(tool)}.`),
@@ -130,11 +128,6 @@ const SUMS = [
   ...(["official_usd", "only_logs_usd", "only_ledger_usd", "both_usd"] as const),
   ...(["cache_hit_rate", "unpriced", "unknown", "partial"] as const),
 ];
-
-function writeReport({ rows, total }: HistoryReport, { by }: HistoryFilter): string[] {
-  const sums = SUMS.filter((name) => total[name] !== undefined);
-  return writeCsv(by, ["requests", ...KINDS, ...sums], rows.map(flattenUsage));
-}
 
 const LONG_BYTES = 128e6;
 

@@ -5,7 +5,6 @@ import { describeRequest, explainRequest, findRequest } from "../../billing/repo
 import { findBeginning, findLast } from "../../billing/reports/requests.ts";
 import type { Table } from "../../billing/store/open.ts";
 import {
-  type Anchor,
   type Finding,
   formatAnchor,
   parseAnchor,
@@ -48,9 +47,11 @@ export function verify(flags: VerifyFlags): void {
   const path = findLedger(flags);
   const findings: Finding[] = [];
   const start = performance.now();
-  const anchored = flags.anchor === undefined ? null : readAnchor(flags.anchor);
   const { partial = false, since } = flags;
-  const options = { partial, since, running: isLedgerHeld(path), anchor: anchored };
+  const wanted = flags.anchor === undefined ? null : parseAnchor(flags.anchor);
+  if (flags.anchor !== undefined && wanted === null)
+    refuseUsage("--anchor: expected what `gateway ledger anchor` prints, such as 12:9f86….");
+  const options = { partial, since, running: isLedgerHeld(path), anchor: wanted };
   const verdict = verifyLedger(path, options, (finding) => {
     if (findings.length < MAX_FINDINGS_SHOWN) findings.push(finding);
   });
@@ -69,18 +70,12 @@ function printVerdict(verdict: Verdict, findings: readonly Finding[], ms: number
   if (more > 0) print(`and ${more} more`);
   const { lines, corrections, files, unchecked } = verdict;
   const corrected = corrections === 0 ? "no corrections" : formatCount(corrections, "correction");
-  const summary = `${formatCount(lines - unchecked, "line")} verified in ${formatCount(files, "file")}, ${corrected}, ${(ms / 1000).toFixed(1)} s`;
+  const checked = `${formatCount(lines - unchecked, "line")} verified in ${formatCount(files, "file")}`;
+  const summary = `${checked}, ${corrected}, ${(ms / 1000).toFixed(1)} s`;
   if (verdict.findings === 0) printLines([`${paint("green", "OK")}: ${summary}`]);
   else printNote(summary);
   for (const note of verdict.notes) printNote(note);
   for (const advice of new Set(findings.map((finding) => finding.advice))) printNote(advice);
-}
-
-function readAnchor(text: string): Anchor {
-  return (
-    parseAnchor(text) ??
-    refuseUsage("--anchor: expected what `gateway ledger anchor` printed, such as 12:9f86….")
-  );
 }
 
 export function anchor(flags: JsonFlags): void {
@@ -110,6 +105,6 @@ function findLastId(table: Table, key: string | null): string {
 }
 
 function findId(table: Table, start: string): string {
-  const none = `There is no request ${start} in ${table.path}. A refused request has no line. \`gateway ledger show last\` shows the latest.`;
+  const none = `There is no request ${start} in ${table.path}. A refused request has no line.`;
   return chooseOne(findBeginning(table, "id", start), start, ["requests", none]);
 }

@@ -54,7 +54,12 @@ export async function updatePrices(flags: UpdateFlags): Promise<void> {
     refuseUsage("Without a terminal, --yes confirms an update.");
   const { source, text, current, next } = await readNext(flags.from, loaded);
   printNote(`Read ${source.name}, SHA-256 ${source.sha256}.`);
-  refuseOlder(source, current, isDry);
+  // Old prices could undo corrections.
+  if (source.isRelease && source.date < current.date) {
+    const older = `The newest release, ${source.name}, is older than the prices in use (${current.label}).`;
+    if (!isDry) fail(`${older} Nothing was changed.`);
+    printNote(older);
+  }
   const changes = compareSeen(flags, loaded.catalog, { current, next });
   const sealed = sealBook(text);
   const written = new PriceBook(() => sealed);
@@ -65,28 +70,19 @@ export async function updatePrices(flags: UpdateFlags): Promise<void> {
   for (const { text: doubt } of doubts) printNote(doubt);
   if (isDry) return;
   await settleDoubts(doubts, flags);
-  if (flags.yes !== true && !(await askYes(`Use these prices from now on?`))) {
-    printNote("Nothing was written.");
-    return;
-  }
+  if (flags.yes !== true && !(await askYes("Use these prices from now on?")))
+    return printNote("Nothing was written.");
   const path = placeOfBook(loaded.path);
-  try {
-    replaceFile(path, sealed, { mode: 0o600, durable: true });
-  } catch (error) {
-    fail(`${path} cannot be written: ${getErrorCode(error) || getErrorMessage(error)}.`);
-  }
+  replaceFile(path, sealed, { mode: 0o600, durable: true });
   await waitForGateway(loaded.path, loaded.catalog, { kind: "prices" });
-  printNote(
-    `Wrote ${path}: ${written.label}. \`gateway ledger reprice\` can correct lines that had no price.`,
-  );
+  printNote(`Wrote ${path}: ${written.label}. \`gateway ledger reprice\` corrects lines without a price.`);
 }
 
-/** Old prices could undo corrections. */
-function refuseOlder({ isRelease, name, date }: PriceSource, current: PriceBook, isDry: boolean): void {
-  if (!isRelease || date >= current.date) return;
-  const text = `The newest release, ${name}, is older than the prices in use (${current.label}).`;
-  if (isDry) printNote(text);
-  else fail(`${text} Nothing was changed.`);
+async function settleDoubts(doubts: readonly Doubt[], { yes }: UpdateFlags): Promise<void> {
+  const accepts = doubts.map(({ name }) => `--accept ${quoteWord(name)}`).join(" ");
+  if (doubts.length > 0 && (yes === true || !canPrompt()))
+    fail(`Nothing was written. If this is right, add ${accepts}`);
+  for (const { text } of doubts) if (!(await askYes(`${text} Is that right?`))) fail("Nothing was written.");
 }
 
 interface Doubt {
@@ -152,14 +148,6 @@ function fallsFar(was: string | null, now: string | null): boolean {
   return before.units > 0n && isBelowTenth(after, before);
 }
 
-async function settleDoubts(doubts: readonly Doubt[], { yes }: UpdateFlags): Promise<void> {
-  if (doubts.length > 0 && (yes === true || !canPrompt()))
-    fail(
-      `Nothing was written. If this is right, add ${doubts.map(({ name }) => `--accept ${quoteWord(name)}`).join(" ")}`,
-    );
-  for (const { text } of doubts) if (!(await askYes(`${text} Is that right?`))) fail("Nothing was written.");
-}
-
 interface Next {
   readonly source: PriceSource;
   readonly text: string;
@@ -176,9 +164,8 @@ async function readNext(from: string | undefined, { path }: LoadedConfig): Promi
   const document = parseJson(source.text) ?? readScript(source.text);
   const parsed = publishedSchema.safeParse(document);
   if (!parsed.success) {
-    fail(
-      `${place} has not the form of the price package's data (${placeOfData("main")}): ${describeFault(document, parsed.error.issues)}. Nothing was changed.`,
-    );
+    const fault = describeFault(document, parsed.error.issues);
+    fail(`${place} has not the form of ${placeOfData("main")}: ${fault}. Nothing was changed.`);
   }
   const priced = new Set(parsed.data.filter((each) => readProvider(each).length > 0).map(({ id }) => id));
   const empty = INDISPENSABLE.filter((provider) => !priced.has(provider));
@@ -208,7 +195,7 @@ function loadCurrent(configPath: string): PriceBook {
   try {
     return loadPriceBook(configPath);
   } catch (error) {
-    printNote(`${getErrorMessage(error)} The new prices are compared with the built-in book instead.`);
+    printNote(`${getErrorMessage(error)} The new prices are compared with the built-in book.`);
     return loadPriceBook();
   }
 }
@@ -288,9 +275,8 @@ function report(changes: readonly Change[], { name, sha256 }: PriceSource, books
   }
   if (changes.length > 0) printLines(drawRows(changes, COLUMNS));
   else printNote("No price changes of the models that were looked at.");
-  printNote(
-    `Now: ${current.label}, ${countModels(current)} models. New: ${next.label}, ${countModels(next)} models.`,
-  );
+  const label = (book: PriceBook): string => `${book.label}, ${countModels(book)} models`;
+  printNote(`Now: ${label(current)}. New: ${label(next)}.`);
 }
 
 const COLUMNS: ReadonlyArray<ListColumn<Change>> = [
@@ -318,7 +304,10 @@ async function readSource(from: string | undefined): Promise<PriceSource> {
   if (from === undefined) return await readRelease();
   const text = (await readPlace(from)).toString();
   const date = new Date().toISOString().slice(0, 10);
-  const name = `${describePlace(from)}, read on ${date}`;
+  const url = isAddress(from) ? new URL(from) : null;
+  // The rest of an address may be secret.
+  const place = url === null ? resolve(from) : `${url.origin}${url.pathname}`;
+  const name = `${place}, read on ${date}`;
   return { name, date, isRelease: false, sha256: sha256Hex(text), text };
 }
 
@@ -334,13 +323,6 @@ async function readRelease(): Promise<PriceSource> {
   const date = published.slice(0, 10);
   const text = (await readPlace(placeOfData(tag))).toString();
   return { name: `genai-prices ${tag} of ${date}`, date, isRelease: true, sha256: sha256Hex(text), text };
-}
-
-/** Without parts of an address that may be secret. */
-function describePlace(place: string): string {
-  if (!isAddress(place)) return resolve(place);
-  const { origin, pathname } = new URL(place);
-  return `${origin}${pathname}`;
 }
 
 function isAddress(place: string): boolean {
@@ -370,8 +352,7 @@ async function readPlace(place: string): Promise<Buffer> {
     }
     return Buffer.concat(parts);
   } catch (error) {
-    return fail(
-      `The price data cannot be read from ${place}: ${getErrorCode(error) || getErrorMessage(error)}. Try again, or name a file with --from.`,
-    );
+    const why = getErrorCode(error) || getErrorMessage(error);
+    return fail(`${place} cannot be read: ${why}. Try again, or name a file with --from.`);
   }
 }

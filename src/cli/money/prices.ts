@@ -32,9 +32,7 @@ export function showPrices(model: string, flags: ShowPricesFlags): void {
   const sold = listSold(model, book, providers, channels);
   const configured = loaded?.catalog.prices.get(model) ?? null;
   if (sold.length === 0 && configured === null)
-    fail(
-      `No provider in ${book.label} has a price for "${model}". \`prices:\` in the config can give it one.`,
-    );
+    fail(`No provider in ${book.label} has a price for "${model}". \`gateway prices set\` gives it one.`);
   if (flags.json === true) printJson(describeForScripts(model, { book, sold, configured }));
   else report(book, sold, configured);
 }
@@ -114,9 +112,8 @@ function report(book: PriceBook, sold: readonly Offer[], configured: Rates | nul
       print(line);
   for (const { found, channels } of sold) {
     const { provider, ids, periods, source } = found.model;
-    print(
-      `${provider}  ${ids.join(", ")}${channels.length > 0 ? `  (channels: ${channels.join(", ")})` : ""}`,
-    );
+    const used = channels.length > 0 ? `  (channels: ${channels.join(", ")})` : "";
+    print(`${provider}  ${ids.join(", ")}${used}`);
     for (const period of periods.filter(({ until }) => !(Date.parse(until ?? "") <= Date.now())))
       for (const line of describePeriod(period)) print(`  ${line}`);
     if (periods.length > 1) print("  The last of those that apply counts");
@@ -159,12 +156,11 @@ export function checkPrices(flags: LedgerFlags) {
   const book = loadPriceBook(path);
   using table = openTable(locateLedger(flags), flags);
   const all = listInUse(catalog, listSeenModels(table));
-  const rows = all
-    .filter((each) => !hasPrice(catalog, book, each))
-    .map(({ channel, model, requests }) => ({ channel, model, requests }));
+  const lacking = all.filter((each) => !hasPrice(catalog, book, each));
+  const rows = lacking.map(({ channel, model, requests }) => ({ channel, model, requests }));
   const note =
-    `These have no price in ${book.label}. \`gateway prices set MODEL input=… output=…\` gives them one. ` +
-    "On a channel, `price_provider:` names the seller, and `free: true` says that it costs nothing.";
+    `These have no price in ${book.label}. \`gateway prices set\` gives them one, ` +
+    "or `price_provider:` or `free: true` of the channel.";
   const empty = `All models in use have a price (${all.length} of ${all.length}, ${book.label}).`;
   return { rows, empty, notes: [note], exitStatus: rows.length > 0 ? 1 : 0 };
 }
@@ -176,7 +172,7 @@ export async function setPrices(model: string, words: readonly string[], flags: 
   const shown = prices.map(([kind, usd]) => `${kind} $${usd}`).join(", ");
   printNote(
     shown === ""
-      ? `The config has no prices for "${model}" any more. Those of the price book apply.`
-      : `In the config, "${model}" costs ${shown}. Requests that end from now on pay this.`,
+      ? `The config has no prices for "${model}". Those of the price book apply.`
+      : `In the config, "${model}" costs ${shown} from now on.`,
   );
 }

@@ -26,9 +26,8 @@ function locateRecording(name: string, flags: LedgerFlags): string {
 
 export function findRecording(name: string, flags: LedgerFlags): Recording {
   const folder = locateRecording(name, flags);
-  const found =
-    openRecording(folder) ??
-    fail(`There is no recording at ${folder}. \`gateway recordings list\` shows all.`);
+  const none = `There is no recording at ${folder}. \`gateway recordings list\` shows all.`;
+  const found = openRecording(folder) ?? fail(none);
   if (found.damaged > 0) printNote(`${formatCount(found.damaged, "file")} of ${folder} cannot be read.`);
   return found;
 }
@@ -46,8 +45,7 @@ export function showRecordings(flags: LedgerFlags) {
     }
   });
   const empty = "There are no recordings. `gateway run --record NAME TOOL` makes one.";
-  const note =
-    "Recordings hold prompts and answers with all that is in them. Only the gateway's keys, credentials and logins are removed.";
+  const note = "Recordings hold all of prompts and answers, without keys, credentials and logins.";
   return { rows, empty, notes: [note] };
 }
 
@@ -80,17 +78,13 @@ export async function dropRecordings(
     if (!known.has(name))
       fail(`There is no recording "${name}" in ${root}. \`gateway recordings list\` shows all.`);
   const state = await readDocument<GatewayState>({ ledgerPath }, "GET", "reports/state");
-  for (const { name, key } of state?.recordings ?? [])
-    if (names.includes(name)) fail(`"${name}" is being recorded and would begin anew. ${adviseEnd(key)}`);
+  for (const { name, key } of state?.recordings ?? []) {
+    const end = key === null ? "Wait for its run to end" : `Take \`record\` off the key "${key}" first`;
+    if (names.includes(name)) fail(`"${name}" is being recorded and would begin anew. ${end}.`);
+  }
   await confirmRemoval(names.map((name) => `the recording "${name}"`).join(", "), flags);
   for (const name of names) {
     removeRecording(root, name);
     print(`Removed the recording "${name}".`);
   }
-}
-
-function adviseEnd(key: string | null): string {
-  return key === null
-    ? "Wait until its run and its last answer have ended."
-    : `Take \`record\` off the key "${key}" first.`;
 }

@@ -19,9 +19,10 @@ export interface StatuslineFlags {
 const TIMEOUT_MS = 1000;
 
 export async function printStatusline(flags: StatuslineFlags): Promise<void> {
-  const { format, config, key, ledger } = flags;
+  const { format, key, ledger } = flags;
   const given = await readStdin();
-  const ledgerPath = ledger ?? (await readLedgerPath(config));
+  // Reading the config takes half of this command's time.
+  const ledgerPath = ledger ?? (await import("../access/ledger-place.ts")).locateLedger(flags);
   const session = flags.session ?? getText(getField(given, "session_id"));
   const query = new URLSearchParams({
     ...(session !== "" && { session }),
@@ -34,12 +35,6 @@ export async function printStatusline(flags: StatuslineFlags): Promise<void> {
   if (status === null) return print("");
   const parts = describeParts(status, getText(getField(getField(given, "model"), "display_name")));
   print(format === undefined ? writeUsual(parts) : fill(format, parts));
-}
-
-/** Reading the config takes half of this command's time. */
-async function readLedgerPath(config: string | undefined): Promise<string> {
-  const { openConfig } = await import("../access/config.ts");
-  return openConfig(config === undefined ? {} : { config }).catalog.ledger.path;
 }
 
 /** A bar may leave stdin open and write nothing. */

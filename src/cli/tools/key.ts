@@ -51,13 +51,13 @@ export async function readKeyFlags<Flags extends KeyFlags>(
 ): Promise<Flags> {
   const secret = flags.secret === "-" ? await readSecret() : flags.secret;
   const given = secret === undefined ? flags : { ...flags, secret };
+  const { keys, keysBySha256 } = catalog ?? { keys: new Map<string, Key>(), keysBySha256: new Map() };
   if (word === null) return given;
-  const keys = catalog?.keys ?? new Map<string, Key>();
   if (keys.has(word)) {
     if ((flags.key ?? word) !== word) refuseUsage(`--key and "${word}" are different keys.`);
     return { ...given, key: word };
   }
-  const isSecret = word.startsWith("sk-") || catalog?.keysBySha256.has(sha256Hex(word)) === true;
+  const isSecret = word.startsWith("sk-") || keysBySha256.has(sha256Hex(word));
   if (!isSecret) return refuseUnknown("key", word, keys);
   if (secret !== undefined) refuseUsage("The secret is given twice: as an argument and with --secret.");
   return { ...given, secret: word };
@@ -94,9 +94,9 @@ function findGivenKey({ secret, group }: KeyFlags, named: Key | null, context: K
   const variable = group === undefined ? process.env["GATEWAY_KEY"] || null : null;
   const known = secret ?? (named && findKnownSecret(named, context));
   const given = known ?? variable;
-  if (given === null && named === null) return null;
+  const advice = "Give it with --secret - or GATEWAY_KEY";
   if (given === null)
-    return refuseUsage(`The config lacks the secret of "${named?.name}": give --secret - or GATEWAY_KEY.`);
+    return named && refuseUsage(`The config lacks the secret of the key "${named.name}". ${advice}.`);
   const what = known === null ? "The secret in GATEWAY_KEY" : "That secret";
   const key = catalog.keysBySha256.get(sha256Hex(given)) ?? fail(`${what} belongs to no key in ${path}.`);
   if (named !== null && named.name !== key.name)

@@ -107,9 +107,7 @@ describe("gateway plans", () => {
 describe("gateway prices set", () => {
   test("sets, changes and removes prices", async () => {
     const { status, stderr } = await gateway("prices", "set", "my/model-1.5", "input=3", "output=15");
-    expect(stderr).toBe(
-      'In the config, "my/model-1.5" costs input $3, output $15. Requests that end from now on pay this.\n',
-    );
+    expect(stderr).toBe('In the config, "my/model-1.5" costs input $3, output $15 from now on.\n');
     expect(status).toBe(0);
     await gateway("prices", "set", "my/model-1.5", "output=12.5", "cache_read=0.3");
     expect(catalog().prices.get("my/model-1.5")).toEqual({ input: "3", output: "12.5", cache_read: "0.3" });

@@ -37,7 +37,7 @@ describe("usage --history", () => {
       ],
     ]);
     expect(stderr.trimEnd().split("\n")).toEqual([
-      "Not in the amounts: no price for a-model-of-nobody (1 request). `gateway prices set MODEL input=… output=…` gives a model a price.",
+      "Not in the amounts: no price for a-model-of-nobody (1 request). `gateway prices set` gives a price.",
       "Claude Code logs no summaries, titles and stopped answers.",
       "Codex logs no service tier, no titles, no fees of searches, and no stopped answers.",
       "Amounts are those with a key: logs do not say what a plan has paid.",
@@ -78,7 +78,7 @@ describe("usage --history", () => {
   });
 
   test.each([
-    [["--key", "laptop"], "--key cannot be combined with --history: a log has none."],
+    [["--key", "laptop"], "--history excludes --key: a log has none."],
     [["--by", "channel"], '--by: there is no "channel"'],
     [["--session", "nothing"], "The logs have no session nothing."],
   ])("%j is refused", async (args, message) => {
@@ -95,7 +95,7 @@ describe("usage --history", () => {
     );
     expect([status, stderr]).toEqual([
       0,
-      "There are no logs of Claude Code, Codex, Gemini CLI or opencode in the places where they keep them.\n",
+      "There are no logs of Claude Code, Codex, Gemini CLI or opencode.\n",
     ]);
   });
 

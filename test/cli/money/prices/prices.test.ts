@@ -140,7 +140,7 @@ describe("prices check", () => {
       reported: [{ channel: "claude", model: "claude-nova-9", requests: 2 }],
     });
     const human = await gateway(folder, "prices check");
-    expect(human.stderr).toContain("`gateway prices set MODEL input=… output=…` gives them one");
+    expect(human.stderr).toContain("`gateway prices set` gives them one");
   });
 
   test("prices check passes if all models have a price, or cost nothing", async () => {
@@ -421,7 +421,7 @@ describe("prices update", () => {
     );
     const again = await run(place, ...update);
     expect(again.status).toBe(0);
-    expect(again.stderr).toContain("compared with the built-in book instead");
+    expect(again.stderr).toContain("compared with the built-in book");
     expect((await run(place, "prices", "check")).status).toBe(0);
   });
 
