@@ -1,4 +1,4 @@
-// Runs the commands. A failure becomes a sentence on stderr and an exit status.
+// Runs the commands.
 
 import { type Argument, Command, CommanderError } from "commander";
 import { getErrorMessage } from "../lib/errors.ts";
@@ -14,7 +14,6 @@ export async function runProgram(row: CommandRow): Promise<void> {
   const program = createProgram(row, words[0] ?? "");
   prepare(program);
   process.stdout.once("error", stopWithoutReader);
-  // With a closed stderr, the command can still do its work.
   process.stderr.on("error", () => {});
   try {
     await program.parseAsync(words, { from: "user" });
@@ -41,7 +40,7 @@ function stopWithoutReader(error: Error & { readonly code?: string }): void {
   if (!hasLeft) process.stderr.write(`gateway: cannot write to stdout: ${error.message}.\n`);
   if (process.stdout.listenerCount("error") > 0) return;
   process.stdout.on("error", () => {});
-  // Keeps an exit status of the command, such as for a damaged ledger.
+  // Keeps an exit status of the command.
   setImmediate(() => process.exit(hasLeft ? undefined : 1));
 }
 
@@ -55,7 +54,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   ls: "list",
 };
 
-/** Adds what Commander lacks: `-v`, `help` for subcommands, and aliases. */
+/** What Commander lacks. */
 function normalizeArguments(words: readonly string[], row: CommandRow): string[] {
   const [first = "", ...rest] = words;
   const configWords = first === "--config" ? 2 : first.startsWith("--config=") ? 1 : 0;
@@ -85,7 +84,6 @@ function prepare(command: Command): void {
   command.configureOutput({
     outputError: (text, write) => {
       const retired = findRetired(text, command);
-      // The hint at the help would not name the replacement.
       if (retired !== null) command.showHelpAfterError(false);
       write(wrapMessage(escapeLines(retired ?? reword(text, command))));
     },

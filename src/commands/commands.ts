@@ -25,7 +25,6 @@ export const GATEWAY: CommandRow = {
       examples: [],
       run: call(() => import("../cli/doctor/overview.ts"), "showOverview"),
     },
-    // Shells run this at each press of the tab key.
     __complete: {
       about: "",
       hidden: true,

@@ -111,7 +111,7 @@ export const LOOK: CommandTable = {
         "one row per …; two words with a comma, such as key,model",
         {
           choices: DIMENSIONS,
-          // The help and the completions need the choices. `usage` reads two of them.
+          // `usage` reads two of them.
           read: (text) => text,
           default: "day",
         },

@@ -117,7 +117,6 @@ const EXCLUDED = [
   ["demo", "config"],
 ] as const;
 
-/** A flag without effect is a mistake. */
 function requireTogether(flags: ServeFlags & Partial<ReplayFlags>): void {
   for (const [one, other] of EXCLUDED)
     if (flags[one] !== undefined && flags[other] !== undefined)

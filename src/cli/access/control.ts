@@ -1,4 +1,4 @@
-// Calls the running gateway, through a socket that only this user can open.
+// Calls the running gateway, through a socket of this user.
 
 import { existsSync } from "node:fs";
 import { z } from "zod";
@@ -26,7 +26,6 @@ export async function readDocument<T>(call: ControlCall, method: Method, path: s
   if (response === null) return null;
   const version = response.headers.get(VERSION_FIELD);
   const document = await readAnswer(response, path);
-  // Within a minor version, documents only gain fields.
   return nameMinor(version) === nameMinor(VERSION) ? z.custom<T>().parse(document) : refuseVersion(version);
 }
 
@@ -67,7 +66,7 @@ async function sendToGateway(call: ControlCall, method: Method, path: string): P
   return null;
 }
 
-/** A suspended gateway never replies, a busy one after seconds. A POST may probe an upstream. */
+/** A busy gateway replies after seconds. A POST may probe an upstream. */
 const TIMEOUT_MS = { GET: 20_000, POST: 60_000 } as const;
 const GONE_CODES = new Set([
   "ENOENT",

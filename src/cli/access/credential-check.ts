@@ -35,7 +35,6 @@ export async function checkCredential(channel: Channel): Promise<CheckResult> {
   } catch (error) {
     const reason = channelSecrets(channel).maskText(getErrorMessage(error));
     const isTls = error instanceof UpstreamFault && error.kind === "tls";
-    // A free channel is usually a server on this machine.
     const advice = channel.free ? `${reason}. Is it running?` : reason;
     return { kind: "unknown", reason: advice, status: null, isTls };
   } finally {
@@ -59,7 +58,6 @@ function judgeStatus(status: number, body: string): CheckResult {
   return { kind: "unknown", reason: `it answers ${status} when asked for its models`, status };
 }
 
-/** Continues a sentence that begins with the provider's name. */
 export function describeCheck(result: CheckResult): string {
   if (result.kind === "unknown") return `could not be checked: ${result.reason}`;
   const { isOpen = false } = result;

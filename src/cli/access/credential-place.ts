@@ -44,7 +44,7 @@ export function findFreeName(wanted: string, isTaken: (name: string) => boolean)
   }
 }
 
-/** A_B for `a-b`; for a less plain name, such as `a_b`, also a part of its hash. */
+/** `a-b` and `a_b` get different variables. */
 function nameOwnVariable(channel: string): string {
   const isPlain = /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(channel);
   return `GATEWAY_${nameVariable(isPlain ? channel : `${channel}-${sha256Hex(channel).slice(0, 6)}`)}`;
@@ -60,7 +60,6 @@ export function listUnset(values: unknown, configPath: string, env: Environment)
 export function describePlace(configPath: string, channel: string): string {
   const variable = findVariable(configPath, channel);
   if (variable === null) return `channels.${channel}.credential in ${configPath}`;
-  // The name may be a misplaced secret.
   const shown = looksSecret(variable) ? "its variable" : variable;
   if ((process.env[variable] ?? "") !== "") return `the environment variable ${shown}`;
   return readEnvFile(configPath)[variable] === undefined

@@ -32,7 +32,7 @@ export function findLedgerOrEmpty(flags: LedgerFlags): string {
   return path;
 }
 
-/** Puts --ledger in place of the config's ledger. `isCopy`: nothing is written next to it. */
+/** `isCopy`: nothing is written next to the ledger. */
 export function useLedger(
   config: LoadedConfig,
   flags: LedgerFlags,
@@ -42,7 +42,6 @@ export function useLedger(
   return { ...config, catalog: { ...config.catalog, ledger }, isCopy: true };
 }
 
-/** For one report: the process ends after it. Nothing is written next to a copy. */
 export function openTable(path: string, { ledger }: LedgerFlags): Table {
   return new Table(path, { report: printNote, isCopy: ledger !== undefined });
 }

@@ -21,7 +21,6 @@ export async function findRunning(ledgerPath: string, timeoutMs?: number): Promi
   return readState({ ledgerPath, ...(timeoutMs !== undefined && { timeoutMs }) });
 }
 
-/** Gateways of all configs. One without an answer is left out. */
 export async function listGateways(): Promise<FoundGateway[]> {
   const folders = locateControl("").map(({ folder }) => folder);
   const paths = folders.filter(isPrivate).flatMap((folder) => {

@@ -61,7 +61,6 @@ function findSetting(name: string, settings: ReadonlyMap<string, Form>) {
   );
 }
 
-/** `priority 2`, or `no proxy`. */
 export function describeChange({ path, value }: Change): string {
   const setting = path.join(".");
   if (value === null) return `no ${setting}`;

@@ -49,7 +49,6 @@ export interface AddGroupFlags extends ConfigFlags {
   readonly multiplier?: string;
   readonly description?: string;
   readonly exclusive?: true;
-  /** What the group's clients speak, if its channels speak something else. */
   readonly convert?: string;
 }
 

@@ -41,7 +41,6 @@ export async function showModels(flags: ModelsFlags) {
         const models = await listGroup(group, { ofChannel });
         return models.map((model) => describe(group, model, catalog, book));
       } catch (error) {
-        // The error describes the problem of each channel.
         for (const { name } of group.channels) problems.delete(name);
         printNote(getErrorMessage(error));
         process.exitCode = 1;

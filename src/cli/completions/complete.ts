@@ -1,4 +1,4 @@
-// What can come next on a command line, from the table of commands.
+// What can come next on a command line.
 
 import bash from "./bash.txt" with { type: "text" };
 import fish from "./fish.txt" with { type: "text" };
@@ -21,7 +21,6 @@ type Suggestion = readonly [value: string, about: string];
 
 /** This line makes the shell offer files. */
 const FILES: Suggestion = [":files", ""];
-/** Commander adds these flags. */
 const HELP: Parameter = ["-h, --help", "display help for command"];
 const VERSION: Parameter = ["-V, --version", "output the version number"];
 
@@ -76,7 +75,6 @@ function findFlag(spot: Spot, flag: string): Parameter | null {
   return flagsOf(spot).find(([form]) => form.split(/[ ,]+/).includes(flag)) ?? null;
 }
 
-/** `key-name` of `--key-name <name>`, `names` of `<names...>`. */
 function nameOf([form]: Parameter): string {
   return /--([\w-]+)/.exec(form)?.[1] ?? form.replace(/[^\w-]/g, "");
 }
@@ -96,7 +94,6 @@ function listNext(spot: Spot, current: string): readonly Suggestion[] {
 
 const NAME_KINDS = ["key", "group", "channel", "plan", "tool"] as const;
 
-/** From the choices, or else the name. */
 function listValues(entry: Parameter, { names }: Spot): readonly Suggestion[] {
   const [, , { choices } = {}] = entry;
   if (choices !== undefined) return choices.map((value) => [value, ""]);

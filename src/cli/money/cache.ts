@@ -66,7 +66,6 @@ function drawReport({ rows, causes, total }: CacheReport): string[][] {
 function describeMisses({ requests, unanalysed, rows, persistent, total }: CacheReport): string[] {
   if (requests === 0) return ["No requests in this period."];
   if (rows.length === 0) return [`Nothing was missed in ${formatCount(requests - unanalysed, "request")}.`];
-  // Once for each cause: the help is the same in every session.
   const causes = new Map(persistent.map((cause) => [describeCause(cause), cause.help]));
   return [
     ...sayCount(total.unpriced_tokens, "missed token has no price.", "missed tokens have no price."),

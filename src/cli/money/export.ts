@@ -15,7 +15,7 @@ import { originOf, type Upstream } from "../../lib/http/upstream.ts";
 import { VERSION } from "../../lib/version.ts";
 
 const MAX_WAITING = 10_000;
-/** Writing a batch of this size takes less than a millisecond. */
+/** Written in less than a millisecond. */
 const BATCH = 50;
 const PAUSE_MS = 1000;
 const LAST_MS = 2000;
@@ -40,7 +40,7 @@ export function createLiveExport({ catalog, warn }: LiveOptions) {
         isAway = true;
         return;
       }
-      // Spans of the batch may have been dropped meanwhile.
+      // Some may have been dropped meanwhile.
       waiting = waiting.filter((span) => !batch.has(span));
       if (problem !== null) warn(`otlp: spans were refused: ${problem.why}`);
       if (isAway) warn("otlp: the receiver answers again");
@@ -67,7 +67,7 @@ export function createLiveExport({ catalog, warn }: LiveOptions) {
 
 const DEADLINES = { connectMs: 10_000, firstByteMs: 10_000, idleMs: 10_000 };
 const MAX_ANSWER_BYTES = 65_536;
-/** OTLP's specification lets clients try again after these. */
+/** OTLP: clients may try again. */
 const BUSY = new Set([429, 502, 503, 504]);
 
 /** Null: accepted. */
@@ -98,7 +98,6 @@ async function sendSpans(
   }
 }
 
-/** The version of the conventions for generative models that has the names below. */
 const CONVENTIONS = "https://opentelemetry.io/schemas/1.38.0";
 
 type Place = { readonly provider: string | null; readonly host: string; readonly port: number } | null;
@@ -147,7 +146,6 @@ function nameOperation({ endpoint }: ExportedLine): string {
   return /generateContent$/i.test(endpoint) ? "generate_content" : "chat";
 }
 
-/** Who serves a platform, if the config does not say. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   messages: "anthropic",
   responses: "openai",

@@ -10,7 +10,6 @@ import { resolveModel } from "../../gateway/intake/match.ts";
 
 export type ModelInUse = Readonly<ReturnType<typeof listSeenModels>[number]>;
 
-/** By the answer's name for the model, or else the requested one. */
 export function hasPrice(
   catalog: Catalog,
   book: PriceBook,
@@ -26,7 +25,6 @@ export function hasPrice(
   return isPriced(requested) || (answeredBy.size > 0 && [...answeredBy].every(isPriced));
 }
 
-/** The ledger's models on current channels, and those that the config names. */
 export function listInUse({ channels }: Catalog, ledger: readonly ModelInUse[]): readonly ModelInUse[] {
   const named = [...channels.values()].flatMap(({ name: channel, models, aliases, disabled }) => {
     const plain = (models ?? []).filter((model) => !model.includes("*"));
@@ -38,7 +36,6 @@ export function listInUse({ channels }: Catalog, ledger: readonly ModelInUse[]):
   return [...known.values()].toSorted((a, b) => b.requests - a.requests);
 }
 
-/** Without a config: the built-in book's. */
 export function readCurrentPrices(loaded: Pick<LoadedConfig, "catalog" | "path"> | null): CurrentPrices {
   const { catalog, path = null } = loaded ?? {};
   return {

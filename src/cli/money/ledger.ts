@@ -40,7 +40,6 @@ export interface VerifyFlags extends JsonFlags {
   readonly since?: string;
 }
 
-/** More findings usually have one cause. */
 const MAX_FINDINGS_SHOWN = 100;
 
 export function verify(flags: VerifyFlags): void {

@@ -92,7 +92,7 @@ interface Doubt {
 
 const MAX_LOST_SHOWN = 5;
 
-/** Such a fall is more often a fault or a forgery than a change. */
+/** More often a fault or a forgery than a change. */
 function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
   const falls = new Map<string, Set<string>>();
   for (const { provider, was, now } of pairModels({ current, next })) {
@@ -120,7 +120,6 @@ function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
 const [MINUTE_MS, DAY_MS] = [60_000, 24 * 60 * 60_000];
 const DAYS = [0, 1, 2, 3, 4, 5, 6];
 
-/** Now and each start of a price; with hours of the day, for a week. */
 function listMoments(found: readonly (FoundPrice | null)[]): Date[] {
   const now = Date.now();
   const periods = found.flatMap((each) => each?.model.periods ?? []);
@@ -155,7 +154,6 @@ interface Next {
   readonly next: PriceBook;
 }
 
-/** A book without one of these providers is incomplete. */
 const INDISPENSABLE = ["anthropic", "openai", "google"];
 
 async function readNext(from: string | undefined, { path }: LoadedConfig): Promise<Next> {

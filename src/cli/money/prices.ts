@@ -24,7 +24,6 @@ interface Offer {
 }
 
 export function showPrices(model: string, flags: ShowPricesFlags): void {
-  // Prices can be looked up before there is a config.
   const loaded = openConfigUnless(true, flags);
   const book = loadPriceBook(loaded?.path ?? null);
   const providers = chooseProviders(flags, book);
@@ -57,7 +56,7 @@ function listSold(
   });
   return providers.flatMap((provider) => {
     const found = findModel(book, { ...ANY_SELLER, provider }, model);
-    // A provider that sells at another's prices is not listed again.
+    // Some sell at another's prices.
     if (found === null || found.model.provider !== provider) return [];
     const own = paid.filter((each) => each.model === found.model).map(({ name }) => name);
     return [{ found, channels: own }];

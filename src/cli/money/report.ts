@@ -69,7 +69,6 @@ function save(text: string, path: string): string {
 
 function refuse(path: string, error: unknown): never {
   const [, why] = /^E[A-Z]+: ([^,]+)/.exec(getErrorMessage(error)) ?? [];
-  // A refusal of our own.
   if (why === undefined) throw error;
   return fail(`The report cannot be written to ${path} (${why}): ${ADVICE}.`);
 }

@@ -68,7 +68,7 @@ function openChange(model: string) {
   return { model, requests: 0, fresh: 0, was: ZERO_USD, now: ZERO_USD };
 }
 
-/** Between two batches the gateway serves, and the disk keeps up. */
+/** Between two batches, the gateway serves. */
 const BATCH_SIZE = 500;
 
 async function writeCorrections(path: string, corrections: Iterator<Repricing>): Promise<number> {

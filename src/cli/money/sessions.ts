@@ -78,7 +78,6 @@ function listSums<Line extends Partial<Totals>>(
   ];
 }
 
-/** `11-22 14:05`, in the config's time zone. */
 function formatMinute(time: string, zone: Zone): string {
   return new Date(zone.toLocal(Date.parse(time))).toISOString().slice(5, 16).replace("T", " ");
 }
@@ -137,7 +136,6 @@ type AgentLine = Partial<Totals> & {
   readonly misses?: number | null;
 };
 
-/** Sessions of their own: the total above leaves them out. */
 function drawStarted({ started }: SessionDocument): string[] {
   return drawRows(started, [
     ["STARTED SESSION", "session"],

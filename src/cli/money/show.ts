@@ -64,7 +64,6 @@ export function showReport<Flags extends ReportFlags>(
     );
 }
 
-/** A report of api/reports.ts with its command's layout. */
 export async function layReport<Document extends object>(
   flags: ReportFlags,
   choose: (reports: typeof REPORTS) => { readonly ofScope: PeriodReport<Document> },
@@ -90,7 +89,6 @@ export function printShown(
 
 function printParts(parts: readonly Part[]): void {
   for (const [index, part] of parts.entries())
-    // The drawn lines are printable already, and have colours.
     if (typeof part === "string") print(part);
     else if (part.length > 0) printLines(index === 0 ? part : ["", ...part]);
 }

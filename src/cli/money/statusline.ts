@@ -15,7 +15,6 @@ export interface StatuslineFlags {
   readonly config?: string;
 }
 
-/** A status bar shows nothing rather than wait. */
 const TIMEOUT_MS = 1000;
 
 export async function printStatusline(flags: StatuslineFlags): Promise<void> {
@@ -37,7 +36,7 @@ export async function printStatusline(flags: StatuslineFlags): Promise<void> {
   print(format === undefined ? writeUsual(parts) : fill(format, parts));
 }
 
-/** A bar may leave stdin open and write nothing. */
+/** A bar may leave stdin open. */
 const MAX_STDIN_BYTES = 1 << 20;
 const STDIN_WAIT_MS = 300;
 
@@ -54,7 +53,6 @@ async function readStdin(): Promise<unknown> {
   };
   const late = new Promise<void>((resolve) => void setTimeout(resolve, STDIN_WAIT_MS).unref());
   await Promise.race([read(), late]);
-  // Otherwise the process would wait for an open stdin to end.
   void reader.cancel();
   return parseJson(text);
 }

@@ -1,4 +1,4 @@
-// `gateway serve --replay NAME`: answers from a recording, without network or account.
+// `gateway serve --replay NAME`: answers from a recording.
 
 import { pathOf } from "../../dialects/path.ts";
 import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";

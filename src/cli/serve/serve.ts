@@ -85,7 +85,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
     });
     const watches = source.kind === "file" ? watchFiles(source.loaded, running, flags, screen) : null;
     if (watches !== null) follow = watches;
-    // Listens before it announces: a script may stop the gateway at once.
+    // Before it announces: a script may stop the gateway at once.
     const stopping = waitForSignal(running, screen);
     await announce(running, source, flags, screen);
     await stopping;
@@ -291,7 +291,7 @@ function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<vo
   };
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
-  // Not through `process.stdin`, which takes 1 ms of the start.
+  // `process.stdin` would take 1 ms of the start.
   if (STANDARD_STREAMS.some((stream) => isatty(stream))) process.on("SIGHUP", stop);
   return first.promise;
 }
@@ -346,7 +346,7 @@ function createAlertCommand({ command, configPath, warn }: AlertCommandOptions) 
   };
 }
 
-/** docs/money.md documents these. */
+/** As in docs/money.md. */
 function describeInVariables(warning: LimitWarning): Record<string, string> {
   const { holder, limit, usd, spent, resets, percent } = warning;
   return {

@@ -89,7 +89,6 @@ async function chooseProvider(
   return provider;
 }
 
-/** The page's way to add channels: as the command, without questions. */
 export function createChannelSetUp(config: string): ChannelSetUp {
   return {
     list: async () => ({
@@ -150,7 +149,6 @@ async function findPreset(what: string, flags: Place, { channels }: Catalog): Pr
   if ((platform ?? found.platform) !== found.platform)
     refuseUsage(`--platform: ${found.title} is ${found.platform}. For another platform, give its URL.`);
   if (name === undefined) return found;
-  // A provider's second channel usually has another credential.
   const variable = channels.has(found.channel) ? nameVariable(name) : found.variable;
   return { ...found, id: name, channel: name, group: name, variable };
 }
@@ -172,7 +170,6 @@ async function describeUrl(what: string, flags: Place, known: readonly Preset[])
     baseUrl: href.replace(/\/+$/, ""),
     group: name,
     description: hostname,
-    // A server on this machine may need none.
     variable: isLoopback(hostname) && !isSet(variable) ? "" : variable,
     tool: platform === "chat" ? "opencode" : (PLATFORM_ROWS[platform].tools[0] ?? ""),
     kind: "key",
@@ -225,7 +222,6 @@ function requireFree(preset: Preset, catalog: Catalog, groupName: string | undef
     fail(`The group "${groupName}" is for ${group.platform}, and ${preset.title} speaks ${preset.platform}.`);
 }
 
-/** After a change of these, the upstream may refuse what it accepted. */
 const CHECKED = new Set(["base_url", "credential", "headers", "proxy", "ca"]);
 
 export async function setChannel(
@@ -263,7 +259,6 @@ export async function setChannel(
   if (old !== null) await forgetVariable(path, old);
 }
 
-/** Some upstreams read the credential from a header, too. */
 function renameInHeaders(name: string, path: string, old: string, own: string): Edit[] {
   const headers = valueAt(parseSource(readConfigText(path)).tree, ["channels", name, "headers"]);
   return Object.entries(isObject(headers) ? headers : {}).flatMap(([field, text]): Edit[] => {
@@ -273,7 +268,7 @@ function renameInHeaders(name: string, path: string, old: string, own: string): 
   });
 }
 
-/** With the config as it will be, to send what the gateway would send. */
+/** With the config as it will be. */
 async function checkChanged(
   name: string,
   path: string,

@@ -1,4 +1,4 @@
-// The config that `gateway import` makes from another gateway's.
+// What `gateway import` makes of another gateway's config.
 
 import { isLoopback } from "../../config/proxy.ts";
 import {
@@ -20,7 +20,6 @@ import { LOCAL_TIMEOUTS, needsAddress, type Preset, PRESETS } from "./presets.ts
 interface DraftChannel {
   readonly platform: ChannelPlatform;
   readonly base_url: string;
-  /** A reference; absent: a server on this machine needs none. */
   readonly credential?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly proxy?: string;
@@ -59,7 +58,6 @@ export class Draft {
   readonly groups: Record<string, DraftGroup> = {};
   readonly keys: Array<{ readonly name: string; readonly group: string; readonly secret?: string }> = [];
   readonly listen: { host?: string; port?: number } = {};
-  /** For gateway.env. */
   readonly variables: Record<string, string> = {};
   readonly lost: string[] = [];
   readonly #given = new Set<string>();
@@ -227,7 +225,6 @@ function addProvider(
   draft.loseOthers(provider, "name api_base_url api_key models", `Providers ${name}: `);
 }
 
-/** A route becomes an alias for all names that Claude Code asks for. */
 function readRoutes(router: unknown, channels: ReadonlyMap<string, string>, draft: Draft): void {
   draft.loseOthers(router, "default background", "Router.");
   if (channels.size === 0) return;

@@ -1,4 +1,4 @@
-// `gateway import`: writes a config from another gateway's, and shows where prompts will go.
+// `gateway import`: writes a config from another gateway's.
 
 import { existsSync, statSync } from "node:fs";
 import { stringify } from "yaml";
@@ -83,7 +83,7 @@ function parseFile(file: string, parse: (text: string) => unknown): unknown {
 function describeReach(draft: Draft, catalog: Catalog, config: string, kept: Environment): string[] {
   const groups = [...catalog.groups.values()];
   const rows = Object.entries(draft.channels).map(([name, { base_url, proxy, credential, platform }]) => {
-    // Without the password in `http://user:password@host`.
+    // Without the password of a URL.
     const hidden = proxy?.replace(/^([a-z]+:\/\/[^/@:]*):[^/@]*@/i, "$1:…@");
     const serving = groups.filter(({ listed }) => listed.includes(name)).map((group) => group.name);
     const to = hidden === undefined ? base_url : `${base_url} through ${hidden}`;

@@ -28,7 +28,6 @@ export const ACCOUNTS: readonly Preset[] = PRESETS.filter(
 
 export const LOCAL_TIMEOUTS = { first_byte: "30m", idle: "30m" };
 
-/** The relay's address differs for every user. */
 export function needsAddress({ id }: Preset): boolean {
   return id === "relay";
 }

@@ -1,4 +1,4 @@
-// A provider for the config: channel, groups, and the source of its credential.
+// A provider for the config.
 
 import { checkConfigText } from "../../config/file/load.ts";
 import { CLIENT_LOGIN } from "../../config/schema.ts";
@@ -62,7 +62,7 @@ export function describeGroup({ kind, channel }: Preset, group: PresetGroup): Va
   return { platform, ...more, channels: [channel], description };
 }
 
-/** With a config of this provider alone, to send what the gateway would send. */
+/** Sends what the gateway would send. */
 export function checkProvider(provider: Provider, path: string): Promise<CheckResult> {
   const text = JSON.stringify({ channels: { one: describeChannel(provider) } });
   const env = { ...process.env, ...provider.variables };

@@ -33,7 +33,6 @@ export function describeConfig(): Node {
   return schema;
 }
 
-/** A choice may be written as `${NAME}`, and a section may be empty. */
 function loosen(node: unknown): void {
   if (!isNode(node)) return;
   const { properties, required, items, additionalProperties } = node;
@@ -92,7 +91,6 @@ function readComments(text: string) {
   return comments.filter((comment) => !comment.text.startsWith("…"));
 }
 
-/** `name:`, or `- name:` as the first of an item, or `# name: value`. */
 function readSetting(line: string) {
   const [, indent = "", item = "", name] =
     /^( *)(- )?(\w[\w-]*):(?: |$)/.exec(line) ?? /^( *)# ()(\w+): \S+$/.exec(line) ?? [];

@@ -12,7 +12,6 @@ export const UNIT_NAME = "gateway.service";
 export interface ServiceSpec {
   readonly command: readonly string[];
   readonly configPath: string;
-  /** A file of `NAME=value` lines: a service does not see a shell's variables. */
   readonly envPath: string;
 }
 

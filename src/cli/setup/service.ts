@@ -30,7 +30,6 @@ interface System {
   readonly path: string;
   readonly write: (spec: ServiceSpec) => string;
   readonly enable: readonly Command[];
-  /** These may fail when nothing is there to stop. */
   readonly disable: readonly Command[];
   readonly reload?: Command;
   readonly logs: string;
@@ -121,7 +120,6 @@ export function installUnit(flags: ConfigFlags & { readonly enable?: true }): vo
   if (process.platform === "linux") printNote("To run it without a login as well: loginctl enable-linger");
 }
 
-/** Fails if the place has anything but a file of this user. */
 function readOwnUnit(path: string): string | null {
   try {
     return requireOwn(path) === null ? null : readFileSync(path, "utf8");
@@ -155,7 +153,6 @@ export function showStatus(flags: { readonly json?: true }): void {
     return ok && reply.test(text);
   };
   const [enabled, running] = [says(isEnabled), says(isRunning)];
-  // systemctl's exit status.
   if (!running) process.exitCode = 3;
   if (flags.json === true) return printJson({ installed, enabled, running, path });
   if (!installed) print("not installed");

@@ -53,11 +53,9 @@ function createCommand(name: string, row: CommandRow): Command {
   if (row.heading !== undefined) command.helpGroup(row.heading);
   if (row.usage !== undefined) command.usage(row.usage);
   for (const entry of row.args ?? []) command.addArgument(detail(new Argument(entry[0], entry[1]), entry));
-  // A command that cannot run takes no flags.
   if (row.run !== undefined) {
     addFlags(command, row);
     command.action(createAction(row.run));
-    // Otherwise this command would take its subcommand's flags.
     command.enablePositionalOptions();
   }
   if (row.passesOptions === true) command.passThroughOptions();
@@ -108,7 +106,6 @@ export function addHelp(
   command: Command,
   { remark, examples }: Pick<CommandRow, "remark" | "examples">,
 ): Command {
-  // Commander wraps only its own texts.
   if (remark !== undefined)
     command.addHelpText(
       "after",

@@ -29,7 +29,7 @@ interface Column<Row> extends Layout {
 
 export interface Table<Row> {
   head(room: number): string;
-  /** Columns are as wide as the widest cell so far: later rows align with earlier ones. */
+  /** As wide as the widest cell so far. */
   rows(rows: readonly Row[], room: number): string[];
   draw(rows: readonly Row[], room: number): string[];
 }
@@ -105,7 +105,6 @@ export function createTable<Row extends object>(listed: ReadonlyArray<ListColumn
     head,
     rows: writeRows,
     draw: (rows, room) => {
-      // Rows first: they widen the columns.
       const lines = writeRows(rows, room);
       return [head(room), ...lines];
     },
@@ -137,7 +136,6 @@ function fitColumns(columns: readonly Layout[], widths: readonly number[], room:
   return fitted;
 }
 
-/** Takes cells from the widest column above its floor. */
 function shrink(widths: number[], room: number, floor: (index: number) => number): void {
   for (let excess = sumWidths(widths) - room; excess > 0; excess -= 1) {
     const loose = widths.map((width, index) => (width > floor(index) ? width : 0));

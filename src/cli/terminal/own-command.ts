@@ -24,7 +24,6 @@ export function isSameFile(one: string, other: string): boolean {
   }
 }
 
-/** Relative if the file is in the current folder. */
 function shorten(file: string): string {
   const near = relative(process.cwd(), file);
   if (near.startsWith("..") || resolve(near) !== file) return quoteWord(file);

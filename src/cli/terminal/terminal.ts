@@ -8,7 +8,7 @@ import { wrapWords } from "./text.ts";
 
 export { fail, readGiven, refuseUsage } from "../../lib/refusal.ts";
 
-/** Prints a line without styles. A name in it cannot control the terminal. */
+/** A name in it cannot control the terminal. */
 export function print(line: string): void {
   process.stdout.write(`${escapeUnprintable(line)}\n`);
 }
@@ -145,7 +145,6 @@ export function askSome(
   );
 }
 
-/** A choice may be a model's name from an upstream. */
 function escapeLabels(choices: readonly Choice[]): Choice[] {
   return choices.map(({ value, label }) => ({ value, label: escapeUnprintable(label) }));
 }

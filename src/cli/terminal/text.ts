@@ -1,4 +1,4 @@
-// Text for a terminal: measured in cells, cut and aligned.
+// Text for a terminal.
 
 import { formatRounded, parseDecimal } from "../../lib/money.ts";
 
@@ -24,7 +24,7 @@ export function alignText(text: string, room: number, align: "left" | "right" = 
   return align === "right" ? blank + shown : shown + blank;
 }
 
-/** A command between backticks is not broken, so that it can be copied. */
+/** A command between backticks is not broken. */
 const WORD = /( *)((?:`[^`]*`|[^ ])+)/g;
 
 /** A word wider than the room is not broken, so that it can be copied. */
@@ -101,7 +101,6 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const MAX_DAYS_AGO = 30;
 
-/** `2 min ago`, `5 days ago`, later the local date; for the future `in 3 h`. */
 export function formatAgo(moment: Date | null, now: Date): string {
   if (moment === null) return "";
   const ms = now.getTime() - moment.getTime();
@@ -121,12 +120,11 @@ export function formatDay(moment: string): string {
   return moment.replace("T00:00:00Z", "").replace("T", " ").replace("Z", " UTC");
 }
 
-/** `2026-11-20 21:15` in local time. */
 export function formatLocalMinute(moment: Date | null): string {
   return formatLocalSecond(moment).slice(0, 16);
 }
 
-/** `2026-11-20 21:15:07`. Empty without a time. */
+/** In local time. */
 export function formatLocalSecond(moment: Date | null): string {
   if (moment === null || Number.isNaN(moment.getTime())) return "";
   const local = new Date(moment.getTime() - moment.getTimezoneOffset() * MINUTE_MS);

@@ -36,14 +36,14 @@ function readAllVariables(env: Environment): Environment {
   return Object.assign({}, ...listFiles(env).toReversed().map(readVariables));
 }
 
-/** In a settings file, an empty variable counts as unset. */
+/** There, an empty variable counts as unset. */
 function writeVariables({ env, unset }: ToolEnvironment): Record<string, string> {
   return { ...Object.fromEntries(unset.map((name) => [name, ""])), ...env };
 }
 
 /** What Claude Code assumes of an unknown model. */
 const ASSUMED_OUTPUT = 32_000;
-/** Claude Code replaces a smaller number by this one, and says so. */
+/** Claude Code accepts no smaller number. */
 const LEAST_COMPACTED = 100_000;
 
 /** Requests for titles, summaries and subagents name Anthropic's models.
@@ -65,7 +65,7 @@ function nameForeignModels(connection: Connection): Record<string, string> {
         ANTHROPIC_CUSTOM_MODEL_OPTION: main,
       }),
     ...(main !== null && listWindow(limits?.get(main))),
-    // A line that changes with every request: other upstreams' caches would miss.
+    // This line changes with every request.
     CLAUDE_CODE_ATTRIBUTION_HEADER: "0",
     // Only Anthropic's models know tools that are loaded on demand.
     ENABLE_TOOL_SEARCH: "false",
@@ -156,18 +156,17 @@ export const claude: ToolRow = {
       },
       defaults: {
         ...nameForeignModels(connection),
-        // Behind a base URL, Claude Code uses the main model. Old versions know the second name.
+        // Old versions know the second name.
         ...(smallModel &&
           env["ANTHROPIC_SMALL_FAST_MODEL"] === undefined && { ANTHROPIC_DEFAULT_HAIKU_MODEL: smallModel }),
-        // By default, Claude Code asks again after five minutes without a byte.
+        // Otherwise it asks again after five minutes.
         ...(patienceMs !== undefined && {
           API_TIMEOUT_MS: String(patienceMs),
           CLAUDE_STREAM_IDLE_TIMEOUT_MS: String(patienceMs),
           API_FORCE_IDLE_TIMEOUT: "0",
         }),
-        // Behind a base URL, versions up to 2.1.278 do not search MCP tools, but send them all.
+        // Behind a base URL, versions up to 2.1.278 send all MCP tools.
         ...(isDirect === true && { ENABLE_TOOL_SEARCH: "true" }),
-        // Behind a base URL, Claude Code sends its trace only with this variable.
         ...(hasTraces === true && { CLAUDE_CODE_PROPAGATE_TRACEPARENT: "1" }),
       },
       args: [],

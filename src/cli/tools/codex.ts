@@ -17,7 +17,6 @@ export const codex: ToolRow = {
   title: "Codex",
   program: { name: "codex", install: "npm install -g @openai/codex" },
   needsResponses: true,
-  // Arguments set the provider, and override every variable.
   login: { misleading: [] },
   findLogin: (env) => {
     const login = readSettings(join(folderOf(env, ...CODEX_FOLDER), "auth.json"));
@@ -38,7 +37,7 @@ export const codex: ToolRow = {
   // Codex ignores OPENAI_BASE_URL. Values that are not TOML are plain text, and need no quotes.
   connect: (connection) => {
     const { isDirect, patienceMs, secret, usesLogin, websocket } = connection;
-    // Header values are in variables: a label may look like a number.
+    // A label may look like a number.
     const fields = Object.entries(listHeaders(connection)).map(([header, value]) => {
       return { header, value, variable: header.replace("x-gateway-", "GATEWAY_CODEX_").toUpperCase() };
     });

@@ -1,4 +1,4 @@
-// From the flags of `gateway env` and `run` to the gateway's address and a key.
+// Finds the gateway's address and a key for a tool.
 
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import { isAllAt } from "../../billing/prices.ts";
@@ -25,13 +25,11 @@ export interface ToolConnection {
   readonly tool: Tool;
   readonly connection: Connection;
   readonly key: ToolKey | null;
-  /** Null: a gateway elsewhere. */
   readonly loaded: LoadedConfig | null;
 }
 
 export interface ConnectOptions {
   readonly label?: string;
-  /** Called if no gateway answers: starts one and returns its address. */
   readonly onAbsent?: (loaded: LoadedConfig) => Promise<Address>;
   /** `plan`: a group whose plan would pay. Throws if the user says no. */
   readonly onMetered?: (plan: string | null) => Promise<void>;
@@ -45,7 +43,6 @@ export async function connect(
 ): Promise<ToolConnection> {
   if (flags.cache !== undefined && tool.hasCaches !== true)
     refuseUsage(`--cache: ${tool.title} has no setting for the lifetime of its caches.`);
-  // An address and a secret are enough without a config.
   const loaded = openConfigUnless(flags.url !== undefined, flags);
   const given = await readKeyFlags(word, flags, loaded?.catalog);
   const secret = given.secret ?? process.env["GATEWAY_KEY"] ?? "";
@@ -73,7 +70,6 @@ async function connectHere(
   const logins = [...catalog.groups.values()].filter(({ usesLogin }) => usesLogin);
   const plan = tool.login && logins.find(({ platform }) => tool.platforms.includes(platform));
   checkKeyFlags(flags, catalog);
-  // If no plan can pay, ask before anything else.
   if (plan === undefined) await onMetered?.(null);
   const base = flags.url === undefined ? await findBase(loaded, onAbsent) : readUrl(flags.url);
   const agree = async ({ usesLogin }: Group): Promise<void> =>
@@ -117,7 +113,6 @@ function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
 const MORE_PATIENCE_MS = 60_000;
 const NO_LIMIT_MS = 86_400_000;
 
-/** At the vendor's address, the tool's limits are right unless the config waits longer. */
 function waitsAsUsual({ timeouts }: Channel): boolean {
   const [firstByte = 0, idle = 0] = [timeouts.firstByteMs, timeouts.idleMs].map((ms) => ms || NO_LIMIT_MS);
   return firstByte <= 300_000 && idle <= 900_000;

@@ -85,7 +85,6 @@ export const continueCli: ToolRow = {
     const { isOpenAi, kind: provider, base, secret: apiKey, model: main } = describeClient(connection);
     const apiBase = isOpenAi ? base : `${base}/v1/`;
     const roles = ["chat", "edit", "apply"];
-    // Continue starts with the first model.
     const models = connection.models
       .toSorted((a, b) => Number(b === main) - Number(a === main))
       .map((model) => ({ name: model, provider, model, apiBase, apiKey, roles }));
@@ -157,7 +156,6 @@ export const APPS: ReadonlyMap<string, App> = new Map<string, App>([
   ],
 ]);
 
-/** Leaves out names of variables, which only a shell has. */
 function readOverride(override: string): [name: string, value: string | number | boolean][] {
   const [, name = "", value = ""] = /^([^=]+)=(.*)$/.exec(override) ?? [];
   if (/\.env_(?:key|http_headers)\b/.test(name)) return [];

@@ -44,7 +44,7 @@ function printApp(app: App, connected: ToolConnection, setting: ToolEnvironment,
   printLines([...app.place(process.env).map((line) => `# ${line}`), ...values]);
 }
 
-/** An app speaks as its tool, but has its own key and sends no plan's login. */
+/** An app has its own key and sends no plan's login. */
 function speakFor({ tool, title }: App, name: string): Tool {
   const { login: _, ...spoken } = findTool(tool);
   return { ...spoken, name, title };

@@ -43,10 +43,8 @@ function nameHeaders({ headers: variable }: Tool, connection: Connection, env: E
   return { [variable.name]: [...kept, ...lines].join(variable.separator) };
 }
 
-/** Some tools read one spelling, others disagree on precedence. */
 const NO_PROXY_NAMES = ["NO_PROXY", "no_proxy"] as const;
 
-/** A tool that ignores NO_PROXY must not see these. */
 export const PROXY_NAMES = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].flatMap((name) => [
   name,
   name.toLowerCase(),
@@ -66,7 +64,6 @@ function exemptGateway(base: string, env: Environment, bracketed: boolean): Reco
   };
 }
 
-/** Keeps the user's own entries. */
 function addEntries(name: string, list: string, entries: readonly string[]): string {
   // Codex needs the address next to `*`. The others accept `*` only alone.
   if (name === "no_proxy" && list.trim() === "*") return list;

@@ -43,7 +43,7 @@ export const gemini: ToolRow = {
   program: { name: "gemini", install: "npm install -g @google/gemini-cli" },
   misleading: ["GEMINI_CLI_CUSTOM_HEADERS", "GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"],
   headers: { name: "GEMINI_CLI_CUSTOM_HEADERS", separator: "," },
-  // Gemini CLI asks for other models in the background, whatever the flag says.
+  // It asks for other models in the background.
   ownModels: {
     pattern: /gemini/i,
     variable: "GEMINI_MODEL",
@@ -75,7 +75,7 @@ export const gemini: ToolRow = {
   overlay: (_, _setting, env, home) => {
     const [own, folder] = [findOwnFolder(env), join(home, FOLDER)];
     mkdirSync(folder);
-    // This folder keeps the sessions, also of the first run.
+    // It keeps the sessions.
     mkdirSync(join(own, SESSIONS), { recursive: true });
     for (const name of readdirSync(own)) if (name !== FILE) link(join(own, name), join(folder, name));
     const settings = merge(readSettings(join(own, FILE)), WANTED);

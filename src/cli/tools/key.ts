@@ -33,7 +33,7 @@ export interface KeyFlags {
 export interface KeyContext {
   readonly catalog: Catalog;
   readonly path: string;
-  /** Asks whether to use a key of this group. Throws if not. */
+  /** Throws if the user says no. */
   readonly agree: (group: Group) => Promise<void>;
 }
 
@@ -112,7 +112,7 @@ function findKnownSecret({ name, secretSha256 }: Key, { catalog, path }: KeyCont
   return isPlain && unset.length === 0 ? secret : findStoredSecret(name, path, catalog);
 }
 
-/** Prefers a key that works now. Null: the tool has no key. */
+/** Prefers a key that works now. */
 function findOwnKey(tool: Tool, group: string | undefined, { catalog, path }: KeyContext) {
   const fitting = listToolKeys(tool.name, path, catalog).filter(
     ({ key }) => explainMisfit(tool, key.group) === null && (group ?? key.group.name) === key.group.name,
@@ -127,7 +127,6 @@ function requireUsable(key: Key, tool: Tool): void {
   if (unusable !== null) fail(unusable);
 }
 
-/** Why the tool cannot use keys of this group; null: it can. */
 function explainMisfit({ title, platforms, login, needsResponses }: Tool, group: Group): string | null {
   const { name, platform, usesLogin, convert, channels } = group;
   if (usesLogin && login === undefined)

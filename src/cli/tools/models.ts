@@ -36,7 +36,6 @@ export async function fetchModels(place: Place): Promise<ListedModel[] | null> {
   return isObject(list) ? readModels(list) : null;
 }
 
-/** The platform whose list the key gets, or else the first. */
 export async function findPlatform(
   platforms: readonly Platform[],
   place: Omit<Place, "platform">,
@@ -54,7 +53,6 @@ export async function findPlatform(
 export async function fetchList({ base, platform, relayPrefix, secret }: Place) {
   const path = readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath;
   try {
-    // Each dialect has its own name for the page size.
     const answer = await fetchAnswer(new URL(`${base}${path}?limit=1000&pageSize=1000`), {
       proxy: null,
       signal: AbortSignal.timeout(LIST_WAIT_MS),
@@ -124,7 +122,7 @@ function isChat({ platform }: Channel): boolean {
   return platform === CHAT;
 }
 
-/** Null: the tool finds models that it knows, or gets their names in any case. */
+/** Null: the tool knows its models. */
 function describeForeign({ ownModels }: Tool, group: Group, models: readonly string[]): Foreign | null {
   const { channels, convert, defaultModel } = group;
   // `anthropic/claude-…` is a reseller's name: no tool asks for it by itself.
@@ -255,7 +253,6 @@ const UNFIT =
 
 type Choice = Pick<Connection, "models" | "ownModel" | "foreign">;
 
-/** First the user's settings, then the config. */
 export function mainModelOf({ models, ownModel = null, foreign }: Choice): string | null {
   const isKept = ownModel !== null && models.includes(ownModel);
   return isKept ? ownModel : (foreign?.main ?? chooseMainModel(models));
@@ -265,7 +262,7 @@ export function smallModelOf(choice: Choice): string | null {
   return choice.foreign?.small ?? findSmallModel(choice.models) ?? mainModelOf(choice);
 }
 
-/** The first that can hold a conversation: the list's order says more than names. */
+/** The list's order says more than names. */
 function findFirstModel(models: readonly string[]): string | null {
   return models.find((model) => !UNFIT.test(model)) ?? models[0] ?? null;
 }
@@ -284,7 +281,6 @@ export function chooseMainModel(models: readonly string[], own: string | null = 
   return findFirstModel(models);
 }
 
-/** The model for titles and summaries. */
 export function findSmallModel(models: readonly string[]): string | null {
   const fit = models.filter((model) => !UNFIT.test(model));
   return SMALL.map((small) => findNewest(fit.filter((model) => small.test(model)))).find(Boolean) ?? null;

@@ -58,7 +58,6 @@ const BETAS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 function writeConfig(connection: Connection): string {
   const { isDirect, models, ownModel, patienceMs, platform, secret, speaksChat } = connection;
-  // opencode knows the makers' models.
   const providers: { id: string; own: readonly string[]; npm?: string }[] =
     speaksChat === true
       ? [{ id: "gateway", own: models, npm: "@ai-sdk/openai-compatible" }]
@@ -77,7 +76,6 @@ function writeConfig(connection: Connection): string {
   });
   const nameFully = (model: string): string =>
     `${providers.find(({ own }) => own.includes(model))?.id}/${model}`;
-  // The user's default stays if the gateway lists it.
   const main = chooseMainModel(models, ownModel);
   return JSON.stringify({
     ...(main !== null && {

@@ -27,7 +27,7 @@ const APIS: Readonly<Record<string, readonly [api: string, version: string]>> = 
   chat: ["openai-completions", "/v1"],
 };
 
-/** pi requires limits. These fit every current coding model. */
+/** They fit every current coding model. */
 const LIMITS = { contextWindow: 200_000, maxTokens: 16_384 };
 
 function placeOf(env: Environment, file: string): string {
@@ -37,7 +37,6 @@ function placeOf(env: Environment, file: string): string {
 export const pi: ToolRow = {
   title: "pi",
   program: { name: "pi", install: "npm install -g @earendil-works/pi-coding-agent" },
-  // pi's SDKs read these variables.
   misleading: [
     "ANTHROPIC_AUTH_TOKEN",
     "ANTHROPIC_CUSTOM_HEADERS",
@@ -47,7 +46,6 @@ export const pi: ToolRow = {
   ],
   needsModels: true,
   findOwnModel: (env) => findText(["defaultModel"], [placeOf(env, "settings.json")]),
-  // In a run, the extension decides about the provider.
   connect: (connection) => ({
     env: {},
     args: connection.run === undefined ? nameModel(connection, PROVIDER) : [],

@@ -10,9 +10,8 @@ export type Shell = (typeof SHELLS)[number];
 interface ShellSyntax {
   readonly quote: (text: string) => string;
   readonly set: (name: string, quoted: string) => string;
-  /** Must not fail for an unset variable. */
   readonly unset: (names: readonly string[]) => string;
-  /** Defines a function with the program's name that puts these arguments first. */
+  /** Defines a function that puts these arguments first. */
   readonly wrap: (program: string, quoted: readonly string[]) => string;
 }
 
@@ -67,7 +66,7 @@ export function guessShell(env: Readonly<Record<string, string | undefined>>): S
   return SHELLS.find((shell) => shell === name) ?? "bash";
 }
 
-/** The last command of npm's file: Node, its flags and a script; or another executable. */
+/** The last command of npm's file. */
 const COMMAND = /(?:"%_prog%"((?:\s+-[^\s"]+)*)\s+)?"%dp0%\\([^"]+)"\s+%\*\s*$/;
 
 export function findStart(program: string): readonly string[] {

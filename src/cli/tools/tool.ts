@@ -25,7 +25,6 @@ export interface Foreign {
 }
 
 export interface Connection {
-  /** Without a trailing slash. */
   readonly base: string;
   readonly relayPrefix: string;
   readonly platform: Platform;
@@ -42,12 +41,9 @@ export interface Connection {
   readonly isDirect?: boolean;
   /** Why the gateway would refuse searches; null: it would not. */
   readonly searchRefusal?: string | null;
-  /** The model in the user's settings of the tool; null: none. */
   readonly ownModel?: string | null;
-  /** The newest model for small requests; null: none, or not to be named. */
   readonly smallModel?: string | null;
   readonly websocket?: boolean;
-  /** The cache lifetime to ask for; null: the tool's own. */
   readonly cache?: CacheLifetime | null;
   /** How long the gateway waits; absent: the tool's own limits are right. */
   readonly patienceMs?: number;
@@ -65,7 +61,6 @@ export interface HeaderVariable {
   readonly separator: string;
 }
 
-/** For the official SDKs. */
 export const ANTHROPIC_HEADERS: HeaderVariable = { name: "ANTHROPIC_CUSTOM_HEADERS", separator: "\n" };
 export const OPENAI_HEADERS: HeaderVariable = { name: "OPENAI_CUSTOM_HEADERS", separator: "\n" };
 
@@ -128,9 +123,7 @@ export interface ToolRow {
   readonly hasStatusline?: true;
   /** Behind a base URL, the tool uses the main model instead. */
   readonly smallModels?: RegExp;
-  /** The model in the user's settings; null: none. */
   readonly findOwnModel?: (env: Environment) => string | null;
-  /** The models that the tool asks for by itself, and how users name others. */
   readonly ownModels?: OwnModels;
 }
 
@@ -144,12 +137,10 @@ export interface ToolSettings {
   readonly env: Readonly<Record<string, string>>;
   /** More variables, unless the user has set them. */
   readonly defaults?: Readonly<Record<string, string>>;
-  /** Placed before the user's own arguments. */
   readonly args: readonly string[];
 }
 
 export interface ToolEnvironment extends Pick<ToolSettings, "env" | "args"> {
-  /** Variables that the tool must not see. */
   readonly unset: readonly string[];
   readonly statusline?: string;
 }

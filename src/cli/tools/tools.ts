@@ -30,7 +30,6 @@ const ROWS: Readonly<Record<ToolName, ToolRow>> = {
     connect: (connection) => ({
       env: {
         OPENAI_BASE_URL: `${rootOf(connection)}/v1`,
-        // aider and others read this variable.
         OPENAI_API_BASE: `${rootOf(connection)}/v1`,
         OPENAI_API_KEY: connection.secret,
       },
