@@ -4,7 +4,7 @@ import { openSums } from "../../billing/limits/spending.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { type ChannelView, describeWithoutGateway } from "../../gateway/channels/view.ts";
 import type { GatewayState } from "../../gateway/api/state.ts";
-import { askGateway, readDocument } from "../access/control.ts";
+import { askGateway, NOT_RUNNING, readDocument } from "../access/control.ts";
 import { renew } from "../live/renew.ts";
 import { describeAllowances } from "../live/top.ts";
 import { createTable, drawRows, type ListColumn } from "../terminal/listing.ts";
@@ -36,17 +36,16 @@ const CHANNEL_COLUMNS: ReadonlyArray<ListColumn<ChannelView>> = [
   ["REQ/H", "requests_hour", "exact", { spare: 10 }],
   ["ERR/H", "errors_hour", "exact", { spare: 11 }],
   ["TODAY", formatToday, "exact", { spare: 13 }],
-  [
-    "OPEN",
-    ({ connections: { open, idle } }) => (open === 0 ? "" : `${open} (${idle} idle)`),
-    "exact",
-    { spare: 14 },
-  ],
+  ["OPEN", formatConnections, "exact", { spare: 14 }],
   ["REASON", "reason", "text", { spare: 2, paint: (text) => paint("dim", text) }],
 ];
 
 function formatSuccess({ requests_hour: requests, errors_hour: errors }: ChannelView): string {
   return requests === 0 ? "" : `${Math.floor((1 - Math.min(1, errors / requests)) * 100)}%`;
+}
+
+function formatConnections({ connections: { open, idle } }: ChannelView): string {
+  return open === 0 ? "" : `${open} (${idle} idle)`;
 }
 
 /** A plan's payment is not a charge, and has its own sign. */
@@ -63,12 +62,9 @@ const USABLE_STATES = new Set(["available", "degraded", "unknown"]);
 
 function describeUnservedGroups(views: readonly ChannelView[]): string[] {
   const groups = new Set(views.flatMap((view) => view.groups));
-  const served = new Set(
-    views.filter(({ state }) => USABLE_STATES.has(state)).flatMap((view) => view.groups),
-  );
-  return [...groups]
-    .filter((group) => !served.has(group))
-    .map((group) => `The group "${group}" has no available channel.`);
+  const usable = views.filter(({ state }) => USABLE_STATES.has(state));
+  const unserved = groups.difference(new Set(usable.flatMap((view) => view.groups)));
+  return [...unserved].map((group) => `The group "${group}" has no available channel.`);
 }
 
 export interface ChannelsFlags extends LedgerFlags {
@@ -97,9 +93,6 @@ export async function showChannels(flags: ChannelsFlags): Promise<void> {
   }
 }
 
-const NOT_RUNNING =
-  "No gateway is running for this config, so all states are unknown. Start it with `gateway serve`.";
-
 function describeStopped(catalog: Catalog, isCopy: boolean): ChannelView[] {
   const now = Date.now();
   const sums = openSums(catalog, now, isCopy);
@@ -118,10 +111,9 @@ async function watchChannels(catalog: Catalog, isCopy: boolean): Promise<void> {
   const look = (): Promise<ChannelView[] | null> => readViews(catalog);
   await renew(await look(), look, (views, columns) => {
     shown = views ?? shown;
-    const problems =
-      views === null ? ["No gateway is running for this config."] : describeUnservedGroups(shown);
-    const left = describeAllowances(shown, new Date()).map((line) => cutText(line, columns));
-    return [...table.draw(shown, columns), ...left, "", ...problems.map((line) => cutText(line, columns))];
+    const problems = views === null ? [NOT_RUNNING] : describeUnservedGroups(shown);
+    const texts = [...describeAllowances(shown, new Date()), "", ...problems];
+    return [...table.draw(shown, columns), ...texts.map((line) => cutText(line, columns))];
   });
 }
 

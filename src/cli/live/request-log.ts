@@ -20,12 +20,7 @@ const countInput = sum(PROMPT_KINDS);
 const countCached = sum(CACHE_READ_KINDS);
 
 const COLUMNS: ReadonlyArray<ListColumn<RequestRecord>> = [
-  [
-    "TIME",
-    ({ time }) => new Date(time).toTimeString().slice(0, 8),
-    "text",
-    { spare: 3, paint: (text) => paint("dim", text) },
-  ],
+  ["TIME", formatClock, "text", { spare: 3, paint: (text) => paint("dim", text) }],
   ["ID", ({ id }) => shortenId(id), "text", { spare: 5 }],
   ["KEY", ({ key }) => key ?? "-", "text", { spare: 6 }],
   ["MODEL", ({ model, endpoint }) => model ?? endpoint],
@@ -34,15 +29,14 @@ const COLUMNS: ReadonlyArray<ListColumn<RequestRecord>> = [
   ["STATUS", ({ status }) => (status === OPEN ? "open" : String(status)), "text", { paint: paintStatus }],
   ["TOOK", "durationMs", "ms", { spare: 4 }],
   ["IN", (record) => countInput(record) || null, "exact", { spare: 8 }],
-  [
-    "CACHED",
-    (record) => (countCached(record) === 0 ? null : countCached(record) / countInput(record)),
-    "rate",
-    { spare: 9 },
-  ],
+  ["CACHED", (record) => countCached(record) / countInput(record) || null, "rate", { spare: 9 }],
   ["OUT", (record) => sum(OUTPUT_KINDS)(record) || null, "exact", { spare: 7 }],
   ["CHARGE", describeCharge, "exact"],
 ];
+
+function formatClock({ time }: RequestRecord): string {
+  return new Date(time).toTimeString().slice(0, 8);
+}
 
 function paintStatus(text: string, { status }: RequestRecord): string {
   return paint(status < 400 ? "green" : status < 500 ? "yellow" : "red", text);

@@ -22,19 +22,17 @@ export function createTopView(): DrawTop {
     const state = seen ?? last;
     if (state === null) return [];
     last = state;
-    const lost = seen === null ? ["The gateway has stopped. Waiting for it to start again."] : [];
+    const lost = seen === null ? ["The gateway has stopped."] : [];
     const records = [
       ...state.streams.toSorted((a, b) => a.since - b.since).map((stream) => describeOpen(stream, now)),
       ...state.recent.toReversed(),
     ];
     const [head = "", ...rows] = table.draw(records, columns);
+    const facts = [describeGateway(state, now), ...describeAllowances(state.channels, new Date(now))];
+    const problems = [...lost, ...listProblems(state)].map(escapeUnprintable);
     return [
-      ...[describeGateway(state, now), ...describeAllowances(state.channels, new Date(now))].map((text) =>
-        cutText(text, columns),
-      ),
-      ...[...lost, ...listProblems(state)].map((text) =>
-        paint("yellow", cutText(escapeUnprintable(text), columns)),
-      ),
+      ...facts.map((text) => cutText(text, columns)),
+      ...problems.map((text) => paint("yellow", cutText(text, columns))),
       "",
       records.length === 0 ? "No requests yet" : head,
       ...records.map((record, index) => addProblem(rows[index] ?? "", record, columns)),

@@ -22,18 +22,12 @@ export function showCache(flags: ReportFlags): void {
         ...describeMisses(document),
         ...findHourSavings(table, scope).map(adviseOnHour),
         // Lines of 0.1.0 name no session.
-        ...sayCount(
-          document.unanalysed,
-          "request of version 0.1.0 was not analysed.",
-          "requests of version 0.1.0 were not analysed.",
-        ),
+        ...(document.unanalysed === 0
+          ? []
+          : [`Not analysed: ${formatCount(document.unanalysed, "request")} of version 0.1.0.`]),
       ],
     };
   });
-}
-
-function sayCount(count: number, one: string, many: string): string[] {
-  return count === 0 ? [] : [`${count.toLocaleString("en-US")} ${count === 1 ? one : many}`];
 }
 
 const NUMBERS: ReadonlyArray<ListColumn<MissTotals>> = [
@@ -67,8 +61,9 @@ function describeMisses({ requests, unanalysed, rows, persistent, total }: Cache
   if (requests === 0) return ["No requests in this period."];
   if (rows.length === 0) return [`Nothing was missed in ${formatCount(requests - unanalysed, "request")}.`];
   const causes = new Map(persistent.map((cause) => [describeCause(cause), cause.help]));
+  const unpriced = total.unpriced_tokens;
   return [
-    ...sayCount(total.unpriced_tokens, "missed token has no price.", "missed tokens have no price."),
+    ...(unpriced === 0 ? [] : [`Without a price: ${formatCount(unpriced, "missed token")}.`]),
     ...[...causes].flatMap(([text, help]) =>
       help === null ? [] : [`Again and again: ${text}. What helps: ${help}.`],
     ),

@@ -17,8 +17,8 @@ export function showContext(words: string | undefined, flags: ReportFlags): void
     const found = reportContext(table, session);
     if (found === null)
       return fail(
-        `Nothing is known of what the prompts of session ${session} consisted of. ` +
-          "It is noted a second after each request with a session, unless the config says `context: off` or the upstream keeps the conversation (`thread`).",
+        `Nothing is known of the prompts of session ${session}: ` +
+          "`context: off` in the config, a conversation that the upstream keeps, or just now.",
       );
     const { document, groups, idle } = found;
     const { tokens, turns, largest_results: results, never_called: names, not_known: leftOut } = document;
@@ -44,9 +44,8 @@ export function showContext(words: string | undefined, flags: ReportFlags): void
           : ["", `Never called, for $${formatAmount(idle.official_usd)} (official): ${names.join(", ")}`]),
       ],
       notes: () => [
-        "Estimated: the reported tokens of each prompt are divided among its parts by their lengths.",
-        leftOut > 0 &&
-          `Not known (as where a \`thread\` is continued): the parts or the price of ${formatCount(leftOut, "request")}.`,
+        "Estimated: the tokens of a prompt are divided among its parts by their lengths.",
+        leftOut > 0 && `Not known: the parts or the price of ${formatCount(leftOut, "request")}.`,
       ],
     };
   });

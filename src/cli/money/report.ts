@@ -18,7 +18,7 @@ export interface EvidenceFlags extends ReportFlags {
 
 export function writeReport(what: string | undefined, flags: EvidenceFlags): void {
   const { since, until, output, json, labels: hasLabels = false } = flags;
-  if (output === "") refuseUsage("--output needs the name of a file, or - for stdout.");
+  if (output === "") refuseUsage("--output needs a file, or - for stdout.");
   if (json === true && (output ?? flags.markdown) !== undefined)
     refuseUsage("--json writes to stdout: it excludes --output and --markdown.");
   const usual = since === undefined && until === undefined ? "7d" : undefined;

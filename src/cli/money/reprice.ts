@@ -50,7 +50,7 @@ async function repriceLocked(path: string, flags: RepriceFlags) {
     return { ...draft, id: `cor_${Bun.randomUUIDv7("hex").replaceAll("-", "")}` };
   });
   const isDry = flags.dryRun === true;
-  const corrections = isDry ? found.reduce((count) => count + 1, 0) : await writeCorrections(path, found);
+  const corrections = isDry ? found.toArray().length : await writeCorrections(path, found);
   const rows = Array.from(changes.values(), ({ was, now, fresh, ...change }) => {
     return { ...change, unpriced: fresh, was_usd: formatUsd(was), now_usd: formatUsd(now) };
   });
@@ -58,9 +58,7 @@ async function repriceLocked(path: string, flags: RepriceFlags) {
     rows,
     document: { dry_run: isDry, corrections, models: rows },
     empty: "Nothing to do: all amounts match current prices.",
-    notes: [
-      isDry ? "Dry run: nothing was written." : "A correction was appended for each of these requests.",
-    ],
+    notes: [isDry ? "Dry run: nothing was written." : "A correction was appended for each request."],
   };
 }
 
@@ -136,10 +134,11 @@ export async function acceptLedger(flags: LedgerFlags & { readonly json?: true }
   const { accepted } = reply.parse(answer);
   if (flags.json === true) return printJson({ accepted });
   for (const mark of accepted) print(escapeUnprintable(mark));
+  const count = formatCount(accepted.length, "finding");
   printNote(
     accepted.length === 0
-      ? "Nothing to accept: no start has found anything that is not accepted."
-      : `${formatCount(accepted.length, "finding")} accepted. Limits count the ledger as it is.`,
+      ? "Nothing to accept: no start has found a fault."
+      : `${count} accepted. Limits count the ledger as it is.`,
   );
 }
 

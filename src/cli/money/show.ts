@@ -58,10 +58,9 @@ export function showReport<Flags extends ReportFlags>(
   const scope = { ...period, only: readFilter(flags, table) };
   refuseUnknownNames(scope.only, table, loaded);
   printShown(flags, ask({ table, scope, clock, flags, loaded }));
+  const lost = formatCount(table.unreadable, "line");
   if (flags.json !== true && table.unreadable > 0)
-    printNote(
-      `${formatCount(table.unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`,
-    );
+    printNote(`${lost} could not be read. \`gateway ledger verify\` shows why.`);
 }
 
 export async function layReport<Document extends object>(

@@ -133,12 +133,14 @@ function listNameColumns<N extends string>(by: readonly N[]): ListColumn<Names<N
 
 function describeSellers({ table, scope }: Query<UsageFlags>): string[] {
   const { requests, named_usd: named, charge_usd: charged, differ } = sumSellers(table, scope);
-  const sums = `$${formatAmount(named)} for ${formatCount(requests, "request")}; charged $${formatAmount(charged)}`;
-  return requests === 0 ? [] : [`Sellers named ${sums}; ${differ} ${differ === 1 ? "differs" : "differ"}.`];
+  if (requests === 0) return [];
+  const [sum, charge] = [named, charged].map((usd) => `$${formatAmount(usd)}`);
+  const differing = `${differ} ${differ === 1 ? "differs" : "differ"}`;
+  return [`Sellers named ${sum} for ${formatCount(requests, "request")}; charged ${charge}; ${differing}.`];
 }
 
 const GIVE_PRICE =
-  "`gateway prices set MODEL input=… output=…` gives it one, and `gateway ledger reprice --since DAY` corrects the lines.";
+  "`gateway prices set` gives it one, and `gateway ledger reprice --since DAY` corrects the lines.";
 
 function describeGaps({ unpriced, unknown, partial }: Totals): (string | false)[] {
   const [has, is] = unpriced === 1 ? ["has", "is"] : ["have", "are"];
@@ -207,8 +209,5 @@ function refuseUnknownModel(
   );
   if (isSold) return;
   const known = [...overrides.keys(), ...listBookedModels(book, ALL_MAKERS).map(({ id }) => id)];
-  fail(
-    `--as: there is no price for "${model}"${suggestNearest(model, known)}. ` +
-      `\`gateway prices show MODEL\` shows who sells a model.`,
-  );
+  fail(`--as: there is no price for "${model}"${suggestNearest(model, known)}.`);
 }

@@ -18,7 +18,7 @@ export async function openPage(flags: OpenFlags): Promise<void> {
   if (flags.print === true) print(url);
   else if (await startBrowser(url)) printNote(`Opened ${url.slice(0, url.indexOf("#"))} in the browser.`);
   else {
-    printNote("No browser could be started. Open this link within a minute; it works once:");
+    printNote("No browser could be started. Open this link within a minute:");
     print(url);
   }
 }

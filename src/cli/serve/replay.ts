@@ -11,6 +11,7 @@ import { acceptsHost, describeBaseUrl } from "../../gateway/intake/own-host.ts";
 import { refuse } from "../../gateway/intake/refuse.ts";
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import { decodeBody } from "../../lib/codings.ts";
+import { getField, getText } from "../../lib/json/json.ts";
 import { listen } from "../../lib/http/serve.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field } from "../../lib/http/fields.ts";
@@ -51,9 +52,8 @@ export async function serveReplay(flags: ReplayFlags): Promise<number> {
   });
   const stopped = waitForSignal();
   print(`gateway is ready on ${describeBaseUrl(LOOPBACK, listener.port)}`);
-  print(
-    `replay: ${recording.folder} (${formatCount(recording.exchanges.length, "request")}), any key is accepted`,
-  );
+  const requests = formatCount(recording.exchanges.length, "request");
+  print(`replay: ${recording.folder} (${requests}), any key is accepted`);
   await stopped;
   listener.stopNow();
   return server.report();
@@ -124,9 +124,8 @@ class ReplayServer {
     const { status, fields, end } = recorded.response;
     const kept = fields.filter(([name]) => !OWN_FIELDS.has(name.toLowerCase()));
     const all: Field[] = [...kept, ["x-request-id", id], ["x-gateway-replayed", recorded.id]];
-    const isStream = fields.some(
-      ([name, value]) => name === "content-type" && value.startsWith("text/event-stream"),
-    );
+    const type = fields.find(([name]) => name === "content-type")?.[1] ?? "";
+    const isStream = type.startsWith("text/event-stream");
     const bodies = this.#replay.readAnswer(recorded);
     if (!isStream && end === "whole") return exchange.answer(status, all, Buffer.concat(bodies));
     exchange.begin(status, all);
@@ -148,10 +147,8 @@ class ReplayServer {
     const platform = asked?.platforms.find((each) => recorded.includes(each));
     if (asked === null || platform === undefined)
       throw new GatewayError("unknown_path", "The recording has no request of this platform.");
-    const names = exchanges.flatMap(({ line }) =>
-      typeof line?.["model"] === "string" ? [line["model"]] : [],
-    );
-    const models = [...new Set(names)].map((name) => ({ id: name, raw: null }));
+    const names = new Set(exchanges.map(({ line }) => getText(getField(line, "model"))));
+    const models = [...names].filter(Boolean).map((name) => ({ id: name, raw: null }));
     const fields: Field[] = [
       ["content-type", "application/json"],
       ["x-request-id", id],
@@ -194,9 +191,6 @@ function answerOwn(exchange: Exchange, id: string): void {
     ["content-type", "application/json"],
     ["x-request-id", id],
   ];
-  exchange.answer(
-    200,
-    fields,
-    JSON.stringify({ name: "gateway", status: "ok", about: "A replay of a recording." }),
-  );
+  const body = { name: "gateway", status: "ok", about: "A replay of a recording." };
+  exchange.answer(200, fields, JSON.stringify(body));
 }

@@ -145,21 +145,18 @@ async function explainStartFailure(error: unknown, { ledger, listen }: Catalog):
   const cause = error instanceof Error ? error.cause : undefined;
   if (getErrorCode(cause) === "EADDRINUSE")
     return fail(
-      `Another program uses ${formatBaseUrl(listen)}. It may be a gateway with another config, or a demo. ` +
-        "Use that one, stop it, or choose another port with --port or listen.port.",
+      `Another program uses ${formatBaseUrl(listen)}, perhaps a gateway with another config. ` +
+        "Stop it, or choose another port with --port or listen.port.",
     );
   if (!(cause instanceof LockHeld)) throw error;
   const { holder } = cause;
   const by = holder === null ? "another process" : `process ${holder.pid} since ${holder.since}`;
   const stop = holder === null ? "stop it" : `stop it with \`${PLATFORM.end(holder.pid)}\``;
   const running = await findRunning(ledger.path, REPLY_MS);
-  const state =
-    running === null
-      ? `, which does not answer: ${stop}`
-      : `: a gateway runs on ${formatBaseUrl(running.address)} already. Use that one, or ${stop}`;
-  return fail(
-    `The ledger ${ledger.path} is being written by ${by}${state}. A second gateway needs another \`ledger.path\` and port.`,
-  );
+  const base = running === null ? null : formatBaseUrl(running.address);
+  const state = base === null ? "which does not answer: " : `a gateway on ${base}. Use that one, or `;
+  const advice = "A second gateway needs another `ledger.path` and port.";
+  return fail(`The ledger ${ledger.path} is being written by ${by}, ${state}${stop}. ${advice}`);
 }
 
 async function readSource(flags: ServeFlags): Promise<Source> {
@@ -185,8 +182,7 @@ async function announce(
 ): Promise<void> {
   const { host } = catalog.listen;
   const base = describeBaseUrl(host, port);
-  if (!isLoopback(host))
-    screen.warn(`warning: listening on ${host}: every machine that can reach this one can reach the gateway`);
+  if (!isLoopback(host)) screen.warn(`warning: listening on ${host}: other machines can reach the gateway`);
   const link = createLink(console);
   const say = flags.log === "json" ? screen.warn : screen.print;
   const [config, again] = source.kind === "demo" ? ["demo", ` --url ${base}`] : [source.loaded.path, ""];
@@ -195,7 +191,7 @@ async function announce(
   say(`config: ${config}   ledger: ${catalog.ledger.path}`);
   if (source.kind === "demo") await announceDemo(source.demo, base, isBrief, say);
   if (link !== null) say(`page: ${link} (within 60 s; later: ${nameOwnCommand()} open${again})`);
-  if (isBrief) say("keys and requests for all platforms: start it with --curl");
+  if (isBrief) say("all keys and requests: start it with --curl");
   if (catalog.keys.size === 0)
     screen.warn("warning: there are no keys yet. Create one with `gateway keys add`");
 }
@@ -242,8 +238,8 @@ function watchFiles(
       const later = waiting === "" ? "" : `; a restart is needed for ${waiting}`;
       warn(`config: the changes are applied${later}`);
     },
-    onProblem: (error) =>
-      warn(`config: the changed file is invalid; the running configuration stays.\n${error.message}`),
+    onProblem: ({ message }) =>
+      warn(`config: the changed file is invalid; the running configuration stays.\n${message}`),
   });
   const end = (): void => {
     endPrices();
@@ -273,7 +269,7 @@ function createPriceLook(
       return (outcome = { kind: "applied" });
     } catch (error) {
       const message = getErrorMessage(error);
-      warn(`prices: the new book is not applied, the prices stay as they were. ${message}`);
+      warn(`prices: the new book is not applied. ${message}`);
       return (outcome = { kind: "refused", message });
     }
   };
@@ -286,7 +282,7 @@ function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<vo
   const stop = (): void => {
     if (stopping) return running.stopNow();
     stopping = true;
-    warn("stopping: running streams may finish, a second signal ends them");
+    warn("stopping: streams may finish, a second signal ends them");
     first.resolve();
   };
   process.on("SIGINT", stop);

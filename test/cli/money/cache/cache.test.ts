@@ -49,7 +49,7 @@ test("cache shows a row for each session and model, and one for each cause", asy
     "earlier messages changed                2    1,700  0.002000",
   ]);
   expect(stderr).toBe(
-    "900 missed tokens have no price.\n" +
+    "Without a price: 900 missed tokens.\n" +
       "Again and again: a time or number in system part 1. " +
       "What helps: move the time or counter out of the system prompt, into the last message.\n",
   );
@@ -94,13 +94,13 @@ test("cache tells sessions of one folder apart, and says how many requests of 0.
     ["first-se", "web-shop"],
     ["second-s", "web-shop"],
   ]);
-  expect(stderr).toContain("1 request of version 0.1.0 was not analysed");
+  expect(stderr).toContain("Not analysed: 1 request of version 0.1.0");
   const json: unknown = JSON.parse((await run("cache", "--ledger", ledger, "--json")).stdout);
   expect(json).toMatchObject({ requests: 3, unanalysed: 1 });
   const old = writeLedger([{ id: "old", time: "2026-11-20T10:00:00.000Z" }]);
   const none = await run("cache", "--ledger", old);
   expect(none.stderr).toBe(
-    "Nothing was missed in 0 requests.\n1 request of version 0.1.0 was not analysed.\n",
+    "Nothing was missed in 0 requests.\nNot analysed: 1 request of version 0.1.0.\n",
   );
 });
 
