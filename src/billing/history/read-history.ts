@@ -63,10 +63,9 @@ export interface HistoryQuery {
   readonly tools?: readonly LoggingTool[];
   readonly env: Environment;
   readonly usageOf: UsageOf;
-  readonly onSize?: (bytes: number) => void;
 }
 
-export function readHistory({ tools = LOGGING_TOOLS, env, usageOf, onSize }: HistoryQuery): History {
+export function readHistory({ tools = LOGGING_TOOLS, env, usageOf }: HistoryQuery): History {
   const history = new History(usageOf);
   const home = env["HOME"] || homedir();
   const found = tools.map((tool) => {
@@ -77,7 +76,6 @@ export function readHistory({ tools = LOGGING_TOOLS, env, usageOf, onSize }: His
     // Originals first: a copy of a session is younger.
     return { tool, files: files.sort((a, b) => a.born - b.born || (a.path < b.path ? -1 : 1)) };
   });
-  onSize?.(found.flatMap(({ files }) => files).reduce((sum, { size }) => sum + size, 0));
   for (const { tool, files } of found) {
     for (const { path, size } of files) {
       try {

@@ -86,7 +86,8 @@ function listNext(spot: Spot, current: string): readonly Suggestion[] {
     return flagsOf(spot).map(([form, about]) => [/--[\w-]+/.exec(form)?.[0] ?? form, about]);
   const { args = [], commands = {}, run } = row;
   const shown = literal || positionals > 0 ? [] : Object.entries(commands);
-  const below = shown.flatMap(([name, { about, hidden }]): Suggestion[] => (hidden ? [] : [[name, about]]));
+  const visible = shown.filter(([, { hidden }]) => hidden !== true);
+  const below = visible.map(([name, { about }]): Suggestion => [name, about]);
   if (below.length > 0 && run === undefined) below.push(["help", HELP[1]]);
   const argument = args[positionals] ?? args.find(([form]) => form.includes("..."));
   return argument === undefined ? below : [...below, ...listValues(argument, spot)];
@@ -103,12 +104,12 @@ function listValues(entry: Parameter, { names }: Spot): readonly Suggestion[] {
   const what = NAME_KINDS.find((each) => [each, `${each}s`, `${each}-name`].includes(subject));
   // A new key cannot have an existing name.
   if (what === undefined || (names.at(-1) === "add" && what !== "group")) return [];
-  if (what === "tool")
-    return [...TOOLS.values()].flatMap((tool) => (ENV_TOOLS.has(tool.name) ? [] : [[tool.name, tool.title]]));
+  const tools = [...TOOLS.values()].filter((tool) => !ENV_TOOLS.has(tool.name));
+  if (what === "tool") return tools.map((tool) => [tool.name, tool.title]);
   try {
-    const found = listNames(what, openConfig({}));
     // Each suggestion is a line. An unprintable name cannot be typed anyway.
-    return found.flatMap(([name, about]) => (isPrintable(name) ? [[name, escapeUnprintable(about)]] : []));
+    const found = listNames(what, openConfig({})).filter(([name]) => isPrintable(name));
+    return found.map(([name, about]) => [name, escapeUnprintable(about)]);
   } catch {
     // A broken config offers none: the tab key must print no error.
     return [];
@@ -119,13 +120,14 @@ function listNames(
   what: Exclude<(typeof NAME_KINDS)[number], "tool">,
   { catalog }: LoadedConfig,
 ): readonly Suggestion[] {
-  const { keys, channels, plans } = catalog;
-  const lists: Record<typeof what, () => Suggestion[]> = {
-    key: () => [...keys.values()].map(({ name, group }) => [name, `${group.name}, ${group.platform}`]),
-    group: () => listSelectableGroups(catalog, new Date()).map((group) => [group.name, describeGroup(group)]),
-    channel: () =>
-      [...channels.values()].map(({ name, platform, baseUrl }) => [name, `${platform}, ${baseUrl.host}`]),
-    plan: () => [...plans.values()].map(({ name, groups }) => [name, groups.join(", ")]),
-  };
-  return lists[what]();
+  const groups = listSelectableGroups(catalog, new Date());
+  const lists = {
+    key: [...catalog.keys.values()].map(({ name, group }) => [name, `${group.name}, ${group.platform}`]),
+    group: groups.map((group) => [group.name, describeGroup(group)]),
+    channel: [...catalog.channels.values()].map((channel) => {
+      return [channel.name, `${channel.platform}, ${channel.baseUrl.host}`];
+    }),
+    plan: [...catalog.plans.values()].map((plan) => [plan.name, plan.groups.join(", ")]),
+  } satisfies Record<typeof what, Suggestion[]>;
+  return lists[what];
 }

@@ -18,7 +18,7 @@ import { readLoggedUsage } from "../../dialects/meters/logged.ts";
 import { createZone } from "../../lib/text/zone.ts";
 import { openConfigUnless } from "../access/config.ts";
 import type { ListColumn } from "../terminal/listing.ts";
-import { printNote, refuseUsage } from "../terminal/terminal.ts";
+import { refuseUsage } from "../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
 import { readCurrentPrices } from "./in-use.ts";
 import { findLedger, openTable } from "../access/ledger-place.ts";
@@ -32,7 +32,7 @@ export interface HistoryFlags extends UsageFlags {
 
 export function showHistory(flags: HistoryFlags): void {
   const query = readQuery(flags);
-  const history = readLogs();
+  const history = readHistory({ env: process.env, usageOf: readLoggedUsage });
   const prices = readCurrentPrices(openConfigUnless(true, flags));
   const entries = [...history.entries.values()];
   const table = query.both
@@ -128,16 +128,6 @@ const SUMS = [
   ...(["official_usd", "only_logs_usd", "only_ledger_usd", "both_usd"] as const),
   ...(["cache_hit_rate", "unpriced", "unknown", "partial"] as const),
 ];
-
-const LONG_BYTES = 128e6;
-
-function readLogs(): History {
-  const onSize = (bytes: number): void => {
-    if (bytes > LONG_BYTES)
-      printNote(`Reading ${Math.round(bytes / 1e6).toLocaleString("en-US")} MB of logs.`);
-  };
-  return readHistory({ env: process.env, usageOf: readLoggedUsage, onSize });
-}
 
 function describeUnread({ unread, damaged, tooLong }: History): (string | false)[] {
   const [first, ...others] = unread;

@@ -32,7 +32,6 @@ import {
 } from "../terminal/terminal.ts";
 import { checkCredential, describeCheck } from "../access/credential-check.ts";
 import { changeVariables } from "./env-file.ts";
-import { listGroups, needsAddress, type Preset, PRESETS } from "./presets.ts";
 import {
   askProvider,
   checkProvider,
@@ -41,6 +40,10 @@ import {
   describeProvider,
   isGiven,
   isSet,
+  listGroups,
+  needsAddress,
+  type Preset,
+  PRESETS,
   type Provider,
 } from "./provider.ts";
 

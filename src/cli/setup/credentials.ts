@@ -9,14 +9,14 @@ import { fail, refuseUsage } from "../../lib/refusal.ts";
 import type { ConfigFlags } from "../access/config.ts";
 import { askSecret, canPrompt, complain, printNote, readAll } from "../terminal/terminal.ts";
 
-const explainSecret = complain(readSecretText);
 const AFTER = "A running gateway reads it when it starts, or when its config changes.";
 
 export async function setCredential(name: string): Promise<void> {
   requireName(name);
   const message = `The credential "${name}"`;
-  const secret = canPrompt() ? await askSecret({ message, check: explainSecret }) : (await readAll()).trim();
-  const fault = explainSecret(secret);
+  const check = complain(readSecretText);
+  const secret = canPrompt() ? await askSecret({ message, check }) : (await readAll()).trim();
+  const fault = check(secret);
   if (fault !== undefined) refuseUsage(`The credential cannot be used: it ${fault}.`);
   await reach(systemKeychain.set(name, secret));
   printNote(`The keychain has it. A channel uses it with \`credential: keychain:${name}\`. ${AFTER}`);

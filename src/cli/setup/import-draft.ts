@@ -15,7 +15,7 @@ import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import { getField, getList, getText, isObject } from "../../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../../lib/secret.ts";
 import { chooseVariable, findFreeName } from "../access/credential-place.ts";
-import { LOCAL_TIMEOUTS, needsAddress, type Preset, PRESETS } from "./presets.ts";
+import { LOCAL_TIMEOUTS, needsAddress, type Preset, PRESETS } from "./provider.ts";
 
 interface DraftChannel {
   readonly platform: ChannelPlatform;
@@ -45,11 +45,8 @@ const HERE = /^(https?:\/\/)(?:localhost|0\.0\.0\.0|host\.docker\.internal)(?=[:
 function escapeReferences(value: unknown): unknown {
   if (typeof value === "string") return value.replaceAll("${", () => "$${");
   if (Array.isArray(value)) return value.map(escapeReferences);
-  return isObject(value) ? escapeAll(value) : value;
-}
-
-function escapeAll(values: object): object {
-  const all = Object.entries(values).map(([name, item]) => [name, escapeReferences(item)]);
+  if (!isObject(value)) return value;
+  const all = Object.entries(value).map(([name, item]) => [name, escapeReferences(item)]);
   return Object.fromEntries(all);
 }
 
@@ -68,12 +65,13 @@ export class Draft {
   }
 
   describe(): object {
+    const { listen, groups, keys } = this;
     const channels = Object.entries(this.channels).map(([name, { credential, headers, ...rest }]) => {
       const own = { ...(credential !== undefined && { credential }), ...(headers && { headers }) };
-      return [name, { ...escapeAll(rest), ...own }];
+      return [name, { ...Object(escapeReferences(rest)), ...own }];
     });
-    const listen = Object.keys(this.listen).length === 0 ? {} : { listen: escapeReferences(this.listen) };
-    return { ...listen, channels: Object.fromEntries(channels), groups: this.groups, keys: this.keys };
+    const all = { channels: Object.fromEntries(channels), groups, keys };
+    return Object.keys(listen).length === 0 ? all : { listen: escapeReferences(listen), ...all };
   }
 
   addChannel(wanted: string, { platform, baseUrl, kind }: Place, credential: unknown): string {
@@ -102,11 +100,10 @@ export class Draft {
     const [, reference] = REFERENCE.exec(secret) ?? [];
     if (reference !== undefined) return `\${${reference}}`;
     if (secret === "" && isLocal(baseUrl)) return null;
-    const hasBlank = secret.includes(" ");
-    if (hasBlank) this.lost.push(`the credential of the channel ${name}: it has a blank in it`);
     const own = chooseVariable(this.#configPath, name, this.#given);
     this.#given.add(own);
-    if (secret !== "" && !hasBlank) this.variables[own] = secret;
+    if (secret.includes(" ")) this.lost.push(`the credential of the channel ${name}: it has a blank in it`);
+    else if (secret !== "") this.variables[own] = secret;
     return `\${${own}}`;
   }
 

@@ -56,9 +56,8 @@ export async function importConfig(
   printNote(`Wrote ${path} from the config of ${title}.${lack}`);
   const config = path === placeConfig(undefined, process.env) ? "" : ` --config ${quoteWord(path)}`;
   for (const line of describeReach(draft, catalog, config, kept)) printNote(line);
-  printNote(
-    `Check these addresses first: \`${nameOwnCommand()} doctor${config}\` sends the credentials there.`,
-  );
+  const doctor = `\`${nameOwnCommand()} doctor${config}\``;
+  printNote(`Check these addresses first: ${doctor} sends the credentials there.`);
 }
 
 const MAX_BYTES = 1024 * 1024;
@@ -111,10 +110,11 @@ function describeReach(draft: Draft, catalog: Catalog, config: string, kept: Env
       return `Whoever has the key "${name}"${from} can use the group ${group}.`;
     }),
     ...(isLoopback(host) ? [] : [`It listens on ${host}: other machines can reach it.`]),
-    ...(idle.length === 0 ? [] : ["Not in a group, so no request goes there. Add them with:"]),
+    ...(idle.length === 0 ? [] : ["Without a group, no request goes there. Add them with:"]),
     ...idle.map(({ name, platform }) => add(name, name, platform !== "messages")),
-    ...(other === undefined ? [] : ["No group is for Claude Code. Add one, for example with:"]),
-    ...(other === undefined ? [] : [add(`claude-${other.name}`, other.name, true)]),
+    ...(other === undefined
+      ? []
+      : ["No group is for Claude Code. Add one with:", add(`claude-${other.name}`, other.name, true)]),
   ];
 }
 

@@ -17,15 +17,19 @@ import { nameOwnCommand } from "../terminal/own-command.ts";
 import { askSome, canPrompt, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { describeCheck } from "../access/credential-check.ts";
 import { changeVariables, ignoreInGit, requireWritable } from "./env-file.ts";
-import { ACCOUNTS, listGroups, needsAddress, type Preset, PRESETS } from "./presets.ts";
 import {
+  ACCOUNTS,
   askProvider,
   checkProvider,
   describeChannel,
   describeGroup,
   describeProvider,
   isSet,
+  listGroups,
   locate,
+  needsAddress,
+  type Preset,
+  PRESETS,
   type Provider,
 } from "./provider.ts";
 

@@ -1,13 +1,65 @@
-// A provider for the config.
+// The known providers, and a provider for the config. `source`: the documentation.
 
+import { z } from "zod";
 import { checkConfigText } from "../../config/file/load.ts";
-import { CLIENT_LOGIN } from "../../config/schema.ts";
+import { CHANNEL_WORDS, CLIENT_LOGIN, groupPlatform, type Platform } from "../../config/schema.ts";
 import { readBaseUrl, readSecretText } from "../../config/yaml/scalars.ts";
 import type { Value } from "../../config/yaml/splice.ts";
 import { chooseVariable } from "../access/credential-place.ts";
 import { askSecret, askText, complain, printNote } from "../terminal/terminal.ts";
 import { checkCredential, type CheckResult, describeCheck } from "../access/credential-check.ts";
-import { LOCAL_TIMEOUTS, needsAddress, type Preset, type PresetGroup } from "./presets.ts";
+import presets from "./presets.json";
+
+const preset = z.object({
+  id: z.string(),
+  title: z.string(),
+  platform: z.enum(CHANNEL_WORDS),
+  channel: z.string(),
+  baseUrl: z.string(),
+  variable: z.string(),
+  group: z.string(),
+  description: z.string(),
+  tool: z.string(),
+  /** `bearer`: reads the credential from `Authorization`. `local`: a server on this machine, free. */
+  kind: z.enum(["key", "bearer", "local", "login"]),
+});
+export type Preset = Readonly<z.infer<typeof preset>>;
+
+export const PRESETS: readonly Preset[] = z.array(preset).parse(presets);
+
+export const ACCOUNTS: readonly Preset[] = PRESETS.filter(
+  ({ variable }, index) =>
+    variable === "" || PRESETS.findIndex((other) => other.variable === variable) === index,
+);
+
+export const LOCAL_TIMEOUTS = { first_byte: "30m", idle: "30m" };
+
+export function needsAddress({ id }: Preset): boolean {
+  return id === "relay";
+}
+
+export interface PresetGroup {
+  readonly name: string;
+  readonly platform: Platform;
+  readonly convert?: true;
+  readonly description: string;
+  readonly tool: string;
+}
+
+/** A server on this machine also has one for Claude Code; both convert. */
+export function listGroups(preset: Preset): PresetGroup[] {
+  const { id, group, platform, description, tool, kind } = preset;
+  const own = { name: group, platform: groupPlatform(platform), description, tool };
+  if (kind !== "local") return [own];
+  const claude: PresetGroup = {
+    name: `claude-${id}`,
+    platform: "messages",
+    convert: true,
+    description: `Claude Code on ${description}`,
+    tool: "claude",
+  };
+  return [{ ...own, convert: true }, claude];
+}
 
 export interface Provider {
   readonly preset: Preset;
@@ -76,7 +128,7 @@ export async function askProvider(wanted: Preset, path: string): Promise<Provide
   const ask = { message: "The relay's base URL", check: complain(readBaseUrl) };
   const preset = needsAddress(wanted) ? { ...wanted, baseUrl: await askText(ask) } : wanted;
   const otherwise = preset.variable === "" ? "it needs none" : `${preset.variable} will hold it`;
-  let message = `${preset.title}: paste the credential (kept in gateway.env), or Enter if ${otherwise}`;
+  let message = `${preset.title}: paste the credential, or Enter if ${otherwise}`;
   for (let last = describeProvider(preset, path); ;) {
     const check = (answer: string) => (answer === "" ? undefined : complain(readSecretText)(answer));
     const secret = isGiven(preset) ? "" : await askSecret({ message, check });

@@ -96,25 +96,24 @@ export function installUnit(flags: ConfigFlags & { readonly enable?: true }): vo
   const { path: configPath } = openConfig(flags);
   const envPath = join(dirname(configPath), "gateway.env");
   const spec = { command: findOwnCommand(), configPath, envPath };
-  for (const word of [...spec.command, configPath]) {
-    if (/\p{Cc}/u.test(word)) fail("A unit cannot contain a path with control characters.");
-    if (process.platform === "win32" && word.includes("%"))
-      fail("A task cannot contain a path with a percent sign.");
-  }
+  const words = [...spec.command, configPath].join(" ");
+  if (/\p{Cc}/u.test(words)) fail("A unit cannot contain a path with control characters.");
+  if (process.platform === "win32" && words.includes("%"))
+    fail("A task cannot contain a path with a percent sign.");
   if (readOwnUnit(system.path)?.includes(MARK) === false)
-    fail(`${system.path} already exists, and gateway did not write it. Move it away first.`);
+    fail(`${system.path} exists, and gateway did not write it. Move it away first.`);
   mkdirSync(dirname(system.path), { recursive: true });
   replaceFile(system.path, system.write(spec), { mode: 0o644 });
   print(system.path);
   warnOfMissingVariables(spec);
   const commands = [...(system.reload === undefined ? [] : [system.reload]), ...system.enable];
   if (flags.enable !== true) {
-    const lines = commands.map((words) => words.map(quoteWord).join(" ")).join(" && ");
+    const lines = commands.map((command) => command.map(quoteWord).join(" ")).join(" && ");
     return printNote(`The service is off. To start it now and at every login: ${lines}`);
   }
-  for (const words of commands) {
-    const { ok, text } = run(words);
-    if (!ok) fail(`\`${words.join(" ")}\` failed: ${text}`);
+  for (const command of commands) {
+    const { ok, text } = run(command);
+    if (!ok) fail(`\`${command.join(" ")}\` failed: ${text}`);
   }
   printNote(`The service runs now and at every login. Its log: ${system.logs}`);
   if (process.platform === "linux") printNote("To run it without a login as well: loginctl enable-linger");

@@ -11,6 +11,7 @@ import {
   folderOf,
   listModelsOf,
   mainMakerOf,
+  needFile,
   rootOf,
   type ToolRow,
   type ToolSettings,
@@ -22,11 +23,6 @@ function describeClient(connection: Connection) {
   const base = rootOf(connection) + (isOpenAi ? "/v1" : "");
   const kind = isOpenAi ? "openai" : "anthropic";
   return { isOpenAi, kind, base, secret, model: chooseMainModel(models, ownModel), speaksChat };
-}
-
-function needFile(name: string, what: string, path: string, content: object) {
-  const advice = `needs the gateway ${what} in ${path}: \`gateway env ${name} --json\` prints it as \`file\``;
-  return { path, content, advice };
 }
 
 /** A flag selects it, despite the settings file. */

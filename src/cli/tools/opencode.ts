@@ -20,7 +20,8 @@ function listLogins(env: Environment): string[] {
   const data = folderOf(env, "XDG_DATA_HOME", ".local/share");
   const logins = readSettings(join(data, "opencode/auth.json"));
   const all = Object.entries(isObject(logins) ? logins : {});
-  return all.flatMap(([provider, login]) => (getField(login, "type") === "oauth" ? [provider] : []));
+  const own = all.filter(([, login]) => getField(login, "type") === "oauth");
+  return own.map(([provider]) => provider);
 }
 
 export const opencode: ToolRow = {

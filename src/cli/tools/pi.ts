@@ -12,6 +12,7 @@ import {
   listHeaders,
   listModelsOf,
   mainMakerOf,
+  needFile,
   readSettings,
   rootOf,
   type ToolRow,
@@ -52,8 +53,8 @@ export const pi: ToolRow = {
   }),
   file: (connection, _, env) => {
     const path = placeOf(env, "models.json");
-    const advice = `needs the gateway as a provider in ${path}: \`gateway env pi --json\` prints it as \`file\``;
-    return { path, content: { providers: { [PROVIDER]: describeProvider(connection) } }, advice };
+    const content = { providers: { [PROVIDER]: describeProvider(connection) } };
+    return needFile("pi", "as a provider", path, content);
   },
   overlay: (connection, _, env, folder) => {
     const path = join(folder, "gateway.mjs");

@@ -152,6 +152,11 @@ interface ToolFile {
   readonly advice: string;
 }
 
+export function needFile(name: string, what: string, path: string, content: object): ToolFile {
+  const advice = `needs the gateway ${what} in ${path}: \`gateway env ${name} --json\` prints it as \`file\``;
+  return { path, content, advice };
+}
+
 export function listMisleading({ misleading, login }: Tool, { usesLogin }: Connection): readonly string[] {
   return usesLogin === true && login !== undefined ? login.misleading : misleading;
 }

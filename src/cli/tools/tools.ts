@@ -68,8 +68,6 @@ export const TOOLS: ReadonlyMap<string, Tool> = new Map(
 export function findTool(name: string, known: readonly string[] = [...TOOLS.keys()]): Tool {
   const app = APPS.get(name);
   if (app !== undefined) refuseUsage(`\`gateway env ${name}\` prints what to enter in ${app.title}.`);
-  return (
-    TOOLS.get(name) ??
-    refuseUsage(`There is no tool "${name}"${suggestNearest(name, known)}. Known: ${known.join(", ")}.`)
-  );
+  const near = suggestNearest(name, known);
+  return TOOLS.get(name) ?? refuseUsage(`There is no tool "${name}"${near}. Known: ${known.join(", ")}.`);
 }

@@ -285,7 +285,7 @@ test("import shows each destination and each variable before it names a command 
       ],
       ['Whoever has the key "ccr" (its secret: CLIENTS of your environment) can use the group claude.'],
       ["It listens on 0.0.0.0: other machines can reach it."],
-      ["Not in a group, so no request goes there. Add them with:"],
+      ["Without a group, no request goes there. Add them with:"],
     ]),
   );
   // The commands shown work as they are.

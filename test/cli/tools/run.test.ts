@@ -174,7 +174,7 @@ describe("Gemini CLI's home", () => {
       rewrite("GEMINI.md", "remember") + rewrite("trusted.json", "new") + rewrite("settings.json", "{}");
     write(folder, { ".gemini/trusted.json": "old", ".gemini/settings.json": "{} // mine" });
     const { status, stderr } = await start(folder, ["gemini"], script);
-    expect([status, stderr]).toEqual([0, expect.stringContaining("what you change by /settings")]);
+    expect([status, stderr]).toEqual([0, expect.stringContaining("what you change in it is lost")]);
     const read = (name: string) => readFileSync(folder.join(".gemini", name), "utf8");
     expect(["GEMINI.md", "trusted.json", "settings.json"].map(read)).toEqual([
       "remember\n",

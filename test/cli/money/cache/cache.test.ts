@@ -99,9 +99,7 @@ test("cache tells sessions of one folder apart, and says how many requests of 0.
   expect(json).toMatchObject({ requests: 3, unanalysed: 1 });
   const old = writeLedger([{ id: "old", time: "2026-11-20T10:00:00.000Z" }]);
   const none = await run("cache", "--ledger", old);
-  expect(none.stderr).toBe(
-    "Nothing was missed in 0 requests.\nNot analysed: 1 request of version 0.1.0.\n",
-  );
+  expect(none.stderr).toBe("Nothing was missed in 0 requests.\nNot analysed: 1 request of version 0.1.0.\n");
 });
 
 /** A session of a tool, whose cache lapsed in its only pause. */
