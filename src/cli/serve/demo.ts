@@ -50,15 +50,6 @@ const CALLS: Record<ChannelPlatform, readonly { readonly path: string; readonly 
   relay: [TO_MESSAGES],
   chat: [toChat("qwen3-coder")],
 };
-const BEARER = "authorization: Bearer ";
-const [X_API_KEY, X_GOOG] = ["x-api-key: ", "x-goog-api-key: "];
-const KEY_HEADERS: Record<ChannelPlatform, readonly [calls: string, lists: string]> = {
-  messages: [X_API_KEY, BEARER],
-  responses: [BEARER, BEARER],
-  content: [X_GOOG, X_GOOG],
-  relay: [X_API_KEY, BEARER],
-  chat: [BEARER, BEARER],
-};
 
 export function startDemo(): Demo {
   const secrets = { ...forEachPlatform(() => newSecret()), chat: newSecret() };
@@ -87,19 +78,19 @@ export function startDemo(): Demo {
 }
 
 export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPrefix: string): string[] {
+  const writeKey = (group: ChannelPlatform): string => `-H 'authorization: Bearer ${secrets[group]}'`;
   const posts = GROUPS.flatMap((group) => {
     const platform = groupPlatform(group);
     const start = base + readPathPrefix(platform, relayPrefix);
-    const key = KEY_HEADERS[group][0] + secrets[group];
-    return CALLS[group].map(
-      ({ path, body }) =>
-        `curl -N '${start}${path}' -H '${key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`,
-    );
+    const fields = `${writeKey(group)} -H 'content-type: application/json'`;
+    return CALLS[group].map(({ path, body }) => {
+      return `curl -N '${start}${path}' ${fields} -d '${JSON.stringify(body)}'`;
+    });
   });
   // Platforms with one list path answer alike.
   const lists = PLATFORMS.map((platform): [string, string] => {
     const url = base + readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath;
-    return [url, `curl '${url}' -H '${KEY_HEADERS[platform][1]}${secrets[platform]}'`];
+    return [url, `curl '${url}' ${writeKey(platform)}`];
   });
   return [...posts, ...new Map(lists).values()];
 }

@@ -54,11 +54,11 @@ export async function serve(flags: ServeFlags): Promise<void> {
   const log = createRequestLog(flags.log, screen);
   try {
     const configPath = source.kind === "file" ? source.loaded.path : null;
-    const alertCommand = createAlertCommand({
-      command: () => running.gateway.catalog.alerts.command,
-      configPath: configPath ?? catalog.ledger.path,
-      warn: (text) => log.notice("warning", text),
-    });
+    const alertCommand = createAlertCommand(
+      () => running.gateway.catalog.alerts.command,
+      dirname(configPath ?? catalog.ledger.path),
+      (text) => log.notice("warning", text),
+    );
     const { warn } = screen;
     const traces = loadLater(async () => {
       const { createLiveExport } = await import("../money/export.ts");
@@ -292,18 +292,16 @@ function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<vo
   return first.promise;
 }
 
-interface AlertCommandOptions {
-  readonly command: () => readonly string[] | null;
-  readonly configPath: string;
-  readonly warn: (text: string) => void;
-}
-
 const LIMIT_MS = 10_000;
 const CLOSE_MS = 2000;
 /** Thousands of keys may reach a percentage at once. */
 const MAX_RUNNING = 16;
 
-function createAlertCommand({ command, configPath, warn }: AlertCommandOptions) {
+function createAlertCommand(
+  command: () => readonly string[] | null,
+  folder: string,
+  warn: LogScreen["warn"],
+) {
   const running = new Set<Bun.Subprocess>();
   const run = async (warning: LimitWarning): Promise<void> => {
     const words = command() ?? [];
@@ -313,7 +311,7 @@ function createAlertCommand({ command, configPath, warn }: AlertCommandOptions) 
       return warn(`${name} does not run for this one: too many alerts at once`);
     try {
       const child = Bun.spawn([...words], {
-        cwd: dirname(configPath),
+        cwd: folder,
         env: { ...process.env, ...describeInVariables(warning) },
         stdin: "ignore",
         stdout: "ignore",

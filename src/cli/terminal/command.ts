@@ -106,15 +106,9 @@ export function addHelp(
   command: Command,
   { remark, examples }: Pick<CommandRow, "remark" | "examples">,
 ): Command {
+  const wrap = (line: string): string[] => wrapWords(line, readSize().columns);
   if (remark !== undefined)
-    command.addHelpText(
-      "after",
-      () =>
-        `\n${remark
-          .split("\n")
-          .flatMap((line) => wrapWords(line, readSize().columns))
-          .join("\n")}`,
-    );
+    command.addHelpText("after", () => `\n${remark.split("\n").flatMap(wrap).join("\n")}`);
   // Not wrapped: a line break would end the command.
   const lines = examples.map((example) => {
     const [line, meaning] = example.split(/  # (?=[^#]*$)/);

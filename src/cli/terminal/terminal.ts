@@ -125,8 +125,8 @@ export interface Choice {
 }
 
 export function askOne(message: string, choices: readonly Choice[]): Promise<string> {
-  const question = { message: escapeLines(message), options: escapeLabels(choices) };
-  return ask<string>((prompts) => prompts.select<string>({ ...question, maxItems: 12, ...PROMPT_OPTIONS }));
+  const question = { ...describeChoices(message, choices), maxItems: 12 };
+  return ask<string>((prompts) => prompts.select<string>(question));
 }
 
 export function askSome(
@@ -134,19 +134,13 @@ export function askSome(
   choices: readonly Choice[],
   initial: readonly string[],
 ): Promise<string[]> {
-  const question = { message: escapeLines(message), options: escapeLabels(choices) };
-  return ask<string[]>((prompts) =>
-    prompts.multiselect<string>({
-      ...question,
-      initialValues: [...initial],
-      required: true,
-      ...PROMPT_OPTIONS,
-    }),
-  );
+  const question = { ...describeChoices(message, choices), initialValues: [...initial], required: true };
+  return ask<string[]>((prompts) => prompts.multiselect<string>(question));
 }
 
-function escapeLabels(choices: readonly Choice[]): Choice[] {
-  return choices.map(({ value, label }) => ({ value, label: escapeUnprintable(label) }));
+function describeChoices(message: string, choices: readonly Choice[]) {
+  const options = choices.map(({ value, label }) => ({ value, label: escapeUnprintable(label) }));
+  return { message: escapeLines(message), options, ...PROMPT_OPTIONS };
 }
 
 async function ask<T>(put: (prompts: typeof Prompts) => Promise<T | symbol>): Promise<T> {
