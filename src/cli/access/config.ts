@@ -1,4 +1,4 @@
-// Reads and changes the config. Loads zod and yaml: files that declare flags do not import this one.
+// Reads and changes the config. It loads zod and yaml: commands/ does not import it.
 
 import { z } from "zod";
 import type { Catalog, Group } from "../../config/catalog.ts";
@@ -23,7 +23,7 @@ export interface RemoveFlags extends ConfigFlags {
   readonly yes?: true;
 }
 
-/** Accepts unset variables: these commands send nothing upstream. */
+/** Accepts unset variables: nothing is sent upstream. */
 export function openConfig(flags: ConfigFlags): LoadedConfig & ConfigFile {
   const loaded = loadConfig(findConfig(flags.config, process.env), process.env, { missing: "keep" });
   return { ...loaded, ...openConfigFile(loaded.path) };
@@ -73,7 +73,6 @@ const replySchema = z.object({
 
 type Changed = { readonly kind: "config"; readonly sha256: string } | { readonly kind: "prices" };
 
-/** Says so if the gateway does not use the change, which the file keeps. */
 export async function waitForGateway(
   path: string,
   { ledger }: Pick<Catalog, "ledger">,

@@ -22,7 +22,7 @@ export function nameVariable(name: string): string {
   return `${word.replace(/^(\d)/, "_$1")}_API_KEY`;
 }
 
-/** A variable that only this channel reads. Another config may share the file. `given`: names in use. */
+/** A variable that only this channel reads. Another config may share the file. */
 export function chooseVariable(configPath: string, channel: string, given?: ReadonlySet<string>): string {
   const tree = existsSync(configPath) ? parseSource(readConfigText(configPath)).tree : {};
   const channels = { ...Object(getField(tree, "channels")) };
@@ -50,7 +50,7 @@ function nameOwnVariable(channel: string): string {
   return `GATEWAY_${nameVariable(isPlain ? channel : `${channel}-${sha256Hex(channel).slice(0, 6)}`)}`;
 }
 
-/** Variables that neither gateway.env nor `env` sets. A name may be a misplaced secret. */
+/** A name may be a misplaced secret. */
 export function listUnset(values: unknown, configPath: string, env: Environment): string[] {
   const own = readEnvFile(configPath);
   const unset = listVariables(values, true).filter((name) => (env[name] ?? own[name]) === undefined);

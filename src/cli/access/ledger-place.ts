@@ -24,7 +24,7 @@ export function findLedger(flags: LedgerFlags): string {
   return hasFiles(path) ? path : fail(describeMissing(path, flags));
 }
 
-/** Before the first request, the config's ledger may be missing: it counts as empty. */
+/** Before the first request, the ledger may be missing. */
 export function findLedgerOrEmpty(flags: LedgerFlags): string {
   if (flags.ledger !== undefined) return findLedger(flags);
   const path = locateLedger(flags);

@@ -1,4 +1,4 @@
-// `NAME=VALUE` words that change an entry of the config, with the settings of the schema.
+// `NAME=VALUE` words that change an entry of the config.
 
 import { z } from "zod";
 import { suggestNearest } from "../../lib/text/nearest.ts";

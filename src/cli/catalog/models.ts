@@ -1,4 +1,4 @@
-// `gateway models`: the models of selectable groups, from their channels, with prices.
+// `gateway models`: the models of selectable groups.
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { findPrice, loadPriceBook, type PriceBook, sellerOf } from "../../billing/prices.ts";
@@ -28,7 +28,7 @@ export async function showModels(flags: ModelsFlags) {
   const client = createClient();
   const lists = new ModelLists(client);
   const problems = new Map<string, string>();
-  // Groups share channels: asked together, each channel is asked once.
+  // Groups share channels.
   const ofChannel: ModelLists["ofChannel"] = async (channel) => {
     const list = await lists.ofChannel(channel);
     if (list.problem !== null)

@@ -1,4 +1,4 @@
-// `gateway channels`: the running gateway's states and counts, once or renewed.
+// `gateway channels`.
 
 import { openSums } from "../../billing/limits/spending.ts";
 import type { Catalog } from "../../config/catalog.ts";

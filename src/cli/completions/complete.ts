@@ -107,7 +107,7 @@ function listValues(entry: Parameter, { names }: Spot): readonly Suggestion[] {
   const tools = [...TOOLS.values()].filter((tool) => !ENV_TOOLS.has(tool.name));
   if (what === "tool") return tools.map((tool) => [tool.name, tool.title]);
   try {
-    // Each suggestion is a line. An unprintable name cannot be typed anyway.
+    // An unprintable name cannot be typed anyway.
     const found = listNames(what, openConfig({})).filter(([name]) => isPrintable(name));
     return found.map(([name, about]) => [name, escapeUnprintable(about)]);
   } catch {

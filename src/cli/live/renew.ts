@@ -1,4 +1,4 @@
-// Shows lines on a terminal and renews them until somebody ends the program.
+// Shows lines on a terminal, and renews them.
 
 import { cutText } from "../terminal/text.ts";
 import { paint, readSize } from "../terminal/terminal.ts";

@@ -1,4 +1,4 @@
-// A line for each request, as text or JSON. `gateway top` has these columns, too.
+// A line for each request, also for `gateway top`.
 
 import { describeWarning, type LimitWarning } from "../../billing/limits/alerts.ts";
 import { formatMoment } from "../../config/changes/names.ts";
@@ -50,7 +50,7 @@ function describeCharge({ status, chargeUsd, planUsd, usage }: RequestRecord): s
   return usage === null ? "" : "unpriced";
 }
 
-/** As wide as most requests, so that the first lines align with later ones. */
+/** As wide as most requests. */
 const USUAL: RequestRecord = {
   id: "0mi9x2k3a",
   time: 0,

@@ -1,4 +1,4 @@
-// `gateway top`: what runs, what needs attention, and the requests, open ones first.
+// `gateway top`: what runs, and the requests, open ones first.
 
 import type { GatewayState } from "../../gateway/api/state.ts";
 import type { ChannelView } from "../../gateway/channels/view.ts";

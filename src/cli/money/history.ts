@@ -1,4 +1,4 @@
-// `gateway usage --history`: what agents have used, from their own logs, and with `--both` the ledger.
+// `gateway usage --history`: what agents have used, from their own logs.
 
 import type { History } from "../../billing/history/entry.ts";
 import { describeLack, readHistory } from "../../billing/history/read-history.ts";

@@ -1,4 +1,4 @@
-// `gateway prices update`: reads newer prices, shows the changes, and writes a book.
+// `gateway prices update`.
 
 import { findModel, type FoundPrice, loadPriceBook, type Price, sellerOf } from "../../billing/prices.ts";
 import { placeOfBook, PriceBook, readMinute, sealBook } from "../../billing/prices/book.ts";
@@ -108,7 +108,7 @@ function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
     const seller = { ...ANY_SELLER, provider };
     const ids = current.listModels(provider).flatMap((model) => model.ids);
     const gone = ids.filter((id) => findModel(next, seller, id) === null);
-    // With each release, a few names of unused providers come and go.
+    // A few names of unused providers always go.
     if (gone.length === 0 || (!used.has(provider) && gone.length * 4 <= ids.length)) return [];
     const [shown, more] = [gone.slice(0, MAX_LOST_SHOWN), gone.length - MAX_LOST_SHOWN];
     const end = more > 0 ? ` and ${more} more` : "";
@@ -174,7 +174,7 @@ async function readNext(from: string | undefined, { path }: LoadedConfig): Promi
 
 const LITERAL = /"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\$])*`|!0|!1/gs;
 
-/** The npm package's `dist/index.js` has the data as a literal: read, never run. */
+/** The npm package has the data as a literal: read, never run. */
 function readScript(text: string): unknown {
   const [, list = ""] = /=\s*(\[\s*\{\s*id:.*?\n\])[,;]/s.exec(text) ?? [];
   const plain = list.replaceAll(LITERAL, (token) => {

@@ -25,7 +25,7 @@ export interface RepriceFlags extends LedgerFlags {
 
 export async function repriceLedger(flags: RepriceFlags) {
   const path = findLedger(flags);
-  // Locked before the ledger is read: two runs would correct requests twice.
+  // Two runs would correct requests twice.
   const lock = flags.dryRun === true ? null : lockReprice(path);
   try {
     return await repriceLocked(path, flags);
@@ -113,7 +113,7 @@ function requireWritten({ problem }: Ledger): void {
   if (problem !== null) fail(`Not all corrections were written: ${problem}.`);
 }
 
-/** Without rotation: files must keep their names while they are read. */
+/** Without rotation: files are being read. */
 function openToWrite(path: string): Ledger {
   try {
     return openLedger({ path, rotate: { monthly: false }, report: (text) => printNote(text) });

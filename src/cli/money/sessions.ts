@@ -1,4 +1,4 @@
-// `gateway sessions` and `sessions show`: what sessions and their agents have spent.
+// `gateway sessions` and `sessions show`.
 
 import { findHourSavings } from "../../billing/reports/cache.ts";
 import {

@@ -50,7 +50,6 @@ export function showReport<Flags extends ReportFlags>(
   ask: (query: Query<Flags>) => Shown,
 ): void {
   const path = findLedgerOrEmpty(flags);
-  // Without its config, a ledger has this machine's days.
   const loaded = openConfigUnless(flags.ledger !== undefined, flags);
   const clock = { zone: loaded?.catalog.zone ?? createZone("system"), now: new Date() };
   const period = readUsagePeriod(flags, clock);
@@ -106,7 +105,7 @@ function readFilter(flags: ReportFlags, table: Table): Filter {
   return Object.fromEntries(names.filter(([, name]) => name !== undefined));
 }
 
-/** A mistyped name must not look like one without spending. */
+/** A mistyped name would look like one without spending. */
 function refuseUnknownNames(only: Filter, table: Table, loaded: LoadedConfig | null): void {
   for (const name of ["key", "group", "channel"] as const) {
     const [wanted, own] = [only[name], loaded?.catalog[`${name}s`]];
@@ -151,7 +150,7 @@ export function writeCsv(
   return [[...by, ...columns].join(","), ...lines];
 }
 
-/** Spreadsheets run cells that begin like this; a semicolon may start a cell. */
+/** Spreadsheets run such cells; a semicolon may start one. */
 const FORMULA = /(?<=^|;)(?= *[=+\-@＝＋－＠])/g;
 
 function quote(text: string): string {

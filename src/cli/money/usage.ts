@@ -1,4 +1,4 @@
-// `gateway usage`: totals by one or two properties, and the cost with another model.
+// `gateway usage`: totals, and the cost with another model.
 
 import { reportAsModel } from "../../billing/reports/as-model.ts";
 import type { Totals } from "../../billing/reports/sums.ts";

@@ -1,4 +1,4 @@
-// `gateway open`: opens the browser with a sign-in link of the running gateway.
+// `gateway open`: opens the browser with a sign-in link.
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { askGateway, NOT_RUNNING } from "../access/control.ts";
@@ -23,7 +23,7 @@ export async function openPage(flags: OpenFlags): Promise<void> {
   }
 }
 
-/** The ledger's path. Without flags, a gateway of another config counts if it runs alone. */
+/** Without flags, a gateway of another config counts if it runs alone. */
 async function findGateway(flags: OpenFlags): Promise<string> {
   const { url, config, ledger } = flags;
   if (url === undefined && (config ?? ledger) !== undefined) return locateLedger(flags);

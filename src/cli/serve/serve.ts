@@ -275,7 +275,7 @@ function createPriceLook(
   };
 }
 
-/** Closing the terminal is a signal; without a terminal, SIGHUP means what the parent has set. */
+/** Without a terminal, SIGHUP means what the parent has set. */
 function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<void> {
   const first = Promise.withResolvers<void>();
   let stopping = false;

@@ -93,7 +93,7 @@ export class Draft {
     if (channel !== undefined) this.channels[name] = { ...channel, ...settings };
   }
 
-  /** References stay. Others get a new variable: an old value could be for another address. */
+  /** A new variable: an old value could be for another address. */
   #storeCredential(name: string, given: string, baseUrl: string): string | null {
     // Here it would mean the client's own login.
     const secret = given === CLIENT_LOGIN ? "" : given;
@@ -186,7 +186,7 @@ function requireUsable(place: Place | null): Place | null {
   }
 }
 
-/** Only the channel of the default route gets a group: no new prompts go to other providers. */
+/** Only the default route's channel gets a group: no prompts go elsewhere. */
 export function readCcr(document: unknown, draft: Draft): void {
   const channels = new Map<string, string>();
   for (const provider of getList(getField(document, "Providers")))
@@ -298,7 +298,7 @@ function findPlace(address: string, provider: string): Place | null {
   return { ...describeChatServer(baseUrl, provider), channel };
 }
 
-/** `claude-*` with `anthropic/*` lets these names pass. Another name for a model is an alias. */
+/** Another name for a model is an alias. */
 function addModel(draft: Draft, name: string, wanted: string, model: string): void {
   const { models = [], aliases } = draft.channels[name] ?? {};
   if (wanted === "") return;

@@ -1,4 +1,4 @@
-// The known providers, and a provider for the config. `source`: the documentation.
+// The known providers, and a provider for the config.
 
 import { z } from "zod";
 import { checkConfigText } from "../../config/file/load.ts";
@@ -20,7 +20,7 @@ const preset = z.object({
   group: z.string(),
   description: z.string(),
   tool: z.string(),
-  /** `bearer`: reads the credential from `Authorization`. `local`: a server on this machine, free. */
+  /** `bearer`: in `Authorization`. `local`: a server on this machine, free. */
   kind: z.enum(["key", "bearer", "local", "login"]),
 });
 export type Preset = Readonly<z.infer<typeof preset>>;

@@ -1,5 +1,5 @@
-// `gateway schema`: the zod schema, described by the comments of config.example.yaml. It may be
-// looser than the loader, never stricter. Scripts rely on it: fields are never removed.
+// `gateway schema`: with the comments of config.example.yaml. The config's may be looser than the
+// loader, never stricter. Scripts rely on it: fields are never removed.
 
 import { z } from "zod";
 import example from "../../../config.example.yaml" with { type: "text" };
@@ -56,7 +56,7 @@ function isNode(value: unknown): value is Node {
   return isObject(value);
 }
 
-/** Null: a name, such as of a channel, whose comment describes only one. */
+/** Null: the name of a channel or the like. */
 function findNode(root: Node, path: readonly string[]): Node | null {
   let node: unknown = root;
   let isSetting = true;

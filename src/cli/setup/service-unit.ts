@@ -1,4 +1,4 @@
-// The systemd unit, launchd agent and Windows task, quoted for any path.
+// The units, quoted for any path.
 
 import launchd from "./unit-launchd.txt" with { type: "text" };
 import systemd from "./unit-systemd.txt" with { type: "text" };
@@ -46,7 +46,7 @@ export function writeAgent({ command, configPath, envPath }: ServiceSpec, logPat
   return fill(launchd, { WORDS: list, LOG: escapeXml(logPath) });
 }
 
-/** `conhost --headless` hides the window, cmd writes the log. The gateway reads its variables itself. */
+/** `conhost --headless` hides the window, cmd writes the log. */
 export function writeTask({ command, configPath }: ServiceSpec, user: string, logPath: string): string {
   const words = [...command, "serve", "--config", configPath].map((word) => `"${word}"`).join(" ");
   const args = `--headless cmd.exe /d /s /c "${words} >> "${logPath}" 2>&1"`;

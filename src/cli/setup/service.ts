@@ -1,4 +1,4 @@
-// `gateway service`: systemd, launchd or a Windows task. Starts nothing without --enable.
+// `gateway service`. Starts nothing without --enable.
 
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir, userInfo } from "node:os";

@@ -10,7 +10,6 @@ export interface CommandRow {
   readonly about: string;
   readonly usage?: string;
   readonly args?: readonly Parameter[];
-  /** `--config` is added at the end if missing. */
   readonly flags?: readonly Parameter[];
   readonly remark?: string;
   readonly examples: readonly string[];
@@ -20,11 +19,10 @@ export interface CommandRow {
   readonly passesOptions?: true;
   readonly commands?: CommandTable;
   readonly heading?: string;
-  /** Not in the help and the completions. */
   readonly hidden?: true;
 }
 
-/** An argument such as `<name>`, or a flag such as `--name <name>`. */
+/** `<name>`, or `--name <name>`. */
 export type Parameter = readonly [form: string, about: string, details?: ParameterDetails];
 
 interface ParameterDetails {

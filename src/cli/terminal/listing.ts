@@ -1,4 +1,4 @@
-// Rows as a table. Without room, spare columns are cut, then left out, before others are cut.
+// Rows as a table. Without room, spare columns are cut, then left out.
 
 import { isObject } from "../../lib/json/json.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
@@ -15,9 +15,9 @@ import {
 } from "./text.ts";
 
 interface Layout {
-  /** Numbers, which are never cut: without room, the column is left out. */
+  /** Numbers, which are never cut. */
   readonly align?: "right";
-  /** May be left out without room: the highest number first. */
+  /** Left out without room, the highest first. */
   readonly spare?: number;
 }
 
@@ -75,7 +75,7 @@ function readColumns<Row extends object>(rows: ReadonlyArray<ListColumn<Row>>): 
 const GAP = 2;
 /** `plan inactive` fits. */
 const CUT_CELLS = 13;
-/** A text's cells beyond this never cost a column. */
+/** More cells of a text never cost a column. */
 const WHOLE_CELLS = 48;
 
 export function createTable<Row extends object>(listed: ReadonlyArray<ListColumn<Row>>): Table<Row> {

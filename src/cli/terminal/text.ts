@@ -27,7 +27,7 @@ export function alignText(text: string, room: number, align: "left" | "right" = 
 /** A command between backticks is not broken. */
 const WORD = /( *)((?:`[^`]*`|[^ ])+)/g;
 
-/** A word wider than the room is not broken, so that it can be copied. */
+/** A word wider than the room is not broken. */
 export function wrapWords(line: string, room: number, hang = 0): string[] {
   if (measure(line) <= room) return [line];
   const start = " ".repeat(line.search(/[^ ]|$/) + hang);
@@ -44,7 +44,6 @@ export function wrapWords(line: string, room: number, hang = 0): string[] {
   return [...lines, current];
 }
 
-/** `1 key`, `10,000 keys`. */
 export function formatCount(count: number, word: string): string {
   // The first use of the runtime's formats takes time.
   const digits = count < 1000 ? count : count.toLocaleString("en-US");
@@ -73,7 +72,7 @@ export function formatMs(ms: number | null): string {
   return ms < 600_000 ? `${(ms / 1000).toFixed(1)}s` : `${Math.round(ms / 60_000)}min`;
 }
 
-/** `7s`, `2m 05s`, `3h 12m`, `2d 4h`. */
+/** `2m 05s`, `3h 12m`, `2d 4h`. */
 export function formatAge(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));
   if (seconds < 60) return `${seconds}s`;

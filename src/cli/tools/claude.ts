@@ -41,12 +41,11 @@ function writeVariables({ env, unset }: ToolEnvironment): Record<string, string>
   return { ...Object.fromEntries(unset.map((name) => [name, ""])), ...env };
 }
 
-/** What Claude Code assumes of an unknown model. */
 const ASSUMED_OUTPUT = 32_000;
 /** Claude Code accepts no smaller number. */
 const LEAST_COMPACTED = 100_000;
 
-/** Requests for titles, summaries and subagents name Anthropic's models.
+/** Titles, summaries and subagents name Anthropic's models.
  *  https://code.claude.com/docs/en/llm-gateway, https://code.claude.com/docs/en/model-config */
 function nameForeignModels(connection: Connection): Record<string, string> {
   const { foreign, limits } = connection;
@@ -88,7 +87,7 @@ function listWindow(
   };
 }
 
-/** Seen in 2.1.330: caches of five minutes with an API key, of an hour with a login. */
+/** Seen in 2.1.330: five minutes with an API key, an hour with a login. */
 const CACHE_VARIABLES = {
   "1h": { ENABLE_PROMPT_CACHING_1H: "1", FORCE_PROMPT_CACHING_5M: "" },
   "5m": { ENABLE_PROMPT_CACHING_1H: "", FORCE_PROMPT_CACHING_5M: "1" },
@@ -149,7 +148,6 @@ export const claude: ToolRow = {
         ANTHROPIC_BASE_URL: rootOf(connection),
         ...(usesLogin !== true && {
           ANTHROPIC_AUTH_TOKEN: secret,
-          // The model menu then shows the gateway's models.
           CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1",
         }),
         ...(cache && CACHE_VARIABLES[cache]),

@@ -34,7 +34,7 @@ export const codex: ToolRow = {
     words?.some((word) => word === "resume" || word === "fork") === true &&
       "Codex finds only sessions that began with `gateway run codex`.",
   ],
-  // Codex ignores OPENAI_BASE_URL. Values that are not TOML are plain text, and need no quotes.
+  // Codex ignores OPENAI_BASE_URL. Values that are not TOML are plain text.
   connect: (connection) => {
     const { isDirect, patienceMs, secret, usesLogin, websocket } = connection;
     // A label may look like a number.
@@ -42,7 +42,7 @@ export const codex: ToolRow = {
       return { header, value, variable: header.replace("x-gateway-", "GATEWAY_CODEX_").toUpperCase() };
     });
     const provider = {
-      // By this name, Codex sends searches and compaction, which only OpenAI's own upstream understands.
+      // By this name, Codex sends searches, which only OpenAI understands.
       name: isDirect === true ? "OpenAI" : "gateway",
       // After a 426, Codex uses HTTP at once.
       ...(isDirect === true && websocket === true && { supports_websockets: true }),

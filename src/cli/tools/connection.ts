@@ -54,7 +54,7 @@ export async function connect(
   return connectElsewhere(tool, given, label, secret);
 }
 
-/** Some tools send no other characters. The gateway decodes the label. */
+/** Some tools send no other characters. */
 function encodeLabel(label = ""): string | null {
   if (label === "") return null;
   return /^[\w .-]+$/.test(label) ? label : encodeURIComponent(label);
@@ -87,7 +87,6 @@ async function connectHere(
 
 async function findBase(loaded: LoadedConfig, onAbsent: ConnectOptions["onAbsent"]): Promise<string> {
   const running = await findRunning(loaded.catalog.ledger.path);
-  // Without an answer, the config's address is the best guess.
   return formatBaseUrl(running?.address ?? (await onAbsent?.(loaded)) ?? loaded.catalog.listen);
 }
 
@@ -118,7 +117,7 @@ function waitsAsUsual({ timeouts }: Channel): boolean {
   return firstByte <= 300_000 && idle <= 900_000;
 }
 
-/** Failover waits for each channel in turn, and a stream for its longest pause. */
+/** Failover waits for each channel in turn. */
 function findPatience({ channels }: Group, { failover }: Catalog): number {
   const list = (name: "firstByteMs" | "idleMs"): number[] =>
     channels.map(({ timeouts }) => timeouts[name] || NO_LIMIT_MS).toSorted((a, b) => b - a);
@@ -128,7 +127,6 @@ function findPatience({ channels }: Group, { failover }: Catalog): number {
   return Math.max(most, ...list("idleMs")) + MORE_PATIENCE_MS;
 }
 
-/** A search has no price but the owner's. */
 function explainSearchRefusal({ name, group }: ToolKey, { keys, prices }: Catalog): string | null {
   if (prices.get(SEARCH_PRICE)?.[`call${PER_1K}`] !== undefined) return null;
   const owners = [

@@ -1,4 +1,4 @@
-// Tools and apps that the user starts with the settings of `gateway env`.
+// Tools and apps for `gateway env` only.
 
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
@@ -43,7 +43,7 @@ export const qwen: ToolRow = {
   },
 };
 
-/** "BYOK", which needs no GitHub login: `copilot help providers`. */
+/** "BYOK": `copilot help providers`. */
 export const copilot: ToolRow = {
   title: "GitHub Copilot CLI",
   program: { name: "copilot", install: "npm install -g @github/copilot" },

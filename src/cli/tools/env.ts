@@ -36,7 +36,6 @@ function describe({ tool, key, connection }: ToolConnection) {
   };
 }
 
-/** A shell cannot set anything for an app. */
 function printApp(app: App, connected: ToolConnection, setting: ToolEnvironment, { json }: EnvFlags): void {
   const settings = app.list(connected.connection, setting);
   if (json === true) return printJson({ ...describe(connected), env: {}, args: [], file: null, settings });

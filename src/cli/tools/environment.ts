@@ -18,7 +18,6 @@ export function describeMisleading(title: string, names: readonly string[], env:
   return `${found.join(", ")} ${are} set, which ${make} ${title} bypass the gateway or its key`;
 }
 
-/** `started`: without the variables of the tool's own files. */
 export function prepare(tool: Tool, connection: Connection, started: Environment): ToolEnvironment {
   const env = { ...started, ...tool.readVariables?.(started) };
   const { args, defaults = {}, ...setting } = tool.connect(connection, env);
@@ -50,7 +49,7 @@ export const PROXY_NAMES = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].flatMap((n
   name.toLowerCase(),
 ]);
 
-/** A proxy can read the key. Gemini CLI and opencode need brackets, on which Python's httpx fails. */
+/** Gemini CLI and opencode need brackets, on which Python's httpx fails. */
 function exemptGateway(base: string, env: Environment, bracketed: boolean): Record<string, string> {
   const { protocol, hostname } = new URL(base);
   const bare = hostname.replace(/^\[(.*)\]$/, "$1");
@@ -65,7 +64,7 @@ function exemptGateway(base: string, env: Environment, bracketed: boolean): Reco
 }
 
 function addEntries(name: string, list: string, entries: readonly string[]): string {
-  // Codex needs the address next to `*`. The others accept `*` only alone.
+  // Codex needs the address next to `*`, others `*` alone.
   if (name === "no_proxy" && list.trim() === "*") return list;
   const present = new Set(list.toLowerCase().split(/[\s,]+/));
   const own = list.replace(/[\s,]+$/, "");

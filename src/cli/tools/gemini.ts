@@ -75,14 +75,13 @@ export const gemini: ToolRow = {
   overlay: (_, _setting, env, home) => {
     const [own, folder] = [findOwnFolder(env), join(home, FOLDER)];
     mkdirSync(folder);
-    // It keeps the sessions.
     mkdirSync(join(own, SESSIONS), { recursive: true });
     for (const name of readdirSync(own)) if (name !== FILE) link(join(own, name), join(folder, name));
     const settings = merge(readSettings(join(own, FILE)), WANTED);
     createFile(join(folder, FILE), JSON.stringify(settings, null, 2));
     return { env: { GEMINI_CLI_HOME: home }, args: [] };
   },
-  // New files of the tool, also in place of a link: memory, trusted folders.
+  // New files of the tool: memory, trusted folders.
   keep: (env, home) => {
     const [own, folder] = [findOwnFolder(env), join(home, FOLDER)];
     for (const entry of readdirSync(folder, { withFileTypes: true })) {

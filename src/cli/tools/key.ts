@@ -76,7 +76,6 @@ export function checkKeyFlags({ key, secret, new: isNew, group }: KeyFlags, { ke
     refuseUsage("--group is for the tool's own key: it excludes --key and --secret.");
 }
 
-/** The order: a given secret, a named key, GATEWAY_KEY, the tool's own key, a new key. */
 export async function chooseKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
   const { key: name, group } = flags;
   if (flags.new === true) return createKey(tool, flags, context);
@@ -145,7 +144,7 @@ async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Prom
   const secret = newSecret();
   let made: ToolKey = { name: "", group, secret };
   await openConfigFile(path).edit((current): Edit[] => {
-    // Another `run` may have created the key during the wait for the lock.
+    // Another `run` may have created the key.
     const rival = flags.new === true ? null : findOwnKey(tool, group.name, { ...context, catalog: current });
     if (rival !== null) {
       made = { name: rival.key.name, group, secret: rival.secret };

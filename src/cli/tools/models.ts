@@ -1,4 +1,4 @@
-// The models that a key can call, and what a tool has to know of other makers' models.
+// The models that a key can call.
 
 import { findModel, listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
 import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
@@ -49,7 +49,7 @@ export async function findPlatform(
   return first;
 }
 
-/** `status`: null without an answer, which the tool will report. */
+/** `status`: null without an answer. */
 export async function fetchList({ base, platform, relayPrefix, secret }: Place) {
   const path = readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath;
   try {
@@ -142,7 +142,6 @@ function describeForeign({ ownModels }: Tool, group: Group, models: readonly str
   };
 }
 
-/** `name`: what the tool has to ask for. */
 function findAlias({ channels }: Group, asked: string): { model: string; name: string } | null {
   for (const channel of channels) {
     const model = resolveModel(channel, asked);
@@ -216,14 +215,13 @@ function findRunning(tool: Tool, connection: Connection, group: Group, given: Gi
   return all.find((model) => models.includes(model)) ?? all[0] ?? asked;
 }
 
-/** What each channel makes of the name, first choice first. */
 function listServed({ platform, channels }: Group, asked: string): string[] {
   const rank = (channel: Channel): number => channel.priority + (channel.platform === platform ? 0 : 1e9);
   const all = channels.toSorted((a, b) => rank(a) - rank(b));
   return all.flatMap((channel) => resolveModel(channel, asked) ?? []);
 }
 
-/** A word such as `sonnet` stands for the model in a variable. */
+/** Such as `sonnet`. */
 function readShortName(word: string, tool: Tool, connection: Connection, env: Environment): string {
   const variable = tool.ownModels?.variableOf?.(word) ?? "";
   return env[variable] || (tool.connect(connection, env).defaults?.[variable] ?? word);
@@ -239,7 +237,7 @@ export function findNamedModel({ variable, flags }: OwnModels, { words, env }: G
   return (variable === null ? "" : env[variable]) || null;
 }
 
-/** Coding models by family, best first; the kinds of each, best first. */
+/** Families and their kinds, best first. */
 const MAIN: readonly (readonly [family: RegExp, ...kinds: RegExp[]])[] = [
   [/claude/i, /sonnet/i, /opus/i],
   [/^gpt-\d/i, /-codex$/i, /^gpt-[\d.]+$/i, /-sol$/i],
@@ -247,7 +245,6 @@ const MAIN: readonly (readonly [family: RegExp, ...kinds: RegExp[]])[] = [
   [/gpt/i],
 ];
 const SMALL = [/haiku/i, /-mini/i, /-nano/i, /-luna/i, /flash-lite/i, /flash/i];
-/** Models that cannot hold a conversation with tools. */
 const UNFIT =
   /embed|image|tts|audio|realtime|moderation|whisper|dall-e|imagen|veo|sora|transcribe|search|aqa/i;
 
@@ -267,7 +264,6 @@ function findFirstModel(models: readonly string[]): string | null {
   return models.find((model) => !UNFIT.test(model)) ?? models[0] ?? null;
 }
 
-/** The user's choice if listed, or else the newest of the best family. */
 export function chooseMainModel(models: readonly string[], own: string | null = null): string | null {
   if (own !== null && models.includes(own)) return own;
   const fit = models.filter((model) => !UNFIT.test(model));

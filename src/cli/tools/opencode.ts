@@ -27,20 +27,20 @@ function listLogins(env: Environment): string[] {
 export const opencode: ToolRow = {
   title: "opencode",
   program: { name: "opencode", install: "npm install -g opencode-ai" },
-  // A login, and the only settings that override OPENCODE_CONFIG_CONTENT.
+  // These override OPENCODE_CONFIG_CONTENT.
   misleading: ["OPENCODE_AUTH_CONTENT", "OPENCODE_TEST_MANAGED_CONFIG_DIR"],
   needsModels: true,
   findOwnModel: (env) => {
     const folders = [".", join(folderOf(env, "XDG_CONFIG_HOME", ".config"), "opencode")];
     const files = folders.flatMap((each) => [join(each, "opencode.json"), join(each, "opencode.jsonc")]);
-    // `anthropic/claude-opus-5-5`: without the provider.
+    // Without the provider.
     return findText(["model"], files)?.replace(/^[^/]*\//, "") ?? null;
   },
   findLogin: (env) => listLogins(env).join(" and ") || null,
   connect: (connection, env) => {
     const { isDirect, run } = connection;
     const hasLogin = (env["OPENCODE_AUTH_CONTENT"] ?? "") !== "" || listLogins(env).includes("openai");
-    // After a ChatGPT sign-in, opencode's own plugin sends all requests there.
+    // After a ChatGPT sign-in, a plugin sends all requests there.
     const mayLoad = isDirect === true && run !== undefined && !hasLogin;
     return {
       env: {
@@ -52,7 +52,7 @@ export const opencode: ToolRow = {
   },
 };
 
-/** opencode sends these to a maker whose key it has, but not from a config. */
+/** opencode sends these to a maker, but not from a config. */
 const BETAS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   anthropic: { "anthropic-beta": "interleaved-thinking-2025-05-14,fine-grained-tool-streaming-2025-05-14" },
 };

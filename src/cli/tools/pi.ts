@@ -1,4 +1,4 @@
-// pi: an extension makes the gateway a provider; for `gateway env`, its models file does.
+// pi: an extension, or its models file, makes the gateway a provider.
 
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
@@ -20,7 +20,6 @@ import {
 
 const PROVIDER = "gateway";
 
-/** By maker: pi's name of the API, and the version in the base URL. */
 const APIS: Readonly<Record<string, readonly [api: string, version: string]>> = {
   anthropic: ["anthropic-messages", ""],
   openai: ["openai-responses", "/v1"],
@@ -63,7 +62,7 @@ export const pi: ToolRow = {
       getField(readSettings(placeOf(env, "auth.json")), maker),
       getField(getField(readSettings(placeOf(env, "models.json")), "providers"), maker),
     ];
-    // pi's provider for the maker knows its models, but the user's settings of it would come first.
+    // pi's provider knows the maker's models, but the user's settings come first.
     const isOwn = connection.isDirect === true && settings.every((each) => each === undefined);
     const [name, provider] = isOwn ? [maker, redirect(connection)] : [PROVIDER, describeProvider(connection)];
     const words = [name, provider].map((word) => JSON.stringify(word)).join(", ");
@@ -83,7 +82,6 @@ function apiOf({ speaksChat, platform }: Connection): readonly [api: string, ver
   return APIS[speaksChat === true ? "chat" : mainMakerOf(platform)] ?? ["", ""];
 }
 
-/** With the key itself: the form of variable names differs between versions. */
 function redirect(connection: Connection): object {
   const headers = listHeaders(connection);
   return {

@@ -1,4 +1,4 @@
-// Settings as shell lines, quoted so that every value arrives unchanged.
+// Settings as shell lines.
 
 import type { ToolEnvironment } from "./tool.ts";
 import { existsSync, readFileSync } from "node:fs";

@@ -19,7 +19,6 @@ export interface ModelLimits {
 export interface Foreign {
   readonly hasEffort: boolean;
   readonly canSearch: boolean;
-  /** The config's models for what the tool asks for by itself. */
   readonly main?: string | null;
   readonly small?: string | null;
 }
@@ -29,17 +28,14 @@ export interface Connection {
   readonly relayPrefix: string;
   readonly platform: Platform;
   readonly secret: string;
-  /** The key's models, or else those that the config names. */
   readonly models: readonly string[];
   readonly limits?: ReadonlyMap<string, ModelLimits>;
   readonly converts?: boolean;
-  /** Requests are converted for models of another maker. */
   readonly foreign?: Foreign;
   /** Only Chat Completions reach every model of the group. */
   readonly speaksChat?: boolean;
   /** All channels are at the own address of the platform's maker. */
   readonly isDirect?: boolean;
-  /** Why the gateway would refuse searches; null: it would not. */
   readonly searchRefusal?: string | null;
   readonly ownModel?: string | null;
   readonly smallModel?: string | null;
@@ -90,15 +86,14 @@ export interface ToolRow {
   /** Null: a library, whose user names the command. */
   readonly program: { readonly name: string; readonly install: string } | null;
   connect(connection: Connection, env: Environment): ToolSettings;
-  /** Variables that bypass the gateway or give another credential. */
+  /** Variables that would bypass the gateway. */
   readonly misleading?: readonly string[];
-  /** The variables that mislead the tool when it sends its own login. */
+  /** With its own login. */
   readonly login?: { readonly misleading: readonly string[] };
-  /** A variable that adds header fields. Otherwise `connect` or `overlay` adds them. */
+  /** Otherwise `connect` or `overlay` adds them. */
   readonly headers?: HeaderVariable;
-  /** Variables of the tool's settings files, which override the environment. */
+  /** They override the environment. */
   readonly readVariables?: (env: Environment) => Environment;
-  /** What a user's file must contain; null: nothing. */
   readonly file?: (connection: Connection, setting: ToolEnvironment, env: Environment) => ToolFile | null;
   readonly overlay?: (
     connection: Connection,
@@ -135,7 +130,7 @@ export interface Tool extends ToolRow {
 
 export interface ToolSettings {
   readonly env: Readonly<Record<string, string>>;
-  /** More variables, unless the user has set them. */
+  /** Unless the user has set them. */
   readonly defaults?: Readonly<Record<string, string>>;
   readonly args: readonly string[];
 }
@@ -148,7 +143,6 @@ export interface ToolEnvironment extends Pick<ToolSettings, "env" | "args"> {
 interface ToolFile {
   readonly path: string;
   readonly content: object;
-  /** Continues a sentence that begins with the tool's title. */
   readonly advice: string;
 }
 
@@ -169,7 +163,6 @@ export function mainMakerOf(platform: Platform): string {
   return MAKERS_OF[platform][0] ?? "";
 }
 
-/** A maker's models, by the family that a name suggests. */
 export function listModelsOf(maker: string, { platform, models }: Connection): string[] {
   return models.filter(
     (model) => MAKERS_OF[platform].length === 1 || /gemini|gemma/i.test(model) === (maker === "google"),
@@ -186,7 +179,6 @@ export function findText(names: readonly string[], files: readonly string[]): st
   return texts.find(isText) ?? null;
 }
 
-/** Reads JSON with comments. Null: an unreadable file, which the tool reports. */
 export function readSettings(path: string): unknown {
   try {
     return Bun.JSONC.parse(readPlain(path));
