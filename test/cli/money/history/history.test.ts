@@ -1,6 +1,4 @@
 import { describe, expect, test } from "bun:test";
-import { truncateSync } from "node:fs";
-import { join } from "node:path";
 import { CLAUDE, claudeRow, CODEX, codexRows, makeHome } from "../../../billing/history/made-logs.ts";
 import { run as drive } from "../../driving.ts";
 import { writeLedger } from "../ledger/ledger-runs.ts";
@@ -97,17 +95,6 @@ describe("usage --history", () => {
       0,
       "There are no logs of Claude Code, Codex, Gemini CLI or opencode.\n",
     ]);
-  });
-
-  test("says how much it reads, if that takes long", async () => {
-    const big = makeHome({ [`${CLAUDE}/a.jsonl`]: [claudeRow()], [`${CLAUDE}/b.jsonl`]: "" });
-    truncateSync(join(big, CLAUDE, "b.jsonl"), 140e6);
-    const { stderr } = await drive(
-      { folder: big, env: { HOME: big, GATEWAY_CONFIG: "" } },
-      "usage",
-      "--history",
-    );
-    expect(stderr).toStartWith("Reading 140 MB of logs.\n");
   });
 
   test("P52: --both counts each request once: in the logs, in the ledger or in both", async () => {
