@@ -15,10 +15,15 @@ import type { AnswerContext, AnswerWriter, RequestStamp } from "./neutral/write-
 /** held: the head must wait. done, broken: the client's stream has ended. refused: see `refusal`. */
 export type StreamPhase = "held" | "open" | "done" | "broken" | "refused";
 
+export interface Reply {
+  readonly status: number;
+  readonly body: string;
+}
+
 export interface AnswerOutput {
   readonly text: string;
   readonly phase: StreamPhase;
-  readonly refusal: { readonly status: number; readonly body: string } | null;
+  readonly refusal: Reply | null;
 }
 
 export interface StreamFault {
@@ -26,11 +31,7 @@ export interface StreamFault {
   readonly message: string;
 }
 
-export function formError(
-  failure: Failure,
-  client: DialectName,
-  { id }: RequestStamp,
-): { status: number; body: string } {
+export function formError(failure: Failure, client: DialectName, { id }: RequestStamp): Reply {
   const body = DIALECTS[client].errorBody(explainFailure(failure, client), id);
   return { status: failure.status, body };
 }

@@ -7,7 +7,7 @@ import { GatewayError } from "../lib/errors.ts";
 import { parseExact } from "../lib/exact.ts";
 import { isObject } from "../lib/json/json.ts";
 import type { Steps } from "../lib/time/next-turn.ts";
-import { AnswerStream, formError, listEvents } from "./answer-stream.ts";
+import { AnswerStream, formError, listEvents, type Reply } from "./answer-stream.ts";
 import type { Json } from "./neutral/notes.ts";
 import { ChatAnswerReader } from "./chat/read-answer.ts";
 import { ContentAnswerReader } from "./content/read-answer.ts";
@@ -201,7 +201,7 @@ export class Conversion {
   }
 
   /** Events come even if no stream was requested. */
-  convertReply(body: Uint8Array, count: () => Usage): { status: number; body: string } {
+  convertReply(body: Uint8Array, count: () => Usage): Reply {
     const { from, upstream, client, stamp } = this.#sides;
     const sequence = new Sequence(nameAnswer(this.#context), null, this.#reword);
     const reader = new upstream.Reader(sequence);
@@ -214,8 +214,9 @@ export class Conversion {
     return { status: 200, body: from.writeWhole(answer, { ...this.#context, count }) };
   }
 
-  convertError(status: number, body: Uint8Array): { status: number; body: string } {
+  convertError(status: number, body: Uint8Array): Reply {
     const { client, stamp } = this.#sides;
-    return formError(this.#reword(readFailure(status, new TextDecoder().decode(body))), client, stamp);
+    const failure = readFailure(status, new TextDecoder().decode(body));
+    return formError(this.#reword(failure), client, stamp);
   }
 }

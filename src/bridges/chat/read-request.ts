@@ -3,10 +3,12 @@
 import { getField, getList, getText, isObject, textOf } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart } from "../neutral/conversation.ts";
 import {
+  eachRecord,
   isAbsent,
   type Json,
   refuseBody,
   refuseField,
+  refuseStored,
   requireList,
   requireRecord,
 } from "../neutral/notes.ts";
@@ -23,11 +25,11 @@ export function readChatRequest(body: Json, to: ReadingFor): Conversation {
     delete options.effort;
     delete options.thoughts;
   }
-  for (const [index, tool] of getList(body["tools"]).entries()) addTool(reading, tool, `tools[${index}]`);
+  eachRecord(getList(body["tools"]), "tools", (tool, place) => addTool(reading, tool, place));
   for (const [index, each] of getList(body["functions"]).entries())
     reading.addTool("function", each, { at: "functions[]", place: `functions[${index}]` });
-  for (const [index, value] of requireList(body["messages"], "messages").entries())
-    reading.add(requireRecord(value, `messages[${index}]`), index);
+  const messages = requireList(body["messages"], "messages");
+  eachRecord(messages, "messages", (message, _, index) => reading.add(message, index));
   reading.wishes = {
     usage: getField(body["stream_options"], "include_usage") === true,
     logprobs: body["logprobs"] === true,
@@ -37,8 +39,7 @@ export function readChatRequest(body: Json, to: ReadingFor): Conversation {
   return reading;
 }
 
-function addTool(reading: RequestReading, value: unknown, place: string): void {
-  const { type, ...tool } = requireRecord(value, place);
+function addTool(reading: RequestReading, { type, ...tool }: Json, place: string): void {
   if (type !== "function" && type !== "custom")
     refuseField(`${place}.type`, "expected `function` or `custom`.");
   const declared = requireRecord(tool[type], `${place}.${type}`);
@@ -97,8 +98,8 @@ class ChatReading extends RequestReading {
       ...parts,
       ...readText(refusal).map((part) => ({ ...part, refusal: true as const })),
     ]);
-    for (const [at, call] of getList(message["tool_calls"]).entries())
-      this.#addCall(requireRecord(call, `${path}.tool_calls[${at}]`), `${path}.tool_calls[${at}]`);
+    const calls = getList(message["tool_calls"]);
+    eachRecord(calls, `${path}.tool_calls`, (call, place) => this.#addCall(call, place));
     if (!isAbsent(function_call)) {
       const name = nameIn(function_call, "name", `${path}.function_call`);
       this.#legacyCalls.set(name, `call_legacy_${index}`);
@@ -152,8 +153,7 @@ class ChatReading extends RequestReading {
     const name = typeof filename === "string" ? filename : null;
     if (typeof url === "string") return { kind: "file", at: path, url, name };
     // OpenAI has stored the client's files.
-    if (!this.isShared || typeof stored !== "string")
-      refuseField(`${path}.file.file_id`, "this file is in another provider's store.");
+    if (!this.isShared || typeof stored !== "string") refuseStored(`${path}.file.file_id`);
     return { kind: "file", at: path, url: stored, name, isStored: true };
   }
 }

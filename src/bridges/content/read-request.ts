@@ -12,8 +12,8 @@ import {
 } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, Result } from "../neutral/conversation.ts";
 import type { FieldNode } from "../neutral/fields.ts";
-import { type Json, refuseField, requireList, requireRecord } from "../neutral/notes.ts";
-import { nameIn, RequestReading, type ReadingFor, readText, type Said } from "../neutral/read-request.ts";
+import { type Json, refuseField, refuseStored, requireList, requireRecord } from "../neutral/notes.ts";
+import { nameIn, type ReadingFor, readText, RequestReading, type Said } from "../neutral/read-request.ts";
 import { CONTENT_FIELDS } from "./fields.ts";
 
 export function readContentRequest(sent: Json, to: ReadingFor): Conversation {
@@ -146,8 +146,7 @@ function readPart(reading: RequestReading, part: Json): ContentPart[] {
   if (/^(?:audio|video)\//.test(type))
     refuseField(at, "the channels of this group take no sound and no film.");
   if (isObject(inlineData)) return [{ kind, at, url: `data:${type};base64,${getText(data)}`, name: null }];
-  if (STORED.test(address))
-    refuseField("contents.parts.fileData.fileUri", "this file is in another provider's store.");
+  if (STORED.test(address)) refuseStored("contents.parts.fileData.fileUri");
   if (isObject(fileData)) return [{ kind, at, url: address, name: null }];
   reading.notes.add(`contents:${Object.keys(part).join("+")}`);
   return [];

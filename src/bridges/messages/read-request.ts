@@ -3,14 +3,16 @@
 import { getField, getList, getText, isObject, listIn, textIn } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart } from "../neutral/conversation.ts";
 import {
+  eachRecord,
   type Json,
   NOT_KEPT,
   refuseBody,
   refuseField,
+  refuseStored,
   requireList,
   requireRecord,
 } from "../neutral/notes.ts";
-import { nameIn, RequestReading, type ReadingFor, readText, type Said } from "../neutral/read-request.ts";
+import { nameIn, type ReadingFor, readText, RequestReading, type Said } from "../neutral/read-request.ts";
 import { MESSAGES_FIELDS } from "./fields.ts";
 
 /** Claude Code's first block, new in each request: no cache would hold. */
@@ -23,16 +25,13 @@ export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {
   const edits = listIn(body["context_management"], "edits");
   if (edits.some((edit) => textIn(edit, "type").startsWith("compact_")))
     refuseField("context_management", "the channels of this group cannot compact a conversation.");
-  for (const [index, tool] of getList(body["tools"]).entries()) addTool(reading, tool, `tools[${index}]`);
+  eachRecord(getList(body["tools"]), "tools", (tool, place) => addTool(reading, tool, place));
   readThinking(reading.options, body["thinking"]);
   reading.refuseUselessTools(getList(body["tools"]).length > 0, "tools");
   reading.say("system", readSystem(body["system"]));
-  for (const [index, value] of requireList(body["messages"], "messages").entries()) {
-    const path = `messages[${index}]`;
-    addMessage(reading, requireRecord(value, path), path);
-  }
-  const last = getList(body["messages"]).at(-1);
-  if (getField(last, "role") === "assistant")
+  const messages = requireList(body["messages"], "messages");
+  eachRecord(messages, "messages", (message, place) => addMessage(reading, message, place));
+  if (getField(messages.at(-1), "role") === "assistant")
     refuseBody("messages", "the last one begins an answer, which this group's channels cannot continue.");
   return reading;
 }
@@ -80,8 +79,7 @@ const KNOWN_TOOLS: readonly (readonly [RegExp, Json])[] = [
   [/^text_editor_\d+$/, EDITOR],
 ];
 
-function addTool(reading: RequestReading, value: unknown, place: string): void {
-  const tool = requireRecord(value, place);
+function addTool(reading: RequestReading, tool: Json, place: string): void {
   const type = typeof tool["type"] === "string" ? tool["type"] : "custom";
   const where = { at: "tools[]", place };
   const made = KNOWN_TOOLS.find(([pattern]) => pattern.test(type))?.[1];
@@ -111,7 +109,7 @@ function addSystem(reading: RequestReading, content: unknown): void {
     const type = getField(block, "type");
     if (type === "tool_addition") {
       const added = getField(block, "tools") ?? [getField(block, "tool")];
-      for (const tool of getList(added)) if (isObject(tool)) addTool(reading, tool, "tool_addition");
+      for (const tool of getList(added).filter(isObject)) addTool(reading, { ...tool }, "tool_addition");
       return [];
     }
     if (type === "tool_removal") {
@@ -201,7 +199,7 @@ function readMedia(block: Json, path: string): ContentPart[] {
     const text = type === "text" ? data : readTexts(source["content"]);
     return readText(joinTexts(block["title"], text), isMarked(block));
   }
-  if (type === "file") refuseField(`${path}.source.file_id`, "this file is in another provider's store.");
+  if (type === "file") refuseStored(`${path}.source.file_id`);
   const title = block["title"];
   const part: MediaPart = {
     kind: block["type"] === "image" ? "image" : "file",

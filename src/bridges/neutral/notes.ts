@@ -66,6 +66,23 @@ export function requireList(value: unknown, path: string): readonly unknown[] {
   return value.length > 0 ? value : refuseBody(path, "the list is empty.", "empty_array");
 }
 
+/** With the place of each. */
+export function eachRecord(
+  list: readonly unknown[],
+  path: string,
+  take: (item: Json, place: string, index: number) => void,
+): void {
+  for (const [index, item] of list.entries()) {
+    const place = `${path}[${index}]`;
+    take(requireRecord(item, place), place, index);
+  }
+}
+
+/** Its owner is another provider. */
+export function refuseStored(path: string): never {
+  refuseField(path, "this file is in another provider's store.");
+}
+
 function codeOf(value: unknown): string {
   return value === undefined ? "missing_required_parameter" : "invalid_type";
 }

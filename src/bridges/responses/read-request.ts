@@ -12,7 +12,16 @@ import {
   textOf,
 } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart, Message } from "../neutral/conversation.ts";
-import { isAbsent, type Json, NOT_KEPT, refuseBody, refuseField, requireRecord } from "../neutral/notes.ts";
+import {
+  eachRecord,
+  isAbsent,
+  type Json,
+  NOT_KEPT,
+  refuseBody,
+  refuseField,
+  refuseStored,
+  requireRecord,
+} from "../neutral/notes.ts";
 import { nameIn, type ReadingFor, readName, readText, RequestReading } from "../neutral/read-request.ts";
 import { joinName, RESPONSES_FIELDS } from "./fields.ts";
 
@@ -29,7 +38,7 @@ export function readResponsesRequest(body: Json, to: ReadingFor): Conversation {
   const { input } = body;
   if (typeof input === "string") reading.say("user", readText(input));
   else if (!Array.isArray(input)) refuseBody("input", "expected a text or a list.");
-  else for (const [index, item] of input.entries()) addItem(reading, item, `input[${index}]`);
+  else eachRecord(input, "input", (item, place) => addItem(reading, item, place));
   const needsSome = getList(body["tools"]).length > 0 && reading.options.choice?.kind === "any";
   reading.refuseUselessTools(needsSome, "tool_choice");
   return reading;
@@ -44,10 +53,7 @@ const SHELL = JSON.stringify({
 });
 
 function addTools(reading: RequestReading, tools: readonly unknown[], path: string): void {
-  for (const [index, tool] of tools.entries()) {
-    const place = `${path}[${index}]`;
-    addTool(reading, requireRecord(tool, place), place);
-  }
+  eachRecord(tools, path, (tool, place) => addTool(reading, tool, place));
 }
 
 function addTool(reading: RequestReading, tool: Json, place: string, namespace?: string): void {
@@ -125,8 +131,7 @@ function readSearch(action: unknown): ContentPart[] {
   return found.length === 0 ? [] : readText(`[web search: ${[...new Set(found)].join("; ")}]`);
 }
 
-function addItem(reading: RequestReading, value: unknown, path: string): void {
-  const item = requireRecord(value, path);
+function addItem(reading: RequestReading, item: Json, path: string): void {
   const type = readType(item, "message");
   const rule = lookUp(ITEMS, type);
   if (rule === undefined) reading.notes.add(`input:${type}`);
@@ -201,7 +206,7 @@ function readPart(reading: RequestReading, part: unknown, path: string): Content
 function readMedia(reading: RequestReading, part: Json, path: string): MediaPart {
   const isImage = part["type"] === "input_image";
   const url = isImage ? part["image_url"] : (part["file_data"] ?? part["file_url"]);
-  if (typeof url !== "string") refuseField(`${path}.file_id`, "this file is in another provider's store.");
+  if (typeof url !== "string") refuseStored(`${path}.file_id`);
   const { filename, detail } = part;
   return {
     kind: isImage ? "image" : "file",
