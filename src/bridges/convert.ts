@@ -126,16 +126,16 @@ export interface ConvertedCall {
 /** Each step takes at most 0.1 s. */
 export function* convertCall(order: ConversionOrder): Steps<ConvertedCall> {
   const { to, client } = order;
-  const [from, upstream] = [SIDES[client], SIDES[to.dialect]];
+  const upstream = SIDES[to.dialect];
   const envelopes = openEnvelopes(order.secret, to.model, to.dialect);
   const sent = parseBody(order.body);
   yield;
-  const read = from.read(sent, { openSeal: envelopes.open, isShared: isShared(client, to.dialect) });
-  const conversation = { ...read, stream: order.stream };
+  const reading = { openSeal: envelopes.open, isShared: isShared(client, to.dialect) };
+  const conversation = { ...SIDES[client].read(sent, reading), stream: order.stream };
   const written = upstream.write(conversation, to);
   yield;
   const body = Buffer.from(JSON.stringify(written));
-  const conversion = new Conversion(conversation, { ...order, from, upstream, envelopes });
+  const conversion = new Conversion(conversation, order, envelopes.close);
   return { body, path: upstream.path(to.model, order.stream), conversion };
 }
 
@@ -155,29 +155,26 @@ function parseBody(body: Uint8Array): Json {
   );
 }
 
-interface Sides extends ConversionOrder {
-  readonly from: Side;
-  readonly upstream: Side;
-  readonly envelopes: Envelopes;
-}
-
 export class Conversion {
   readonly adjusted: readonly string[];
   readonly between: { readonly client: DialectName; readonly upstream: DialectName };
-  readonly #sides: Sides;
+  readonly #from: Side;
+  readonly #upstream: Side;
   readonly #context: Omit<AnswerContext, "count">;
   /** Uses the client's names of fields. */
   readonly #reword: (failure: Failure) => Failure;
 
-  constructor(conversation: Conversation, sides: Sides) {
-    const { client, model, to, stamp, isCodex, envelopes } = sides;
+  constructor(conversation: Conversation, order: ConversionOrder, closeSeal: Envelopes["close"]) {
+    const { client, model, to, stamp, isCodex } = order;
+    const [from, upstream] = [SIDES[client], SIDES[to.dialect]];
     this.adjusted = conversation.notes.list();
     this.between = { client, upstream: to.dialect };
-    this.#sides = sides;
+    this.#from = from;
+    this.#upstream = upstream;
     const translate = (path: string): string | null =>
       path.split(/[.[]/)[0] === PROMPTS[to.dialect]
         ? PROMPTS[client]
-        : translateField(path, sides.upstream.fields, sides.from.fields, conversation.notes);
+        : translateField(path, upstream.fields, from.fields, conversation.notes);
     this.#reword = (failure) => nameFields(failure, translate);
     this.#context = {
       client,
@@ -187,35 +184,34 @@ export class Conversion {
       tools: indexTools(conversation.tools, to.dialect),
       wishes: conversation.wishes,
       isJson: conversation.options.schema !== undefined || conversation.options.json === true,
-      closeSeal: envelopes.close,
+      closeSeal,
     };
   }
 
   openStream(meter: Meter, count: () => Usage): AnswerStream {
-    const { from, upstream } = this.#sides;
     const context = { ...this.#context, count };
-    const writer = new from.Writer(context);
+    const writer = new this.#from.Writer(context);
     const sequence = new Sequence(nameAnswer(context), writer, this.#reword);
-    const reader = new upstream.Reader(sequence);
+    const reader = new this.#upstream.Reader(sequence);
     return new AnswerStream({ context, writer, sequence, reader, meter });
   }
 
   /** Events come even if no stream was requested. */
   convertReply(body: Uint8Array, count: () => Usage): Reply {
-    const { from, upstream, client, stamp } = this.#sides;
+    const { client, stamp } = this.#context;
     const sequence = new Sequence(nameAnswer(this.#context), null, this.#reword);
-    const reader = new upstream.Reader(sequence);
+    const reader = new this.#upstream.Reader(sequence);
     for (const event of listEvents(body)) reader.readEvent(event);
     reader.finish();
     const { ended, failure } = sequence;
     if (ended === null)
       return formError(failure ?? blameAnswer("The upstream's answer is not one."), client, stamp);
     const answer = { blocks: sequence.blocks, end: ended, about: sequence.about };
-    return { status: 200, body: from.writeWhole(answer, { ...this.#context, count }) };
+    return { status: 200, body: this.#from.writeWhole(answer, { ...this.#context, count }) };
   }
 
   convertError(status: number, body: Uint8Array): Reply {
-    const { client, stamp } = this.#sides;
+    const { client, stamp } = this.#context;
     const failure = readFailure(status, new TextDecoder().decode(body));
     return formError(this.#reword(failure), client, stamp);
   }

@@ -29,13 +29,11 @@ export const INCOMPLETE_REASONS: Readonly<Record<EndReason, string | null>> = {
   context: "max_output_tokens",
 };
 
-const IN_CONTENT = { content_index: 0 };
-/** Each delta's type, and the place of its text. */
-const DELTAS: Readonly<Record<Exclude<Block["kind"], "search">, [type: string, place: Json]>> = {
-  text: ["response.output_text.delta", IN_CONTENT],
-  refusal: ["response.refusal.delta", IN_CONTENT],
-  reasoning: ["response.reasoning_summary_text.delta", { summary_index: 0 }],
-  call: ["response.function_call_arguments.delta", {}],
+const DELTAS: Readonly<Record<Exclude<Block["kind"], "search">, string>> = {
+  text: "response.output_text.delta",
+  refusal: "response.refusal.delta",
+  reasoning: "response.reasoning_summary_text.delta",
+  call: "response.function_call_arguments.delta",
 };
 
 export class ResponsesAnswerWriter extends AnswerWriter {
@@ -62,17 +60,17 @@ export class ResponsesAnswerWriter extends AnswerWriter {
     this.#event("response.output_item.added", { output_index: block.index, item });
     if (!isSpoken(block)) return;
     const part = formPart(block, "", this.context);
-    this.#event("response.content_part.added", { ...this.#place(block), content_index: 0, part });
+    this.#event("response.content_part.added", { ...this.#place(block), part });
   }
 
   protected grow(block: Block, piece: string): void {
     if (block.kind === "reasoning") this.#announceSummary(block);
     const kind = block.kind === "refusal" && this.context.isCodex ? "text" : block.kind;
     if (kind === "search") return;
-    const [usual, place] = DELTAS[kind];
-    const type = this.tool?.kind === "custom" ? "response.custom_tool_call_input.delta" : usual;
-    const end = kind === "text" ? { logprobs: [] } : {};
-    this.#event(type, { ...this.#place(block), ...place, delta: piece, ...end });
+    const isCustom = this.tool?.kind === "custom";
+    const type = isCustom ? "response.custom_tool_call_input.delta" : DELTAS[kind];
+    const logprobs = kind === "text" ? [] : undefined;
+    this.#event(type, { ...this.#place(block), delta: piece, logprobs });
   }
 
   close(block: Block): void {
@@ -99,32 +97,40 @@ export class ResponsesAnswerWriter extends AnswerWriter {
     return { id: this.#id, model: this.context.model, sequence: this.#sequence };
   }
 
+  /** A part or a summary is the first of its item. */
   #place(block: Block): Json {
-    return { item_id: nameItem(block, this.#id, this.context), output_index: block.index };
+    return {
+      item_id: nameItem(block, this.#id, this.context),
+      output_index: block.index,
+      content_index: isSpoken(block) ? 0 : undefined,
+      summary_index: block.kind === "reasoning" ? 0 : undefined,
+    };
   }
 
   #announceSummary(block: Block): void {
     if (this.#hasPart) return;
     this.#hasPart = true;
     const part = { type: "summary_text", text: "" };
-    this.#event("response.reasoning_summary_part.added", { ...this.#place(block), summary_index: 0, part });
+    this.#event("response.reasoning_summary_part.added", { ...this.#place(block), part });
   }
 
   #finishThought(block: Block): void {
     if (!this.#hasPart) return;
-    const place = { ...this.#place(block), summary_index: 0 };
     const { text } = block;
+    const place = this.#place(block);
+    const part = { type: "summary_text", text };
     this.#event("response.reasoning_summary_text.done", { ...place, text });
-    this.#event("response.reasoning_summary_part.done", { ...place, part: { type: "summary_text", text } });
+    this.#event("response.reasoning_summary_part.done", { ...place, part });
   }
 
   #finishText(block: Block): void {
-    const place = { ...this.#place(block), content_index: 0 };
     const { text } = block;
+    const place = this.#place(block);
+    const part = formPart(block, text, this.context);
     if (block.kind === "refusal" && !this.context.isCodex)
       this.#event("response.refusal.done", { ...place, refusal: text });
     else this.#event("response.output_text.done", { ...place, text, logprobs: [] });
-    this.#event("response.content_part.done", { ...place, part: formPart(block, text, this.context) });
+    this.#event("response.content_part.done", { ...place, part });
   }
 
   #finishCall(block: Block): void {
