@@ -2,7 +2,6 @@
 
 import { getField, isObject, listIn, lookUp } from "../../lib/json/json.ts";
 import { type AnswerSchema, type Choice, OPENAI_OPTIONS } from "../neutral/conversation.ts";
-import { readEffort } from "../neutral/effort.ts";
 import { asIs, byCode, listFields, nearest, openTable, same } from "../neutral/fields.ts";
 import { nameTool, parseSchema } from "../neutral/tools.ts";
 import { type Json, refuseBody } from "../neutral/notes.ts";
@@ -14,7 +13,7 @@ import {
   readName,
   UNKNOWN_CHOICE,
 } from "../neutral/read-request.ts";
-import { fitsStrict } from "../provider-rules.ts";
+import { fitsStrict, readEffort } from "../provider-rules.ts";
 
 export const CHAT_FIELDS = openTable([
   ...listFields("", {

@@ -12,11 +12,10 @@ import type {
   Result,
   Tool,
 } from "../neutral/conversation.ts";
-import { findOutputCap, isOpenaiReasoner, writeOpenaiEffort } from "../neutral/effort.ts";
 import { leaveOut, settleOptions, writeMembers, type Writing } from "../neutral/fields.ts";
 import { describeFunction, nameCall, nameTool, writeArguments } from "../neutral/tools.ts";
 import { type Json, refuseField } from "../neutral/notes.ts";
-import { arrange, type ModelItem, remind, type Turn } from "../neutral/turns.ts";
+import { arrange, type ModelItem, remind, type Turn } from "../neutral/write-request.ts";
 import {
   ifAny,
   joinTexts,
@@ -25,7 +24,7 @@ import {
   limitOption,
   markFailure,
 } from "../neutral/write-request.ts";
-import { fitsStrict } from "../provider-rules.ts";
+import { findOutputCap, fitsStrict, isOpenaiReasoner, writeOpenaiEffort } from "../provider-rules.ts";
 import { CHAT_FIELDS } from "./fields.ts";
 
 export function writeChatRequest(conversation: Conversation, to: Destination): Json {

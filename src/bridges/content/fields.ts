@@ -2,12 +2,11 @@
 
 import { getField, getList, isObject, listIn, lookUp, type Table } from "../../lib/json/json.ts";
 import type { AnswerSchema, Choice, Effort, FreeChoice } from "../neutral/conversation.ts";
-import { BUDGETS, readEffort } from "../neutral/effort.ts";
 import { byCode, listFields, nearest, openTable, same, type Writing } from "../neutral/fields.ts";
 import { nameTool, parseSchema } from "../neutral/tools.ts";
 import { type Json, refuseBody } from "../neutral/notes.ts";
 import { READ, readAnswerSchema } from "../neutral/read-request.ts";
-import { correctSchema } from "../provider-rules.ts";
+import { BUDGETS, correctSchema, readEffort } from "../provider-rules.ts";
 
 const MEDIA = {
   kept: "inlineData.mimeType inlineData.data fileData.mimeType fileData.fileUri",

@@ -1,11 +1,11 @@
 // A conversation → a request for a content upstream. Contents come last, for caches.
 
 import type { ContentPart, Conversation, Destination, Result, Tool } from "../neutral/conversation.ts";
-import { findOutputCap } from "../neutral/effort.ts";
+import { findOutputCap } from "../provider-rules.ts";
 import { settleOptions, writeMembers } from "../neutral/fields.ts";
 import { describeFunction, nameTool, parseArguments } from "../neutral/tools.ts";
 import type { Json } from "../neutral/notes.ts";
-import { arrangeForUser, type ModelItem, remind, type Turn } from "../neutral/turns.ts";
+import { arrangeForUser, type ModelItem, remind, type Turn } from "../neutral/write-request.ts";
 import { limitOption, joinTexts, keepAllowed, keepFunctions, readDataUrl } from "../neutral/write-request.ts";
 import { CONTENT_FIELDS, isSigned } from "./fields.ts";
 

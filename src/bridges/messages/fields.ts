@@ -2,12 +2,11 @@
 
 import { getField, isObject, lookUp, type Table } from "../../lib/json/json.ts";
 import type { AnswerSchema, Choice } from "../neutral/conversation.ts";
-import { readEffort, thinksAdaptively } from "../neutral/effort.ts";
 import { byCode, ifFilled, listFields, nearest, openTable, same, type Writing } from "../neutral/fields.ts";
 import { nameTool, parseSchema } from "../neutral/tools.ts";
 import { type Json, refuseBody } from "../neutral/notes.ts";
 import { nameIn, READ, readAnswerSchema } from "../neutral/read-request.ts";
-import { closeSchema } from "../provider-rules.ts";
+import { closeSchema, readEffort, thinksAdaptively } from "../provider-rules.ts";
 
 const BLOCK = {
   kept: "type text source title content tool_use_id id name input is_error thinking signature data tool_name tools tool url query",

@@ -8,13 +8,19 @@ import type {
   Result,
   Tool,
 } from "../neutral/conversation.ts";
-import { BUDGETS, findOutputCap, refusesSampling, thinksAdaptively } from "../neutral/effort.ts";
 import { leaveOut, settleOptions, writeMembers, type Writing } from "../neutral/fields.ts";
 import { describeFunction, nameCall, nameTool, parseArguments } from "../neutral/tools.ts";
 import { type Json, refuseField } from "../neutral/notes.ts";
-import { arrangeForUser, type ModelItem, remind, type Turn } from "../neutral/turns.ts";
+import { arrangeForUser, type ModelItem, remind, type Turn } from "../neutral/write-request.ts";
 import { ifAny, limitOption, joinTexts, keepAllowed, readDataUrl } from "../neutral/write-request.ts";
-import { MOST_CLAUDE_TEMPERATURE, refusesBothSamplings } from "../provider-rules.ts";
+import {
+  BUDGETS,
+  findOutputCap,
+  MOST_CLAUDE_TEMPERATURE,
+  refusesBothSamplings,
+  refusesSampling,
+  thinksAdaptively,
+} from "../provider-rules.ts";
 import { MESSAGES_FIELDS } from "./fields.ts";
 
 const DEFAULT_CAP = 32_000;

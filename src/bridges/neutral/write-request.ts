@@ -1,8 +1,187 @@
 // What the writers of requests share.
 
-import type { Choice, ContentPart, Conversation, Options, TextPart, Tool } from "./conversation.ts";
+import type {
+  Call,
+  Choice,
+  ContentPart,
+  Conversation,
+  Item,
+  Message,
+  Options,
+  Reasoning,
+  Result,
+  TextPart,
+  Tool,
+} from "./conversation.ts";
+import { PROMPTS } from "./failure.ts";
+import { type Notes, refuseBody, refuseField } from "./notes.ts";
 import { nameMediaType } from "../provider-rules.ts";
-import { refuseField } from "./notes.ts";
+
+// Items → turns. The results of a turn's calls come directly after it: every upstream refuses a
+// call without a result, or a result without a call.
+
+export type ModelItem = Reasoning | Call | Message;
+
+export type Turn =
+  | { readonly side: "model"; readonly items: readonly ModelItem[] }
+  /** `messages`: the system's, too. */
+  | { readonly side: "user"; readonly results: readonly Result[]; readonly messages: readonly Message[] };
+
+export interface Turns {
+  readonly system: readonly Message[];
+  readonly turns: readonly Turn[];
+}
+
+const NO_RESULT = "[no result]";
+/** Most upstreams want the user to begin and end. */
+const CONTINUED: Message = {
+  type: "message",
+  role: "user",
+  parts: [{ kind: "text", text: "[conversation continues]" }],
+};
+
+interface OpenTurn {
+  readonly model: ModelItem[];
+  readonly calls: CallState[];
+  readonly messages: Message[];
+  /** The model speaks again in another turn. */
+  isAnswered: boolean;
+}
+
+interface CallState {
+  readonly turn: OpenTurn;
+  /** Unique: some models repeat ids. */
+  readonly id: string;
+  result: Result | null;
+}
+
+export function arrange(items: readonly Item[], notes: Notes, ends: "user" | "any" = "user"): Turns {
+  const leading = items.findIndex((item) => item.type !== "message" || item.role !== "system");
+  const first = leading < 0 ? items.length : leading;
+  const draft = new Draft(notes);
+  for (const item of items.slice(first)) draft.add(item);
+  const turns = draft.finish();
+  const continued: Turn = { side: "user", results: [], messages: [CONTINUED] };
+  if (ends === "user" && turns[0]?.side === "model") turns.unshift(continued);
+  if (ends === "user" && turns.at(-1)?.side === "model") turns.push(continued);
+  return { system: items.slice(0, first).filter((item) => item.type === "message"), turns };
+}
+
+/** Some upstreams answer only the user. */
+export function arrangeForUser({ items, notes, client }: Conversation): Turns {
+  const arranged = arrange(items, notes);
+  if (arranged.turns.length > 0) return arranged;
+  refuseBody(PROMPTS[client], "there is no message of the user.");
+}
+
+class Draft {
+  readonly #notes: Notes;
+  readonly #turns: OpenTurn[] = [];
+  /** By the client's id. */
+  readonly #open = new Map<string, CallState>();
+  readonly #uses = new Map<string, number>();
+  /** By the client's id. */
+  readonly #given = new Map<string, Result>();
+  /** Of the model's next word or call. Upstreams refuse them alone. */
+  #thoughts: Reasoning[] = [];
+
+  constructor(notes: Notes) {
+    this.#notes = notes;
+  }
+
+  add(item: Item): void {
+    if (item.type === "reasoning") this.#addThought(item);
+    else if (item.type === "call") this.#addCall(item);
+    else if (item.type === "result") this.#addResult(item);
+    else if (item.parts.length === 0) return;
+    else if (item.role === "assistant") this.#addSpoken(this.#modelTurn(), item);
+    else {
+      this.#thoughts = [];
+      this.#lastTurn().messages.push(item);
+    }
+  }
+
+  /** A thought from elsewhere cannot be given back. */
+  #addThought(thought: Reasoning): void {
+    if (thought.seal === null) return;
+    const turn = this.#openTurn();
+    if (thought.seal["after"] === true && turn !== null) turn.model.push(thought);
+    else this.#thoughts.push(thought);
+  }
+
+  #addSpoken(turn: OpenTurn, item: Call | Message): void {
+    turn.model.push(...this.#thoughts, item);
+    this.#thoughts = [];
+  }
+
+  finish(): Turn[] {
+    return this.#turns.flatMap(({ model, calls, messages }) => {
+      const results = calls.map(({ id, result }): Result => {
+        if (result !== null) return { ...result, id };
+        return { type: "result", id, parts: [{ kind: "text", text: NO_RESULT }], failed: false };
+      });
+      const turns: Turn[] = [];
+      if (model.length > 0) turns.push({ side: "model", items: model });
+      if (results.length + messages.length > 0) turns.push({ side: "user", results, messages });
+      return turns;
+    });
+  }
+
+  #addCall(call: Call): void {
+    const uses = (this.#uses.get(call.id) ?? 0) + 1;
+    this.#uses.set(call.id, uses);
+    const turn = this.#modelTurn();
+    const id = uses === 1 ? call.id : `${call.id}_${uses}`;
+    const state: CallState = { turn, id, result: null };
+    this.#open.set(call.id, state);
+    turn.calls.push(state);
+    this.#addSpoken(turn, { ...call, id });
+  }
+
+  #addResult(result: Result): void {
+    this.#thoughts = [];
+    const state = this.#open.get(result.id);
+    // Gemini CLI sends a resumed session's results twice.
+    if (state === undefined && Bun.deepEquals(this.#given.get(result.id), result)) return;
+    this.#given.set(result.id, result);
+    if (state !== undefined) {
+      state.result = result;
+      state.turn.isAnswered = true;
+      this.#open.delete(result.id);
+      return;
+    }
+    this.#notes.add("result_without_call");
+    const parts = [{ kind: "text", text: "Result of a call that is not shown:" } as const, ...result.parts];
+    this.#lastTurn().messages.push({ type: "message", role: "user", parts });
+  }
+
+  #modelTurn(): OpenTurn {
+    return this.#openTurn() ?? this.#begin();
+  }
+
+  /** Null if the user has spoken since. */
+  #openTurn(): OpenTurn | null {
+    const last = this.#turns.at(-1);
+    return last !== undefined && last.messages.length === 0 && !last.isAnswered ? last : null;
+  }
+
+  #lastTurn(): OpenTurn {
+    return this.#turns.at(-1) ?? this.#begin();
+  }
+
+  #begin(): OpenTurn {
+    const turn: OpenTurn = { model: [], calls: [], messages: [], isAnswered: false };
+    this.#turns.push(turn);
+    return turn;
+  }
+}
+
+/** For upstreams that take instructions only first. */
+export function remind(text: string): string {
+  return `<system-reminder>\n${text}\n</system-reminder>`;
+}
+
+// Parts, tools and options.
 
 /** A search that the client forces cannot be left out. */
 export function keepFunctions({ tools, options: { choice }, notes }: Conversation): readonly Tool[] {

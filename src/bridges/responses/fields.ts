@@ -2,7 +2,6 @@
 
 import { getField, isObject, listIn, lookUp, type Table } from "../../lib/json/json.ts";
 import { type AnswerSchema, type Choice, type Effort, OPENAI_OPTIONS } from "../neutral/conversation.ts";
-import { readEffort, writeOpenaiEffort } from "../neutral/effort.ts";
 import {
   asIs,
   byCode,
@@ -17,7 +16,7 @@ import {
 import { nameTool, parseSchema } from "../neutral/tools.ts";
 import { type Json, refuseBody } from "../neutral/notes.ts";
 import { CHOICES, READ, readAnswerSchema, UNKNOWN_CHOICE } from "../neutral/read-request.ts";
-import { fitsStrict } from "../provider-rules.ts";
+import { fitsStrict, readEffort, writeOpenaiEffort } from "../provider-rules.ts";
 
 const PART = {
   kept: "type text refusal image_url file_data file_url file_id filename",

@@ -10,13 +10,12 @@ import type {
   Result,
   Tool,
 } from "../neutral/conversation.ts";
-import { findOutputCap, isOpenaiReasoner, takesBreakpoints } from "../neutral/effort.ts";
 import { leaveOut, settleOptions, writeMembers, type Writing } from "../neutral/fields.ts";
 import { describeFunction, nameCall, nameTool, writeArguments } from "../neutral/tools.ts";
 import type { Json } from "../neutral/notes.ts";
-import { arrange, type ModelItem, type Turn } from "../neutral/turns.ts";
+import { arrange, type ModelItem, type Turn } from "../neutral/write-request.ts";
 import { ifAny, limitOption, isText, joinTexts, markFailure } from "../neutral/write-request.ts";
-import { fitsStrict } from "../provider-rules.ts";
+import { findOutputCap, fitsStrict, isOpenaiReasoner, takesBreakpoints } from "../provider-rules.ts";
 import { RESPONSES_FIELDS } from "./fields.ts";
 
 /** The provider refuses less. */

@@ -3,7 +3,7 @@
 import { findModel, listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
 import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
 import { quirksOf } from "../../bridges/chat/quirks.ts";
-import { findOutputCap } from "../../bridges/neutral/effort.ts";
+import { findOutputCap } from "../../bridges/provider-rules.ts";
 import type { Channel, Group } from "../../config/catalog.ts";
 import { CHAT, CHAT_GROUP, type Platform } from "../../config/schema.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
