@@ -9,8 +9,8 @@ const usage = (output_tokens: number): Record<string, number> => ({
 });
 
 describe("P52: answers of Claude Code", () => {
-  test("the rows of one answer count once, with the output of the last one", () => {
-    const rows = [1, 15, 20].map((output) =>
+  test("the rows of one answer count once, with the most output", () => {
+    const rows = [1, 20, 15].map((output) =>
       claudeRow({ usage: usage(output), stop_reason: output < 20 ? null : "end_turn" }),
     );
     const [entry, ...others] = readEntries({ [`${CLAUDE}/a.jsonl`]: rows });

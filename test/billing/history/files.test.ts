@@ -3,9 +3,20 @@
 import { describe, expect, test } from "bun:test";
 import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { readHistory } from "../../../src/billing/history/read-history.ts";
+import { readLoggedUsage } from "../../../src/dialects/meters/logged.ts";
 import { CLAUDE, claudeRow, CODEX, codexRows, makeHome, read, readEntries } from "./made-logs.ts";
 
 const { meta, turn, record } = codexRows;
+
+test("P51: logs are read where a tool's variable says that they are", () => {
+  const home = makeHome({
+    "here/projects/p/a.jsonl": [claudeRow()],
+    "there/archived_sessions/b.jsonl": [meta("t1"), turn("u1"), record("r1", [10, 0, 5], [10, 0, 5])],
+  });
+  const env = { HOME: "/nowhere", CLAUDE_CONFIG_DIR: join(home, "here"), CODEX_HOME: join(home, "there") };
+  expect(readHistory({ env, usageOf: readLoggedUsage }).entries.size).toBe(2);
+});
 
 describe("hostile logs", () => {
   test("a line that is no JSON is counted as damaged, and the next one is read", () => {

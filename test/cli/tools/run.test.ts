@@ -429,7 +429,7 @@ describe("a subscription login", () => {
     "a subscription login of %s (%s) needs --yes once without a terminal",
     async (tool, file, content) => {
       using folder = makeTempFolder();
-      write(folder, { [file]: content });
+      write(folder, { [file]: content, ".local/state/gateway/agreed-tools.json": ["another tool"] });
       const refused = await start(folder, [tool], "");
       expect(refused).toMatchObject({ status: 2, stdout: "" });
       expect(refused.stderr).toContain("subscription");

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { checkConfigText, loadConfig } from "../../../src/config/file/load.ts";
 import { ConfigError } from "../../../src/config/yaml/problems.ts";
@@ -190,6 +190,11 @@ describe("P9, P10: a mistake is reported with its place and what was probably me
       "a bracket that is not closed",
       "keys: [\n  { name: a }\n",
       "3:1: an earlier { or [ is not closed: its end is missing or not indented enough",
+    ],
+    [
+      "a channel that a group names twice",
+      `${CHANNELS}groups: { g: { platform: messages, channels: [a, a] } }`,
+      "3:50: groups.g.channels[1]: this channel is named twice",
     ],
     ["indentation by tabs", "listen:\n\tport: 1", "2:1: YAML is indented with spaces, not with tabs"],
     [
@@ -402,14 +407,18 @@ describe("P22: decimals are exact, as they were written", () => {
 });
 
 describe("the catalog", () => {
-  test("P23: a file without sections has all defaults", () => {
-    const { catalog } = check("keys:\n");
-    expect(catalog.listen).toEqual({ host: "127.0.0.1", port: 4141 });
-    expect(catalog.ledger).toEqual({
-      path: resolve("/etc/ledger.jsonl"),
-      rotate: { monthly: false },
-    });
-    expect(catalog.keys.size).toBe(0);
+  test("P23: a file without settings has the defaults of the contract", () => {
+    const contract = readFileSync(resolve(import.meta.dir, "../../../docs/contract.md"), "utf8");
+    const [, all = "", more = ""] =
+      /P23\.[^`]*```yaml\n([^]*?)channels:\n([^]*?)groups:/.exec(contract) ?? [];
+    const isDefault = /^ +(?:disabled|priority|weight|timeouts|websocket|free):/;
+    const sections = all.replace(/^otlp.*\n/m, "").replace(/, command: \[.*?\]/, "");
+    const channel = more.split("\n").filter((line) => isDefault.test(line));
+    const own =
+      "channels:\n  a:\n    platform: messages\n    base_url: https://a.example\n    credential: x\n";
+    const show = (text: string): string => Bun.inspect(check(text).catalog, { depth: 9 });
+    expect(channel).toHaveLength(6);
+    expect(show(`${sections}${own}${channel.join("\n")}`)).toBe(show(own));
   });
 
   test.each(["", "\n\n", "# nothing yet\n", "---\n", "~\n"])("an empty file is an error: %j", (text) => {

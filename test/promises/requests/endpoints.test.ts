@@ -70,7 +70,10 @@ const hidden = world.group("hidden", {
   channels: { main: { models: ["hidden-model", "test-model"] } },
   group: { default_model: "test-model" },
 });
-const unlisted = world.group("unlisted", { group: { default_model: "test-model" } });
+const unlisted = world.group("unlisted", {
+  channels: { first: {}, second: { priority: 2 } },
+  group: { default_model: "test-model" },
+});
 const converted = world.group("converted", {
   channels: { main: { platform: "chat" } },
   group: { convert: true, default_model: "test-model" },
@@ -416,8 +419,9 @@ test("P73: the upstream's status and every byte of its body come back", async ()
     'event: message_start\ndata: {"type":"message_start","message":{"model":"test-model","usage":{"input_tokens":1,"output_tokens":1}}}\r\n\r\n',
     'event: message_stop\ndata: {"type":"message_stop"}\n\n',
   ];
-  plain.channel().next({ pieces });
-  expect((await plain.ask("messages", { stream: true })).text).toBe(pieces.join(""));
+  plain.channel().next({ status: 203, pieces });
+  const passed = await plain.ask("messages", { stream: true });
+  expect([passed.status, passed.text]).toEqual([203, pieces.join("")]);
   for (const [dialect, group] of [
     ["responses", responses],
     ["content", content],
@@ -521,6 +525,7 @@ test("P77: a list has the channels' models, filtered, with aliases, without dupl
   expect(names.toSorted()).toEqual(["models/other-model", "models/quick", "models/test-model"]);
   const two = await world.request("/v1/models", bearer(listed.key));
   expect(idsOf(two.text)).toHaveLength(2);
+  aliases.channel().models = ["test-model", "other-model", "plain"];
   const aliased = await world.request("/v1/models", bearer(aliases.key));
   expect(idsOf(aliased.text).toSorted()).toEqual(["big-one", "other-model", "plain", "test-model"]);
   const filtered = await world.request("/v1/models", bearer(only.key));
@@ -577,6 +582,7 @@ test("P81: default_model replaces a model that nothing names, and no other", asy
   for (const model of ["strange-model", "test-model", "fast"]) await fallback.ask("messages", { model });
   const seen = fallback.channel().seen.map(({ text }) => JSON.parse(text).model);
   expect(seen).toEqual(["test-model", "test-model", "test-model"]);
+  unlisted.channel("second").models = ["rare-model"];
   for (const model of ["other-model", "strange-model"]) await unlisted.ask("messages", { model });
   const others = unlisted.channel().seen.map(({ text }) => JSON.parse(text).model);
   expect(others).toEqual(["other-model", "test-model"]);
@@ -618,6 +624,7 @@ test("P84: x-gateway-label, -session and -tool of a request become its line's cl
     "x-gateway-label": "my project",
     "x-gateway-session": "run-1",
     "x-gateway-tool": "script",
+    "user-agent": "python-requests/2.32",
   };
   const line = await world.line(await plain.ask("messages", {}, fields));
   expect(line["client"]).toMatchObject({ label: "my project", session: "run-1", tool: "script" });

@@ -32,6 +32,7 @@ const sticky = (["messages", "responses", "content"] as const).map(
     ] as const,
 );
 const off = world.group("off", { channels: { first: { disabled: true }, second: { priority: 2 } } });
+const alone = world.group("alone", { channels: { main: { disabled: true } } });
 const mixed = world.group("mixed", {
   platform: "responses",
   channels: { chat: { platform: "chat" }, responses: { priority: 2 } },
@@ -79,9 +80,14 @@ const ERRORS: Readonly<Record<Dialect, readonly string[][]>> = {
   messages: [
     [`event: error\n${event({ type: "error", error: overloaded })}`],
     [": sign of life\n\n", event({ type: "ping" }), event({ type: "error", error: overloaded })],
-    ...["authentication_error", "billing_error", "rate_limit_error", "api_error", "timeout_error"].map(
-      (type) => [event({ type: "error", error: { type, message: "full" } })],
-    ),
+    ...[
+      "authentication_error",
+      "billing_error",
+      "rate_limit_error",
+      "api_error",
+      "timeout_error",
+      "overloaded_error",
+    ].map((type) => [event({ type: "error", error: { type, message: "full" } })]),
     // Not framed as an event.
     [JSON.stringify({ error: overloaded })],
   ],
@@ -213,6 +219,7 @@ describe("P101: the next channel is tried", () => {
     group.channel("first").next({ pieces });
     const answer = await group.ask(dialect, { stream: true });
     expect([answer.status, answer.text]).toEqual([200, stream(dialect, {}, false).join("")]);
+    expect((await world.line(answer))["attempts"]).toHaveLength(2);
     expect(used(group, "first", "second")).toEqual([1, 1]);
   });
 
@@ -380,7 +387,8 @@ test("P108: a disabled channel gets no requests", async () => {
   expect(used(off, "first", "second")).toEqual([0, 3]);
   expect(off.channel("first").lists).toEqual([]);
   expect((await world.run("channels", "disable", off.channelName("second"))).status).toBe(0);
-  expect((await off.ask("messages")).status).toBe(503);
+  await world.run("keys", "limit", "off", "requests_per_minute=900");
+  expect([(await off.ask("messages")).status, (await alone.ask("messages")).status]).toEqual([503, 503]);
   const { length } = off.channel("second").lists;
   const list = await world.request("/v1/models", bearer(off.key));
   expect([JSON.parse(list.text).data, off.channel("second").lists.length]).toEqual([[], length]);

@@ -1,6 +1,6 @@
 // Commands: what they print, return and change.
 
-import { describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   existsSync,
   lstatSync,
@@ -46,6 +46,24 @@ const plain = world.group("plain", {
 const vip = world.group("vip", { group: { exclusive: true } });
 const cheap = world.group("cheap", { platform: "responses" });
 const weary = world.group("weary", { channels: { main: {}, spare: { priority: 2 } } });
+
+/** Its stream has the whole time of grace, while the other tests run. */
+const stopping = new World();
+const slow = stopping.group("slow");
+let lasted: Promise<number>;
+beforeAll(async () => {
+  await stopping.start();
+  slow.channel().next({ pieces: [": beginning\n\n"], ending: "silence" });
+  const client = await slow.open("messages", { stream: true });
+  await client.until(": beginning");
+  const from = performance.now();
+  stopping.server.signal("SIGTERM");
+  lasted = client.ended.then(() => performance.now() - from);
+});
+afterAll(async () => {
+  stopping.server.signal("SIGKILL");
+  await stopping.stop();
+});
 
 const ESCAPE = /\u001B/; // oxlint-disable-line no-control-regex -- colours are what this is about
 const CLAUDE = {
@@ -850,4 +868,8 @@ test("P56: statusline prints one line about the session on its stdin, and an emp
     expect([nobody.status, nobody.stdout]).toEqual([0, "\n"]);
   });
   expect(existsSync(world.path("ledger.jsonl"))).toBe(true);
+});
+
+test("P98: a stream may go on for 30 seconds after the first signal", async () => {
+  expect(await lasted).toBeWithin(29_900, 45_000);
 });

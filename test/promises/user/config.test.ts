@@ -339,9 +339,9 @@ test("P15, P34, P35: keys add, disable, enable, rotate, move and remove are in f
   const made = await world.run("keys", "add", "--name", "fresh", "--group", "plain");
   const secret = made.stdout.trim();
   expect(await status(secret)).toBe(200);
-  await world.run("keys", "disable", "fresh");
+  await world.run("keys", "disable", "plain", "fresh");
   expect(await status(secret)).toBe(401);
-  await world.run("keys", "enable", "fresh");
+  await world.run("keys", "enable", "plain", "fresh");
   expect(await status(secret)).toBe(200);
   const { stdout } = await world.run("keys", "rotate", "fresh");
   expect(stdout).toMatch(/^sk-\S+\n$/);
