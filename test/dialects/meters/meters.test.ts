@@ -4,7 +4,6 @@ import { describe, expect, test } from "bun:test";
 import type { Meter, Reading } from "../../../src/billing/usage.ts";
 import { openChatMeter } from "../../../src/dialects/meters/chat.ts";
 import { openContentMeter } from "../../../src/dialects/meters/content.ts";
-import { meterOf, type UsageReader } from "../../../src/dialects/meters/meter.ts";
 import { openMessagesMeter } from "../../../src/dialects/meters/messages.ts";
 import { openResponsesMeter } from "../../../src/dialects/meters/responses.ts";
 
@@ -1333,38 +1332,6 @@ test.each(["\n", "\r\n", "\r"])("usage in a long event of several data lines end
     for (let at = 0; at < bytes.length; at += size) meter.see(bytes.subarray(at, at + size));
     expect(meter.read().parts[0]?.usage).toMatchObject({ input: 5 });
   }
-});
-
-describe("the pieces of a stream", () => {
-  const reader = (learn: (event: unknown) => void): UsageReader => ({
-    needles: ["count"],
-    learn,
-    measureText: () => 0,
-    report: () => ({ model: null, parts: [], faults: [], raw: null, tariff: {}, end: "open", final: false }),
-  });
-  const piece = new TextEncoder().encode(events({ count: 1 }));
-
-  test("are read when the meter is, however few they are", () => {
-    let learned = 0;
-    const meter = meterOf(() => reader(() => (learned += 1)))("text/event-stream");
-    for (let reads = 1; reads <= 3; reads += 1) {
-      meter.see(piece);
-      meter.read();
-      expect(learned).toBe(reads);
-    }
-  });
-
-  test("do not wait for the end of the stream, so that a long one takes little memory", () => {
-    let learned = 0;
-    const meter = meterOf(() => reader(() => (learned += 1)))("text/event-stream");
-    const pieces = Math.ceil(64_000 / piece.length);
-    for (let seen = 1; seen <= pieces; seen += 1) {
-      meter.see(piece);
-      expect((seen - learned) * piece.length).toBeLessThan(5000);
-    }
-    meter.read();
-    expect(learned).toBe(pieces);
-  });
 });
 
 describe("the tools that an answer calls", () => {
