@@ -81,16 +81,6 @@ describe("a warm client", () => {
     expect(upstream.requests).toHaveLength(0);
   });
 
-  test("opens none where it expects no use, and two after a request", async () => {
-    const { client, upstream, origin } = await start();
-    look(client, origin);
-    await turn();
-    expect(upstream.connections).toBe(0);
-    await ask(client, origin);
-    look(client, origin);
-    await until(() => client.stats(origin).idle === 2);
-  });
-
   test("replaces a connection before it has been idle for 55 seconds", async () => {
     const { client, upstream, origin } = await startSix();
     for (let second = 0; second < 49; second += 1) {
@@ -104,19 +94,6 @@ describe("a warm client", () => {
     pass(7 * SECOND);
     expect(await ask(client, origin)).toBe("ok");
     expect(upstream.requests[0]?.connection).toBeGreaterThan(6);
-  });
-
-  test("replaces a connection that the upstream closes, without a request", async () => {
-    const { client, upstream, origin } = await startSix();
-    for (let second = 0; second < 20; second += 1) {
-      pass(SECOND);
-      look(client, origin);
-    }
-    for (const socket of upstream.sockets) socket.end();
-    await until(() => client.stats().idle === 0);
-    look(client, origin);
-    await until(() => upstream.connections === 12 && client.stats().idle === 6);
-    expect(upstream.requests).toHaveLength(0);
   });
 
   test("that has begun to dial keeps no request waiting longer than the request's own limit", async () => {

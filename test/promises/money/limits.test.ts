@@ -478,7 +478,10 @@ test("P121: at each percentage of alerts.at, a limit warns once: log, statusline
   const command = ["sh", "-c", 'echo "$GATEWAY_ALERT_NAME $GATEWAY_ALERT_PERCENT" >> "$RUNS"'];
   const set = (own: World) => {
     Object.assign(env, { RUNS: own.path("runs") });
-    const team = own.group("team", { group: { limits: { usd_per_day: "0.005" } } });
+    const team = own.group("team", {
+      key: { limits: { usd_total: 9 } },
+      group: { limits: { usd_per_day: "0.005" } },
+    });
     return { team, group: own.group("alert", { key: { limits: { usd_total: "0.01" } } }) };
   };
   const env: Record<string, string> = {};

@@ -33,6 +33,8 @@ const sticky = (["messages", "responses", "content"] as const).map(
 );
 const off = world.group("off", { channels: { first: { disabled: true }, second: { priority: 2 } } });
 const alone = world.group("alone", { channels: { main: { disabled: true } } });
+const dead = world.group("dead", { channels: { main: { base_url: "http://127.0.0.1:1" } } });
+const led = pairFor("led");
 const mixed = world.group("mixed", {
   platform: "responses",
   channels: { chat: { platform: "chat" }, responses: { priority: 2 } },
@@ -365,6 +367,12 @@ test.each(sticky)("P106: a conversation stays on its channel: %s", async (dialec
   for (const session of channelsOf.keys()) expect(await findChannel(session)).toBe(group.channelName("two"));
 });
 
+test("P106: a conversation stays where failover has led it", async () => {
+  led.channel("first").next({ status: 500, body: error });
+  for (let turn = 0; turn < 3; turn += 1) await led.ask("messages", {}, SESSIONS.messages("session-led"));
+  expect(used(led, "first", "second")).toEqual([1, 3]);
+});
+
 test("P107: a channel's state comes from real requests and from channels probe, which only fetches its list", async () => {
   probed.channel().next({ status: 500, body: error });
   await probed.ask("messages");
@@ -380,6 +388,8 @@ test("P107: a channel's state comes from real requests and from channels probe, 
   await probed.ask("messages");
   await world.run("channels", "probe", "probed-main");
   expect((await stateOf(probed, "main")).find["state"]).toBe("resting");
+  expect((await world.run("channels", "probe", "dead-main")).status).toBe(1);
+  expect((await stateOf(dead, "main")).find["state"]).toBe("unavailable");
 });
 
 test("P108: a disabled channel gets no requests", async () => {
