@@ -64,26 +64,6 @@ describe("a socket of this runtime", () => {
     await received.promise;
   });
 
-  test("gives each packet a buffer of its own, which may be kept and changed (message.ts)", async () => {
-    const kept: Buffer[] = [];
-    const done = Promise.withResolvers<void>();
-    const { client } = await connectPair(
-      {
-        data(socket, bytes) {
-          bytes.fill(66, 0, 1);
-          kept.push(bytes);
-          if (kept.length < 3) socket.write("next");
-          else done.resolve();
-        },
-      },
-      { data: (socket) => void socket.write(String(kept.length)) },
-    );
-    client.write("0");
-    await done.promise;
-    expect(kept.map(String)).toEqual(["B", "B", "B"]);
-    expect(new Set(kept.map((bytes) => bytes.buffer)).size).toBe(3);
-  });
-
   test("resets on terminate, and calls close before terminate returns (wire.ts)", async () => {
     const how = Promise.withResolvers<unknown>();
     let closed = false;

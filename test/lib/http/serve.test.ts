@@ -178,20 +178,6 @@ describe("a reply", () => {
     }
   });
 
-  test("what is written in one turn leaves in one packet, and the head of a stream only with its first bytes", async () => {
-    const { client, exchange } = await begin();
-    exchange.begin(200, [["x-a", "1"]]);
-    await Bun.sleep(50);
-    expect(client.bytes().toString()).toBe("");
-    void exchange.write(Buffer.from("a"));
-    await client.until("a\r\n");
-    void exchange.write(Buffer.from("b"));
-    void exchange.write(Buffer.from("c"));
-    await client.until("2\r\nbc\r\n");
-    exchange.end();
-    expect(parseAnswer(await client.until("0\r\n\r\n"))?.text).toBe("abc");
-  });
-
   test("a reset delivers what was written, and then breaks the connection", async () => {
     for (const first of ["", "some"]) {
       const { client, exchange } = await begin();

@@ -69,7 +69,7 @@ function readError(dialect: Dialect, text: string): Wire {
       return { code: body.error.code, message: body.error.message };
     case "content":
       expect(body.error.code).toBeGreaterThanOrEqual(400);
-      expect(Array.isArray(body.error.details ?? [])).toBe(true);
+      expect(Array.isArray(body.error.details)).toBe(true);
       return { code: body.error.status, message: body.error.message };
   }
 }

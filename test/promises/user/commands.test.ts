@@ -806,6 +806,7 @@ test("P53, P55: the cache misses in a report have time, request id, version, cha
   const unpriced = (await world.run("report", free.session, "--markdown")).stdout;
   expect(unpriced).toMatch(/tool 1 changed.*4,000 \| no price/);
   expect(unpriced).not.toContain("$0");
+  expect((await world.run("report", "today", "--markdown")).stdout).toContain(" and no price");
 });
 
 test("a report does not count a failed request as a turn, and one of failed requests alone has no empty figure", async () => {

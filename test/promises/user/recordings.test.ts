@@ -52,6 +52,7 @@ test("P176: nothing is recorded except by run --record and record on a key, and 
   expect(existsSync(world.path(FOLDER))).toBe(false);
   await record("the prompt of a recorded request");
   expect(world.log()).toMatch(/recording: requests of the key \S+kept\S+ and their answers are written to/);
+  expect((await world.runWith({ stdin: "{}" }, "statusline")).stdout).toMatch(/^● recording .*\n$/);
   const script = `exec 3<>/dev/tcp/127.0.0.1/${world.port}; printf 'GET /v1/models HTTP/1.1\\r\\nhost: 127.0.0.1\\r\\nx-api-key: %s\\r\\nconnection: close\\r\\n\\r\\n' "$ANTHROPIC_API_KEY" >&3; cat <&3 >/dev/null`;
   const ran = await world.run(
     "run",
