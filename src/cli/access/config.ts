@@ -79,7 +79,11 @@ export async function waitForGateway(
   changed: Changed,
 ): Promise<void> {
   try {
-    const call = { ledgerPath: ledger.path, timeoutMs: MAX_WAIT_MS, body: changed };
+    const call = {
+      ledgerPath: ledger.path,
+      timeoutMs: MAX_WAIT_MS,
+      body: changed,
+    };
     const reply = await tryGateway(call, "POST", `actions/apply-${changed.kind}`);
     if (reply === null) return;
     const { config, outcome } = replySchema.parse(reply);

@@ -85,7 +85,11 @@ async function fetchReply(
   const signal = AbortSignal.timeout(timeoutMs);
   try {
     const content = body === undefined ? {} : { body: JSON.stringify(body) };
-    return await fetchFrom(socket, `/${path}`, { method, signal, ...content });
+    return await fetchFrom(socket, `/${path}`, {
+      method,
+      signal,
+      ...content,
+    });
   } catch (error) {
     if (GONE_CODES.has(getErrorCode(error))) return null;
     if (!signal.aborted) throw error;

@@ -55,7 +55,11 @@ function judgeStatus(status: number, body: string): CheckResult {
   // Google reports a wrong credential as a bad request.
   if (status === 401 || status === 403 || (status === 400 && body.includes("API_KEY_INVALID")))
     return { kind: "refused", status };
-  return { kind: "unknown", reason: `it answers ${status} when asked for its models`, status };
+  return {
+    kind: "unknown",
+    reason: `it answers ${status} when asked for its models`,
+    status,
+  };
 }
 
 export function describeCheck(result: CheckResult): string {

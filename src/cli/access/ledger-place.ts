@@ -39,7 +39,11 @@ export function useLedger(
 ): LoadedConfig & { readonly isCopy: boolean } {
   if (flags.ledger === undefined) return { ...config, isCopy: false };
   const ledger = { ...config.catalog.ledger, path: findLedger(flags) };
-  return { ...config, catalog: { ...config.catalog, ledger }, isCopy: true };
+  return {
+    ...config,
+    catalog: { ...config.catalog, ledger },
+    isCopy: true,
+  };
 }
 
 export function openTable(path: string, { ledger }: LedgerFlags): Table {

@@ -130,7 +130,11 @@ export async function activatePlan(name: string, flags: ActivateFlags): Promise<
     if (flags.until === undefined && plan.until !== null && plan.until <= now) {
       refuseUsage(`--until is missing: "${name}" ended on ${formatDay(formatMoment(plan.until))}.`);
     }
-    const active: Edit = { kind: "set", path: ["plans", name, "active"], value: "true" };
+    const active: Edit = {
+      kind: "set",
+      path: ["plans", name, "active"],
+      value: "true",
+    };
     if (end === undefined) return [active];
     const until = end && formatMoment(end).replace("T00:00:00Z", "");
     return [active, changeSetting(["plans", name, "until"], until)];
@@ -141,7 +145,13 @@ export async function activatePlan(name: string, flags: ActivateFlags): Promise<
 export async function deactivatePlan(name: string, flags: ConfigFlags): Promise<void> {
   await openConfig(flags).edit((current) => {
     findPlan(current, name);
-    return [{ kind: "set", path: ["plans", name, "active"], value: "false" }];
+    return [
+      {
+        kind: "set",
+        path: ["plans", name, "active"],
+        value: "false",
+      },
+    ];
   });
   printNote(`The plan "${name}" is no longer active.`);
 }
@@ -157,7 +167,13 @@ export async function addPlan(name: string, flags: AddPlanFlags): Promise<void> 
   await openConfig(flags).edit((current) => {
     requireNewName("plan", name, current.plans);
     for (const group of groups) findGroup(current, group);
-    return [{ kind: "set", path: ["plans", name], value: { groups, active: String(active === true) } }];
+    return [
+      {
+        kind: "set",
+        path: ["plans", name],
+        value: { groups, active: String(active === true) },
+      },
+    ];
   });
   const next = active === true ? "" : ` \`gateway plans activate ${name}\` activates it.`;
   printNote(`Added the plan "${name}".${next}`);

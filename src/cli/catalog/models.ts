@@ -69,7 +69,11 @@ function chooseGroups({ group, keyName }: ModelsFlags, catalog: Catalog): Group[
 
 function describe(group: Group, { entry, channels }: ServedModel, catalog: Catalog, book: PriceBook) {
   const first = group.channels.find(({ name }) => name === channels[0]);
-  const sources = { book, overrides: catalog.prices, seller: first && sellerOf(first) };
+  const sources = {
+    book,
+    overrides: catalog.prices,
+    seller: first && sellerOf(first),
+  };
   // An alias costs what its model costs.
   const name = (first && resolveModel(first, entry.id)) ?? entry.id;
   const price = first?.free === true ? null : findPrice(sources, name, new Date());

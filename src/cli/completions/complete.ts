@@ -35,7 +35,13 @@ interface Spot {
 /** `gateway __complete -- WORD… CURRENT`: one line each, `value<tab>description`, or `:files`. */
 export function complete(root: CommandRow, words: readonly string[]): void {
   const before = words.slice(0, -1).filter((word) => word !== "=");
-  const start: Spot = { names: [], row: root, positionals: 0, pending: null, literal: false };
+  const start: Spot = {
+    names: [],
+    row: root,
+    positionals: 0,
+    pending: null,
+    literal: false,
+  };
   const spot = before.reduce(advance, start);
   const typed = words.at(-1) ?? "";
   const current = typed === "=" ? "" : typed;
@@ -56,7 +62,12 @@ function advance(spot: Spot, word: string): Spot {
   if (pending !== null) return { ...spot, pending: null };
   if (word === "--" && !literal) return { ...spot, literal: true };
   const below = positionals === 0 && !literal ? row.commands?.[word] : undefined;
-  if (below !== undefined) return { ...spot, names: [...names, word], row: below };
+  if (below !== undefined)
+    return {
+      ...spot,
+      names: [...names, word],
+      row: below,
+    };
   if (!literal && word.startsWith("-") && word !== "-") return advanceFlag(spot, word);
   return { ...spot, positionals: positionals + 1 };
 }

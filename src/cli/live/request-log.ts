@@ -143,7 +143,14 @@ export function describeRecord(record: RequestRecord): Record<string, unknown> {
 function describeLimit(warning: LimitWarning): object {
   const { holder, limit, percent, usd, spent, resets } = warning;
   const ends = resets === null ? null : formatMoment(new Date(resets));
-  return { ...holder, limit, percent, usd: formatUsd(usd), spent_usd: formatUsd(spent), resets: ends };
+  return {
+    ...holder,
+    limit,
+    percent,
+    usd: formatUsd(usd),
+    spent_usd: formatUsd(spent),
+    resets: ends,
+  };
 }
 
 const INDENT = "          ";

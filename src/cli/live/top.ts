@@ -98,7 +98,8 @@ export function describeAllowances(views: readonly ChannelView[], now: Date): st
     const texts = allowance.map(({ resets, seen, ...each }) => {
       const ends = resets === null ? [] : [`resets ${formatAgo(new Date(resets), now)}`];
       const times = [...ends, `seen ${formatAgo(new Date(seen), now)}`];
-      return `${writeAllowance({ ...each, resets, seen })} (${times.join(", ")})`;
+      const left = writeAllowance({ ...each, resets, seen });
+      return `${left} (${times.join(", ")})`;
     });
     return texts.length === 0 ? [] : [`${name}: ${texts.join("; ")}`];
   });

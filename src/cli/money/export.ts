@@ -65,7 +65,11 @@ export function createLiveExport({ catalog, warn }: LiveOptions) {
   };
 }
 
-const DEADLINES = { connectMs: 10_000, firstByteMs: 10_000, idleMs: 10_000 };
+const DEADLINES = {
+  connectMs: 10_000,
+  firstByteMs: 10_000,
+  idleMs: 10_000,
+};
 const MAX_ANSWER_BYTES = 65_536;
 /** OTLP: clients may try again. */
 const BUSY = new Set([429, 502, 503, 504]);
@@ -196,7 +200,11 @@ function describeUsage({ usage, official_usd: official, price_source: source }: 
 }
 
 function describeOwn({ client, cache, ...line }: ExportedLine) {
-  const more = { tool: client?.tool, label: client?.label, cache_missed: cache?.missed };
+  const more = {
+    tool: client?.tool,
+    label: client?.label,
+    cache_missed: cache?.missed,
+  };
   const plain = Object.entries({ ...line, ...more }).filter(([, value]) => typeof value !== "object");
   return Object.fromEntries(plain.map(([name, value]) => [`gateway.${name}`, value]));
 }
@@ -215,6 +223,12 @@ function describeValue(value: unknown): object {
 
 function encodeSpans(spans: readonly Span[]): string {
   const attributes = listAttributes({ "service.name": "gateway", "service.version": VERSION });
-  const scopeSpans = [{ scope: { name: "gateway", version: VERSION }, spans, schemaUrl: CONVENTIONS }];
+  const scopeSpans = [
+    {
+      scope: { name: "gateway", version: VERSION },
+      spans,
+      schemaUrl: CONVENTIONS,
+    },
+  ];
   return JSON.stringify({ resourceSpans: [{ resource: { attributes }, scopeSpans }] });
 }

@@ -60,7 +60,12 @@ function readQuery(flags: HistoryFlags): HistoryFilter {
   const by = readDimensions(flags.by, DIMENSIONS);
   const zone = openConfigUnless(true, flags)?.catalog.zone ?? createZone("system");
   const clock = { zone, now: new Date() };
-  return { by, ...readUsagePeriod(flags, clock), ...clock, both: flags.both === true };
+  return {
+    by,
+    ...readUsagePeriod(flags, clock),
+    ...clock,
+    both: flags.both === true,
+  };
 }
 
 function readFilter(flags: HistoryFlags, table: Questions): Filter {
@@ -121,7 +126,16 @@ function describeReport(report: HistoryReport, query: HistoryFilter, history: Hi
   const { unread, damaged, tooLong } = history;
   const lacks = Object.fromEntries(tools.map((tool) => [tool, describeLack(tool)]));
   const head = { by: by.join(","), since, until, timezone: zone.name };
-  return { ...head, rows, total, unpriced, lacks, unread, damaged, too_long: tooLong };
+  return {
+    ...head,
+    rows,
+    total,
+    unpriced,
+    lacks,
+    unread,
+    damaged,
+    too_long: tooLong,
+  };
 }
 
 const SUMS = [

@@ -20,7 +20,15 @@ export function hasPrice(
   if (seller?.free === true) return true;
   const at = new Date();
   const isPriced = (each: string): boolean =>
-    findPrice({ book, overrides: catalog.prices, seller }, each, at) !== null;
+    findPrice(
+      {
+        book,
+        overrides: catalog.prices,
+        seller,
+      },
+      each,
+      at,
+    ) !== null;
   const requested = (channel && resolveModel(channel, model)) ?? model;
   return isPriced(requested) || (answeredBy.size > 0 && [...answeredBy].every(isPriced));
 }
@@ -29,7 +37,12 @@ export function listInUse({ channels }: Catalog, ledger: readonly ModelInUse[]):
   const named = [...channels.values()].flatMap(({ name: channel, models, aliases, disabled }) => {
     const plain = (models ?? []).filter((model) => !model.includes("*"));
     const all = disabled ? [] : [...plain, ...aliases.keys()];
-    return all.map((model) => ({ channel, model, answeredBy: new Set<string>(), requests: 0 }));
+    return all.map((model) => ({
+      channel,
+      model,
+      answeredBy: new Set<string>(),
+      requests: 0,
+    }));
   });
   const seen = ledger.filter(({ channel }) => channels.has(channel));
   const known = new Map([...named, ...seen].map((each) => [`${each.channel}\n${each.model}`, each]));

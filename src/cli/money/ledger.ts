@@ -50,14 +50,24 @@ export function verify(flags: VerifyFlags): void {
   const wanted = flags.anchor === undefined ? null : parseAnchor(flags.anchor);
   if (flags.anchor !== undefined && wanted === null)
     refuseUsage("--anchor: expected what `gateway ledger anchor` prints, such as 12:9f86….");
-  const options = { partial, since, running: isLedgerHeld(path), anchor: wanted };
+  const options = {
+    partial,
+    since,
+    running: isLedgerHeld(path),
+    anchor: wanted,
+  };
   const verdict = verifyLedger(path, options, (finding) => {
     if (findings.length < MAX_FINDINGS_SHOWN) findings.push(finding);
   });
   if (since !== undefined && verdict.unchecked === verdict.lines)
     fail(`--since: ${path} has no line with the id ${since}, and none of such a day or later.`);
   if (flags.json === true)
-    printJson({ ledger: path, right: verdict.findings === 0, ...verdict, problems: findings });
+    printJson({
+      ledger: path,
+      right: verdict.findings === 0,
+      ...verdict,
+      problems: findings,
+    });
   else printVerdict(verdict, findings, performance.now() - start);
   if (verdict.findings > 0) fail(`The ledger ${path} has ${formatCount(verdict.findings, "problem")}.`);
 }

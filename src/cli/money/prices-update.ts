@@ -169,7 +169,12 @@ async function readNext(from: string | undefined, { path }: LoadedConfig): Promi
   const empty = INDISPENSABLE.filter((provider) => !priced.has(provider));
   if (empty.length > 0) fail(`${place} has no prices of ${empty.join(" and ")}: it is not used.`);
   const text = makeBook(parsed.data, { date: source.date, source: source.name });
-  return { source, text, current: loadCurrent(path), next: new PriceBook(() => text) };
+  return {
+    source,
+    text,
+    current: loadCurrent(path),
+    next: new PriceBook(() => text),
+  };
 }
 
 const LITERAL = /"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\$])*`|!0|!1/gs;
@@ -207,10 +212,20 @@ interface PriceChange {
 function comparePrices(was: FoundPrice | null, now: FoundPrice | null, at: Date): readonly PriceChange[] {
   const [before, after] = [flatten(was?.price(at)), flatten(now?.price(at))];
   const changes = [...new Set([...before.keys(), ...after.keys()])]
-    .map((what) => ({ what, was: before.get(what) ?? null, now: after.get(what) ?? null }))
+    .map((what) => ({
+      what,
+      was: before.get(what) ?? null,
+      now: after.get(what) ?? null,
+    }))
     .filter((change) => change.was !== change.now);
   if (changes.length > 0 || Bun.deepEquals(was?.model.periods, now?.model.periods)) return changes;
-  return [{ what: "prices at other times", was: was && "old", now: now && "new" }];
+  return [
+    {
+      what: "prices at other times",
+      was: was && "old",
+      now: now && "new",
+    },
+  ];
 }
 
 function flatten(price: Price | null = null): ReadonlyMap<string, string> {
@@ -268,7 +283,13 @@ function report(changes: readonly Change[], { name, sha256 }: PriceSource, books
   const { current, next } = books;
   if (json) {
     const labels = { current: current.label, next: next.label };
-    printJson({ ...labels, source: name, source_sha256: sha256, models: countModels(next), changes });
+    printJson({
+      ...labels,
+      source: name,
+      source_sha256: sha256,
+      models: countModels(next),
+      changes,
+    });
     return;
   }
   if (changes.length > 0) printLines(drawRows(changes, COLUMNS));
@@ -306,7 +327,13 @@ async function readSource(from: string | undefined): Promise<PriceSource> {
   // The rest of an address may be secret.
   const place = url === null ? resolve(from) : `${url.origin}${url.pathname}`;
   const name = `${place}, read on ${date}`;
-  return { name, date, isRelease: false, sha256: sha256Hex(text), text };
+  return {
+    name,
+    date,
+    isRelease: false,
+    sha256: sha256Hex(text),
+    text,
+  };
 }
 
 const releaseSchema = z.looseObject({
@@ -320,7 +347,13 @@ async function readRelease(): Promise<PriceSource> {
   const { tag_name: tag, published_at: published } = parsed.data;
   const date = published.slice(0, 10);
   const text = (await readPlace(placeOfData(tag))).toString();
-  return { name: `genai-prices ${tag} of ${date}`, date, isRelease: true, sha256: sha256Hex(text), text };
+  return {
+    name: `genai-prices ${tag} of ${date}`,
+    date,
+    isRelease: true,
+    sha256: sha256Hex(text),
+    text,
+  };
 }
 
 function isAddress(place: string): boolean {

@@ -156,12 +156,21 @@ export function checkPrices(flags: LedgerFlags) {
   using table = openTable(locateLedger(flags), flags);
   const all = listInUse(catalog, listSeenModels(table));
   const lacking = all.filter((each) => !hasPrice(catalog, book, each));
-  const rows = lacking.map(({ channel, model, requests }) => ({ channel, model, requests }));
+  const rows = lacking.map(({ channel, model, requests }) => ({
+    channel,
+    model,
+    requests,
+  }));
   const note =
     `These have no price in ${book.label}. \`gateway prices set\` gives them one, ` +
     "or `price_provider:` or `free: true` of the channel.";
   const empty = `All models in use have a price (${all.length} of ${all.length}, ${book.label}).`;
-  return { rows, empty, notes: [note], exitStatus: rows.length > 0 ? 1 : 0 };
+  return {
+    rows,
+    empty,
+    notes: [note],
+    exitStatus: rows.length > 0 ? 1 : 0,
+  };
 }
 
 export async function setPrices(model: string, words: readonly string[], flags: ConfigFlags): Promise<void> {

@@ -38,7 +38,15 @@ export function showRecordings(flags: LedgerFlags) {
     const folder = `${root}/${name}`;
     try {
       const exchanges = openRecording(folder)?.exchanges.length ?? 0;
-      return [{ name, folder, exchanges, bytes, last_used: new Date(usedAt).toISOString() }];
+      return [
+        {
+          name,
+          folder,
+          exchanges,
+          bytes,
+          last_used: new Date(usedAt).toISOString(),
+        },
+      ];
     } catch (error) {
       printNote(getErrorMessage(error));
       return [];

@@ -52,7 +52,12 @@ async function repriceLocked(path: string, flags: RepriceFlags) {
   const isDry = flags.dryRun === true;
   const corrections = isDry ? found.toArray().length : await writeCorrections(path, found);
   const rows = Array.from(changes.values(), ({ was, now, fresh, ...change }) => {
-    return { ...change, unpriced: fresh, was_usd: formatUsd(was), now_usd: formatUsd(now) };
+    return {
+      ...change,
+      unpriced: fresh,
+      was_usd: formatUsd(was),
+      now_usd: formatUsd(now),
+    };
   });
   return {
     rows,
@@ -63,7 +68,13 @@ async function repriceLocked(path: string, flags: RepriceFlags) {
 }
 
 function openChange(model: string) {
-  return { model, requests: 0, fresh: 0, was: ZERO_USD, now: ZERO_USD };
+  return {
+    model,
+    requests: 0,
+    fresh: 0,
+    was: ZERO_USD,
+    now: ZERO_USD,
+  };
 }
 
 /** Between two batches, the gateway serves. */
@@ -116,7 +127,11 @@ function requireWritten({ problem }: Ledger): void {
 /** Without rotation: files are being read. */
 function openToWrite(path: string): Ledger {
   try {
-    return openLedger({ path, rotate: { monthly: false }, report: (text) => printNote(text) });
+    return openLedger({
+      path,
+      rotate: { monthly: false },
+      report: (text) => printNote(text),
+    });
   } catch (error) {
     const why = getErrorMessage(error);
     return fail(`The ledger cannot be written: ${why}. Stop the gateway first, or use --dry-run.`);

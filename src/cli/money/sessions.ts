@@ -41,7 +41,11 @@ export function listSessionSpending(flags: SessionsFlags): void {
       { ...total, session: "total" },
     ];
     return {
-      document: { by: "session", ...describeHead(scope, zone), ...report },
+      document: {
+        by: "session",
+        ...describeHead(scope, zone),
+        ...report,
+      },
       parts: () => [
         drawRows(sessions.length === 0 ? [] : rows, [
           ["LAST USED", ({ until }) => until && formatMinute(until, zone), "text", { spare: 3 }],
@@ -122,7 +126,14 @@ function drawAgents({ agents, misses, ...total }: SessionDocument): string[] {
     const name = row.agent === null ? "main agent" : `${"  ".repeat(depth)}${row.agent}`;
     return { ...row, name, misses: row.cache_misses || null };
   });
-  const rows: readonly AgentLine[] = [...places, { ...total, name: "total", misses: misses.length || null }];
+  const rows: readonly AgentLine[] = [
+    ...places,
+    {
+      ...total,
+      name: "total",
+      misses: misses.length || null,
+    },
+  ];
   return drawRows(rows, [
     ["AGENT", "name"],
     ["MODEL", "model", "text", { spare: 3 }],

@@ -112,7 +112,11 @@ function writeUsual(parts: ReturnType<typeof describeParts>): string {
 }
 
 const LEAST_SHARE = 0.1;
-const CONTEXT_WORDS: Readonly<Record<string, string>> = { tool: "tools", call: "calls", result: "results" };
+const CONTEXT_WORDS: Readonly<Record<string, string>> = {
+  tool: "tools",
+  call: "calls",
+  result: "results",
+};
 
 function writeContext({ tokens, shares }: NonNullable<NonNullable<Status["session"]>["context"]>): string {
   const parts = Object.entries(shares)

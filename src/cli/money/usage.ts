@@ -169,7 +169,16 @@ export function showAsModel(flags: AsModelFlags): void {
     const { table, scope, clock, loaded } = query;
     const prices = readCurrentPrices(loaded);
     refuseUnknownModel(query, prices);
-    const document = reportAsModel(table, { by, ...scope, ...clock, model: flags.as }, prices);
+    const document = reportAsModel(
+      table,
+      {
+        by,
+        ...scope,
+        ...clock,
+        model: flags.as,
+      },
+      prices,
+    );
     const { rows, total, price_sources: sources, not_compared: leftOut } = document;
     return {
       document,
@@ -205,7 +214,15 @@ function refuseUnknownModel(
   const channels = [...(loaded?.catalog.channels.keys() ?? [])];
   const sellers = [ANY_SELLER, ...channels.flatMap((name) => sellerOf(name) ?? [])];
   const isSold = sellers.some((seller) =>
-    findPrice({ book, overrides, seller: { ...seller, free: false } }, model, new Date()),
+    findPrice(
+      {
+        book,
+        overrides,
+        seller: { ...seller, free: false },
+      },
+      model,
+      new Date(),
+    ),
   );
   if (isSold) return;
   const known = [...overrides.keys(), ...listBookedModels(book, ALL_MAKERS).map(({ id }) => id)];

@@ -25,7 +25,12 @@ const GROUPS = [...PLATFORMS, CHAT] as const;
 const HELLO = [{ role: "user", content: "Hello" }];
 const TO_MESSAGES = {
   path: "/v1/messages",
-  body: { model: "claude-haiku-4-5", max_tokens: 256, stream: true, messages: HELLO },
+  body: {
+    model: "claude-haiku-4-5",
+    max_tokens: 256,
+    stream: true,
+    messages: HELLO,
+  },
 };
 const toChat = (model: string) => ({
   path: "/v1/chat/completions",
@@ -35,7 +40,14 @@ const toChat = (model: string) => ({
 const CALLS: Record<ChannelPlatform, readonly { readonly path: string; readonly body: object }[]> = {
   messages: [TO_MESSAGES],
   responses: [
-    { path: "/v1/responses", body: { model: "gpt-5.4", stream: true, input: HELLO } },
+    {
+      path: "/v1/responses",
+      body: {
+        model: "gpt-5.4",
+        stream: true,
+        input: HELLO,
+      },
+    },
     toChat("gpt-5.4"),
   ],
   content: [
@@ -57,9 +69,20 @@ export function startDemo(): Demo {
   const parts = GROUPS.map((platform) => {
     const upstream = startUpstream({ platform, paceMs: EVENT_GAP_MS });
     const [name, base_url] = [`demo-${platform}`, `http://127.0.0.1:${upstream.port}`];
-    const group = { platform: groupPlatform(platform), channels: [name], description: "simulated" };
+    const group = {
+      platform: groupPlatform(platform),
+      channels: [name],
+      description: "simulated",
+    };
     const key = { name, group: platform, secret: secrets[platform] };
-    return { platform, upstream, name, key, group, channel: { platform, base_url, credential: "demo" } };
+    return {
+      platform,
+      upstream,
+      name,
+      key,
+      group,
+      channel: { platform, base_url, credential: "demo" },
+    };
   });
   const config = {
     channels: Object.fromEntries(parts.map(({ name, channel }) => [name, channel])),

@@ -63,7 +63,11 @@ function listOpeners(url: string): string[][] {
 async function startBrowser(url: string): Promise<boolean> {
   for (const words of listOpeners(url)) {
     if (Bun.which(words[0] ?? "") === null) continue;
-    const child = Bun.spawn(words, { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
+    const child = Bun.spawn(words, {
+      stdin: "ignore",
+      stdout: "ignore",
+      stderr: "ignore",
+    });
     if ((await child.exited) === 0) return true;
   }
   return false;

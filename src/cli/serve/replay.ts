@@ -93,7 +93,15 @@ class ReplayServer {
       if (exchange.field("user-agent") === LIST_AGENT) return this.#answerRun(exchange, id, recognised);
       const body = await exchange.readBody(MAX_BODY_BYTES);
       const plain = await decodeBody(body, exchange.field("content-encoding"), MAX_BODY_BYTES);
-      this.#answer(exchange, id, this.#find({ method, target, body: plain }));
+      this.#answer(
+        exchange,
+        id,
+        this.#find({
+          method,
+          target,
+          body: plain,
+        }),
+      );
     } catch (error) {
       refuse(exchange, this.#explain(error), dialect, id);
     }
@@ -138,7 +146,14 @@ class ReplayServer {
   #answerRun(exchange: Exchange, id: string, recognised: Recognition): void {
     const { exchanges } = this.#replay.recording;
     const recorded = exchanges.flatMap(({ request: { method, target } }) => {
-      const found = recognise({ method, target, field: () => undefined }, NAMING);
+      const found = recognise(
+        {
+          method,
+          target,
+          field: () => undefined,
+        },
+        NAMING,
+      );
       return found.kind === "target" && !LISTS.has(found.target.endpoint.purpose)
         ? found.target.endpoint.platforms
         : [];
@@ -170,7 +185,12 @@ class ReplayServer {
 
   async #answerTurn(peer: WebSocketPeer, target: string, { bytes }: Payload): Promise<void> {
     try {
-      const recorded = this.#find({ method: "POST", target, body: bytes, transport: "websocket" });
+      const recorded = this.#find({
+        method: "POST",
+        target,
+        body: bytes,
+        transport: "websocket",
+      });
       for (const body of this.#replay.readAnswer(recorded)) await peer.send({ kind: "text", bytes: body });
     } catch (error) {
       await peer.send({ kind: "text", bytes: writeErrorEvent(this.#explain(error), null) });
@@ -191,6 +211,10 @@ function answerOwn(exchange: Exchange, id: string): void {
     ["content-type", "application/json"],
     ["x-request-id", id],
   ];
-  const body = { name: "gateway", status: "ok", about: "A replay of a recording." };
+  const body = {
+    name: "gateway",
+    status: "ok",
+    about: "A replay of a recording.",
+  };
   exchange.answer(200, fields, JSON.stringify(body));
 }

@@ -71,7 +71,13 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   const { channel, platform, baseUrl } = preset;
   const own = flags.group === undefined ? listGroups(preset) : [];
   const groups = flags.group === undefined ? own.map(({ name }) => name) : [flags.group];
-  if (flags.json === true) printJson({ name: channel, platform, base_url: baseUrl, groups });
+  if (flags.json === true)
+    printJson({
+      name: channel,
+      platform,
+      base_url: baseUrl,
+      groups,
+    });
   printNote(`Added the channel "${channel}" to ${nameGroups(groups, " and ")}.`);
   for (const { name, tool } of own)
     if (tool !== "") printNote(`Use it: ${nameOwnCommand()} run --group ${name} ${tool}`);
@@ -123,14 +129,29 @@ async function writeChannel(
 ): Promise<void> {
   const { preset } = provider;
   const { channel } = preset;
-  const added: Edit = { kind: "set", path: ["channels", channel], value: describeChannel(provider) };
+  const added: Edit = {
+    kind: "set",
+    path: ["channels", channel],
+    value: describeChannel(provider),
+  };
   const bound = listGroups(preset).map((each): Edit => {
-    return { kind: "set", path: ["groups", each.name], value: describeGroup(preset, each) };
+    return {
+      kind: "set",
+      path: ["groups", each.name],
+      value: describeGroup(preset, each),
+    };
   });
   const edits = (current: Catalog): Edit[] => {
     requireFree(preset, current, group);
     if (group === undefined) return [added, ...bound];
-    return [added, { kind: "append", path: ["groups", group, "channels"], values: [channel] }];
+    return [
+      added,
+      {
+        kind: "append",
+        path: ["groups", group, "channels"],
+        values: [channel],
+      },
+    ];
   };
   edits(config.catalog);
   // The variable first: a running gateway applies the config at once.
@@ -267,7 +288,13 @@ function renameInHeaders(name: string, path: string, old: string, own: string): 
   return Object.entries(isObject(headers) ? headers : {}).flatMap(([field, text]): Edit[] => {
     if (typeof text !== "string" || !text.includes(`\${${old}}`)) return [];
     const value = text.replaceAll(`\${${old}}`, `\${${own}}`);
-    return [{ kind: "set", path: ["channels", name, "headers", field], value }];
+    return [
+      {
+        kind: "set",
+        path: ["channels", name, "headers", field],
+        value,
+      },
+    ];
   });
 }
 

@@ -29,7 +29,12 @@ export async function changeVariables(
       .filter((line) => !parseEnvFile(line)?.some(({ name }) => name in variables));
     const lines = [...kept.join("\n").trimEnd().split("\n"), ...added];
     const text = lines.filter((line, index) => index > 0 || line !== "").join("\n");
-    replaceFile(path, `${text}\n`, { mode: 0o600, durable: true, owner, secret: true });
+    replaceFile(path, `${text}\n`, {
+      mode: 0o600,
+      durable: true,
+      owner,
+      secret: true,
+    });
   } finally {
     lock.release();
   }

@@ -70,7 +70,11 @@ export class Draft {
       const own = { ...(credential !== undefined && { credential }), ...(headers && { headers }) };
       return [name, { ...Object(escapeReferences(rest)), ...own }];
     });
-    const all = { channels: Object.fromEntries(channels), groups, keys };
+    const all = {
+      channels: Object.fromEntries(channels),
+      groups,
+      keys,
+    };
     return Object.keys(listen).length === 0 ? all : { listen: escapeReferences(listen), ...all };
   }
 
@@ -122,7 +126,11 @@ export class Draft {
     if (group === undefined) return void this.lost.push(`${setting}: there is no group to bind this key to`);
     const [, reference] = REFERENCE.exec(secret) ?? [];
     const hash = { secret_sha256: sha256Hex(secret) };
-    this.keys.push({ name, group, ...(reference === undefined ? hash : { secret: `\${${reference}}` }) });
+    this.keys.push({
+      name,
+      group,
+      ...(reference === undefined ? hash : { secret: `\${${reference}}` }),
+    });
     if (others.length > 0)
       this.lost.push(`${setting}: bound to the group ${group} only, not to ${others.join(" and ")}`);
   }
@@ -173,7 +181,12 @@ function describePlace(address: string, name: string): Place | null {
   if (chat !== undefined) return describeChatServer(chat, name);
   for (const platform of PLATFORMS) {
     const [path = ""] = PLATFORM_ROWS[platform].answerPaths;
-    if (address.endsWith(path)) return { platform, baseUrl: address.slice(0, -path.length), kind: "key" };
+    if (address.endsWith(path))
+      return {
+        platform,
+        baseUrl: address.slice(0, -path.length),
+        kind: "key",
+      };
   }
   return null;
 }
@@ -290,7 +303,13 @@ function findPlace(address: string, provider: string): Place | null {
   const channel = url.hostname;
   if (speaksMessages) {
     const baseUrl = address.replace(/\/v1\/messages\/?$/, "");
-    return { platform: "messages", baseUrl, kind: "key", channel, group: "claude" };
+    return {
+      platform: "messages",
+      baseUrl,
+      kind: "key",
+      channel,
+      group: "claude",
+    };
   }
   if (!CHAT_SERVERS.test(provider)) return null;
   // LiteLLM has the address of Ollama's own API.

@@ -21,8 +21,16 @@ import { Draft, readCcr, readLitellm } from "./import-draft.ts";
 import { refuseOverwrite, writeNew } from "./init.ts";
 
 const READERS = {
-  ccr: { title: "claude-code-router", parse: Bun.JSONC.parse, read: readCcr },
-  litellm: { title: "LiteLLM", parse: Bun.YAML.parse, read: readLitellm },
+  ccr: {
+    title: "claude-code-router",
+    parse: Bun.JSONC.parse,
+    read: readCcr,
+  },
+  litellm: {
+    title: "LiteLLM",
+    parse: Bun.YAML.parse,
+    read: readLitellm,
+  },
 };
 
 export async function importConfig(
@@ -86,7 +94,13 @@ function describeReach(draft: Draft, catalog: Catalog, config: string, kept: Env
     const hidden = proxy?.replace(/^([a-z]+:\/\/[^/@:]*):[^/@]*@/i, "$1:…@");
     const serving = groups.filter(({ listed }) => listed.includes(name)).map((group) => group.name);
     const to = hidden === undefined ? base_url : `${base_url} through ${hidden}`;
-    return { name, to, secret: describeSecret(draft, credential, kept), serving, platform };
+    return {
+      name,
+      to,
+      secret: describeSecret(draft, credential, kept),
+      serving,
+      platform,
+    };
   });
   const table = createTable<(typeof rows)[number]>([
     ["CHANNEL", "name"],

@@ -49,7 +49,12 @@ export interface PresetGroup {
 /** A server on this machine also has one for Claude Code; both convert. */
 export function listGroups(preset: Preset): PresetGroup[] {
   const { id, group, platform, description, tool, kind } = preset;
-  const own = { name: group, platform: groupPlatform(platform), description, tool };
+  const own = {
+    name: group,
+    platform: groupPlatform(platform),
+    description,
+    tool,
+  };
   if (kind !== "local") return [own];
   const claude: PresetGroup = {
     name: `claude-${id}`,
@@ -81,7 +86,12 @@ export function describeProvider(preset: Preset, path: string, secret: string | 
   const baseUrl = locate(preset) ?? preset.baseUrl;
   if (secret !== null) {
     const own = chooseVariable(path, channel);
-    return { preset, baseUrl, credential: `\${${own}}`, variables: { [own]: secret } };
+    return {
+      preset,
+      baseUrl,
+      credential: `\${${own}}`,
+      variables: { [own]: secret },
+    };
   }
   const needsNone = variable === "" || (kind === "local" && !isSet(variable));
   const credential = kind === "login" ? CLIENT_LOGIN : needsNone ? null : `\${${variable}}`;

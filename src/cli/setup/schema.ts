@@ -24,7 +24,11 @@ type Node = { [name: string]: unknown };
 
 export function describeConfig(): Node {
   const { $schema, ...root } = z.toJSONSchema(configSchema, { io: "input" });
-  const schema: Node = { $schema, title: "gateway.yaml, the config file of gateway", ...root };
+  const schema: Node = {
+    $schema,
+    title: "gateway.yaml, the config file of gateway",
+    ...root,
+  };
   loosen(schema);
   for (const { path, text } of readComments(String(example))) {
     const node = findNode(schema, path);

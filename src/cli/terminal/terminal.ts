@@ -40,7 +40,14 @@ export function encodeJson(value: unknown): string {
   return escapeUnprintable(JSON.stringify(value));
 }
 
-const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const;
+const STYLES = {
+  bold: 1,
+  dim: 2,
+  red: 31,
+  green: 32,
+  yellow: 33,
+  cyan: 36,
+} as const;
 
 type Style = keyof typeof STYLES;
 
@@ -104,12 +111,20 @@ export function askSecret(question: Question): Promise<string> {
 
 function describeQuestion({ message, check }: Question) {
   const validate = (answer: string | undefined) => check?.(answer ?? "");
-  return { message: escapeLines(message), validate, ...PROMPT_OPTIONS };
+  return {
+    message: escapeLines(message),
+    validate,
+    ...PROMPT_OPTIONS,
+  };
 }
 
 export function askYes(message: string, initialValue = false): Promise<boolean> {
   return ask<boolean>((prompts) =>
-    prompts.confirm({ message: escapeLines(message), initialValue, ...PROMPT_OPTIONS }),
+    prompts.confirm({
+      message: escapeLines(message),
+      initialValue,
+      ...PROMPT_OPTIONS,
+    }),
   );
 }
 
@@ -134,7 +149,11 @@ export function askSome(
   choices: readonly Choice[],
   initial: readonly string[],
 ): Promise<string[]> {
-  const question = { ...describeChoices(message, choices), initialValues: [...initial], required: true };
+  const question = {
+    ...describeChoices(message, choices),
+    initialValues: [...initial],
+    required: true,
+  };
   return ask<string[]>((prompts) => prompts.multiselect<string>(question));
 }
 

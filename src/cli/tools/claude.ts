@@ -106,6 +106,12 @@ const MISLEADING = [
   "CLAUDE_CODE_USE_VERTEX",
 ];
 
+const FAMILIES: Readonly<Record<string, string>> = {
+  BEST: "OPUS",
+  DEFAULT: "OPUS",
+  OPUSPLAN: "SONNET",
+};
+
 export const claude: ToolRow = {
   title: "Claude Code",
   program: { name: "claude", install: "npm install -g @anthropic-ai/claude-code" },
@@ -126,7 +132,7 @@ export const claude: ToolRow = {
       const [, family] =
         /^(BEST|DEFAULT|FABLE|HAIKU|OPUS|OPUSPLAN|SONNET)(?:\[1M\])?$/.exec(word.toUpperCase()) ?? [];
       if (family === undefined) return null;
-      return `ANTHROPIC_DEFAULT_${{ BEST: "OPUS", DEFAULT: "OPUS", OPUSPLAN: "SONNET" }[family] ?? family}_MODEL`;
+      return `ANTHROPIC_DEFAULT_${FAMILIES[family] ?? family}_MODEL`;
     },
     asked: { main: ["claude-sonnet-5-5", "claude-opus-5-5"], small: "claude-haiku-5-5" },
   },

@@ -39,7 +39,11 @@ export const codex: ToolRow = {
     const { isDirect, patienceMs, secret, usesLogin, websocket } = connection;
     // A label may look like a number.
     const fields = Object.entries(listHeaders(connection)).map(([header, value]) => {
-      return { header, value, variable: header.replace("x-gateway-", "GATEWAY_CODEX_").toUpperCase() };
+      return {
+        header,
+        value,
+        variable: header.replace("x-gateway-", "GATEWAY_CODEX_").toUpperCase(),
+      };
     });
     const provider = {
       // By this name, Codex sends searches, which only OpenAI understands.

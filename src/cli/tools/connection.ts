@@ -75,14 +75,23 @@ async function connectHere(
   const agree = async ({ usesLogin }: Group): Promise<void> =>
     usesLogin ? undefined : onMetered?.(plan?.name ?? null);
   const key = await chooseKey(tool, flags, { catalog, path, agree });
-  const target = { base, label, ...describeUpstream(key, catalog, flags) };
+  const target = {
+    base,
+    label,
+    ...describeUpstream(key, catalog, flags),
+  };
   const { isDirect } = target;
   const hasSmall = tool.smallModels !== undefined && isDirect;
   const isAsked = tool.needsModels === true || hasSmall || key.group.convert;
   const models = describeModels(tool, key.group, isAsked ? await fetchModels(target) : null, path);
   const smallModel = isDirect ? findNewestSmall(tool, key.group, models.models, path) : null;
   const ownModel = tool.findOwnModel?.(process.env) ?? null;
-  return { tool, connection: { ...target, ...models, ownModel, smallModel }, key, loaded };
+  return {
+    tool,
+    connection: { ...target, ...models, ownModel, smallModel },
+    key,
+    loaded,
+  };
 }
 
 async function findBase(loaded: LoadedConfig, onAbsent: ConnectOptions["onAbsent"]): Promise<string> {
@@ -147,12 +156,23 @@ async function connectElsewhere(
 ): Promise<ToolConnection> {
   if (secret === "" || isNew === true)
     return refuseUsage("Without a config file, give the key's secret with --secret or GATEWAY_KEY.");
-  const place = { base: readUrl(url), relayPrefix: DEFAULT_RELAY_PREFIX, secret };
+  const place = {
+    base: readUrl(url),
+    relayPrefix: DEFAULT_RELAY_PREFIX,
+    secret,
+  };
   const platform = (await findPlatform(tool.platforms, place)) ?? fail(`${tool.title} has no platform.`);
   const listed = tool.needsModels === true ? await fetchModels({ ...place, platform }) : null;
   const models = listed?.map(({ id }) => id) ?? [];
   const ownModel = tool.findOwnModel?.(process.env) ?? null;
-  const connection = { ...place, platform, label, cache: cache ?? null, models, ownModel };
+  const connection = {
+    ...place,
+    platform,
+    label,
+    cache: cache ?? null,
+    models,
+    ownModel,
+  };
   return { tool, connection, key: null, loaded: null };
 }
 

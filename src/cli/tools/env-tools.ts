@@ -22,7 +22,14 @@ function describeClient(connection: Connection) {
   const isOpenAi = mainMakerOf(platform) === "openai";
   const base = rootOf(connection) + (isOpenAi ? "/v1" : "");
   const kind = isOpenAi ? "openai" : "anthropic";
-  return { isOpenAi, kind, base, secret, model: chooseMainModel(models, ownModel), speaksChat };
+  return {
+    isOpenAi,
+    kind,
+    base,
+    secret,
+    model: chooseMainModel(models, ownModel),
+    speaksChat,
+  };
 }
 
 /** A flag selects it, despite the settings file. */
@@ -37,7 +44,11 @@ export const qwen: ToolRow = {
   },
   connect: (connection) => {
     const { kind, base, secret, model } = describeClient(connection);
-    const values = { BASE_URL: base, API_KEY: secret, ...(model !== null && { MODEL: model }) };
+    const values = {
+      BASE_URL: base,
+      API_KEY: secret,
+      ...(model !== null && { MODEL: model }),
+    };
     const named = Object.entries(values).map(([name, value]) => [`${kind.toUpperCase()}_${name}`, value]);
     return { env: Object.fromEntries(named), args: ["--auth-type", kind] };
   },
@@ -83,8 +94,20 @@ export const continueCli: ToolRow = {
     const roles = ["chat", "edit", "apply"];
     const models = connection.models
       .toSorted((a, b) => Number(b === main) - Number(a === main))
-      .map((model) => ({ name: model, provider, model, apiBase, apiKey, roles }));
-    const content = { name: "gateway", version: "1.0.0", schema: "v1", models };
+      .map((model) => ({
+        name: model,
+        provider,
+        model,
+        apiBase,
+        apiKey,
+        roles,
+      }));
+    const content = {
+      name: "gateway",
+      version: "1.0.0",
+      schema: "v1",
+      models,
+    };
     return needFile("continue", "as its models", folderOf(env, "", ".continue/config.yaml"), content);
   },
 };
@@ -99,9 +122,23 @@ export const cline: ToolRow = {
     // Cline's provider "openai" is for Chat Completions.
     const provider = isOpenAi ? (speaksChat ? "openai" : "openai-native") : "anthropic";
     const model = chooseMainModel(listModelsOf(mainMakerOf(connection.platform), connection));
-    const settings = { provider, apiKey, baseUrl, ...(model !== null && { model }) };
-    const entry = { settings, updatedAt: new Date(0).toISOString(), tokenSource: "manual" };
-    const content = { version: 1, lastUsedProvider: provider, modes: {}, providers: { [provider]: entry } };
+    const settings = {
+      provider,
+      apiKey,
+      baseUrl,
+      ...(model !== null && { model }),
+    };
+    const entry = {
+      settings,
+      updatedAt: new Date(0).toISOString(),
+      tokenSource: "manual",
+    };
+    const content = {
+      version: 1,
+      lastUsedProvider: provider,
+      modes: {},
+      providers: { [provider]: entry },
+    };
     const path = folderOf(env, "", ".cline/data/settings/providers.json");
     return needFile("cline", "as a provider", path, content);
   },

@@ -21,7 +21,12 @@ export async function printEnv(name: string, word: string | undefined, flags: En
   if (app !== undefined) return printApp(app, connected, setting, flags);
   const file = tool.file?.(connected.connection, setting, process.env) ?? null;
   const shown = file && { path: file.path, content: file.content };
-  if (flags.json === true) return printJson({ ...describe(connected), ...setting, file: shown });
+  if (flags.json === true)
+    return printJson({
+      ...describe(connected),
+      ...setting,
+      file: shown,
+    });
   printLines(writeSetting(flags.shell ?? guessShell(process.env), tool.program?.name ?? null, setting));
   explain(connected, file?.advice);
 }
@@ -38,7 +43,14 @@ function describe({ tool, key, connection }: ToolConnection) {
 
 function printApp(app: App, connected: ToolConnection, setting: ToolEnvironment, { json }: EnvFlags): void {
   const settings = app.list(connected.connection, setting);
-  if (json === true) return printJson({ ...describe(connected), env: {}, args: [], file: null, settings });
+  if (json === true)
+    return printJson({
+      ...describe(connected),
+      env: {},
+      args: [],
+      file: null,
+      settings,
+    });
   const values = Object.entries(settings).map(([name, value]) => `${name} = ${JSON.stringify(value)}`);
   printLines([...app.place(process.env).map((line) => `# ${line}`), ...values]);
 }

@@ -31,7 +31,11 @@ export function prepare(tool: Tool, connection: Connection, started: Environment
     ...nameHeaders(tool, connection, env),
     ...exemptGateway(connection.base, env, tool.program !== null),
   };
-  return { env: all, unset: [...unset, ...(tool.ignoresNoProxy === true ? PROXY_NAMES : [])], args };
+  return {
+    env: all,
+    unset: [...unset, ...(tool.ignoresNoProxy === true ? PROXY_NAMES : [])],
+    args,
+  };
 }
 
 function nameHeaders({ headers: variable }: Tool, connection: Connection, env: Environment) {

@@ -70,7 +70,11 @@ export const gemini: ToolRow = {
   file: (_, _setting, env) => {
     if (usesKey(env)) return null;
     const path = join(findOwnFolder(env), FILE);
-    return { path, content: WANTED, advice: `also needs this in ${path}: ${JSON.stringify(WANTED)}` };
+    return {
+      path,
+      content: WANTED,
+      advice: `also needs this in ${path}: ${JSON.stringify(WANTED)}`,
+    };
   },
   overlay: (_, _setting, env, home) => {
     const [own, folder] = [findOwnFolder(env), join(home, FOLDER)];

@@ -85,7 +85,11 @@ export async function chooseKey(tool: Tool, flags: KeyFlags, context: KeyContext
   if (found === null) return createKey(tool, flags, context);
   requireUsable(found.key, tool);
   await context.agree(found.key.group);
-  return { name: found.key.name, group: found.key.group, secret: found.secret };
+  return {
+    name: found.key.name,
+    group: found.key.group,
+    secret: found.secret,
+  };
 }
 
 function findGivenKey({ secret, group }: KeyFlags, named: Key | null, context: KeyContext) {

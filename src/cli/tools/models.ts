@@ -56,7 +56,11 @@ export async function fetchList({ base, platform, relayPrefix, secret }: Place) 
     const answer = await fetchAnswer(new URL(`${base}${path}?limit=1000&pageSize=1000`), {
       proxy: null,
       signal: AbortSignal.timeout(LIST_WAIT_MS),
-      headers: { accept: "application/json", "user-agent": LIST_AGENT, authorization: `Bearer ${secret}` },
+      headers: {
+        accept: "application/json",
+        "user-agent": LIST_AGENT,
+        authorization: `Bearer ${secret}`,
+      },
     });
     return { status: answer.status, list: answer.ok ? parseJson(await answer.text()) : null };
   } catch {
@@ -72,7 +76,11 @@ function readModels(list: unknown): ListedModel[] {
     const [context, output] = [CONTEXT_FIELDS, OUTPUT_FIELDS].map((fields) =>
       fields.map((path) => getCount(path.split(".").reduce<unknown>(getField, entry))).find(Boolean),
     );
-    return { id: name.replace(/^models\//, ""), context: context ?? null, output: output ?? null };
+    return {
+      id: name.replace(/^models\//, ""),
+      context: context ?? null,
+      output: output ?? null,
+    };
   });
 }
 

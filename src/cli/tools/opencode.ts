@@ -61,7 +61,13 @@ function writeConfig(connection: Connection): string {
   const { isDirect, models, ownModel, patienceMs, platform, secret, speaksChat } = connection;
   const providers: { id: string; own: readonly string[]; npm?: string }[] =
     speaksChat === true
-      ? [{ id: "gateway", own: models, npm: "@ai-sdk/openai-compatible" }]
+      ? [
+          {
+            id: "gateway",
+            own: models,
+            npm: "@ai-sdk/openai-compatible",
+          },
+        ]
       : MAKERS_OF[platform].map((id) => ({ id, own: listModelsOf(id, connection) }));
   const provider = providers.map(({ id, own, npm }) => {
     const headers = { ...(isDirect === true && BETAS[id]), ...listHeaders(connection) };
@@ -73,7 +79,14 @@ function writeConfig(connection: Connection): string {
     };
     const described = own.map((model) => [model, describeModel(model, connection)]);
     const named = npm === undefined ? {} : { npm, name: "gateway" };
-    return [id, { ...named, options, models: Object.fromEntries(described) }];
+    return [
+      id,
+      {
+        ...named,
+        options,
+        models: Object.fromEntries(described),
+      },
+    ];
   });
   const nameFully = (model: string): string =>
     `${providers.find(({ own }) => own.includes(model))?.id}/${model}`;

@@ -99,7 +99,19 @@ function describeProvider(connection: Connection): object {
       speaksChat === true || converts === true ? (limits?.get(id) ?? {}) : {};
     const contextWindow = context ?? LIMITS.contextWindow;
     const maxTokens = Math.min(output ?? LIMITS.maxTokens, Math.floor(contextWindow / 4));
-    return { id, name: id, reasoning: false, input: ["text", "image"], cost, contextWindow, maxTokens };
+    return {
+      id,
+      name: id,
+      reasoning: false,
+      input: ["text", "image"],
+      cost,
+      contextWindow,
+      maxTokens,
+    };
   });
-  return { ...redirect(connection), api: apiOf(connection)[0], models };
+  return {
+    ...redirect(connection),
+    api: apiOf(connection)[0],
+    models,
+  };
 }
