@@ -58,7 +58,7 @@ const ALIASES: Readonly<Record<string, string>> = {
 function normalizeArguments(words: readonly string[], row: CommandRow): string[] {
   const [first = "", ...rest] = words;
   const configWords = first === "--config" ? 2 : first.startsWith("--config=") ? 1 : 0;
-  if (words.length === configWords) return [...words, OVERVIEW];
+  if (words.length === configWords) return [OVERVIEW, ...words];
   const below = row.commands?.[first]?.commands;
   if (below !== undefined) return [first, ...readBelow(rest, below)];
   if (first === "help") return [...rest.filter((word) => word !== "help"), "--help"];

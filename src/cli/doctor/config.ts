@@ -12,7 +12,7 @@ import { getField, getList, getText } from "../../lib/json/json.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { adviseCredential, listUnset } from "../access/credential-place.ts";
 import { formatCount } from "../terminal/text.ts";
-import { bad, type Check, type DoctorFinding, good, note, type OwnConfig } from "./finding.ts";
+import { bad, type Check, type DoctorFinding, good, note } from "./finding.ts";
 
 /** Why the config cannot be used. `path`: empty without a config. */
 export function explainProblems(error: unknown, path: string): DoctorFinding[] {
@@ -58,13 +58,13 @@ export const checkPermissions: Check = ({ path, warnings }) => {
 };
 
 /** The gateway does not start while one is unset. */
-export function checkVariables({ path, env, source, catalog: { channels } }: OwnConfig): DoctorFinding[] {
+export function checkVariables({ path, source, catalog: { channels } }: LoadedConfig): DoctorFinding[] {
   const served = Object.entries(getField(source, "channels") ?? {}).filter(
     ([name]) => channels.get(name)?.groups.length !== 0,
   );
   const values = { ...Object(source), channels: served };
-  const set = listVariables(values, true).filter((name) => (env[name] ?? "") !== "");
-  const missing = listUnset(values, path, env).map((name) =>
+  const set = listVariables(values, true).filter((name) => (process.env[name] ?? "") !== "");
+  const missing = listUnset(values, path, process.env).map((name) =>
     bad(
       "environment",
       `${name} is not set, but the config uses it`,

@@ -19,7 +19,7 @@ import { formatCount, measure, wrapWords } from "../terminal/text.ts";
 import { describeMisleading } from "../tools/environment.ts";
 import { TOOLS } from "../tools/tools.ts";
 import * as config from "./config.ts";
-import { bad, type Check, type DoctorFinding, type Examined, good, note, readSource } from "./finding.ts";
+import { bad, type Check, type DoctorFinding, type Examined, good, note } from "./finding.ts";
 import { checkAmounts, checkEnd, checkLedger, checkOwnFiles } from "./ledger.ts";
 
 /** Free of charge: whether each upstream can be reached and accepts the credential. */
@@ -27,7 +27,7 @@ const checkChannels: Check = (examined) =>
   Promise.all(Array.from(examined.catalog.channels.values(), (channel) => checkChannel(channel, examined)));
 
 /** Null: the upstream has to be asked. */
-function judgeUnasked(channel: Channel, { path, env, source }: Examined): DoctorFinding | null {
+function judgeUnasked(channel: Channel, { path, source }: Examined): DoctorFinding | null {
   const { name, lack, disabled, usesLogin, baseUrl } = channel;
   const check = `channel ${name}`;
   if (lack !== null) return bad(check, lack, "gateway credentials list");
@@ -38,7 +38,7 @@ function judgeUnasked(channel: Channel, { path, env, source }: Examined): Doctor
     return isLoopback(baseUrl.hostname)
       ? note(check, `${passed}: the program that listens there gets it`)
       : good(check, passed);
-  const [unset] = listUnset(valueAt(source, ["channels", name, "credential"]), path, env);
+  const [unset] = listUnset(valueAt(source, ["channels", name, "credential"]), path, process.env);
   if (unset === undefined) return null;
   // A problem of the environment, which counts once.
   return note(check, `not asked: the credential's variable ${unset} is not set`, adviseCredential(name));
@@ -67,9 +67,9 @@ async function checkChannel(channel: Channel, examined: Examined): Promise<Docto
 }
 
 /** Variables of this shell that make a tool bypass the gateway. */
-const checkToolVariables: Check = ({ env }) =>
+const checkToolVariables: Check = () =>
   [...TOOLS.values()].flatMap(({ name, title, misleading, program }) => {
-    const detail = describeMisleading(title, misleading, env);
+    const detail = describeMisleading(title, misleading, process.env);
     if (detail === null) return [];
     const command = program === null ? `gateway run ${name} -- …` : `gateway run ${name}`;
     const lines = `eval "$(gateway env ${name})"`;
@@ -136,7 +136,7 @@ async function collectFindings(flags: LedgerFlags): Promise<readonly DoctorFindi
     const loaded = useLedger(await loadWithCredentials(path, env, { missing: "keep" }), flags);
     const running = await findRunning(loaded.catalog.ledger.path);
     const found: DoctorFinding[] = [];
-    const examined = { ...loaded, running, env, source: readSource(path) };
+    const examined = { ...loaded, running };
     for (const check of CHECKS) found.push(...[(await check(examined)) ?? []].flat());
     return running === null ? found : found.map(excuseUnsetVariable);
   } catch (error) {

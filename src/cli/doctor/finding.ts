@@ -1,8 +1,6 @@
 // A finding of `gateway doctor`, and what the checks look at.
 
-import { type LoadedConfig, readConfigText } from "../../config/file/load.ts";
-import type { Environment } from "../../config/yaml/expand.ts";
-import { parseSource } from "../../config/yaml/source.ts";
+import type { LoadedConfig } from "../../config/file/load.ts";
 import type { FoundGateway } from "../access/running.ts";
 
 export interface DoctorFinding {
@@ -26,18 +24,8 @@ export function bad(check: string, detail: string, fix: string): DoctorFinding {
   return { check, state: "wrong", detail, fix };
 }
 
-export function readSource(path: string): unknown {
-  return parseSource(readConfigText(path)).tree;
-}
-
 /** A usable config. */
-export interface OwnConfig extends LoadedConfig {
-  readonly env: Environment;
-  /** The file's content, with variables not expanded. */
-  readonly source: unknown;
-}
-
-export interface Examined extends OwnConfig {
+export interface Examined extends LoadedConfig {
   /** Null: no gateway runs with this config. */
   readonly running: FoundGateway | null;
   /** Nothing is written next to the ledger. */

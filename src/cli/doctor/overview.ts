@@ -18,7 +18,7 @@ import { listProblems } from "../live/top.ts";
 import { print } from "../terminal/terminal.ts";
 import { formatAmount } from "../terminal/text.ts";
 import { checkParts, checkVariables } from "./config.ts";
-import { type DoctorFinding, readSource } from "./finding.ts";
+import type { DoctorFinding } from "./finding.ts";
 import { describeAmounts } from "./ledger.ts";
 
 export async function showOverview(flags: ConfigFlags): Promise<void> {
@@ -39,13 +39,12 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
   print(`config: ${config.path}   ledger: ${catalog.ledger.path}`);
   const { amounts, matters } = readLedger(config);
   print(amounts.join("   "));
-  const own = { ...config, env: process.env, source: readSource(path) };
   const attention = [
     ...config.warnings,
     ...describeLimits(config),
     ...matters,
     // A running gateway has its own variables.
-    ...(state === null ? describeFindings(checkVariables(own)) : listProblems(state)),
+    ...(state === null ? describeFindings(checkVariables(config)) : listProblems(state)),
     ...describeFindings(checkParts(config)),
   ];
   for (const text of attention) print(`attention: ${text}`);

@@ -268,7 +268,7 @@ export async function setChannel(
     const own = chooseVariable(path, name);
     variables[own] = await readSecret(flags.credential);
     changes.push({ path: ["credential"], value: `\${${own}}` });
-    if (old !== null) renames.push(...renameInHeaders(name, path, old, own));
+    if (old !== null) renames.push(...renameInHeaders(name, config.source, old, own));
   }
   if (changes.length === 0) refuseUsage("Nothing to change. Give settings such as priority=2.");
   const edits = [...planChanges(["channels", name], changes), ...renames];
@@ -283,8 +283,8 @@ export async function setChannel(
   if (old !== null) await forgetVariable(path, old);
 }
 
-function renameInHeaders(name: string, path: string, old: string, own: string): Edit[] {
-  const headers = valueAt(parseSource(readConfigText(path)).tree, ["channels", name, "headers"]);
+function renameInHeaders(name: string, source: unknown, old: string, own: string): Edit[] {
+  const headers = valueAt(source, ["channels", name, "headers"]);
   return Object.entries(isObject(headers) ? headers : {}).flatMap(([field, text]): Edit[] => {
     if (typeof text !== "string" || !text.includes(`\${${old}}`)) return [];
     const value = text.replaceAll(`\${${old}}`, `\${${own}}`);

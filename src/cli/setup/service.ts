@@ -4,8 +4,6 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { configHome } from "../../config/file/find.ts";
-import { readConfigText } from "../../config/file/load.ts";
-import { parseSource } from "../../config/yaml/source.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
@@ -93,7 +91,7 @@ function findSystem(): System {
 
 export function installUnit(flags: ConfigFlags & { readonly enable?: true }): void {
   const system = findSystem();
-  const { path: configPath } = openConfig(flags);
+  const { path: configPath, source } = openConfig(flags);
   const envPath = join(dirname(configPath), "gateway.env");
   const spec = { command: findOwnCommand(), configPath, envPath };
   const words = [...spec.command, configPath].join(" ");
@@ -105,7 +103,7 @@ export function installUnit(flags: ConfigFlags & { readonly enable?: true }): vo
   mkdirSync(dirname(system.path), { recursive: true });
   replaceFile(system.path, system.write(spec), { mode: 0o644 });
   print(system.path);
-  warnOfMissingVariables(spec);
+  warnOfMissingVariables(spec, source);
   const commands = [...(system.reload === undefined ? [] : [system.reload]), ...system.enable];
   if (flags.enable !== true) {
     const lines = commands.map((command) => command.map(quoteWord).join(" ")).join(" && ");
@@ -127,8 +125,8 @@ function readOwnUnit(path: string): string | null {
   }
 }
 
-function warnOfMissingVariables({ configPath, envPath }: ServiceSpec): void {
-  const missing = listUnset(parseSource(readConfigText(configPath)).tree, configPath, {});
+function warnOfMissingVariables({ configPath, envPath }: ServiceSpec, source: unknown): void {
+  const missing = listUnset(source, configPath, {});
   if (missing.length === 0) return;
   const lines = `${missing.join(", ")} into ${envPath} as NAME=value lines (${PLATFORM.keepOut(envPath)})`;
   printNote(`The service does not see your shell's variables. Put ${lines}.`);

@@ -37,6 +37,8 @@ export interface LoadedConfig {
   readonly variables: string;
   /** The config works in spite of them. */
   readonly warnings: readonly string[];
+  /** The file's content, with variables not expanded. */
+  readonly source: unknown;
 }
 
 const LEDGER_START = '{"v":';
@@ -116,7 +118,7 @@ export function checkConfigText(
   file: string,
   env: Environment,
   options: LoadOptions = {},
-): { catalog: Catalog; warnings: readonly string[] } {
+): Pick<LoadedConfig, "catalog" | "warnings" | "source"> {
   const source = parseSource(text);
   if (!source.readable) throw refuseProblems(file, source.problems);
   const own = quoteWord(file);
@@ -169,7 +171,7 @@ export function checkConfigText(
     ]),
     env,
   });
-  return { catalog, warnings: [...warnings, ...notes] };
+  return { catalog, warnings: [...warnings, ...notes], source: source.tree };
 }
 
 /** Another ledger would give wrong answers. */
