@@ -34,11 +34,14 @@ import { ModelLists } from "./channels/model-list.ts";
 import { createShortageAlarm, joinListeners, type Listener, reportFault } from "./observe/observer.ts";
 import { FinishQueue } from "./observe/finish-queue.ts";
 import { closeBill } from "./bill/settle.ts";
+import { rehearse } from "./rehearse.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
 /** For all bodies above 1 MiB and their conversion. */
 const LARGE_BODIES_BYTES = 512 * 1024 * 1024;
 const MAX_BACKGROUND_RESPONSES = 10_000;
+/** By then the start is over, and most first requests come later. */
+const REHEARSE_MS = 500;
 
 export interface RunningGateway {
   readonly gateway: Gateway;
@@ -111,6 +114,8 @@ export function startGateway(
   const console = options.openConsole?.(api) ?? null;
   if (console !== null) listeners.push(console.listener);
   const server: RunningServer = startServer(gateway, catalog.listen, { listen: network.listen, console });
+  const prepare = (): void => void rehearse(gateway, server.port).catch(() => {});
+  if (network === HTTP) setTimeout(prepare, REHEARSE_MS).unref();
   return run(api, server, halt);
 }
 

@@ -788,9 +788,7 @@ describe("the days of sums", () => {
   test("follow a zone that is changed while the ledger is open, with lines that are not written yet", async () => {
     const ledger = await spendOnBothSides(newLedgerPath());
     expect(formatUsd(ledger.sums.spentOf(KEY, "day").charged)).toBe("21");
-    await new Promise<void>((resolve) => setImmediate(resolve));
-    void ledger.open(intentOf("req_3"));
-    ledger.append(chargedOf("req_3", { charge_usd: "300", time: "2026-11-20T23:10:00.000Z" }));
+    await bill(ledger, "req_3", { charge_usd: "300", time: "2026-11-20T23:10:00.000Z" });
     ledger.sums.follow(BERLIN, new Map());
     expect(formatUsd(ledger.sums.spentOf(KEY, "day").charged)).toBe("320");
     expect(formatUsd(ledger.sums.spentOf(KEY, "total").charged)).toBe("321");

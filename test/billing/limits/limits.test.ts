@@ -9,6 +9,7 @@ import { GatewayError } from "../../../src/lib/errors.ts";
 import { formatUsd, parseUsd } from "../../../src/lib/money.ts";
 import { createZone, UTC } from "../../../src/lib/text/zone.ts";
 import {
+  bill,
   chargedOf,
   draftOf,
   intentOf,
@@ -35,8 +36,7 @@ async function withLedger(
   let count = 0;
   const spend = async (usd: string, time = new Date(now).toISOString()): Promise<void> => {
     count += 1;
-    void ledger.open(intentOf(`req_${count}`));
-    ledger.append(chargedOf(`req_${count}`, { time, charge_usd: usd }));
+    await bill(ledger, `req_${count}`, { time, charge_usd: usd });
   };
   await use(ledger, createGate(ledger.sums), spend);
   await ledger.close();
@@ -97,8 +97,7 @@ describe("P113: a USD limit", () => {
     let now = evening;
     const ledger = openLedger(optionsFor(newLedgerPath(), { now: () => now, zone }));
     const gate = createGate(ledger.sums);
-    void ledger.open(intentOf("req_1"));
-    ledger.append(chargedOf("req_1", { time: new Date(now).toISOString(), charge_usd: "5" }));
+    await bill(ledger, "req_1", { time: new Date(now).toISOString(), charge_usd: "5" });
     const key = limitedKey({ usdPerDay: "5" });
     const refusal = refusalOf(() => admit(gate, key, now, costing("0")));
     expect(refusal.message).toContain("It resets at 2026-10-25T23:00:00Z.");
@@ -231,8 +230,7 @@ describe("P119: the limits of a session", () => {
   const at = new Date(NOON).toISOString();
 
   async function spendIn(ledger: Ledger, id: string, usd: string, more: Partial<LineDraft>): Promise<void> {
-    void ledger.open(intentOf(id));
-    ledger.append(chargedOf(id, { time: at, charge_usd: usd, ...more }));
+    await bill(ledger, id, { time: at, charge_usd: usd, ...more });
   }
 
   test("count what the session has spent with any key, and say how to go on", async () => {

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { loadConfig } from "../../../src/config/file/load.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
-import { chargedOf, intentOf, optionsFor } from "../../billing/ledger/ledger-samples.ts";
+import { bill, optionsFor } from "../../billing/ledger/ledger-samples.ts";
 import { passMidnight } from "../../harness/day.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type Outcome, run } from "../driving.ts";
@@ -137,10 +137,8 @@ describe("keys list and show", () => {
     for (const [id, time] of [
       ["req_old", "2024-05-01T10:00:00.000Z"],
       ["req_new", today],
-    ] as const) {
-      void ledger.open(intentOf(id, { key: "laptop", time }));
-      ledger.append(chargedOf(id, { key: "laptop", time, charge_usd: "0.25" }));
-    }
+    ] as const)
+      await bill(ledger, id, { key: "laptop", time, charge_usd: "0.25" });
     await ledger.close();
     const [laptop] = JSON.parse((await gateway("keys", "list", "--json")).stdout);
     expect(laptop).toMatchObject({ spent_today_usd: "0.25", spent_total_usd: "0.5" });

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { loadConfig } from "../../../src/config/file/load.ts";
-import { chargedOf, intentOf, optionsFor } from "../../billing/ledger/ledger-samples.ts";
+import { bill, optionsFor } from "../../billing/ledger/ledger-samples.ts";
 import { passMidnight } from "../../harness/day.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type Outcome, run } from "../driving.ts";
@@ -117,8 +117,7 @@ describe("keys limit and groups limit", () => {
 test("keys list and show say what limits count for requests without a known cost, and list all limits", async () => {
   const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
   const entry = { key: "ci", group: "claude", time: new Date().toISOString() };
-  void ledger.open(intentOf("req_1", entry));
-  ledger.append(chargedOf("req_1", { ...entry, charge_usd: null, official_usd: null, limit_usd: "1.5" }));
+  await bill(ledger, "req_1", { ...entry, charge_usd: null, official_usd: null, limit_usd: "1.5" });
   await ledger.close();
   await gateway("keys", "limit", "ci", "usd_per_session=2", "requests_per_minute_per_session=9");
   expect((await gateway("keys", "show", "ci")).stdout).toContain(
@@ -136,8 +135,7 @@ test("keys list and show say how much of each limit is spent, and when it resets
   const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
   const now = new Date();
   const entry = { key: "ci", group: "claude", time: now.toISOString() };
-  void ledger.open(intentOf("req_1", entry));
-  ledger.append(chargedOf("req_1", { ...entry, charge_usd: "1.25" }));
+  await bill(ledger, "req_1", { ...entry, charge_usd: "1.25" });
   await ledger.close();
   const tomorrow = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1));
   const day = tomorrow.toISOString().slice(0, 10);
