@@ -62,7 +62,7 @@ function normalizeArguments(words: readonly string[], row: CommandRow): string[]
   const below = row.commands?.[first]?.commands;
   if (below !== undefined) return [first, ...readBelow(rest, below)];
   if (first === "help") return [...rest.filter((word) => word !== "help"), "--help"];
-  return [first === "-v" ? "--version" : first, ...rest];
+  return [["-v", "version"].includes(first) ? "--version" : first, ...rest];
 }
 
 function readBelow([word = "", ...others]: readonly string[], commands: CommandTable): string[] {

@@ -59,6 +59,7 @@ export const KEYS_ROW: CommandRow = {
   commands: {
     add: {
       about: "create a key and print its secret, once",
+      args: [["[name]", "the key's name, as with --name"]],
       flags: [
         ["--name <name>", "the key's name"],
         ["--group <group>", "the group that the key is bound to"],

@@ -41,6 +41,10 @@ function addPeriod<T extends object>(period: string | undefined, flags: T): T & 
   return period === undefined ? flags : { ...flags, period };
 }
 
+function addingPeriod<T extends object, R>(run: (flags: T & { readonly period?: string }) => R) {
+  return (period: string | undefined, flags: T): R => run(addPeriod(period, flags));
+}
+
 type PricedModel = Awaited<ReturnType<typeof showModels>>["rows"][number];
 
 function rateOf(kind: string) {
@@ -291,6 +295,8 @@ export const LOOK: CommandTable = {
       ["CACHE WRITE $", rateOf("cache_write_5m"), "text", { align: "right", spare: 2 }],
       ["CHANNELS", nameChannels, "text", { spare: 4 }],
     ]),
+    // `models ls` lists, too.
+    commands: {},
   },
   ledger: {
     about: "verify and explain the ledger of charges",
@@ -328,14 +334,10 @@ export const LOOK: CommandTable = {
       },
       reprice: {
         about: "append corrections where a price was missing or has changed",
-        flags: [
-          ...OF_LEDGER,
-          ["--since <when>", "7d, 12h, 2w, or a date", { required: true }],
-          UNTIL,
-          ["--dry-run", "show what would change, and write nothing"],
-        ],
-        examples: ["gateway ledger reprice --since 7d --dry-run  # show what would change"],
-        run: list(reprice, (found) => found.repriceLedger, [
+        args: [PERIOD],
+        flags: [...OF_LEDGER, ...SPAN, ["--dry-run", "show what would change, and write nothing"]],
+        examples: ["gateway ledger reprice 7d --dry-run  # show what would change"],
+        run: list(reprice, ({ repriceLedger }) => addingPeriod(repriceLedger), [
           ["MODEL", "model"],
           ["REQUESTS", "requests", "count"],
           ["UNPRICED", "unpriced", "count"],

@@ -15,7 +15,7 @@ import { readDocument } from "../access/control.ts";
 import { formatBaseUrl } from "../access/running.ts";
 import { openTable } from "../access/ledger-place.ts";
 import { listProblems } from "../live/top.ts";
-import { print } from "../terminal/terminal.ts";
+import { print, printWrapped } from "../terminal/terminal.ts";
 import { formatAmount } from "../terminal/text.ts";
 import { checkParts, checkVariables } from "./config.ts";
 import type { DoctorFinding } from "./finding.ts";
@@ -24,7 +24,7 @@ import { describeAmounts } from "./ledger.ts";
 export async function showOverview(flags: ConfigFlags): Promise<void> {
   const path = placeConfig(flags.config, process.env);
   if (!existsSync(path)) {
-    print("There is no config yet. `gateway init` writes one, and `gateway serve --demo` needs none.");
+    printWrapped("There is no config yet. `gateway init` writes one, and `gateway serve --demo` needs none.");
     return printCommands();
   }
   const config = openConfig(flags);
@@ -36,7 +36,7 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
       ? "The gateway does not run. Start it: gateway serve"
       : `The gateway runs on ${formatBaseUrl(state.address)} (version ${state.version}).`,
   );
-  print(`config: ${config.path}   ledger: ${catalog.ledger.path}`);
+  printWrapped(`config: ${config.path}   ledger: ${catalog.ledger.path}`);
   const { amounts, matters } = readLedger(config);
   print(amounts.join("   "));
   const attention = [
@@ -47,7 +47,7 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
     ...(state === null ? describeFindings(checkVariables(config)) : listProblems(state)),
     ...describeFindings(checkParts(config)),
   ];
-  for (const text of attention) print(`attention: ${text}`);
+  for (const text of attention) printWrapped(`attention: ${text}`);
   printCommands();
 }
 
@@ -93,7 +93,7 @@ const COMMANDS = [
 function printCommands(): void {
   print("");
   const width = Math.max(...COMMANDS.map(([line]) => line.length));
-  for (const [line, about] of COMMANDS) print(`  ${line.padEnd(width)}  ${about}`);
+  for (const [line, about] of COMMANDS) printWrapped(`  ${line.padEnd(width)}  ${about}`, width + 2);
   print("");
   print("All commands: gateway --help");
 }

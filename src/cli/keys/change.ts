@@ -134,12 +134,14 @@ export interface AddFlags extends ConfigFlags, GivenSecretFlags {
   readonly json?: true;
 }
 
-export async function addKey(flags: AddFlags): Promise<void> {
+/** `word`: the name, as in `gateway keys add laptop`. */
+export async function addKey(word: string | undefined, flags: AddFlags): Promise<void> {
+  if (word !== undefined && flags.name !== undefined) refuseUsage("--name repeats the name.");
   const now = new Date();
   const expires = readExpiry(flags.expires, now);
   const limits = readNewLimits(flags.limit);
   const config = openConfig(flags);
-  const name = await chooseName(flags.name, config.catalog);
+  const name = await chooseName(word ?? flags.name, config.catalog);
   const groupName = await chooseGroup(flags.group, config.catalog, now);
   const secret = (await readGivenSecret(flags)) ?? newSecret();
   const wanted = { name, group: groupName, secret, expires, limits, now };

@@ -11,7 +11,7 @@ import { resolveModel } from "../../gateway/intake/match.ts";
 import { type LedgerFlags, locateLedger, openTable } from "../access/ledger-place.ts";
 import { type ConfigFlags, openConfig, openConfigUnless } from "../access/config.ts";
 import { planChanges, readChanges } from "../access/settings.ts";
-import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
+import { fail, printJson, printNote, printWrapped } from "../terminal/terminal.ts";
 
 export interface ShowPricesFlags extends ConfigFlags {
   readonly provider?: string;
@@ -101,22 +101,22 @@ function toIso(moment: string | undefined): string | null {
 }
 
 function report(book: PriceBook, sold: readonly Offer[], configured: Rates | null): void {
-  print(`${book.label}: USD per million tokens, or per thousand calls (…_per_1k)`);
+  printWrapped(`${book.label}: USD per million tokens, or per thousand calls (…_per_1k)`);
   if (configured !== null)
     for (const line of [
       "config",
       `  always: ${formatRates(configured)}`,
       "  source: `prices:` in the config; it wins",
     ])
-      print(line);
+      printWrapped(line);
   for (const { found, channels } of sold) {
     const { provider, ids, periods, source } = found.model;
     const used = channels.length > 0 ? `  (channels: ${channels.join(", ")})` : "";
-    print(`${provider}  ${ids.join(", ")}${used}`);
+    printWrapped(`${provider}  ${ids.join(", ")}${used}`);
     for (const period of periods.filter(({ until }) => !(Date.parse(until ?? "") <= Date.now())))
-      for (const line of describePeriod(period)) print(`  ${line}`);
-    if (periods.length > 1) print("  The last of those that apply counts");
-    print(`  source: ${source ?? book.head.source}`);
+      for (const line of describePeriod(period)) printWrapped(`  ${line}`);
+    if (periods.length > 1) printWrapped("  The last of those that apply counts");
+    printWrapped(`  source: ${source ?? book.head.source}`);
   }
 }
 

@@ -22,7 +22,8 @@ export async function printStatusline(flags: StatuslineFlags): Promise<void> {
   const given = await readStdin();
   // Reading the config takes half of this command's time.
   const ledgerPath = ledger ?? (await import("../access/ledger-place.ts")).locateLedger(flags);
-  const session = flags.session ?? getText(getField(given, "session_id"));
+  const named = flags.session ?? getText(getField(given, "session_id"));
+  const session = named === "last" ? await findLastSession(ledgerPath) : named;
   const query = new URLSearchParams({
     ...(session !== "" && { session }),
     ...(key !== undefined && { key }),
@@ -34,6 +35,13 @@ export async function printStatusline(flags: StatuslineFlags): Promise<void> {
   if (status === null) return print("");
   const parts = describeParts(status, getText(getField(getField(given, "model"), "display_name")));
   print(format === undefined ? writeUsual(parts) : fill(format, parts));
+}
+
+async function findLastSession(ledgerPath: string): Promise<string> {
+  const { openTable } = await import("../access/ledger-place.ts");
+  const { findLast } = await import("../../billing/reports/requests.ts");
+  using table = openTable(ledgerPath, {});
+  return findLast(table, "session") ?? "";
 }
 
 /** A bar may leave stdin open. */

@@ -47,11 +47,15 @@ export function readDimensions<T extends string>(text: string, known: readonly T
   const by = names.map(
     (name) =>
       known.find((dimension) => dimension === name) ??
-      refuseUsage(`--by: there is no "${name}"${suggestNearest(name, known)}. Known: ${known.join(", ")}.`),
+      refuseUsage(`--by: there is no "${name}"${adviseOn(name, known)}. Known: ${known.join(", ")}.`),
   );
   if (by.length > 2 || new Set(by).size < by.length)
     refuseUsage("--by: expected one or two different words, such as key,model.");
   return by;
+}
+
+function adviseOn(name: string, known: readonly string[]): string {
+  return name === "project" ? " without --history" : suggestNearest(name, known);
 }
 
 export const KINDS = [...USAGE_KINDS, ...CALL_KINDS];

@@ -17,7 +17,7 @@ export async function setCredential(name: string): Promise<void> {
   const check = complain(readSecretText);
   const secret = canPrompt() ? await askSecret({ message, check }) : (await readAll()).trim();
   const fault = check(secret);
-  if (fault !== undefined) refuseUsage(`The credential cannot be used: it ${fault}.`);
+  if (fault !== undefined) refuseUsage(`The credential cannot be used: ${fault}.`);
   await reach(systemKeychain.set(name, secret));
   printNote(`The keychain has it. A channel uses it with \`credential: keychain:${name}\`. ${AFTER}`);
 }

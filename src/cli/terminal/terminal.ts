@@ -18,6 +18,11 @@ export function printLines(lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${escapeBesideStyles(line)}\n`).join(""));
 }
 
+/** Broken where the terminal's line ends. */
+export function printWrapped(line: string, hang = 2): void {
+  printLines(wrapWords(escapeUnprintable(line), readRoom(), hang));
+}
+
 export function printNote(text: string, style?: Style): void {
   const lines = wrapMessage(escapeLines(text));
   process.stderr.write(`${style === undefined ? lines : paint(style, lines, process.stderr)}\n`);

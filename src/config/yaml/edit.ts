@@ -4,7 +4,7 @@
 import { isObject } from "../../lib/json/json.ts";
 import { ConfigError, valueAt } from "./problems.ts";
 import { parseSource, parseYaml, type Path, readTree } from "./source.ts";
-import { type Edit, findSplice, type Value } from "./splice.ts";
+import { type Edit, findSplice, type Splice, type Value } from "./splice.ts";
 
 export type { Edit } from "./splice.ts";
 
@@ -15,24 +15,39 @@ export function changeSetting(path: Path, value: Value | null): Edit {
 
 /** An edit that is already true changes nothing. */
 export function applyEdits(text: string, edits: readonly Edit[]): string {
-  return edits.reduce(applyEdit, text);
-}
-
-function applyEdit(text: string, edit: Edit): string {
   const document = parseYaml(text);
   const tree = readTree(document);
-  if (edit.kind === "remove" && valueAt(tree, edit.path) === undefined) return text;
-  const step = fitStep(tree, edit);
-  const wanted = changeAt(tree, step.path, step);
-  if (Bun.deepEquals(tree, wanted, true)) return text;
-  const splice = findSplice(text, document, step);
-  if (splice !== null) {
-    const changed = text.slice(0, splice.start) + splice.text + text.slice(splice.end);
-    if (meansSame(changed, wanted)) return changed;
-  }
-  const parts = planItems(tree, step);
+  const steps = edits.filter((edit) => !isTrue(tree, edit)).map((edit) => fitStep(tree, edit));
+  const changed = splice(
+    text,
+    steps.map((step) => findSplice(text, document, step)),
+  );
+  const wanted = steps.reduce((node, step) => changeAt(node, step.path, step), tree);
+  if (changed !== null && (steps.length === 0 || meansSame(changed, wanted))) return changed;
+  // An edit may need the result of another one.
+  if (edits.length > 1) return edits.reduce((before, edit) => applyEdits(before, [edit]), text);
+  const parts = steps[0] ? planItems(tree, steps[0]) : null;
   if (parts !== null) return applyEdits(text, parts);
-  throw new ConfigError(`The file's YAML is too unusual: please change ${String(step.path[0])} by hand.`);
+  throw new ConfigError(
+    `The file's YAML is too unusual: please change ${String(steps[0]?.path[0])} by hand.`,
+  );
+}
+
+function isTrue(tree: unknown, edit: Edit): boolean {
+  const found = valueAt(tree, edit.path);
+  if (edit.kind === "remove") return found === undefined;
+  return edit.kind === "set" && Bun.deepEquals(found, edit.value, true);
+}
+
+/** Null: two splices overlap, or one is missing. */
+function splice(text: string, splices: ReadonlyArray<Splice | null>): string | null {
+  let [changed, at] = ["", 0];
+  for (const each of splices.toSorted((a, b) => (a?.start ?? 0) - (b?.start ?? 0))) {
+    if (each === null || each.start < at) return null;
+    changed += text.slice(at, each.start) + each.text;
+    at = each.end;
+  }
+  return changed + text.slice(at);
 }
 
 /** A missing section begins with its first entry. An entry without settings goes. */

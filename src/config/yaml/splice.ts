@@ -21,7 +21,7 @@ export type Edit =
   | { readonly kind: "append"; readonly path: Path; readonly values: readonly Value[] }
   | { readonly kind: "remove"; readonly path: Path };
 
-interface Splice {
+export interface Splice {
   readonly start: number;
   readonly end: number;
   readonly text: string;
@@ -58,7 +58,14 @@ export function findSplice(text: string, document: Document.Parsed, edit: Edit):
   return insert(text, parent, [`${name}: ${renderValue(edit.value)}`], after);
 }
 
+/** Many edits ask for the entries of one list. */
+const known = new WeakMap<Collection, Entry[]>();
+
 function listEntries(text: string, around: Collection): Entry[] {
+  return known.getOrInsertComputed(around, () => readEntries(text, around));
+}
+
+function readEntries(text: string, around: Collection): Entry[] {
   if (isSeq(around))
     return around.items.map((value, index) => {
       const { start, end } = spanOf(text, value);

@@ -67,12 +67,16 @@ describe("gateway groups", () => {
   });
 });
 
-test("create, new, delete, rm and ls are other words for add, remove and list", async () => {
-  for (const line of ["create a --channel main", "new b --channel main", "delete a --yes", "rm b --yes"])
-    expect([line, (await gateway("groups", ...line.split(" "))).status]).toEqual([line, 0]);
+test("create, new, delete, rm, ls and version are understood, and so is a key's name without a flag", async () => {
+  const groups = ["create a --channel main", "new b --channel main", "delete a --yes", "rm b --yes"];
+  const keys = ["keys add phone --group claude", "keys rm phone --yes"];
+  for (const line of [...groups.map((words) => `groups ${words}`), ...keys])
+    expect([line, (await gateway(...line.split(" "))).status]).toEqual([line, 0]);
   expect(text()).toBe(CONFIG);
   for (const what of ["keys", "groups", "plans", "channels"])
     expect(await gateway(what, "ls")).toEqual(await gateway(what));
+  expect(await gateway("models", "ls", "--json")).toEqual(await gateway("models", "--json"));
+  expect(await gateway("version")).toEqual(await gateway("--version"));
 });
 
 describe("gateway plans", () => {

@@ -51,13 +51,9 @@ describe("keys add", () => {
   test.each(["sk-0123456789abcde", "0123456789abcdef0123", "pk-0123456789abcdef", "SK-0123456789abcdef"])(
     "a secret other than sk- and 16 characters is an error, except with --force (%s)",
     async (secret) => {
-      const flags = ["--secret", "-"];
-      const commands = [
-        ["add", ...NEW, ...flags],
-        ["rotate", "laptop", ...flags],
-      ];
-      for (const command of commands) {
-        const stdin = `${secret}\n`;
+      const stdin = `${secret}\n`;
+      for (const words of ["add --name x --group codex", "rotate laptop"]) {
+        const command = [...words.split(" "), "--secret", "-"];
         writeFileSync(folder.join("gateway.yaml"), CONFIG);
         const { status, stdout, stderr } = await feed(stdin, "keys", ...command);
         expect({ status, stdout, config: text() }).toEqual({ status: 2, stdout: "", config: CONFIG });
@@ -85,6 +81,7 @@ describe("keys add", () => {
     ["a taken name", 1, 'gateway: There is already a key "laptop".', [...NEW, "--name", "laptop"]],
     ["a bad name", 2, '"a b" cannot be a name: a name is 1 to 64', [...NEW, "--name", "a b"]],
     ["an unknown group", 1, 'no group "codx" (did you mean "codex"?).', [...NEW, "--group", "codx"]],
+    ["a group like no other", 1, '"nope". Known groups: claude, codex, max.\n', [...NEW, "--group", "nope"]],
     ["a group without its plan", 1, "`gateway plans activate gold`", [...NEW, "--group", "max"]],
     ["a past date", 2, "--expires: 2020-01-01 has passed.", [...NEW, "--expires", "2020-01-01"]],
     // No date, one beyond the calendar, and a year of five digits.
@@ -102,11 +99,6 @@ describe("keys add", () => {
     expect(text()).toBe(CONFIG);
   });
 
-  test("lists the groups if the name is like none of them", async () => {
-    const { stderr } = await gateway("keys", "add", "--name", "x", "--group", "nope");
-    expect(stderr).toBe('gateway: There is no group "nope". Known groups: claude, codex, max.\n');
-  });
-
   test.each([
     ["another key's", LAPTOP, 1, 'The key "laptop" already has that secret'],
     ["an empty one", "\n", 2, "The secret cannot be used: a secret is visible ASCII characters"],
@@ -115,6 +107,8 @@ describe("keys add", () => {
     const { status, stdout, stderr } = await add(secret);
     expect(stderr).toContain(sentence);
     expect([status, stdout, text()]).toEqual([expected, "", CONFIG]);
+    const credential = expected === 2 ? (await feed(secret, "credentials", "set", "x")).stderr : "used: a ";
+    expect(credential).toContain("used: a ");
   });
 });
 

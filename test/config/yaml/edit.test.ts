@@ -303,6 +303,35 @@ describe("P18: an edit changes its own lines and leaves every other byte", () =>
   });
 });
 
+describe("several edits at once give the same as one after the other", () => {
+  const texts = [
+    "keys:\n  # a\n  - { name: a } # A\n  - { name: b, disabled: true }\n  # c\n  - { name: c } # C\n  - { name: d }\n",
+    "keys:\n- name: a # A\n  disabled: true\n\n# b\n- name: b\n  disabled: true\n- name: c\n- name: d\n# end\n",
+    "keys: [{ name: a }, { name: b, disabled: true }, { name: c }, { name: d }] # all\n",
+    "keys: [\n  { name: a }, # A\n  { name: b, disabled: true }, # B\n  { name: c },\n  { name: d },\n]\n",
+  ];
+  const batches: ReadonlyArray<readonly Edit[]> = [
+    [remove(3), remove(1)],
+    [remove(2), remove(1), remove(0)],
+    [remove(3), remove(2), remove(1), remove(0)],
+    [disable(0), disable(2), lift(1)],
+    [{ kind: "set", path: ["keys", 0, "group"], value: "g" }, disable(0), lift(1)],
+    [remove(0), add],
+  ];
+  test.each(texts.map((text) => [text]))("%j", (text) => {
+    for (const edits of batches)
+      expect(applyEdits(text, edits)).toBe(
+        edits.reduce((changed, edit) => applyEdits(changed, [edit]), text),
+      );
+  });
+});
+
+test("a thousand keys are disabled at once, without reading the file a thousand times", () => {
+  const places = Array.from({ length: 1000 }, (_, index) => index);
+  const text = `keys:\n${places.map((index) => `  - { name: k${index} }\n`).join("")}`;
+  expect(applyEdits(text, places.map(disable)).split("disabled: true")).toHaveLength(1001);
+});
+
 describe("a style that no splice can edit", () => {
   test("entries of a list that change places are written anew, and the comments above them stay", () => {
     const before = "models:\n  # all\n  - a # cheap\n  # slow\n  - b # or c?\n  - d\n";

@@ -123,7 +123,7 @@ test("reprice writes through a running gateway, and two at once correct a reques
 test("reprice reads nothing while another reprice has its lock", async () => {
   const path = writeLedger([{ id: "req_1" }]);
   const lock = takeLock(`${path}.reprice.lock`);
-  const refused = await runProcess(AROUND, "ledger", "reprice", "--since", "1d", "--ledger", path);
+  const refused = await runProcess(AROUND, "ledger", "reprice", "1d", "--ledger", path);
   lock.release();
   expect([refused.status, existsSync(`${path}.index`)]).toEqual([1, false]);
 });
@@ -182,7 +182,8 @@ test("reprice shows changes, appends corrections, then finds nothing; it refuses
       'prices: { mine: { input: "3", output: "15" } }',
     ].join("\n"),
   );
-  const args = ["ledger", "reprice", "--since", "2026-11-01", "--config", config];
+  const args = ["ledger", "reprice", "2026-11", "--config", config];
+  expect((await run("ledger", "reprice", "--config", config)).stderr).toContain("Name the period");
   const dry = await run(...args, "--dry-run", "--json");
   const models = [{ model: "mine", requests: 1, unpriced: 1, was_usd: "0", now_usd: "3" }];
   expect(JSON.parse(dry.stdout)).toEqual({ dry_run: true, corrections: 1, models });

@@ -267,17 +267,28 @@ describe("prices update", () => {
     using folder = open();
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
     const words = ["prices", "update", "--from", "data.json"];
-    const declined = runOnTerminal({ folder: folder.path }, ...words);
-    await declined.shows("Use these prices from now on?");
-    declined.press("n");
-    expect(await declined.status).toBe(0);
-    expect(declined.raw()).toContain("Nothing was written.");
-    expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
-    const accepted = runOnTerminal({ folder: folder.path }, ...words);
-    await accepted.shows("Use these prices from now on?");
-    accepted.press("y");
-    expect(await accepted.status).toBe(0);
-    expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(true);
+    for (const [key, isThere] of Object.entries({ n: false, y: true })) {
+      const asked = runOnTerminal({ folder: folder.path }, ...words);
+      await asked.shows("Use these prices from now on?");
+      asked.press(key);
+      expect(await asked.status).toBe(0);
+      expect(asked.raw().includes("Nothing was written.")).toBe(!isThere);
+      expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(isThere);
+    }
+  });
+
+  test("on a terminal, prices show breaks its lines between words", async () => {
+    using folder = open();
+    const shown = runOnTerminal({ folder: folder.path }, "prices", "show", "claude-opus-4-5");
+    expect(await shown.status).toBe(0);
+    expect(
+      Math.max(
+        ...shown
+          .raw()
+          .split(/\r?\n/)
+          .map(({ length }) => length),
+      ),
+    ).toBeLessThanOrEqual(100);
   });
 
   const small = (price: unknown) => [

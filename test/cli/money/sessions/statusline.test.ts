@@ -82,8 +82,10 @@ test("statusline --format serves other bars, which give no session", async () =>
   const odd = await line("", "--format", "today {today}{session}, {odd}{constructor}");
   expect(odd.stdout).toBe("today $0.000103, {odd}{constructor}\n");
   expect(odd.stderr).toContain("There is no field {odd}. Known: model, session, ");
-  const { stdout } = await line("", "--session", SESSION, "--format", "{model} {cached} {left} {limit}");
-  expect(stdout).toBe("claude-haiku-4-5 0% $2.00 usd_per_session\n");
+  for (const session of [SESSION, "last"]) {
+    const { stdout } = await line("", "--session", session, "--format", "{model} {cached} {left} {limit}");
+    expect(stdout).toBe("claude-haiku-4-5 0% $2.00 usd_per_session\n");
+  }
 });
 
 test("statusline takes hostile input for no session", async () => {

@@ -181,7 +181,7 @@ test("usage reports an empty period, and refuses flags that it cannot read", asy
   expect(missing.stderr).toContain("There is no ledger at");
   expect(missing.stderr).not.toContain("begins with");
   for (const args of [
-    ["--by", "minute"],
+    ["--by", "project"],
     ["--by", "day,key,model"],
     ["--by", "key,key"],
     ["--since", "tomorrow"],
@@ -191,7 +191,8 @@ test("usage reports an empty period, and refuses flags that it cannot read", asy
     ["--since", "2026-11-20", "--until", "2026-11-19"],
     ["--since", "2026-11-20T10:00:00Z", "--until", "2026-11-20T10:00:00Z"],
   ]) {
-    expect((await run("usage", "--ledger", path, ...args)).status).toBe(2);
+    const { status, stderr } = await run("usage", "--ledger", path, ...args);
+    expect([status, stderr.includes("--history")]).toEqual([2, args[1] === "project"]);
   }
 });
 
