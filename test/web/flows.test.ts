@@ -383,6 +383,7 @@ onPage(
     await card.getByRole("link", { name: "New secret" }).click();
     await page.getByRole("button", { name: "Make a new secret" }).click();
     await page.getByText(/^sk-\w{43}$/).waitFor();
+    expect((await ask("/v1/models")).status).toBe(401);
     expect(readFileSync(gateway.configPath, "utf8")).not.toContain(keyOf("content"));
     await page.getByRole("button", { name: "Done" }).click();
     await page.getByRole("link", { name: "Create a key" }).click();

@@ -90,7 +90,9 @@ describe("P181: without a sign-in", () => {
   });
 });
 
-test("P37: a key is neither made in a group without its plan, nor moved there", async () => {
+test("P37: a group without its plan is not offered, and no key is made or moved there", async () => {
+  const listed = await visit(gateway, "/console/api/reports/keys", { fields: OWN() });
+  expect(JSON.parse(listed.text).groups.map(({ name }: { name: string }) => name)).not.toContain("vip");
   for (const [action, key] of [
     ["add-key", { name: "new", expires: "never", limits: {} }],
     ["change-key", { name: "messages", action: "move" }],

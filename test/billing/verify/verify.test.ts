@@ -268,6 +268,11 @@ describe("P139: a line", () => {
       { official_usd: null, charge_usd: null, prices: null },
       "basis is exact, but official_usd is null",
     ],
+    [
+      "another cost of a miss",
+      { cache: { missed: 100, usd: "9", because: "tools_changed" } },
+      "cache.usd is 9, but usage, prices and multiplier give ",
+    ],
     ["a negative count", { usage: { input: -1 } }, "usage.input: Too small"],
     ["a multiplier that is not a decimal", { multiplier: "1e3" }, "multiplier: a decimal without"],
   ];

@@ -536,6 +536,7 @@ describe("P139: ledger verify finds a change of any line", () => {
   test.each<[string, (lines: string[]) => string[]]>([
     ["changed", (lines) => lines.with(2, lines[2]!.replace('"key":"', '"key":"x'))],
     ["missing", (lines) => lines.toSpliced(2, 1)],
+    ["missing at the beginning", (lines) => lines.slice(1)],
     ["added", (lines) => lines.toSpliced(2, 0, lines[1]!)],
     ["moved", (lines) => [lines[1]!, lines[0]!, ...lines.slice(2)]],
     [

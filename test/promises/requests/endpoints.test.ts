@@ -43,7 +43,7 @@ const only = world.group("only", {
 });
 const named = world.group("named", {
   channels: {
-    first: { models: ["test-model", "claude-*"], aliases: { fast: "test-model" } },
+    first: { models: ["test-model", "claude-*", "big-*-x"], aliases: { fast: "test-model" } },
     second: { models: ["other-model"], priority: 2 },
   },
 });
@@ -561,7 +561,8 @@ test("P79: a channel with models gets no request for another model", async () =>
   const other = await named.ask("messages", { model: "other-model" });
   const strange = await named.ask("messages", { model: "strange-model" });
   const longer = await named.ask("messages", { model: "test-model-mini" });
-  expect([other.status, strange.status, longer.status]).toEqual([200, 404, 404]);
+  const unlike = await named.ask("messages", { model: "big-1-y" });
+  expect([other.status, strange.status, longer.status, unlike.status]).toEqual([200, 404, 404, 404]);
   const seen = named.channel("first").seen.map(({ text }) => JSON.parse(text).model);
   expect(seen.filter((model) => model !== "test-model")).toEqual([]);
 });

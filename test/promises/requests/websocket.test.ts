@@ -7,6 +7,7 @@ import {
   type SocketUpstream,
   startSocketUpstream,
 } from "../../harness/web-socket.ts";
+import { openRaw, writeRequest } from "../../harness/raw.ts";
 import { bearer, eventually, type Section, World } from "../world/world.ts";
 
 const UPGRADE = {
@@ -74,13 +75,17 @@ afterAll(async () => {
 const CREATE = { type: "response.create", model: "test-model", input: "Hello" };
 const linesOf = (key: string) => world.lines().filter((line) => line["key"] === key);
 
-test("P170: an upgrade is served if a channel of the group supports it, otherwise 426", async () => {
+test("P75, P170: an upgrade is served if a channel of the group supports it, otherwise 426", async () => {
   const refused = await world.request("/v1/responses", { ...bearer(http.key), ...UPGRADE });
   expect(refused.status).toBe(426);
   // A channel that says itself that it has none.
   refusing.channel().next({ status: 404, body: {} });
   const unknown = await world.request("/v1/responses", { ...bearer(refusing.key), ...UPGRADE });
   expect([unknown.status, refusing.channel().seen.length]).toEqual([426, 1]);
+  const head = await openRaw(world.port);
+  head.send(writeRequest({ target: "/v1/responses", fields: { ...bearer(socket.key), ...UPGRADE } }));
+  await head.until((all) => /101 [^]*x-request-id: req_/i.test(all.toString()));
+  head.close();
   const client = await openSocket(world.port, socket.key);
   client.send(CREATE);
   expect(await client.next("response.completed")).toMatchObject({ response: { status: "completed" } });

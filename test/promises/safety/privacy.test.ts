@@ -365,6 +365,7 @@ test("P193: a gateway on loopback refuses requests for other host names", async 
     "evil.example",
     "127.0.0.1.evil.example",
     "rebound.example:80",
+    "10.1.2.3:80",
     "localhost\r\nhost: evil",
   ])
     for (const target of ["/v1/messages", "/v1/models", "/metrics", "/healthz", "/console", "/strange"])

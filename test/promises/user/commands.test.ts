@@ -352,6 +352,8 @@ test("P41, P42: serve --demo without a log needs no config, account or network, 
         const text = server.stdout() + server.stderr();
         return new Set(text.match(/sk-[\w-]{8,}/g)).size === 5 && text;
       });
+      const groups = Array.from(said.matchAll(/key of the (\w+) group: sk-/g), ([, name]) => name);
+      expect(new Set(groups)).toEqual(new Set(["chat", "content", "messages", "relay", "responses"]));
       const keys = [...new Set(said.match(/sk-[\w-]{8,}/g))];
       const lists = await Promise.all(
         keys.map(async (key) => {

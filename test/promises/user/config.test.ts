@@ -120,7 +120,7 @@ test("P5, P6: relative paths start from the config's folder, and ${NAME} expands
   const set = (each: World) => {
     mkdirSync(each.path("sub"));
     writeFileSync(each.path("sub/ca.pem"), rootCertificates[0]!);
-    writeFileSync(each.path("gateway.env"), "OF_FILE=of-file\n", { mode: 0o600 });
+    writeFileSync(each.path("gateway.env"), "OF_FILE=of-file\nOF_SHELL=of-file\n", { mode: 0o600 });
     return each.group("env", { channels: { main: own }, group: { channels: ["${LISTED:-env-main}"] } });
   };
   await inWorld({ config, env }, set, async (each, group) => {
