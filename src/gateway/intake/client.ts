@@ -48,7 +48,8 @@ const TOOLS: readonly ToolRow[] = [
 /** An unknown user agent up to the first slash, or all of a short one, names the tool. */
 const PRODUCT = /^([A-Za-z][A-Za-z0-9._ -]{0,63})(?:\/|$)/;
 
-const VERSION = /^[^/]{1,64}\/v?(\d[\w.+-]{0,31})(?:[\s/(;]|$)/;
+/** An SDK names its language before its version: `Anthropic/JS 0.115.0`. */
+const VERSION = /^[^/]{1,64}\/(?:[A-Za-z]{1,16} )?v?(\d[\w.+-]{0,31})(?:[\s/(;]|$)/;
 
 function readClient(source: ClientSource): ClientIdentity {
   const agent = source.field("user-agent") ?? "";

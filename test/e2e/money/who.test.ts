@@ -49,6 +49,9 @@ test("P144: a tool that names no session gets an inferred one, marked as such", 
     expect(two!["client"]).toEqual(one!["client"]);
     const [named] = (await world.trace(withFields(makeRequest("messages"), CLAUDE))).lines;
     expect(named!["client"]).toEqual({ tool: "claude-code", version: "2.1.330", session: SESSION });
+    const sdk = { "user-agent": "Anthropic/JS 0.115.0" };
+    const [library] = (await world.trace(withFields(makeRequest("messages"), sdk))).lines;
+    expect(library).toMatchObject({ client: { tool: "anthropic", version: "0.115.0" } });
   });
 });
 
