@@ -37,24 +37,12 @@ describe("a decimal", () => {
     expect(formatDecimal(parseDecimal(text))).toBe(written);
   });
 
-  test.each([
-    "",
-    "1e3",
-    "1.",
-    ".5",
-    "+1",
-    " 1",
-    "1 ",
-    "0x1",
-    "NaN",
-    "Infinity",
-    "1_000",
-    "1,5",
-    "--1",
-    "1".repeat(65),
-  ])("%p is not a decimal", (text) => {
-    expect(() => parseDecimal(text)).toThrow(RangeError);
-  });
+  test.each([..."|1e3|1.|.5|+1| 1|1 |0x1|NaN|Infinity|1_000|1,5|--1".split("|"), "1".repeat(65)])(
+    "%p is not a decimal",
+    (text) => {
+      expect(() => parseDecimal(text)).toThrow(RangeError);
+    },
+  );
 
   test.each([
     ["0.5", 0, "1"],
@@ -119,23 +107,12 @@ describe("a number in JSON", () => {
     expect(read && formatDecimal(read)).toBe(written);
   });
 
-  test.each([
-    "",
-    "-1",
-    "-0",
-    "+1",
-    "1.",
-    ".5",
-    "1,5",
-    "0x1",
-    "Infinity",
-    "1e400",
-    "1e-31",
-    "1e31",
-    "9".repeat(31),
-  ])("%p is not an amount", (text) => {
-    expect(parseNumber(text)).toBeNull();
-  });
+  test.each([..."|-1|-0|+1|1.|.5|1,5|0x1|Infinity|1e400|1e-31|1e31".split("|"), "9".repeat(31)])(
+    "%p is not an amount",
+    (text) => {
+      expect(parseNumber(text)).toBeNull();
+    },
+  );
 
   test("has at most 30 places after its division", () => {
     expect(parseNumber(`0.${"1".repeat(29)}`, 10)).toBeNull();

@@ -56,27 +56,11 @@ describe("names of the same model", () => {
     expect([inputOf("openai/gpt-4o-2024-05-13"), inputOf("openai/gpt-4o")]).toEqual(["5", "2.5"]);
   });
 
-  test.each([
-    "claude-opus-4-50",
-    "claude-opus-5-thinking-extra",
-    "gpt-5-thinking",
-    "qwen3-235b-a22b-thinking",
-    "gemini-flash-latest",
-    "anthropic-claude-opus-5",
-    "xanthropic/claude-opus-5",
-    "us.claude-opus-5",
-    "claude-opus-5:online",
-    "claude-opus-5[2m]",
-    "claude-opus-5@2025",
-    "claude-opus-5-v1",
-    "models/",
-    "anthropic/",
-    ":free",
-    "-latest",
-    "constructor",
-    "openai/__proto__",
-    "",
-  ])("%p is not a name of a model that is known", (model) => {
+  test.each(
+    "claude-opus-4-50|claude-opus-5-thinking-extra|gpt-5-thinking|qwen3-235b-a22b-thinking|gemini-flash-latest|anthropic-claude-opus-5|xanthropic/claude-opus-5|us.claude-opus-5|claude-opus-5:online|claude-opus-5[2m]|claude-opus-5@2025|claude-opus-5-v1|models/|anthropic/|:free|-latest|constructor|openai/__proto__|".split(
+      "|",
+    ),
+  )("%p is not a name of a model that is known", (model) => {
     expect(inputOf(model)).toBeNull();
   });
 

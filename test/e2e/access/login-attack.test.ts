@@ -223,27 +223,10 @@ async function attack(login: Login, place: string, text: string): Promise<void> 
 }
 
 /** What the gateway's owner looks at. */
-const COMMANDS = [
-  "top --json",
-  "top",
-  "statusline",
-  "recordings list --json",
-  "keys list --json",
-  "usage --by model,label --json",
-  "usage --by session,agent --csv",
-  "usage --by tool,key",
-  "sessions --json",
-  "context --json",
-  "context servers --json",
-  "cache --json",
-  "models --json",
-  "channels --json",
-  "prices check --json",
-  "ledger verify --json",
-  "recordings show claude",
-  "doctor",
-  "doctor --json",
-];
+const COMMANDS =
+  "top --json|top|statusline|recordings list --json|keys list --json|usage --by model,label --json|usage --by session,agent --csv|usage --by tool,key|sessions --json|context --json|context servers --json|cache --json|models --json|channels --json|prices check --json|ledger verify --json|recordings show claude|doctor|doctor --json".split(
+    "|",
+  );
 
 test("P153: nothing of a login is in an error, the log, a file, a trace, a process's title or a report", async () => {
   for (const login of LOGINS)
