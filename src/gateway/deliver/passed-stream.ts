@@ -124,13 +124,15 @@ class PassedStream {
 }
 
 const NUMBER_NAME = '"sequence_number"';
-const NUMBER = /^"sequence_number"\s*:\s*(\d+)/;
+const NUMBER = /^"sequence_number"\s*:\s*(\d+)\D/;
 const MAX_NUMBER_LENGTH = 64;
 
-/** Some dialects number events, and an error event continues the sequence. */
-function readNumber(bytes: Buffer): number | null {
+/** Some dialects number events, and an error event continues the sequence. The end
+ *  may cut a number. */
+function readNumber(bytes: Buffer, tries = 2): number | null {
   const at = bytes.lastIndexOf(NUMBER_NAME);
-  const text = at < 0 ? "" : bytes.toString("latin1", at, at + MAX_NUMBER_LENGTH);
+  if (at < 0 || tries === 0) return null;
+  const text = bytes.toString("latin1", at, at + MAX_NUMBER_LENGTH);
   const [, digits] = NUMBER.exec(text) ?? [];
-  return digits === undefined ? null : Number(digits);
+  return digits === undefined ? readNumber(bytes.subarray(0, at), tries - 1) : Number(digits);
 }
