@@ -62,12 +62,19 @@ export class AnswerStream implements EventTaker {
   #form: TextForm = [];
   #block: Block | null = null;
   #misses = 0;
+  /** Since the last event. */
+  #waitingBytes = 0;
 
   constructor(parts: StreamParts) {
     this.#parts = parts;
   }
 
+  get heldBytes(): number {
+    return this.#waitingBytes + this.#parts.sequence.held;
+  }
+
   push(chunk: Uint8Array): AnswerOutput {
+    this.#waitingBytes += chunk.length;
     if (this.#parts.sequence.isOver) this.#parts.meter.see(chunk);
     return this.#emit(() => this.#parts.meter.readEvents(chunk, this));
   }
@@ -101,6 +108,7 @@ export class AnswerStream implements EventTaker {
 
   take(parsed: ParsedEvent, event = "", size = 0): void {
     const { sequence, reader } = this.#parts;
+    this.#waitingBytes = 0;
     if (!sequence.isOver) reader.readEvent(parsed);
     const [block, piece] = sequence.takeBrought() ?? [null, ""];
     // A piece of a call may depend on earlier pieces.
@@ -121,6 +129,7 @@ export class AnswerStream implements EventTaker {
     const match = matchForm(this.#form, text, from);
     if (match === null) return null;
     this.#misses = 0;
+    this.#waitingBytes = 0;
     this.#parts.sequence.delta(this.#block, match[0]);
     this.#parts.sequence.takeBrought();
     return match;

@@ -17,7 +17,7 @@ const [BLANK, COLON, LETTER_D] = [0x20, 0x3a, 0x64] as const;
 export const BLANK_LINE = Buffer.from("\n\n");
 const BYTE_ORDER_MARK = "\ufeff";
 /** A last event repeats the whole answer and the request's tools. */
-const MAX_EVENT_BYTES = 32 * 1024 * 1024;
+export const MAX_EVENT_BYTES = 32 * 1024 * 1024;
 
 /** Keeps the bytes of a stream until its events have ended. */
 export class EventReader {

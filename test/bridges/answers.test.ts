@@ -432,4 +432,11 @@ describe("what an upstream invents has a bound: the answer is not converted to i
     for (let n = 0; n <= MAX_BLOCKS && !sequence.isOver; n += 1) reader.read(form(n), "");
     expect(sequence.failure?.message).toContain("too long to convert");
   });
+
+  test("a text, and nothing of its last piece follows the error", () => {
+    const sequence = new Sequence("r");
+    const block = sequence.open("text");
+    sequence.delta(block, "x".repeat(8 << 20));
+    expect([sequence.failure?.message, block.text]).toEqual([expect.stringContaining("too long"), ""]);
+  });
 });

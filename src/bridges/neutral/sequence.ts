@@ -72,7 +72,7 @@ export interface AnswerListener {
 
 /** Real answers are shorter. */
 export const MAX_BLOCKS = 10_000;
-const MAX_HELD_CHARACTERS = 32 * 1024 * 1024;
+const MAX_HELD_CHARACTERS = 8 * 1024 * 1024;
 const TOO_LONG = "The upstream's answer is too long to convert.";
 
 const EMPTY = { text: "", isClosed: false, seal: null, isFree: false, isAside: false };
@@ -92,7 +92,7 @@ export class Sequence {
   readonly #callIds = new Set<string>();
   /** What the listener has not got yet. */
   #pending = "";
-  #held = 0;
+  held = 0;
   /** What happened since the last event. */
   #steps = 0;
   #brought: [Block, string] | null = null;
@@ -143,6 +143,7 @@ export class Sequence {
   delta(block: Block, piece: string): void {
     if (piece === "" || block.isClosed || this.isOver) return;
     this.hold(piece.length);
+    if (this.isOver) return;
     this.#brought = [block, piece];
     block.text += piece;
     if (block.index === this.#shown && this.#listener !== null) this.#pending += piece;
@@ -200,8 +201,8 @@ export class Sequence {
   /** Counts what is kept, here or by the reader. */
   hold(length: number): void {
     this.#steps += 1;
-    this.#held += length;
-    if (this.#held >= MAX_HELD_CHARACTERS) this.fail(blameAnswer(TOO_LONG));
+    this.held += length;
+    if (this.held >= MAX_HELD_CHARACTERS) this.fail(blameAnswer(TOO_LONG));
   }
 
   #advance(): void {

@@ -31,6 +31,7 @@ export function finish(r: Request, ending: Ending, gateway: Gateway): void {
   r.durationMs = Math.round(performance.now() - r.arrived);
   r.ending = ending;
   r.endWait?.();
+  if (r.memory !== null) void r.exchange.sent.then(r.memory.free);
   if (r.streamed) gateway.observer.streamClosed(r.id);
   if (r.held) return gateway.finished.add(r);
   r.admission.release();

@@ -2,6 +2,8 @@
 
 import type { AnswerOutput, AnswerStream } from "../../bridges/answer-stream.ts";
 import type { Body, UpstreamFault } from "../../lib/http/upstream.ts";
+import { ANSWER_COPIES, LARGE_BYTES } from "../../lib/memory/memory-budget.ts";
+import { MAX_EVENT_BYTES } from "../../lib/sse.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Ending, Request } from "../request.ts";
@@ -19,6 +21,8 @@ import {
 const MAX_LINGER_MS = 1000;
 /** Clients give up after minutes of silence, and Gemini CLI after one if no answer has begun. */
 const MAX_QUIET_SECONDS = 15;
+/** Of a large event's text, until the stream ends: what is kept, and what the client has not read. */
+const KEPT_COPIES = 3;
 
 export async function convertStream(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
   const stream = new ConvertedStream(r, gateway);
@@ -34,6 +38,8 @@ export class ConvertedStream {
   readonly #gateway: Gateway;
   readonly #stream: AnswerStream;
   #linger: Timer | null = null;
+  /** An event above 1 MiB has begun, and there is memory for it. */
+  #isLarge = false;
   /** The bridge has sent the end of the response. */
   #hasEnded = false;
   /** Seconds since the client got something. */
@@ -58,9 +64,25 @@ export class ConvertedStream {
   send(piece: Uint8Array): Promise<void> | null {
     const r = this.#r;
     // The bridge lets the meter read first, because the client's stream ends with the usage.
-    if (!r.exchange.gone) return this.#pass(this.#stream.push(piece));
+    if (!r.exchange.gone) return this.#passEvents(this.#stream.push(piece));
     meterChunk(r, piece);
     return null;
+  }
+
+  #passEvents(emitted: AnswerOutput): Promise<void> | null {
+    const slow = this.#pass(emitted);
+    const isLarge = this.#stream.heldBytes > 2 * LARGE_BYTES;
+    if (isLarge === this.#isLarge) return slow;
+    this.#isLarge = isLarge;
+    if (isLarge) return this.#reserve(slow);
+    this.#r.memory?.shrink(KEPT_COPIES * emitted.text.length);
+    return slow;
+  }
+
+  async #reserve(slow: Promise<void> | null): Promise<void> {
+    await slow;
+    this.#r.memory?.free();
+    this.#r.memory = await this.#gateway.memory.reserve(ANSWER_COPIES * MAX_EVENT_BYTES);
   }
 
   #pass(emitted: AnswerOutput): Promise<void> | null {
@@ -99,9 +121,11 @@ export class ConvertedStream {
       return null;
     }
     if (!exchange.begun) exchange.begin(200, answerFields(this.#r));
-    const slow = exchange.write(Buffer.from(text));
-    if (phase === "done" || phase === "broken") exchange.end();
-    return slow;
+    const bytes = Buffer.from(text);
+    if (phase === "open") return exchange.write(bytes);
+    if (text !== "") this.#r.memory?.shrink(bytes.length);
+    exchange.end(bytes);
+    return null;
   }
 
   #refuse({ status, body }: { status: number; body: string }): void {

@@ -35,7 +35,6 @@ export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Pr
     if (converted === null) return await answerWhole(r, whole, gateway);
     return converted.takeWhole(r.secrets.mask(whole));
   } finally {
-    r.memory?.free();
     converted?.endBeat();
   }
 }
@@ -73,6 +72,7 @@ async function answerWhole(r: Request, whole: Uint8Array, gateway: Gateway): Pro
   const converted = r.bridge === null ? { status, body } : await convert(r, body, r.bridge);
   const judged = judgeDelivery(r, null, gateway);
   if (judged.outcome === "upstream_cut") return refuseCut(r, null, gateway);
+  r.memory?.shrink(converted.body.length);
   r.exchange.answer(converted.status, answerFields(r), converted.body);
   return convertEnding(judged, converted.status);
 }

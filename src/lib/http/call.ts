@@ -79,7 +79,6 @@ export class Call implements SentRequest {
     if (body !== null && !isCopied) wire.write(body);
   }
 
-  /** Null: the connection ended before the head. */
   async #readHead(wire: Wire): Promise<ResponseHead | null> {
     const { deadlines } = this.#request;
     let head = await readHead(wire, deadlines);

@@ -9,7 +9,6 @@ export interface Exchange {
   /** Path and query in their normal form: percent-encoded, without `.` and `..`. */
   readonly target: string;
   readonly fields: Fields;
-  /** `name` is in lower case. */
   field(name: string): string | undefined;
   /** Rejects with BodyTooLarge or ClientGone. */
   readBody(limit: number): Promise<Uint8Array>;
@@ -31,6 +30,8 @@ export interface Exchange {
   readonly begun: boolean;
   /** The client left before `end` or `answer`. */
   readonly gone: boolean;
+  /** Resolves when the client has all of the reply, or has left. */
+  readonly sent: Promise<void>;
   /** Calls `listener` once if the client leaves, or has left, before the end of the reply. */
   onGone(listener: () => void): void;
 }
@@ -49,7 +50,6 @@ export interface ListenOptions {
   /** If it throws, the connection is reset and `onError` gets the error. */
   readonly onExchange: (exchange: Exchange) => void;
   readonly onError: (error: unknown) => void;
-  /** The longest message on a WebSocket. */
   readonly maxMessageBytes: number;
   /** How long a connection may wait between requests. */
   readonly idleSeconds?: number;

@@ -24,9 +24,7 @@ export interface ResponseHead {
   readonly fields: Fields;
   /** The announced length of the body. `unknown`: the head does not say. */
   readonly length: number | "chunked" | "unknown";
-  /** The connection can serve another request afterwards. */
   readonly staysOpen: boolean;
-  /** Bytes that came after the head. */
   readonly rest: Buffer;
 }
 

@@ -53,7 +53,6 @@ export class Pool {
     return null;
   }
 
-  /** Rejects with UpstreamFault. */
   async connect(connectMs: number): Promise<Wire> {
     this.#waiting += 1;
     this.expectUse(this.#running);
@@ -95,7 +94,6 @@ export class Pool {
     this.#peak = Math.max(this.#peak, atOnce);
   }
 
-  /** Opens spare connections, every second. */
   maintain(now: number): void {
     if (!this.#isWarm || this.#isResting || this.#isClosed) return;
     if (now - this.#lastUse > USED_MS) {

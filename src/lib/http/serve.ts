@@ -4,6 +4,7 @@
 import type { Server as BunServer, ServerWebSocket } from "bun";
 import { asBuffer, NOTHING } from "../memory/bytes.ts";
 import { Deadline } from "../time/deadline.ts";
+import { nextTurn } from "../time/next-turn.ts";
 import { BodyTooLarge, ClientGone, type Exchange, type Listen, type ListenOptions } from "./exchange.ts";
 import { type Field, Fields, FRAMING_FIELDS, type SentFields } from "./fields.ts";
 import {
@@ -91,6 +92,8 @@ class ServedExchange implements Exchange {
   readonly #reply = Promise.withResolvers<Response | undefined>();
   /** What the runtime waits for; nothing if the request has become a WebSocket. */
   readonly reply = this.#reply.promise;
+  readonly #sent = Promise.withResolvers<void>();
+  readonly sent = this.#sent.promise;
   /** For a body that stops arriving, or a reply that nobody reads. */
   readonly #deadline = new Deadline(() => {
     this.#leave();
@@ -161,10 +164,7 @@ class ServedExchange implements Exchange {
 
   answer(status: number, fields: SentFields, body: Uint8Array | string): void {
     this.begin(status, fields);
-    const bytes = typeof body === "string" ? Buffer.from(body) : body;
-    if (bytes.length <= PIECE_BYTES || this.#isBodiless) return this.end(bytes);
-    void this.write(bytes);
-    this.end();
+    this.end(typeof body === "string" ? Buffer.from(body) : body);
   }
 
   begin(status: number, fields: SentFields): void {
@@ -183,17 +183,30 @@ class ServedExchange implements Exchange {
     if (this.gone || this.#ended) return;
     if (!this.begun) throw new Error("a reply without a head");
     this.#ended = true;
-    if (this.#onStream === null) {
+    if (this.#onStream === null && (last.length <= PIECE_BYTES || this.#isBodiless)) {
       this.#awaitNextRequest();
-      return this.#respond(last);
+      this.#respond(last);
+      return this.#sent.resolve();
     }
-    void this.#send(last);
-    this.#onceOpen(async () => {
-      await this.#unsent;
-      if (this.#isBroken) return;
-      this.#awaitNextRequest();
-      await this.#stream?.end();
-    });
+    this.#onceOpen(() => this.#sendLast(last));
+  }
+
+  /** The runtime keeps a copy of all that it is given: a long rest goes at the client's pace. */
+  async #sendLast(last: Uint8Array): Promise<void> {
+    const { bodyMs, stallMs } = this.#surroundings;
+    const { signal } = this.#request;
+    let rest = last;
+    for (; rest.length > PIECE_BYTES && !signal.aborted; rest = rest.subarray(PIECE_BYTES)) {
+      const slow = this.#send(rest.subarray(0, PIECE_BYTES));
+      if (slow !== null && rest.length > MAX_WAITING_BYTES) this.#deadline.arm(Math.min(bodyMs, stallMs));
+      await (slow ?? nextTurn());
+    }
+    if (!signal.aborted) void this.#send(rest);
+    await this.#unsent;
+    this.#sent.resolve();
+    if (this.#isBroken) return;
+    this.#awaitNextRequest();
+    await this.#stream?.end();
   }
 
   reset(): void {
@@ -219,6 +232,7 @@ class ServedExchange implements Exchange {
   }
 
   #leave(): void {
+    this.#sent.resolve();
     if (this.gone || this.#ended) return;
     this.gone = true;
     this.#deadline.disarm();
@@ -348,8 +362,6 @@ class ServedPeer implements WebSocketPeer {
   reset(): void {
     this.#socket?.terminate();
   }
-
-  // Called by the runtime.
 
   start(socket: ServerWebSocket<ServedPeer>): void {
     this.#socket = socket;

@@ -43,7 +43,6 @@ export interface UpstreamRequest {
 export interface UpstreamResponse {
   readonly status: number;
   readonly fields: Fields;
-  /** The content-length, if the upstream sent one. */
   readonly length: number | null;
   /** Only the end of the connection ends the body: an early end looks like the real one. */
   readonly closeDelimited: boolean;
@@ -116,7 +115,6 @@ export class UpstreamFault extends Error {
   }
 }
 
-/** Reads a body to its end, or up to `maxBytes`, and cancels the rest. */
 export async function readUpTo(body: Body, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;

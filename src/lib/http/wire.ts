@@ -26,7 +26,6 @@ export class Wire {
   /** Null while the runtime connects. That step cannot be interrupted. */
   socket: Socket<Wire> | null = null;
   isClosed = false;
-  /** The error with which the connection ended. */
   error: unknown = null;
   unreadBytes = 0;
   unsentBytes = 0;
@@ -35,9 +34,7 @@ export class Wire {
   /** Settles when the runtime has verified the chain and the name. */
   readonly secured = Promise.withResolvers<void>();
 
-  // Between two requests.
   isIdle = false;
-  /** It has served a request, or begun to. */
   isUsed = false;
   idleSince = 0;
   idleUntil = 0;
@@ -149,8 +146,6 @@ export class Wire {
     else this.#reader?.reject(fault);
     this.onClosed();
   }
-
-  // Called by the runtime.
 
   opened(socket: Socket<Wire>): void {
     this.socket = socket;

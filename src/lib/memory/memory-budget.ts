@@ -3,7 +3,7 @@
 /** Bodies up to this size are not counted. */
 export const LARGE_BYTES = 1024 * 1024;
 /** For a large answer that is read whole: its pieces, text and values, and what is written. */
-export const ANSWER_COPIES = 6;
+export const ANSWER_COPIES = 8;
 
 export interface Reservation {
   /** Less is needed than was reserved. */
@@ -22,7 +22,7 @@ export class MemoryBudget {
   #left: number;
   /** Given back, but perhaps not collected yet. */
   #dropped = 0;
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting = new Set<Waiting>();
 
   constructor(totalBytes: number) {
     this.#total = totalBytes;
@@ -36,9 +36,9 @@ export class MemoryBudget {
   /** Resolves when this much is free. A request for more than the total gets everything, alone. */
   async reserve(bytes: number): Promise<Reservation> {
     const wanted = Math.min(bytes, this.#total);
-    if (this.#waiting.length > 0 || !this.#take(wanted)) {
+    if (!this.#take(wanted)) {
       const granted = Promise.withResolvers<void>();
-      this.#waiting.push({ bytes: wanted, grant: granted.resolve });
+      this.#waiting.add({ bytes: wanted, grant: granted.resolve });
       await granted.promise;
     }
     let held = wanted;
@@ -51,11 +51,12 @@ export class MemoryBudget {
     return { shrink, free: () => shrink(0) };
   }
 
+  /** Who fits does not wait behind who does not. */
   #serve(): void {
-    for (let first = this.#waiting[0]; first !== undefined; first = this.#waiting[0]) {
-      if (!this.#take(first.bytes)) return;
-      this.#waiting.shift();
-      first.grant();
+    for (const each of this.#waiting) {
+      if (!this.#take(each.bytes)) continue;
+      this.#waiting.delete(each);
+      each.grant();
     }
   }
 

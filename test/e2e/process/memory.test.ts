@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from "bun:test";
 import type { Reservation } from "../../../src/lib/memory/memory-budget.ts";
+import { answerJson, answerStream } from "../../harness/model/answers/answer.ts";
 import { makeRequest, openWorld, type World } from "../world.ts";
 
 const LARGE = "x".repeat(2_000_000);
@@ -22,21 +23,14 @@ async function unused(): Promise<void> {
   while (memory().usedBytes > 0) await new Promise(setImmediate);
 }
 
-/** `settled` becomes true when the promise is no longer pending. */
-function watch<T>(promise: Promise<T>): { settled: boolean } {
-  const watched = { settled: false };
-  void promise.finally(() => (watched.settled = true));
-  return watched;
-}
-
 const large = () => makeRequest("messages", false, { system: LARGE });
 
 test("a large request waits until there is memory for it, a small one does not", async () => {
   const before = world.upstream.requests.length;
-  const waiting = world.ask(large());
-  const watched = watch(waiting);
+  let settled = false;
+  const waiting = world.ask(large()).finally(() => (settled = true));
   expect((await world.ask(makeRequest("messages", false))).status).toBe(200);
-  expect([world.upstream.requests.length - before, watched.settled]).toEqual([1, false]);
+  expect([world.upstream.requests.length - before, settled]).toEqual([1, false]);
   held.free();
   expect((await waiting).status).toBe(200);
   await unused();
@@ -59,5 +53,46 @@ test("a client that leaves while it waits for memory holds none of it afterwards
   const waiting = world.ask(large());
   held.free();
   expect((await waiting).status).toBe(200);
+  await unused();
+});
+
+test("who fits does not wait behind somebody who does not", async () => {
+  const everything = memory().reserve(EVERYTHING);
+  const little = memory().reserve(LARGE.length);
+  held.shrink(memory().usedBytes / 2);
+  (await little).free();
+  held.free();
+  (await everything).free();
+});
+
+test.each([false, true])(
+  "a large converted answer has its line at once, and memory until its client has it or has left (stream: %p)",
+  async (stream) => {
+    held.free();
+    const content = [{ type: "output_text", text: '"'.repeat(8_000_000) }];
+    const whole = { id: "r", status: "completed", output: [{ type: "message", content }] };
+    world.upstream.next({ answer: answerJson("responses", whole) });
+    const { client, over } = await world.begin(makeRequest("chat", stream));
+    await client.until("200 OK");
+    client.pause();
+    expect((await over()).record.outcome).toBe("complete");
+    expect(memory().usedBytes).toBeGreaterThan(LARGE.length);
+    if (stream) client.resume();
+    else client.reset();
+    await unused();
+  },
+);
+
+test("a converted stream waits for memory inside a large event", async () => {
+  const delta = { type: "response.output_text.delta", delta: LARGE, other: LARGE };
+  const events = [delta, { type: "response.completed", response: { status: "completed" } }];
+  const pieces = events.map((event) => `data: ${JSON.stringify(event)}\n\n`);
+  world.upstream.next({ answer: answerStream("responses", pieces) });
+  const reserve = spyOn(memory(), "reserve");
+  const { client, over } = await world.begin(makeRequest("chat", true));
+  while (reserve.mock.calls.length === 0) await new Promise(setImmediate);
+  expect(client.bytes().length).toBe(0);
+  held.free();
+  expect((await over()).record.outcome).toBe("complete");
   await unused();
 });

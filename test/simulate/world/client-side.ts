@@ -135,6 +135,10 @@ export class SimExchange implements Exchange, Connection {
 
   // Called by the gateway.
 
+  get sent(): Promise<void> {
+    return this.#unsent?.promise ?? Promise.resolve();
+  }
+
   field(name: string): string | undefined {
     return this.fields.get(name);
   }
