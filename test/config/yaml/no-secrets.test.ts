@@ -42,7 +42,7 @@ function createDice(seed: number): (sides: number) => number {
   };
 }
 
-const TYPED = [...": \"'=-{}[],#\n\t&*!|$", "${"];
+const TYPED = [...": \"'=-{}[],#\n\t&*!|$".split(""), "${"];
 
 /** One to three characters around the beginning of a secret are removed, added, doubled or exchanged. */
 function mistype(text: string, roll: (sides: number) => number): string {
