@@ -44,9 +44,7 @@ export interface ErrorDetails {
   readonly retryAfterSeconds?: number | null;
   /** When a spent limit begins anew, in milliseconds; null: never. */
   readonly resetsAt?: number | null;
-  /** The methods that the path accepts. */
   readonly allow?: readonly string[];
-  /** Replaces the code's status. */
   readonly status?: number;
   readonly cause?: unknown;
 }

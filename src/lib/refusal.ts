@@ -12,7 +12,6 @@ export class Refusal extends Error {
   }
 }
 
-/** For a valid command that failed. */
 export function fail(message: string): never {
   throw new Refusal(message, 1);
 }

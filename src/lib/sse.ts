@@ -21,7 +21,6 @@ export const MAX_EVENT_BYTES = 32 * 1024 * 1024;
 
 /** Keeps the bytes of a stream until its events have ended. */
 export class EventReader {
-  /** Bytes that nobody has searched yet. */
   #fresh: Buffer[] = [];
   /** The beginning of an event. It holds no blank line. */
   #begun: Buffer[] = [];
@@ -30,7 +29,6 @@ export class EventReader {
   #endedInCr = false;
   /** An event was too long to be kept: its bytes are lost. */
   #hasLost = false;
-  /** The lost event has not ended. */
   #isLosing = false;
 
   add(chunk: Uint8Array): void {
