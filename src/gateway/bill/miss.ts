@@ -21,7 +21,6 @@ export function readPrompt({ target, prompt, client }: Request, gateway: Gateway
   return new SentPrompt(prompt, dialect.promptLayout);
 }
 
-/** The charge of the request if its usage were `usage`. */
 export type Reprice = (usage: Usage) => Charge;
 
 interface Answered {

@@ -272,7 +272,6 @@ function describeUnpriced(
 
 const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** The client's own trace, to which this line's span belongs. */
 function readTrace({ exchange }: Request): string | undefined {
   const trace = exchange.field("traceparent");
   return trace !== undefined && TRACEPARENT.test(trace) ? trace : undefined;
@@ -340,7 +339,6 @@ function goesOn(reading: Reading | null): boolean {
   return reading?.stored?.goesOn === true;
 }
 
-/** Null if one of them is unknown. */
 function addUsdTexts(a: string | null, b: string | null): string | null {
   return a === null || b === null ? null : formatUsd(addUsd(parseUsd(a), parseUsd(b)));
 }

@@ -12,7 +12,6 @@ export function noteHead(record: ChannelRecord, fields: Fields, seen: number): v
     record.head = { fields, seen };
 }
 
-/** Expired windows and rates are left out. */
 export function listAllowances({ head }: ChannelRecord, now: number): Allowance[] {
   if (head === null) return [];
   const found = [...readWindows(head.fields, head.seen), ...readRates(head.fields, head.seen)];

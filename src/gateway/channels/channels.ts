@@ -115,7 +115,6 @@ export class Channels {
     return new GatewayError("unavailable", text, { retryAfterSeconds: toRetryAfter(waitMs) });
   }
 
-  /** Why and how long the channel rests, or null. */
   findWait(candidate: Candidate, now: number): ChannelWait | null {
     const record = this.of(candidate.channel);
     const rest = record.disabled ? null : records.findRest(record, candidate.model, now);
@@ -148,7 +147,6 @@ export class Channels {
     });
   }
 
-  /** How a response ended that began well. */
   reportEnd(
     channel: Channel,
     { outcome, problem }: { readonly outcome: Outcome; readonly problem: string | null },

@@ -10,11 +10,9 @@ import type { FailureCause, Failure } from "../upstream/failures.ts";
 
 /** Failures in a row, and how long a channel or a model gets no requests after them. */
 export interface Rest {
-  /** The last failure. */
   readonly failure: Failure;
   /** Responses broke off after a good beginning. Only a complete response ends the rest. */
   readonly isBreak: boolean;
-  /** The times of the first and the last failure in a row. */
   readonly since: number;
   readonly at: number;
   /** 0: a few more failures lead to a rest. */
@@ -28,7 +26,6 @@ export interface Rest {
 
 const countSchema = z.lazy(() => z.object({ requests: z.number(), errors: z.number() }));
 
-/** The requests in a span of time, and the failed ones. */
 export type Count = z.infer<typeof countSchema>;
 
 /** What is kept between two runs. In version 0.2, the file has names and `disabled`. */
@@ -113,7 +110,6 @@ export function readRecords(text: string): ChannelRecord[] {
 interface Policy {
   readonly scope: "channel" | "model";
   readonly state: "resting" | "unavailable";
-  /** How many failures in a row lead to a rest. */
   readonly strikes: number;
   /** The first rest if the upstream names no time. Each further failure doubles it. */
   readonly firstMs: number;
@@ -137,7 +133,6 @@ export const TRIAL_MS = 2000;
 
 export interface FailureSeen {
   readonly failure: Failure;
-  /** The upstream's name for the model. */
   readonly model: string | null;
   readonly now: number;
   readonly random: () => number;
@@ -199,7 +194,6 @@ export function noteAnswer(record: ChannelRecord, model: string | null, now: num
   if (model !== null && isOver(record.models.get(model))) record.models.delete(model);
 }
 
-/** The most important rest, or null. */
 export function findRest(record: ChannelRecord, model: string | null, now: number): Rest | null {
   const byTime = listRests(record, model, now).toSorted((a, b) => b.until - a.until);
   return byTime.find(({ isNamed }) => isNamed) ?? byTime[0] ?? null;
@@ -237,7 +231,6 @@ export function countIn(record: ChannelRecord, what: "requests" | "errors", now:
   record.minutes.set(minute, count);
 }
 
-/** The sum of the last `minutes` minutes, including the current one. */
 export function countMinutes(record: ChannelRecord, minutes: number, now: number): Count {
   const sum = { requests: 0, errors: 0 };
   const last = Math.floor(now / MINUTE_MS);

@@ -65,7 +65,6 @@ async function probe(channel: Channel, { client, now }: Context): Promise<Failur
   }
 }
 
-/** Probes the catalog's channels until the returned function is called. */
 export function startProbes({ channels }: Catalog, context: Context): () => void {
   const timers = [...channels.values()].flatMap((channel) => {
     const { probeMs, disabled } = channel;

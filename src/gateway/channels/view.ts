@@ -120,7 +120,6 @@ function listSteps(steps: number, count: (back: number) => Count): Count[] {
   return Array.from({ length: steps }, (_, index) => count(steps - 1 - index));
 }
 
-/** The time in which this share of the last responses began, or null. */
 function findQuantile({ firstBytes }: ChannelRecord, share: number): number | null {
   const sorted = firstBytes.toSorted((a, b) => a - b);
   const found = sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];

@@ -40,7 +40,6 @@ export class ConvertedStream {
   #linger: Timer | null = null;
   /** An event above 1 MiB has begun, and there is memory for it. */
   #isLarge = false;
-  /** The bridge has sent the end of the response. */
   #hasEnded = false;
   /** Seconds since the client got something. */
   #quiet = 0;

@@ -35,12 +35,10 @@ export class RequestRecorder implements Recorder {
   readonly #now: () => number;
   #catalog: Catalog;
   readonly #root: string;
-  /** By the ids of `gateway run`. */
   readonly #runs = new BoundedMap<string, { readonly name: string; requests: number }>(MAX_RUNS);
   readonly #writers = new Map<string, RecordingWriter>();
   /** Recordings that failed. A change of the config starts them again. */
   readonly #stopped = new Set<string>();
-  /** The recordings of keys that the log has named. */
   #named = new Set<string>();
   readonly #held = { bytes: 0 };
   readonly #unwritten = new Set<Tap>();

@@ -40,7 +40,6 @@ export interface Failure extends Rule {
   readonly response: RefusedResponse | null;
 }
 
-/** An upstream's error response, without secrets. */
 export interface RefusedResponse {
   readonly status: number;
   /** The upstream's dialect. Requests in other dialects cannot get this response. */
@@ -118,7 +117,6 @@ export function failureOfStatus(channel: string, status: number, message: string
   return { ...NOTHING, ...ruleOf(status), channel, status, message: line };
 }
 
-/** For several responses in a row that broke off for any reason. */
 export function failureOfBreaks(channel: string): Failure {
   return failureOf(channel, new UpstreamFault("cut", "its last responses were incomplete"));
 }

@@ -91,8 +91,6 @@ export class SocketConnection implements ClientListener {
     }
   }
 
-  // From the client.
-
   message(message: Payload): void {
     this.#queue.push(message);
     this.#queuedBytes += message.bytes.length + MESSAGE_BYTES;
@@ -224,8 +222,6 @@ export class SocketConnection implements ClientListener {
     if (error.wireCode === RECONNECT_CODE && this.#turns.length === 0)
       this.#client.close({ code: CLOSE_CODES.goingAway, reason: "Open a new connection" });
   }
-
-  // From the upstream.
 
   #pass({ kind, bytes: raw }: Payload): Promise<void> | null {
     const event = readSocketEvent(raw);
