@@ -11,35 +11,40 @@ export interface ReferenceProblem {
   readonly message: string;
 }
 
+type Channel = Config["channels"][string];
+type Group = Config["groups"][string];
 type Quote = (word: string, known?: readonly string[]) => string;
+type Refuse = (path: Path, message: string) => void;
 
 /** `hidden`: values from the environment, which no message may repeat. */
 export function findDangling(config: Config, hidden: ReadonlySet<string>): ReferenceProblem[] {
+  const problems: ReferenceProblem[] = [];
+  const refuse: Refuse = (path, message) => problems.push({ path, message });
   const quote: Quote = (word, known = []) => {
-    const shown =
-      looksSecret(word) || hidden.has(word) || !/^[\w.-]{1,40}$/.test(word) ? "of that name" : `"${word}"`;
-    return `${shown}${suggestNearest(word, known)}`;
+    const isShown = !looksSecret(word) && !hidden.has(word) && /^[\w.-]{1,40}$/.test(word);
+    return `${isShown ? `"${word}"` : "of that name"}${suggestNearest(word, known)}`;
   };
-  const { groups, plans, keys } = config;
+  const { channels, groups, plans, keys, listen } = config;
   const names = Object.keys(groups);
-  const checkGroup = (group: string, path: Path): ReferenceProblem[] =>
-    names.includes(group) ? [] : [{ path, message: `there is no group ${quote(group, names)}` }];
-  return [
-    ...Object.entries(groups).flatMap(([name, group]) => checkChannels(config, name, group, quote)),
-    ...Object.entries(plans).flatMap(([name, plan]) =>
-      plan.groups.flatMap((group, index) => checkGroup(group, ["plans", name, "groups", index])),
-    ),
-    ...keys.flatMap(({ group }, index) => checkGroup(group, ["keys", index, "group"])),
-    ...findRepeated(keys.map(({ name }) => name)).map(([index, first]) => ({
-      path: ["keys", index, "name"],
-      message: `keys[${first}] has the same name: the names of keys are unique`,
-    })),
-    ...findRepeated(keys.map(({ secretSha256 }) => secretSha256)).map(([index, first]) => ({
-      path: ["keys", index],
-      message: `keys[${first}] has the same secret: a secret belongs to one key`,
-    })),
-    ...findLoginProblems(config),
-  ];
+  const checkGroup = (group: string, path: Path): void => {
+    if (!names.includes(group)) refuse(path, `there is no group ${quote(group, names)}`);
+  };
+  for (const [name, group] of Object.entries(groups))
+    checkChannels(config, group, quote, (path, message) => refuse(["groups", name, ...path], message));
+  for (const [name, plan] of Object.entries(plans))
+    for (const [index, group] of plan.groups.entries()) checkGroup(group, ["plans", name, "groups", index]);
+  for (const [index, { group }] of keys.entries()) checkGroup(group, ["keys", index, "group"]);
+  for (const [index, first] of findRepeated(keys.map(({ name }) => name)))
+    refuse(["keys", index, "name"], `keys[${first}] has the same name: the names of keys are unique`);
+  for (const [index, first] of findRepeated(keys.map(({ secretSha256 }) => secretSha256)))
+    refuse(["keys", index], `keys[${first}] has the same secret: a secret belongs to one key`);
+  for (const [name, channel] of Object.entries(channels)) {
+    if (!channel.usesLogin) continue;
+    checkLogin(channel, listen.host, (path, message) => refuse(["channels", name, ...path], message));
+    for (const [group, settings] of Object.entries(groups))
+      checkLoginGroup(settings, name, (path, message) => refuse(["groups", group, ...path], message));
+  }
+  return problems;
 }
 
 /** With the index of its first place. */
@@ -51,12 +56,7 @@ function findRepeated(values: readonly string[]): Array<readonly [index: number,
   });
 }
 
-function checkChannels(
-  { channels }: Config,
-  name: string,
-  group: Config["groups"][string],
-  quote: Quote,
-): ReferenceProblem[] {
+function checkChannels({ channels }: Config, group: Group, quote: Quote, refuse: Refuse): void {
   const explain = (channel: string, index: number): string | null => {
     const platform = channels[channel]?.platform;
     if (platform === undefined) return `there is no channel ${quote(channel, Object.keys(channels))}`;
@@ -68,10 +68,10 @@ function checkChannels(
     const problem = `the channel ${quote(channel)} is of another platform than its group`;
     return mayConvert ? `${problem}. \`convert: true\` on the group converts its requests` : problem;
   };
-  return group.channels.flatMap((channel, index) => {
+  for (const [index, channel] of group.channels.entries()) {
     const message = explain(channel, index);
-    return message === null ? [] : [{ path: ["groups", name, "channels", index], message }];
-  });
+    if (message !== null) refuse(["channels", index], message);
+  }
 }
 
 const LOGIN_HEADER = /authorization|api-?key$|account-id$|^cookie$/i;
@@ -79,57 +79,31 @@ const LOGIN_HEADER = /authorization|api-?key$|account-id$|^cookie$/i;
 /** Some systems ask a server for `*.localhost`. */
 const LOOPBACK = /^(?:localhost|\[::1\]|127(?:\.\d+){3})$/;
 
-function findLoginProblems({ channels, groups, listen }: Config): ReferenceProblem[] {
-  const logins = Object.entries(channels).filter(([, { usesLogin }]) => usesLogin);
-  return logins.flatMap(([name, channel]) => [
-    ...checkLogin(channel, listen.host).map(([setting, message]) => ({
-      path: ["channels", name, ...setting],
-      message,
-    })),
-    ...Object.entries(groups)
-      .filter(([, group]) => group.channels.includes(name))
-      .flatMap(([group, settings]) => checkLoginGroup(["groups", group], settings, name)),
-  ]);
-}
-
-function checkLoginGroup(path: Path, group: Config["groups"][string], login: string): ReferenceProblem[] {
-  const refuse = (setting: string, message: string) => [{ path: [...path, setting], message }];
-  if (group.convert)
-    return refuse("convert", "a login is for the vendor's own tool, and nothing is converted for it");
-  if (group.channels.length === 1) return [];
-  const alone = `its channel "${login}" passes on the client's own login`;
-  return refuse("channels", `${alone}: there is no failover to another account, so the group has no other`);
-}
-
-type LoginFault = readonly [setting: readonly string[], message: string];
-
-function checkLogin(channel: Config["channels"][string], host: string): LoginFault[] {
+function checkLogin(channel: Channel, host: string, refuse: Refuse): void {
   const { platform, baseUrl, headers, proxy, probeMs } = channel;
   const address = LOGIN_ADDRESSES[platform];
-  const isElsewhere =
-    address !== undefined && !LOOPBACK.test(baseUrl.hostname) && baseUrl.href !== new URL(address).href;
-  const rows: ReadonlyArray<readonly [isWrong: boolean, ...fault: LoginFault]> = [
-    [address === undefined, ["platform"], "`credential: client` is for the platforms messages and responses"],
-    [
-      isElsewhere,
-      ["base_url"],
-      `the client's own login belongs to ${address} only; with \`credential: client\`, use that`,
-    ],
-    ...headers.map(
-      ([name]) =>
-        [LOGIN_HEADER.test(name), ["headers", name], "would replace the client's own login"] as const,
-    ),
-    [
-      proxy !== null && baseUrl.protocol === "http:",
-      ["proxy"],
-      "would read the client's own login: a proxy is for an address with https",
-    ],
-    [probeMs !== null, ["probe"], "a channel without a credential of its own cannot be probed"],
-    [
-      !isLoopback(host),
-      ["credential"],
-      "passes on the client's own login, so the gateway may listen on loopback only: change listen.host",
-    ],
-  ];
-  return rows.flatMap(([isWrong, setting, message]) => (isWrong ? [[setting, message] as const] : []));
+  if (address === undefined)
+    refuse(["platform"], "`credential: client` is for the platforms messages and responses");
+  else if (!LOOPBACK.test(baseUrl.hostname) && baseUrl.href !== new URL(address).href) {
+    const advice = "with `credential: client`, use that";
+    refuse(["base_url"], `the client's own login belongs to ${address} only; ${advice}`);
+  }
+  for (const [name] of headers)
+    if (LOGIN_HEADER.test(name)) refuse(["headers", name], "would replace the client's own login");
+  if (proxy !== null && baseUrl.protocol === "http:")
+    refuse(["proxy"], "would read the client's own login: a proxy is for an address with https");
+  if (probeMs !== null) refuse(["probe"], "a channel without a credential of its own cannot be probed");
+  if (!isLoopback(host)) {
+    const advice = "so the gateway may listen on loopback only: change listen.host";
+    refuse(["credential"], `passes on the client's own login, ${advice}`);
+  }
+}
+
+function checkLoginGroup(group: Group, login: string, refuse: Refuse): void {
+  if (!group.channels.includes(login)) return;
+  const alone = `its channel "${login}" passes on the client's own login`;
+  if (group.convert)
+    refuse(["convert"], "a login is for the vendor's own tool, and nothing is converted for it");
+  else if (group.channels.length > 1)
+    refuse(["channels"], `${alone}: there is no failover to another account, so the group has no other`);
 }
