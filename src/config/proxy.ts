@@ -4,8 +4,10 @@ import type { Environment } from "./yaml/expand.ts";
 
 export function findProxy(target: URL, env: Environment): URL | null {
   const read = (name: string) => env[name.toLowerCase()] || env[name] || "";
-  const address = read(target.protocol === "https:" ? "HTTPS_PROXY" : "HTTP_PROXY") || read("ALL_PROXY");
-  if (address === "" || isLoopback(target.hostname) || isExempt(target, read("NO_PROXY"))) return null;
+  const own = target.protocol === "https:" ? "HTTPS_PROXY" : "HTTP_PROXY";
+  const address = read(own) || read("ALL_PROXY");
+  if (address === "" || isLoopback(target.hostname)) return null;
+  if (isExempt(target, read("NO_PROXY"))) return null;
   const proxy = URL.parse(address.includes("://") ? address : `http://${address}`);
   return proxy !== null && /^https?:$/.test(proxy.protocol) ? proxy : null;
 }
@@ -16,7 +18,8 @@ export function isLoopback(host: string): boolean {
 }
 
 function isExempt(target: URL, list: string): boolean {
-  const port = target.port || (target.protocol === "https:" ? "443" : "80");
+  const usual = target.protocol === "https:" ? "443" : "80";
+  const port = target.port || usual;
   return list.split(/[\s,]+/).some((entry) => {
     if (entry === "") return false;
     if (entry === "*") return true;

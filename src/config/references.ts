@@ -29,8 +29,11 @@ export function findDangling(config: Config, hidden: ReadonlySet<string>): Refer
   const checkGroup = (group: string, path: Path): void => {
     if (!names.includes(group)) refuse(path, `there is no group ${quote(group, names)}`);
   };
+  const refuseIn = (...place: Path): Refuse => {
+    return (path, message) => refuse([...place, ...path], message);
+  };
   for (const [name, group] of Object.entries(groups))
-    checkChannels(config, group, quote, (path, message) => refuse(["groups", name, ...path], message));
+    checkChannels(config, group, quote, refuseIn("groups", name));
   for (const [name, plan] of Object.entries(plans))
     for (const [index, group] of plan.groups.entries()) checkGroup(group, ["plans", name, "groups", index]);
   for (const [index, { group }] of keys.entries()) checkGroup(group, ["keys", index, "group"]);
@@ -40,9 +43,9 @@ export function findDangling(config: Config, hidden: ReadonlySet<string>): Refer
     refuse(["keys", index], `keys[${first}] has the same secret: a secret belongs to one key`);
   for (const [name, channel] of Object.entries(channels)) {
     if (!channel.usesLogin) continue;
-    checkLogin(channel, listen.host, (path, message) => refuse(["channels", name, ...path], message));
+    checkLogin(channel, listen.host, refuseIn("channels", name));
     for (const [group, settings] of Object.entries(groups))
-      checkLoginGroup(settings, name, (path, message) => refuse(["groups", group, ...path], message));
+      checkLoginGroup(settings, name, refuseIn("groups", group));
   }
   return problems;
 }
@@ -61,12 +64,14 @@ function checkChannels({ channels }: Config, group: Group, quote: Quote, refuse:
     const platform = channels[channel]?.platform;
     if (platform === undefined) return `there is no channel ${quote(channel, Object.keys(channels))}`;
     if (group.channels.indexOf(channel) !== index) return "this channel is named twice";
-    const mayConvert = [platform, group.platform].every((word) => CONVERTIBLE.has(word));
+    const sides = [platform, group.platform];
+    const mayConvert = sides.every((word) => CONVERTIBLE.has(word));
     if (group.convert && !mayConvert)
       return "nothing can be converted from or for a relay: remove `convert: true`";
     if (group.convert || groupPlatform(platform) === group.platform) return null;
     const problem = `the channel ${quote(channel)} is of another platform than its group`;
-    return mayConvert ? `${problem}. \`convert: true\` on the group converts its requests` : problem;
+    if (!mayConvert) return problem;
+    return `${problem}. \`convert: true\` on the group converts its requests`;
   };
   for (const [index, channel] of group.channels.entries()) {
     const message = explain(channel, index);

@@ -27,10 +27,8 @@ export function listToolKeys(tool: string, configPath: string, catalog: Catalog)
 }
 
 export function findStoredSecret(name: string, configPath: string, catalog: Catalog): string | null {
-  const found = readEntries(configPath)
-    .filter((entry) => entry.key === name)
-    .flatMap((entry) => matchKey(entry, catalog));
-  return found[0]?.secret ?? null;
+  const own = readEntries(configPath).filter(({ key }) => key === name);
+  return own.find((entry) => matchKey(entry, catalog).length > 0)?.secret ?? null;
 }
 
 /** It is the preferred one. */

@@ -24,7 +24,11 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
       isGuard: true,
       text: "was removed: a limit is exceeded by its own amount at most. Remove the line, and lower the limit or set `concurrent_requests: 1`",
     },
-    { place: `${limits}.strict`, values: [false, "false"], text: "has no effect any more. Remove it" },
+    {
+      place: `${limits}.strict`,
+      values: [false, "false"],
+      text: "has no effect any more. Remove it",
+    },
     {
       place: `${limits}.agents`,
       isGuard: true,
@@ -92,7 +96,11 @@ export interface RetiredFinding {
 
 export function removeRetired(tree: unknown): RetiredFinding[] {
   return RETIRED_SETTINGS.flatMap(({ place, values, isGuard = false, text }) =>
-    removeFrom(tree, place.split("."), values).map((path) => ({ path, message: text, isGuard })),
+    removeFrom(tree, place.split("."), values).map((path) => ({
+      path,
+      message: text,
+      isGuard,
+    })),
   );
 }
 

@@ -10,7 +10,8 @@ export type { Edit } from "./splice.ts";
 
 /** Null removes the setting. */
 export function changeSetting(path: Path, value: Value | null): Edit {
-  return value === null ? { kind: "remove", path } : { kind: "set", path, value };
+  if (value === null) return { kind: "remove", path };
+  return { kind: "set", path, value };
 }
 
 /** An edit that is already true changes nothing. */
@@ -77,7 +78,8 @@ function planItems(tree: unknown, edit: Edit): Edit[] | null {
     .filter((index) => !left.includes(old[index]))
     .toReversed()
     .map((index): Edit => ({ kind: "remove", path: [...path, index] }));
-  return added.length === 0 ? removals : [{ kind: "append", path, values: added }, ...removals];
+  if (added.length === 0) return removals;
+  return [{ kind: "append", path, values: added }, ...removals];
 }
 
 function isList(value: Value): value is readonly string[] {
@@ -100,7 +102,8 @@ function dropEmpty(tree: unknown): unknown {
 function changeAt(node: unknown, path: Path, edit: Edit): unknown {
   const [step, ...below] = path;
   if (step === undefined) {
-    if (edit.kind !== "append") return edit.kind === "set" ? edit.value : undefined;
+    if (edit.kind === "set") return edit.value;
+    if (edit.kind === "remove") return undefined;
     return [...(Array.isArray(node) ? node : []), ...edit.values];
   }
   const isRemoval = below.length === 0 && edit.kind === "remove";

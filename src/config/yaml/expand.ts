@@ -51,7 +51,12 @@ export function expandTree(tree: unknown, env: Environment, isUsed = false): Exp
     ]);
     return Object.fromEntries(entries);
   };
-  return { tree: expand(tree, []), unset, fromEnvironment, lacking };
+  return {
+    tree: expand(tree, []),
+    unset,
+    fromEnvironment,
+    lacking,
+  };
 }
 
 /** A variable's value is always a credential. */

@@ -70,13 +70,25 @@ function readEntries(text: string, around: Collection): Entry[] {
     return around.items.map((value, index) => {
       const { start, end } = spanOf(text, value);
       const dash = around.flow === true ? start : text.lastIndexOf("-", start - 1);
-      return { name: String(index), start: dash, end, afterColon: start, value };
+      return {
+        name: String(index),
+        start: dash,
+        end,
+        afterColon: start,
+        value,
+      };
     });
   return around.items.map(({ key, value }) => {
     const { start, end } = spanOf(text, key);
     const afterColon = text.indexOf(":", end) + 1;
     const name = isScalar(key) ? String(key.value) : "";
-    return { name, start, end: Math.max(end, spanOf(text, value).end), afterColon, value };
+    return {
+      name,
+      start,
+      end: Math.max(end, spanOf(text, value).end),
+      afterColon,
+      value,
+    };
   });
 }
 
@@ -85,7 +97,11 @@ function replace(text: string, { afterColon, end, value }: Entry, rendered: stri
   // A comment inside would be lost: edit.ts changes single items instead.
   if (isCollection(value) && old.includes("#")) return null;
   const gap = /^ +(?=\S)/.exec(old)?.[0] ?? " ";
-  return { start: afterColon, end: Math.max(afterColon, end), text: gap + rendered };
+  return {
+    start: afterColon,
+    end: Math.max(afterColon, end),
+    text: gap + rendered,
+  };
 }
 
 function insert(
@@ -108,14 +124,23 @@ function insertIntoFlow(text: string, around: Collection, parts: readonly string
   const { start, end } = spanOf(text, around);
   const last = listEntries(text, around).at(-1);
   const [open, close] = isMap(around) ? ["{ ", " }"] : ["[", "]"];
-  if (last === undefined) return { start, end, text: open + parts.join(", ") + close };
+  if (last === undefined)
+    return {
+      start,
+      end,
+      text: open + parts.join(", ") + close,
+    };
   const margin = text.slice(lineStart(text, last.start), last.start);
   const gap = margin.trim() === "" && margin.length < last.start ? eolOf(text) + margin : " ";
   const [, kept = "", blanks = ""] = /^(.*?)(\s*)$/s.exec(text.slice(last.end, end - 1)) ?? [];
   const hasComma = /^\s*,/.test(kept);
   const [before, behind] = hasComma ? ["", ","] : [",", ""];
   const added = gap + parts.join(`,${gap}`);
-  return { start: last.end, end: end - 1, text: before + kept + added + behind + blanks };
+  return {
+    start: last.end,
+    end: end - 1,
+    text: before + kept + added + behind + blanks,
+  };
 }
 
 function append(text: string, map: Collection, name: string, items: readonly Value[]): Splice | null {
@@ -133,7 +158,11 @@ function append(text: string, map: Collection, name: string, items: readonly Val
   if (!isSeq(list) && !(isScalar(list) && list.value === null)) return null;
   const end = Math.max(entry.afterColon, entry.end);
   const rest = text.slice(end, lineEnd(text, end));
-  return { start: entry.afterColon, end: end + rest.length, text: rest + lines };
+  return {
+    start: entry.afterColon,
+    end: end + rest.length,
+    text: rest + lines,
+  };
 }
 
 function appendToList(text: string, list: YAMLSeq, items: readonly Value[]): Splice {
@@ -165,7 +194,11 @@ function remove(
   const upTo = text.indexOf("\n", end);
   if (upTo >= 0) return { start: from, end: upTo + 1, text: "" };
   // The last line has no newline: the one before goes.
-  return { start: Math.max(from - eolOf(text).length, 0), end: text.length, text: "" };
+  return {
+    start: Math.max(from - eolOf(text).length, 0),
+    end: text.length,
+    text: "",
+  };
 }
 
 /** Removes one comma, too. */
