@@ -198,6 +198,10 @@ export function dropZeros(usage: Usage): Usage {
 
 /** How the answer says it was served. `members`: the names of the fields. */
 export function readTariff(from: unknown, members: Tariff): Tariff {
-  const named = Object.entries(members).map(([name, member]) => [name, getName(getField(from, member))]);
-  return Object.fromEntries(named.filter(([, value]) => value !== undefined));
+  const tariff: Record<string, string> = {};
+  for (const [name, member] of Object.entries(members)) {
+    const value = getName(getField(from, member));
+    if (value !== undefined) tariff[name] = value;
+  }
+  return tariff;
 }

@@ -413,10 +413,12 @@ const IMPLAUSIBLE: CountFault = {
 
 /** From here on, the usage is text: numbers kept as text go no further. */
 function makeReading({ raw, ...report }: UsageReport, { textBytes, arrivedBytes, hasText }: Seen): Reading {
-  const { parts, faults = [] } = report;
+  const { parts, faults } = report;
+  const isOdd = !isPlausible(sumUsage(parts));
   return {
     ...report,
-    ...(!isPlausible(sumUsage(parts)) && { parts: [], faults: [...faults, IMPLAUSIBLE] }),
+    parts: isOdd ? [] : parts,
+    faults: isOdd ? [...(faults ?? []), IMPLAUSIBLE] : faults,
     rawUsage: raw === null || isNestedDeeply(raw, MAX_USAGE_DEPTH) ? null : JSON.stringify(raw),
     reportedAmount: readAmount(raw, report.final),
     hasText: hasText ?? textBytes > 0,

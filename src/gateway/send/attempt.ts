@@ -102,8 +102,8 @@ function readPayer(head: UpstreamResponse): Payer {
 const REQUEST_ID_FIELDS = ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid"];
 
 function readRequestId(head: UpstreamResponse, { secrets }: Request): string | undefined {
-  const ids = REQUEST_ID_FIELDS.map((name) => storeId(head.fields.get(name)));
-  const id = ids.find((each) => each !== undefined);
+  const name = REQUEST_ID_FIELDS.find((each) => (head.fields.get(each) ?? "") !== "");
+  const id = name && storeId(head.fields.get(name));
   return id === undefined || secrets.holds(id) ? undefined : id;
 }
 
@@ -212,11 +212,12 @@ async function judgeBeginning(
 
 /** "silent": nothing has come in time, or the body broke off, which its next reader learns. */
 async function awaitChunk(next: Promise<Buffer | null>, until: number): Promise<Buffer | null | "silent"> {
-  const late = Promise.withResolvers<"silent">();
-  const resolve = (): void => late.resolve("silent");
-  const timer = until === Infinity ? undefined : setTimeout(resolve, until - performance.now());
+  let timer: Timer | undefined;
   try {
-    return await (timer === undefined ? next : Promise.race([next, late.promise]));
+    if (until === Infinity) return await next;
+    const { promise, resolve } = Promise.withResolvers<"silent">();
+    timer = setTimeout(resolve, until - performance.now(), "silent");
+    return await Promise.race([next, promise]);
   } catch (fault) {
     if (fault instanceof UpstreamFault) return "silent";
     throw fault;

@@ -37,7 +37,7 @@ export class Beginning {
   /** After this time without data, the body is not held any longer. */
   readonly silenceMs: number;
   readonly #isStream: boolean;
-  readonly #parser = openSseParser();
+  #parser: ReturnType<typeof openSseParser> | null = null;
   #start = "";
   #heldBytes = 0;
 
@@ -73,6 +73,7 @@ export class Beginning {
 
   #readEvents(chunk: Uint8Array): BeginningVerdict | null {
     for (let at = 0; at < chunk.length; at += STEP_BYTES) {
+      this.#parser ??= openSseParser();
       for (const { data } of this.#parser.push(chunk.subarray(at, at + STEP_BYTES))) {
         const event = parseJson(data);
         if (!isPrelude(event)) return judgeEvent(event);
