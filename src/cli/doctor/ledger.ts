@@ -3,10 +3,15 @@
 
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { describeWarning, findWarning, listLimitUses } from "../../billing/limits/alerts.ts";
+import { openSums } from "../../billing/limits/spending.ts";
 import { listMarks } from "../../billing/ledger/mark.ts";
 import { judgeLedger } from "../../billing/ledger/recovery.ts";
 import { ALL, sumRequests } from "../../billing/reports/sums.ts";
+import { reportVersions } from "../../billing/reports/versions.ts";
+import { describeChange } from "../../billing/reports/words.ts";
 import { Table } from "../../billing/store/open.ts";
+import type { Catalog } from "../../config/catalog.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import { requireOwn } from "../../lib/files/own-file.ts";
@@ -92,19 +97,28 @@ export const checkEnd: Check = ({ running, catalog: { ledger } }) => {
   }
 };
 
-export const checkAmounts: Check = ({ catalog: { ledger }, isCopy }) => {
-  if (!existsSync(ledger.path)) return null;
+export const checkAmounts: Check = ({ catalog, isCopy }) => {
+  const { path } = catalog.ledger;
+  if (!existsSync(path)) return null;
   try {
-    using table = new Table(ledger.path, { report: () => {}, isCopy });
-    return describeAmounts(table);
+    using table = new Table(path, { report: () => {}, isCopy });
+    return [...describeAmounts(table, catalog), ...describeLimits(catalog, isCopy)];
   } catch (error) {
-    const look = `ls -l ${quoteWord(dirname(ledger.path))}`;
+    const look = `ls -l ${quoteWord(dirname(path))}`;
     return bad("ledger", `it cannot be read: ${getErrorMessage(error)}`, look);
   }
 };
 
-/** What all reports leave out. */
-export function describeAmounts(table: Table): DoctorFinding[] {
+export function describeLimits(catalog: Catalog, isCopy = false): DoctorFinding[] {
+  const now = Date.now();
+  return listLimitUses(catalog.keys.values(), openSums(catalog, now, isCopy), now).flatMap((use) => {
+    const warning = findWarning(use, catalog.alerts.at);
+    return warning === null ? [] : note("limits", describeWarning(warning));
+  });
+}
+
+/** What all reports leave out, and versions of tools that send more. */
+export function describeAmounts(table: Table, { zone }: Catalog): DoctorFinding[] {
   const { unreadable } = table;
   const { unpriced } = sumRequests(table, { ...ALL, by: [], of: ["unpriced"] }).total.totals;
   const marks = listMarks(table).length;
@@ -115,5 +129,8 @@ export function describeAmounts(table: Table): DoctorFinding[] {
     ...(unreadable > 0 ? [bad("ledger", lines, VERIFY)] : []),
     ...(marks > 0 ? [bad("ledger", found, `${VERIFY}, then gateway ledger accept`)] : []),
     ...(unpriced > 0 ? [note("prices", gaps, "gateway usage --by model, then gateway prices check")] : []),
+    ...reportVersions(table, { zone, now: new Date() }).map((change) =>
+      note("versions", describeChange(change)),
+    ),
   ];
 }

@@ -1,12 +1,8 @@
 // `gateway` alone: what runs, what was spent, what needs attention, useful commands.
 
 import { existsSync } from "node:fs";
-import { describeWarning, findWarning, listLimitUses } from "../../billing/limits/alerts.ts";
-import { openSums } from "../../billing/limits/spending.ts";
 import { readPeriodWord } from "../../billing/reports/period.ts";
 import { sumRequests } from "../../billing/reports/sums.ts";
-import { reportVersions } from "../../billing/reports/versions.ts";
-import { describeChange } from "../../billing/reports/words.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { placeConfig } from "../../config/file/find.ts";
 import type { GatewayState } from "../../gateway/api/state.ts";
@@ -19,7 +15,7 @@ import { print, printWrapped } from "../terminal/terminal.ts";
 import { formatAmount } from "../terminal/text.ts";
 import { checkParts, checkVariables } from "./config.ts";
 import type { DoctorFinding } from "./finding.ts";
-import { describeAmounts } from "./ledger.ts";
+import { describeAmounts, describeLimits } from "./ledger.ts";
 
 export async function showOverview(flags: ConfigFlags): Promise<void> {
   const path = placeConfig(flags.config, process.env);
@@ -37,15 +33,14 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
       : `The gateway runs on ${formatBaseUrl(state.address)} (version ${state.version}).`,
   );
   printWrapped(`config: ${config.path}   ledger: ${catalog.ledger.path}`);
-  const { amounts, matters } = readLedger(config);
+  const { amounts, findings } = readLedger(config);
   print(amounts.join("   "));
+  // A running gateway has its own variables.
+  if (state === null) findings.push(...checkVariables(config));
   const attention = [
     ...config.warnings,
-    ...describeLimits(config),
-    ...matters,
-    // A running gateway has its own variables.
-    ...(state === null ? describeFindings(checkVariables(config)) : listProblems(state)),
-    ...describeFindings(checkParts(config)),
+    ...[...findings, ...checkParts(config)].flatMap(describeFinding),
+    ...(state === null ? [] : listProblems(state)),
   ];
   for (const text of attention) printWrapped(`attention: ${text}`);
   printCommands();
@@ -61,25 +56,12 @@ function readLedger({ catalog }: LoadedConfig) {
   };
   return {
     amounts: [`spent today: ${sum("today")}`, `this month: ${sum("month")}`],
-    matters: [
-      ...describeFindings(describeAmounts(table)),
-      ...reportVersions(table, clock).map(describeChange),
-    ],
+    findings: [...describeLimits(catalog), ...describeAmounts(table, catalog)],
   };
 }
 
-function describeFindings(findings: readonly DoctorFinding[]): string[] {
-  return findings
-    .filter(({ state }) => state !== "ok")
-    .map(({ detail, fix }) => (fix === null ? detail : `${detail}: ${fix}`));
-}
-
-function describeLimits({ catalog }: LoadedConfig): string[] {
-  const now = Date.now();
-  return listLimitUses(catalog.keys.values(), openSums(catalog, now, false), now).flatMap((use) => {
-    const warning = findWarning(use, catalog.alerts.at);
-    return warning === null ? [] : describeWarning(warning);
-  });
+function describeFinding({ state, detail, fix }: DoctorFinding): string[] {
+  return state === "ok" ? [] : [fix === null ? detail : `${detail}: ${fix}`];
 }
 
 const COMMANDS = [

@@ -99,7 +99,9 @@ describe("with a config", () => {
     await show("channels", "disable", "messages", "--config", gateway.configPath);
     await show("keys", "limit", "messages", "usd_total=0.000001", "--config", gateway.configPath);
     const { stdout } = await show("--config", gateway.configPath);
-    expect(stdout).toContain('\nattention: The key "messages" has reached its limit: $');
+    const spent = 'The key "messages" has reached its limit: $';
+    expect(stdout).toContain(`\nattention: ${spent}`);
+    expect((await show("doctor", "--config", gateway.configPath)).stdout).toContain(spent);
     expect(stdout).toContain("\nattention: channel messages: disabled");
   });
 });
