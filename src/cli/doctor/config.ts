@@ -128,9 +128,10 @@ export const checkGit: Check = ({ path, source, catalog: { ledger } }) => {
 /** No credential, the client's own, or one that is elsewhere. */
 const NOT_LITERAL = /^(?:none|client|keychain:.*)?$|\$\{/;
 
-/** The files that git has or would take. */
+/** The files that git has or would take. The repository's own settings may name a program. */
 function listInGit(folder: string, pattern: string): string {
-  const words = ["git", "-C", folder, "ls-files", "-tco", "--exclude-standard", "--", pattern];
+  const git = ["git", "-C", folder, "-c", "core.fsmonitor=false"];
+  const words = [...git, "ls-files", "-tco", "--exclude-standard", "--", pattern];
   return Bun.spawnSync(words, { stderr: "ignore" }).stdout.toString();
 }
 

@@ -1,7 +1,7 @@
 // `gateway doctor` against real upstreams that are well, ill, or not there.
 
 import { describe, expect, test } from "bun:test";
-import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { ENV_TOOLS } from "../../../src/dialects/platforms.ts";
 import { TOOLS } from "../../../src/cli/tools/tools.ts";
 import { quoteWord } from "../../../src/lib/text/shell-word.ts";
@@ -276,7 +276,12 @@ test("a key without sk-, and what git has or would take, are named, also outside
   expect(await notes()).toContainEqual(["key old", "gateway keys rotate old"]);
   for (const { path } of [folder, other]) Bun.spawnSync(["git", "init", "-q", path]);
   Bun.spawnSync(["git", "-C", folder.path, "add", "-f", env]);
+  // A stranger's repository may name a program for git.
+  const settings = { fsmonitor: `touch '${folder.join("ran")}'; true`, untrackedCache: "true" };
+  for (const [name, value] of Object.entries(settings))
+    Bun.spawnSync(["git", "-C", folder.path, "config", `core.${name}`, value]);
   const fixes = (await notes()).flatMap(([check, mend = ""]) => (check === "git" ? [mend] : []));
+  expect(existsSync(folder.join("ran"))).toBe(false);
   const [first = "", second = ""] = fixes;
   expect(first).toContain(" rm -r -q --cached gateway.env && ");
   Bun.spawnSync(["sh", "-c", `${first};${second}`]);
