@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { encodeLine, GENESIS, hashLine, type LineDraft } from "../../src/billing/ledger/line.ts";
 import { reportEvidence } from "../../src/billing/reports/evidence.ts";
 import { ALL } from "../../src/billing/reports/sums.ts";
-import { SETTINGS } from "../../src/billing/reports/shown-names.ts";
+import { SETTINGS, showName } from "../../src/billing/reports/shown-names.ts";
 import { compareVersions, reportVersions, type SessionStart } from "../../src/billing/reports/versions.ts";
 import { describeChange } from "../../src/billing/reports/words.ts";
 import { CHAT_FIELDS } from "../../src/bridges/chat/fields.ts";
@@ -169,6 +169,14 @@ test("the newest versions of a tool do not hide those of another", () => {
     "opencode version 4 → 5",
     "opencode version 5 → 6",
   ]);
+});
+
+test("what may be somebody's number or address is not shown as a model or a version", () => {
+  const shown = [showName("model", "command-r-4929"), showName("version", "10.0.0.7")];
+  expect(shown.join(" ")).toMatch(/^model-[\da-f]{8} version-[\da-f]{8}$/);
+  expect([showName("model", "claude-opus-9-9"), showName("version", "2.1.332")].join(" ")).toEndWith(
+    "2.1.332",
+  );
 });
 
 test("each setting that a dialect's table has is named in a report for others", () => {
