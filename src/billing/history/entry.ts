@@ -26,7 +26,6 @@ export interface LogEntry {
   /** The folder in which the tool worked. An empty project or model is not logged. */
   readonly project: string;
   readonly model: string;
-  /** In ms. */
   readonly time: number;
   readonly provider?: string;
   readonly usage: Usage;

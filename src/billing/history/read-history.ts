@@ -19,7 +19,6 @@ interface Source {
   readonly patterns: readonly string[];
   /** Reads one file. The oldest is read first. */
   readonly read: (path: string, history: History, size: number) => void;
-  /** What the logs leave out, for people. */
   readonly lacks: string;
 }
 

@@ -14,7 +14,7 @@ import { describeScope, type Scope, type SumRow, sumRequests } from "../reports/
 import { compareNames, describeNames, isSpan, listSpans } from "../reports/usage.ts";
 import { splitAmounts, splitUsage } from "../store/insert.ts";
 import { listLines, type Questions, type Table } from "../store/open.ts";
-import { makeTables } from "../store/schema.ts";
+import { makeTables, NAMES } from "../store/schema.ts";
 import { type LogEntry, LOGGING_TOOLS, type LoggingTool } from "./entry.ts";
 import { joinHistory, type OurLine } from "./join.ts";
 
@@ -31,9 +31,18 @@ const NO_PROJECT = "(not logged)";
 /** At an edge of the period, a request may be inside by only one of the two clocks. */
 const EDGE_MS = 3_600_000;
 
-/** `found_in`: where a request was found. `because`: why it has no amount. */
-const COPY = `CREATE TEMP TABLE requests AS SELECT *, COALESCE(label, '${NO_PROJECT}') AS project, 'only_ledger' AS found_in,
-  CASE basis WHEN 'unpriced' THEN 'no price for ' || model END AS because FROM main.requests`;
+/** Each request has its own names here. `found_in`: where a request was found. `because`: why it
+ *  has no amount. */
+const COPY = [
+  `CREATE TEMP TABLE names AS SELECT line AS who, at AS first_at, at AS last_at, ${NAMES.join(", ")},
+     COALESCE(label, '${NO_PROJECT}') AS project, 'only_ledger' AS found_in,
+     CASE basis WHEN 'unpriced' THEN 'no price for ' || model END AS because FROM main.requests`,
+  "CREATE TEMP TABLE lines AS SELECT * FROM main.lines",
+  "UPDATE lines SET who = line",
+  "CREATE INDEX temp.own_names ON names (who)",
+  "CREATE INDEX temp.own_lines ON lines (who)",
+  "CREATE TEMP VIEW requests AS SELECT * FROM lines JOIN names USING (who)",
+];
 
 export function tabulateLogs(entries: Iterable<LogEntry>, prices: BookPrices): Questions {
   const database = new Database(":memory:");
@@ -41,8 +50,8 @@ export function tabulateLogs(entries: Iterable<LogEntry>, prices: BookPrices): Q
   const table: Questions = {
     list: (sql, values = {}) => database.query(sql).safeIntegers(true).values(values),
   };
-  table.list(COPY);
-  for (const entry of entries) insert(table, entry, prices);
+  for (const sql of COPY) table.list(sql);
+  for (const [index, entry] of [...entries].entries()) insert(table, entry, -index, prices);
   return table;
 }
 
@@ -58,16 +67,15 @@ export function tabulateBoth(
     until: until && new Date(Date.parse(until) + EDGE_MS).toISOString(),
   };
   const { pairs, onlyEntries } = joinHistory(entries, [...listOurLines(table, scope)]);
-  table.list(COPY);
-  table.list("CREATE INDEX temp.by_line ON requests (line)");
+  for (const sql of COPY) table.list(sql);
   // The ledger knows better what a request cost; the log knows its project.
   for (const [entry, { row }] of pairs)
     table.list(
-      `UPDATE requests SET found_in = 'both', label = COALESCE(label, $label),
-         project = COALESCE($project, project) WHERE line = $row`,
-      { $project: entry.project || null, $label: basename(entry.project), $row: row },
+      `UPDATE names SET found_in = 'both', label = COALESCE(label, $label),
+         project = COALESCE($project, project) WHERE who = $row`,
+      { $project: entry.project || null, $label: basename(entry.project) || null, $row: row },
     );
-  for (const entry of onlyEntries) insert(table, entry, prices);
+  for (const [index, entry] of onlyEntries.entries()) insert(table, entry, -index, prices);
   table.list(EXACT_SIDES);
   return table;
 }
@@ -82,31 +90,39 @@ export function* listOurLines(table: Table, scope: Scope): Generator<OurLine, vo
   }
 }
 
-function insert(table: Questions, entry: LogEntry, prices: BookPrices): void {
+function insert(table: Questions, entry: LogEntry, who: number, prices: BookPrices): void {
   const { tool, session, agent, project, model, time, usage, basis } = entry;
   const { official, unpricedBecause: because } = priceEntry(entry, prices);
   const amounts = splitAmounts({ official: official === null ? null : parseDecimal(official) });
-  const values: Record<string, string | number | null> = {
-    line: 0,
+  const add = (name: string, values: Readonly<Record<string, string | number | null>>): void => {
+    const columns = Object.keys(values);
+    table.list(
+      `INSERT INTO ${name} (${columns.join(", ")}) VALUES (${columns.map((column) => `$${column}`).join(", ")})`,
+      Object.fromEntries(columns.map((column) => [`$${column}`, values[column] ?? null])),
+    );
+  };
+  add("lines", {
+    line: who,
+    who,
     at: time,
+    ...splitUsage(usage),
+    ...amounts.columns,
+    exact: amounts.exact,
+  });
+  add("names", {
+    who,
+    first_at: time,
+    last_at: time,
     tool,
     session: session || null,
     agent: agent ?? null,
     model,
-    label: basename(project),
+    label: basename(project) || null,
     project: project || NO_PROJECT,
     found_in: "only_logs",
     basis: because === null ? basis : "unpriced",
     because,
-    ...splitUsage(usage),
-    ...amounts.columns,
-    exact: amounts.exact,
-  };
-  const names = Object.keys(values);
-  table.list(
-    `INSERT INTO requests (${names.join(", ")}) VALUES (${names.map((name) => `$${name}`).join(", ")})`,
-    Object.fromEntries(names.map((name) => [`$${name}`, values[name] ?? null])),
-  );
+  });
 }
 
 /** A tool's own provider. opencode has many, and names them. */
@@ -154,8 +170,8 @@ export interface HistoryFilter extends Scope {
 const SIDES = ["only_logs", "only_ledger", "both"] as const;
 
 /** An amount too large for its column also counts on its side. */
-const EXACT_SIDES = `UPDATE requests SET exact = json_set(exact, '$.' || found_in, exact ->> 'official')
-  WHERE exact ->> 'official' IS NOT NULL`;
+const EXACT_SIDES = `UPDATE lines SET exact = json_set(exact, '$.' || found_in, exact ->> 'official')
+  FROM names WHERE names.who = lines.who AND exact ->> 'official' IS NOT NULL`;
 
 export function reportHistory(table: Questions, query: HistoryFilter) {
   const { by, since, until, only = {} } = query;
@@ -166,7 +182,7 @@ export function reportHistory(table: Questions, query: HistoryFilter) {
     since,
     until,
     only,
-    by: by.map((name) => (isSpan(name) ? "span" : `COALESCE(${name}, '')`)),
+    by: by.map((name) => (isSpan(name) ? "span" : name)),
     sums: Object.fromEntries(sides.map((side) => [side, sumSide(side)])),
     ...(span !== undefined && { spans: listSpans(table, query, span), hasEmpty: by.length === 1 }),
   });

@@ -33,7 +33,6 @@ const recordSchema = z.lazy(() =>
     }),
     z.object({
       end: positionSchema,
-      /** A sync made these lines safe. */
       synced: positionSchema.optional(),
       failed: z.literal(true).optional(),
     }),

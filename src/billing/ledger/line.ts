@@ -257,7 +257,6 @@ export function encodeLine(draft: Draft, prev: string, check?: (fields: Fields) 
   return JSON.stringify(ordered).replace('"raw_usage":null', () => `"raw_usage":${raw}`);
 }
 
-/** The `prev` of the next line. */
 export function hashLine(line: string | Uint8Array): string {
   return Bun.SHA256.hash(line, "hex");
 }

@@ -31,7 +31,6 @@ export function recoverLedger(path: string, journalPath: string) {
     /** The month of the growing file's last line. Null: it has no line. */
     month: typeof time === "string" ? time.slice(0, 7) : null,
     unfinished: findUnfinished(files, journalPath),
-    /** Bytes cut off the end, because they were not a line. */
     cutBytes,
     noted,
     endState,

@@ -10,7 +10,7 @@ import {
   ZERO_DECIMAL,
   ZERO_USD,
 } from "../../lib/money.ts";
-import { sumRequests } from "../reports/sums.ts";
+import { ALL, sumRequests } from "../reports/sums.ts";
 import type { Table } from "../store/open.ts";
 import { CACHE_READ_KINDS, countTokens, PROMPT_KINDS } from "../usage.ts";
 import type { AnyLine, Line } from "./line.ts";
@@ -33,7 +33,12 @@ export function listShares(line: AnyLine) {
   const payer = "paid_by" in line ? line.paid_by : undefined;
   const now = "mark" in line ? { charge_usd: null, official_usd: null, limit_usd: line.limit_usd } : line;
   const amounts: MutableAmounts = readAmounts(now, payer);
-  if ("was" in line) addAmounts(amounts, negate(readAmounts(line.was, payer)));
+  if ("was" in line) {
+    const { charged, estimated, byPlan } = readAmounts(line.was, payer);
+    amounts.charged = subtractUsd(amounts.charged, charged);
+    amounts.estimated = subtractUsd(amounts.estimated, estimated);
+    amounts.byPlan = subtractUsd(amounts.byPlan, byPlan);
+  }
   const shares = [{ at, amounts }];
   const replaced = "replaces" in line ? line.replaces : undefined;
   if (replaced === undefined) return shares;
@@ -61,14 +66,6 @@ export function addAmounts(sum: MutableAmounts, { charged, estimated, byPlan }: 
   sum.byPlan = addUsd(sum.byPlan, byPlan);
 }
 
-export function negate({ charged, estimated, byPlan }: Amounts): Amounts {
-  return {
-    charged: subtractUsd(ZERO_USD, charged),
-    estimated: subtractUsd(ZERO_USD, estimated),
-    byPlan: subtractUsd(ZERO_USD, byPlan),
-  };
-}
-
 export type SessionSum = ReturnType<typeof readSession>;
 
 /** By a plan's window: its last level and total rise, in percent. A window begins anew at times. */
@@ -78,24 +75,22 @@ export type WindowRises = Readonly<Record<string, { readonly last: number; reado
 const MAX_WINDOWS = 8;
 
 export function readSession(table: Table, id: string) {
-  const own = { $session: id };
-  const where = { sql: "session = $session", values: own };
-  const { totals, sums } = sumRequests(table, {
-    since: null,
-    until: null,
+  const { rows, total } = sumRequests(table, {
+    ...ALL,
+    only: { session: id },
     by: [],
     sums: { counted: "SUM(counted)" },
-    where,
-  }).total;
-  const sql = "SELECT at, key, model FROM requests WHERE session = $session ORDER BY at DESC LIMIT 1";
-  const [[at = 0, key = null, model = null] = []] = table.list(sql, own);
+    // Key and model of the last request.
+    values: ["key", "model", "MAX(last)"],
+  });
+  const { totals, sums } = total;
+  const [key, model, at] = rows[0]?.values ?? [];
   const charged = parseUsd(totals.charge_usd);
   return {
     charged,
     estimated: subtractUsd(roundUsd(sums["counted"] ?? ZERO_DECIMAL), charged),
     byPlan: parseUsd(totals.paid_by_plan_usd ?? "0"),
     requests: totals.requests,
-    /** Input tokens of all kinds, and those read from the cache. */
     input: countTokens(totals.usage, PROMPT_KINDS),
     cached: countTokens(totals.usage, CACHE_READ_KINDS),
     key: String(key ?? ""),

@@ -1,11 +1,11 @@
 // Charges of keys, groups and channels today, this month and in total, in memory. The first
 // question reads a window from the table; then each line adds to it. Days follow the config's zone.
 
-import { roundUsd, subtractUsd, type Usd } from "../../lib/money.ts";
+import { parseUsd, roundUsd, subtractUsd, type Usd, ZERO_DECIMAL } from "../../lib/money.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { findNextSpan, startOfSpan, UTC, type Zone } from "../../lib/text/zone.ts";
-import { addAmount, readList } from "../reports/sums.ts";
-import { Table, type CellValue } from "../store/open.ts";
+import { type Span, sumRequests } from "../reports/sums.ts";
+import { Table } from "../store/open.ts";
 import type { AnyLine, MarkDraft } from "./line.ts";
 import {
   addAmounts,
@@ -13,7 +13,6 @@ import {
   type Amounts,
   listShares,
   type MutableAmounts,
-  negate,
   NOTHING,
   readSession,
   type SessionSum,
@@ -23,7 +22,7 @@ import { listMarks } from "./mark.ts";
 export type Window = "day" | "month" | "total";
 
 export interface Holder {
-  readonly kind: "key" | "group" | "session" | "run";
+  readonly kind: "key" | "group" | "channel" | "session" | "run";
   readonly name: string;
 }
 
@@ -46,25 +45,29 @@ const MAX_SESSIONS = 10_000;
 
 const ALL = "all";
 const FIRST_MS = Number.MIN_SAFE_INTEGER;
+const NONE: Readonly<Sum> = { ...NOTHING, last: FIRST_MS };
 
 /** What was spent since a day or month began. In ms. */
 interface Tally {
   readonly since: number;
   readonly until: number;
   /** By names such as `key laptop`. */
-  readonly sums: Map<string, MutableAmounts>;
-  /** The last line. It is after `until` if the clock was set back. */
-  latest: number;
+  readonly sums: Map<string, Sum>;
 }
+
+/** `last`: the time of the last request. It is after `until` if the clock was set back. */
+interface Sum extends MutableAmounts {
+  last: number;
+}
+
+type Place = Readonly<Record<"key" | "group" | "channel", string> & Record<"start", number>>;
 
 export class Sums {
   readonly #options: SumsOptions;
   zone: Zone;
   #births: Births;
   readonly marks = new Map<string, MarkDraft>();
-  /** The windows that somebody asked for. */
   readonly #tallies = new Map<Window, Tally>();
-  readonly #lastUsed = new Map<string, number>();
   readonly #sessions = new BoundedMap<string, SessionSum>(MAX_SESSIONS);
   /** Lines that are not yet in the files. */
   #waiting: AnyLine[] = [];
@@ -87,15 +90,11 @@ export class Sums {
       const isKnown = this.#tallies.values().some(({ sums }) => sums.has(`key ${key}`));
       return isKnown && this.#births.get(key) !== time;
     });
-    if (zone.name !== this.zone.name || isOther) {
-      this.#tallies.clear();
-      this.#lastUsed.clear();
-    }
+    if (zone.name !== this.zone.name || isOther) this.#tallies.clear();
     this.zone = zone;
     this.#births = births;
   }
 
-  /** Adds a line. It counts at the request's time. */
   add(line: AnyLine): void {
     if (!("mark" in line)) this.#waiting.push(line);
     else if (line.accepts === undefined) this.marks.set(line.id, line);
@@ -117,29 +116,23 @@ export class Sums {
     return kind === "session" ? this.#findSession(name) : this.#find(window, `${kind} ${name}`);
   }
 
-  channelDay(name: string): Amounts {
-    return this.#find("day", `channel ${name}`);
-  }
-
   /** All groups together, also groups that left the config. */
   spentTogether(window: Window): Usd {
     return this.#find(window, ALL).charged;
   }
 
   lastUsed(key: string): string | null {
-    this.#find("total", "");
-    const time = this.#lastUsed.get(key);
-    return time === undefined ? null : new Date(time).toISOString();
+    const { last } = this.#find("total", `key ${key}`);
+    return last === FIRST_MS || last < this.#bornAt(key) ? null : new Date(last).toISOString();
   }
 
-  /** Null: no line has this session. */
   sessionOf(id: string): SessionSum | null {
     const session = this.#findSession(id);
     return session.requests === 0 ? null : session;
   }
 
   /** Asks the table, which has all lines in the files. `compares`: as in the table's options. */
-  ask<T>(question: (table: Table) => T, compares: "spent" | null = null): T {
+  ask<T>(question: (table: Table) => T, compares = false): T {
     const { path, report, isCopy = false } = this.#options;
     this.#table?.advance();
     const table =
@@ -153,14 +146,14 @@ export class Sums {
   }
 
   #askCompared<T>(question: (table: Table) => T): T {
-    const found = this.ask(question, this.#isCompared ? null : "spent");
+    const found = this.ask(question, !this.#isCompared);
     this.#isCompared = true;
     return found;
   }
 
-  #find(window: Window, name: string): Amounts {
+  #find(window: Window, name: string): Readonly<Sum> {
     const { sums } = this.#roll(window) ?? this.#load(window);
-    return sums.get(name) ?? NOTHING;
+    return sums.get(name) ?? NONE;
   }
 
   /** A day's or month's sums. Without later lines, the next one begins with 0. Null: read them. */
@@ -169,7 +162,8 @@ export class Sums {
     const known = this.#tallies.get(window);
     if (known === undefined || (now >= known.since && now < known.until)) return known ?? null;
     this.#tallies.delete(window);
-    return now < known.until || known.latest >= known.until ? null : this.#open(window);
+    const { last } = known.sums.get(ALL) ?? NONE;
+    return now < known.until || last >= known.until ? null : this.#open(window);
   }
 
   #open(window: Window): Tally {
@@ -179,58 +173,41 @@ export class Sums {
       window === "total"
         ? [FIRST_MS, Number.POSITIVE_INFINITY]
         : [zone.fromLocal(startOfSpan(window, zone.toLocal(now))), findNextSpan(window, zone, now)];
-    const tally: Tally = { since, until, sums: new Map(), latest: FIRST_MS };
+    const tally: Tally = { since, until, sums: new Map() };
     this.#tallies.set(window, tally);
     return tally;
   }
 
   #load(window: Window): Tally {
     const tally = this.#open(window);
-    for (const { names, key, last, amounts } of this.#askCompared((table) =>
-      this.#listSpent(table, tally.since),
-    )) {
-      count(tally, names, last, amounts);
-      this.#noteUse(key, last);
+    const starts = [FIRST_MS, ...new Set(this.#births.values())].toSorted((a, b) => a - b);
+    const spans = starts.map((at, index): Span => [String(at), at, starts[index + 1] ?? -FIRST_MS]);
+    const since = tally.since === FIRST_MS ? null : new Date(tally.since).toISOString();
+    for (const { names, last, amounts } of this.#askCompared((table) => listSpent(table, since, spans))) {
+      const [key = "", group = "", channel = "", start] = names;
+      this.#count(tally, { key, group, channel, start: Number(start) }, last, amounts);
     }
     for (const line of [...this.marks.values(), ...this.#waiting]) this.#addLine(tally, line);
     return tally;
   }
 
-  /** All lines since a moment, without the spending of an earlier key of the same name. */
-  #listSpent(table: Table, since: number) {
-    const list = (where: string, values = {}) =>
-      table
-        .list(`${SPENT} WHERE at >= $since ${where}`, { $since: since, ...values })
-        .map((row) => readSpent(row, table));
-    const all = list("GROUP BY key, group_name, channel").map(({ group, channel, ...spent }) => {
-      return { ...spent, names: [`key ${spent.key}`, ...listNames(group, channel)] };
-    });
-    const reused = new Set(all.filter(({ key, first }) => first < this.#bornAt(key)).map(({ key }) => key));
-    const before = [...reused].flatMap((key) =>
-      list("AND key = $key AND at < $until GROUP BY key", { $key: key, $until: this.#bornAt(key) }),
-    );
-    return [
-      ...all,
-      ...before.map((spent) => ({ ...spent, names: [`key ${spent.key}`], amounts: negate(spent.amounts) })),
-    ];
+  /** An earlier key of the same name, at `start`, spent for its group and channel only. */
+  #count(tally: Tally, { key, group, channel, start }: Place, last: number, amounts: Amounts): void {
+    const names = [`group ${group}`, `channel ${channel}`, ALL];
+    for (const name of start >= this.#bornAt(key) ? [`key ${key}`, ...names] : names) {
+      const sum = tally.sums.getOrInsert(name, { ...NONE });
+      addAmounts(sum, amounts);
+      sum.last = Math.max(sum.last, last);
+    }
   }
 
   #bornAt(key: string): number {
     return this.#births.get(key) ?? FIRST_MS;
   }
 
-  #noteUse(key: string, at: number): void {
-    if (at >= this.#bornAt(key) && at > (this.#lastUsed.get(key) ?? FIRST_MS)) this.#lastUsed.set(key, at);
-  }
-
   #addLine(tally: Tally, line: AnyLine): void {
-    const { key, group } = line;
-    const names = listNames(group, "channel" in line ? line.channel : "");
-    for (const { at, amounts } of listShares(line)) {
-      this.#noteUse(key, at);
-      if (at >= tally.since)
-        count(tally, at >= this.#bornAt(key) ? [`key ${key}`, ...names] : names, at, amounts);
-    }
+    for (const { at, amounts } of listShares(line))
+      if (at >= tally.since) this.#count(tally, { channel: "", ...line, start: at }, at, amounts);
   }
 
   #findSession(id: string): SessionSum {
@@ -244,24 +221,20 @@ export class Sums {
   }
 }
 
-function count(tally: Tally, names: readonly string[], at: number, amounts: Amounts): void {
-  tally.latest = Math.max(tally.latest, at);
-  for (const name of names) addAmounts(tally.sums.getOrInsert(name, { ...NOTHING }), amounts);
-}
-
-function listNames(group: string, channel: string): string[] {
-  return [`group ${group}`, `channel ${channel}`, ALL];
-}
-
-const SPENT = `SELECT key, group_name, channel, MIN(at), MAX(at), SUM(charge), SUM(counted),
-  SUM(official) FILTER (WHERE paid_by = 'plan'), group_concat(exact) FROM requests INDEXED BY by_key`;
-
-function readSpent(row: readonly CellValue[], table: Table) {
-  const [key, group, channel, first, last, charge = null, counted = null, plan = null, text = null] = row;
-  const exact = readList(text, table);
-  const charged = roundUsd(addAmount(charge, exact, "charge"));
-  const estimated = subtractUsd(roundUsd(addAmount(counted, exact, "counted")), charged);
-  const amounts = { charged, estimated, byPlan: roundUsd(addAmount(plan, exact, "plan")) };
-  const names = { key: String(key ?? ""), group: String(group ?? ""), channel: String(channel ?? "") };
-  return { ...names, first: Number(first), last: Number(last), amounts };
+function listSpent(table: Table, since: string | null, spans: readonly Span[]) {
+  const { rows } = sumRequests(table, {
+    since,
+    until: null,
+    spans,
+    by: ["key", "group", "channel", "span"],
+    of: ["charge", "plan"],
+    sums: { counted: "SUM(counted)" },
+    values: ["MAX(last)"],
+  });
+  return rows.map(({ names, values: [last], totals, sums: { counted = ZERO_DECIMAL } }) => {
+    const charged = parseUsd(totals.charge_usd);
+    const byPlan = parseUsd(totals.paid_by_plan_usd ?? "0");
+    const amounts = { charged, estimated: subtractUsd(roundUsd(counted), charged), byPlan };
+    return { names, last: Number(last), amounts };
+  });
 }

@@ -48,7 +48,6 @@ export class LedgerWriter {
   #prev: string;
   #lines: string[] = [];
   #records: string[] = [];
-  /** Whether the journal has the records. */
   #named: PromiseWithResolvers<boolean> | null = null;
   #problem: string | null = null;
   #scheduled = false;
@@ -58,7 +57,6 @@ export class LedgerWriter {
   #retryTimer: NodeJS.Timeout | undefined;
   #endWatch: () => void = () => {};
 
-  /** `prev`: the hash of the last line. */
   constructor(
     options: LedgerOptions,
     opened: { lock: FileLock; files: LedgerFiles; sums: Sums; answers: AnswerHistory },

@@ -15,7 +15,6 @@ interface Means {
 }
 
 export class AnswerHistory {
-  /** By the client's model name, the least recently used first. */
   readonly #models = new BoundedMap<string, Means>(MAX_MODELS);
 
   add(model: string, output: number): void {

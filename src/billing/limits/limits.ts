@@ -76,7 +76,6 @@ interface Side {
   readonly run?: Run;
 }
 
-/** A side's requests in flight, and its last arrivals. */
 interface Flight {
   readonly shares: Set<Forecast>;
   waiting: number;

@@ -13,7 +13,6 @@ import type { ExpectedPrompt } from "./forecasts.ts";
 export type Quote = (usage: Usage) => string | null;
 
 export interface ReservedRequest {
-  /** Decompressed. */
   readonly body: Uint8Array;
   /** The positions of `LIMIT_MEMBERS` in the body. Null: not yet scanned. */
   readonly scan: Scan<unknown> | null;

@@ -6,7 +6,6 @@ import type { Admission, NoRoom } from "./limits.ts";
 
 /** Agents retry five minutes after a request if no answer has begun. */
 const MAX_WAIT_MS = 240_000;
-/** Further requests are refused at once. */
 const MAX_WAITING = 1000;
 
 type Arm = (ms: number, expire: () => void) => () => void;
@@ -15,7 +14,6 @@ type Ask = () => Admission | NoRoom;
 
 interface Waiting {
   at: NoRoom["at"];
-  /** Null: the request no longer waits. */
   readonly ask: () => NoRoom | null;
 }
 

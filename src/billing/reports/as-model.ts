@@ -6,6 +6,7 @@ import {
   type Decimal,
   formatDecimal,
   parseDecimal,
+  roundUsd,
   subtractDecimals,
   ZERO_DECIMAL,
 } from "../../lib/money.ts";
@@ -32,27 +33,25 @@ export function reportAsModel(
   const total = openSum();
   const sources = new Set<string>();
   const leftOut = new Map<string, { model: string; because: string; requests: number; charge: Decimal }>();
-  const columns = by.map((name) => (isSpan(name) ? TIME : `COALESCE(${columnOf(name)}, '')`));
+  const columns = by.map((name) => (isSpan(name) ? TIME : columnOf(name)));
   for (const found of listRequestLines(table, describeScope(query), ["model", ...columns])) {
     const [own = "", ...texts] = found.values.map((value) => String(value ?? ""));
     const names = texts.map((text, index) => (isSpan(by[index] ?? "") ? nameTime(text) : text));
     const compared = compareLine(found, model, prices);
     for (const sum of [open(names), total]) addLine(sum, compared, found);
     const { because, source } = compared;
-    if (because === undefined) {
-      if (source !== null) sources.add(source);
-    } else {
-      const left = leftOut.getOrInsertComputed(`${own}\n${because}`, () => ({
-        model: own,
-        because,
-        requests: 0,
-        charge: ZERO_DECIMAL,
-      }));
-      left.requests += 1;
-      left.charge = addDecimals(left.charge, parseDecimal(found.now.charge_usd ?? "0"));
-    }
+    if (source) sources.add(source);
+    if (because === undefined) continue;
+    const none = { model: own, because, requests: 0, charge: ZERO_DECIMAL };
+    const left = leftOut.getOrInsert(`${own}\n${because}`, none);
+    left.requests += 1;
+    left.charge = addDecimals(left.charge, parseDecimal(found.now.charge_usd ?? "0"));
   }
-  const sums = Array.from(rows.values(), ({ names, sum }) => ({ names, totals: describeSum(sum) }));
+  const sums = Array.from(rows.values(), ({ names, sum }) => ({
+    names,
+    charge: roundUsd(sum.amounts[1] ?? ZERO_DECIMAL),
+    totals: describeSum(sum),
+  }));
   return {
     by: by.join(","),
     ...describeHead(query, zone),

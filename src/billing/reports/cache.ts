@@ -1,7 +1,6 @@
 // `gateway cache`: missed tokens by session and model, and by cause.
 
 import {
-  compareDecimals,
   formatDecimal,
   formatUsd,
   isShareReached,
@@ -14,7 +13,7 @@ import type { Zone } from "../../lib/text/zone.ts";
 import type { Table } from "../store/open.ts";
 import { addColumns } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS } from "../usage.ts";
-import { describeHead, describeScope, type Scope, sumRequests } from "./sums.ts";
+import { describeHead, type Scope, sumRequests } from "./sums.ts";
 import { compareCharges } from "./usage.ts";
 import { adviseOn, type Cause } from "./words.ts";
 
@@ -27,12 +26,13 @@ const CAUSE = ["cause", "part", "detail", "from_channel", AT];
 const PERSISTENT_MISSES = 3;
 
 export function reportCache(table: Table, scope: Scope, zone: Zone) {
-  const { only = {} } = scope;
-  const count = (filter: Scope["only"] = only): number => {
-    const { sql, values } = describeScope({ ...scope, only: filter });
-    return Number(table.list(`SELECT COUNT(*) FROM requests WHERE ${sql}`, values)[0]?.[0]);
-  };
-  const byPlace = Map.groupBy(listMisses(table, scope, [...PLACE, ...CAUSE]), ({ names }) =>
+  const { totals, sums } = sumRequests(table, {
+    ...scope,
+    by: [],
+    of: ["requests"],
+    sums: { unanalysed: "SUM(requests) FILTER (WHERE session IS NULL)" },
+  }).total;
+  const byPlace = Map.groupBy(listMisses(table, scope, PLACE, CAUSE), ({ names }) =>
     JSON.stringify(names.slice(0, PLACE.length)),
   );
   const rows = listMisses(table, scope, PLACE).map(({ names, totals }) => {
@@ -42,9 +42,9 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
   });
   return {
     ...describeHead(scope, zone),
-    requests: count(),
+    requests: totals.requests,
     /** Requests without a session, as in 0.1.0: their prompts were not analysed. */
-    unanalysed: only.session === undefined ? count({ ...only, session: "" }) : 0,
+    unanalysed: scope.only?.session === undefined ? Number(sums["unanalysed"]?.units) : 0,
     rows,
     causes: listCauses(table, scope),
     persistent: rows.flatMap(({ session, channel, model, causes }) =>
@@ -59,37 +59,40 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
 }
 
 export type CacheReport = ReturnType<typeof reportCache>;
+type Columns = readonly string[];
 export type MissTotals = Readonly<typeof NONE>;
 
 /** Unpriced tokens have an unknown cost. */
 const NONE = { misses: 0, missed_tokens: 0, usd: "0", unpriced_tokens: 0 };
 
-export function listMisses(table: Table, scope: Scope, by: readonly string[]) {
+export function listMisses(table: Table, scope: Scope, by: Columns, columns: Columns = []) {
   const { rows } = sumRequests(table, {
     ...scope,
     by,
-    from: "requests INDEXED BY by_miss",
-    of: ["requests"],
+    columns,
+    from: "lines INDEXED BY by_miss",
+    of: [],
+    byWho: { unpriced_tokens: "SUM(missed_tokens) FILTER (WHERE missed IS NULL)" },
     sums: { missed: "SUM(missed)" },
-    values: ["SUM(missed_tokens)", "SUM(missed_tokens) FILTER (WHERE missed IS NULL)", "MIN(line)"],
+    values: ["SUM(requests)", "SUM(missed_tokens)", "SUM(unpriced_tokens)", "MIN(first_line)"],
     where: { sql: "cause IS NOT NULL", values: {} },
   });
   return rows
-    .map(({ names, values, sums, totals: { requests } }) => {
-      const [tokens = 0, unpriced = 0, first = 0] = values.map(Number);
+    .map(({ names, values, sums }) => {
+      const [misses = 0, tokens = 0, unpriced = 0, first = 0] = values.map(Number);
       const usd = sums["missed"] ?? ZERO_DECIMAL;
       const amounts = { missed_tokens: tokens, usd: formatDecimal(usd), unpriced_tokens: unpriced };
-      return { names, usd, first, totals: { misses: requests, ...amounts } };
+      return { names, cost: roundUsd(usd), first, totals: { misses, ...amounts } };
     })
     .filter(({ totals }) => totals.misses > 0)
-    .toSorted(
-      (a, b) =>
-        compareDecimals(b.usd, a.usd) || b.totals.missed_tokens - a.totals.missed_tokens || a.first - b.first,
-    );
+    .toSorted((a, b) => {
+      if (a.cost !== b.cost) return a.cost > b.cost ? -1 : 1;
+      return b.totals.missed_tokens - a.totals.missed_tokens || a.first - b.first;
+    });
 }
 
 export function listCauses(table: Table, scope: Scope) {
-  return listMisses(table, scope, CAUSE).map(describeRow);
+  return listMisses(table, scope, [], CAUSE).map(describeRow);
 }
 
 export function sumMisses(table: Table, scope: Scope): MissTotals {
@@ -115,8 +118,8 @@ const HOUR_MS = 3_600_000;
 const WORTH = parseUsd("0.01");
 
 /** The time since the previous prompt with a cached end. */
-const PAUSE = `at - (SELECT MAX(at) FROM requests AS earlier WHERE session = requests.session AND at < requests.at
-  AND agent IS requests.agent AND channel IS requests.channel AND model IS requests.model
+const PAUSE = `at - (SELECT MAX(earlier.at) FROM requests AS earlier WHERE earlier.session = names.session
+  AND earlier.at < lines.at AND earlier.agent IS names.agent AND earlier.channel IS names.channel AND earlier.model IS names.model
   AND ${addColumns([...CACHE_READ_KINDS, ...CACHE_WRITE_KINDS])} > 0)`;
 
 /** What an hour's lifetime would have saved each tool and label, at least a cent and one percent.
@@ -128,8 +131,9 @@ export function findHourSavings(table: Table, scope: Scope) {
     ...scope,
     by,
     of: [],
-    from: "requests INDEXED BY by_miss",
-    sums: { read: "SUM(missed + hour - hour * MAX(0, cache_write_5m - missed_tokens) / cache_write_5m)" },
+    from: "lines INDEXED BY by_miss",
+    byWho: { read: "SUM(missed + hour - hour * MAX(0, cache_write_5m - missed_tokens) / cache_write_5m)" },
+    sums: { read: "SUM(read)" },
     where: { sql: `cause = 'lifetime_passed' AND ${PAUSE} <= ${HOUR_MS} AND ${isWritten}`, values: {} },
   });
   const gains = new Map(passed.rows.map(({ names, sums }) => [names.join("\n"), sums["read"]]));

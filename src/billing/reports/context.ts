@@ -15,8 +15,7 @@ import { type Line, lineSchema } from "../ledger/line.ts";
 import { listLines, type Table } from "../store/open.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { nameFolder, type NotedPart, type NotedTurn, readTurns } from "./context-notes.ts";
-import { reportSessions } from "./sessions.ts";
-import type { Scope } from "./sums.ts";
+import { describeScope, type Scope } from "./sums.ts";
 
 /** Tokens and their cost. A plan's requests have no charge. */
 interface Cost {
@@ -47,7 +46,7 @@ function describeCost({ tokens, official, charge }: Cost) {
   return { tokens, official_usd: formatDecimal(official), charge_usd: formatDecimal(charge) };
 }
 
-function groupParts(parts: readonly Part[], nameOf: (part: Part) => string) {
+function groupParts<P extends Part>(parts: readonly P[], nameOf: (part: P) => string) {
   return Array.from(Map.groupBy(parts, nameOf), ([what, own]) => {
     const sum = { ...NONE };
     for (const part of own) {
@@ -100,29 +99,28 @@ export function reportContext(table: Table, session: string) {
 }
 
 export function reportServers(table: Table, { since, until }: Scope) {
-  const tools = reportSessions(table, { since, until }).sessions.flatMap(({ session }) => {
+  const { sql, values } = describeScope({ since, until });
+  const sessions = table.list(
+    `SELECT DISTINCT session FROM requests WHERE session IS NOT NULL AND ${sql}`,
+    values,
+  );
+  const tools = sessions.flat().flatMap((each) => {
+    const session = String(each);
     const { parts, called } = readSession(table, session);
     return parts.flatMap((part) => {
       const server = part.kind === "tool" ? nameServer(part.name) : null;
       return server === null ? [] : { ...part, server, session, isCalled: called.has(part.name) };
     });
   });
-  const servers = Array.from(
-    Map.groupBy(tools, ({ server }) => server),
-    ([server, own]) => {
-      const count = (names: readonly string[]): number => new Set(names).size;
-      const cost = { ...NONE };
-      for (const part of own) addCost(cost, part);
-      return {
-        server,
-        tools: count(own.map(({ name }) => name)),
-        called: count(own.filter(({ isCalled }) => isCalled).map(({ name }) => name)),
-        sessions: count(own.map(({ session }) => session)),
-        ...describeCost(cost),
-      };
-    },
-  );
-  return { since, until, servers: servers.toSorted((a, b) => b.tokens - a.tokens) };
+  const count = (names: readonly string[]): number => new Set(names).size;
+  const servers = groupParts(tools, ({ server }) => server).map(({ what: server, own, ...cost }) => ({
+    server,
+    tools: count(own.map(({ name }) => name)),
+    called: count(own.filter(({ isCalled }) => isCalled).map(({ name }) => name)),
+    sessions: count(own.map(({ session }) => session)),
+    ...describeCost(cost),
+  }));
+  return { since, until, servers };
 }
 
 function readSession(table: Table, session: string) {
@@ -131,8 +129,8 @@ function readSession(table: Table, session: string) {
   const turns = [];
   const answered: string[] = [];
   let leftOut = 0;
-  const where = noted.size === 0 ? "FALSE" : "session = $session";
-  for (const { text } of listLines(table, { where, values: { $session: session } })) {
+  const own = { where: "session = $session", values: { $session: session } };
+  for (const { text } of noted.size === 0 ? [] : listLines(table, own)) {
     const line = lineSchema.safeParse(parseJson(text)).data;
     const turn = noted.get(line?.id ?? "");
     answered.push(...(turn?.called ?? []));

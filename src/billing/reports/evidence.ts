@@ -108,7 +108,7 @@ function listLargest(table: Table, scope: Scope, by: readonly string[]) {
     by,
     of: SUMS,
     where: TURNS,
-    values: ["MIN(at)", "MIN(line)"],
+    values: ["MIN(first)", "MIN(first_line)"],
   });
   const misses = new Map(listMisses(table, scope, by).map((row) => [row.names.join("\n"), row.totals]));
   const rows = turns.rows

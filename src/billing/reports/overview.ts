@@ -17,7 +17,6 @@ import { countTokens, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { type Clock, readViewPeriod, toPeriod, type ViewRange } from "./period.ts";
 import {
   ALL,
-  columnOf,
   describeScope,
   type Filter,
   HAS_FAILED,
@@ -38,7 +37,7 @@ export interface OverviewQuery {
 
 /** More colours are hard to distinguish. */
 const MAX_SERIES = 7;
-const FAILURES = { failed: `COUNT(line) FILTER (WHERE ${HAS_FAILED})` };
+const FAILURES = { failed: `SUM(requests) FILTER (WHERE ${HAS_FAILED})` };
 
 /** Sums for the series of each measure. */
 const MEASURED: Readonly<Record<Measure, Pick<SumsQuery, "of" | "sums">>> = {
@@ -60,7 +59,7 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
     ...scope,
     ...MEASURED[show],
     spans,
-    by: ["span", `COALESCE(${columnOf(by)}, '')`],
+    by: ["span", by],
   }).rows;
   const shown = chooseNames(cells, show);
   const series = Map.groupBy(cells, ({ names: [, own = ""] }) => (shown.includes(own) ? own : OTHERS));
@@ -124,8 +123,8 @@ function chooseNames(cells: readonly SumRow[], show: Measure): string[] {
 
 function add(rows: readonly SumRow[], show: Measure): Decimal {
   const sizes = rows.map((row) => {
-    const { charge_usd, requests, tokens, failed } = describeSums(row);
-    return show === "cost" ? parseDecimal(charge_usd) : decimalOf({ tokens, requests, errors: failed }[show]);
+    const { charge_usd, requests, tokens, failed: errors } = describeSums(row);
+    return show === "cost" ? parseDecimal(charge_usd) : decimalOf({ tokens, requests, errors }[show]);
   });
   return sizes.reduce(addDecimals, ZERO_DECIMAL);
 }

@@ -69,7 +69,10 @@ const MAX_NAMES = 200;
 export function reportNames(table: Table, scope: Scope) {
   const { sql, values } = describeScope(scope);
   const columns = STACKS.map(columnOf).join(", ");
-  const rows = table.list(`SELECT DISTINCT ${columns} FROM requests INDEXED BY by_time WHERE ${sql}`, values);
+  const rows = table.list(
+    `SELECT DISTINCT ${columns} FROM names WHERE EXISTS (SELECT 1 FROM lines WHERE who = names.who AND ${sql})`,
+    values,
+  );
   const namesAt = (index: number) => [...new Set(rows.map((row) => String(row[index] ?? "")))];
   const names = STACKS.map((name, index) => [name, namesAt(index).toSorted().slice(0, MAX_NAMES)] as const);
   return Object.fromEntries(names);

@@ -28,8 +28,7 @@ function sumSessions(table: Table, scope: Scope, where?: Condition) {
   return sumRequests(table, {
     ...scope,
     by: ["session"],
-    from: "requests INDEXED BY by_session",
-    values: ["MIN(at)", "MAX(at)", "COUNT(DISTINCT COALESCE(agent, ''))"],
+    values: ["MIN(first)", "MAX(last)", "COUNT(DISTINCT COALESCE(agent, ''))"],
     sums: { missed: "SUM(missed_tokens)" },
     ...(where !== undefined && { where }),
   });
@@ -42,9 +41,9 @@ function countMissed({ sums }: SumRow): number {
 function describeSessions(table: Table, scope: Scope, rows: readonly SumRow[]) {
   const { sql, values } = describeScope(scope);
   const last = table.list(
-    `SELECT session, key, tool, label, inferred FROM requests WHERE line IN (SELECT (SELECT line FROM requests
-       INDEXED BY by_session WHERE session = value AND ${sql} ORDER BY at DESC, line DESC LIMIT 1)
-     FROM json_each($sessions))`,
+    `SELECT session, key, tool, label, inferred, MAX(last) FROM (SELECT *, (SELECT MAX(at) FROM lines
+       WHERE who = names.who AND ${sql}) AS last FROM names WHERE session IN (SELECT value FROM json_each($sessions)))
+     GROUP BY session`,
     { ...values, $sessions: JSON.stringify(rows.map(({ names }) => names[0])) },
   );
   const facts = new Map(last.map(([session, ...rest]) => [String(session), rest]));
@@ -81,8 +80,7 @@ function compareNewest(a: SumRow, b: SumRow): number {
 
 const ORDERED: Readonly<Record<Order, (a: SumRow, b: SumRow) => number>> = {
   newest: compareNewest,
-  charge: (a, b) =>
-    a.totals.charge_usd === b.totals.charge_usd ? compareNewest(a, b) : compareCharges(a, b),
+  charge: (a, b) => (a.charge === b.charge ? compareNewest(a, b) : compareCharges(a, b)),
   missed: (a, b) => countMissed(b) - countMissed(a) || compareNewest(a, b),
 };
 
@@ -101,9 +99,10 @@ function describeSession(table: Table, own: SessionRow, hasTurns: boolean) {
   const { rows } = sumRequests(table, {
     ...ALL,
     only: { session },
-    by: ["COALESCE(agent, '')"],
+    by: ["agent"],
     // With MAX, the columns before it are those of the last request.
-    values: ["parent", "model", "MAX(line)", "COUNT(cause)"],
+    values: ["parent", "model", "MAX(last_line)", "SUM(misses)"],
+    byWho: { misses: "COUNT(cause)" },
   });
   const agents = rows.map(({ names: [agent = ""], values: [parent, model, , misses], totals }) => {
     const place = { agent: agent || null, parent: textOrNull(parent), model: textOrNull(model) ?? "" };
@@ -139,8 +138,7 @@ export type SessionDocument = Readonly<ReturnType<typeof describeSession>>;
 /** The sessions that this session started, the newest first: opencode's agents have their own. */
 function listStarted(table: Table, session: string) {
   const { rows } = sumSessions(table, ALL, {
-    sql: `session IN (SELECT session FROM requests AS one WHERE parent = $parent AND agent IS NULL AND line =
-      (SELECT MAX(line) FROM requests WHERE session = one.session AND agent IS NULL))`,
+    sql: "session IN (SELECT own.session FROM names AS own WHERE own.parent = $parent AND own.agent IS NULL)",
     values: { $parent: session },
   });
   return describeSessions(table, ALL, rows.toSorted(compareNewest));

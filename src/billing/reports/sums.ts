@@ -1,6 +1,13 @@
 // Requests and their sums, for reports. Amounts too large for the database's sum come as text.
 
-import { addDecimals, type Decimal, formatDecimal, parseDecimal } from "../../lib/money.ts";
+import {
+  addDecimals,
+  CHARGE_PLACES,
+  type Decimal,
+  formatDecimal,
+  parseDecimal,
+  roundUsd,
+} from "../../lib/money.ts";
 import { getText, getField, isObject, parseJson } from "../../lib/json/json.ts";
 import type { Zone } from "../../lib/text/zone.ts";
 import { FAILED_OUTCOMES } from "../ledger/line.ts";
@@ -47,13 +54,11 @@ export interface Condition {
 export function describeScope({ since, until, only = {} }: Scope): Condition {
   const names = FILTERS.filter((name) => only[name] !== undefined);
   const conditions = [
-    ...(since === null ? [] : ["requests.at >= $since"]),
-    ...(until === null ? [] : ["requests.at < $until"]),
-    ...names.map((name) => {
-      if (name === "outcome" && only[name] === FAILED) return HAS_FAILED;
-      // The plus keeps SQLite from the index of keys, which lacks what most reports sum.
-      return `${name === "key" ? "+" : ""}requests.${columnOf(name)} IS $${name}`;
-    }),
+    ...(since === null ? [] : ["at >= $since"]),
+    ...(until === null ? [] : ["at < $until"]),
+    ...names.map((name) =>
+      name === "outcome" && only[name] === FAILED ? HAS_FAILED : `${columnOf(name)} IS $${name}`,
+    ),
   ];
   return {
     sql: conditions.join(" AND ") || "TRUE",
@@ -65,120 +70,138 @@ export function describeScope({ since, until, only = {} }: Scope): Condition {
   };
 }
 
-export function columnOf(name: Name | "outcome"): string {
+export function columnOf(name: string): string {
   return name === "group" ? "group_name" : name;
 }
 
-export const HAS_FAILED = `requests.outcome IN (${[...FAILED_OUTCOMES].map((each) => `'${each}'`).join(", ")})`;
+export const HAS_FAILED = `outcome IN (${[...FAILED_OUTCOMES].map((each) => `'${each}'`).join(", ")})`;
+
+const ADDED = [...KIND_COLUMNS, "official", "charge", "counted", "missed", "missed_tokens", "hour"];
+/** Sums of requests with the same names. */
+const BY_WHO: Readonly<Record<string, string>> = {
+  requests: "COUNT(*)",
+  priced: "COUNT(official)",
+  first: "MIN(at)",
+  last: "MAX(at)",
+  first_line: "MIN(line)",
+  last_line: "MAX(line)",
+  ...Object.fromEntries(ADDED.map((name) => [name, `SUM(${name})`])),
+  more: "group_concat(more)",
+  exact: "group_concat(exact)",
+};
 
 const SUMS: Readonly<Record<string, string>> = {
-  requests: "COUNT(line)",
+  requests: "SUM(requests)",
   ...Object.fromEntries(KIND_COLUMNS.map((kind) => [kind, `SUM(${kind})`])),
   official: "SUM(official)",
   charge: "SUM(charge)",
   plan: "SUM(official) FILTER (WHERE paid_by = 'plan')",
   overage: "SUM(official) FILTER (WHERE paid_by <> 'plan')",
-  unpriced: "COUNT(line) FILTER (WHERE basis = 'unpriced' AND official IS NULL)",
-  unknown: "COUNT(line) FILTER (WHERE basis = 'unknown')",
-  partial: "COUNT(line) FILTER (WHERE basis = 'partial')",
+  unpriced: "SUM(requests - priced) FILTER (WHERE basis = 'unpriced')",
+  unknown: "SUM(requests) FILTER (WHERE basis = 'unknown')",
+  partial: "SUM(requests) FILTER (WHERE basis = 'partial')",
 };
 
 export type Span = readonly [name: string, since: number, until: number];
 
 export interface SumsQuery extends Scope {
-  /** SQL of the texts that rows are grouped by. */
+  /** The names that rows are grouped by, or `span`. */
   readonly by: readonly string[];
+  /** Columns of lines that rows are also grouped by. */
+  readonly columns?: readonly string[];
   /** The usual sums to compute. Absent: all. Each takes time. */
   readonly of?: readonly string[];
+  /** Further sums and values, of names and of the sums in BY_WHO. */
   readonly sums?: Readonly<Record<string, string>>;
   readonly values?: readonly string[];
-  /** Periods by name. `span` is then a name, and `at` is in one period. */
+  /** Further sums of the requests with the same names. */
+  readonly byWho?: Readonly<Record<string, string>>;
+  /** Periods by name, one after the other. `span` is then a name, and `at` is in one period. */
   readonly spans?: readonly Span[];
   /** A row for each span, even without requests. */
   readonly hasEmpty?: boolean;
   readonly where?: Condition;
-  /** The table, and the index for reading it. */
+  /** The lines, and the index for reading them. */
   readonly from?: string;
 }
 
-/** In one statement: the rows and their total. */
 export function sumRequests(table: Questions, query: SumsQuery) {
-  const { by, of = Object.keys(SUMS), sums = {}, values = [] } = query;
+  const { by, columns = [], of = Object.keys(SUMS), sums = {}, values = [] } = query;
   const added = { ...Object.fromEntries(of.map((name) => [name, SUMS[name]])), ...sums };
   // Rare values as JSON objects: further kinds of usage, and amounts as text.
   const rare = of.includes("input") ? ["more", "exact"] : ["exact"];
-  const names = by.map((_, at) => `name${at}`);
-  const list = (columns: readonly string[]): string => columns.join(", ");
-  const columns = [
-    ...by.map((sql, at) => `${sql} AS name${at}`),
+  const names = [...by.map(columnOf), ...columns.map((_, at) => `column${at}`)];
+  const rows = [
+    ...names,
     ...values.map((sql, at) => `${sql} AS value${at}`),
-    ...Object.entries(added).map(([name, sql]) => `${sql} AS "${name}"`),
+    ...Object.entries(added).map(([name, sql]) => `${sql} AS sum_${name}`),
     ...rare.map((name) => `group_concat(${name}) AS ${name}`),
   ];
-  const all = [
-    ...values.map((_, at) => `NULL AS value${at}`),
-    ...Object.keys(added).map((name) => `SUM("${name}") AS "${name}"`),
-    ...rare.map((name) => `group_concat(${name}) AS ${name}`),
+  const total = [
+    ...[...names, ...values].map(() => "NULL"),
+    ...Object.keys(added).map((name) => `SUM(sum_${name})`),
+    ...rare.map((name) => `group_concat(${name})`),
   ];
-  const rows = describeRows(query);
-  const groups = `SELECT ${list(columns)} FROM ${rows.sql}`;
   const found = table.list(
-    `WITH spans (span, since, until) AS MATERIALIZED
-       (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each($spans)),
-     sums AS MATERIALIZED (${query.spans === undefined ? groupBy(groups, names) : joinSpans(groups, names, all, query.hasEmpty)})
-     SELECT * FROM sums
-     UNION ALL SELECT ${list([...names.map(() => "NULL"), ...all])} FROM sums`,
-    rows.values,
+    `WITH sums AS MATERIALIZED (SELECT ${rows.join(", ")} FROM ${describeRows(table, query, rows.join())} ${groupBy(names)})
+     SELECT * FROM sums UNION ALL SELECT ${total.join(", ")} FROM sums`,
+    { ...describeScope(query).values, ...query.where?.values },
   );
-  const first = by.length + values.length;
-  const places = [...Object.keys(added), ...rare];
+  const first = names.length + values.length;
+  const places = new Map([...Object.keys(added), ...rare].map((name, at) => [name, first + at]));
   const sorted = found.map((row) => {
-    const read = (name: string): CellValue => {
-      const at = places.indexOf(name);
-      return at < 0 ? null : (row[first + at] ?? null);
-    };
+    const read = (name: string): CellValue => row[places.get(name) ?? -1] ?? null;
     const exact = readList(read("exact"), table);
     const add = (name: string): Decimal => addAmount(read(name), exact, name);
     return {
-      names: row.slice(0, by.length).map((name) => String(name ?? "")),
-      values: row.slice(by.length, first),
+      names: row.slice(0, names.length).map((name) => String(name ?? "")),
+      values: row.slice(names.length, first),
       /** The sums in `sums`, by name. A count is in `units`. */
       sums: Object.fromEntries(Object.keys(sums).map((name) => [name, add(name)])),
-      totals: describeTotals(read, add, readList(read("more"), table)),
+      charge: roundUsd(add("charge")),
+      get totals() {
+        return describeTotals(read, add, readList(read("more"), table));
+      },
     };
   });
-  const total = sorted.pop();
-  if (total === undefined) throw new Error("the database has no sums");
-  return { rows: sorted, total };
+  const last = sorted.pop();
+  if (last === undefined) throw new Error("the database has no sums");
+  return { rows: sorted, total: last };
 }
 
-function groupBy(sql: string, names: readonly string[]): string {
-  return names.length === 0 ? sql : `${sql} GROUP BY ${names.join(", ")}`;
+function groupBy(names: readonly string[]): string {
+  return names.length === 0 ? "" : `GROUP BY ${names.join(", ")}`;
 }
 
-/** `groups`: SQL for one span, whose rows are sorted separately. Two spans may share a name. */
-function joinSpans(
-  groups: string,
-  names: readonly string[],
-  all: readonly string[],
-  hasEmpty = false,
-): string {
-  const columns = [...names, ...all.map((column) => column.replace(/.* AS /, ""))];
-  const read = columns.map((column, at) => `each.value ->> ${at} AS ${column}`).join(", ");
-  const filled =
-    names.length > 1 ? groupBy(groups, names) : hasEmpty ? groups : `${groups} HAVING COUNT(*) > 0`;
-  const rows = `json_each((SELECT json_group_array(json_array(${columns.join(", ")})) FROM (${filled}))) AS each`;
-  return groupBy(`SELECT ${[...names, ...all].join(", ")} FROM (SELECT ${read} FROM spans, ${rows})`, names);
+/** SQL: the sums by who, span and columns that `used` names, with the names of who. */
+function describeRows(table: Questions, { spans, columns = [], ...query }: SumsQuery, used: string): string {
+  const { from = "lines", where, hasEmpty = false, byWho = {} } = query;
+  const words = new Set(used.match(/\w+/g));
+  const sums = Object.entries({ ...BY_WHO, ...byWho }).filter(([name]) => words.has(name));
+  const own = spans === undefined ? ["names.who"] : ["names.who", "spans.since"];
+  const added = [...columns.map((sql, at) => [`column${at}`, sql]), ...sums];
+  const list = [...own, ...added.map(([name, sql]) => `${sql} AS ${name}`)].join(", ");
+  const [inSpans, inSpan] = spans === undefined ? ["", ""] : IN_SPANS;
+  const rows = `SELECT ${list} FROM names ${inSpans} CROSS JOIN ${from} ON lines.who = names.who ${inSpan}
+    WHERE last_at >= IFNULL($since, last_at) AND first_at <= IFNULL($until, first_at)
+      AND ${describeScope(query).sql} AND ${where?.sql ?? "TRUE"}
+    ${groupBy([...own, ...columns])}`;
+  if (spans === undefined) return `(${rows}) JOIN names USING (who)`;
+  table.list(MAKE_SPANS);
+  table.list("DELETE FROM spans");
+  table.list(FILL_SPANS, { $spans: JSON.stringify(spans) });
+  const empty = `UNION ALL SELECT NULL, since${", NULL".repeat(added.length)} FROM spans`;
+  return `(${rows} ${hasEmpty ? empty : ""}) JOIN spans USING (since) LEFT JOIN names USING (who)`;
 }
 
-function describeRows({ spans, from = "requests", where, ...query }: SumsQuery): Condition {
-  const scope = describeScope(query);
-  const inSpan = spans === undefined ? "" : "at >= spans.since AND at < spans.until AND";
-  return {
-    sql: `${from} WHERE ${inSpan} ${scope.sql} AND ${where?.sql ?? "TRUE"}`,
-    values: { $spans: JSON.stringify(spans ?? []), ...scope.values, ...where?.values },
-  };
-}
+const MAKE_SPANS =
+  "CREATE TEMP TABLE IF NOT EXISTS spans (since INTEGER PRIMARY KEY, until INTEGER, span TEXT)";
+const FILL_SPANS = "REPLACE INTO spans SELECT value ->> 1, value ->> 2, value ->> 0 FROM json_each($spans)";
+const FIRST_SPAN = "IFNULL((SELECT MAX(own.since) FROM spans AS own WHERE own.since <= first_at), first_at)";
+const IN_SPANS = [
+  `CROSS JOIN spans ON spans.since BETWEEN ${FIRST_SPAN} AND last_at`,
+  "AND at >= spans.since AND at < spans.until",
+] as const;
 
 export type SumRow = ReturnType<typeof sumRequests>["total"];
 
@@ -222,10 +245,12 @@ export function readList(joined: CellValue, { path = "" }: Questions): readonly 
 
 /** The database's sum of pico-dollars, plus the amounts with exact texts. */
 export function addAmount(sum: CellValue, exact: readonly unknown[], name: string): Decimal {
-  const texts = exact.map((each) => getText(getField(each, name))).filter((text) => text !== "");
-  return texts
-    .map(parseDecimal)
-    .reduce(addDecimals, { units: typeof sum === "bigint" ? sum : 0n, scale: 12 });
+  let total: Decimal = { units: typeof sum === "bigint" ? sum : 0n, scale: CHARGE_PLACES };
+  for (const each of exact) {
+    const text = getText(getField(each, name));
+    if (text !== "") total = addDecimals(total, parseDecimal(text));
+  }
+  return total;
 }
 
 /** In the order of the kinds. `read`: a kind's column. `more`: objects with further counts. */
@@ -235,6 +260,7 @@ export function readUsage(read: (kind: string) => CellValue, more: readonly unkn
     const count = read(kind);
     if (count !== null) counts.set(kind, Number(count));
   }
+  if (more.length === 0) return Object.fromEntries(counts);
   for (const each of more)
     for (const [kind, count] of Object.entries(isObject(each) ? each : {}))
       counts.set(kind, (counts.get(kind) ?? 0) + Number(count));

@@ -1,17 +1,16 @@
 // `gateway usage`: sums of requests by one or two properties.
 
-import { compareDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
+import { formatDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
 import { findNextSpan, nameSpan, SPANS, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Questions, Table } from "../store/open.ts";
 import {
-  columnOf,
   describeHead,
   describeScope,
   NAMES,
   type Scope,
   type Span,
+  type SumRow,
   sumRequests,
-  type Totals,
 } from "./sums.ts";
 
 export const DIMENSIONS = [...SPANS, ...NAMES] as const;
@@ -31,7 +30,7 @@ export function reportUsage(table: Table, query: UsageQuery) {
   const span = by.find(isSpan);
   const { rows, total } = sumRequests(table, {
     ...query,
-    by: by.map((name) => (isSpan(name) ? "span" : `COALESCE(${columnOf(name)}, '')`)),
+    by: by.map((name) => (isSpan(name) ? "span" : name)),
     ...(span && { spans: listSpans(table, query, span), hasEmpty: by.length === 1 }),
   });
   return {
@@ -48,9 +47,9 @@ export function isSpan(dimension: string): dimension is TimeSpan {
   return SPANS.some((span) => span === dimension);
 }
 
-export function describeRows<T extends Named["totals"]>(
+export function describeRows<T>(
   by: readonly Dimension[],
-  rows: readonly { readonly names: readonly string[]; readonly totals: T }[],
+  rows: readonly (Named & { readonly totals: T })[],
 ): (T & Names)[] {
   const byNames = compareNames(by);
   const hasTime = by.some(isSpan);
@@ -70,14 +69,10 @@ export function describeNames<N extends string>(by: readonly N[], texts: readonl
   return names;
 }
 
-interface Named {
-  readonly names: readonly string[];
-  readonly totals: Pick<Totals, "charge_usd">;
-}
+type Named = Readonly<Record<"names", readonly string[]> & Pick<SumRow, "charge">>;
 
 export function compareCharges(a: Named, b: Named): number {
-  const more = compareDecimals(parseDecimal(b.totals.charge_usd), parseDecimal(a.totals.charge_usd));
-  if (more !== 0) return more;
+  if (a.charge !== b.charge) return a.charge > b.charge ? -1 : 1;
   return a.names.join(" ") < b.names.join(" ") ? -1 : 1;
 }
 
@@ -128,7 +123,9 @@ export function sumSellers(table: Table, scope: Scope) {
     ...scope,
     by: [],
     of: ["requests", "charge"],
-    sums: { named: "SUM(named)", differ: `COUNT(line) FILTER (WHERE ${DIFFERS})` },
+    from: "lines INDEXED BY by_seller",
+    byWho: { named: "SUM(named)", differ: `COUNT(*) FILTER (WHERE ${DIFFERS})` },
+    sums: { named: "SUM(named)", differ: "SUM(differ)" },
     where: { sql: "named IS NOT NULL", values: {} },
   }).total;
   const { named = ZERO_DECIMAL, differ = ZERO_DECIMAL } = sums;

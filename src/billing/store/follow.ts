@@ -9,7 +9,7 @@ import { positionSchema } from "../ledger/journal.ts";
 import { findLastLineEnd, readLines, type Source } from "../ledger/reader.ts";
 import { findPlace } from "../ledger/rotation.ts";
 import { Inserter } from "./insert.ts";
-import { CHECKS, hasTables, makeTables, type TableDatabase } from "./schema.ts";
+import { CHECK, hasTables, makeTables, type TableDatabase } from "./schema.ts";
 
 const readSchema = z.lazy(() =>
   z.object({
@@ -103,24 +103,25 @@ function readOn(
     position = { files: [...files.slice(0, index), place], lines: line };
     left -= at - from.offset;
   }
+  const from = { $line: start.lines };
+  database.query(NOTE_TIMES).run(from);
   database
     .query(
-      `UPDATE state SET position = $position, spent = spent + $changed + ${sumCheck("spent", NEW)},
-         used = used + ${sumCheck("used", NEW)}`,
+      `UPDATE state SET position = $position, sum = sum + $changed + ${sumOf("requests WHERE line > $line")}`,
     )
-    .run({ $position: JSON.stringify(position), $changed: inserter.changed, $line: start.lines });
+    .run({ ...from, $position: JSON.stringify(position), $changed: inserter.changed });
   return left > 0;
 }
 
-const NEW = "WHERE line > $line";
+const NOTE_TIMES = `UPDATE names SET first_at = (SELECT MIN(at) FROM lines WHERE who = names.who),
+  last_at = (SELECT MAX(at) FROM lines WHERE who = names.who) WHERE who IN (SELECT who FROM lines WHERE line > $line)`;
 
-function sumCheck(name: keyof typeof CHECKS, where = ""): string {
-  return `(SELECT IFNULL(SUM(${CHECKS[name]}), 0) FROM requests ${where})`;
+function sumOf(rows: string): string {
+  return `(SELECT IFNULL(SUM(${CHECK}), 0) FROM ${rows})`;
 }
 
 /** False: somebody has changed the rows. */
-export function hasItsSums(database: TableDatabase, which: "spent" | "all" = "all"): boolean {
-  const used = which === "all" ? `used = ${sumCheck("used")}` : "TRUE";
-  const sql = `SELECT spent = ${sumCheck("spent")} AND ${used} FROM state`;
+export function hasItsSums(database: TableDatabase): boolean {
+  const sql = `SELECT sum = ${sumOf("names CROSS JOIN lines USING (who)")} FROM state`;
   return database.query(sql).values()[0]?.[0] === 1;
 }

@@ -7,10 +7,13 @@ import { readLine } from "../ledger/check.ts";
 import type { Column, Correction, Line } from "../ledger/line.ts";
 import {
   AMOUNT_COLUMNS,
-  CHECKS,
-  COLUMN_NAMES,
+  CHECK,
   FIELD_COLUMNS,
+  type FieldColumn,
   KIND_COLUMNS,
+  LINE_COLUMNS,
+  NAME_COLUMNS,
+  NAMES,
   type TableDatabase,
 } from "./schema.ts";
 
@@ -18,13 +21,16 @@ type Value = string | number | null;
 type Values = Record<string, Value>;
 type Amounts = Partial<Record<(typeof AMOUNT_COLUMNS)[number], Decimal | null>>;
 
-const INSERT = `INSERT INTO requests VALUES (${COLUMN_NAMES.map(() => "?").join(", ")})`;
-const FIND = "SELECT line, exact, corrections FROM requests WHERE id = ? ORDER BY line LIMIT 1";
-const CORRECT = `UPDATE requests SET official = ?, charge = ?, counted = ?, exact = ?, corrections = ? WHERE line = ?`;
+const placeholders = (count: number): string => Array.from({ length: count }, () => "?").join(", ");
+const FIND_NAMES = `SELECT who FROM names WHERE ${NAMES.map((name) => `${name} IS ?`).join(" AND ")}`;
+const ADD_NAMES = `INSERT INTO names (${NAMES.join(", ")}) VALUES (${placeholders(NAMES.length)}) RETURNING who`;
+const INSERT = `INSERT INTO lines VALUES (${placeholders(LINE_COLUMNS.length)})`;
+const FIND = "SELECT line, exact, corrections FROM lines WHERE id = ? ORDER BY line LIMIT 1";
+const CORRECT = `UPDATE lines SET official = ?, charge = ?, counted = ?, exact = ?, corrections = ? WHERE line = ?`;
 /** Limits count the charge. */
-const FREE = `UPDATE requests SET counted = charge, exact = json_patch(exact, json_object('counted', exact ->> 'charge'))
+const FREE = `UPDATE lines SET counted = charge, exact = json_patch(exact, json_object('counted', exact ->> 'charge'))
   WHERE line = ?`;
-const CHECK = `SELECT ${CHECKS.spent} FROM requests WHERE line = ?`;
+const WEIGH = `SELECT ${CHECK} FROM requests WHERE line = ?`;
 const MAX_COUNT = 2 ** 31;
 
 export interface Place {
@@ -35,7 +41,9 @@ export interface Place {
 export class Inserter {
   readonly #database: TableDatabase;
   readonly #before: number;
-  /** The change of CHECKS.spent's sum for earlier rows. */
+  /** The names of this transaction. Finding them in the database takes longer. */
+  readonly #known = new Map<string, Value>();
+  /** The change of CHECK's sum for earlier rows. */
   changed = 0;
 
   /** `before`: the number of the last line read before. */
@@ -84,20 +92,26 @@ export class Inserter {
       request.paid_by,
     );
     const kinds = splitUsage(usage);
-    // In the order of COLUMN_NAMES.
+    // In the order of LINE_COLUMNS.
     this.#run(
       INSERT,
       line,
+      this.#findNames(NAME_COLUMNS.map((column) => readColumn(request, column))),
       place,
       kinds["more"] ?? null,
       exact,
       null,
       ...KIND_COLUMNS.map((kind) => kinds[kind] ?? null),
       ...AMOUNT_COLUMNS.map((name) => columns[name] ?? null),
-      ...FIELD_COLUMNS.map(({ as, field, of }) =>
-        READ[as](getField(of === null ? request : request[of], field)),
-      ),
+      ...FIELD_COLUMNS.map((column) => readColumn(request, column)),
     );
+  }
+
+  #findNames(names: readonly Value[]): Value {
+    return this.#known.getOrInsertComputed(JSON.stringify(names), () => {
+      const [[who] = []] = this.#database.query(FIND_NAMES).values(...names);
+      return Number(who ?? this.#database.query(ADD_NAMES).values(...names)[0]?.[0]);
+    });
   }
 
   /** A correction without its request changes nothing. */
@@ -112,11 +126,15 @@ export class Inserter {
   }
 
   #change(line: number, sql: string, ...values: readonly Value[]): void {
-    const check = (): number => Number(this.#database.query(CHECK).values(line)[0]?.[0]);
-    const before = check();
+    const weigh = (): number => Number(this.#database.query(WEIGH).values(line)[0]?.[0]);
+    const before = weigh();
     this.#run(sql, ...values, line);
-    if (line <= this.#before) this.changed += check() - before;
+    if (line <= this.#before) this.changed += weigh() - before;
   }
+}
+
+function readColumn(request: Line, { as, field, of }: FieldColumn): Value {
+  return READ[as](getField(of === null ? request : request[of], field));
 }
 
 type Charged = Pick<Line, "official_usd" | "charge_usd" | "limit_usd">;

@@ -42,8 +42,8 @@ export interface TableOptions {
   readonly isCopy?: boolean;
   /** Do not follow the ledger: the table keeps the lines that the ledger lost. */
   readonly isAsItWas?: boolean;
-  /** Compare the rows' sums with the sums noted while reading. `spent`: what limits count. */
-  readonly compares?: "spent" | "all" | null;
+  /** Compare the rows' sum with the sum noted while reading. */
+  readonly compares?: boolean;
   /** Read only about this many bytes of new lines. */
   readonly most?: number;
 }
@@ -141,7 +141,7 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
     let database: TableDatabase | null = null;
     try {
       database = openDatabase(name);
-      if (options.compares && hasTables(database) && !hasItsSums(database, options.compares))
+      if (options.compares === true && hasTables(database) && !hasItsSums(database))
         throw new Error(OTHER_SUMS);
       if (options.isAsItWas !== true) followLedger(database, path, options);
       // All answers are from one moment, while others go on writing.

@@ -25,7 +25,7 @@ export const IS_TURN = `${addColumns(KIND_COLUMNS)} > 0`;
  *  `named`: the seller's amount. `hour`: how much more writes for an hour would cost. */
 export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "missed", "hour"] as const;
 
-interface FieldColumn extends Column {
+export interface FieldColumn extends Column {
   readonly field: string;
   /** The member of the line with the field. Null: the line itself. */
   readonly of: "client" | "cache" | null;
@@ -38,16 +38,23 @@ function listFields(shape: Readonly<Record<string, z.ZodType>>, of: FieldColumn[
   });
 }
 
-export const FIELD_COLUMNS: readonly FieldColumn[] = [
+const FIELDS: readonly FieldColumn[] = [
   ...listFields(lineSchema.shape, null),
   ...listFields(clientSchema.shape, "client"),
   ...listFields(cacheSchema.shape, "cache"),
 ];
 
+const WORDS = ["key", "group_name", "channel", "model", "outcome", "basis", "paid_by"];
+/** What many requests share: who sent them, where to, and how they ended. */
+export const NAME_COLUMNS = FIELDS.filter(({ name, of }) => of === "client" || WORDS.includes(name));
+export const NAMES = NAME_COLUMNS.map(({ name }) => name);
+export const FIELD_COLUMNS = FIELDS.filter((field) => !NAME_COLUMNS.includes(field));
+
 /** `line`: from 1. `place`: in its file. `more`, `exact`: JSON with further kinds of usage, and
  *  with amounts as text. `corrections`: JSON with each correction's line and place. */
 const OWN_COLUMNS = [
   "line INTEGER PRIMARY KEY",
+  "who INTEGER NOT NULL",
   "place INTEGER",
   "more TEXT",
   "exact TEXT",
@@ -55,49 +62,50 @@ const OWN_COLUMNS = [
 ];
 const NUMBERS: readonly Column["as"][] = ["count", "time"];
 
-const COLUMNS = [
-  ...OWN_COLUMNS,
-  ...[...KIND_COLUMNS, ...AMOUNT_COLUMNS].map((name) => `${name} INTEGER`),
-  ...FIELD_COLUMNS.map(({ name, as }) => `${name} ${NUMBERS.includes(as) ? "INTEGER" : "TEXT"}`),
-];
-export const COLUMN_NAMES = COLUMNS.map((column) => column.replace(/ .*/, ""));
-
-/** SQL: numbers for a row. Their sums show changed rows, but not every changed name. `spent`: what
- *  limits count, which a start compares. `used`: the rest of what reports sum. */
-export const CHECKS = {
-  spent: `${weigh(["official", "charge", "counted"])} + IFNULL(LENGTH(key) + UNICODE(key), 0)
-    + IFNULL(LENGTH(exact), 0)`,
-  used: `${weigh([...KIND_COLUMNS, "missed", "missed_tokens"])} + IFNULL(UNICODE(model), 0)`,
-};
-
-/** Another number, column, time or line gives another result. */
-function weigh(names: readonly string[]): string {
-  const sum = names.map((name, index) => `IFNULL(${name}, -1) * ${2 * index + 3}`).join(" + ");
-  return `(${sum}) % 1000000007 * (at % 997 + line % 991 + 1)`;
+function declare(fields: readonly FieldColumn[]): string[] {
+  return fields.map(({ name, as }) => `${name} ${NUMBERS.includes(as) ? "INTEGER" : "TEXT"}`);
 }
 
-/** `marks`: not yet accepted. `state`: one row, with the sums of CHECKS while lines were read. */
+export const LINE_COLUMNS = [
+  ...OWN_COLUMNS,
+  ...[...KIND_COLUMNS, ...AMOUNT_COLUMNS].map((name) => `${name} INTEGER`),
+  ...declare(FIELD_COLUMNS),
+];
+export const COLUMN_NAMES = [...LINE_COLUMNS, ...declare(NAME_COLUMNS)].map((column) =>
+  column.replace(/ .*/, ""),
+);
+
+const WEIGHED = ["who", "official", "charge", "counted", ...KIND_COLUMNS, "missed", "missed_tokens"];
+/** SQL: a number for a row, which another number, column, time or line changes. The sum shows
+ *  changed rows, but not every changed name. */
+export const CHECK = `(${WEIGHED.map((name, at) => `IFNULL(${name}, -1) * ${2 * at + 3}`).join(" + ")}) % 1000000007
+  * (at % 997 + line % 991 + 1) + IFNULL(LENGTH(exact), 0) + IFNULL(LENGTH(key) + UNICODE(key), 0) + IFNULL(UNICODE(model), 0)`;
+
+/** Most requests share their names with many others. So sums are made by `who` first, in the order
+ *  of an index, and then by the names that a report asks for.
+ *  `first_at`, `last_at`: the times of the first and last request.
+ *  `marks`: not yet accepted. `state`: one row, with the sum of CHECK while lines were read. */
 const OBJECTS = [
-  `CREATE TABLE requests (${COLUMNS.join(", ")}) STRICT`,
+  `CREATE TABLE lines (${LINE_COLUMNS.join(", ")}) STRICT`,
+  `CREATE TABLE names (who INTEGER PRIMARY KEY, first_at INTEGER, last_at INTEGER, ${declare(NAME_COLUMNS).join(", ")}) STRICT`,
+  `CREATE VIEW requests AS SELECT ${COLUMN_NAMES.join(", ")} FROM lines JOIN names USING (who)`,
   "CREATE TABLE marks (id TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT",
   "CREATE TABLE unreadable (line INTEGER PRIMARY KEY, place INTEGER NOT NULL, id TEXT) STRICT",
-  "CREATE TABLE state (position TEXT NOT NULL, spent INTEGER NOT NULL, used INTEGER NOT NULL) STRICT",
-  // Only this index has all that sums of a period need.
-  `CREATE INDEX by_time ON requests (at, charge, ${KIND_COLUMNS.join(", ")}, more, exact, model, tool, version, key,
-    group_name, channel, label, outcome, basis, paid_by, official, missed, missed_tokens, hour)`,
-  "CREATE INDEX by_id ON requests (id)",
-  // The indexes for sums of sessions and of limits.
-  `CREATE INDEX by_session ON requests (session, at, agent, charge, ${KIND_COLUMNS.join(", ")}, more, exact, basis, paid_by,
-    official, missed_tokens)`,
-  "CREATE INDEX by_key ON requests (key, group_name, channel, at, charge, counted, official, paid_by, exact)",
-  "CREATE INDEX by_parent ON requests (parent) WHERE parent IS NOT NULL",
-  `CREATE INDEX by_miss ON requests (at, session, tool, label, model, channel, cause, part, detail, from_channel,
-    changed_at, missed, missed_tokens, exact) WHERE cause IS NOT NULL`,
-  "CREATE INDEX by_name ON requests (at) WHERE named IS NOT NULL",
+  "CREATE TABLE state (position TEXT NOT NULL, sum INTEGER NOT NULL) STRICT",
+  `CREATE INDEX by_names ON names (session, ${NAMES.filter((name) => name !== "session").join(", ")})`,
+  "CREATE INDEX by_parent ON names (parent) WHERE parent IS NOT NULL",
+  // Only this index has all that is summed.
+  `CREATE INDEX by_who ON lines (who, at, charge, ${KIND_COLUMNS.join(", ")}, more, exact, official, counted, missed,
+    missed_tokens, hour)`,
+  "CREATE INDEX by_time ON lines (at, who)",
+  "CREATE INDEX by_id ON lines (id)",
+  `CREATE INDEX by_miss ON lines (who, at, cause, part, detail, from_channel, changed_at, missed, missed_tokens, exact)
+    WHERE cause IS NOT NULL`,
+  "CREATE INDEX by_seller ON lines (who, at) WHERE named IS NOT NULL",
 ];
 
 /** Raise this when columns get another meaning. */
-const VERSION = 14;
+const VERSION = 15;
 
 /** False: another version made the tables, or somebody changed them. */
 export function hasTables(database: TableDatabase): boolean {
@@ -115,5 +123,5 @@ export function makeTables(database: TableDatabase): void {
     database.run(`DROP ${String(type)} "${String(name).replaceAll('"', '""')}"`);
   for (const sql of OBJECTS) database.run(sql);
   database.run(`PRAGMA user_version = ${VERSION}`);
-  database.query("INSERT INTO state VALUES (?, 0, 0)").run(JSON.stringify({ files: [], lines: 0 }));
+  database.query("INSERT INTO state VALUES (?, 0)").run(JSON.stringify({ files: [], lines: 0 }));
 }

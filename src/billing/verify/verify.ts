@@ -71,7 +71,6 @@ class Verifier {
   readonly #unnamed: ReadonlySet<unknown>;
   /** The current charge of every line so far, by id. */
   readonly #charges = new Map<string, string | null>();
-  /** The hash of the last line, and so the `prev` of the next. */
   #prev = GENESIS;
   #isAnchored: boolean;
   #hasBegun: boolean;
@@ -271,7 +270,6 @@ export function formatAnchor({ lines, hash }: Anchor): string {
   return `${lines}:${hash}`;
 }
 
-/** Null: not an anchor. */
 export function parseAnchor(text: string): Anchor | null {
   const [, lines = "", hash = ""] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text.trim().toLowerCase()) ?? [];
   return hash === "" ? null : { lines: Number(lines), hash };

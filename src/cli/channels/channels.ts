@@ -96,7 +96,7 @@ export async function showChannels(flags: ChannelsFlags): Promise<void> {
 function describeStopped(catalog: Catalog, isCopy: boolean): ChannelView[] {
   const now = Date.now();
   const sums = openSums(catalog, now, isCopy);
-  return describeWithoutGateway(catalog, (name) => sums.channelDay(name), now);
+  return describeWithoutGateway(catalog, (name) => sums.spentOf({ kind: "channel", name }, "day"), now);
 }
 
 async function readViews({ ledger }: Catalog): Promise<ChannelView[] | null> {

@@ -27,7 +27,7 @@ function openTable(ledgerPath: string): Table {
     table?.[Symbol.dispose]();
     const report = (note: string): void => postMessage({ note });
     // The first question checks whether somebody has changed the file.
-    table = new Table(ledgerPath, { report, most: STEP_BYTES, compares: table === null ? "all" : null });
+    table = new Table(ledgerPath, { report, most: STEP_BYTES, compares: table === null });
   }
   return table;
 }

@@ -201,7 +201,7 @@ export class Channels {
     const { ledger, client } = this.#options;
     return [...channels.values()].map((channel) => {
       const { open, idle } = client.stats(addressOf(channel).origin);
-      const amounts = ledger.sums.channelDay(channel.name);
+      const amounts = ledger.sums.spentOf({ kind: "channel", name: channel.name }, "day");
       return describeChannel(channel, this.of(channel), { amounts, connections: { open, idle }, now });
     });
   }

@@ -144,7 +144,7 @@ const PAGE_BYTES = 32_768;
 export function damageTable(path: string): void {
   const database = new Database(`${path}.index`);
   const pages = database
-    .query("SELECT rootpage FROM sqlite_master WHERE name IN ('requests', 'by_time')")
+    .query("SELECT rootpage FROM sqlite_master WHERE name IN ('lines', 'by_who')")
     .values();
   database.close();
   const bytes = readFileSync(`${path}.index`);
@@ -155,6 +155,6 @@ export function damageTable(path: string): void {
 /** Changes what the table has as the charge of each request, in pico-dollars. `charge`: SQL. */
 export function forgeCharges(path: string, charge: string): void {
   const database = new Database(`${path}.index`);
-  database.run(`UPDATE requests SET charge = ${charge}`);
+  database.run(`UPDATE lines SET charge = ${charge}`);
   database.close();
 }

@@ -528,7 +528,7 @@ describe("sums", () => {
       }
       if (damage === "damaged sums") {
         using database = new Database(`${path}.index`);
-        database.run("UPDATE requests SET charge = 0, counted = 0");
+        database.run("UPDATE lines SET charge = 0, counted = 0");
       }
       const levels: unknown[] = [];
       const again = openLedger({ ...options, report: (_, level) => levels.push(level) });

@@ -14,8 +14,7 @@ test("the thread makes a changed index again, and refuses the questions that are
   await bill(ledger, "req_1");
   await ledger.close();
   const database = new Database(`${path}.index`);
-  // Limits do not count tokens: their own comparison does not see it.
-  database.run("UPDATE requests SET output = 9");
+  database.run("UPDATE lines SET output = 9");
   database.close();
   const upstream = startDemoUpstream();
   const gateway = startGatewayHere({ config: makeConfig(upstream), folder });
