@@ -1,4 +1,4 @@
-// What the gateway needs of a wire format. Only this folder compares names of dialects.
+// What the gateway needs of a wire format.
 
 import type { CallListener, Meter } from "../billing/usage.ts";
 import type { ChannelPlatform, Platform } from "../config/schema.ts";
@@ -9,54 +9,53 @@ import type { Layout } from "./prompt/layouts.ts";
 export const DIALECT_NAMES = ["messages", "responses", "chat", "content"] as const;
 export type DialectName = (typeof DIALECT_NAMES)[number];
 
-/** Only `generate` and `embed` are billed. The ledger line of an `other` request has no amount. */
+/** Only `generate` and `embed` are billed. */
 export type Purpose = "generate" | "embed" | "count" | "resource" | "list" | "model" | "other";
 
-/** Where a client's key can be, in the order of the search. */
+/** In the order of the search. */
 export type KeySource = "bearer" | "x-api-key" | "vendor-header" | "query";
 
 export interface Endpoint {
   /** In the ledger and in messages: `/v1beta/models/{id}:generateContent`. */
   readonly label: string;
   readonly purpose: Purpose;
-  /** Keys of these platforms' groups may use the endpoint. */
+  /** Their groups' keys may use the endpoint. */
   readonly platforms: readonly Platform[];
   readonly dialect: Dialect;
-  /** Channels of this platform serve the endpoint too, in another dialect. */
+  /** These channels serve it too, in another dialect. */
   readonly alsoOn?: ChannelPlatform;
   readonly keySources: readonly KeySource[];
   /** No member of a request caps the output. */
   readonly ignoresCaps?: true;
-  /** Only for groups with all channels at this provider's own address. */
+  /** Only if all channels are at this provider's own address. */
   readonly onlyAt?: string;
-  /** The price book's name for a call, if it is not the model. */
+  /** In the price book, if it is not the model. */
   readonly pricedAs?: string;
 }
 
-/** The endpoint and model that a request's path names. */
 export interface Target {
   readonly endpoint: Endpoint;
   /** Relative to the channel's base URL. */
   readonly path: string;
-  /** The decoded model and its position in `path`. Null if the path names no model. */
+  /** `start` and `end` are in `path`. Null: the path names no model. */
   readonly model: { readonly id: string; readonly start: number; readonly end: number } | null;
-  /** Content paths say whether the answer streams. Null: the body says so. */
+  /** Null: the body says whether the answer streams. */
   readonly stream: boolean | null;
 }
 
-/** A model of a list. `raw` is the upstream's own record: no field of it is lost. */
+/** `raw` is the upstream's own record: no field of it is lost. */
 export interface ModelEntry {
   readonly id: string;
   readonly raw: Readonly<Record<string, unknown>> | null;
 }
 
-/** What the client has received of a broken stream, if known. */
+/** What the client has received of a broken stream. */
 export interface StreamBreak {
   /** Default: server-sent events. */
   readonly form?: "sse" | "json-array";
-  /** Of a JSON array, `[` and an element have been sent. */
+  /** Of a JSON array, something has been sent. */
   readonly begun?: boolean;
-  /** The answer's own id and model, and the number of the next event. */
+  /** The answer's own, and the number of the next event. */
   readonly id?: string;
   readonly model?: string;
   readonly sequence?: number;
@@ -66,28 +65,26 @@ export interface Dialect {
   readonly name: DialectName;
   sign(credential: string): Field;
   errorBody(error: GatewayError, requestId: string): string;
-  /** Where clients look for the id of an answer, which they log. */
+  /** Clients log it. */
   readonly idField?: string;
-  /** Headers that a tool of this dialect needs to show an error of the gateway. */
+  /** A tool needs these to show the gateway's error. */
   reasonFields?(error: GatewayError): readonly Field[];
-  /** The event that ends a broken stream. */
   errorEvent(error: GatewayError, requestId: string, at?: StreamBreak): string;
-  /** Sent before `errorEvent` if the stream broke inside an event. */
+  /** If the stream broke inside an event. */
   readonly eventCloser: string;
-  /** True if clients notice the break only when the connection is reset after the event. */
+  /** Clients notice the break only by a reset after the event. */
   readonly resetAfterErrorEvent: boolean;
   /** Only dialects with stored conversations report calls. */
   openMeter(contentType: string, calls?: CallListener): Meter;
-  /** The members of a request that cap the output, or contain the cap. */
+  /** Members that cap the output, or contain the cap. */
   readonly capNames: readonly string[];
-  /** Where a request has the parts of the prompt, and how upstreams cache them. */
   readonly promptLayout: Layout;
-  /** `listBody` is a complete list on one page, `modelBody` a single record. */
+  /** `listBody` is a complete list on one page. */
   listBody(models: readonly ModelEntry[], query: URLSearchParams): string;
   modelBody(model: ModelEntry): string;
   readonly listPath: string;
-  /** Headers without which an upstream refuses the gateway's own requests. */
+  /** Upstreams refuse the gateway's own requests without these. */
   readonly ownRequestFields?: readonly Field[];
-  /** For upstreams without this list: the dialects whose lists together make it. */
+  /** The dialects whose lists together make this one. */
   readonly listFallbacks?: readonly Dialect[];
 }

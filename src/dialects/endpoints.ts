@@ -1,4 +1,4 @@
-// Which platform serves which paths, in which dialect, and where the client's key is.
+// Which platform serves which paths, in which dialect.
 
 import { type Platform, PLATFORMS } from "../config/schema.ts";
 import { chat } from "./formats/chat.ts";
@@ -12,11 +12,11 @@ import { SEARCH_PRICE } from "./meters/calls.ts";
 
 export type OwnPage = "root" | "hello" | "healthz" | "metrics" | "console";
 
-/** The dialects that share a path. A request's headers show the client's dialect. */
+/** A request's headers show it. */
 export type ClientKind = "messages" | "responses" | "content";
 export type ByClient<T> = Readonly<Record<ClientKind, T>>;
 
-/** On a path that several platforms share, the client decides the dialect. */
+/** The client decides on a shared path. */
 type ListedEndpoint = Endpoint & { readonly shared?: ByClient<Dialect> };
 export type ListedTarget = Target & { readonly endpoint: ListedEndpoint };
 
@@ -24,9 +24,9 @@ export type PathRow =
   | { readonly kind: "own"; readonly page: OwnPage; readonly dialect: Dialect }
   | { readonly kind: "target"; readonly target: ListedTarget };
 
-/** Paths that end in a model: `…/models/{id}` and `…/models/{id}:verb`. */
+/** `…/models/{id}` and `…/models/{id}:verb`. */
 export interface ModelPaths {
-  /** What comes before the id in the upstream's path. */
+  /** Before the id in the upstream's path. */
   readonly upstream: string;
   readonly single: ListedEndpoint;
   readonly verbs: ReadonlyMap<string, Endpoint>;
@@ -63,7 +63,7 @@ const CONTENT: Family = { dialect: content, platforms: ["content"], keySources: 
 const RELAY_MESSAGES: Family = { dialect: messages, platforms: ["relay"], keySources: MESSAGES_KEYS };
 const RELAY_CONTENT: Family = { dialect: content, platforms: ["relay"], keySources: CONTENT_KEYS };
 const RELAY_LIST: Family = { dialect: relay, platforms: ["relay"], keySources: BEARER };
-/** `/v1/models` belongs to every platform without a prefix. */
+/** It belongs to every platform without a prefix. */
 const SHARED: Family = {
   dialect: responses,
   shared: SHARED_DIALECTS,
@@ -72,7 +72,7 @@ const SHARED: Family = {
 };
 const RELAY_SHARED: Family = { ...RELAY_LIST, shared: RELAY_DIALECTS, keySources: ALL_KEYS };
 
-/** The paths at the upstream. Clients of the relay put a prefix before them. */
+/** Clients of the relay put a prefix before them. */
 const LINES: Readonly<Record<Platform, readonly Line[]>> = {
   messages: [
     ["POST", "/v1/messages", "generate", MESSAGES],
@@ -108,7 +108,7 @@ export const VERBS: readonly (readonly [verb: string, purpose: Purpose])[] = [
   ["batchEmbedContents", "embed"],
 ];
 
-/** The endpoints of a stored response. `tail` follows the response's id. */
+/** `tail` follows the response's id. */
 export const STORED_RESPONSE: readonly (readonly [method: string, tail: string, endpoint: Endpoint])[] = [
   ["GET", "", { label: "/v1/responses/{id}", purpose: "resource", ...RESPONSES }],
   ["DELETE", "", { label: "/v1/responses/{id}", purpose: "resource", ...RESPONSES }],
@@ -116,7 +116,7 @@ export const STORED_RESPONSE: readonly (readonly [method: string, tail: string, 
   ["POST", "/cancel", { label: "/v1/responses/{id}/cancel", purpose: "resource", ...RESPONSES }],
 ];
 
-/** How a dialect's paths begin. Unknown paths with this beginning get that dialect's errors. */
+/** Unknown paths get this dialect's errors. */
 export const DIALECT_PATHS: Readonly<Record<DialectName, string>> = {
   messages: "/v1/messages",
   responses: "/v1/responses",
@@ -165,7 +165,6 @@ function listOwnRows(relayPath: string): MethodRow[] {
 function formRows(prefix: string, lines: readonly Line[]): MethodRow[] {
   return lines.map(([method, path, purpose, family]) => {
     const label = prefix + path;
-    // The body of a generating request says whether the answer is a stream.
     const stream = purpose === "generate" ? null : false;
     const target = { endpoint: { label, purpose, ...family }, path, model: null, stream };
     return [method, label, { kind: "target", target }];

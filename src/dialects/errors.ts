@@ -1,11 +1,11 @@
-// The names of each gateway error by dialect, and an error's headers.
+// The names of each gateway error, and its headers.
 
 import type { ErrorCode, GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http/fields.ts";
 
 interface ErrorNames {
   readonly messages: string;
-  /** For responses and chat. The error's own `wireCode` replaces the code. */
+  /** The error's own `wireCode` replaces the code. */
   readonly openai: readonly [type: string, code: string | null];
   /** A google.rpc code. */
   readonly content: string;
@@ -36,9 +36,9 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   key_disabled: UNAUTHENTICATED,
   key_expired: UNAUTHENTICATED,
   login_missing: UNAUTHENTICATED,
-  // On model_not_found, Codex stops and shows the message. Other codes make it retry.
+  // On this code, Codex stops and shows the message.
   wrong_platform: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
-  // Codex must not retry: no retry makes the channel's credential valid.
+  // Codex must not retry.
   credential_refused: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
   foreign_client: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
   plan_inactive: refuseAs("permission_error", "plan_inactive", "PERMISSION_DENIED"),
@@ -56,8 +56,7 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
     openai: ["rate_limit_error", "rate_limit_exceeded"],
     content: "RESOURCE_EXHAUSTED",
   },
-  // Codex knows a limit by the type, other clients by the code
-  // (docs/decisions/0018-who-sent-it.md).
+  // Codex knows a limit by the type, others by the code (docs/decisions/0018-who-sent-it.md).
   limit_spent: {
     messages: "rate_limit_error",
     openai: [USAGE_LIMIT, "insufficient_quota"],
@@ -73,10 +72,10 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   client_gone: { ...FAILED, content: "CANCELLED" },
 };
 
-/** If the wait is longer, a retry is not worth it: `x-should-retry` tells SDKs not to sleep. */
+/** `x-should-retry` tells SDKs not to sleep for longer. */
 const MAX_RETRY_SECONDS = 60;
 
-/** opencode ignores `x-should-retry` and would sleep for days. This makes it show the error. */
+/** opencode ignores `x-should-retry`, and would sleep for days. */
 const GIVE_UP_NOW: Field = ["retry-after-ms", "1"];
 
 export function errorFields(error: GatewayError): Field[] {
@@ -85,7 +84,7 @@ export function errorFields(error: GatewayError): Field[] {
   if (retryAfterSeconds !== null) fields.push(["retry-after", String(Math.ceil(retryAfterSeconds))]);
   if (error.allow.length > 0) fields.push(["allow", error.allow.join(", ")]);
   if (status === 401) fields.push(["www-authenticate", "Bearer"]);
-  // Without this header, Claude Code retries a 401 for most of a minute.
+  // Without it, Claude Code retries a 401 for most of a minute.
   const isWorthRetry = status === 429 && retryAfterSeconds !== null && retryAfterSeconds <= MAX_RETRY_SECONDS;
   if (status >= 400 && status < 500 && !isWorthRetry) fields.push(["x-should-retry", "false"]);
   if (status === 429 && retryAfterSeconds !== null && !isWorthRetry) fields.push(GIVE_UP_NOW);

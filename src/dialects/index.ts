@@ -24,8 +24,7 @@ import { type OtherPath, readOther } from "./other-paths.ts";
 import { PLATFORM_ROWS } from "./platforms.ts";
 import { responses } from "./formats/responses.ts";
 
-/** `dialect` is for errors: the path shows it before the key is known. `upgrade`: to a WebSocket,
- *  which carries requests of this target. */
+/** `dialect` is for errors before the key is known. `upgrade`: to a WebSocket for requests of this target. */
 export type Recognition = { readonly dialect: Dialect } & (
   | { readonly kind: "target" | "upgrade"; readonly target: Target; readonly query: string }
   | { readonly kind: "own"; readonly page: OwnPage }
@@ -43,14 +42,13 @@ type RequestHead = Pick<Exchange, "method" | "target" | "field">;
 export const CONSOLE_PATH = "/console";
 const RESPONSES_PATH = "/v1/responses";
 const STORED_PATH = `${RESPONSES_PATH}/`;
-/** The verb follows the last colon. */
 const VERB = /^(.*)(?::|%3a)(.*)$/i;
-/** An error repeats this much of an unknown path. */
+/** An error repeats only so much. */
 const MAX_SHOWN_CHARACTERS = 200;
 
 interface Lookup {
   readonly request: RequestHead;
-  /** The request's method, or one that is tried on the path. */
+  /** Or one that is tried on the path. */
   readonly method: string;
   readonly table: EndpointTable;
   readonly query: string;
@@ -58,12 +56,12 @@ interface Lookup {
 
 const tables = new WeakMap<Naming, EndpointTable>();
 
-/** The dialect of a model list. On a shared path, the key's group decides it. */
+/** On a shared path, the key's group decides it. */
 export function listDialect(endpoint: Endpoint, platform: Platform): Dialect {
   return endpoint.platforms.length > 1 ? PLATFORM_ROWS[platform].dialect : endpoint.dialect;
 }
 
-/** Pass one `naming` object for all requests: its table is built once. */
+/** Pass one `naming` object always: its table is built once. */
 export function recognise(request: RequestHead, naming: Naming): Recognition {
   const { target } = request;
   const path = pathOf(target);
@@ -76,7 +74,7 @@ export function recognise(request: RequestHead, naming: Naming): Recognition {
   return (corrected === path ? null : find(corrected, lookup)) ?? refusePath(corrected, path, lookup);
 }
 
-/** For lists and own pages, HEAD works like GET. */
+/** HEAD works like GET for lists. */
 function find(path: string, lookup: Lookup): Recognition | null {
   if (lookup.method === "GET" && path === RESPONSES_PATH && isUpgrade(lookup)) {
     const post = findRow(path, { ...lookup, method: "POST" });
@@ -107,7 +105,7 @@ function formTarget(listed: ListedTarget, lookup: Lookup): Recognition {
   return { kind: "target", target, query: dropKey(lookup.query), dialect };
 }
 
-/** Found by headers and query. Null if they do not show the kind of client. */
+/** Null: headers and query do not show the client. */
 function findClientKind({ request, table, query }: Lookup): ClientKind | null {
   const has = (name: string): boolean => request.field(name) !== undefined;
   if (has(table.vendorHeader) || dropKey(query) !== query) return "content";
@@ -126,7 +124,7 @@ function findModel(path: string, lookup: Lookup): Recognition | null {
   const { upstream } = paths;
   const { endpoint, raw, verb } = named;
   const model = { id, start: upstream.length, end: upstream.length + raw.length };
-  // The client may have escaped the colon, which not every upstream understands.
+  // Not every upstream understands an escaped colon.
   const upstreamPath = verb === "" ? upstream + raw : `${upstream}${raw}:${verb}`;
   return formTarget(
     { endpoint, path: upstreamPath, model, stream: verb === "streamGenerateContent" },
@@ -160,7 +158,7 @@ function isUpgrade({ request }: Lookup): boolean {
 
 const METHODS = ["GET", "HEAD", "POST", "DELETE"];
 
-/** `path` is in lower case. A POST to a model ends in a verb, not in a model's name. */
+/** A POST to a model ends in a verb. */
 function isListed(path: string, lookup: Lookup): boolean {
   const isVerb = VERBS.some(([verb]) => path.endsWith(`:${verb.toLowerCase()}`));
   const paths = [path, correctPath(path, lookup.table.relayPath)];
@@ -168,11 +166,11 @@ function isListed(path: string, lookup: Lookup): boolean {
   return isVerb || paths.some((each) => methods.some((method) => find(each, { ...lookup, method }) !== null));
 }
 
-/** `given`: the path as the client wrote it. */
+/** `given`: as the client wrote it. */
 function refusePath(path: string, given: string, lookup: Lookup): Recognition {
   const { method } = lookup;
   const query = dropKey(lookup.query);
-  // Codex tries a WebSocket first. This status makes it use HTTP and show the error.
+  // Codex then uses HTTP, and shows the error.
   if (path.endsWith("/responses") && isUpgrade(lookup)) {
     const error = new GatewayError("upgrade_required", "This gateway speaks HTTP here, not WebSocket.");
     return { kind: "unknown", error, other: null, query, dialect: responses };
@@ -182,7 +180,7 @@ function refusePath(path: string, given: string, lookup: Lookup): Recognition {
     return kind === "target" || kind === "own";
   });
   const shown = path.slice(0, MAX_SHOWN_CHARACTERS);
-  // `…/models/m:unheardOf` is a valid model id, but no client posts to a model.
+  // `…/models/m:unheardOf` is an id, but nobody posts to a model.
   const isUnknown = allow.length === 0 || (method === "POST" && /\/models\/.*:/.test(path));
   const isPassable = isUnknown && (method === "GET" || method === "POST");
   const isKnown = (each: string): boolean => isListed(each, lookup);
@@ -196,7 +194,7 @@ function refusePath(path: string, given: string, lookup: Lookup): Recognition {
   return { kind: "unknown", error, other, query, dialect: chooseErrorDialect(path, lookup) };
 }
 
-/** The dialect that the path belongs to, or else the client's. */
+/** The path's, or else the client's. */
 function chooseErrorDialect(path: string, lookup: Lookup): Dialect {
   const { relayPath } = lookup.table;
   const relayed = path === relayPath || path.startsWith(`${relayPath}/`);

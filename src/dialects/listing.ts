@@ -1,4 +1,4 @@
-// Model lists in all dialects: reads an upstream's list, completes a record.
+// Reads model lists of all dialects.
 
 import { GatewayError } from "../lib/errors.ts";
 import { getField, isObject, getList, getName, getText, parseJson } from "../lib/json/json.ts";
@@ -8,7 +8,7 @@ const MAX_PAGE_MODELS = 1000;
 
 type ModelRecord = Readonly<Record<string, unknown>>;
 
-/** Accepts every dialect's shape: relays and local servers mix them. */
+/** Relays and local servers mix the shapes. */
 export function readModelList(body: string): { models: ModelEntry[]; nextQuery: string | null } {
   const parsed = parseJson(body);
   const rows = [getField(parsed, "data"), getField(parsed, "models"), parsed].find(Array.isArray);
@@ -33,7 +33,7 @@ function readNextQuery(parsed: unknown): string | null {
   return String(new URLSearchParams({ limit: String(MAX_PAGE_MODELS), after_id: last }));
 }
 
-/** The upstream's record, completed, with the client's name for the model. */
+/** With the client's name for the model. */
 export function fillRecord(model: ModelEntry, identity: ModelRecord, defaults: ModelRecord): ModelRecord {
   const record: Record<string, unknown> = { ...model.raw };
   for (const [field, value] of Object.entries(defaults)) if (!(field in record)) record[field] = value;

@@ -1,5 +1,4 @@
-// Paths for groups with `other_paths` go upstream unchanged. A path that a server could read as one
-// of the table is refused: it would pass without a bill.
+// Paths that go upstream unchanged. One that a server may read as ours would pass without a bill.
 
 import type { Platform } from "../config/schema.ts";
 import type { Target } from "./dialect.ts";
@@ -8,14 +7,14 @@ import { dialectOf } from "./platforms.ts";
 
 export interface OtherPath {
   readonly path: string;
-  /** The path came below the relay's prefix. */
+  /** Below the relay's prefix. */
   readonly relayed: boolean;
 }
 
-/** Only spellings that all servers read alike: no escapes, empty segments or dots. */
+/** All servers read these alike. */
 const PLAIN = /^\/v1(?:beta)?(?:\/[\w@~-][\w@~.:=+,-]*)+$/;
 
-/** Null: never forwarded. `isListed`: whether the table has this path. */
+/** Null: never forwarded. `isListed`: the table has it. */
 export function readOther(
   path: string,
   relayPath: string,
@@ -29,12 +28,12 @@ export function readOther(
 
 const MAX_LENGTH = 512;
 
-/** `names`: the paths that a group forwards, with all paths below them. */
+/** `names`: with all paths below them. */
 export function isForwarded({ path }: OtherPath, names: readonly string[]): boolean {
   return names.some((name) => path === name || path.startsWith(`${name}/`));
 }
 
-/** Null if the platform has another API version, or the relay's prefix is missing. */
+/** Null: another API version, or no prefix. */
 export function describeOther({ path, relayed }: OtherPath, platform: Platform): Target | null {
   const isBeta = path.startsWith("/v1beta/");
   if (relayed !== (platform === "relay")) return null;

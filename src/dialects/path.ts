@@ -1,10 +1,10 @@
-// A request's target and ids. An id that may be read as another path is refused.
+// A request's target and ids. An id must not read as another path.
 
 const RESPONSE_ID = /^[\w\-=]{1,512}$/;
-/** Without `%`, `\`, `;`, `?`, `#`: upstreams parse paths differently, some decode twice. */
+/** Upstreams parse paths differently, and some decode twice. */
 const MODEL_ID = /^[\w\-./:@~+=,()[\]!* ]{1,256}$/;
 
-/** The model id in one or more path segments, decoded. Null if invalid. */
+/** Decoded. Null: invalid. */
 export function readModelId(raw: string): string | null {
   const id = raw.includes("%") ? decode(raw) : raw;
   if (id === null || !MODEL_ID.test(id)) return null;
@@ -15,7 +15,7 @@ export function isResponseId(raw: string): boolean {
   return RESPONSE_ID.test(raw);
 }
 
-/** Corrects clear mistakes: a slash at the end, two at the start, a repeated or missing version. */
+/** A slash at the end, two at the start, a repeated or missing version. */
 export function correctPath(path: string, relayPath: string): string {
   const start = path.replace(/^\/\/+/, "/");
   const whole = start.length > 1 && start.endsWith("/") ? start.slice(0, -1) : start;
@@ -41,7 +41,7 @@ export function queryOf(target: string): string {
   return mark < 0 ? "" : target.slice(mark);
 }
 
-/** The parameter `key`; its letters may be escaped. */
+/** Its letters may be escaped. */
 const KEY = "(?:k|%6[bB])(?:e|%65)(?:y|%79)(=[^&]*)?";
 const ANY_KEY = new RegExp(`[?&]${KEY}(?:&|$)`);
 const EARLY_KEY = new RegExp(`(?<=[?&])${KEY}&`, "g");
@@ -52,7 +52,7 @@ export function dropKey(query: string): string {
   return query.replace(EARLY_KEY, "").replace(LAST_KEY, "");
 }
 
-/** The decoded value of the first `key`. Null without one. */
+/** Decoded. Null: there is none. */
 export function readKeyParameter(query: string): string | null {
   const found = ANY_KEY.exec(query);
   return found && new URLSearchParams(`key${found[1] ?? ""}`).get("key");

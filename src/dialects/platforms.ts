@@ -9,22 +9,22 @@ import { relay } from "./formats/relay.ts";
 import { responses } from "./formats/responses.ts";
 
 export interface PlatformRow {
-  /** How channels list models and requests are signed, and the shape of the model list. */
+  /** For lists of models and signatures. */
   readonly dialect: Dialect;
-  /** The dialects that the channels understand. Other dialects need a bridge. */
+  /** Other dialects need a bridge. */
   readonly spoken: readonly DialectName[];
-  /** True if clients put the config's `relay_prefix` before every path. */
+  /** Clients put `relay_prefix` before every path. */
   readonly prefixed: boolean;
-  /** The path of the model list, for messages to people. */
+  /** For messages to people. */
   readonly listPath: string;
-  /** What this platform's lists have, unlike other lists at this path. */
+  /** Other lists at this path lack it. */
   readonly listMark: string;
   readonly answerPaths: readonly string[];
-  /** The tools of `gateway run` and `gateway env` that work with this platform. */
+  /** For `gateway run` and `gateway env`. */
   readonly tools: readonly ToolName[];
 }
 
-/** Tools that work with several platforms. */
+/** These work with several platforms. */
 const AGENTS = ["opencode", "qwen", "copilot", "pi", "continue", "cline"] as const;
 export type ToolName =
   | "claude"
@@ -35,7 +35,7 @@ export type ToolName =
   | "google"
   | (typeof AGENTS)[number];
 
-/** `gateway env` prints their settings, but `gateway run` does not start them. */
+/** `gateway run` does not start these. */
 export const ENV_TOOLS: ReadonlySet<string> = new Set(["qwen", "copilot", "continue", "cline"]);
 
 export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
@@ -88,13 +88,12 @@ export const CHANNEL_ROWS: Readonly<Record<ChannelPlatform, ChannelRow>> = {
   },
 };
 
-/** The dialect in which the gateway asks channels for their models. */
 export function dialectOf(platform: ChannelPlatform): Dialect {
   return CHANNEL_ROWS[platform].dialect;
 }
 
 interface ChannelRow extends Pick<PlatformRow, "dialect" | "spoken" | "answerPaths"> {
-  /** A base URL may end in a version of its own instead of `/v1`. */
+  /** Instead of `/v1`. */
   readonly ownVersions?: true;
   /** A stream reports usage only on request. */
   readonly asksUsage?: true;
@@ -109,7 +108,7 @@ export function forEachPlatform<T>(make: (platform: Platform) => T): Record<Plat
   };
 }
 
-/** The prefix of a platform's paths: empty, or the relay's. */
+/** Empty, or the relay's. */
 export function readPathPrefix(platform: Platform, relayPrefix: string): string {
   return PLATFORM_ROWS[platform].prefixed ? `/${relayPrefix}` : "";
 }

@@ -4,7 +4,7 @@ import { getField, getList, getText } from "../lib/json/json.ts";
 
 const PRELUDES = new Set<unknown>(["ping", "response.created", "response.in_progress", "response.queued"]);
 
-/** The names of errors in streams, in all dialects, and the equivalent status. */
+/** In streams of all dialects, with the equivalent status. */
 const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
   ["authentication_error", 401],
   ["invalid_api_key", 401],
@@ -22,31 +22,31 @@ const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
   ["overloaded_error", 529],
 ]);
 
-/** An error instead of a stream: bare or in a list, not an event. */
+/** Instead of a stream: bare or in a list. */
 export const BARE_ERROR = /^\[?\s*\{\s*"error"/;
 
-/** An error in a stream. `status`: the equivalent HTTP status. */
+/** `status`: the equivalent one. */
 export interface StreamError {
   readonly status: number;
   readonly message: string;
 }
 
-/** The message of a JSON error body; empty without one. */
+/** Empty without one. */
 export function readErrorMessage(body: unknown): string {
   const error = getField(Array.isArray(body) ? getList(body)[0] : body, "error");
   return typeof error === "string" ? error : getText(getField(error, "message"));
 }
 
-/** True for an event before the response itself that reports no usage. */
+/** Before the response itself, without usage. */
 export function isPrelude(event: unknown): boolean {
   return PRELUDES.has(getField(event, "type"));
 }
 
-/** Null for events that go to the client: a response, an error with usage, an unknown one. */
+/** Null: it goes to the client. */
 export function readErrorEvent(event: unknown): StreamError | null {
   const error = findError(event);
   if (error === null) return null;
-  // Usage is billed, so a response that reports it is passed on.
+  // Usage is billed: the response is passed on.
   const usage = getField(getField(event, "response"), "usage") ?? getField(event, "usage");
   if (usage !== undefined && usage !== null) return null;
   const status = readStatus(error);

@@ -1,4 +1,4 @@
-// The chat dialect: for clients of responses, and for channels with Chat Completions.
+// The chat dialect: for clients of responses, and for channels.
 
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -13,19 +13,19 @@ import { CHAT_LAYOUT } from "../prompt/layouts.ts";
 export const chat: Dialect = {
   ...OPENAI_PARTS,
   name: "chat",
-  /** Without `[DONE]`, which would mark the answer as complete. */
+  /** Without `[DONE]`, which would make the answer complete. */
   errorEvent: (error) => `data: ${JSON.stringify({ error: formWireError(error) })}\n\n`,
   openMeter: openChatMeter,
   capNames: ["max_tokens", "max_completion_tokens"],
   promptLayout: CHAT_LAYOUT,
 };
 
-// Streams report usage on request. If the client makes none, the gateway does.
+// Streams report usage only on request.
 
 const OPTIONS = "stream_options";
 const ASKED = { include_usage: true };
 
-/** Null if the body already requests the stream's usage, or cannot be read. */
+/** Null: it is requested already, or cannot be read. */
 export function askForUsage(body: Uint8Array): Uint8Array | null {
   const scan = scanMembers(body, [OPTIONS]);
   if (scan === null || scan.repeated.has(OPTIONS)) return null;
@@ -35,7 +35,7 @@ export function askForUsage(body: Uint8Array): Uint8Array | null {
     return replace(body, { start, end: start }, `"${OPTIONS}":${JSON.stringify(ASKED)},`);
   }
   const options = parseJson(asBuffer(body).toString("utf8", span.start, span.end));
-  // If the member is not an object, the server refuses the request.
+  // The server refuses it.
   if ((options !== null && !isObject(options)) || getField(options, "include_usage") === true) return null;
   return replace(body, span, JSON.stringify({ ...options, ...ASKED }));
 }
@@ -49,19 +49,18 @@ const MAX_HELD_BYTES = 16 * 1024;
 /** In every usage chunk. */
 const COUNTS = "_tokens";
 const NO_CHOICES = /"choices"\s*:\s*\[\s*\]/;
-/** A blank line, after LF, CRLF or CR. */
+/** After LF, CRLF or CR. */
 const EVENT_END = /\n\r?\n|\r\r/g;
-/** The last bytes may be the beginning of an event's end. */
+/** They may begin an event's end. */
 const END_BYTES = 3;
 
-/** Removes the usage chunk, which has no choices. Holds each event until it ends. */
+/** Removes the usage chunk, which has no choices. */
 export class UsageRemover {
-  /** The start of an unfinished event. If the event passes, only its last bytes. */
+  /** If the event passes, only its last bytes. */
   #held: Uint8Array = new Uint8Array(0);
-  /** The unfinished event is too long to be a usage chunk. */
+  /** The event is too long to be a usage chunk. */
   #isPassing = false;
 
-  /** Returns the bytes that the client gets now. */
   pass(piece: Uint8Array): Uint8Array {
     const bytes = Buffer.concat([this.#held, piece]);
     const kept: Uint8Array[] = [];
@@ -78,7 +77,6 @@ export class UsageRemover {
     return Buffer.concat([...kept, bytes.subarray(from, end)]);
   }
 
-  /** Returns the held bytes. */
   end(isCut: boolean): Uint8Array {
     const held = asBuffer(this.#held);
     this.#held = new Uint8Array(0);

@@ -9,7 +9,7 @@ import { CONTENT_LAYOUT } from "../prompt/layouts.ts";
 
 export const content: Dialect = {
   name: "content",
-  // Not the config's `vendor`, which names the clients' header.
+  // The config's `vendor` is the clients' header.
   sign: (credential) => ["x-goog-api-key", credential],
   errorBody: formError,
   errorEvent(error, requestId, at = {}) {
@@ -18,7 +18,7 @@ export const content: Dialect = {
     return `${at.begun === true ? ",\r\n" : "["}${body}\r\n]`;
   },
   eventCloser: "\r\n\r\n",
-  // Clients read the error event as a chunk, and a clean end after it as success.
+  // Clients read the event as a chunk, and a clean end as success.
   resetAfterErrorEvent: true,
   openMeter: openContentMeter,
   capNames: ["generationConfig", "generation_config"],

@@ -14,7 +14,7 @@ export const messages: Dialect = {
   errorBody: formError,
   // Clients ignore an event without an `event:` line.
   errorEvent: (error, requestId) => `event: error\ndata: ${formError(error, requestId)}\n\n`,
-  // One newline: the error joins the broken event. After a blank line, clients never read it.
+  // The error joins the broken event: after a blank line, clients never read it.
   eventCloser: "\n",
   resetAfterErrorEvent: false,
   openMeter: openMessagesMeter,
@@ -34,7 +34,7 @@ function formError(error: GatewayError, requestId: string): string {
   return JSON.stringify({ type: "error", error: { type, message: error.message }, request_id: requestId });
 }
 
-/** In this dialect, the epoch means an unknown date. */
+/** The epoch means an unknown date. */
 const DATE_UNKNOWN = "1970-01-01T00:00:00Z";
 
 function formRecord(model: ModelEntry): Readonly<Record<string, unknown>> {

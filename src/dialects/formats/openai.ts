@@ -1,4 +1,4 @@
-// What the responses and chat dialects share: the credential's header, errors, model lists.
+// What responses and chat share.
 
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Field } from "../../lib/http/fields.ts";
@@ -12,7 +12,7 @@ export interface WireError {
   readonly type: string;
   readonly param: string | null;
   readonly code: string | null;
-  /** In seconds. Codex shows it as a time of day. */
+  /** Seconds. Codex shows a time of day. */
   readonly resets_at?: number;
 }
 
@@ -24,7 +24,7 @@ export function formWireError({ code: name, message, param, wireCode, resetsAt }
 
 const MAX_REASON_LENGTH = 500;
 
-/** Codex shows the reason of a spent limit only from this header, in ASCII. */
+/** Codex shows why a limit is spent only from this header. */
 export function reasonFields({ code, message }: GatewayError): Field[] {
   if (code !== "limit_spent") return [];
   const reason = message
@@ -54,7 +54,7 @@ function formRecord(model: ModelEntry): Readonly<Record<string, unknown>> {
   return fillRecord(model, { id: model.id, object: "model" }, { created: 0, owned_by: "gateway" });
 }
 
-/** Codex expects `models` with instructions for each model, which only an upstream has. */
+/** Codex wants instructions for each model, which only an upstream has. */
 function pickCodexRecords(models: readonly ModelEntry[]): unknown[] {
   return models.flatMap(({ raw }) =>
     isObject(raw) && "slug" in raw && "base_instructions" in raw ? [raw] : [],

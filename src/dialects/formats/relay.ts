@@ -1,4 +1,4 @@
-// The relay platform: the messages dialect, with a model list for both its dialects.
+// The relay platform: the messages dialect, and a list of models for both.
 
 import type { Dialect, ModelEntry } from "../dialect.ts";
 import { content, formContentRecord } from "./content.ts";

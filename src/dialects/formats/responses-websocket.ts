@@ -1,4 +1,4 @@
-// Messages of the responses API over a WebSocket. `stream_id` separates responses.
+// The responses API over a WebSocket. `stream_id` separates responses.
 
 import type { GatewayError } from "../../lib/errors.ts";
 import { readString } from "../../lib/json/scanner.ts";
@@ -6,9 +6,9 @@ import { scanMembers } from "../../lib/scan.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { formWireError, reasonFields } from "./openai.ts";
 
-/** The fields that say where a message belongs. */
+/** They say where a message belongs. */
 export interface SocketEvent {
-  /** Empty if the message has no type, or is not a JSON object. */
+  /** Empty without a type, or if it is no object. */
   readonly type: string;
   readonly streamId: string | null;
 }
@@ -35,14 +35,13 @@ export function endsResponse({ type }: SocketEvent): boolean {
   return ENDS.has(type);
 }
 
-/** The status in an error event: that of the same refusal over HTTP. */
+/** That of the same refusal over HTTP. */
 export function readErrorStatus(message: Uint8Array): number {
   const event = parseJson(new TextDecoder().decode(message));
   const status = getField(event, "status") ?? getField(event, "status_code");
   return typeof status === "number" && status >= 400 && status < 600 ? status : 400;
 }
 
-/** A gateway error in the provider's format. */
 export function writeErrorEvent(error: GatewayError, streamId: string | null): Buffer {
   const { status, retryAfterSeconds } = error;
   const wait = retryAfterSeconds === null ? [] : [["retry-after", String(retryAfterSeconds)] as const];
@@ -58,5 +57,5 @@ export function writeErrorEvent(error: GatewayError, streamId: string | null): B
   );
 }
 
-/** On this code clients open a new connection. */
+/** Clients then open a new connection. */
 export const RECONNECT_CODE = "websocket_connection_limit_reached";

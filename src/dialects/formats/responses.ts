@@ -22,10 +22,10 @@ export const embeddings: Dialect = { ...responses, openMeter: openEmbeddingsMete
 export const search: Dialect = { ...responses, openMeter: openSearchMeter };
 export const images: Dialect = { ...responses, openMeter: openImagesMeter };
 
-/** Codes for errors that have only a type. */
+/** For errors that have only a type. */
 const NAMELESS: Readonly<Record<string, string>> = { invalid_request_error: "invalid_prompt" };
 
-/** Codex reads `response.error`, the official SDK a top-level `error`. The event has both. */
+/** Codex reads `response.error`, the SDK `error`: it has both. */
 function formFailed(error: WireError, requestId: string, at: StreamBreak): unknown {
   const failed = {
     id: at.id ?? `resp_${requestId}`,

@@ -1,5 +1,5 @@
-// Reads the usage of embeddings, and of Codex's searches and pictures: the reported tokens, or else
-// a fee for the call. https://platform.openai.com/docs/api-reference/embeddings/object
+// The usage of embeddings, searches and pictures, or a fee.
+// https://platform.openai.com/docs/api-reference/embeddings/object
 
 import type { Reading, Usage } from "../../billing/usage.ts";
 import { getField, getName, isObject } from "../../lib/json/json.ts";
@@ -7,20 +7,19 @@ import { CountReader } from "../../billing/counts.ts";
 import { meterOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
-/** The price's name: `prices: { codex-search: { call_per_1k: "10" } }`. */
+/** `prices: { codex-search: { call_per_1k: "10" } }`. */
 export const SEARCH_PRICE = "codex-search";
 
 interface Endpoint {
-  /** The field names of the usage. */
   readonly names?: "embeddings";
-  /** The name under which a call has its price, if not the model's. */
+  /** If a call's price is not the model's. */
   readonly name?: string;
-  /** The usage of an answer that reports none. */
+  /** Of an answer that reports none. */
   readonly call?: Usage;
 }
 
 class BodyReader implements UsageReader {
-  // The complete body is read: without usage, no field marks it.
+  // Without usage, no field marks the body.
   readonly needles = ['"usage"', '"error"', '"type"'];
 
   readonly #endpoint: Endpoint;
@@ -37,7 +36,7 @@ class BodyReader implements UsageReader {
     const usage = getField(event, "usage");
     if (isObject(usage)) this.#raw = usage;
     if (isObject(getField(event, "error"))) this.#end = "error";
-    // Streamed pictures: image_generation.completed, image_edit.completed.
+    // Streamed pictures.
     else if (getName(getField(event, "type"))?.endsWith(".completed") === true) this.#end = "complete";
   }
 

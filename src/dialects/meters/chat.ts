@@ -7,8 +7,7 @@ import { meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts"
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
-// Not `"usage"`: with include_usage every chunk has it, null until the last one. A call's name is
-// in its first chunk. Pictures are not text.
+// Every chunk may have `usage: null`. A call's name is in its first chunk. Pictures are not text.
 const NEEDLES = [
   '_tokens"',
   "[DONE]",
@@ -26,7 +25,7 @@ class ChatReader implements UsageReader {
   #tier: string | undefined;
   readonly #reports = new Reports();
   #finished = false;
-  /** The answer ended without usage, and none has followed. */
+  /** The answer ended without usage. */
   #awaitsUsage = false;
   #end: Reading["end"] = "open";
   readonly #called = new CalledTools();
@@ -81,7 +80,7 @@ class ChatReader implements UsageReader {
 
 export const openChatMeter = meterOf(() => new ChatReader());
 
-/** In a stream's piece and in a whole answer, for which Perplexity sends an empty `delta`, too. */
+/** Perplexity sends an empty `delta` in a whole answer, too. */
 const SAID = ["delta", "message"] as const;
 const TEXTS = ["content", "refusal", "reasoning_content", "reasoning"] as const;
 

@@ -1,4 +1,4 @@
-// Reads the usage of an answer in the content dialect. The last snapshot counts.
+// The usage of a content answer. The last snapshot counts.
 
 import type { Usage } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName, textOf } from "../../lib/json/json.ts";
@@ -6,7 +6,7 @@ import { CalledTools } from "../prompt/calls.ts";
 import { meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros, Reports, readTariff } from "../../billing/counts.ts";
 
-/** More queries in one answer are not counted: memory is bounded. */
+/** More queries are not counted: memory is bounded. */
 const MAX_QUERIES = 1000;
 const MAX_QUERY_LENGTH = 1024;
 
@@ -30,21 +30,21 @@ export class ContentReader implements UsageReader {
   #finished = false;
   #failed = false;
   #mapped = false;
-  /** The answer has pages or pictures, but reports no search that would be charged. */
+  /** Pages or pictures without a search. */
   #foundWeb = false;
   #soughtImages = false;
-  /** The request named pages to read, which cost only tokens. */
+  /** Pages that the request named cost only tokens. */
   #hasRead = false;
-  /** The answer ended without usage, and none has followed. */
+  /** The answer ended without usage. */
   #awaitsUsage = false;
-  /** There was output other than thoughts. */
+  /** Not only thoughts. */
   #hasSpoken = false;
   readonly #queries = new Set<string>();
   readonly #called = new CalledTools();
 
   learn(chunk: unknown): void {
     this.#model = getName(getField(chunk, "modelVersion")) ?? this.#model;
-    // A snapshot before the end is provisional.
+    // Before the end, a snapshot is provisional.
     const hasUsage = this.#reports.add(getField(chunk, "usageMetadata"), { mayShrink: !this.#finished });
     this.#awaitsUsage &&= !hasUsage;
     if (isReason(getField(getField(chunk, "promptFeedback"), "blockReason"))) this.#finished = true;
@@ -95,7 +95,7 @@ export class ContentReader implements UsageReader {
     if (this.#soughtImages) counts.note("unknown", "groundingMetadata.imageSearchQueries");
     if (this.#foundWeb && !this.#hasRead && this.#queries.size === 0)
       counts.note("unknown", "groundingMetadata.groundingChunks");
-    // The snapshot counts only thoughts.
+    // It counts only thoughts.
     const isMissing = (getField(this.#reports.last, "candidatesTokenCount") ?? null) === null;
     if (this.#hasSpoken && isMissing && output > 0) counts.note("output_missing", "candidatesTokenCount");
   }
@@ -113,7 +113,7 @@ export class ContentReader implements UsageReader {
     if (chunks.some((piece) => isObject(getField(piece, "web")))) this.#foundWeb = true;
   }
 
-  /** Both count: models before Gemini 3 cost a fee per grounded prompt, later ones per query. */
+  /** Before Gemini 3, a grounded prompt costs a fee; later, a query does. */
   #countCalls(): Usage {
     return {
       ...(this.#queries.size > 0 ? { google_search: this.#queries.size, google_search_prompt: 1 } : {}),
@@ -124,10 +124,10 @@ export class ContentReader implements UsageReader {
 
 export const openContentMeter = meterOf(() => new ContentReader());
 
-/** The parts of a call that a model writes. */
+/** What a model writes of a call. */
 const CALLED = ["name", "args", "partialArgs"] as const;
 
-/** A picture's bytes say nothing about tokens. */
+/** A picture's bytes say nothing of tokens. */
 function measurePart(part: unknown): number {
   if (!isObject(part)) return 0;
   const { text, executableCode, functionCall: call, inlineData } = part;
@@ -136,13 +136,13 @@ function measurePart(part: unknown): number {
   return sizeOf(text) + called + shown;
 }
 
-/** Enums are words, or numbers with `$alt=json;enum-encoding=int`. */
+/** Enums are words, or numbers on request. */
 function isReason(value: unknown): boolean {
   if (typeof value === "number") return value > 0;
   return getName(value) !== undefined && value !== "FINISH_REASON_UNSPECIFIED";
 }
 
-/** Each modality has a word and a number. */
+/** Each has a word and a number. */
 const MEDIA = [
   { names: ["AUDIO", 4], fresh: "input_audio", cached: "cache_read_audio", made: "output_audio" },
   { names: ["IMAGE", 2], fresh: "input_image", cached: "cache_read_image", made: "output_image" },
@@ -219,7 +219,7 @@ function readOutputs(
   return { output: text + thoughts, ...usage };
 }
 
-/** The details list special modalities. All other tokens are text, cached or not. */
+/** All other tokens are text, cached or not. */
 function readInputs(snapshot: unknown, prompt: number, counts: CountReader): Usage {
   const cachedCount = counts.readDetail(snapshot, "cachedContentTokenCount");
   const cached = counts.limitPart(cachedCount, prompt, "cachedContentTokenCount");

@@ -10,21 +10,21 @@ import { CountReader, dropZeros, readTariff, Reports } from "../../billing/count
 
 type Counters = Readonly<Record<string, unknown>>;
 
-// These must match: results of server tools (content_block_start) and signatures are not output.
+// Results of server tools and signatures must match, so that they are not output.
 const NEEDLES = ["message_", '"error"', "content_block_start", "signature_delta"];
 
 export class MessagesReader implements UsageReader {
   readonly needles: readonly string[];
   readonly isFollowed: boolean;
 
-  /** Null: nobody listens to calls. */
+  /** Null: nobody listens. */
   readonly #calls: CallReader | null;
   #model: string | null = null;
-  /** The counters are running totals: never add them. */
+  /** Running totals: never add them. */
   readonly #reports = new Reports(countPrompt);
   #end: Reading["end"] = "open";
   #final = false;
-  /** A stream begins with about one token of output. Only the last report has the real count. */
+  /** Only the last report has the real output. */
   #lacksOutput = false;
   #awaitsReport = false;
   #refusal: Reading["refusal"];
@@ -100,7 +100,7 @@ export class MessagesReader implements UsageReader {
     this.#refusal = { category: getName(getField(getField(delta, "stop_details"), "category")) ?? null };
   }
 
-  /** With a new block, an earlier report is not the last one. */
+  /** An earlier report was not the last one. */
   #beginBlock(block: unknown): void {
     this.#called.add(block);
     this.#hasContent = true;
@@ -124,13 +124,13 @@ export class MessagesReader implements UsageReader {
       readCacheReason(getField(getField(message, "diagnostics"), "cache_miss_reason")) ?? this.#cacheReason;
   }
 
-  /** Later values replace earlier ones. An absent or null field keeps its value. */
+  /** An absent or null field keeps its value. */
   #merge(reported: unknown, how: { readonly isLate?: boolean; readonly isStart?: boolean }): boolean {
     if (!isObject(reported)) return false;
     const values = Object.entries(reported).filter(([, value]) => value !== null);
     if (values.length === 0) return false;
     const last = this.#reports.last ?? {};
-    // A split by lifetime that contradicts a later total is out of date.
+    // A split that contradicts a later total is out of date.
     const total = getCount(reported["cache_creation_input_tokens"]);
     const isOutdated = total !== undefined && total < sumLifetimes(last);
     const earlier = isOutdated ? { ...last, cache_creation: undefined } : last;
@@ -140,10 +140,10 @@ export class MessagesReader implements UsageReader {
 
 export const openMessagesMeter = meterOf((calls) => new MessagesReader(calls));
 
-/** Longer inputs of tools do not occur. */
+/** Tools have no longer inputs. */
 const MAX_INPUT_LENGTH = 1024 * 1024;
 
-/** Reports an answer's tool calls. In a stream, their input comes as pieces of JSON. */
+/** In a stream, the input comes as pieces of JSON. */
 class CallReader {
   readonly #listener: CallListener;
   #block: unknown = null;
@@ -170,7 +170,7 @@ class CallReader {
   }
 }
 
-/** Written by the model. https://platform.claude.com/docs/en/build-with-claude/compaction */
+/** https://platform.claude.com/docs/en/build-with-claude/compaction */
 const COMPACTIONS: ReadonlySet<string> = new Set(["compaction", "compaction_delta"]);
 
 function measureBlock(block: unknown): number {
@@ -178,7 +178,7 @@ function measureBlock(block: unknown): number {
   const said = sizeOf(block["text"]) + sizeOf(block["thinking"]) + sizeOf(block["partial_json"]);
   const type = getName(block["type"]) ?? "";
   if (COMPACTIONS.has(type)) return said + sizeOf(block["content"]);
-  // Results of server tools are not output, and have no input.
+  // Results of server tools are not output.
   return type.endsWith("tool_use") ? said + sizeOf(block["name"]) + sizeOf(block["input"]) : said;
 }
 
@@ -196,7 +196,7 @@ function readCacheReason(reported: unknown): Reading["cacheReason"] {
   return { because, missed: getCount(getField(reported, "cache_missed_input_tokens")) ?? null };
 }
 
-/** A prompt's tokens. `cache_creation` only divides the written ones. */
+/** `cache_creation` only divides what was written. */
 function countPrompt(counters: Counters): number {
   const [input = 0, read = 0, written = sumLifetimes(counters)] = PROMPT.map((name) =>
     getCount(counters[name]),
@@ -206,14 +206,13 @@ function countPrompt(counters: Counters): number {
 
 const PROMPT = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
 
-/** The written tokens that have a lifetime. */
 function sumLifetimes({ cache_creation: split }: Counters): number {
   let sum = 0;
   if (isObject(split)) for (const name in split) sum += getCount(split[name]) ?? 0;
   return sum;
 }
 
-/** Totals leave out compaction, advisor and fallback passes: then each iteration is a part. */
+/** Totals leave out compaction, advisor and fallback passes. */
 function readParts(counters: Counters, counts: CountReader): readonly Part[] {
   const whole = readUsage(counters, counts);
   if (whole === null) return [];
@@ -253,7 +252,7 @@ function listIterations({ iterations: listed }: Counters, counts: CountReader): 
   return iterations;
 }
 
-/** Counts of the whole answer go to the model's own largest pass. */
+/** Counts of the whole go to the model's own largest pass. */
 function readPasses(
   iterations: readonly Counters[],
   counters: Counters,
@@ -272,9 +271,9 @@ function readPasses(
   return parts;
 }
 
-/** Each call of a server tool's loop has a prompt. Null if they do not add up to the whole. */
+/** In a server tool's loop. Null if they do not add up to the whole. */
 function readEqualCalls(iterations: readonly Counters[], whole: Usage): Usage[] | null {
-  // Claude Code logs an empty list for each answer.
+  // Claude Code logs an empty list.
   if (iterations.length === 0) return [];
   const calls = iterations.map((call) => readUsage(call, new CountReader()) ?? {});
   const sum = sumUsage(calls.map((usage) => ({ model: null, pass: "message", usage })));
@@ -282,7 +281,7 @@ function readEqualCalls(iterations: readonly Counters[], whole: Usage): Usage[] 
   return calls.length < 2 ? [] : calls;
 }
 
-/** The usage of each call in a server tool's loop, from a ledger line. */
+/** From a ledger line. */
 export function readCalls(rawUsage: unknown): readonly Usage[] {
   if (!isObject(rawUsage) || !Array.isArray(rawUsage["iterations"])) return [];
   const [part, other] = readParts(rawUsage, new CountReader());
@@ -307,14 +306,13 @@ function readUsage(counters: Counters, counts: CountReader): Usage | null {
   const long = counts.limitPart(counts.readDetail(split, "ephemeral_1h_input_tokens"), all, "cache_creation");
   const usage: Usage = { input: input ?? 0 };
   if (read) usage.cache_read = read;
-  // Writes without a lifetime (of server tools, of old API versions) last five minutes.
+  // Without a lifetime, writes last five minutes.
   if (all > long) usage.cache_write_5m = all - long;
   if (long > 0) usage.cache_write_1h = long;
   usage.output = output ?? 0;
   return usage;
 }
 
-/** Adds thinking, and tool calls with a fee. */
 function addExtras(usage: Usage, counters: Counters, counts: CountReader): Usage {
   const details = "output_tokens_details";
   const thoughts = counts.readDetail(counters[details], "thinking_tokens");
@@ -325,16 +323,16 @@ function addExtras(usage: Usage, counters: Counters, counts: CountReader): Usage
   return usage;
 }
 
-/** The known members; null for a count. Web fetches and tool searches are free:
- *  https://docs.digitalocean.com/notes/2026/inference-tool-search/ */
+/** Null: a count. Web fetches and tool searches are free:
+ * https://docs.digitalocean.com/notes/2026/inference-tool-search/ */
 const KNOWN: ReadonlyMap<string, ReadonlySet<string> | null> = new Map([
-  // Some relays add the names of Chat Completions.
+  // Some relays add names of Chat Completions.
   ...[...TOTALS, "prompt_tokens", "completion_tokens", "total_tokens"].map((name) => [name, null] as const),
   ["cache_creation", new Set(["ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"])],
   ["output_tokens_details", new Set(["thinking_tokens"])],
   ["server_tool_use", new Set(["web_search_requests", "web_fetch_requests", "tool_search_requests"])],
 ]);
-/** https://platform.claude.com/docs/en/manage-claude/data-residency. A word in brackets is none. */
+/** https://platform.claude.com/docs/en/manage-claude/data-residency. In brackets: none. */
 const KNOWN_PLACES = /^(?:us|global|not_available)?$|[^\w-]/;
 
 function noteUnknown(counters: Counters, counts: CountReader): void {

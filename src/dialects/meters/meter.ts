@@ -1,4 +1,4 @@
-// One meter for every dialect. It finds events; a reader knows what they mean.
+// One meter for all dialects. It finds events; a reader knows their meaning.
 
 import {
   type CallListener,
@@ -19,22 +19,22 @@ import { compareDecimals, decimalOf, formatDecimal, parseNumber } from "../../li
 import { BLANK_LINE, EventReader, readEvent, type SseEvent } from "../../lib/sse.ts";
 
 export interface UsageReader {
-  /** Only events with one of these are read. Every event with token counts has one. */
+  /** Every event with token counts has one. */
   readonly needles: readonly string[];
-  /** Others wait for each event: no batches. A client may continue before the stream ends. */
+  /** Others wait for each event. */
   readonly isFollowed?: boolean;
-  /** Events may follow an answer's last one. If another event has begun, the answer goes on. */
+  /** Events may follow an answer's last one. */
   readonly mayGoOn?: boolean;
-  /** Reads an event or a whole body. A repetition changes nothing. */
+  /** A repetition changes nothing. */
   learn(event: unknown): void;
-  /** Reads data that is not JSON (chat's `[DONE]`). */
+  /** Not JSON, such as `[DONE]`. */
   learnWord?(word: string): void;
-  /** The bytes of text and tool arguments in an event or a body. */
+  /** Bytes of text and tool arguments. */
   measureText(event: unknown): number;
   report(): UsageReport;
 }
 
-/** What a reader knows; the meter adds the text. `raw`: the upstream's own usage. */
+/** `raw`: the upstream's own usage. */
 export interface UsageReport extends Omit<
   Reading,
   "estimatedOutput" | "hasText" | "rawUsage" | "reportedAmount"
@@ -52,14 +52,14 @@ export function sizeOf(value: unknown): number {
   return isContainer ? Buffer.byteLength(JSON.stringify(value)) : 0;
 }
 
-/** Replaces a content type: each piece is a WebSocket message and one event. */
+/** Instead of a content type: each piece is a WebSocket message. */
 export const MESSAGES = "messages";
 
 export function meterOf(open: (calls?: CallListener) => UsageReader) {
   return (contentType: string, calls?: CallListener): Meter => openMeter(contentType, () => open(calls));
 }
 
-/** A JSON type decides, or else the first byte: an event stream never begins like JSON. */
+/** An event stream never begins like JSON. */
 function openMeter(contentType: string, openReader: () => UsageReader): Meter {
   if (contentType === MESSAGES) return new StreamMeter(openReader(), true);
   const isStream = contentType.includes("event-stream");
@@ -82,17 +82,17 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
   };
 }
 
-/** Pieces are searched together: one event costs nearly as much as thirty. */
+/** One event costs nearly as much as thirty. */
 const BATCH_BYTES = 4096;
-/** The smallest sample that shows a stream's share of text. */
+/** Less does not show a stream's share of text. */
 const SAMPLE_BYTES = 1024;
-/** In a long stream, one byte of this many is sampled. */
+/** In a long stream, one byte of so many. */
 const SAMPLE_SHARE = 16;
-/** Some streams break with a plain JSON error over several lines. */
+/** Some streams break with plain JSON. */
 const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
 
-/** A stream of events. The output is estimated: text's share of a sample, times all bytes, at four
- *  bytes per token. For running text within a factor of two, without hidden reasoning. */
+/** Without a count, the output is text's share of a sample, times all bytes. It is right within a
+ * factor of two, without hidden reasoning. */
 class StreamMeter implements Meter {
   readonly #reader: UsageReader;
   readonly #isWhole: boolean;
@@ -101,14 +101,14 @@ class StreamMeter implements Meter {
   readonly #events = new EventReader();
   #waitingBytes = 0;
   #bytes = 0;
-  /** Text in the completely read events. */
+  /** In events that were read. */
   #textBytes = 0;
-  /** Bytes of other events, from the first text on. */
+  /** Of other events, from the first text on. */
   #plainBytes = 0;
   #sampledBytes = 0;
   #sampledText = 0;
 
-  /** `isWhole`: each chunk is one event, as JSON. */
+  /** `isWhole`: each chunk is an event. */
   constructor(reader: UsageReader, isWhole = false) {
     this.#reader = reader;
     this.#isWhole = isWhole;
@@ -127,7 +127,6 @@ class StreamMeter implements Meter {
     if (this.#waitingBytes >= this.#batchBytes) this.#catchUp();
   }
 
-  /** A bridge needs every event. */
   readEvents(chunk: Uint8Array | null, bridge: EventTaker): void {
     if (chunk === null) {
       const open = this.#parse(this.#events.peek().toString());
@@ -173,7 +172,7 @@ class StreamMeter implements Meter {
     if (from < events.length) this.#seePlain(from === 0 ? events : events.subarray(from));
   }
 
-  /** Reads events without a needle, from the first text on, until the sample is large enough. */
+  /** From the first text on, until the sample is large enough. */
   #seePlain(events: Buffer): void {
     this.#plainBytes += events.length;
     for (let at = 0; at < events.length && this.#wantsSample();) {
@@ -227,7 +226,7 @@ class StreamMeter implements Meter {
     return goesOn ? { ...report, end: "open", final: false } : report;
   }
 
-  /** Returns the unfinished event's bytes of text, which the client may have. */
+  /** The unfinished event's text, which the client may have. */
   #readOpen(text: string): number {
     const size = this.#learnText(text);
     const data = readEvent(text)?.data;
@@ -245,30 +244,29 @@ function findEnd(events: Buffer | string, from: number): number {
   return at < 0 ? events.length : at + BLANK_LINE.length;
 }
 
-/** The bytes of a JSON body that are not text: ids, usage, names. */
+/** Ids, usage and names. */
 const BODY_FRAME_BYTES = 1000;
-/** No model writes more text. Longer bodies have pictures or sound. */
+/** Longer bodies have pictures or sound. */
 const MAX_TEXT_BODY_BYTES = 512 * 1024;
-/** If more than this is left of a body, it is not read. */
+/** Longer bodies are not read. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 const SHORT_BYTES = 64 * 1024;
-/** Longer texts may be pictures, sounds or vectors, which no meter reads. */
+/** Longer texts may be pictures or vectors. */
 const GAP_BYTES = 1024;
 const BEGINNING_BYTES = 256;
-/** Base64, or a URL with it. */
 const CODED = /^[\w+/=:;,-]+$/;
 const NUMBERS = /^[\d\s,.eE+-]+$/;
-/** No model writes this much without a quotation mark. */
+/** No model writes this without a quotation mark. */
 const MAX_TEXT_GAP_BYTES = 32 * 1024;
-/** In JSON, such a character is inside a text. */
+/** In JSON, it is inside a text. */
 const IN_TEXT = /[^\s\d[\]{}:,.+\-Etruefalsn]/;
-/** No line of JSON begins like this. */
+/** No line of JSON begins so. */
 const EVENT_LINE = /[\r\n](?:data|event):/;
 
-/** A JSON body, or a list of JSON values in pieces. It is read when somebody asks. */
+/** It is read when somebody asks. */
 class BodyMeter implements Meter {
   readonly #open: () => UsageReader;
-  /** Without the parts that no meter reads and that are slow to parse. */
+  /** Without the parts that no meter reads. */
   readonly #kept: Buffer[] = [];
   #keptBytes = 0;
   #bytes = 0;
@@ -287,7 +285,7 @@ class BodyMeter implements Meter {
     this.#keptBytes += kept.length;
   }
 
-  /** No bridge converts a body before it is complete. */
+  /** No bridge converts an incomplete body. */
   readEvents(chunk: Uint8Array | null): void {
     if (chunk !== null) this.see(chunk);
   }
@@ -325,7 +323,7 @@ class BodyMeter implements Meter {
     const mayEndHere = isList && !(isCutInside(body) && reader.mayGoOn === true);
     const isOver = isWhole || (mayEndHere && report.end === "complete");
     const end = report.end === "error" ? "error" : isOver ? "complete" : "open";
-    // A cut body does not tell the length of its text.
+    // A cut body does not tell its length.
     const isMeasured = isList || (isWhole && textBytes > 0);
     return makeReading(
       { ...report, end, final: isOver },
@@ -337,14 +335,14 @@ class BodyMeter implements Meter {
     );
   }
 
-  /** Blanks between values are not text. Within a text, many of them are one token. */
+  /** Blanks between values are not text. */
   #guessText(text: string): number {
     if (this.#bytes > MAX_TEXT_BODY_BYTES) return 0;
     return Math.max(0, Buffer.byteLength(text.replace(/\s+/g, " ")) - BODY_FRAME_BYTES);
   }
 }
 
-/** Cuts most of each picture, sound and vector. The body stays valid JSON. */
+/** The body stays valid JSON. */
 function shorten(chunk: Buffer): Buffer {
   const text = chunk.toString("latin1");
   const find = (wanted: string, from: number): number => {
@@ -358,12 +356,12 @@ function shorten(chunk: Buffer): Buffer {
     kept = to;
   };
   for (let at = 0, quote = -1, end = 0; at + GAP_BYTES < text.length; at = end + 1) {
-    // Many lists may come before the next mark: it is searched for once.
+    // Many lists may come before the next mark.
     if (quote < at) quote = find('"', at);
     end = quote;
     if (quote - at < GAP_BYTES) continue;
     const beginning = text.slice(at, at + BEGINNING_BYTES);
-    // The last mark may belong to an escape, which must not be cut.
+    // The mark may belong to an escape.
     const isUnread = (CODED.test(beginning) || quote - at > MAX_TEXT_GAP_BYTES) && text[quote - 1] !== "\\";
     if (!IN_TEXT.test(beginning)) {
       const first = find(",", at) + 1;
@@ -394,13 +392,13 @@ function readBody(text: string): CutJson {
   return value === undefined ? parseCut(text) : { value, depth: 0, isInside: false };
 }
 
-/** English and code have about four bytes per token, with any tokenizer. */
+/** With any tokenizer. */
 const BYTES_PER_TOKEN = 4;
 
 interface Seen {
   readonly textBytes: number;
   readonly hasText?: boolean;
-  /** All bytes that the meter saw. No text is longer. */
+  /** No text is longer. */
   readonly arrivedBytes: number;
 }
 
@@ -411,7 +409,7 @@ const IMPLAUSIBLE: CountFault = {
   text: "the upstream's usage is more than an answer can have",
 };
 
-/** From here on, the usage is text: numbers kept as text go no further. */
+/** Numbers kept as text go no further. */
 function makeReading({ raw, ...report }: UsageReport, { textBytes, arrivedBytes, hasText }: Seen): Reading {
   const { parts, faults } = report;
   const isOdd = !isPlausible(sumUsage(parts));
@@ -426,11 +424,11 @@ function makeReading({ raw, ...report }: UsageReport, { textBytes, arrivedBytes,
   };
 }
 
-/** https://docs.x.ai/developers/cost-tracking: a dollar has 10^10 ticks. */
+/** https://docs.x.ai/developers/cost-tracking: 10^10 ticks */
 const TICK_PLACES = 10;
 const MOST_USD = decimalOf(10_000);
 
-/** The cost that an answer reports: xAI's ticks, or `cost` of OpenRouter, Vercel, Perplexity. */
+/** xAI's ticks, or `cost` of OpenRouter, Vercel, Perplexity. */
 function readAmount(raw: unknown, isFinal: boolean): ReportedAmount | undefined {
   if (!isObject(raw)) return undefined;
   const ticks = raw["cost_in_usd_ticks"] ?? null;

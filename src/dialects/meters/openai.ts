@@ -1,4 +1,4 @@
-// The usage of responses, chat and embeddings. Only the names differ.
+// The usage of responses, chat and embeddings.
 
 import type { CallKind, Usage } from "../../billing/usage.ts";
 import { getField, isObject } from "../../lib/json/json.ts";
@@ -7,9 +7,9 @@ import { CountReader, dropZeros } from "../../billing/counts.ts";
 interface Names {
   readonly input: string;
   readonly output: string;
-  /** A missing output is not a fault. */
+  /** A missing output is no fault. */
   readonly hasNoOutput?: true;
-  /** Not for chat: Google's compatible endpoint counts thinking only in the total. */
+  /** Google's compatible endpoint counts thinking only in the total. */
   readonly hasTotal?: true;
 }
 
@@ -19,7 +19,7 @@ const NAMES = {
   embeddings: { input: "prompt_tokens", output: "completion_tokens", hasNoOutput: true, hasTotal: true },
 } as const satisfies Record<string, Names>;
 
-/** Null without counts. Some relays use the other dialect's names. */
+/** Some relays use the other dialect's names. */
 export function readOpenaiUsage(
   usage: unknown,
   dialect: keyof typeof NAMES,
@@ -35,10 +35,10 @@ function isCounted(usage: unknown, ...names: string[]): boolean {
   return names.some((name) => (getField(usage, name) ?? null) !== null);
 }
 
-/** DeepSeek, Moonshot, LiteLLM and Mistral name cached tokens so, next to the totals. */
+/** DeepSeek, Moonshot, LiteLLM and Mistral use these. */
 const CACHED = ["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens", "num_cached_tokens"];
 const SERVER_TOOLS = "server_side_tool_usage_details";
-/** Null: a call costs only tokens. */
+/** Null: it costs only tokens. */
 const SERVER_TOOL_KINDS: ReadonlyMap<string, CallKind | null> = new Map([
   ["web_search_calls", "web_search"],
   ["x_search_calls", "x_search"],
@@ -58,7 +58,7 @@ const OUTPUT_DETAILS = ["reasoning_tokens", "accepted_prediction_tokens", "rejec
 
 type Member = readonly [name: string, inside: { has(name: string): boolean } | null];
 
-/** The known members; null for a count. Text, predictions and video are ordinary tokens. */
+/** Null: a count. */
 const KNOWN: ReadonlyMap<string, Member[1]> = new Map(
   Object.values(NAMES).flatMap(({ input, output }): Member[] => [
     ...[input, output, ...CACHED, "total_tokens", "prompt_cache_miss_tokens"].map((name): Member => [
@@ -70,13 +70,13 @@ const KNOWN: ReadonlyMap<string, Member[1]> = new Map(
     [SERVER_TOOLS, SERVER_TOOL_KINDS],
   ]),
 );
-/** Cached, written and special tokens are subtracted from the totals. */
+/** Cached, written and special tokens are part of the totals. */
 function readCounts(usage: unknown, names: Names, counts: CountReader): Usage {
   const prompt = counts.readTotal(usage, names.input) ?? 0;
   const produced = counts.readTotal(usage, names.output) ?? 0;
   noteMissing(usage, names, counts);
   if (isObject(usage)) counts.noteMembers(usage, KNOWN, "_tokens");
-  // Mistral counts sound next to the prompt, some platforms thoughts next to the output.
+  // Mistral counts sound next to the prompt, others thoughts next to the output.
   const beside = counts.readDetail(usage, "total_tokens") - prompt - produced;
   const [input, output] = [`${names.input}_details`, `${names.output}_details`];
   const isBeside = (details: string, name: string): boolean =>
@@ -98,14 +98,14 @@ function readPrompt(usage: unknown, name: string, total: number, counts: CountRe
     counts.limitPart(counts.readDetail(details, part), most, name);
   const written = readPart("cache_write_tokens", total);
   const cached = counts.limitPart(counts.readDetail(...findCached(usage, details)), total, name);
-  // OpenRouter may count a token as both read and written.
+  // OpenRouter may count a token twice.
   if (cached + written > total) counts.note("detail_too_large", name);
   const read = Math.min(cached, total - written);
   const audio = readPart("audio_tokens", total - read - written);
   const rest = total - read - written - audio;
-  // xAI and OpenRouter count a cached picture in both details.
+  // xAI and OpenRouter count a cached picture twice.
   const fresh = Math.min(readPart("image_tokens", total - audio), rest);
-  // Some of the written tokens; the others are kept for half an hour.
+  // The others are kept for half an hour.
   const kept = counts.readDetail(getField(details, LIFETIMES), "ttl_12h_tokens");
   const long = counts.limitPart(kept, written, LIFETIMES);
   return {
@@ -137,8 +137,8 @@ function findCached(usage: unknown, details: unknown): [from: unknown, name: str
   return own === undefined || isCounted(details, "cached_tokens") ? [details, "cached_tokens"] : [usage, own];
 }
 
-/** xAI counts the calls of its tools and bills this count: the answer also shows failed calls.
- *  https://docs.x.ai/developers/tools/tool-usage-details */
+/** xAI bills this count: the answer also shows failed calls.
+ * https://docs.x.ai/developers/tools/tool-usage-details */
 export function countsServerTools(usage: unknown): boolean {
   return isObject(getField(usage, SERVER_TOOLS));
 }
@@ -149,19 +149,18 @@ function readServerTools(usage: unknown, counts: CountReader): Usage {
   const calls: Usage = {};
   for (const [name, kind] of SERVER_TOOL_KINDS)
     if (kind !== null) calls[kind] = counts.readDetail(details, name);
-  // Since 2026-09-21, a search on X costs what it fetched: https://docs.x.ai/developers/pricing
+  // What was fetched costs: https://docs.x.ai/developers/pricing
   const isByItem = getField(details, "x_posts_fetched") !== undefined;
   return isByItem ? { ...calls, x_search: 0 } : calls;
 }
 
-/** The tool that makes pictures, and its pass. */
 export const PAINTING = "image_generation";
 const KNOWN_TOOLS = new Map([
   ["web_search", new Set(["num_requests"])],
   ["image_gen", null],
 ]);
 
-/** OpenAI counts searches and tokens of pictures. `calls`: those that the answer shows. */
+/** `calls`: those that the answer shows. */
 export function readToolUsage(
   tools: unknown,
   { calls, search }: { readonly calls: Usage; readonly search: CallKind },
@@ -171,7 +170,7 @@ export function readToolUsage(
   counts.noteMembers(tools, KNOWN_TOOLS, "", "tool_usage");
   const searches = counts.readDetail(tools["web_search"], "num_requests");
   const shown = calls[search] ?? 0;
-  // OpenAI bills a larger count. If the answer shows more, that larger number is charged.
+  // The larger number is charged.
   if (searches < shown) counts.note("total_differs", "tool_usage.web_search");
   const counted = searches > shown ? { ...calls, [search]: searches } : calls;
   const pictures = readPictures(tools["image_gen"], counts);
@@ -180,7 +179,7 @@ export function readToolUsage(
   return { calls: others, pictures };
 }
 
-/** Null if no pictures were made. */
+/** Null: no pictures. */
 function readPictures(painted: unknown, counts: CountReader): Usage | null {
   const own = new CountReader();
   const usage = readOpenaiUsage(painted, "responses", own);

@@ -1,4 +1,4 @@
-// Reads the usage of an answer in the responses dialect, and counts tool calls.
+// The usage of a responses answer, and its tool calls.
 
 import type { CallKind, CallListener, Part, Reading, Usage } from "../../billing/usage.ts";
 import { getCount, getField, getList, getName, isObject, textOf } from "../../lib/json/json.ts";
@@ -8,7 +8,7 @@ import { reportCall } from "../prompt/same-call.ts";
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { countsServerTools, PAINTING, readOpenaiUsage, readToolUsage } from "./openai.ts";
 
-/** Where an item, or an event about a part of one, has text. */
+/** Of an item, or an event about a part. */
 const TEXTS = ["text", "refusal", "name", "arguments", "input", "code"] as const;
 const ACTIONS = ["action", "actions", "operation"] as const;
 const ACTING_CALLS: ReadonlySet<string> = new Set([
@@ -17,27 +17,27 @@ const ACTING_CALLS: ReadonlySet<string> = new Set([
   "computer_call",
   "apply_patch_call",
 ]);
-/** More types of events are not measured: memory is bounded. */
+/** More are not measured: memory is bounded. */
 const MAX_TYPES = 64;
 
-/** More calls in one answer are not counted: memory is bounded. */
+/** More are not counted: memory is bounded. */
 const MAX_CALLS = 10_000;
 const MAX_ID_LENGTH = 1024;
 
 interface BilledCall {
   readonly kind: CallKind;
-  /** Calls with the same fee key cost one fee: a container is paid once. */
+  /** A container is paid once. */
   readonly feeKey: string;
 }
 
-// These must match: repeated text (`….done`), hidden reasoning and pictures are not output.
+// Repeated text, hidden reasoning and pictures must match, so that they are not output.
 const NEEDLES = ['"response"', '.done"', '"error"', 'output_item.added"', 'partial_image"'];
 
 export class ResponsesReader implements UsageReader {
   readonly needles = NEEDLES;
   readonly isFollowed: boolean;
 
-  /** Null: nobody listens to calls. */
+  /** Null: nobody listens. */
   readonly #listener: CallListener | null;
   #model: string | null = null;
   #tier: string | undefined;
@@ -46,18 +46,16 @@ export class ResponsesReader implements UsageReader {
   #stored: Reading["stored"];
   #cacheReason: Reading["cacheReason"];
   #preview = false;
-  /** The model that makes pictures. */
+  /** It makes pictures. */
   #painter: string | null = null;
   /** OpenAI's counts of its own tools. */
   #toolUsage: unknown;
-  /** The type of an unknown item. */
   #unknownItem: string | null = null;
-  /** Deltas have come: later events repeat their text. */
+  /** Later events repeat their text. */
   #sawDeltas = false;
-  /** Without deltas: bytes of text by type of event. Several types repeat a text. */
+  /** Several types of events repeat a text. */
   readonly #textBytes = new Map<string, number>();
   #mostTextBytes = 0;
-  /** The last event came without usage. */
   #lacksUsage = false;
   readonly #called = new CalledTools();
   readonly #calls = new Map<string, BilledCall>();
@@ -87,10 +85,10 @@ export class ResponsesReader implements UsageReader {
     else if (type === "response.failed" || type === "error") this.#end = "error";
   }
 
-  /** Some relays send no deltas, or only the whole response. */
+  /** Some relays send no deltas. */
   measureText(event: unknown): number {
     const type = getName(getField(event, "type")) ?? "";
-    // Sound in base64: its size says nothing about tokens.
+    // The size of sound says nothing of tokens.
     if (type.endsWith("audio.delta")) return 0;
     if (type.endsWith(".delta")) {
       this.#sawDeltas = true;
@@ -163,7 +161,7 @@ export class ResponsesReader implements UsageReader {
     if (type === PAINTING) this.#painter = getName(getField(tool, "model")) ?? this.#painter;
   }
 
-  /** An item comes twice, sometimes with another id. It counts once. */
+  /** It comes twice, sometimes with another id. */
   #learnItem(item: unknown, index: unknown): void {
     this.#called.add(item);
     if (this.#listener !== null) reportCall(item, this.#listener);
@@ -193,7 +191,6 @@ export class ResponsesReader implements UsageReader {
 
 export const openResponsesMeter = meterOf((calls) => new ResponsesReader(calls));
 
-/** The bytes of text in a body, or in an event other than a delta. */
 function measureWhole(event: unknown, type: string): number {
   const item = getField(event, "item");
   if (item !== undefined) return measureItem(item);
@@ -206,7 +203,7 @@ function measureItem(item: unknown): number {
   const parts = [...getList(getField(item, "content")), ...getList(getField(item, "summary"))];
   const texts = parts.flatMap((part) => [getField(part, "text"), getField(part, "refusal")]);
   texts.push(getName(getField(item, "content")), ...TEXTS.map((name) => getField(item, name)));
-  // The model writes these, too. Those of a search also have what it found.
+  // The model writes these, too, but not what a search found.
   if (ACTING_CALLS.has(getName(getField(item, "type")) ?? ""))
     texts.push(...ACTIONS.map((name) => getField(item, name)));
   return texts.reduce<number>((sum, text) => sum + sizeOf(text), 0);
@@ -219,7 +216,7 @@ function readCacheReason(reported: unknown): Reading["cacheReason"] {
   return { because, missed: getCount(getField(reported, "cache_missed_tokens")) ?? null };
 }
 
-/** Calls of tools that the upstream runs, perhaps for a fee. */
+/** Upstreams run these, perhaps for a fee. */
 const FEES: ReadonlyMap<unknown, CallKind> = new Map([
   ["web_search_call", "web_search"],
   ["x_search_call", "x_search"],
@@ -237,7 +234,7 @@ const KNOWN_CALLS: ReadonlySet<unknown> = new Set([
   "mcp_call",
 ]);
 
-/** A call of an unknown type that the upstream made, perhaps for a fee. */
+/** Perhaps for a fee. */
 function isUnknownCall(item: unknown): boolean {
   const type = getName(getField(item, "type")) ?? "";
   return type.endsWith("_call") && !KNOWN_CALLS.has(type) && getField(item, "call_id") === undefined;
@@ -247,7 +244,7 @@ function shorten(id: unknown): string {
   return getName(id)?.slice(0, MAX_ID_LENGTH) ?? "";
 }
 
-/** The fee of an item. Opening a page, searching in it and a client's shell are free. */
+/** Opening a page, searching in it and a client's shell are free. */
 function readBilledCall(item: unknown): BilledCall | null {
   const kind = FEES.get(getField(item, "type"));
   if (kind === undefined) return null;

@@ -1,26 +1,26 @@
-// A part of a prompt as hashes of its blocks, and with names for people. No text is kept.
+// A part of a prompt as hashes of its blocks, with names for people. No text is kept.
 
 import { getField, getList, getText, isObject, parseFlatJson, textOf } from "../../lib/json/json.ts";
 import { findCall, findResult, nameTool, type ToolCall } from "./calls.ts";
 import type { Layout, Section } from "./layouts.ts";
 
-/** How long the client wants the prompt cached; null: as long as the upstream does. */
+/** Null: as long as the upstream does. */
 export type BlockMark = { readonly lifetimeMs: number | null; readonly hash: number };
 
-/** A tool, a part of the system prompt, an item, or a block of a message. */
+/** A tool, a part of the system prompt, or a block of a message. */
 export interface PromptBlock {
-  /** A text and a block with only this text have the same hash. */
+  /** A text and a block with only this text have one hash. */
   readonly hash: number;
-  /** A hash that ignores digits, as in dates and times. Only for the system prompt. */
+  /** Ignores digits. Only for the system prompt. */
   readonly shape: number;
   readonly mark: BlockMark | undefined;
-  /** Names for people: one piece, or the tools inside. */
+  /** One piece, or the tools inside. */
   readonly pieces: readonly NamedPiece[];
 }
 
 export interface Piece {
   readonly kind: "tool" | "system" | "user" | "assistant" | "thinking" | "call" | "result";
-  /** Of a tool, or of the tool of a call or a result. Empty for other pieces. */
+  /** Of the tool. Empty for other pieces. */
   readonly name: string;
   /** In characters. */
   readonly size: number;
@@ -28,23 +28,23 @@ export interface Piece {
 }
 
 export interface NamedPiece extends Piece {
-  /** A result's name is found when the prompt is put together. */
+  /** A result's name is found later. */
   name: string;
   readonly calls?: readonly Pick<ToolCall, "id" | "name">[];
-  /** Of a result: the id of the call. */
+  /** The id of a result's call. */
   readonly of?: string;
 }
 
 export interface PartFacts {
   readonly blocks: readonly PromptBlock[];
-  /** The section of a message at the beginning of the prompt. */
+  /** The message's section at the prompt's beginning. */
   readonly opening: Section;
-  /** New text of the user, not the result of a tool. */
+  /** Not a tool's result. */
   readonly isText: boolean;
   readonly isThinking: boolean;
 }
 
-/** A longer part, such as a picture, would take over a millisecond. */
+/** A longer part would take over a millisecond. */
 const MAX_PARSED_BYTES = 1024 * 1024;
 const SYSTEM_ROLES: ReadonlySet<unknown> = new Set(["system", "developer"]);
 const THOUGHTS: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"]);
@@ -59,7 +59,7 @@ export function readPart(bytes: Buffer, section: Section, { byBlock }: Layout): 
   return { blocks, opening, isText: false, isThinking: false };
 }
 
-/** Leading system messages are the system prompt. Codex sends tools before them. */
+/** Leading system messages. Codex sends tools before them. */
 function findOpening(message: unknown): Section {
   if (getField(message, "type") === "additional_tools") return "tools";
   return SYSTEM_ROLES.has(getField(message, "role")) ? "system" : "messages";
@@ -78,13 +78,13 @@ function readMessage({ content, ...message }: Readonly<Record<string, unknown>>)
   return {
     blocks: values.map((value) => readBlock(value, "messages", message)),
     opening: "messages",
-    // Results and thoughts come first in a message.
+    // Results and thoughts come first.
     isText: role === "user" && type !== "tool_result",
     isThinking: role !== "user" && THOUGHTS.has(type),
   };
 }
 
-/** `message`: the block's message, without its blocks. */
+/** `message`: without its blocks. */
 function readBlock(value: unknown, section: Section, message: unknown = null): PromptBlock {
   const marks: unknown[] = [];
   const text = writeBare(value, marks);
@@ -99,10 +99,10 @@ function readBlock(value: unknown, section: Section, message: unknown = null): P
   };
 }
 
-/** With these, clients mark how far to cache. */
+/** Clients mark with these how far to cache. */
 export const MARK_NAMES: ReadonlySet<string> = new Set(["cache_control", "prompt_cache_breakpoint"]);
 
-/** Returns the text of a part, or its members without marks. Collects `marks`. */
+/** Without marks, which go to `marks`. */
 function writeBare(part: unknown, marks: unknown[]): string {
   if (!isObject(part)) return textOf(part);
   let text = "";
@@ -115,7 +115,7 @@ function writeBare(part: unknown, marks: unknown[]): string {
   return !isMore && typeof part["text"] === "string" ? part["text"] : text;
 }
 
-/** What a list in a part contains may be marked too. */
+/** What a list contains may be marked too. */
 function writeList(list: readonly unknown[], marks: unknown[]): string {
   const json = JSON.stringify(list);
   const drop = (name: string, value: unknown) => (isMark(name, value, marks) ? undefined : value);
@@ -132,18 +132,18 @@ export function readMark(json: string): BlockMark {
   return { lifetimeMs: readLifetime(json), hash: hashText(json) };
 }
 
-/** Reads `"24h"`, or an object with a `ttl`, as JSON. Null: the upstream's own. */
+/** `"24h"`, or an object with a `ttl`. Null: the upstream's own. */
 export function readLifetime(mark: string): number | null {
   const [, hours] = /"(\d{1,2})h"/.exec(mark) ?? [];
   return hours === undefined ? null : Number(hours) * 3_600_000;
 }
 
-/** Claude Code's line about itself, which Anthropic's API leaves out of the prompt. */
+/** Anthropic's API leaves it out of the prompt. */
 const ATTRIBUTION = "x-anthropic-billing-header";
 export const ATTRIBUTION_SHAPE = -1;
-/** The line is near the start of its part. */
+/** Near the start of its part. */
 const MAX_FRAME_LENGTH = 64;
-/** Only the beginning of a longer system prompt is read for its shape. */
+/** Only the beginning of a longer one is read. */
 const MAX_SHAPED_LENGTH = 64 * 1024;
 
 function readShape(text: string): number {
@@ -170,7 +170,6 @@ function listTools(tool: unknown, text: string, namespace = "", groups = MAX_GRO
 
 type Description = Pick<NamedPiece, "kind" | "name" | "calls" | "of">;
 
-/** For a message's block, an item of the responses dialect, or another dialect's whole message. */
 function describe(part: unknown, section: Section, message: unknown): Description {
   if (section === "system") return { kind: "system", name: "" };
   const type = getField(part, "type");

@@ -3,9 +3,9 @@
 import { getField, getText, isObject } from "../../lib/json/json.ts";
 
 export interface ToolCall {
-  /** The id that the result repeats; without ids, the name. */
+  /** Without ids, the name. */
   readonly id: string;
-  /** The tool definition's name. Empty if unknown. */
+  /** Empty if unknown. */
   readonly name: string;
   readonly input: unknown;
 }
@@ -54,17 +54,17 @@ export function findResult(part: unknown): ToolResult | null {
 
 const MAX_NAME_LENGTH = 128;
 
-/** The name in a tool's definition and calls, or empty. MCP servers are namespaces in responses. */
+/** In responses, MCP servers are namespaces. */
 export function nameTool(tool: unknown, namespace = getText(getField(tool, "namespace"))): string {
   const name = getText(getField(tool, "name"));
   const isServer = name !== "" && namespace.startsWith("mcp__") && !name.startsWith("mcp__");
   return (isServer ? `${namespace.replace(/_+$/, "")}__${name}` : name).slice(0, MAX_NAME_LENGTH);
 }
 
-/** More tools of one answer are not noted: memory is bounded. */
+/** More are not noted: memory is bounded. */
 const MAX_TOOLS = 128;
 
-/** The names of the tools that an answer calls, for `gateway context`. */
+/** For `gateway context`. */
 export class CalledTools {
   readonly #names = new Set<string>();
 

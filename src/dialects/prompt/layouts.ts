@@ -1,30 +1,30 @@
 // Where each dialect has the parts of a prompt, and how upstreams cache them.
 
-/** The sections of a prompt, in the order in which they are cached. */
+/** In the order in which they are cached. */
 export type Section = "tools" | "system" | "messages";
 
-/** What a request's top-level member is to the cache. */
+/** What a member is to the cache. */
 export type Role =
   | Section
   /** Part of what is cached. */
   | "setting"
   /** Each service tier has its own cache. */
   | "tier"
-  /** Names the response that this request continues. */
+  /** The response that this request continues. */
   | "continues"
-  /** As `held`, and names the message that this request continues. */
+  /** As `held`, and the message that this request continues. */
   | "thread"
-  /** Names a conversation that the upstream keeps. */
+  /** A conversation that the upstream keeps. */
   | "held"
-  /** Names a part of the prompt that the upstream keeps. */
+  /** A part of the prompt that the upstream keeps. */
   | "named"
-  /** Lets the upstream change the conversation by rule. */
+  /** The upstream changes the conversation by rule. */
   | "edits"
   | "lifetime"
-  /** Marks the whole prompt for the cache. */
+  /** Marks the whole prompt. */
   | "mark";
 
-/** Members that are no part of what upstreams cache, in any dialect. */
+/** Upstreams do not cache these. */
 export const UNCACHED: ReadonlySet<string> = new Set(
   `background frequency_penalty max_completion_tokens max_output_tokens max_tokens max_tool_calls metadata model n
   presence_penalty previous_response_id safety_identifier seed stop stop_sequences store stream stream_options temperature
@@ -32,15 +32,15 @@ export const UNCACHED: ReadonlySet<string> = new Set(
 );
 
 export interface CacheRules {
-  /** Only what the client marks is cached, and what is written is reported. */
+  /** What is not marked is not cached. */
   readonly marked: boolean;
-  /** Cached tokens are read in multiples of this. */
+  /** Cached tokens are multiples of this. */
   readonly blockTokens: number;
   /** Shorter prompts are not cached. */
   minimumTokens(model: string): number;
-  /** How long a prompt is kept after its last use. */
+  /** After its last use. */
   readonly lifetimeMs: number;
-  /** The same for upstreams that report cache writes. */
+  /** For upstreams that report cache writes. */
   readonly reportedLifetimeMs: number;
 }
 
@@ -59,7 +59,7 @@ const MINUTE_MS = 60_000;
 const LIFETIME = { lifetimeMs: 5 * MINUTE_MS, reportedLifetimeMs: 5 * MINUTE_MS };
 
 /** https://platform.claude.com/docs/en/build-with-claude/prompt-caching. The minimum is the largest
- *  of any model. It matters only for upstreams that do not report what they cached. */
+ * of any model. */
 export const MESSAGES_LAYOUT: Layout = {
   members: listMembers({
     tools: "tools",
@@ -81,8 +81,8 @@ export const MESSAGES_LAYOUT: Layout = {
   rules: { ...LIFETIME, marked: true, blockTokens: 1, minimumTokens: () => 4096 },
 };
 
-/** https://platform.openai.com/docs/guides/prompt-caching. In memory, prompts are kept for five to
- *  ten minutes; if cache writes are reported (GPT-5.6 and later), for at least half an hour. */
+/** https://platform.openai.com/docs/guides/prompt-caching. Prompts are kept for five to ten
+ * minutes; with reported writes, for half an hour. */
 const OPENAI = {
   byBlock: false,
   rules: {
@@ -130,7 +130,7 @@ export const CHAT_LAYOUT: Layout = {
   }),
 };
 
-/** https://ai.google.dev/gemini-api/docs/caching. No lifetime is published for implicit caching. */
+/** https://ai.google.dev/gemini-api/docs/caching. No lifetime is published. */
 export const CONTENT_LAYOUT: Layout = {
   members: listMembers({
     tools: "tools",

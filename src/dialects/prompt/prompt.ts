@@ -19,47 +19,47 @@ import {
 import { type Layout, type Role, type Section, UNCACHED } from "./layouts.ts";
 
 export interface CacheMark extends BlockMark {
-  /** The number of parts before the mark. */
+  /** Before the mark. */
   readonly at: number;
 }
 
 export interface Prompt {
-  /** The hash of each tool, part of the system prompt, and message or block of a message. */
+  /** Of tools, parts of the system prompt, and messages or blocks. */
   readonly parts: readonly number[];
-  /** The first parts are tools. All before `messages` are tools or parts of the system prompt. */
+  /** All before `messages` are tools or the system prompt's. */
   readonly tools: number;
   readonly messages: number;
-  /** For each part of the system prompt, a hash that ignores digits. */
+  /** Ignore digits, in the system prompt. */
   readonly shapes: readonly number[];
-  /** The message of each part from `messages` on, counted from 1 as in the request. */
+  /** Of each part from `messages` on, from 1 as in the request. */
   readonly numbers: readonly number[];
-  /** A hash of Claude Code's line about itself, which changes. In `parts`, it is fixed. */
+  /** Claude Code's line about itself, which changes. In `parts`, it is fixed. */
   readonly attribution: number;
-  /** Cached settings: a hash by name. */
+  /** By name. */
   readonly settings: ReadonlyMap<string, number>;
-  /** All other members that may belong to what is cached, and the settings: a hash by name. */
+  /** All other members that may be cached, by name. */
   readonly others: ReadonlyMap<string, number>;
-  /** The requested service tier, as a hash. */
+  /** As a hash. */
   readonly tier: number;
   readonly marks: readonly CacheMark[];
-  /** The lifetime that the client wants for the prompt; null: the upstream's own. */
+  /** Null: the upstream's own. */
   readonly lifetimeMs: number | null;
-  /** A hash of the upstream's id for the conversation so far; null: the prompt is complete. */
+  /** A hash of the upstream's id. Null: the prompt is complete. */
   readonly continues: number | null;
-  /** The upstream keeps part of the prompt under a name, and reads it from there. */
+  /** The upstream keeps part of the prompt under a name. */
   readonly named: boolean;
-  /** The upstream removes old thinking, or what `context_management` says. */
+  /** The upstream removes old thinking, or more. */
   readonly edited: boolean;
 }
 
-/** Agents send a few thousand parts with four marks. Larger prompts are not read. */
+/** Agents send a few thousand. Larger prompts are not read. */
 const MAX_PARTS = 10_240;
 const MAX_MARKS = 256;
-/** Messages at the beginning that may be part of the system prompt. */
+/** They may be part of the system prompt. */
 const MAX_OPENING = 64;
-/** Reading this many bytes of parts takes less than a millisecond. */
+/** Takes less than a millisecond. */
 const STEP_BYTES = 64 * 1024;
-/** A shorter body is read on demand, which is rare. */
+/** Read on demand, which is rare. */
 export const SHORT_BYTES = 16 * 1024;
 
 export interface ScannedBody {
@@ -69,15 +69,15 @@ export interface ScannedBody {
 
 export interface ReadPrompt {
   readonly prompt: Prompt;
-  /** The parts as people know them, in the order of the request's lists. */
+  /** In the order of the request's lists. */
   readonly pieces: readonly Piece[];
 }
 
-/** The prompt of a sent request. It is read in steps, between other work. */
+/** It is read in steps, between other work. */
 export class SentPrompt {
   readonly layout: Layout;
   readonly isShort: boolean;
-  /** Null once it has been read. */
+  /** Null: it has been read. */
   #body: ScannedBody | null;
   readonly #bytes: Uint8Array;
   #read: ReadPrompt | null = null;
@@ -91,13 +91,13 @@ export class SentPrompt {
     if (!this.isShort) setImmediate(() => this.#advance());
   }
 
-  /** Null if the body has no readable prompt. */
+  /** Null: no readable prompt. */
   read(): ReadPrompt | null {
     while (this.#body !== null) this.#step(this.#body);
     return this.#read;
   }
 
-  /** Frees the bytes. The next body gets their memory without a garbage collection. */
+  /** The next body gets the memory without a garbage collection. */
   free(): void {
     const { buffer, length } = this.#bytes;
     this.#body = null;
@@ -117,7 +117,7 @@ export class SentPrompt {
   }
 }
 
-/** Reads unread parts. True: all are read now. False: some are left. */
+/** False: some parts are left. */
 export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean {
   let left = STEP_BYTES;
   for (const [name, { starts, parts }] of scan.lists) {
@@ -136,7 +136,7 @@ export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean
   return true;
 }
 
-/** Joins read parts. Null if the body has no prompt, or too many parts. */
+/** Null: no prompt, or too many parts. */
 export function joinPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null {
   const lists: PartRow[] = [];
   const settings = new Settings();
@@ -190,12 +190,12 @@ function buildPrompt(
   return { prompt, pieces: join(lists.map(({ pieces }) => pieces)) };
 }
 
-/** The user has written something new: earlier thinking is removed. */
+/** Earlier thinking is removed. */
 function cutsThinking(lists: readonly PartRow[]): boolean {
   return lists.at(-1)?.endsWithText === true && lists.some((row) => row.hasThinking);
 }
 
-/** `places`: the place of each section's next part in the whole prompt. */
+/** `places`: of each section's next part in the whole prompt. */
 function joinMarks(lists: readonly PartRow[], places: Record<Section, number>): CacheMark[] {
   return lists.flatMap((row) => {
     const marks = row.marks.map(({ section, at, ...mark }) => ({ at: at + places[section], ...mark }));
@@ -216,10 +216,10 @@ function isSection(role: Role): role is Section {
   return SECTIONS.some((section) => section === role);
 }
 
-/** The row of each list's head. It grows with its conversation. */
+/** It grows with its conversation. */
 const headRows = new WeakMap<Head, PartRow>();
 
-/** Null: there is no list, or it has too many parts, or a too long one. */
+/** Null: no list, or too many or too long parts. */
 function joinList(scan: Scan<PartFacts>, name: string, section: Section): PartRow[] | null {
   const list = scan.lists.get(name);
   if (list === undefined) return null;
@@ -251,7 +251,7 @@ function addParts(
   return true;
 }
 
-/** At most this many pieces are between a call and its result. */
+/** Between a call and its result. */
 const MAX_PIECES_BETWEEN = 256;
 
 class PartRow {
@@ -264,7 +264,7 @@ class PartRow {
   hasThinking = false;
   /** Includes the parts before this row. */
   count: number;
-  /** The last message is new text of the user, not the result of a tool. */
+  /** Not a tool's result. */
   endsWithText: boolean;
   #isOpening: boolean;
   readonly #before: PartRow | null;
@@ -316,7 +316,7 @@ class PartRow {
 
 const PLAIN_NAME = /^[a-z][\w.-]{0,39}$/i;
 
-/** What a body says of its prompt outside of the parts. */
+/** Outside of the parts. */
 class Settings {
   readonly hashes = new Map<string, number>();
   readonly others = new Map<string, number>();
@@ -340,14 +340,14 @@ class Settings {
   }
 
   #addEdits(json: string): void {
-    // Claude Code always sends a rule for old thinking, which keeps all of it.
+    // Claude Code's rule keeps all of it.
     this.keepsThinking = /"keep"\s*:\s*"all"/.test(json);
     this.isEdited =
       /clear_tool|compact/.test(json) || (json.includes("clear_thinking") && !this.keepsThinking);
   }
 }
 
-/** The id of the response that the request continues, or null. */
+/** Null: it continues none. */
 export function readPrevious({ bytes, scan }: ScannedBody, { members }: Layout): string | null {
   for (const [name, role] of members) {
     const span = role === "continues" || role === "thread" ? scan.get(name) : undefined;

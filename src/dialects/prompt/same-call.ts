@@ -1,7 +1,6 @@
-// How often a conversation ends with the same tool call and result: an agent in a loop. This parses
-// the last messages, so it runs only for keys with this limit. A client's retry does not count: its
-// conversation is the same. If the upstream keeps the conversation, earlier calls come from the
-// response that the request continues.
+// How often a conversation ends with the same tool call and result. A client's retry does not
+// count. If the upstream keeps the conversation, earlier calls come from the response that the
+// request continues.
 
 import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
 import type { CallListener } from "../../billing/usage.ts";
@@ -14,25 +13,24 @@ import { readPrevious, type ScannedBody } from "./prompt.ts";
 
 const LISTS = ["content", "parts", "tool_calls"] as const;
 
-/** What differs in each result: a command's time and process. Codex: `"chunk_id":"3c9d10"` and
- *  `Wall time 0.4 seconds`, Copilot: `<shellId: 310 completed`, Gemini CLI: `PGID: 26330`. */
+/** A command's time and process. Codex: `"chunk_id":"3c9d10"` and `Wall time 0.4 seconds`, Copilot:
+ * `<shellId: 310 completed`, Gemini CLI: `PGID: 26330`. */
 const NOISE =
   /(?:chunk[_ ]id|wall[_ ]time(?:_seconds)?|duration_seconds)\W{1,6}[\w.-]+|(?:shellId|PGID): \d+/gi;
 /** A longer result is compared unchanged. */
 const MAX_CLEANED_LENGTH = 64 * 1024;
 
-/** Tags that tools add in the user's name. Claude Code and opencode: `<system-reminder>`, Claude
- *  Code `<task-notification>`; Cline: `<environment_details>`. All other text is the user's. */
+/** Tools add these in the user's name: Claude Code, opencode and Cline. All other text is the user's. */
 const ADDED_BY_TOOLS = /<(system-reminder|task-notification|environment_details)>/g;
-/** Claude Code puts what the user writes during a turn into a reminder. */
+/** Claude Code puts the user's words into a reminder. */
 const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:/;
 
 const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
-/** This many messages are read first; if one pair fills them, four times as many. */
+/** If one pair fills them, four times as many. */
 const FIRST_MESSAGES = 8;
 
-/** How many equal pairs end the conversation. `findChain`: earlier ones by response id. */
+/** `findChain`: earlier pairs by response id. */
 export function countSameCalls(
   body: ScannedBody,
   layout: Layout,
@@ -55,7 +53,7 @@ function listMessages({ bytes, scan }: ScannedBody, { members }: Layout): Buffer
   return starts.map((start, at) => asBuffer(bytes).subarray(start, start + (parts[at]?.length ?? 0)));
 }
 
-/** Passes on a call whose result the client will send. */
+/** The client will send its result. */
 export function reportCall(part: unknown, listener: CallListener): void {
   const call = findCall(part);
   const type = getText(getField(part, "type"));
@@ -63,15 +61,15 @@ export function reportCall(part: unknown, listener: CallListener): void {
   if (call !== null && call.input !== undefined && !isOwn) listener.add(call.id, hashCall(call));
 }
 
-/** A call has one hash, in a request and in a response. */
+/** The same in a request and a response. */
 function hashCall({ name, input }: ToolCall): string {
   return `${name} ${Bun.hash.wyhash(writeJson(input))}`;
 }
 
-/** No tool nests this deeply. Deeper values are not compared. */
+/** Deeper values are not compared. */
 const MAX_DEPTH = 64;
 
-/** JSON without some members. `JSON.stringify` takes time with the square of the depth. */
+/** The time of `JSON.stringify` grows with the square of the depth. */
 function writeJson(value: unknown, without?: ReadonlySet<string>, depth = 0): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "";
   if (depth === MAX_DEPTH) return "";
@@ -82,12 +80,12 @@ function writeJson(value: unknown, without?: ReadonlySet<string>, depth = 0): st
 }
 
 class PairCounter {
-  /** The equal pairs since the user's last text. */
+  /** Since the user's last text. */
   last: LastPairs = NO_PAIRS;
-  /** Messages that were not read cannot change the result. */
+  /** Unread messages cannot change the result. */
   isCertain = false;
   readonly #before: CallChain | null;
-  /** The calls without a result: hashes by id. */
+  /** Hashes of calls without a result, by id. */
   readonly #open = new Map<string, string[]>();
 
   constructor(before: CallChain | null, isWhole: boolean) {
@@ -114,9 +112,9 @@ class PairCounter {
 
   #noteResult({ id, output, isError }: ToolResult): void {
     const call = this.#open.get(id)?.shift() ?? this.#before?.calls.get(hashId(id));
-    // The call is not among the messages that were read.
+    // The call was not read.
     if (call === undefined) return this.#startAnew(false);
-    // Marks for the cache move from result to result.
+    // Marks for the cache move.
     const json = writeJson(output, MARK_NAMES);
     const clean = json.length > MAX_CLEANED_LENGTH ? json : json.replace(NOISE, "");
     const hash = String(Bun.hash.wyhash(`${call} ${isError} ${clean}`));
@@ -131,7 +129,7 @@ class PairCounter {
   }
 }
 
-/** Whether a user's message has more than results and the tool's additions. */
+/** More than results and the tool's additions. */
 function isNew(parts: readonly unknown[], hasResult: boolean): boolean {
   const texts = parts.map((part) => (typeof part === "string" ? part : getField(part, "text")));
   const own = texts.map((text) => (typeof text === "string" ? dropAdded(text) : ""));
@@ -139,7 +137,6 @@ function isNew(parts: readonly unknown[], hasResult: boolean): boolean {
   return !hasResult && texts.every((text, at) => text === own[at] || text === undefined);
 }
 
-/** Removes what tools added. */
 function dropAdded(text: string): string {
   let own = "";
   let at = 0;
