@@ -50,19 +50,28 @@ export const ALL_KEYS: readonly KeySource[] = ["bearer", "x-api-key", "vendor-he
 export const SHARED_DIALECTS: ByClient<Dialect> = { messages, responses, content };
 const RELAY_DIALECTS: ByClient<Dialect> = { messages: relay, responses: relay, content };
 
-const RESPONSES: Family = { dialect: responses, platforms: ["responses"], keySources: BEARER };
+function familyOf(dialect: Dialect, platform: Platform, keySources: readonly KeySource[]): Family {
+  return { dialect, platforms: [platform], keySources };
+}
+
+const RESPONSES = familyOf(responses, "responses", BEARER);
 /** https://platform.openai.com/docs/api-reference/responses/compact */
 const COMPACTION: Family = { ...RESPONSES, ignoresCaps: true };
-const MESSAGES: Family = { dialect: messages, platforms: ["messages"], keySources: MESSAGES_KEYS };
-const CHAT: Family = { dialect: chat, platforms: ["responses"], keySources: BEARER };
+const MESSAGES = familyOf(messages, "messages", MESSAGES_KEYS);
+const CHAT = familyOf(chat, "responses", BEARER);
 const EMBEDDINGS: Family = { ...RESPONSES, dialect: embeddings, alsoOn: "chat" };
 /** For Codex's tools: https://github.com/openai/codex/blob/main/codex-rs/codex-api/src/search.rs */
-const SEARCH: Family = { ...RESPONSES, dialect: search, onlyAt: "openai", pricedAs: SEARCH_PRICE };
+const SEARCH: Family = {
+  ...RESPONSES,
+  dialect: search,
+  onlyAt: "openai",
+  pricedAs: SEARCH_PRICE,
+};
 const IMAGES: Family = { ...COMPACTION, dialect: images, onlyAt: "openai" };
-const CONTENT: Family = { dialect: content, platforms: ["content"], keySources: CONTENT_KEYS };
-const RELAY_MESSAGES: Family = { dialect: messages, platforms: ["relay"], keySources: MESSAGES_KEYS };
-const RELAY_CONTENT: Family = { dialect: content, platforms: ["relay"], keySources: CONTENT_KEYS };
-const RELAY_LIST: Family = { dialect: relay, platforms: ["relay"], keySources: BEARER };
+const CONTENT = familyOf(content, "content", CONTENT_KEYS);
+const RELAY_MESSAGES = familyOf(messages, "relay", MESSAGES_KEYS);
+const RELAY_CONTENT = familyOf(content, "relay", CONTENT_KEYS);
+const RELAY_LIST = familyOf(relay, "relay", BEARER);
 /** It belongs to every platform without a prefix. */
 const SHARED: Family = {
   dialect: responses,
@@ -109,11 +118,15 @@ export const VERBS: readonly (readonly [verb: string, purpose: Purpose])[] = [
 ];
 
 /** `tail` follows the response's id. */
-export const STORED_RESPONSE: readonly (readonly [method: string, tail: string, endpoint: Endpoint])[] = [
-  ["GET", "", { label: "/v1/responses/{id}", purpose: "resource", ...RESPONSES }],
-  ["DELETE", "", { label: "/v1/responses/{id}", purpose: "resource", ...RESPONSES }],
-  ["GET", "/input_items", { label: "/v1/responses/{id}/input_items", purpose: "resource", ...RESPONSES }],
-  ["POST", "/cancel", { label: "/v1/responses/{id}/cancel", purpose: "resource", ...RESPONSES }],
+function storedAt(method: string, tail: string): readonly [string, string, Endpoint] {
+  return [method, tail, { label: `/v1/responses/{id}${tail}`, purpose: "resource", ...RESPONSES }];
+}
+
+export const STORED_RESPONSE = [
+  storedAt("GET", ""),
+  storedAt("DELETE", ""),
+  storedAt("GET", "/input_items"),
+  storedAt("POST", "/cancel"),
 ];
 
 /** Unknown paths get this dialect's errors. */

@@ -227,7 +227,11 @@ function readIterations(counters: Counters, whole: Usage, counts: CountReader): 
   const calls = readEqualCalls(iterations, whole);
   if (calls === null) counts.note("total_differs", "iterations");
   const [first, ...others] = calls ?? [];
-  const part: Part = { model: null, pass: "message", usage: addExtras(whole, counters, counts) };
+  const part: Part = {
+    model: null,
+    pass: "message",
+    usage: addExtras(whole, counters, counts),
+  };
   if (first === undefined) return [part];
   return [{ ...part, calls: [addExtras(first, counters, new CountReader()), ...others] }];
 }
@@ -341,4 +345,8 @@ function noteUnknown(counters: Counters, counts: CountReader): void {
   if (!KNOWN_PLACES.test(place)) counts.note("unknown", `inference_geo (${place})`);
 }
 
-const TARIFF = { service_tier: "service_tier", inference_geo: "inference_geo", speed: "speed" };
+const TARIFF = {
+  service_tier: "service_tier",
+  inference_geo: "inference_geo",
+  speed: "speed",
+};

@@ -16,7 +16,12 @@ interface Names {
 const NAMES = {
   responses: { input: "input_tokens", output: "output_tokens", hasTotal: true },
   chat: { input: "prompt_tokens", output: "completion_tokens" },
-  embeddings: { input: "prompt_tokens", output: "completion_tokens", hasNoOutput: true, hasTotal: true },
+  embeddings: {
+    input: "prompt_tokens",
+    output: "completion_tokens",
+    hasNoOutput: true,
+    hasTotal: true,
+  },
 } as const satisfies Record<string, Names>;
 
 /** Some relays use the other dialect's names. */
