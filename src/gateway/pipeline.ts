@@ -135,7 +135,7 @@ async function answerCount(r: Request, gateway: Gateway): Promise<Ending> {
 }
 
 /** Brings a response to the client: as a stream, converted, or whole. */
-async function deliver(
+function deliver(
   r: Request,
   { response, candidate, body }: ChannelResponse,
   gateway: Gateway,

@@ -212,7 +212,8 @@ export class Request {
   /** The channel that responded, or was tried last. */
   get tried(): Candidate | undefined {
     const name = this.attempts.at(-1)?.channel;
-    return this.candidates.find(({ channel }) => channel.name === name);
+    for (const each of this.candidates) if (each.channel.name === name) return each;
+    return undefined;
   }
 
   /** The client's fields, without those of its own login. */

@@ -305,8 +305,10 @@ export class KnownSecrets {
 
 const known = new WeakMap<Catalog, KnownSecrets>();
 
+const makeKnown = (catalog: Catalog): KnownSecrets => new KnownSecrets(catalog);
+
 export function secretsOf(catalog: Catalog): KnownSecrets {
-  return known.getOrInsertComputed(catalog, () => new KnownSecrets(catalog));
+  return known.getOrInsertComputed(catalog, makeKnown);
 }
 
 type Sent = Pick<Exchange, "fields" | "target">;

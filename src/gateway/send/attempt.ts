@@ -211,17 +211,12 @@ async function judgeBeginning(
 }
 
 /** "silent": nothing has come in time, or the body broke off, which its next reader learns. */
-async function awaitChunk(next: Promise<Buffer | null>, until: number): Promise<Buffer | null | "silent"> {
-  let timer: Timer | undefined;
-  try {
-    if (until === Infinity) return await next;
-    const { promise, resolve } = Promise.withResolvers<"silent">();
-    timer = setTimeout(resolve, until - performance.now(), "silent");
-    return await Promise.race([next, promise]);
-  } catch (fault) {
-    if (fault instanceof UpstreamFault) return "silent";
-    throw fault;
-  } finally {
-    clearTimeout(timer);
-  }
+function awaitChunk(next: Promise<Buffer | null>, until: number): Promise<Buffer | null | "silent"> {
+  const heard = next.catch((fault: unknown) =>
+    fault instanceof UpstreamFault ? ("silent" as const) : Promise.reject(fault),
+  );
+  if (until === Infinity) return heard;
+  const late = Promise.withResolvers<"silent">();
+  const timer = setTimeout(late.resolve, until - performance.now(), "silent");
+  return Promise.race([heard, late.promise]).finally(() => clearTimeout(timer));
 }

@@ -2,7 +2,6 @@
 
 export type Field = readonly [name: string, value: string];
 
-/** The other side broke the protocol. */
 export class Malformed extends Error {
   override readonly name = "Malformed";
 }
@@ -49,7 +48,9 @@ export class Fields implements Iterable<Field> {
   }
 
   getAll(name: string): readonly string[] {
-    return this.#list.filter(([other]) => other === name).map(([, value]) => value);
+    const values: string[] = [];
+    for (const [own, value] of this.#list) if (own === name) values.push(value);
+    return values;
   }
 
   [Symbol.iterator](): Iterator<Field> {

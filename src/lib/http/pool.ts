@@ -25,7 +25,6 @@ export class Pool {
   #waiting = 0;
   #spareDials = 0;
   #lastUse = -Infinity;
-  /** The most connections that requests needed at once. */
   #peak = 0;
   /** A spare connection failed or did not last, and no request has been answered since. */
   #isResting = false;
