@@ -48,6 +48,7 @@ test.each<[string, Partial<LogEntry>, Parameters<typeof lineOf>[0], number[]]>([
   ["another session", { session: "s2" }, {}, [0, 1, 1]],
   ["another model", { model: "gpt-5" }, {}, [0, 1, 1]],
   ["another tool", { tool: "opencode" }, {}, [0, 1, 1]],
+  ["a minute and a half later", { time: T + 90_000 }, {}, [1, 0, 0]],
   ["an hour later", { time: T + 3_600_000 }, {}, [0, 1, 1]],
   ["an entry of the request's beginning", { time: T }, { ended: T + 1_800_000 }, [1, 0, 0]],
 ])("P52: an entry without an id is joined to a line or not: %s", (_, entry, line, expected) => {
