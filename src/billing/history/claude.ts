@@ -1,10 +1,10 @@
-// Claude Code's transcripts: a file for each session and each subagent. Each row has one block of
-// an answer and the usage so far. Summaries, titles and stopped answers have no row.
+// Claude Code's transcripts. Each row has one block and the usage so far. Summaries, titles and
+// stopped answers have no row.
 
 import { getField, isObject } from "../../lib/json/json.ts";
 import { type History, readText, type Row, scanRows } from "./entry.ts";
 
-/** The model in rows that Claude Code wrote itself. */
+/** In rows that Claude Code wrote itself. */
 const NO_MODEL = "<synthetic>";
 
 export function readClaude(path: string, history: History): void {
@@ -27,7 +27,7 @@ function addAnswer(row: Row, history: History): void {
     model,
     words: "anthropic",
     reported: usage,
-    // The last block was written before the answer's complete usage arrived.
+    // The complete usage had not arrived.
     isCut: (getField(message, "stop_reason") ?? null) === null,
   });
 }

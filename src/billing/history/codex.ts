@@ -1,6 +1,5 @@
-// Codex' rollouts: a file for each thread. Counts are cumulative, and an event may repeat them.
-// Newer versions write a record for each response, with the response's id. A fork begins with a
-// copy of the parent's events, with the parent's turns but new times.
+// Codex' rollouts. Counts are cumulative, and an event may repeat them. A fork begins with a copy
+// of the parent's events, with the parent's turns but new times.
 
 import { getCount, getField, isObject } from "../../lib/json/json.ts";
 import { type History, readText, type Row, scanRows } from "./entry.ts";
@@ -20,9 +19,9 @@ const COUNTS = [
 export function readCodex(path: string, history: History): void {
   /** `session`: the main agent's thread. */
   let [id, session, provider, project, model] = ["", "", "", "", ""];
-  /** The thread of the current events. A fork names itself, then its parent. */
+  /** A fork names itself, then its parent. */
   let origin = "";
-  /** The turn of the current events. Copied events have the parent's turn. */
+  /** Copied events have the parent's turn. */
   let turn = "";
   let total: Row | null = null;
   const add = (own: string, usage: Row, time: unknown): void => {
@@ -88,7 +87,7 @@ function describeUsage(usage: Row) {
   };
 }
 
-/** Null: a count is unreadable or smaller than before, so the total began anew. */
+/** Null: the total began anew, or is unreadable. */
 function subtract(total: Row, before: Row): Row | null {
   const count = (counts: Row, name: string): number => getCount(counts[name] ?? 0) ?? Number.NaN;
   const grown = COUNTS.map((name) => [name, count(total, name) - count(before, name)] as const);

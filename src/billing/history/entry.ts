@@ -1,5 +1,4 @@
-// One form for all agents' logs: an entry for each response. A response may be in several rows, and
-// in the files of forked or resumed sessions, but is counted once.
+// One form for all agents' logs. A response in several rows or files is counted once.
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { readLines } from "../ledger/reader.ts";
@@ -8,7 +7,7 @@ import { type Part, type Reading, sumUsage, type Tariff, type Usage } from "../u
 export const LOGGING_TOOLS = ["claude-code", "codex", "gemini-cli", "opencode"] as const;
 export type LoggingTool = (typeof LOGGING_TOOLS)[number];
 
-/** Readers of usage, by the maker whose field names the usage has. */
+/** By the maker whose field names the usage has. */
 export type UsageOf = Readonly<
   Record<
     "anthropic" | "openai" | "google",
@@ -18,25 +17,25 @@ export type UsageOf = Readonly<
 
 export interface LogEntry {
   readonly tool: LoggingTool;
-  /** The upstream's id of the request. Absent: the tool does not log it. */
+  /** Absent: the tool does not log it. */
   readonly requestId?: string;
   readonly session: string;
   /** Absent: the main agent. */
   readonly agent?: string;
-  /** The folder in which the tool worked. An empty project or model is not logged. */
+  /** Empty: not logged. */
   readonly project: string;
   readonly model: string;
   readonly time: number;
   readonly provider?: string;
   readonly usage: Usage;
-  /** The passes or calls of a response, if it had several. Their sum is `usage`. */
+  /** Several passes or calls. Their sum is `usage`. */
   readonly parts?: readonly Part[];
   readonly tariff: Tariff;
-  /** `partial`: logged before the response ended. `unknown`: the counts are unreadable. */
+  /** `partial`: logged before the end. `unknown`: unreadable counts. */
   readonly basis: "exact" | "partial" | "unknown";
 }
 
-/** A row about a response. Its time and usage are not yet read. */
+/** Its time and usage are not yet read. */
 export interface LogRow extends Omit<LogEntry, "time" | "usage" | "parts" | "tariff" | "basis"> {
   readonly time: unknown;
   readonly words: keyof UsageOf;
@@ -49,14 +48,14 @@ export type Row = Readonly<Record<string, unknown>>;
 const MAX_TEXT_LENGTH = 1024;
 const [FIRST_MS, END_MS] = [Date.UTC(2020), Date.UTC(2100)];
 
-/** A name in a log. Anything else counts as missing. */
+/** Anything else counts as missing. */
 export function readText(value: unknown): string {
   return typeof value === "string" && value.length <= MAX_TEXT_LENGTH ? value : "";
 }
 
 export class History {
   readonly entries = new Map<string, LogEntry>();
-  /** Rows that are not JSON, or have counts but no time. */
+  /** No JSON, or counts without a time. */
   damaged = 0;
   tooLong = 0;
   readonly unread: string[] = [];
@@ -66,8 +65,8 @@ export class History {
     this.#usageOf = usageOf;
   }
 
-  /** `id`: the response's. Of several rows, the one with the most output counts, because output
-   *  grows from row to row. Names and time are the first row's: a copy may have others. */
+  /** Of several rows, the one with the most output counts: it grows. Names and time are the first
+   * row's: a copy may have others. */
   add(id: string, { words, reported, isCut = false, time: named, ...names }: LogRow): void {
     const counted = describeReading(this.#usageOf[words](reported), isCut);
     const time = Math.floor(typeof named === "string" ? Date.parse(named) : Number(named));
@@ -78,7 +77,7 @@ export class History {
   }
 }
 
-/** Null: no counts. Most responses have one part, which `usage` describes completely. */
+/** Null: no counts. */
 function describeReading(
   { parts, tariff, faults = [] }: ReturnType<UsageOf["openai"]>,
   isCut: boolean,
@@ -94,7 +93,7 @@ function describeReading(
 /** No tool writes a longer line with counts. */
 const MAX_LINE_LENGTH = 16 << 20;
 
-/** Passes rows whose lines contain one of the words. The last line may be incomplete. */
+/** The last line may be incomplete. */
 export function scanRows(path: string, words: readonly string[], history: History, see: (row: Row) => void) {
   for (const { text, whole } of readLines(path)) {
     if (text.length > MAX_LINE_LENGTH) history.tooLong += 1;

@@ -1,5 +1,5 @@
-// Gemini CLI's chats: a file for each session and each subagent. A resumed session repeats its rows
-// at the end. Older versions wrote one JSON document. Not logged: router, summaries and failures.
+// Gemini CLI's chats. A resumed session repeats its rows at the end. Older versions wrote one JSON
+// document. Router, summaries and failures are not logged.
 
 import { basename, dirname } from "node:path";
 import { readPlain } from "../../lib/files/own-file.ts";
@@ -48,7 +48,7 @@ export function readGemini(path: string, history: History): void {
   else scanRows(path, WORDS, history, learn);
 }
 
-/** Newer versions note the project's folder. Older ones name folders by a hash. */
+/** Older versions name folders by a hash. */
 function readRoot(folder: string): string {
   try {
     return readText(readPlain(`${folder}/.project_root`).trim());

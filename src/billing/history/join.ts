@@ -1,4 +1,4 @@
-// Pairs log entries with ledger lines: by the upstream's id, or by session, model, counts and time.
+// Pairs log entries with ledger lines.
 
 import type { Line } from "../ledger/line.ts";
 import { isSameModel } from "../prices/names.ts";
@@ -16,9 +16,9 @@ export interface OurLine extends Pick<
 
 type Pair = readonly [LogEntry, OurLine];
 
-/** A row is written when the response has ended. Clocks may differ a little. */
+/** A row is written at the response's end. Clocks may differ. */
 const MAX_APART_MS = 120_000;
-/** With different counts, only a request that ended just then can match. */
+/** With other counts, only a request that ended just then matches. */
 const MAX_APART_OTHERWISE_MS = 5000;
 /** Of a longer request, only the beginning is compared. */
 const MAX_LENGTH_MS = 3_600_000;
@@ -32,7 +32,7 @@ export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLin
     pairs.push(pair);
   };
   pairById(entries, lines).forEach(add);
-  // The kinds of a converted request differ, but their sums are equal.
+  // A converted request has other kinds, but the same sums.
   const countAll = (usage: Usage): string =>
     [PROMPT_KINDS, CACHE_READ_KINDS, OUTPUT_KINDS].map((kinds) => countTokens(usage, kinds)).join(" ");
   for (const [count, most] of [
@@ -44,7 +44,7 @@ export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLin
   return { pairs, onlyEntries: [...theirs], onlyLines: [...ours] };
 }
 
-/** An id that occurs twice identifies nothing: some upstreams send one id for all requests. */
+/** Some upstreams send one id for all requests. */
 function pairById(entries: readonly LogEntry[], lines: readonly OurLine[]): Pair[] {
   const byId = Map.groupBy(lines, (line) => line.upstream_request_id);
   return [...Map.groupBy(entries, ({ requestId }) => requestId)].flatMap(([id = "", [entry, other]]) => {
@@ -55,7 +55,7 @@ function pairById(entries: readonly LogEntry[], lines: readonly OurLine[]): Pair
   });
 }
 
-/** Pairs that may be the same request, the nearest in time first. `count`: counts to compare. */
+/** The nearest in time first. `count`: counts to compare. */
 function listNear(
   entries: readonly LogEntry[],
   lines: readonly OurLine[],
@@ -88,8 +88,7 @@ function findFirst(entries: readonly LogEntry[], time: number): number {
   return first;
 }
 
-/** A line without a session fits any session. Gemini CLI's requests do not name their session: the
- *  ledger has the session of `gateway run`. */
+/** A line without a session fits any. Gemini CLI names none: the ledger has the session of `gateway run`. */
 function mayBeSame(entry: LogEntry, { client = {}, model, upstream_model: answered }: OurLine): boolean {
   const { tool, session, inferred } = client;
   if (entry.tool !== tool) return false;

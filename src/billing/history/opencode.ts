@@ -1,5 +1,5 @@
-// opencode's messages: a database, or a file for each message in older versions. A fork copies
-// messages under new ids. Titles and stopped answers are missing.
+// opencode's messages: a database, or files. A fork copies messages under new ids. Titles and
+// stopped answers are missing.
 
 import { constants, Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
@@ -17,7 +17,7 @@ export function readOpencode(path: string, history: History, size: number): void
 }
 
 function readDatabase(path: string, history: History): void {
-  // In the usual mode, SQLite would create new files next to a database that nobody has open.
+  // Usually SQLite creates files next to a database.
   const mode = existsSync(`${path}-wal`) ? "ro" : "ro&immutable=1";
   const uri = `file:${encodeURI(path).replaceAll("?", "%3F").replaceAll("#", "%23")}?mode=${mode}`;
   using database = new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
@@ -37,7 +37,7 @@ function learnText(text: string, session: string | null, history: History): void
     getField(getField(message, "time"), name),
   );
   const counted = describeUsage(tokens, provider ?? "");
-  // The message stopped or failed before any count.
+  // It stopped or failed before any count.
   if (counted === null) return;
   // A copy has another id, but the same times and counts.
   history.add(`opencode ${JSON.stringify([created, completed, model, tokens])}`, {
@@ -52,7 +52,7 @@ function learnText(text: string, session: string | null, history: History): void
   });
 }
 
-/** Usage as the provider reported it. Null: no counts. */
+/** Null: no counts. */
 function describeUsage(tokens: Row, provider: string) {
   const [read, written] = ["read", "write"].map((name) => getField(tokens["cache"], name) ?? 0);
   const { input = 0, output = 0, reasoning = 0 } = tokens;
@@ -73,7 +73,7 @@ function describeUsage(tokens: Row, provider: string) {
   };
 }
 
-/** Keeps an unreadable count, which later becomes a fault. */
+/** An unreadable count later becomes a fault. */
 function sum(...counts: readonly unknown[]): unknown {
   const bad = counts.find((count) => getCount(count) === undefined);
   return bad === undefined ? counts.reduce<number>((total, count) => total + (getCount(count) ?? 0), 0) : bad;

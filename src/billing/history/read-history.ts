@@ -14,10 +14,10 @@ import { readOpencode } from "./opencode.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 interface Source {
-  /** The folders may be links. Links below them are ignored, because they may lead anywhere. */
+  /** They may be links. Links below them may lead anywhere, and are ignored. */
   readonly folders: (env: Environment, home: string) => readonly string[];
   readonly patterns: readonly string[];
-  /** Reads one file. The oldest is read first. */
+  /** The oldest file is read first. */
   readonly read: (path: string, history: History, size: number) => void;
   readonly lacks: string;
 }
@@ -72,7 +72,7 @@ export function readHistory({ tools = LOGGING_TOOLS, env, usageOf }: HistoryQuer
     const files = folders(env, home).flatMap((folder) =>
       patterns.flatMap((each) => list(folder, each, history)),
     );
-    // Originals first: a copy of a session is younger.
+    // A copy of a session is younger.
     return { tool, files: files.sort((a, b) => a.born - b.born || (a.path < b.path ? -1 : 1)) };
   });
   for (const { tool, files } of found) {

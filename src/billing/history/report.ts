@@ -1,5 +1,5 @@
-// Sums of logs, next to the ledger. Requests of both become rows of one table in memory with the
-// columns of the ledger's table. Amounts are by the price book: a log does not say who paid.
+// Logs next to the ledger, as rows of one table in memory. Amounts are by the price book: a log
+// does not say who paid.
 
 import { Database } from "bun:sqlite";
 import { basename } from "node:path";
@@ -26,13 +26,12 @@ export interface BookPrices {
   readonly overrides: Overrides;
 }
 
-/** Older versions of Gemini CLI do not name the project. */
+/** Older versions of Gemini CLI do not name it. */
 const NO_PROJECT = "(not logged)";
-/** At an edge of the period, a request may be inside by only one of the two clocks. */
+/** At an edge, only one of the two clocks may be inside. */
 const EDGE_MS = 3_600_000;
 
-/** Each request has its own names here. `found_in`: where a request was found. `because`: why it
- *  has no amount. */
+/** `found_in`: where. `because`: why there is no amount. */
 const COPY = [
   `CREATE TEMP TABLE names AS SELECT line AS who, at AS first_at, at AS last_at, ${NAMES.join(", ")},
      COALESCE(label, '${NO_PROJECT}') AS project, 'only_ledger' AS found_in,
@@ -68,7 +67,7 @@ export function tabulateBoth(
   };
   const { pairs, onlyEntries } = joinHistory(entries, [...listOurLines(table, scope)]);
   for (const sql of COPY) table.list(sql);
-  // The ledger knows better what a request cost; the log knows its project.
+  // The ledger knows the cost better; the log knows the project.
   for (const [entry, { row }] of pairs)
     table.list(
       `UPDATE names SET found_in = 'both', label = COALESCE(label, $label),
@@ -125,7 +124,7 @@ function insert(table: Questions, entry: LogEntry, who: number, prices: BookPric
   });
 }
 
-/** A tool's own provider. opencode has many, and names them. */
+/** opencode has many, and names them. */
 const MAKERS: Readonly<Record<LoggingTool, readonly string[]>> = {
   "claude-code": MAKERS_OF.messages,
   codex: MAKERS_OF.responses,
@@ -133,7 +132,7 @@ const MAKERS: Readonly<Record<LoggingTool, readonly string[]>> = {
   opencode: ANY_SELLER.makers,
 };
 
-/** opencode's provider names that differ from the book's. */
+/** Where opencode's names differ. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   "amazon-bedrock": "aws",
   "fireworks-ai": "fireworks",
@@ -169,7 +168,6 @@ export interface HistoryFilter extends Scope {
 
 const SIDES = ["only_logs", "only_ledger", "both"] as const;
 
-/** An amount too large for its column also counts on its side. */
 const EXACT_SIDES = `UPDATE lines SET exact = json_set(exact, '$.' || found_in, exact ->> 'official')
   FROM names WHERE names.who = lines.who AND exact ->> 'official' IS NOT NULL`;
 
@@ -194,7 +192,7 @@ export function reportHistory(table: Questions, query: HistoryFilter) {
     return {
       requests,
       usage,
-      /** Null: nothing has a price, which differs from a cost of 0. */
+      /** Null: nothing has a price. That is not a cost of 0. */
       official_usd: requests > 0 && unpriced + unknown === requests ? null : official,
       ...amounts,
       cache_hit_rate,

@@ -1,4 +1,4 @@
-// Writes, rotates and syncs an open ledger's lines and journal. writer.ts decides when.
+// Writes, rotates and syncs an open ledger's files. writer.ts decides when.
 
 import {
   closeSync,
@@ -22,11 +22,11 @@ export interface FileOptions {
   readonly rotate: { readonly monthly: boolean };
   /** `note`: the ledger is unharmed. */
   readonly report: (message: string, level?: "note") => void;
-  /** Syncs a file to the disk. Tests hold it back. */
+  /** Tests hold it back. */
   readonly syncFile?: (file: AppendFile) => Promise<void>;
 }
 
-/** A larger journal is replaced by one with only the open requests: a start must read little. */
+/** A start must read little: a larger journal is replaced. */
 const JOURNAL_FULL_BYTES = 1 << 20;
 
 export class LedgerFiles {
@@ -69,7 +69,7 @@ export class LedgerFiles {
     return { offset: this.#lines.size, prev: this.#prev };
   }
 
-  /** Also notes the end of the lines, without a write of its own. */
+  /** Also notes the end of the lines. */
   writeJournal(records: readonly string[]): void {
     const end = this.#noted === this.#prev ? [] : [encode({ end: this.#position })];
     try {

@@ -12,7 +12,7 @@ import { describePaidTwice } from "../assess.ts";
 import { hashLine, type Intent, intentSchema, type LineDraft } from "./line.ts";
 import type { Position } from "./rotation.ts";
 
-/** A request that went to an upstream. The last of `channels` is the current one. */
+/** The last of `channels` is the current one. */
 export interface OpenRequest {
   readonly intent: Intent;
   readonly channels: readonly string[];
@@ -137,7 +137,7 @@ export function addAttempt(
 
 const NOT_COMPUTED = "the gateway failed to compute the amounts";
 
-/** The line of an ended request without a valid draft. Limits count what was reserved. */
+/** Limits count what was reserved. */
 export function draftUnknown(
   request: OpenRequest,
   { status, outcome, first_byte_ms, duration_ms, attempts, raw_usage }: UnknownEnd,
@@ -151,7 +151,7 @@ type UnknownEnd = Pick<
   "status" | "outcome" | "first_byte_ms" | "duration_ms" | "attempts" | "raw_usage"
 >;
 
-/** The line of a request that was in flight when the gateway died: it may cost something. */
+/** It may cost something. */
 export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
   return {
     ...intent,
@@ -222,7 +222,7 @@ export function readOldEnd(path: string): NotedEnd | null {
   }
 }
 
-/** Call this when the journal notes the end. Returns the names of the removed files. */
+/** The journal notes the end already. Returns the removed names. */
 export function removeOldFiles(path: string): string[] {
   return OLD_FILES.filter((name) => {
     try {

@@ -1,5 +1,5 @@
-// One line of the ledger. From its fields come the types, the order in the file, verify's checks,
-// the JSON Schema, the journal's notes, and the table's columns.
+// One line of the ledger. Types, verify's checks, the JSON Schema and the table's columns come from
+// its fields.
 
 import { z } from "zod";
 
@@ -15,7 +15,7 @@ export const FAILED_OUTCOMES: ReadonlySet<string> = new Set<Outcome>([
   "interrupted",
 ]);
 const BASES = ["exact", "partial", "unpriced", "unknown"] as const;
-/** Other payers: a plan, or its account when the plan is used up. */
+/** A plan, or its account when the plan is used up. */
 const PAYERS = ["plan", "plan_overage"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 export type Basis = (typeof BASES)[number];
@@ -23,7 +23,7 @@ export type Payer = (typeof PAYERS)[number];
 
 export interface Column {
   readonly name: string;
-  /** How a value is stored: `time` in milliseconds, `usd` in pico-dollars, `json` as text. */
+  /** `time` in milliseconds, `usd` in pico-dollars, `json` as text. */
   readonly as: "text" | "count" | "time" | "usd" | "json";
 }
 
@@ -33,7 +33,7 @@ declare module "zod" {
   }
 }
 
-/** A field with its description for people, and its column in the table. */
+/** With its description, and its column. */
 function about<T extends z.ZodType>(
   schema: T,
   description: string,
@@ -68,7 +68,7 @@ const part = z.looseObject({
 
 const attempt = z.looseObject({ channel: text, status: z.int().optional(), error: text.optional() });
 
-/** Who sent a request. Unknown parts are absent. */
+/** Unknown parts are absent. */
 export const clientSchema = z.object({
   tool: about(text.optional(), "the tool", "tool"),
   version: about(text.optional(), "the tool's version", "version"),
@@ -79,7 +79,7 @@ export const clientSchema = z.object({
   inferred: about(z.literal(true).optional(), "the gateway inferred the session", "inferred", "count"),
 });
 
-/** Tokens of a prompt that should have come from the cache and did not. */
+/** What should have come from the cache and did not. */
 export const cacheSchema = z.looseObject({
   missed: about(count, "tokens", "missed_tokens", "count"),
   usd: about(amount, "what they cost more than if they had been read; null without a price", "missed", "usd"),
@@ -96,7 +96,7 @@ export const cacheSchema = z.looseObject({
   reported: about(z.literal(true).optional(), "the upstream named the reason"),
 });
 
-/** All fields, in the order of writing. */
+/** In the order of writing. */
 const line = z.object({
   v: about(z.literal(1), "the version of the format"),
   id: about(text.min(1), "the request", "id"),
@@ -150,7 +150,7 @@ const line = z.object({
 
 const { shape } = line;
 
-/** What a request will do. The journal notes this before the request goes to an upstream. */
+/** The journal notes this before the request goes out. */
 export const intentSchema = line.pick({
   id: true,
   time: true,
@@ -171,7 +171,7 @@ export const intentSchema = line.pick({
 
 const amounts = line.pick({ official_usd: true, charge_usd: true, limit_usd: true });
 
-/** A later line with other amounts for a request. They replace those in `was`. */
+/** Other amounts for a request, which replace those in `was`. */
 const correction = z.object({
   v: shape.v,
   id: shape.id,
@@ -198,7 +198,7 @@ const correction = z.object({
   prev: shape.prev,
 });
 
-/** A line that is not a request: something unexplained that a start found. */
+/** Something unexplained that a start found. */
 const mark = z.object({
   v: shape.v,
   id: shape.id,
@@ -214,11 +214,11 @@ const mark = z.object({
   prev: shape.prev,
 });
 
-/** Unknown fields are allowed: a newer gateway may write them. */
+/** A newer gateway may write unknown fields. */
 export const lineSchema = line.loose();
 export const correctionSchema = correction.loose();
 export const markSchema = mark.loose();
-/** A correction as the writing gateway receives it. */
+/** As the writing gateway receives it. */
 export const repricingSchema = correction.omit({ v: true, prev: true, time: true });
 
 export type Line = z.infer<typeof line>;
@@ -228,7 +228,7 @@ export type Intent = Readonly<z.infer<typeof intentSchema>>;
 export type ClientIdentity = Readonly<z.infer<typeof clientSchema>>;
 export type CacheMiss = Readonly<z.infer<typeof cacheSchema>>;
 
-/** A line before it is written. `raw_usage` is JSON that goes into the line unchanged. */
+/** `raw_usage` is JSON that goes into the line unchanged. */
 export type LineDraft = Readonly<Omit<Line, "v" | "prev" | "raw_usage">> & {
   readonly raw_usage: string | null;
 };
@@ -240,7 +240,7 @@ export type AnyLine = Omit<LineDraft, "raw_usage"> | CorrectionDraft | MarkDraft
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The line's text without a newline. Throws if `check` refuses the line. */
+/** Without a newline. Throws if `check` refuses the line. */
 export function encodeLine(draft: Draft, prev: string, check?: (fields: Fields) => void): string {
   const fields: Fields = draft;
   const ordered: Record<string, unknown> = {};
@@ -253,7 +253,7 @@ export function encodeLine(draft: Draft, prev: string, check?: (fields: Fields) 
   const raw = ordered["raw_usage"];
   if (typeof raw !== "string") return JSON.stringify(ordered);
   ordered["raw_usage"] = null;
-  // Quotes in texts are escaped, so this finds the member itself.
+  // Quotes in texts are escaped: this is the member itself.
   return JSON.stringify(ordered).replace('"raw_usage":null', () => `"raw_usage":${raw}`);
 }
 

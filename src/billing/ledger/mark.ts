@@ -23,10 +23,10 @@ const NOT_NAMED = "the journal does not name this line, so it may not be the gat
 /** `verify` reports the gap until the owner accepts it or the lines are back. */
 export const END_GONE = "a start found that lines were gone or changed, so their charges may be in no amount";
 
-/** What limits counted for lost lines of a key on a day. */
+/** Of a key on a day. */
 export type Lost = Pick<MarkDraft, "request_time" | "key" | "group" | "limit_usd">;
 
-/** Lines that the growing file lost, from the table. `others`: requests that count anyway. */
+/** From the table. `others`: requests that count anyway. */
 export function listLost(path: string, others: readonly string[]): Lost[] {
   if (!existsSync(nameTable(path))) return [];
   try {

@@ -12,13 +12,13 @@ export type Source = string | number;
 
 export interface RawLine {
   readonly text: string;
-  /** The offset where the next line begins, or would begin. */
+  /** Where the next line begins. */
   readonly next: number;
-  /** False for bytes after the last newline: a line that is torn or still being written. */
+  /** False: the line is torn or still being written. */
   readonly whole: boolean;
 }
 
-/** The lines of a file, also those added while it is read. */
+/** Also those added while it is read. */
 export function* readLines(source: Source, from = 0): Generator<RawLine, void> {
   const fd = typeof source === "number" ? source : openPlain(source);
   try {
@@ -42,7 +42,7 @@ export function* readLines(source: Source, from = 0): Generator<RawLine, void> {
   }
 }
 
-/** Decodes many lines at once. In most ledgers each character is one byte. */
+/** In most ledgers each character is one byte. */
 function* splitLines(bytes: Buffer, base: number): Generator<RawLine, void> {
   const ascii = isAscii(bytes);
   const text = ascii ? bytes.toString("latin1") : bytes.toString();
@@ -63,7 +63,7 @@ export function findLastLineEnd(source: Source): number {
   });
 }
 
-/** The line that ends at `end` (default: the file's end), without its newline, or null. */
+/** Without its newline. `end`: by default the file's. */
 export function readLineBefore(source: Source, end?: number): Buffer | null {
   return look(source, (fd) => {
     const { size } = fstatSync(fd);

@@ -9,7 +9,7 @@ import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { GENESIS, hashLine } from "./line.ts";
 import { readLineBefore, readLines, type Source } from "./reader.ts";
 
-/** A place in the chain. After a rename, the hash of the line before still finds it. */
+/** After a rename, the hash of the line before still finds it. */
 export interface Position {
   readonly offset: number;
   readonly prev: string;
@@ -34,7 +34,7 @@ function listRotated(path: string) {
     .sort((a, b) => (a.month === b.month ? a.number - b.number : a.month < b.month ? -1 : 1));
 }
 
-/** Oldest first. The growing file, if it exists, is last. */
+/** Oldest first. The growing file is last. */
 export function listLedgerFiles(path: string): string[] {
   const files = listRotated(path).map((rotated) => rotated.path);
   if (existsSync(path)) files.push(path);
@@ -73,7 +73,7 @@ export function nameOf(source: Source, path: string): string {
   return basename(typeof source === "string" ? source : path);
 }
 
-/** The new name of a growing file that ends in `month`. It sorts after the existing names. */
+/** It sorts after the existing names. */
 export function nameRotated(path: string, month: string): string {
   const newest = listRotated(path).at(-1);
   const stem = path.slice(0, path.length - extname(path).length);
@@ -81,7 +81,7 @@ export function nameRotated(path: string, month: string): string {
   return `${stem}-${newest.month}.${newest.number + 1}${extname(path)}`;
 }
 
-/** The `prev` of the next line after these files. */
+/** After these files. */
 export function hashLast(files: readonly Source[]): string {
   for (const file of files.toReversed()) {
     const line = readLineBefore(file);
@@ -90,7 +90,7 @@ export function hashLast(files: readonly Source[]): string {
   return GENESIS;
 }
 
-/** Where a position is now. Null: no file contains it. */
+/** Null: no file contains it. */
 export function locate(files: readonly Source[], { offset, prev }: Position): FileOffset | null {
   const file = files.findLastIndex((source, index) => {
     return prev === (offset === 0 ? hashLast(files.slice(0, index)) : findPlace(source, offset)?.prev);
@@ -98,14 +98,14 @@ export function locate(files: readonly Source[], { offset, prev }: Position): Fi
   return file === -1 ? null : { file, offset };
 }
 
-/** The place after the line that ends at this offset. Null: no line ends there. */
+/** Null: no line ends there. */
 export function findPlace(source: Source, offset: number): Position | null {
   if (offset === 0) return { offset, prev: GENESIS };
   const line = readLineBefore(source, offset);
   return line === null ? null : { offset, prev: hashLine(line) };
 }
 
-/** Whether the line before this position is anywhere, or a line that follows it. Reads all lines. */
+/** Or a line that follows it. Reads all lines. */
 export function isMentioned(files: readonly Source[], { prev }: Position): boolean {
   // Each line ends with its `prev`.
   const end = `"prev":"${prev}"}`;
@@ -114,7 +114,7 @@ export function isMentioned(files: readonly Source[], { prev }: Position): boole
   );
 }
 
-/** All whole lines from a place to the ledger's end. Lines that are not JSON are skipped. */
+/** Lines that are not JSON are skipped. */
 export function* readLinesFrom(
   files: readonly Source[],
   place: FileOffset = { file: 0, offset: 0 },

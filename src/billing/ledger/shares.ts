@@ -1,4 +1,4 @@
-// What lines add to the spending of their key, group, channel and session.
+// What lines add to the spending of key, group, channel and session.
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import {
@@ -17,9 +17,9 @@ import type { AnyLine, Line } from "./line.ts";
 
 export interface Amounts {
   readonly charged: Usd;
-  /** What limits count in addition: estimates, and what plans pay. */
+  /** Estimates, and what plans pay. */
   readonly estimated: Usd;
-  /** What plans paid, by official prices. The charge does not include it. */
+  /** By official prices. The charge does not include it. */
   readonly byPlan: Usd;
 }
 
@@ -27,7 +27,7 @@ export type MutableAmounts = { -readonly [name in keyof Amounts]: Amounts[name] 
 
 export const NOTHING: Amounts = { charged: ZERO_USD, estimated: ZERO_USD, byPlan: ZERO_USD };
 
-/** `at`: when the request came. Two shares if the line replaces an earlier estimate. */
+/** `at`: when the request came. Two if it replaces an estimate. */
 export function listShares(line: AnyLine) {
   const at = Date.parse("request_time" in line ? line.request_time : line.time);
   const payer = "paid_by" in line ? line.paid_by : undefined;
@@ -68,7 +68,7 @@ export function addAmounts(sum: MutableAmounts, { charged, estimated, byPlan }: 
 
 export type SessionSum = ReturnType<typeof readSession>;
 
-/** By a plan's window: its last level and total rise, in percent. A window begins anew at times. */
+/** In percent. A window begins anew at times. */
 export type WindowRises = Readonly<Record<string, { readonly last: number; readonly rise: number }>>;
 
 /** Upstreams choose the names. */
@@ -80,7 +80,7 @@ export function readSession(table: Table, id: string) {
     only: { session: id },
     by: [],
     sums: { counted: "SUM(counted)" },
-    // Key and model of the last request.
+    // Of the last request.
     values: ["key", "model", "MAX(last)"],
   });
   const { totals, sums } = total;
@@ -108,7 +108,7 @@ export function readRises(table: Table, session: string): WindowRises {
   return seen.reduce<WindowRises>((rises, [text]) => addWindows(rises, parseJson(String(text))), {});
 }
 
-/** The requests since a moment whose tool named no session, the oldest first. */
+/** Their tool named no session. The oldest first. */
 export function listInferred(table: Table, since: number) {
   const sql = `SELECT at, key, IFNULL(tool, ''), IFNULL(label, ''), session FROM requests
     WHERE at >= $since AND inferred = 1 ORDER BY at`;
@@ -135,7 +135,7 @@ function addWindows(known: WindowRises, seen: unknown): WindowRises {
   for (const [name, value] of Object.entries(isObject(seen) ? seen : {})) {
     const used = Number(value);
     const { last, rise } = (Object.hasOwn(known, name) ? known[name] : undefined) ?? { last: used, rise: 0 };
-    // After a window begins anew, it rises from 0.
+    // After it begins anew, it rises from 0.
     next[name] = { last: used, rise: Math.round((rise + used - (used < last ? 0 : last)) * 100) / 100 };
   }
   return Object.fromEntries(Object.entries(next).slice(0, MAX_WINDOWS));

@@ -1,5 +1,5 @@
-// Charges of keys, groups and channels today, this month and in total, in memory. The first
-// question reads a window from the table; then each line adds to it. Days follow the config's zone.
+// Charges today, this month and in total, in memory. The first question reads the table; then each
+// line adds to it. Days follow the config's zone.
 
 import { parseUsd, roundUsd, subtractUsd, type Usd, ZERO_DECIMAL } from "../../lib/money.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
@@ -26,28 +26,28 @@ export interface Holder {
   readonly name: string;
 }
 
-/** When each key was created, in ms. An earlier key of the same name spent separately. */
+/** In ms. An earlier key of the same name spent separately. */
 export type Births = ReadonlyMap<string, number>;
 
 export interface SumsOptions {
   readonly path: string;
   readonly now: () => number;
   readonly report: (text: string, level: "note") => void;
-  /** Only a command says whether it may write next to the ledger. It compares no sums. */
+  /** A command writes nothing next to the ledger. */
   readonly isCopy?: boolean;
   readonly zone?: Zone | undefined;
   /** Default: no key is younger than its lines. */
   readonly births?: Births | undefined;
 }
 
-/** More sessions replace the least recently used, which are read again when they continue. */
+/** Others are read again when they continue. */
 const MAX_SESSIONS = 10_000;
 
 const ALL = "all";
 const FIRST_MS = Number.MIN_SAFE_INTEGER;
 const NONE: Readonly<Sum> = { ...NOTHING, last: FIRST_MS };
 
-/** What was spent since a day or month began. In ms. */
+/** Since a day or month began, in ms. */
 interface Tally {
   readonly since: number;
   readonly until: number;
@@ -55,7 +55,7 @@ interface Tally {
   readonly sums: Map<string, Sum>;
 }
 
-/** `last`: the time of the last request. It is after `until` if the clock was set back. */
+/** `last` is after `until` if the clock was set back. */
 interface Sum extends MutableAmounts {
   last: number;
 }
@@ -71,9 +71,9 @@ export class Sums {
   readonly #sessions = new BoundedMap<string, SessionSum>(MAX_SESSIONS);
   /** Lines that are not yet in the files. */
   #waiting: AnyLine[] = [];
-  /** A table in memory is kept: reading it takes long. */
+  /** Reading it again takes long. */
   #table: Table | null = null;
-  /** Sums may have been edited: the first question of limits compares them. */
+  /** They may have been edited: the first question compares them. */
   #isCompared: boolean;
 
   constructor(options: SumsOptions) {
@@ -84,7 +84,7 @@ export class Sums {
     for (const mark of this.ask(listMarks)) this.marks.set(mark.id, mark);
   }
 
-  /** Sums are read again after a change of the zone, or for a new key with an old name. */
+  /** Sums are read again for a new zone, or a new key with an old name. */
   follow(zone: Zone, births: Births): void {
     const isOther = births.entries().some(([key, time]) => {
       const isKnown = this.#tallies.values().some(({ sums }) => sums.has(`key ${key}`));
@@ -111,12 +111,12 @@ export class Sums {
     this.#waiting = [];
   }
 
-  /** For a session, only the total is known. */
+  /** Of a session, only the total is known. */
   spentOf({ kind, name }: Holder, window: Window): Amounts {
     return kind === "session" ? this.#findSession(name) : this.#find(window, `${kind} ${name}`);
   }
 
-  /** All groups together, also groups that left the config. */
+  /** Also groups that left the config. */
   spentTogether(window: Window): Usd {
     return this.#find(window, ALL).charged;
   }
@@ -131,7 +131,7 @@ export class Sums {
     return session.requests === 0 ? null : session;
   }
 
-  /** Asks the table, which has all lines in the files. `compares`: as in the table's options. */
+  /** `compares`: as in the table's options. */
   ask<T>(question: (table: Table) => T, compares = false): T {
     const { path, report, isCopy = false } = this.#options;
     this.#table?.advance();
@@ -156,7 +156,7 @@ export class Sums {
     return sums.get(name) ?? NONE;
   }
 
-  /** A day's or month's sums. Without later lines, the next one begins with 0. Null: read them. */
+  /** Null: read them. */
   #roll(window: Window): Tally | null {
     const now = this.#options.now();
     const known = this.#tallies.get(window);
@@ -191,7 +191,7 @@ export class Sums {
     return tally;
   }
 
-  /** An earlier key of the same name, at `start`, spent for its group and channel only. */
+  /** An earlier key of the name spent for its group and channel only. */
   #count(tally: Tally, { key, group, channel, start }: Place, last: number, amounts: Amounts): void {
     const names = [`group ${group}`, `channel ${channel}`, ALL];
     for (const name of start >= this.#bornAt(key) ? [`key ${key}`, ...names] : names) {

@@ -27,11 +27,11 @@ export interface LedgerOptions extends FileOptions, Pick<SumsOptions, "zone" | "
   readonly now?: () => number;
 }
 
-/** A power cut loses at most the lines of this time and those of an unfinished sync. */
+/** A power cut loses at most these lines and those of an unfinished sync. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
 const COMPILE_AFTER_MS = 2000;
-/** New lines per step: a table reads them in some ten milliseconds. */
+/** A table reads these in some ten milliseconds. */
 const STEP_BYTES = 1 << 20;
 
 export class LedgerWriter {
@@ -39,12 +39,12 @@ export class LedgerWriter {
   readonly #now: () => number;
   readonly #lock: FileLock;
   readonly #files: LedgerFiles;
-  /** Includes corrections and lines that wait. */
+  /** Includes lines that wait. */
   readonly sums: Sums;
   readonly answers: AnswerHistory;
   readonly prompts = new CachedPrompts();
   readonly #open = new Map<string, OpenRequest>();
-  /** The hash of the last line, written or not. */
+  /** Of the last line, written or not. */
   #prev: string;
   #lines: string[] = [];
   #records: string[] = [];
@@ -106,13 +106,13 @@ export class LedgerWriter {
     throw refuse(this.#problem ?? "unknown");
   }
 
-  /** The open request goes to another channel. `isFirst`: nothing went to the channel before. */
+  /** `isFirst`: nothing went to the channel before. */
   attempt(id: string, channel: string, isFirst = false): void {
     if (addAttempt(this.#open, id, channel, isFirst))
       this.#record(encode({ id, channel, ...(isFirst && { first: true }) }));
   }
 
-  /** For an open request that reached no upstream: it gets no line. */
+  /** It reached no upstream: it gets no line. */
   discard(id: string): void {
     if (this.#open.delete(id)) this.#record(encode({ discard: id }));
   }
@@ -141,7 +141,7 @@ export class LedgerWriter {
     return written;
   }
 
-  /** Writes a line for a response that was delivered without an open request. */
+  /** Of a response without an open request. */
   appendUnopened(draft: LineDraft): void {
     if (this.#closing) {
       this.#options.report(
@@ -194,7 +194,6 @@ export class LedgerWriter {
     this.#schedule();
   }
 
-  /** Writes the remaining lines and releases the ledger. */
   async close(): Promise<void> {
     if (this.#closing) return;
     this.#closing = true;
@@ -252,7 +251,7 @@ export class LedgerWriter {
     });
   }
 
-  /** Writes now what would wait for the end of the event loop's turn. */
+  /** Does not wait for the end of the turn. */
   flush(): void {
     const hasWork = this.#records.length > 0 || this.#lines.length > 0 || this.#files.isJournalStale;
     if (hasWork && !this.#closing && this.#problem === null) this.#flush();

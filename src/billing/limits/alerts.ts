@@ -1,5 +1,4 @@
-// Warns before a USD limit is reached, once for each percentage of `alerts.at`, limit and period. A
-// file next to the ledger remembers the warnings after a restart.
+// Warns before a USD limit is reached, once for each percentage. A file remembers the warnings.
 
 import type { Key, Limits } from "../../config/catalog.ts";
 import { formatMoment } from "../../config/changes/names.ts";
@@ -13,11 +12,11 @@ export interface LimitUse {
   readonly holder: Holder;
   readonly limit: string;
   readonly usd: Usd;
-  /** As limits count: charges, and estimates of requests with unknown cost. */
+  /** With estimates of requests with unknown cost. */
   readonly spent: Usd;
-  /** The end of the period, in milliseconds. Null: no end. */
+  /** Milliseconds. Null: it never ends. */
   readonly resets: number | null;
-  /** When the key was created. A new key with an old name starts over. */
+  /** A new key with an old name starts over. */
   readonly since?: string | undefined;
 }
 
@@ -34,9 +33,9 @@ export interface AlertOptions {
   readonly now: () => number;
 }
 
-/** One write of the file serves everything that happens in this time. */
+/** One write serves all that happens in this time. */
 const DELAY_MS = 50;
-/** Sessions never end, so the oldest entries are removed. */
+/** Sessions never end: the oldest go. */
 const MAX_REMEMBERED = 20_000;
 
 interface ReportedLimit {
@@ -51,7 +50,7 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions) {
   const reported = readReported(path);
   let waiting: LimitWarning[] = [];
   let timer: Timer | null = null;
-  /** Saves first: a gateway killed in between warns once, not twice. */
+  /** Saves first: a gateway killed in between warns once. */
   const flush = (): void => {
     if (timer !== null) clearTimeout(timer);
     timer = null;
@@ -78,7 +77,7 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions) {
     timer ??= setTimeout(flush, DELAY_MS);
   };
   return {
-    /** After an amount changed: reports the period's new percentages a moment later. */
+    /** Reports new percentages a moment later. */
     check: (uses: Iterable<LimitUse>): void => {
       for (const use of uses) {
         const warning = findWarning(use, percentages());
@@ -140,7 +139,7 @@ function forgetOld(reported: Map<string, ReportedLimit>, now: number): void {
   }
 }
 
-/** A missing or damaged file repeats a warning at worst. */
+/** A damaged file repeats a warning at worst. */
 function readReported(path: string): Map<string, ReportedLimit> {
   try {
     const reported = getField(parseJson(readOwn(path) ?? ""), "reported");

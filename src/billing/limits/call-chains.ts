@@ -1,5 +1,5 @@
-// Calls for `same_call` in conversations that the upstream keeps. A request that continues a
-// response has only results, so the calls are kept: as hashes, in memory, for keys with this limit.
+// Calls for `same_call` in conversations that the upstream keeps. A continuing request has only
+// results, so the calls are kept: as hashes, in memory.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { CallListener } from "../usage.ts";
@@ -11,16 +11,16 @@ export interface LastPairs {
 
 export interface CallChain {
   readonly pairs: LastPairs;
-  /** The calls of the response: hashes by hashed ids. */
+  /** Hashes by hashed ids. */
   readonly calls: ReadonlyMap<string, string>;
 }
 
 const MAX_RESPONSES = 4096;
-/** The most calls of one response. Results of other calls restart the count. */
+/** Results of other calls restart the count. */
 const MAX_CALLS = 64;
 
 export class CallChains {
-  /** By key and response. Nothing changes after the response: several requests may continue it. */
+  /** By key and response. Several requests may continue it. */
   readonly #chains = new BoundedMap<string, CallChain & { readonly calls: Map<string, string> }>(
     MAX_RESPONSES,
   );
@@ -29,8 +29,7 @@ export class CallChains {
     return this.#chains.get(nameChain(key, responseId)) ?? null;
   }
 
-  /** Remembers the passing calls of a response. `pairs`: the end of its request. Null: an earlier
-   *  request began the response. */
+  /** `pairs`: the end of its request. Null: an earlier request began it. */
   follow(key: string, pairs: LastPairs | null): CallListener {
     let calls: Map<string, string> | undefined;
     return {

@@ -1,6 +1,5 @@
-// Forecasts a model's next answer from its last answers, or from those of the most similar model,
-// because a cap says little. Forecasts a session's next prompt, and how much of it comes from the
-// upstream's cache: otherwise an agent's parallel requests reserve ten times their cost.
+// Forecasts a model's next answer and a session's next prompt, with its cached part. Otherwise an
+// agent's parallel requests reserve ten times their cost.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { ClientIdentity } from "../ledger/line.ts";
@@ -23,13 +22,13 @@ export class AnswerHistory {
     this.#models.set(model, { answers, output: mean + (output - mean) / answers });
   }
 
-  /** Tokens. Null: no model of this family has answered. */
+  /** Null: none of this family has answered. */
   expect(model: string): number | null {
     const means = this.#models.get(model) ?? this.#findSimilar(model);
     return means && Math.ceil(means.output);
   }
 
-  /** The model whose name begins with the most words of this name. */
+  /** By the first words of the name. */
   #findSimilar(model: string): Means | null {
     const words = listWords(model);
     let most = 0;
@@ -51,7 +50,7 @@ function listWords(model: string): string[] {
   return words.slice(Math.max(0, first));
 }
 
-/** Where a model's name begins, after names of clouds and makers. */
+/** After names of clouds and makers. */
 const FAMILIES = new Set(["claude", "gpt", "gemini", "grok", "deepseek", "qwen", "mistral"]);
 
 export interface CachedConversation {
@@ -71,16 +70,16 @@ interface Kept {
   readonly at: number;
 }
 
-/** Upstreams keep a prompt at least this long. */
+/** Upstreams keep a prompt at least so long. */
 const KEPT_MS = 5 * 60_000;
 const MAX_CONVERSATIONS = 10_000;
-/** The factor between estimated and real tokens is at most this. */
+/** Between estimated and real tokens. */
 const MAX_SCALE = 3;
 
 export class CachedPrompts {
   readonly #kept = new BoundedMap<string, Kept>(MAX_CONVERSATIONS);
 
-  /** `estimated`: the prompt's tokens by its size (0: unknown). */
+  /** `estimated`: by its size (0: unknown). */
   add(
     conversation: CachedConversation,
     usage: Readonly<Record<string, number>>,
@@ -98,14 +97,14 @@ export class CachedPrompts {
   expect(conversation: CachedConversation, now: number, estimated: number): ExpectedPrompt {
     const name = nameConversation(conversation);
     const kept = name === null ? undefined : this.#kept.get(name);
-    // A later time is from before the clock was set back.
+    // The clock was set back.
     if (kept === undefined || Math.abs(now - kept.at) > KEPT_MS) return { tokens: estimated, cached: 0 };
     const tokens = Math.ceil(estimated * kept.scale);
     return { tokens, cached: Math.min(tokens, kept.cached) };
   }
 }
 
-/** Each agent has its own prompts. Null: the request names no session. */
+/** Null: the request names no session. */
 function nameConversation({ key, model, client }: CachedConversation): string | null {
   if (client?.session === undefined) return null;
   return [key, model, client.session, client.agent ?? ""].join("\n");

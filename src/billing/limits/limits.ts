@@ -1,5 +1,4 @@
-// Decides whether a key may send another request: its limits and its group's, against the ledger
-// and requests in flight. Reasons: docs/decisions/0017-limits-bind.md
+// Decides whether a key may send another request. Reasons: docs/decisions/0017-limits-bind.md
 
 import type { Key, Limits } from "../../config/catalog.ts";
 import { formatMoment } from "../../config/changes/names.ts";
@@ -10,33 +9,33 @@ import type { Holder, Sums, Window } from "../ledger/sums.ts";
 import type { Forecast } from "./reserve.ts";
 
 export interface Admission {
-  /** A decimal that limits count until the cost is known. Null: no USD limit counts the request. */
+  /** Counted until the cost is known. Null: no USD limit counts it. */
   readonly reservedUsd: string | null;
-  /** For a response that goes on after its request: the most that the response may well cost. */
+  /** For a response that goes on after its request. */
   readonly mostUsd: string | null;
-  /** A USD limit admitted the request although its model has no price. No limit counts it. */
+  /** A USD limit admitted it without a price. */
   readonly unpriced: boolean;
-  /** Ends the request. Call this after its line is in the ledger. A second call does nothing. */
+  /** After its line is in the ledger. A second call does nothing. */
   release(): void;
 }
 
-/** Requests in flight take the room. When one ends, this request may be admitted. */
+/** When a request ends, this one may be admitted. */
 export interface NoRoom {
   readonly noRoom: GatewayError;
-  /** Where the room is missing, and how many requests wait there. */
+  /** Where, and how many requests wait there. */
   readonly at: { waiting: number };
 }
 
-/** What a request may cost. Computed only for a USD limit. */
+/** Computed only for a USD limit. */
 export interface Cost {
   readonly model: string;
   readonly forecast: () => Forecast | null;
 }
 
-/** A run of `gateway run`, which counts its own cost. */
+/** It counts its own cost. */
 export interface Run {
   readonly id: string;
-  /** The most that the run may cost, in USD. Null: no limit. */
+  /** In USD. Null: no limit. */
   readonly budget: string | null;
   readonly charged: Usd;
   readonly estimated: Usd;
@@ -54,7 +53,7 @@ export type Gate = ReturnType<typeof createGate>;
 
 const MINUTE_MS = 60_000;
 const IN_FLIGHT_RETRY_SECONDS = 2;
-/** Clients must not wait for a limit that never resets. */
+/** Clients must not wait for it. */
 const NEVER_RESETS_RETRY_SECONDS = 86_400;
 
 export interface UsdLimit {
@@ -63,11 +62,11 @@ export interface UsdLimit {
   readonly usd: string;
 }
 
-/** The limits of one run, key or group, or of a session (set by its key or group). */
+/** Of one run, key, group or session. */
 interface Side {
   readonly holder: Holder;
   readonly owner: Holder;
-  /** When the key was made: requests of an earlier key with its name do not count. */
+  /** Requests of an earlier key with its name do not count. */
   readonly since: number;
   readonly usd: readonly UsdLimit[];
   readonly perMinute: number | null;
@@ -79,7 +78,7 @@ interface Side {
 interface Flight {
   readonly shares: Set<Forecast>;
   waiting: number;
-  /** Arrivals in the last minute, oldest first, at most as many as the limit. */
+  /** Oldest first, at most as many as the limit. */
   recent: number[];
 }
 
@@ -87,7 +86,7 @@ type Placed = Side & { readonly flight: Flight };
 
 export type Spending = Pick<Sums, "spentOf" | "zone">;
 
-/** `freed` is called when a request in flight ends. */
+/** `freed` is called when a request ends. */
 export function createGate(sums: Spending, freed = (): void => {}) {
   const flights = new Map<string, Flight>();
   const place = (side: Side): Placed => {
@@ -100,8 +99,7 @@ export function createGate(sums: Spending, freed = (): void => {}) {
     return { ...side, flight };
   };
   return {
-    /** Throws `limit_spent`, `limit_unenforceable` or `rate_limited`. A request without `cost` is
-     *  not billed: only limits on the number of requests count it. */
+    /** Without `cost` it is not billed: only limits on the number of requests count it. */
     admit(key: Key, now: number, cost: Cost | null, arrival: Arrival = {}): Admission | NoRoom {
       const { session, run = null, hasWaited = false } = arrival;
       const sides = listSides(key, run, session).map(place);
@@ -152,7 +150,7 @@ function listSides(
   if (hasBudget(run)) {
     const holder = { kind: "run", name: run.id } as const;
     const usd = [{ limit: "--budget", window: "total", usd: run.budget }] as const;
-    // A key may allow unpriced requests, but a run's budget never does.
+    // A key may allow unpriced requests, a run's budget never does.
     const allowUnpriced = false;
     sides.push({ holder, owner: holder, since: 0, usd, perMinute: null, atOnce: null, allowUnpriced, run });
   }
@@ -223,7 +221,7 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
     );
   if (perMinute === null) return;
   const { recent } = flight;
-  // Arrivals in the future came before the clock was set back.
+  // They came before the clock was set back.
   while (recent[0] !== undefined && (recent[0] <= now - MINUTE_MS || recent[0] > now)) recent.shift();
   if (recent.length < perMinute) return;
   const free = (recent[recent.length - perMinute] ?? now) + MINUTE_MS;
@@ -242,7 +240,7 @@ interface Claim {
   readonly hasWaited: boolean;
 }
 
-/** The first limit where requests in flight leave no room. Throws if a limit is spent. */
+/** Throws if a limit is spent. */
 function findNoRoom(sides: readonly Placed[], claim: Claim, sums: Spending, now: number): NoRoom | null {
   const limits = sides.flatMap((side) => side.usd.map((limit) => ({ ...side, ...limit, side })));
   for (const { side, holder, flight, run, limit, window, usd } of limits) {
@@ -271,9 +269,8 @@ function findNoRoom(sides: readonly Placed[], claim: Claim, sums: Spending, now:
   return null;
 }
 
-/** The reservations in flight, if they leave no room. Null: the request fits, as a single request
- *  does. The expected costs of others must leave room below the limit. The most that all may well
- *  cost may exceed the limit by the limit, or by the dearest request. */
+/** Null: the request fits, as a single one does. The expected costs of others must leave room below
+ * the limit. The most that all may cost may exceed it by the limit, or by the dearest request. */
 function findInWay(
   { shares, waiting }: Flight,
   counted: Usd,
@@ -312,7 +309,7 @@ function describeEnd({ holder, owner }: Side, reset: number | null): string {
     : "This limit does not reset.";
 }
 
-/** The end of the day or month at `now`. Null: totals do not end. */
+/** Null: totals do not end. */
 export function findReset(window: Window, zone: Zone, now: number): number | null {
   return window === "total" ? null : findNextSpan(window, zone, now);
 }
@@ -325,8 +322,7 @@ function describeHolder({ kind, name }: Holder): string {
   return kind === "run" ? "This run" : `The ${kind} "${name}"`;
 }
 
-/** Stops an agent in a loop: throws `limit_spent`. `sameCalls`: how many equal pairs of tool call
- *  and result end the conversation. Called only if a limit needs it. */
+/** Stops an agent in a loop. `sameCalls` is called only if a limit needs it. */
 export function stopLoop(
   { name, limits, group }: Key,
   session: string | undefined,

@@ -1,6 +1,5 @@
-// What a request may cost, for limits only. Expected: the prompt, with the session's cached part as
-// a read, and the model's mean output. Most: the capped output, at most 32,000 tokens.
-// docs/decisions/0017-limits-bind.md
+// What a request may cost, for limits only. Expected: the model's mean output. Most: the capped
+// output, at most 32,000 tokens. docs/decisions/0017-limits-bind.md
 
 import { parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -9,17 +8,17 @@ import { type Scan, scanMembers } from "../../lib/scan.ts";
 import type { Usage } from "../usage.ts";
 import type { ExpectedPrompt } from "./forecasts.ts";
 
-/** The cost of a usage at a channel. Null: no price there. */
+/** Null: no price there. */
 export type Quote = (usage: Usage) => string | null;
 
 export interface ReservedRequest {
   readonly body: Uint8Array;
-  /** The positions of `LIMIT_MEMBERS` in the body. Null: not yet scanned. */
+  /** Positions of `LIMIT_MEMBERS`. Null: not yet scanned. */
   readonly scan: Scan<unknown> | null;
   readonly prompt: ExpectedPrompt;
-  /** Output tokens. Null: nothing is known about the model's answers. */
+  /** Null: nothing is known of the model's answers. */
   readonly answer: number | null;
-  /** False for embeddings: they have no output tokens. */
+  /** False for embeddings. */
   readonly hasOutput: boolean;
   readonly capNames: readonly string[];
   readonly quotes: readonly Quote[];
@@ -63,7 +62,7 @@ const CONFIG_CAPS = ["maxOutputTokens", "max_output_tokens"];
 const CONFIG_COUNTS = ["candidateCount", "candidate_count"];
 export const LIMIT_MEMBERS: readonly string[] = [...CAPS, ...CONFIGS, "n"];
 
-/** The most output tokens of all answers, and the number of answers. Unclear caps do not count. */
+/** Of all answers, and their number. Unclear caps do not count. */
 function readOutput({ body, scan, capNames }: ReservedRequest): { cap: number; answers: number } {
   const members = readMembers(body, LIMIT_MEMBERS, scan);
   const caps = CAPS.filter((name) => capNames.includes(name)).map((name) => members.get(name));
@@ -78,7 +77,7 @@ function readOutput({ body, scan, capNames }: ReservedRequest): { cap: number; a
   return { cap: known.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...known) * answers, answers };
 }
 
-/** The texts of these members. None if the body is not an object, or repeats one of them. */
+/** None if the body repeats one of them. */
 function readMembers(
   body: Uint8Array,
   names: readonly string[],
@@ -100,12 +99,12 @@ function readCount(text: string | undefined): number | null {
 }
 
 const BYTES_PER_TOKEN = 4;
-/** Any picture or document in base64 counts as this many tokens. */
+/** For any picture or document in base64. */
 const TOKENS_PER_ATTACHMENT = 1500;
 const ATTACHMENT = Buffer.from(";base64,");
 const QUOTE = 0x22;
 
-/** From its bytes: for limits, and for responses cut before their usage. */
+/** Also for responses cut before their usage. */
 export function estimateInputTokens(body: Uint8Array): number {
   const bytes = asBuffer(body);
   let attached = 0;

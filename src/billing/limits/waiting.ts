@@ -1,10 +1,10 @@
-// Requests that wait until requests in flight leave room, in order at each limit.
+// Requests that wait until others leave room, in order at each limit.
 
 import type { GatewayError } from "../../lib/errors.ts";
 import { Deadline } from "../../lib/time/deadline.ts";
 import type { Admission, NoRoom } from "./limits.ts";
 
-/** Agents retry five minutes after a request if no answer has begun. */
+/** Agents retry after five minutes without an answer. */
 const MAX_WAIT_MS = 240_000;
 const MAX_WAITING = 1000;
 
@@ -72,7 +72,7 @@ export class WaitingRequests {
     return { admitted, end };
   }
 
-  /** Room came free. All requests that end in one turn of the event loop are handled together. */
+  /** Requests that end in one turn of the event loop are handled together. */
   freed(): void {
     if (this.#isDue || this.#all.size === 0) return;
     this.#isDue = true;

@@ -1,7 +1,6 @@
-// The price book: who sells which model, under which names, and the prices with their dates. One
-// JSON object a line: the book's head, then models. A provider's lines are read when needed.
-// `gateway prices update` writes a newer book next to the config. Its first line has the SHA-256 of
-// the rest, so that a damaged book is not used.
+// The price book: who sells which model, under which names, with dated prices. A provider's lines
+// are read when needed. `gateway prices update` writes a newer book, which begins with its own
+// SHA-256.
 
 import { readFileSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
@@ -11,36 +10,36 @@ import { lookUp } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import builtIn from "./book.jsonl" with { type: "file" };
 
-/** Kind of usage → USD, per million tokens, or with `_per_1k` per thousand calls. */
+/** USD per million tokens, or with `_per_1k` per thousand calls. */
 export type Rates = Readonly<Record<string, string>>;
 
 export interface Period {
-  /** The first moment. Absent: always. */
+  /** Absent: always. */
   from?: string | undefined;
-  /** The moment at which the price ends. */
+  /** The price ends here. */
   until?: string | undefined;
-  /** The hours of the day (UTC) with this price, from and until: `01:00`. */
+  /** In UTC, from and until: `01:00`. */
   hours?: (readonly string[])[] | undefined;
-  /** The price applies only on workdays of this country. */
+  /** Only on workdays of this country. */
   workdays?: string | undefined;
   rates: Record<string, string>;
-  /** Prices of requests with more than `over` input tokens, in ascending order. */
+  /** For more than `over` input tokens, in ascending order. */
   tiers?: { over: number; rates: Record<string, string> }[] | undefined;
-  /** `service_tier=flex` → a factor for the prices of all tokens. */
+  /** `service_tier=flex` → a factor for all tokens. */
   factors?: Record<string, string> | undefined;
 }
 
 export interface BookedModel {
   provider: string;
   ids: readonly string[];
-  /** At any moment, the last applicable period counts. */
+  /** The last applicable period counts. */
   periods: Period[];
   context?: number | undefined;
-  /** Where the prices are from. Absent: the book's source. */
+  /** Absent: the book's source. */
   source?: string | undefined;
 }
 
-/** `source`: the ledger's name for it: `book 2026-11-21 anthropic`, `config`. */
+/** `source`: `book 2026-11-21 anthropic`, `config`. */
 export type Price = Omit<Readonly<Period>, "from" | "until" | "hours" | "workdays"> & {
   readonly source: string;
 };
@@ -51,9 +50,9 @@ export interface BookHead {
   readonly form: typeof FORM;
   readonly date: string;
   readonly source: string;
-  /** Each provider, with the makers whose models it sells at the makers' prices. */
+  /** With the makers whose models it sells at their prices. */
   readonly providers: Readonly<Record<string, readonly string[]>>;
-  /** By country: hours ahead of UTC, and when holidays begin and end. */
+  /** By country: hours ahead of UTC, and holidays. */
   readonly workdays: Readonly<Record<string, { readonly offset: number; readonly holidays: string[][] }>>;
   /** Absent: the built-in book. */
   readonly sha256?: string;
@@ -66,7 +65,7 @@ export class PriceBook {
   #opened: { readonly text: string; readonly head: BookHead } | null = null;
   readonly #lists = new Map<string, ProviderList>();
 
-  /** `read`: gives the checked text when a price is needed. */
+  /** `read`: the checked text, when a price is needed. */
   constructor(read: () => string) {
     this.#read = read;
   }
@@ -86,7 +85,7 @@ export class PriceBook {
     return this.head.date;
   }
 
-  /** The name in lines: `book 2026-11-21`. Stored books add the start of their hash. */
+  /** `book 2026-11-21`. Stored books add the start of their hash. */
   get label(): string {
     const { date, sha256 } = this.head;
     return sha256 === undefined ? `book ${date}` : `book ${date}#${sha256.slice(0, 8)}`;
@@ -113,7 +112,7 @@ export class PriceBook {
   }
 }
 
-/** A provider's lines follow one another. */
+/** They follow one another. */
 function readProvider(text: string, provider: string) {
   const start = `\n{"provider":${JSON.stringify(provider)},`;
   const models: BookedModel[] = [];
@@ -124,7 +123,7 @@ function readProvider(text: string, provider: string) {
   }
   return {
     models,
-    /** In lower case: a maker may write `MiniMax-M3`, and a price list `minimax-m3`. */
+    /** A maker may write `MiniMax-M3`, and a list `minimax-m3`. */
     byId: new Map(models.flatMap((model) => model.ids.map((id) => [id.toLowerCase(), model]))),
   };
 }
@@ -136,7 +135,7 @@ export function placeOfBook(configPath: string): string {
   return join(dirname(configPath), `${basename(configPath, extname(configPath))}.prices.jsonl`);
 }
 
-/** The built-in book, or a newer one next to the config. */
+/** Or a newer one next to the config. */
 export function loadPriceBook(configPath: string | null = null): PriceBook {
   const stored = configPath === null ? null : readStored(placeOfBook(configPath));
   return stored === null || stored.head.form !== FORM || stored.date < BUILT_IN.date ? BUILT_IN : stored;
@@ -145,7 +144,7 @@ export function loadPriceBook(configPath: string | null = null): PriceBook {
 function readStored(path: string): PriceBook | null {
   let text: string | null;
   try {
-    // Links and other users' files are refused: prices would change unnoticed.
+    // Others' files would change prices unnoticed.
     text = requireOwn(path) === null ? null : readOwn(path);
   } catch (error) {
     const why = error instanceof ForeignFile ? error.message : getErrorCode(error) || String(error);
@@ -160,7 +159,6 @@ function readStored(path: string): PriceBook | null {
   return new PriceBook(() => text);
 }
 
-/** Adds the hash to a book from makeBook. */
 export function sealBook(text: string): string {
   const end = text.indexOf("\n");
   const rest = text.slice(end + 1);
@@ -190,7 +188,7 @@ export function isPaidAt({ from, until, hours, workdays }: Period, { head }: Pri
     if (moment < start || moment >= end) return false;
     if (spans === undefined) return true;
     const minute = Math.floor(moment / MINUTE_MS) % DAY_MINUTES;
-    // A span that ends before it begins goes over midnight.
+    // It goes over midnight.
     const isIn = spans.some(
       ([first, last]) =>
         (minute - first + DAY_MINUTES) % DAY_MINUTES < (last - first + DAY_MINUTES) % DAY_MINUTES,

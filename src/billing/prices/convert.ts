@@ -1,4 +1,4 @@
-// Makes a price book from the price package's data and overlay.json.
+// Makes a price book from the package's data and overlay.json.
 
 import { type BookedModel, type BookHead, FORM, type Period } from "./book.ts";
 import { isMovingName, LATEST } from "./names.ts";
@@ -7,11 +7,11 @@ import { type PublishedData, readProvider } from "./published.ts";
 
 interface Rule {
   readonly provider: string;
-  /** The models' first ids. `*` is any text. */
+  /** First ids. `*` is any text. */
   readonly models: readonly string[];
 }
 
-/** A change from a moment on or until then: periods are divided there. */
+/** Periods are divided there. */
 interface Change extends Rule {
   readonly from?: string;
   readonly until?: string;
@@ -24,7 +24,7 @@ interface Change extends Rule {
 
 type Written = Readonly<Record<string, string | undefined>>;
 
-/** `strict`: for the built-in book, a rule of the overlay without a model is stale. */
+/** `strict`: an overlay's rule without a model is stale. */
 interface Making {
   readonly models: readonly BookedModel[];
   readonly strict: boolean;
@@ -65,7 +65,7 @@ function changePeriods(making: Making): void {
   }
 }
 
-/** `replaces`: false if the package is newer than the overlay. */
+/** `replaces`: false if the package is newer. */
 function addTo(rates: Record<string, string>, added: Written, replaces: boolean): void {
   for (const [kind, rate] of Object.entries(added))
     if (rate !== undefined && (replaces || rates[kind] === undefined)) rates[kind] = rate;
@@ -84,7 +84,7 @@ function beginningOf({ from }: Period): number {
   return from === undefined ? Number.NEGATIVE_INFINITY : Date.parse(from);
 }
 
-/** Ends the last period at `from`, and goes on with a copy. */
+/** Goes on with a copy of the last period. */
 function beginPeriod({ provider, ids, periods }: BookedModel, from: string, strict: boolean): void {
   const last = periods.at(-1);
   if (last === undefined || beginningOf(last) === Date.parse(from)) return;
@@ -93,7 +93,7 @@ function beginPeriod({ provider, ids, periods }: BookedModel, from: string, stri
   else if (strict) throw new Error(`overlay: ${provider} ${ids[0]} has a later price than ${from}`);
 }
 
-/** Google has one price for text, images, video and audio, unless it lists audio separately. */
+/** Google has one price for all media, unless it lists audio. */
 function nameAudio({ models }: Making): void {
   const all = models.filter(({ provider }) => provider === "google").flatMap(({ periods }) => periods);
   for (const { rates } of all.flatMap((period) => [period, ...(period.tiers ?? [])])) {
@@ -104,8 +104,7 @@ function nameAudio({ models }: Making): void {
   }
 }
 
-/** `…-latest` never keeps one price. A name with a version is found without this end (names.ts). Of
- *  other names, only dated prices are kept; otherwise the model that the answer names is priced. */
+/** `…-latest` never keeps one price. Of other names, only dated prices are kept. */
 function dateMovingNames({ models }: Making): BookedModel[] {
   const known = new Set(models.flatMap(({ provider, ids }) => ids.map((id) => `${provider} ${id}`)));
   return models.flatMap((model): BookedModel[] => {

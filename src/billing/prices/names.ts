@@ -1,19 +1,18 @@
-// The names of one model in price lists. Providers, relays and tools decorate names. Each rule
-// removes one decoration that does not change the model.
+// The names of one model in price lists. Each rule removes one decoration that does not change the model.
 
 interface Rule {
   readonly pattern: RegExp;
   readonly when?: RegExp;
-  /** The model's maker, as in the price book. Absent: the pattern's first group. */
+  /** Absent: the pattern's first group. */
   readonly maker?: string;
-  /** Providers that price names with and without the decoration separately. */
+  /** These price both names separately. */
   readonly except?: readonly string[];
 }
 
 export const NAMED_MAKERS =
   "anthropic openai google x-ai deepseek moonshotai minimax mistral zai cohere perplexity".split(" ");
 
-/** Relays' names of makers (`anthropic/…`, `x-ai/…`) → the price book's. */
+/** Relays' names of makers → the price book's. */
 const MAKERS: ReadonlyMap<string, string> = new Map([
   ...NAMED_MAKERS.map((maker) => [maker, maker] as const),
   ["xai", "x-ai"],
@@ -24,10 +23,10 @@ const MAKERS: ReadonlyMap<string, string> = new Map([
   ["zai-org", "zai"],
 ]);
 
-/** A part of a name with a version: `gpt-5`, `4o`, `2512`. Not a size: `8b`. */
+/** `gpt-5`, `4o`, `2512`. Not a size: `8b`. */
 const VERSION = /(?:^|[-/.~])(?!\d+(?:\.\d+)?[bm](?![a-z0-9]))[a-z]*\d/;
 
-/** `mistral-large-latest` moves from version to version. `grok-4-latest` is one version. */
+/** `mistral-large-latest` moves. `grok-4-latest` is one version. */
 export function isMovingName(id: string): boolean {
   return id.endsWith(LATEST) && !VERSION.test(id);
 }
@@ -69,11 +68,11 @@ const SUFFIXES: readonly Rule[] = [
 
 export type ModelNames = ReturnType<typeof listNames>;
 
-/** Longer chains of decorations are cut here: nobody uses them. */
+/** Nobody uses longer chains. */
 const MAX_STEPS = 6;
 
-/** `provider`: whose list is searched. Null: any. `names`: the name itself, then longer names first:
- *  a snapshot's own price comes first. `maker`: the model's. Null: unknown. */
+/** `provider`: null for any. Longer names come first: a snapshot's own price counts. `maker`: null
+ * if unknown. */
 export function listNames(model: string, provider: string | null) {
   const names = new Set<string>();
   let maker: string | null = null;
@@ -85,7 +84,7 @@ export function listNames(model: string, provider: string | null) {
   return { names: [...names], maker };
 }
 
-/** Whether two names differ only in decorations or word order: `claude-4.5-sonnet-20250929`. */
+/** Only in decorations or word order: `claude-4.5-sonnet-20250929`. */
 export function isSameModel(one: string, other: string): boolean {
   if (one === other) return true;
   const names = new Set(listNames(one, null).names.map(sortWords));

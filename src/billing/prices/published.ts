@@ -1,21 +1,21 @@
-// The price package's data as entries of a price book. Its prices are numbers. Each becomes the
-// shortest decimal for the number, which is what the authors wrote.
+// The price package's data as entries of a book. Each number becomes its shortest decimal, which is
+// what the authors wrote.
 
 import { type core, z } from "zod";
 import { getCount, getField } from "../../lib/json/json.ts";
 import { USAGE_KINDS } from "../usage.ts";
 import type { BookedModel, Period } from "./book.ts";
 
-/** Names the newest release of the package's project. */
+/** The newest release of the package's project. */
 export const RELEASE_URL = "https://api.github.com/repos/pydantic/genai-prices/releases/latest";
 
-/** The data of a release. Nobody has released `main`. */
+/** Nobody has released `main`. */
 export function placeOfData(tag: string): string {
   const path = tag.split("/").map(encodeURIComponent).join("/");
   return `https://raw.githubusercontent.com/pydantic/genai-prices/${path}/prices/new_data/v2/data.json`;
 }
 
-/** Any other price refuses the whole book: a model left out would lose its price unnoticed. */
+/** A model left out would lose its price unnoticed: the whole book is refused. */
 const OUT_OF_RANGE = { error: "a price must be 0, or a number from 1e-12 to 1e9" };
 const amountSchema = z
   .number(OUT_OF_RANGE)
@@ -59,7 +59,7 @@ const modelSchema = z.looseObject({
     ),
   ),
 });
-/** The package's data: `prices/new_data/v2/data.json` in its repository. */
+/** `prices/new_data/v2/data.json` in its repository. */
 export const publishedSchema = z
   .array(
     z.looseObject({
@@ -85,7 +85,7 @@ export function describeFault(document: unknown, [issue]: readonly core.$ZodIssu
 
 type Model = z.infer<typeof modelSchema>;
 
-/** Kinds with other words than ours. */
+/** Where our words differ. */
 const KINDS: Readonly<Record<string, string>> = {
   cache_audio_read_mtok: "cache_read_audio",
   cache_image_read_mtok: "cache_read_image",
@@ -119,7 +119,7 @@ function periodOf({ constraint, prices }: Model["prices"][number], provider: str
         const tier = price.tiers.findLast((each) => each.start <= least);
         return [kind, writeDecimal(tier?.price ?? price.base)];
       });
-      // OpenAI's long context begins above 272,000 tokens. The package may say from 272,000 on.
+      // OpenAI's long context begins above 272,000, not at it.
       return { over: least === 271_999 ? 272_000 : least, rates: Object.fromEntries(own) };
     });
   return {
@@ -132,10 +132,10 @@ function periodOf({ constraint, prices }: Model["prices"][number], provider: str
 
 const REVIEWED = new Set(["anthropic", "openai", "google"]);
 
-/** Whole ids only: the package's beginnings of ids count as ids. */
+/** The package's beginnings of ids count as ids. */
 function idsOf(model: Model): string[] {
   const ids = [model.id, ...wordsOf(model.match)].map((id) => id.replace(/[-@]+$/, ""));
-  // Fine-tuned models have an owner in their id. Halves of dates and versions are not ids.
+  // Fine-tuned models have an owner, halves of versions are no ids.
   return [...new Set(ids)].filter(
     (id) => id !== "" && !/^ft:|\.ft$|^claude-.*-20\d\d$|flash-0$|thinking$/.test(id),
   );
@@ -150,7 +150,7 @@ function wordsOf(match: unknown): string[] {
 }
 
 export function readProvider({ id: provider, models }: PublishedData[number]): BookedModel[] {
-  // Other models have a price for what no usage reports, such as a fee for each request.
+  // Some prices are for what no usage reports.
   const isWhole = ({ prices }: Model): boolean =>
     prices.every((each) => Object.keys(each.prices).every((key) => kindOf(key, provider) !== undefined));
   const entries = models.filter(isWhole).map((model): BookedModel => ({
@@ -162,7 +162,7 @@ export function readProvider({ id: provider, models }: PublishedData[number]): B
   return REVIEWED.has(provider) ? entries : withoutTwins(entries);
 }
 
-/** An id shared by two models belongs to the model whose first id it is. */
+/** An id of two models belongs to the one whose first id it is. */
 function withoutTwins(entries: readonly BookedModel[]): BookedModel[] {
   const owners = new Map<string, number>();
   for (const { ids } of entries) for (const id of ids) owners.set(id, (owners.get(id) ?? 0) + 1);

@@ -1,4 +1,4 @@
-// Whose prices a channel pays, by its address or its config.
+// Whose prices a channel pays.
 
 import type { Channel, Group } from "../../config/catalog.ts";
 import type { ChannelPlatform } from "../../config/schema.ts";
@@ -6,18 +6,18 @@ import type { Tariff } from "../usage.ts";
 import { NAMED_MAKERS } from "./names.ts";
 
 export interface Seller {
-  /** The price book's name. Null: the address is a relay or somebody's own proxy. */
+  /** Null: a relay or somebody's own proxy. */
   readonly provider: string | null;
-  /** At an unknown address: the platform's makers. Their lists are searched first. */
+  /** At an unknown address. Their lists are searched first. */
   readonly makers: readonly string[];
   readonly free: boolean;
-  /** The region of an OpenAI address that processes in one region, which costs more: `eu`. */
+  /** Where OpenAI processes in one region, which costs more: `eu`. */
   readonly region: string | null;
-  /** What is charged: the book's price, or the amount in the answer. */
+  /** The book's price, or the amount in the answer. */
   readonly bill: "book" | "reported";
 }
 
-/** For an unknown channel: the model's name decides. */
+/** The model's name decides. */
 export const ANY_SELLER: Seller = {
   provider: null,
   makers: ["anthropic", "openai", "google"],
@@ -34,23 +34,22 @@ export const MAKERS_OF: Readonly<Record<ChannelPlatform, readonly string[]>> = {
   chat: [],
 };
 
-/** The makers searched for a name without a seller. Not zhipuai: that is zai in another market. */
+/** For a name without a seller. zhipuai is zai in another market. */
 export const ALL_MAKERS: readonly string[] = [...NAMED_MAKERS, "voyageai", "arcee", "alibaba"];
 
-/** Providers behind Hugging Face, each at its own address. */
+/** Each at its own address. */
 const HUGGING_FACE =
   "cerebras fireworks-ai groq hyperbolic nebius novita nscale ovhcloud publicai sambanova together".split(
     " ",
   );
 
-/** Provider → hosts (`*`: one or more labels, or a part of one), with a path if only that is its
- *  own. From the price package's patterns for whole hosts, and the overlay's own providers. A test
- *  compares them. */
+/** Provider → hosts (`*`: labels, or a part of one), and a path if only that is its own. A test
+ * compares them with the package. */
 const ADDRESSES: Readonly<Record<string, string>> = {
   anthropic: "api.anthropic.com",
   openai: "api.openai.com *.api.openai.com",
   google: "generativelanguage.googleapis.com *googleapis.com",
-  // Singapore, in dollars. Mainland China has other prices.
+  // Mainland China has other prices.
   alibaba: "dashscope-intl.aliyuncs.com",
   arcee: "api.arcee.ai",
   avian: "api.avian.io",
@@ -101,12 +100,12 @@ export function isAllAt({ channels }: Pick<Group, "channels">, provider: string)
   return channels.length > 0 && channels.every((channel) => addressProvider(channel) === provider);
 }
 
-/** A tool's login belongs to its maker, whatever is between. */
+/** A login belongs to its maker, whatever is between. */
 function addressProvider({ usesLogin, platform, baseUrl }: Channel): string | null {
   return usesLogin ? (MAKERS_OF[platform][0] ?? null) : findProvider(baseUrl);
 }
 
-/** `*.example.com`: subdomains. `*example.com`: also the domain. `a.*.example.com`: any labels. */
+/** `*.example.com`: subdomains. `*example.com`: also the domain. */
 function matchesHost(pattern: string, host: string): boolean {
   const star = pattern.indexOf("*");
   if (star < 0) return host === pattern;
@@ -115,16 +114,16 @@ function matchesHost(pattern: string, host: string): boolean {
   return host.length > head.length + tail.length && host.startsWith(head) && host.endsWith(tail);
 }
 
-/** The host sets the region: https://developers.openai.com/api/docs/guides/data-residency */
+/** https://developers.openai.com/api/docs/guides/data-residency */
 const REGIONAL = /^(us|eu|au|in|jp)\.api\.openai\.com$/;
 
-/** The address is the only sign of the region. */
+/** Only the address shows the region. */
 export function addRegion(tariff: Tariff, seller: Seller | undefined): Tariff {
   const region = seller?.region ?? null;
   return region === null ? tariff : { ...tariff, region };
 }
 
-/** These sell all makers' models at changing prices, and each answer names its cost. */
+/** Their prices change, and each answer names its cost. */
 const SELLERS_THAT_NAME: ReadonlySet<string> = new Set(["openrouter", "vercel"]);
 
 const sellers = new WeakMap<Channel, Seller>();
