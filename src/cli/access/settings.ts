@@ -20,17 +20,18 @@ const UNCHANGED: ReadonlySet<string> = new Set(["platform", "limits"]);
 
 function listSettings(node: unknown, start = ""): [name: string, form: Form][] {
   const kinds = getList(getField(getField(node, "propertyNames"), "enum"));
-  const properties = getField(node, "properties");
+  const properties: object = getField(node, "properties") ?? {};
   return [
     ...kinds.map((kind): [string, Form] => [String(kind), "text"]),
-    ...Object.entries(isObject(properties) ? properties : {}).flatMap(([word, child]): [string, Form][] => {
-      const name = start + word;
-      if (UNCHANGED.has(name)) return [];
-      if (isObject(getField(child, "properties"))) return listSettings(child, `${name}.`);
-      const isMap = isObject(getField(child, "additionalProperties"));
-      return [[name, isMap ? "map" : getField(child, "type") === "array" ? "list" : "text"]];
-    }),
+    ...Object.entries(properties).flatMap(([word, child]) => listSetting(start + word, child)),
   ];
+}
+
+function listSetting(name: string, node: unknown): [name: string, form: Form][] {
+  if (UNCHANGED.has(name)) return [];
+  if (isObject(getField(node, "properties"))) return listSettings(node, `${name}.`);
+  if (isObject(getField(node, "additionalProperties"))) return [[name, "map"]];
+  return [[name, getField(node, "type") === "array" ? "list" : "text"]];
 }
 
 export function readChanges(words: readonly string[], section: "channels" | "groups" | "prices"): Change[] {
@@ -56,9 +57,8 @@ function findSetting(name: string, settings: ReadonlyMap<string, Form>) {
   const [, section = "", below = ""] = /^([^.]+)\.(.+)$/.exec(name) ?? [];
   if (settings.get(section) === "map") return { form: "text" as const, path: [section, below] };
   const known = Array.from(settings, ([each, kind]) => (kind === "map" ? `${each}.NAME` : each));
-  return refuseUsage(
-    `There is no setting "${name}"${suggestNearest(name, known)}. Settings: ${known.join(", ")}.`,
-  );
+  const near = suggestNearest(name, known);
+  return refuseUsage(`There is no setting "${name}"${near}. Settings: ${known.join(", ")}.`);
 }
 
 export function describeChange({ path, value }: Change): string {

@@ -55,8 +55,9 @@ function readOwn(flags: OpenFlags): { readonly path: string; readonly why: strin
 function listOpeners(url: string): string[][] {
   if (process.platform === "darwin") return [["open", url]];
   if (process.platform === "win32") return [["rundll32", "url.dll,FileProtocolHandler", url]];
-  const isSeen = (process.env["DISPLAY"] ?? process.env["WAYLAND_DISPLAY"] ?? "") !== "";
-  const isWsl = process.env["WSL_DISTRO_NAME"] !== undefined;
+  const { DISPLAY, WAYLAND_DISPLAY, WSL_DISTRO_NAME } = process.env;
+  const isSeen = (DISPLAY ?? WAYLAND_DISPLAY ?? "") !== "";
+  const isWsl = WSL_DISTRO_NAME !== undefined;
   return [...(isWsl ? [["wslview", url]] : []), ...(isSeen ? [["xdg-open", url]] : [])];
 }
 

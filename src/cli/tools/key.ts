@@ -77,19 +77,15 @@ export function checkKeyFlags({ key, secret, new: isNew, group }: KeyFlags, { ke
 }
 
 export async function chooseKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
-  const { key: name, group } = flags;
   if (flags.new === true) return createKey(tool, flags, context);
-  const named = name === undefined ? null : findKey(context.catalog, name).key;
+  const named = flags.key === undefined ? null : findKey(context.catalog, flags.key).key;
   if (named !== null) requireUsable(named, tool);
-  const found = findGivenKey(flags, named, context) ?? findOwnKey(tool, group, context);
+  const found = findGivenKey(flags, named, context) ?? findOwnKey(tool, flags.group, context);
   if (found === null) return createKey(tool, flags, context);
-  requireUsable(found.key, tool);
-  await context.agree(found.key.group);
-  return {
-    name: found.key.name,
-    group: found.key.group,
-    secret: found.secret,
-  };
+  const { key, secret } = found;
+  requireUsable(key, tool);
+  await context.agree(key.group);
+  return { name: key.name, group: key.group, secret };
 }
 
 function findGivenKey({ secret, group }: KeyFlags, named: Key | null, context: KeyContext) {
@@ -117,10 +113,11 @@ function findKnownSecret({ name, secretSha256 }: Key, { catalog, path }: KeyCont
 
 /** Prefers a key that works now. */
 function findOwnKey(tool: Tool, group: string | undefined, { catalog, path }: KeyContext) {
-  const fitting = listToolKeys(tool.name, path, catalog).filter(
-    ({ key }) => explainMisfit(tool, key.group) === null && (group ?? key.group.name) === key.group.name,
-  );
-  return fitting.find(({ key }) => explainUnusable(key, new Date()) === null) ?? fitting[0] ?? null;
+  const fitting = listToolKeys(tool.name, path, catalog).filter(({ key }) => {
+    return explainMisfit(tool, key.group) === null && (group ?? key.group.name) === key.group.name;
+  });
+  const usable = fitting.find(({ key }) => explainUnusable(key, new Date()) === null);
+  return usable ?? fitting[0] ?? null;
 }
 
 function requireUsable(key: Key, tool: Tool): void {
@@ -132,13 +129,12 @@ function requireUsable(key: Key, tool: Tool): void {
 
 function explainMisfit({ title, platforms, login, needsResponses }: Tool, group: Group): string | null {
   const { name, platform, usesLogin, convert, channels } = group;
-  if (usesLogin && login === undefined)
-    return `The group ${name} passes on the login of another tool, which ${title} does not have.`;
+  if (usesLogin && login === undefined) return `The group ${name} passes on the login of another tool.`;
   const isChat = channels.length > 0 && channels.every((channel) => channel.platform === CHAT);
   if (needsResponses === true && !convert && isChat)
-    return `${title} speaks Responses, and the group ${name} Chat Completions: \`gateway groups set ${name} convert=true\`.`;
+    return `${title} does not speak Chat Completions: \`gateway groups set ${name} convert=true\`.`;
   if (platforms.includes(platform)) return null;
-  return `The group ${name} has the platform ${platform}, and ${title} needs ${platforms.join(" or ")}.`;
+  return `The group ${name} is for ${platform}, and ${title} needs ${platforms.join(" or ")}.`;
 }
 
 async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
@@ -149,7 +145,8 @@ async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Prom
   let made: ToolKey = { name: "", group, secret };
   await openConfigFile(path).edit((current): Edit[] => {
     // Another `run` may have created the key.
-    const rival = flags.new === true ? null : findOwnKey(tool, group.name, { ...context, catalog: current });
+    const now = { ...context, catalog: current };
+    const rival = flags.new === true ? null : findOwnKey(tool, group.name, now);
     if (rival !== null) {
       made = { name: rival.key.name, group, secret: rival.secret };
       return [];
@@ -189,8 +186,9 @@ async function chooseFittingGroup(tool: Tool, flag: string | undefined, catalog:
   const [only, ...others] = groups;
   if (only === undefined) {
     const near = open.find(({ platform }) => tool.platforms.includes(platform));
-    const need = `${tool.title} needs a group for ${tool.platforms.join(" or ")}, and none is open to keys`;
-    return fail((near && explainMisfit(tool, near)) ?? `${need}: \`gateway groups list\`.`);
+    const need = `${tool.title} needs a group for ${tool.platforms.join(" or ")}`;
+    const advice = "None is open: `gateway groups list`.";
+    return fail((near && explainMisfit(tool, near)) ?? `${need}. ${advice}`);
   }
   if (others.length === 0) return only;
   if (!canPrompt()) return refuseUsage(`--group is missing. Groups that fit: ${names}.`);

@@ -36,17 +36,24 @@ const SYNTAX: Readonly<Record<Shell, ShellSyntax>> = {
     // PowerShell accepts typographic quotes as the end of a string, too.
     quote: (text) => `'${text.replaceAll(/['\u2018\u2019\u201A\u201B]/g, "$&$&")}'`,
     set: (name, quoted) => `$env:${name} = ${quoted}`,
-    unset: (names) =>
-      `Remove-Item ${names.map((name) => `Env:${name}`).join(", ")} -ErrorAction SilentlyContinue`,
-    wrap: (program, quoted) =>
-      `function ${program} { & (Get-Command -CommandType Application ${program})[0] ${quoted.join(" ")} @args }`,
+    unset: (names) => {
+      const items = names.map((name) => `Env:${name}`).join(", ");
+      return `Remove-Item ${items} -ErrorAction SilentlyContinue`;
+    },
+    wrap: (program, quoted) => {
+      const command = `(Get-Command -CommandType Application ${program})[0]`;
+      return `function ${program} { & ${command} ${quoted.join(" ")} @args }`;
+    },
   },
   // The last quote ends the value; others are part of it.
   cmd: {
     quote: (text) => text,
     set: (name, value) => `set "${name}=${value}"`,
     unset: (names) => names.map((name) => `set "${name}="`).join(" & "),
-    wrap: (program, args) => `doskey ${program}=${program} ${args.map((arg) => `"${arg}"`).join(" ")} $*`,
+    wrap: (program, args) => {
+      const quoted = args.map((arg) => `"${arg}"`).join(" ");
+      return `doskey ${program}=${program} ${quoted} $*`;
+    },
   },
 };
 

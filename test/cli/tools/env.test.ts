@@ -403,7 +403,7 @@ describe("which key", () => {
       ["codex", "sk-laptop"],
       1,
       '"laptop" does not fit',
-      "claude has the platform messages",
+      "claude is for messages",
     ],
     ["of a tool that no key fits", ["gemini", "sk-ci"], 1, "content or relay"],
     ["unknown", ["claude", "sk-nobodys"], 1, "belongs to no key"],
