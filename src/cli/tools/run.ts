@@ -48,7 +48,7 @@ export interface RunFlags extends ToolFlags {
   readonly json?: true;
 }
 
-/** Returns the tool's exit status; for signal N, 128 + N as in shells. */
+/** Returns the tool's exit status. */
 export async function runTool(
   name: string | undefined,
   words: readonly string[],
@@ -91,7 +91,8 @@ export async function runTool(
   }
 }
 
-/** Checks the flags before anything is asked. */
+const NEEDS_CONFIG = "needs the config file of a gateway on this machine.";
+
 function checkFlags({ title, hasStatusline }: Tool, { record: recording, statusline }: RunFlags): void {
   if (recording !== undefined && !RECORDING_NAME.test(recording))
     refuseUsage("--record: the name of a recording is letters, digits, - and _.");
@@ -110,7 +111,6 @@ async function nameSecret(
   return isKnown || budget !== null ? nameRun(secret, id, budget) : secret;
 }
 
-/** In USD; null: none. */
 function readBudget(text: string | undefined): string | null {
   if (text === undefined) return null;
   const usd = text.replace(/^\$/, "").replace(/^\./, "0.");
@@ -118,31 +118,29 @@ function readBudget(text: string | undefined): string | null {
   return refuseUsage("--budget is an amount in USD, as in --budget 0.50.");
 }
 
-/** Over the control socket: a key alone must not make the gateway write files. Returns what ends
- *  the recording. */
+/** Not by the key: a key alone must not make the gateway write files. */
 async function record(
   name: string,
   { loaded }: ToolConnection,
   session: string,
 ): Promise<() => Promise<void>> {
-  if (loaded === null) return refuseUsage("--record needs the config file of a gateway on this machine.");
+  if (loaded === null) return refuseUsage(`--record ${NEEDS_CONFIG}`);
   const ask = (wanted: string | null) => {
     const call = { ledgerPath: loaded.catalog.ledger.path, body: { session, name: wanted } };
     return readDocument<{ folder: string; requests: number }>(call, "POST", "actions/record-run");
   };
   const { folder } = (await ask(name)) ?? fail(NOT_RUNNING);
-  printNote(`● recording: the prompts and answers of this run are written to ${folder}`, "yellow");
+  printNote(`● recording: prompts and answers of this run are written to ${folder}`, "yellow");
   return async () => {
     const ended = await ask(null).catch(() => null);
     if (ended === null) return printNote(`recorded as long as the gateway answered, in ${folder}`);
     const { requests } = ended;
-    const advice = `The gateway knew no request of this run. Put \`record: ${name}\` on the tool's key instead.`;
+    const advice = `No request was recorded. Put \`record: ${name}\` on the tool's key instead.`;
     printNote(requests === 0 ? advice : `recorded: ${formatCount(requests, "request")} in ${folder}`);
   };
 }
 
-/** The tool uses metered billing in place of its subscription. Asks once per tool; without a
- *  terminal, --yes agrees. `plan`: a group whose plan would pay; null: none. */
+/** Asks once per tool; without a terminal, --yes agrees. `plan`: a group whose plan would pay. */
 export async function agreeToMeteredBilling(
   tool: Tool,
   { yes, plan }: { readonly yes: boolean; readonly plan: string | null },
@@ -153,11 +151,11 @@ export async function agreeToMeteredBilling(
   const agreed = z.array(z.string()).safeParse(parseJson(readOwn(path) ?? "")).data ?? [];
   if (login === null || agreed.includes(tool.name)) return;
   const notice =
-    `${tool.title} is signed in to ${login} with a subscription. Through the gateway it uses your API credential, ` +
-    "and every request is billed by its tokens.";
+    `${tool.title} is signed in to ${login} with a subscription. ` +
+    "Through the gateway, an API credential pays for every request.";
   const instead = plan === null ? "" : ` For the plan, add --group ${plan}.`;
   if (!yes && !canPrompt())
-    refuseUsage(`${notice} If that is what you want, add --yes before the tool's name.${instead}`);
+    refuseUsage(`${notice} If you want that, add --yes before the tool's name.${instead}`);
   if (!yes && !(await askYes(`${notice} Go on?`))) fail("Nothing was started.");
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   replaceFile(path, `${JSON.stringify([...agreed, tool.name])}\n`);
@@ -180,9 +178,9 @@ function describeRoute(
 ): string {
   const hosts = [...new Set(group.channels.map(({ baseUrl }) => baseUrl.host))];
   const title = tool.title.replace(/^the /, "The ");
-  if (hosts.length === 0)
-    return `${title}: key ${name}, group ${group.name}. Its channels are disabled, so each request is refused.`;
-  return `${title}: key ${name}, group ${group.name} (${hosts.join(", ")}), ${describeCost(group)}.`;
+  const start = `${title}: key ${name}, group ${group.name}`;
+  if (hosts.length === 0) return `${start}. Its channels are disabled, so each request is refused.`;
+  return `${start} (${hosts.join(", ")}), ${describeCost(group)}.`;
 }
 
 function describeCost({ usesLogin, channels, multiplier }: Group): string {
@@ -194,7 +192,6 @@ function describeCost({ usesLogin, channels, multiplier }: Group): string {
   return `billed by use at official prices${rate}${where}`;
 }
 
-/** Null: the tool will find a model, or this is unknown. */
 function explainModels(
   { title, ownModels, needsModels }: Tool,
   { foreign, models }: Connection,
@@ -204,12 +201,11 @@ function explainModels(
   const [first] = group.channels;
   if (first === undefined) return null;
   if (ownModels !== undefined && findNamedModel(ownModels, given) !== null) return null;
-  return models.length === 0 && (needsModels === true || foreign?.main === null)
-    ? `No model of the group ${group.name} is known, and ${title} needs their names: gateway channels set ${first.name} models=NAME`
-    : null;
+  if (models.length > 0 || (needsModels !== true && foreign?.main !== null)) return null;
+  const advice = `gateway channels set ${first.name} models=NAME`;
+  return `No model of the group ${group.name} is known, and ${title} needs their names: ${advice}`;
 }
 
-/** The argument for the model, if nothing else names it. */
 function nameModel({ ownModels }: Tool, connection: Connection, words: readonly string[]): string[] {
   const model = mainModelOf(connection);
   if (ownModels?.isFixed !== true || connection.foreign === undefined || model === null) return [];
@@ -217,13 +213,11 @@ function nameModel({ ownModels }: Tool, connection: Connection, words: readonly 
   return isNamed ? [] : [ownModels.flags[0] ?? "", model];
 }
 
-/** The status line's command. Null: none. */
 function planStatusline({ tool, key, loaded }: ToolConnection, flags: RunFlags): string | null {
   if (tool.hasStatusline !== true) return null;
   const isWanted = flags.statusline === true;
-  if (loaded === null)
-    return isWanted ? refuseUsage("--statusline needs the config file of a gateway on this machine.") : null;
-  if (!isWanted && !loaded.catalog.statusline) return null;
+  if (loaded === null && isWanted) refuseUsage(`--statusline ${NEEDS_CONFIG}`);
+  if (loaded === null || (!isWanted && !loaded.catalog.statusline)) return null;
   const words = [...findOwnCommand(), "statusline", "--ledger", loaded.catalog.ledger.path];
   return [...words, ...(key === null ? [] : ["--key", key.name])].map(quoteWord).join(" ");
 }
@@ -243,10 +237,7 @@ function showTools(flags: RunFlags): number {
     ["TOOL", "name"],
     ["NAME", ({ title }) => title.replace(/^the /, ""), "text", { spare: 1 }],
     ["PLATFORMS", "platforms", "text", { spare: 2 }],
-    [
-      "WHERE IT IS, OR HOW TO INSTALL IT",
-      ({ path, install }) => path ?? install ?? "a library: name the command that uses it",
-    ],
+    ["WHERE IT IS, OR HOW TO INSTALL IT", ({ path, install }) => path ?? install ?? "a library"],
   ];
   if (flags.json === true) printJson(rows);
   else printLines(drawRows(rows, columns));
@@ -277,9 +268,7 @@ async function startTool(
 function findProgram({ name, title, program }: Tool, args: readonly string[]) {
   const [first, ...rest] = args;
   if (program === null && first === undefined)
-    return refuseUsage(
-      `${title} is a library: name the command that uses it, as in \`gateway run ${name} python app.py\`.`,
-    );
+    return refuseUsage(`${title} is a library: \`gateway run ${name} COMMAND\` starts what uses it.`);
   const wanted = program?.name ?? first ?? "";
   const way = program === null ? "" : ` Install it with \`${program.install}\`.`;
   const found = Bun.which(wanted) ?? fail(`There is no program ${wanted} on the PATH.${way}`);
@@ -311,7 +300,7 @@ async function runProgram(program: string, args: readonly string[], env: NodeJS.
 
 export async function offerStart(loaded: LoadedConfig): Promise<Address> {
   const absent = `No gateway is running with ${loaded.path}. Start it with \`gateway serve\``;
-  if (!canPrompt()) return fail(`${absent}, or in the background with \`gateway service install --enable\`.`);
+  if (!canPrompt()) return fail(`${absent}, or \`gateway service install --enable\`.`);
   if (!(await askYes("The gateway is not running. Start it in the background?", true)))
     return fail(`${absent}.`);
   return startInBackground(loaded);
@@ -327,9 +316,8 @@ async function startInBackground({ path, catalog }: LoadedConfig): Promise<Addre
     const running = await findRunning(catalog.ledger.path);
     if (running !== null) {
       const base = formatBaseUrl(running.address);
-      printNote(
-        `The gateway runs on ${base} (process ${pid}; \`${PLATFORM.end(pid)}\` stops it). Its log: ${log}`,
-      );
+      const stop = `\`${PLATFORM.end(pid)}\` stops it`;
+      printNote(`The gateway runs on ${base} (process ${pid}; ${stop}). Its log: ${log}`);
       return running.address;
     }
     await Bun.sleep(30);
@@ -338,7 +326,7 @@ async function startInBackground({ path, catalog }: LoadedConfig): Promise<Addre
   return fail(`The gateway did not start. The end of its log ${log}:\n${last}`);
 }
 
-/** In its own session: Ctrl-C and a closed terminal do not reach it. */
+/** Ctrl-C and a closed terminal do not reach it. */
 function spawnDetached(configPath: string, log: string): { pid: number; hasEnded: () => boolean } {
   mkdirSync(dirname(log), { recursive: true, mode: 0o700 });
   const output = openOwn(log, { flags: constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT });
@@ -367,11 +355,9 @@ function readRun(id: string, { catalog }: LoadedConfig): Promise<RunReport | nul
 interface EndedRun {
   readonly session: string;
   readonly budget: string | null;
-  /** In milliseconds since 1970. */
   readonly started: number;
 }
 
-/** Empty: no cost, or only another machine's gateway knows it, and there was no budget. */
 async function describeEnd(
   { connection, key, loaded }: ToolConnection,
   flags: RunFlags,
@@ -381,12 +367,13 @@ async function describeEnd(
     if (run.budget === null) return "";
     const { status } = await fetchList(connection);
     const states: Readonly<Record<string, string>> = { 200: "is not spent", 429: "is spent" };
-    return `This run: its budget of $${run.budget} ${states[`${status}`] ?? "was the limit"}. Only its gateway knows the cost.`;
+    const state = states[`${status}`] ?? "was the limit";
+    return `This run: its budget of $${run.budget} ${state}. Only its gateway knows the cost.`;
   }
   const report = await readRun(run.session, loaded);
   const list = `gateway sessions${key === null ? "" : ` --key ${quoteWord(key.name)}`}`;
   if (report !== null) return describeRun(report, run, list);
-  return `This run: the gateway does not answer, and cannot tell the cost. ${list}`;
+  return `This run: the gateway does not answer. ${list}`;
 }
 
 /** Only the gateway on this machine records. */
@@ -407,7 +394,8 @@ function describeRun(report: RunReport, { budget, started }: EndedRun, list: str
   const lack = unpriced === null ? "" : ` "${unpriced}" has no price: \`gateway prices set\` gives it one.`;
   const shows = sessions.map((session) => ` gateway sessions show ${session}`).join("");
   const more = sessions.length > 1 ? ` ${sessions.length} sessions: ${list}` : shows;
-  return `${what}: ${formatCount(requests, "request")}, ${describeSpent(report)}${cached}${describeMisses(misses)}.${end}${lack}${more}`;
+  const spent = `${formatCount(requests, "request")}, ${describeSpent(report)}`;
+  return `${what}: ${spent}${cached}${describeMisses(misses)}.${end}${lack}${more}`;
 }
 
 function describeSpent({ requests, unknown, charge_usd: charge }: RunReport): string {

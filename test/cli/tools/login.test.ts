@@ -130,7 +130,7 @@ describe("gateway run", () => {
     await using _gateway = await serve(home);
     const asked = await run(home.around, "run", "--new", "--group", "metered", "claude");
     expect([asked.status, asked.stdout]).toEqual([2, ""]);
-    expect(asked.stderr).toContain("billed by its tokens");
+    expect(asked.stderr).toContain("pays for every request");
     expect(asked.stderr).toContain("--group claude-plan");
     expect(loadConfig(home.config, {}).catalog.keys.size).toBe(1);
     expect((await run(home.around, "run", "claude")).stdout).toMatch(hasKey);

@@ -194,7 +194,7 @@ describe("serve --replay", () => {
     const flags = ["--record", "by-run", "--secret", plain.key];
     expect(await world.run("run", ...flags, "anthropic", ...removal)).toMatchObject({
       status: 1,
-      stderr: expect.stringContaining("Wait until its run"),
+      stderr: expect.stringContaining("Wait for its run"),
     });
     expect(await remove("by-run")).toMatchObject({ status: 0 });
     expect(existsSync(world.path(FOLDER, "by-run"))).toBe(false);
