@@ -87,7 +87,8 @@ export async function dropRecordings(
       fail(`There is no recording "${name}" in ${root}. \`gateway recordings list\` shows all.`);
   const state = await readDocument<GatewayState>({ ledgerPath }, "GET", "reports/state");
   for (const { name, key } of state?.recordings ?? []) {
-    const end = key === null ? "Wait for its run to end" : `Take \`record\` off the key "${key}" first`;
+    const end =
+      key === null ? "Wait for its run and its last answer" : `Take \`record\` off the key "${key}" first`;
     if (names.includes(name)) fail(`"${name}" is being recorded and would begin anew. ${end}.`);
   }
   await confirmRemoval(names.map((name) => `the recording "${name}"`).join(", "), flags);
