@@ -23,10 +23,11 @@ export function explainProblems(error: unknown, path: string): DoctorFinding[] {
   if (path !== "" && !existsSync(path))
     return [bad("config", text, `gateway init --config ${quoteWord(path)}`)];
   if (!isReachable(path, constants.R_OK)) return [bad("config", text, `chmod u+r ${quoteWord(path)}`)];
-  // The loader writes a line with a place for each problem.
-  return text
-    .split("\n")
-    .map((line) => bad("config", line, `edit ${path}${/:\d+(?=:\d+: )/.exec(line)?.[0] ?? ""}`));
+  // A line with a place for each problem.
+  return text.split("\n").map((line) => {
+    const [place = ""] = /:\d+(?=:\d+: )/.exec(line) ?? [];
+    return bad("config", line, `edit ${path}${place}`);
+  });
 }
 
 function isReachable(path: string, mode: number): boolean {
@@ -46,10 +47,10 @@ export const describeConfig: Check = ({ path, catalog: { channels, groups, keys 
 
 export const checkPermissions: Check = ({ path, warnings }) => {
   const findings = warnings.map((text) => {
-    const [, fix] = /: (chmod 600 .*)$/.exec(text) ?? [];
-    return fix === undefined ? note("config", text) : bad("permissions", text.slice(0, -fix.length - 2), fix);
+    const [, detail = "", fix] = /^(.*): (chmod 600 .*)$/s.exec(text) ?? [];
+    return fix === undefined ? note("config", text) : bad("permissions", detail, fix);
   });
-  const unwritable = `this user cannot change ${path}: commands such as \`gateway keys add\` will fail`;
+  const unwritable = `this user cannot change ${path}: \`gateway keys add\` will fail`;
   if (![path, dirname(path)].every((place) => isReachable(place, constants.W_OK)))
     findings.push(note("permissions", unwritable));
   return findings.some(({ check }) => check === "permissions")
@@ -59,33 +60,32 @@ export const checkPermissions: Check = ({ path, warnings }) => {
 
 /** The gateway does not start while one is unset. */
 export function checkVariables({ path, source, catalog: { channels } }: LoadedConfig): DoctorFinding[] {
-  const served = Object.entries(getField(source, "channels") ?? {}).filter(
-    ([name]) => channels.get(name)?.groups.length !== 0,
-  );
+  const all = Object.entries(getField(source, "channels") ?? {});
+  const served = all.filter(([name]) => channels.get(name)?.groups.length !== 0);
   const values = { ...Object(source), channels: served };
   const set = listVariables(values, true).filter((name) => (process.env[name] ?? "") !== "");
-  const missing = listUnset(values, path, process.env).map((name) =>
-    bad(
-      "environment",
-      `${name} is not set, but the config uses it`,
-      `add ${name}=… to ${placeEnvFile(path)}`,
-    ),
-  );
+  const missing = listUnset(values, path, process.env).map((name) => {
+    const detail = `${name} is not set, but the config uses it`;
+    return bad("environment", detail, `add ${name}=… to ${placeEnvFile(path)}`);
+  });
   return set.length === 0 ? missing : [good("environment", `set: ${set.join(", ")}`), ...missing];
 }
 
-/** A valid config can still be useless. */
-export const checkParts = ({ path, catalog: { channels, groups, keys } }: LoadedConfig): DoctorFinding[] => [
-  ...Object.entries({ channels, groups })
-    .filter(([, { size }]) => size === 0)
-    .map(([what]) => bad(what, `the config has no ${what}`, `add one under ${what}: in ${path}`)),
-  ...[...groups.values()]
-    .filter((group) => group.channels.length === 0)
-    .map(({ name }) => bad(`group ${name}`, `all channels of ${name} are disabled`, "enable one of them")),
-  ...(keys.size === 0 ? [note("keys", "there are no keys yet", "gateway keys add")] : []),
-];
+export function checkParts({ path, catalog }: LoadedConfig): DoctorFinding[] {
+  const { channels, groups, keys } = catalog;
+  const lacking = Object.entries({ channels, groups }).filter(([, { size }]) => size === 0);
+  const idle = [...groups.values()].filter((group) => group.channels.length === 0);
+  return [
+    ...lacking.map(([what]) => {
+      return bad(what, `the config has no ${what}`, `add one under ${what}: in ${path}`);
+    }),
+    ...idle.map(({ name }) => {
+      return bad(`group ${name}`, `all channels of ${name} are disabled`, "enable one of them");
+    }),
+    ...(keys.size === 0 ? [note("keys", "there are no keys yet", "gateway keys add")] : []),
+  ];
+}
 
-/** Leak scanners and some clients know a key by its first letters. */
 export const checkSecrets: Check = ({ source }) =>
   getList(getField(source, "keys")).flatMap((entry) => {
     const name = getText(getField(entry, "name"));
@@ -94,7 +94,6 @@ export const checkSecrets: Check = ({ source }) =>
     return isOdd ? [note(`key ${name}`, text, `gateway keys rotate ${name}`)] : [];
   });
 
-/** Git would take, or has, secrets or the ledger. */
 export const checkGit: Check = ({ path, source, catalog: { ledger } }) => {
   if (Bun.which("git") === null) return null;
   const [folder, extension] = [dirname(path), extname(ledger.path)];
@@ -148,10 +147,10 @@ export const checkBook: Check = ({ path, catalog }) => {
 
 const OLD_BOOK_DAYS = 30;
 
-/** Only this check mentions the book's age. */
-export function describeBook({ label, date }: Pick<PriceBook, "label" | "date">, now: Date): DoctorFinding {
+export function describeBook(book: Pick<PriceBook, "label" | "date">, now: Date): DoctorFinding {
+  const { label, date } = book;
   const days = Math.floor((now.getTime() - Date.parse(date)) / 86_400_000);
-  return days > OLD_BOOK_DAYS
-    ? note("prices", `${label} is ${days} days old: newer models have no price`, "gateway prices update")
-    : good("prices", label);
+  if (days <= OLD_BOOK_DAYS) return good("prices", label);
+  const detail = `${label} is ${days} days old: newer models have no price`;
+  return note("prices", detail, "gateway prices update");
 }

@@ -22,9 +22,11 @@ import * as config from "./config.ts";
 import { bad, type Check, type DoctorFinding, type Examined, good, note } from "./finding.ts";
 import { checkAmounts, checkEnd, checkLedger, checkOwnFiles } from "./ledger.ts";
 
-/** Free of charge: whether each upstream can be reached and accepts the credential. */
-const checkChannels: Check = (examined) =>
-  Promise.all(Array.from(examined.catalog.channels.values(), (channel) => checkChannel(channel, examined)));
+/** Free of charge. */
+const checkChannels: Check = (examined) => {
+  const channels = [...examined.catalog.channels.values()];
+  return Promise.all(channels.map((channel) => checkChannel(channel, examined)));
+};
 
 /** Null: the upstream has to be asked. */
 function judgeUnasked(channel: Channel, { path, source }: Examined): DoctorFinding | null {
@@ -32,12 +34,10 @@ function judgeUnasked(channel: Channel, { path, source }: Examined): DoctorFindi
   const check = `channel ${name}`;
   if (lack !== null) return bad(check, lack, "gateway credentials list");
   if (disabled) return note(check, "disabled in the config");
-  // Only the tool has a login for this check.
   const passed = `passes on the client's own login to ${baseUrl.href}`;
-  if (usesLogin)
-    return isLoopback(baseUrl.hostname)
-      ? note(check, `${passed}: the program that listens there gets it`)
-      : good(check, passed);
+  if (usesLogin && isLoopback(baseUrl.hostname))
+    return note(check, `${passed}: the program that listens there gets it`);
+  if (usesLogin) return good(check, passed);
   const [unset] = listUnset(valueAt(source, ["channels", name, "credential"]), path, process.env);
   if (unset === undefined) return null;
   // A problem of the environment, which counts once.
@@ -53,17 +53,18 @@ async function checkChannel(channel: Channel, examined: Examined): Promise<Docto
   const { name, baseUrl, proxy } = channel;
   const check = `channel ${name}`;
   const result = await checkCredential(channel);
-  const text = `${baseUrl.host}${proxy === null ? "" : ` (through ${proxy.host})`} ${describeCheck(result)}`;
+  const place = proxy === null ? baseUrl.host : `${baseUrl.host} (through ${proxy.host})`;
+  const text = `${place} ${describeCheck(result)}`;
   if (result.kind === "accepted") return good(check, text);
   if (result.kind === "refused")
     return bad(check, `${text}: ${describePlace(examined.path, name)}`, adviseCredential(name));
   if (HARMLESS.has(result.status)) return note(check, text);
   if (result.isTls === true)
-    return bad(check, text, "for a company's own certificate, name the file of its authority in `ca`");
-  const what = isLoopback(baseUrl.hostname)
-    ? "start the program that serves there, or check"
-    : "check the network,";
-  return bad(check, text, `${what} channels.${name}.base_url and the proxy: curl -I ${baseUrl.origin}`);
+    return bad(check, text, "for a company's own certificate, name its authority's file in `ca`");
+  const isOwn = isLoopback(baseUrl.hostname);
+  const what = isOwn ? "start the program that serves there, or check" : "check the network,";
+  const advice = `${what} channels.${name}.base_url and the proxy`;
+  return bad(check, text, `${advice}: curl -I ${baseUrl.origin}`);
 }
 
 /** Variables of this shell that make a tool bypass the gateway. */
@@ -73,28 +74,35 @@ const checkToolVariables: Check = () =>
     if (detail === null) return [];
     const command = program === null ? `gateway run ${name} -- …` : `gateway run ${name}`;
     const lines = `eval "$(gateway env ${name})"`;
-    const fix = ENV_TOOLS.has(name) ? `${lines} removes it` : `${command}, or ${lines}: both remove it`;
+    const both = `${command}, or ${lines}: both remove it`;
+    const fix = ENV_TOOLS.has(name) ? `${lines} removes it` : both;
     return [note(`tool ${name}`, detail, fix)];
   });
 
 const checkPort: Check = ({ catalog: { listen }, running }) => {
   const check = "port";
   if (running !== null) {
-    const what = `the gateway is running on ${formatBaseUrl(running.address)} (process ${running.pid})`;
-    return running.version === VERSION
-      ? good(check, what)
-      : note(check, `${what}, version ${running.version}; this is ${VERSION}`, "restart it");
+    const { address, pid, version } = running;
+    const what = `the gateway is running on ${formatBaseUrl(address)} (process ${pid})`;
+    if (version === VERSION) return good(check, what);
+    return note(check, `${what}, version ${version}; this is ${VERSION}`, "restart it");
   }
   const { host, port } = listen;
+  const place = `${host}:${port}`;
   try {
-    Bun.listen({ hostname: host, port, exclusive: true, socket: { data: () => {} } }).stop(true);
-    const reach = isLoopback(host) ? "" : "; every machine that can reach this one will reach the gateway";
-    return good(check, `${host}:${port} is free; the gateway is not running${reach}`);
+    Bun.listen({
+      hostname: host,
+      port,
+      exclusive: true,
+      socket: { data: () => {} },
+    }).stop(true);
+    const reach = isLoopback(host) ? "" : "; other machines will reach the gateway";
+    return good(check, `${place} is free; the gateway is not running${reach}`);
   } catch (error) {
     if (getErrorCode(error) !== "EADDRINUSE")
-      return bad(check, `cannot listen on ${host}:${port}: ${getErrorMessage(error)}`, "change listen:");
-    const user = "another program, or a gateway with another config";
-    return bad(check, `${host}:${port} is used by ${user}`, "gateway serve --port N, or change listen.port");
+      return bad(check, `cannot listen on ${place}: ${getErrorMessage(error)}`, "change listen:");
+    const what = `${place} is used by another program, or a gateway with another config`;
+    return bad(check, what, "gateway serve --port N, or change listen.port");
   }
 };
 

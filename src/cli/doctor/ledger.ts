@@ -1,5 +1,4 @@
-// `gateway doctor` on the ledger: whether it can be written, who writes it, and whether its end is
-// complete. `gateway ledger verify` checks amounts and the chain.
+// `gateway doctor` on the ledger. `gateway ledger verify` checks amounts and the chain.
 
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -28,10 +27,9 @@ export const checkLedger: Check = (examined) => {
   if (broken !== null) return broken;
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return good("ledger", `${path} (not created yet)`);
-  const isOpen = PLATFORM.hasModes && (stats.mode & 0o077) !== 0;
-  return isOpen
-    ? note("ledger", "other users of this machine can read it", PLATFORM.keepOut(path))
-    : good("ledger", `${path} (${formatBytes(stats.size)})`);
+  if (PLATFORM.hasModes && (stats.mode & 0o077) !== 0)
+    return note("ledger", "other users of this machine can read it", PLATFORM.keepOut(path));
+  return good("ledger", `${path} (${formatBytes(stats.size)})`);
 };
 
 /** Foreign things in place of the gateway's own files: nothing is written to them. */
@@ -49,13 +47,13 @@ export const checkOwnFiles: Check = ({ path, catalog: { ledger } }) => {
 
 function findUnwritable(path: string): DoctorFinding | null {
   let place = path;
-  // A start creates missing folders.
   while (!existsSync(place)) place = dirname(place);
   try {
     accessSync(place, constants.W_OK);
     return null;
   } catch {
-    return bad("ledger", `this user cannot write ${place}`, `chown or chmod ${place}, or change ledger.path`);
+    const fix = `chown or chmod ${place}, or change ledger.path`;
+    return bad("ledger", `this user cannot write ${place}`, fix);
   }
 }
 
@@ -67,8 +65,9 @@ function findHolder({ running, catalog }: Examined): DoctorFinding | null {
     takeLock(lock).release();
     return null;
   } catch (error) {
+    const untaken = `its lock cannot be taken: ${getErrorMessage(error)}`;
     if (!(error instanceof LockHeld) || error.holder === null)
-      return bad("ledger", `its lock cannot be taken: ${getErrorMessage(error)}`, `fuser ${quoteWord(lock)}`);
+      return bad("ledger", untaken, `fuser ${quoteWord(lock)}`);
     const { pid, since } = error.holder;
     const detail = `process ${pid} has been writing it since ${since}, but does not answer`;
     return bad("ledger", detail, PLATFORM.end(pid));
@@ -82,7 +81,6 @@ function findProblem({ running, catalog: { ledger } }: Examined): DoctorFinding 
   return bad("ledger", `the running gateway cannot write it: ${problem}`, look);
 }
 
-/** What a start would find at the ledger's end. */
 export const checkEnd: Check = ({ running, catalog: { ledger } }) => {
   if (running !== null || !existsSync(ledger.path)) return null;
   try {
@@ -122,13 +120,16 @@ export function describeAmounts(table: Table, { zone }: Catalog): DoctorFinding[
   const { unreadable } = table;
   const { unpriced } = sumRequests(table, { ...ALL, by: [], of: ["unpriced"] }).total.totals;
   const marks = listMarks(table).length;
-  const lines = `${formatCount(unreadable, "line")} cannot be read and ${unreadable === 1 ? "is" : "are"} missing from all amounts`;
+  const are = unreadable === 1 ? "is" : "are";
+  const lines = `${formatCount(unreadable, "line")} cannot be read and ${are} missing from all amounts`;
   const found = `starts have found ${formatCount(marks, "thing")} that nothing explains`;
-  const gaps = `${formatCount(unpriced, "request")} ${unpriced === 1 ? "has no price and is" : "have no price and are"} in no amount`;
+  const lack = unpriced === 1 ? "has no price and is" : "have no price and are";
+  const gaps = `${formatCount(unpriced, "request")} ${lack} in no amount`;
+  const advice = "gateway usage --by model, then gateway prices check";
   return [
     ...(unreadable > 0 ? [bad("ledger", lines, VERIFY)] : []),
     ...(marks > 0 ? [bad("ledger", found, `${VERIFY}, then gateway ledger accept`)] : []),
-    ...(unpriced > 0 ? [note("prices", gaps, "gateway usage --by model, then gateway prices check")] : []),
+    ...(unpriced > 0 ? [note("prices", gaps, advice)] : []),
     ...reportVersions(table, { zone, now: new Date() }).map((change) =>
       note("versions", describeChange(change)),
     ),

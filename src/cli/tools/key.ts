@@ -95,7 +95,7 @@ function findGivenKey({ secret, group }: KeyFlags, named: Key | null, context: K
   const given = known ?? variable;
   const advice = "Give it with --secret - or GATEWAY_KEY";
   if (given === null)
-    return named && refuseUsage(`The config lacks the secret of the key "${named.name}". ${advice}.`);
+    return named && refuseUsage(`The secret of the key "${named.name}" is missing. ${advice}.`);
   const what = known === null ? "The secret in GATEWAY_KEY" : "That secret";
   const key = catalog.keysBySha256.get(sha256Hex(given)) ?? fail(`${what} belongs to no key in ${path}.`);
   if (named !== null && named.name !== key.name)
