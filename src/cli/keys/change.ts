@@ -1,4 +1,4 @@
-// `gateway keys add`, `remove`, `disable`, `enable`, `rotate`, `move`, `limit`; `groups limit`.
+// `gateway keys` that change something, and `groups limit`.
 
 import type { Catalog, Key } from "../../config/catalog.ts";
 import {
@@ -88,7 +88,7 @@ function readGrace(text: string | undefined, key: Key, expires: Date | null, now
   if (text === undefined) return null;
   const end = readFuture(text, now);
   if (end === null || end <= now)
-    return refuseUsage("--grace: expected a duration or a date to come, such as 1h or 2027-01-31.");
+    return refuseUsage("--grace: expected a duration or a date to come, such as 1h.");
   if (end.getTime() - now.getTime() > MAX_GRACE_MS) return refuseUsage("--grace is at most 366d.");
   const unusable = explainUnusable(key, now);
   if (unusable !== null) return refuseUsage(`--grace: the old secret does not work. ${unusable}`);
@@ -102,9 +102,8 @@ export async function moveKey(name: string, flags: ConfigFlags & { readonly grou
   findKey(catalog, name);
   const group = await chooseGroup(flags.group, catalog, now);
   await bindKey(config, name, group, now);
-  printNote(
-    `The key "${name}" is bound to ${group} (${describeGroup(requireSelectable(catalog, group, now))}).`,
-  );
+  const described = describeGroup(requireSelectable(catalog, group, now));
+  printNote(`The key "${name}" is bound to ${group} (${described}).`);
 }
 
 function listNames(names: readonly string[]): string {
@@ -150,14 +149,13 @@ export async function addKey(word: string | undefined, flags: AddFlags): Promise
   const dates = { created, ...(expires !== null && { expires: formatMoment(expires) }) };
   const added = { name, group: groupName, platform, multiplier, secret, ...dates };
   await printKeySecret(added, flags, "was created");
-  printNote(
-    `The key "${name}" is bound to ${groupName} (${describeGroup(group)}). The secret is shown only this once.`,
-  );
+  const bound = `${groupName} (${describeGroup(group)})`;
+  printNote(`The key "${name}" is bound to ${bound}. The secret is shown only this once.`);
 }
 
 async function chooseName(flag: string | undefined, catalog: Catalog): Promise<string> {
   if (flag !== undefined) return flag;
-  if (!canPrompt()) return refuseUsage("--name is missing. It is any name for the new key.");
+  if (!canPrompt()) return refuseUsage("--name is missing.");
   const check = complain((answer) => requireNewName("key", answer, catalog.keys));
   return askText({ message: "Name of the key", check });
 }

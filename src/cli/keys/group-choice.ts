@@ -7,23 +7,18 @@ import { askOne, canPrompt, fail, refuseUsage } from "../terminal/terminal.ts";
 
 export function explainNoGroups({ groups }: Catalog): string {
   return groups.size === 0
-    ? "There are no groups yet. Add one to the `groups` section of the config file."
+    ? "There are no groups yet. `gateway groups add` adds one."
     : "The plans of all groups are inactive: `gateway groups list --all` shows them.";
 }
 
 export async function chooseGroup(flag: string | undefined, catalog: Catalog, now: Date): Promise<string> {
   if (flag !== undefined) return requireSelectable(catalog, flag, now).name;
   const groups = listSelectableGroups(catalog, now);
-  if (groups.length === 0) {
-    return fail(explainNoGroups(catalog));
-  }
-  if (!canPrompt()) {
-    return refuseUsage(`--group is missing. Groups: ${groups.map((group) => group.name).join(", ")}.`);
-  }
-  return askGroup(groups);
+  if (groups.length === 0) return fail(explainNoGroups(catalog));
+  const names = groups.map((group) => group.name).join(", ");
+  return canPrompt() ? askGroup(groups) : refuseUsage(`--group is missing. Groups: ${names}.`);
 }
 
-/** Why a key does not work now; null: it does. */
 export function explainUnusable(key: Key, now: Date): string | null {
   const { name, group } = key;
   switch (judgeKey(key, now)) {
@@ -45,7 +40,7 @@ export function askGroup(groups: readonly Group[]): Promise<string> {
     ["", ({ multiplier }) => `×${multiplier}`],
     ["", "description"],
   ]);
-  // Leaves room for the prompt's marks, so that no line wraps.
+  // Room for the prompt's marks.
   const labels = table.rows(groups, (process.stderr.columns ?? 80) - 6);
   return askOne(
     "Group of the key",

@@ -58,14 +58,13 @@ export function showKey(name: string, flags: KeyFlags): void {
     "spent in total": `$${spent.spentTotal}`,
     ...describeLimits(key, spent, now),
   };
-  printLines(
-    Object.entries(facts).map(
-      ([title, fact]) => `${paint("dim", title.padEnd(20))}${escapeUnprintable(fact || "-")}`,
-    ),
-  );
+  const lines = Object.entries(facts).map(([title, fact]) => {
+    return `${paint("dim", title.padEnd(20))}${escapeUnprintable(fact || "-")}`;
+  });
+  printLines(lines);
 }
 
-/** By the limit's name: `$1.25 of $5 per day, resets in 3 h`, `9 requests per minute`. */
+/** `$1.25 of $5 per day, resets in 3 h`, `9 requests per minute`. */
 function describeLimits({ limits }: Key, { limits: used }: Spent, now: Date): Record<string, string> {
   const all = Object.entries(listLimits(limits)).map(([name, value]) => {
     const found = used.find(({ limit }) => limit === name);
@@ -84,7 +83,6 @@ function describeUse({ spent, estimated }: Spent["limits"][number]): string {
   return `$${spent}${estimated === "0" ? "" : ` + $${estimated} estimated`}`;
 }
 
-/** `2 min ago (2026-11-20 21:15)`. */
 function describeMoment(moment: Date | null, now: Date): string {
   if (moment === null) return "";
   const [ago, minute] = [formatAgo(moment, now), formatLocalMinute(moment)];
@@ -102,7 +100,6 @@ function describeKey(key: Key, use: Spent, now: Date) {
     disabled: key.disabled,
     created: format(key.created),
     expires: format(key.expires),
-    // Whether the secret before the last rotation still works.
     ...(isWorking && previous !== null && now < previous.until && { previous_until: format(previous.until) }),
     last_used: format(use.lastUsed),
     spent_today_usd: use.spentToday,

@@ -4,15 +4,15 @@ import { fail, askSecret, canPrompt, readAll, refuseUsage } from "../terminal/te
 import { getErrorMessage } from "../../lib/errors.ts";
 import { readSecretText } from "../../config/yaml/scalars.ts";
 
-/** `done`: the start of a sentence. `isKept`: nothing is lost if printing fails. */
+/** `isKept`: nothing is lost if printing fails. */
 export async function printSecrets(lines: readonly string[], done: string, isKept = false): Promise<void> {
   // Not `print`: a value may have several lines.
   const isWritten = await writeToStdout(lines.map((line) => `${line}\n`).join(""));
   if (!isWritten && !isKept)
-    fail(`${done}, but the secret could not be printed: \`gateway keys rotate NAME\` prints a new one.`);
+    fail(`${done}, but the secret could not be printed: \`gateway keys rotate NAME\`.`);
 }
 
-/** `document`: what --json prints. A secret from stdin is not lost. */
+/** A secret from stdin is not lost. */
 export function printKeySecret(
   document: { readonly name: string; readonly secret: string },
   { json, secret: given }: { readonly json?: true; readonly secret?: string },
@@ -41,11 +41,10 @@ const ACCEPTED = /^sk-.{16,}$/;
 
 export interface GivenSecretFlags {
   readonly secret?: string;
-  /** Accepts any text: keys of an old gateway may have another form. */
+  /** Keys of an old gateway may have another form. */
   readonly force?: true;
 }
 
-/** Why the text cannot be a new key's secret; undefined: it can. */
 function checkSecret(text: string, force = false): string | undefined {
   try {
     readSecretText(text);
@@ -53,17 +52,13 @@ function checkSecret(text: string, force = false): string | undefined {
     return `The secret cannot be used: ${getErrorMessage(error)}.`;
   }
   if (force || ACCEPTED.test(text)) return undefined;
-  return "The secret cannot be used: expected `sk-` and at least 16 more characters (--force accepts an old key).";
+  return "The secret cannot be used: expected `sk-` and 16 more characters (--force accepts others).";
 }
 
 /** Only from stdin: others can see arguments. Null: not given. */
 export async function readGivenSecret({ secret, force }: GivenSecretFlags): Promise<string | null> {
-  if (secret === undefined)
-    return force === true
-      ? refuseUsage("--force needs --secret: a generated secret is always accepted.")
-      : null;
-  if (secret !== "-")
-    refuseUsage("--secret accepts only `-` and reads the secret from stdin: other users can see arguments.");
+  if (secret === undefined) return force === true ? refuseUsage("--force needs --secret.") : null;
+  if (secret !== "-") refuseUsage("--secret accepts only `-`, for stdin: other users can see arguments.");
   const check = (answer: string) => checkSecret(answer, force);
   const text = canPrompt()
     ? await askSecret({ message: "The key's secret", check })

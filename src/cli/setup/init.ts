@@ -1,4 +1,4 @@
-// `gateway init`: finds or asks for credentials, and writes a config with a key for each provider.
+// `gateway init`: writes a config with a key for each provider.
 
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
@@ -51,7 +51,7 @@ export async function init(flags: InitFlags): Promise<void> {
   requireWritable(path, variables);
   writeNew(path, text);
   await changeVariables(path, variables);
-  // `gateway run` prefers the secret stored last: a tool's first key is stored last.
+  // `gateway run` prefers the secret stored last.
   for (const { name, preset, secret } of keys.toReversed())
     storeToolSecret({ tool: preset.tool, key: name, secret }, path);
   const width = Math.max(...keys.map(({ name }) => name.length));
@@ -115,9 +115,8 @@ function refuseEmpty(): never {
   const variables = named.flatMap(({ variable }) => (variable === "" ? [] : [variable])).join(", ");
   return fail(
     "No usable credential was found, so nothing was written. Set one of " +
-      `${variables} and repeat, or run \`gateway init\` on a terminal, which asks. ` +
-      "With a plan instead: `gateway init --login claude`. " +
-      "`gateway serve --demo` needs none.",
+      `${variables}, or run \`gateway init\` on a terminal. ` +
+      "With a plan: `gateway init --login claude`. `gateway serve --demo` needs none.",
   );
 }
 
@@ -159,9 +158,7 @@ export function writeNew(path: string, text: string): void {
 }
 
 export function refuseOverwrite(path: string): never {
-  return fail(
-    `${path} already exists. \`gateway channels add\` adds a provider to it; --config names another file.`,
-  );
+  return fail(`${path} already exists. \`gateway channels add\` adds to it; --config names another file.`);
 }
 
 function describeNext(path: string, providers: readonly Provider[]): string[] {
@@ -170,7 +167,7 @@ function describeNext(path: string, providers: readonly Provider[]): string[] {
   const command = nameOwnCommand();
   return [
     `Wrote ${path}. The ledger will be beside it.`,
-    "The keys are shown only this once. `gateway run` knows them: keep one only for other programs.",
+    "The keys are shown only this once. `gateway run` knows them.",
     ...providers
       .filter(({ preset, credential }) => credential === `\${${preset.variable}}` && !isSet(preset.variable))
       .map(({ preset }) => `Set ${preset.variable} before you start the gateway.`),
