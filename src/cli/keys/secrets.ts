@@ -52,7 +52,7 @@ function checkSecret(text: string, force = false): string | undefined {
     return `The secret cannot be used: ${getErrorMessage(error)}.`;
   }
   if (force || ACCEPTED.test(text)) return undefined;
-  return "The secret cannot be used: expected `sk-` and 16 more characters (--force accepts others).";
+  return "The secret cannot be used: expected `sk-` and at least 16 more characters (or --force).";
 }
 
 /** Only from stdin: others can see arguments. Null: not given. */
