@@ -159,7 +159,11 @@ function excuseUnsetVariable(finding: DoctorFinding): DoctorFinding {
   return note(check, `${detail} (in this shell; the running gateway has its own variables)`, fix);
 }
 
-const MARKS = { ok: ["green", "✓"], note: ["yellow", "–"], wrong: ["red", "✗"] } as const;
+const MARKS = {
+  ok: ["green", "✓"],
+  note: ["yellow", "–"],
+  wrong: ["red", "✗"],
+} as const;
 
 function printFindings(findings: readonly DoctorFinding[]): void {
   const width = Math.max(...findings.map(({ check }) => measure(escapeUnprintable(check))));

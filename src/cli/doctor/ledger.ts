@@ -118,7 +118,11 @@ export function describeLimits(catalog: Catalog, isCopy = false): DoctorFinding[
 /** What all reports leave out, and versions of tools that send more. */
 export function describeAmounts(table: Table, { zone }: Catalog): DoctorFinding[] {
   const { unreadable } = table;
-  const { unpriced } = sumRequests(table, { ...ALL, by: [], of: ["unpriced"] }).total.totals;
+  const { unpriced } = sumRequests(table, {
+    ...ALL,
+    by: [],
+    of: ["unpriced"],
+  }).total.totals;
   const marks = listMarks(table).length;
   const are = unreadable === 1 ? "is" : "are";
   const lines = `${formatCount(unreadable, "line")} cannot be read and ${are} missing from all amounts`;

@@ -27,7 +27,12 @@ export function listKeys(flags: KeyFlags & { readonly group?: string }) {
       ends: formatAgo(key.expires, now) || "never",
       used: formatAgo(spent.lastUsed, now) || "never",
     };
-    return { document: describeKey(key, spent, now), state: judgeKey(key, now), uses, ...moments };
+    return {
+      document: describeKey(key, spent, now),
+      state: judgeKey(key, now),
+      uses,
+      ...moments,
+    };
   });
   const where = group === null ? "" : ` in the group "${group.name}"`;
   return {

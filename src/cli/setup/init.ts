@@ -44,7 +44,11 @@ export async function init(flags: InitFlags): Promise<void> {
   if (existsSync(path)) refuseOverwrite(path);
   const providers = await chooseProviders(path, flags);
   if (providers.length === 0) refuseEmpty();
-  const keys = providers.map(({ preset }) => ({ name: preset.group, preset, secret: newSecret() }));
+  const keys = providers.map(({ preset }) => ({
+    name: preset.group,
+    preset,
+    secret: newSecret(),
+  }));
   const text = writeConfig(providers, keys);
   const { catalog } = checkConfigText(text, path, process.env, { missing: "keep" });
   const variables: Record<string, string> = Object.assign({}, ...providers.map((each) => each.variables));
@@ -137,10 +141,10 @@ function writeConfig(
     ),
     "",
     "keys: # only hashes: `gateway keys add` shows a secret once",
-    ...keys.map(
-      ({ name, secret }) =>
-        `  - ${renderValue({ name, group: name, secret_sha256: sha256Hex(secret), created })}`,
-    ),
+    ...keys.map(({ name, secret }) => {
+      const value = { name, group: name, secret_sha256: sha256Hex(secret), created };
+      return `  - ${renderValue(value)}`;
+    }),
   ];
   return `${lines.join("\n")}\n`;
 }
