@@ -398,13 +398,7 @@ describe("which key", () => {
   const refusals: ReadonlyArray<
     readonly [what: string, words: string[], status: number, ...parts: string[]]
   > = [
-    [
-      "of another platform",
-      ["codex", "sk-laptop"],
-      1,
-      '"laptop" does not fit',
-      "claude is for messages",
-    ],
+    ["of another platform", ["codex", "sk-laptop"], 1, '"laptop" does not fit', "claude is for messages"],
     ["of a tool that no key fits", ["gemini", "sk-ci"], 1, "content or relay"],
     ["unknown", ["claude", "sk-nobodys"], 1, "belongs to no key"],
     ["of another name", ["claude", "--key", "ci", "--secret", "sk-laptop"], 1, '"ci" does not fit'],
