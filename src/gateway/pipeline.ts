@@ -67,7 +67,6 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   return deliver(r, await answering, gateway);
 }
 
-/** Finds the channels that can serve the request. */
 export function findRoute(r: Request, gateway: Gateway): void {
   r.login = findOwnLogin(r, gateway.catalog);
   r.secrets = secretsOf(gateway.catalog).forRequest(r);
@@ -88,7 +87,6 @@ function requireNoSecret(text: string, where: string, secrets: Secrets, { catalo
   throw new GatewayError("bad_request", `${where} holds a key, a credential or a login.`);
 }
 
-/** Responds in the shape of the key's group. */
 async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
   const { key, run } = r;
   // `gateway run --url` asks so whether its budget is spent.

@@ -34,7 +34,7 @@ export interface Crossed {
   readonly path: string;
   readonly body: Uint8Array;
   readonly bridge: Conversion;
-  /** The channel's provider is the client's own, so it gets the client's fields. */
+  /** The channel's provider is the client's own. */
   readonly keepsFields: boolean;
 }
 
@@ -46,10 +46,8 @@ export interface ChargeTerms {
   readonly candidates: readonly Candidate[];
   /** Who began the response. */
   readonly client: ClientIdentity;
-  /** The upstream's name for the requested model. */
   readonly requested: string | null;
   readonly overrides: Overrides;
-  /** The estimate that limits count until the charge is known. */
   readonly replaces: LineDraft["replaces"];
 }
 
@@ -62,9 +60,7 @@ export interface ChannelResponse {
 export interface Ending {
   readonly outcome: Outcome;
   readonly status: number;
-  /** The upstream's status; null without a response. */
   readonly upstreamStatus: number | null;
-  /** Null if nothing was metered. */
   readonly reading: Reading | null;
   readonly problem: string | null;
 }
@@ -94,18 +90,15 @@ export class Request {
   // Who sent the request, and what for.
   /** Null until it is found. Requests that are refused later have one. */
   admitted: Key | null = null;
-  /** The `gateway run` that the key names. */
   run: ToolRun | null = null;
   /** `NOBODY` until the body has been read. */
   client: ClientIdentity = NOBODY;
   /** The client's own login next to the key, or null. */
   login: readonly Field[] | null = null;
-  /** What the answer may not hold. */
   secrets: Secrets = NO_SECRETS;
   /** The bytes, perhaps many megabytes, are released when an upstream has responded. */
   body: RequestBody = NO_BODY;
   candidates: readonly Candidate[] = [];
-  /** The memory of a large body. */
   memory: Reservation | null = null;
 
   // The request in the upstream's dialect, ready for any channel.
@@ -129,7 +122,6 @@ export class Request {
   // The upstream.
   /** The request may go upstream: limits and journal let it pass. */
   held = false;
-  /** The work that runs upstream. */
   upstream: Pick<SentRequest, "cancel"> = { cancel: () => {} };
   /** The last channel was asked for usage that the client did not request. */
   asksUsage = false;
@@ -154,7 +146,6 @@ export class Request {
   /** The prompt, for the cache analysis; null: no analysis. */
   sentPrompt: SentPrompt | null = null;
 
-  /** Null: no recording. */
   recorded: Tap | null = null;
 
   // The end.
@@ -216,7 +207,6 @@ export class Request {
     return undefined;
   }
 
-  /** The client's fields, without those of its own login. */
   get fields(): Fields {
     const { fields } = this.exchange;
     if (this.login === null) return fields;
@@ -227,7 +217,6 @@ export class Request {
     return this.tried && sellerOf(this.tried.channel);
   }
 
-  /** Who pays for the request, if its charge does not. */
   get payer(): Payer | undefined {
     return this.group.usesLogin ? this.paidBy : undefined;
   }
@@ -237,7 +226,6 @@ export class Request {
     return this.open && this.target.endpoint.purpose !== "other";
   }
 
-  /** The dialect of the tried channel. */
   get dialect(): Dialect {
     return this.crossed?.dialect ?? this.target.endpoint.dialect;
   }

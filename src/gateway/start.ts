@@ -57,7 +57,7 @@ export interface RunningGateway {
   stopNow(): void;
 }
 
-/** The network of clients and upstreams. The simulator has its own. */
+/** The simulator has its own. */
 export interface Network {
   readonly listen: Listen;
   readonly createClient: () => Upstream;
@@ -68,13 +68,9 @@ const HTTP: Network = { listen, createClient };
 export interface StartOptions {
   /** For commands. Null without a file (a demo). */
   readonly configPath?: string | null;
-  /** Without it, the file is read once. */
   readonly follow?: Follow;
-  /** Without it, nothing notes what prompts consist of. */
   readonly contexts?: ContextNotes;
-  /** Without it, there is no page. */
   readonly openConsole?: (parts: ApiParts) => Console;
-  /** Without it, the page adds no channels. */
   readonly setUp?: ChannelSetUp;
   readonly network?: Network;
 }
@@ -119,7 +115,6 @@ export function startGateway(
   return run(api, server, halt);
 }
 
-/** The parts that `createParts` does not make itself. */
 type Given = Pick<
   Gateway,
   "catalog" | "prices" | "observer" | "client" | "contexts" | "halt" | "now" | "metrics"
@@ -170,7 +165,6 @@ function createParts(given: Given): Gateway {
   return gateway;
 }
 
-/** Faults that show only when a gateway is about to use the config. */
 function refuseFaults(catalog: Catalog, prices: PriceBook): void {
   refuseOpenLogins(catalog);
   refuseUnknownProviders(catalog.channels.values(), prices);

@@ -1,4 +1,4 @@
-// Serves a gateway's private socket (socket.ts), on which commands reach it.
+// Serves a gateway's private socket (socket.ts).
 
 import { existsSync, rmSync } from "node:fs";
 import { getErrorMessage } from "../../lib/errors.ts";
@@ -13,7 +13,7 @@ import { locateControl, makeControlFolder, serveOn, VERSION_FIELD } from "./sock
 export function serveCommands(parts: ApiParts): { close(): void } {
   // Requests over a removed socket are still answered.
   const servers = [openSocket(parts)];
-  // The end of a login session or a cleanup of folders may remove the socket.
+  // A cleanup of folders may remove the socket.
   const endChecks = everySecond(() => {
     const server = servers.at(-1) ?? null;
     if (server !== null && !existsSync(server.path)) servers.push(openSocket(parts));

@@ -9,20 +9,18 @@ export interface OverviewReply extends Document<"overview"> {
 }
 
 export interface SessionReply extends Document<"session"> {
-  /** What the key and the group may spend in one session. */
   readonly limits: readonly LimitRow[];
 }
 
 export interface LimitRow {
   readonly holder: { readonly kind: Holder["kind"]; readonly name: string };
-  /** The name in the config. */
   readonly limit: string;
   readonly usd: string;
   readonly spent_usd: string;
   readonly left_usd: string;
-  /** ISO; null: never. */
+  /** Null: never. */
   readonly resets: string | null;
-  /** The highest percentage of `alerts.at` that was reached, or null. */
+  /** The highest percentage of `alerts.at` that was reached. */
   readonly warning: number | null;
 }
 
@@ -30,15 +28,13 @@ export interface ChannelChoices {
   readonly presets: readonly {
     readonly id: string;
     readonly title: string;
-    /** The credential's variable; null: no credential is needed. */
+    /** The variable. */
     readonly credential: string | null;
   }[];
-  /** For an upstream without a preset. */
   readonly platforms: readonly string[];
 }
 
 export interface NewChannel {
-  /** A preset, or an upstream's URL. */
   readonly what: string;
   /** Only with a URL. */
   readonly platform?: string | undefined;
@@ -50,7 +46,6 @@ export interface NewChannel {
 }
 
 export interface GroupChoice extends Pick<Group, "name" | "platform" | "multiplier" | "description"> {
-  /** The tools and SDKs that speak the platform. */
   readonly tools: readonly string[];
 }
 
@@ -65,7 +60,6 @@ export interface KeyRow {
   readonly last_used: string | null;
   readonly spent_today_usd: string;
   readonly spent_total_usd: string;
-  /** The names in the config. */
   readonly limits: Readonly<Record<string, string>>;
   readonly limits_used: readonly LimitRow[];
 }
@@ -73,7 +67,7 @@ export interface KeyRow {
 export interface KeysReply {
   readonly keys: readonly KeyRow[];
   readonly groups: readonly GroupChoice[];
-  /** Why keys cannot be changed here, or null. */
+  /** Why keys cannot be changed here. */
   readonly fixed: string | null;
 }
 
@@ -94,7 +88,7 @@ export interface KeyChange {
 }
 
 export interface KeysChanged extends KeysReply {
-  /** Why the gateway does not use the changed file, or null. */
+  /** Why the gateway does not use the changed file. */
   readonly problem: string | null;
   /** The only reply with a secret. */
   readonly secret?: { readonly name: string; readonly text: string; readonly group: string };

@@ -7,7 +7,6 @@ import { CHANNEL_STATES, type ChannelView } from "../channels/view.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Listener, MetricsDetail, RequestRecord } from "../observe/observer.ts";
 
-/** The counters by name, with a description. */
 const COUNTERS = {
   gateway_requests_total: "Requests that have ended.",
   gateway_tokens_total: "Tokens by kind; reasoning is a part of output.",
@@ -23,7 +22,6 @@ type Sample = readonly [labels: string, value: Value];
 interface Row {
   readonly counter: string;
   readonly key: string | null;
-  /** Without the key's name. */
   readonly labels: string;
   value: Value;
 }
@@ -32,7 +30,7 @@ interface Row {
 const MAX_ROWS = 20_000;
 const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
 
-/** Requests are counted on demand, or when this many wait (below a millisecond). */
+/** Requests are counted on demand, or when this many wait. */
 const MAX_WAITING = 100;
 
 export function createMetrics() {
@@ -89,13 +87,11 @@ function countRequest(rows: Map<string, Row>, record: RequestRecord): void {
   if (planUsd !== undefined) add("gateway_plan_usd_total", { model }, parseUsd(planUsd));
 }
 
-/** A sum begins with 0. */
 function addValue(sum: Value, added: Value): Value {
   if (typeof added === "number") return Number(sum) + added;
   return typeof sum === "number" ? added : addUsd(sum, added);
 }
 
-/** In public, rows that differ only in the key are one. */
 function listCounts(rows: ReadonlyMap<string, Row>, counter: string, detail: MetricsDetail): Sample[] {
   const sums = new Map<string, Value>();
   for (const { counter: own, key, labels, value } of rows.values()) {

@@ -1,4 +1,4 @@
-// The gateway's own pages. Without a key or a sign-in, they show no key's name and no amount.
+// The gateway's own pages. Without a key, they show no key's name and no amount.
 
 import type { OwnPage } from "../../dialects/endpoints.ts";
 import { CONSOLE_PATH } from "../../dialects/index.ts";
@@ -14,12 +14,10 @@ import type { Listener, MetricsDetail } from "../observe/observer.ts";
 /** web/ is right of this folder, so start.ts gets the page as a parameter. */
 export interface Console {
   readonly listener: Listener;
-  /** Answers a request for the page or by the page. */
   answer(call: UnroutedCall): Promise<void>;
-  /** Whether this listener serves the page. */
   readonly isServed: boolean;
   isSignedIn(exchange: Exchange): boolean;
-  /** Makes a link that signs a browser in once, soon. Throws without a page. */
+  /** Throws without a page. */
   createLink(): string;
   /** Ends the event streams, which would never end. */
   close(): void;
@@ -65,7 +63,6 @@ export async function answerOwnPage(
   }
 }
 
-/** Browsers get the console's page. */
 function answerRoot(exchange: Exchange, own: Field, console: Console | null): void {
   const vary: Field = ["vary", "accept"];
   if (console?.isServed === true && exchange.field("accept")?.includes("text/html") === true)

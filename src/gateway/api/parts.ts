@@ -12,7 +12,6 @@ export interface ApiParts {
   readonly activity: Activity;
   /** Known once the gateway listens. */
   readonly port: () => number;
-  /** Null for a demo. */
   readonly configPath: string | null;
   readonly follow: Follow;
   /** Null without a config file. */
@@ -24,11 +23,11 @@ export interface ApiParts {
 /** The shell knows the providers, so start.ts gets this as a parameter. */
 export interface ChannelSetUp {
   list(): Promise<ChannelChoices>;
-  /** Returns the upstream's answer to the credential. Throws a Refusal. */
+  /** Throws a Refusal. */
   add(wish: NewChannel): Promise<{ readonly name: string; readonly finding: string }>;
 }
 
-/** Applies changed files at once, and not only after a second. Null: no file is followed. */
+/** Null: no file is followed. */
 export interface Follow {
   /** `written`: the hash of the written text. */
   readonly config: (written: string) => Promise<ConfigOutcome | null>;

@@ -16,7 +16,7 @@ import type { Table } from "../../billing/store/open.ts";
 import { refuseUsage } from "../../lib/refusal.ts";
 
 interface Report<Document> {
-  /** The report says how much of the ledger was read. Others wait for all of it. */
+  /** Others wait for all of the ledger. */
   readonly isPartial?: true;
   run(table: Table, given: Readonly<Record<string, unknown>>, clock: Clock): Document;
 }
@@ -42,7 +42,7 @@ const view = z.object({
   period: z.string().max(60).default("7d"),
   only: z.partialRecord(z.enum(FILTERS), name),
 });
-/** One more row than the page shows: it says that there are more. */
+/** One more row than the page shows. */
 const most = z.coerce.number().int().positive().max(2001).default(100);
 const one = z.object({ id: name.default("") });
 
@@ -52,7 +52,6 @@ function toScope({ period, only }: z.infer<typeof view>, clock: Clock): Scope {
 
 export type PeriodReport<Document> = (table: Table, scope: Scope, clock: Clock) => Document;
 
-/** A report of a period, with filters. Commands choose the period themselves. */
 function ofPeriod<Document extends object>(report: PeriodReport<Document>) {
   return {
     ...define(view, (table, query, clock) => report(table, toScope(query, clock), clock)),

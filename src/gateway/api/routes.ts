@@ -1,4 +1,4 @@
-// What a gateway answers to its user, in JSON: `GET reports/NAME` and `POST actions/NAME`.
+// What a gateway answers to its user: `GET reports/NAME` and `POST actions/NAME`.
 // socket.ts serves commands, web/console.ts the page.
 
 import { z } from "zod";
@@ -19,7 +19,7 @@ import { buildStatus } from "./status.ts";
 
 type Handler = (given: unknown, parts: ApiParts) => unknown;
 
-/** `describe` is called on demand: most schemas are never used in a run. */
+/** On demand: most schemas are never used. */
 function define<Input>(
   describe: () => z.ZodType<Input>,
   answer: (input: Input, parts: ApiParts) => unknown,
@@ -59,9 +59,8 @@ const REPORTS: Readonly<Record<string, Handler>> = {
   status: define(names, ({ session, key }, { gateway }) =>
     buildStatus(session ?? null, key ?? null, gateway),
   ),
-  /** The choices for `actions/add-channel`; null: nothing can be added. */
+  /** Null: nothing can be added. */
   "channel-choices": define(names, async (_, { setUp }) => ({ choices: (await setUp?.list()) ?? null })),
-  /** The cost of one `gateway run`. */
   run: define(names, ({ id = "" }, { gateway }) => {
     gateway.finished.flush();
     return gateway.runs.find(id);
@@ -91,11 +90,10 @@ const ACTIONS: Readonly<Record<string, Handler>> = {
 
 /** For commands only, not for the page. */
 const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
-  /** The owner accepts what starts have found in the ledger. */
   "accept-ledger": define(nothing, (_, { gateway }) => ({
     accepted: gateway.ledger.acceptMarks().map(({ mark }) => mark),
   })),
-  /** Writes the amounts of `gateway ledger reprice`: only the gateway writes its ledger. */
+  /** Only the gateway writes its ledger. */
   "correct-ledger": define(
     () => z.array(repricingSchema),
     (drafts, { gateway: { ledger, alerts, catalog, now } }) => {
@@ -116,7 +114,6 @@ const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
       outcome: await follow.config(sha256),
     }),
   ),
-  /** The same for the price book next to the config. */
   "apply-prices": define(nothing, (_, { configPath, follow }) => ({
     config: configPath,
     outcome: follow.prices(),
@@ -170,9 +167,7 @@ function findHandler({ method, path, isPage }: Call): Handler | null {
 
 export interface Call {
   readonly method: string;
-  /** Without the first slash. */
   readonly path: string;
-  /** The query, or the body. */
   readonly given: unknown;
   readonly isPage: boolean;
 }

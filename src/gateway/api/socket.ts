@@ -1,6 +1,5 @@
-// A gateway's private socket: HTTP on a unix socket for this user only, named after the ledger's
-// path: a ledger has one gateway. Windows needs a port: there, a private file has its number and
-// two tokens.
+// A gateway's private socket, named after the ledger's path: a ledger has one gateway. Windows needs
+// a port: there, a private file has its number and two tokens.
 
 import {
   chmodSync,
@@ -27,7 +26,7 @@ import { randomHex, sha256Hex } from "../../lib/secret.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Best first. A command tries all places: a service may have another environment. */
+/** Best first. A service may have another environment. */
 export function locateControl(ledgerPath: string, env: Environment = process.env) {
   const name = `${sha256Hex(identifyLedger(ledgerPath)).slice(0, 16)}.sock`;
   return listFolders(env).map((folder) => ({ folder, path: join(folder, name) }));
@@ -48,7 +47,6 @@ function listFolders(env: Environment): string[] {
   return [...new Set(folders)];
 }
 
-/** A config that was found through a link has the same ledger. */
 function identifyLedger(path: string): string {
   try {
     return resolveFolder(path);
@@ -94,7 +92,6 @@ export const VERSION_FIELD = "x-gateway-version";
 const TOKEN = "x-gateway-control";
 const place = z.lazy(() => z.object({ port: z.number(), ask: z.string(), reply: z.string() }));
 
-/** Private, with few requests: the runtime's own server is enough. */
 export function serveOn(path: string, answer: Answer, isSocket = PLATFORM.hasSockets): Bun.Server<undefined> {
   const [ask, reply] = [randomHex(32), randomHex(32)];
   const where = isSocket ? { unix: path } : { hostname: "127.0.0.1", port: 0 };
@@ -125,7 +122,6 @@ export interface Asked {
   readonly signal: AbortSignal;
 }
 
-/** `path`: of the socket. `address`: the requested path, with its first slash. */
 export async function fetchFrom(
   path: string,
   address: string,

@@ -1,4 +1,4 @@
-// What a running gateway shows to its user. It contains no secret.
+// What a running gateway shows to its user: no secret.
 
 import type { Amounts } from "../../billing/ledger/shares.ts";
 import { formatUsd } from "../../lib/money.ts";
@@ -15,7 +15,6 @@ export function buildState({ gateway, activity, port, configPath }: ApiParts) {
     pid: process.pid,
     since: new Date(activity.since).toISOString(),
     address: { host: catalog.listen.host, port: port() },
-    /** Null for a demo. */
     config: configPath,
     ledger: { path: catalog.ledger.path, problem: ledger.problem },
     channels: channels.view(catalog, now()),
@@ -24,13 +23,12 @@ export function buildState({ gateway, activity, port, configPath }: ApiParts) {
     recent: [...activity.recent()],
     spend: readSpend(gateway),
     websockets: gateway.openSockets,
-    /** Current recordings; `key`: null for a run. */
+    /** `key`: null for a run. */
     recordings: [...gateway.recorder.active],
     totals: activity.totals(),
   };
 }
 
-/** Today, by UTC. */
 function readSpend({ catalog, ledger }: Gateway) {
   const spentBy = (name: string): Amounts => ledger.sums.spentOf({ kind: "key", name }, "day");
   const keys = [...catalog.keys.keys()].map((name) => [name, formatUsd(spentBy(name).charged)] as const);
@@ -41,7 +39,7 @@ function readSpend({ catalog, ledger }: Gateway) {
   return {
     today_usd: formatUsd(ledger.sums.spentTogether("day")),
     by_key: Object.fromEntries(keys),
-    /** What a plan paid, by key, by official prices. It is not part of the other sums. */
+    /** It is not part of the other sums. */
     ...(plans.length > 0 && { by_plan: Object.fromEntries(plans) }),
   };
 }

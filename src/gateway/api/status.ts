@@ -1,4 +1,4 @@
-// An agent's status line, from memory only: a longer ledger takes no more time.
+// An agent's status line, from memory only.
 
 import type { SessionSum } from "../../billing/ledger/shares.ts";
 import { type LimitUse, listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
@@ -11,7 +11,7 @@ import type { Gateway } from "../gateway.ts";
 
 export type Status = ReturnType<typeof buildStatus>;
 
-/** `session`: the tool's id. `keyName`: whose limits count before the first request. */
+/** `keyName`: whose limits count before the first request. */
 export function buildStatus(session: string | null, keyName: string | null, gateway: Gateway) {
   const { ledger, catalog } = gateway;
   const id = session === null ? undefined : storeId(session);
@@ -22,13 +22,10 @@ export function buildStatus(session: string | null, keyName: string | null, gate
     /** Null: the session has no request yet. */
     session: id === undefined || sum === null ? null : describeSession(id, sum, key, gateway),
     ...(recordings.size > 0 && { recordings: [...recordings] }),
-    /** The charges of all keys. */
     today_usd: formatUsd(ledger.sums.spentTogether("day")),
-    /** What is known to be left on the channels of the key's group. */
     allowance: key?.group.channels.flatMap((channel) =>
       listAllowances(gateway.channels.of(channel), gateway.now()),
     ),
-    /** The USD limit with the least left, or null. */
     limit: key === undefined ? null : findTightest(key, id, gateway),
   };
 }
@@ -44,11 +41,8 @@ function describeSession(id: string, sum: SessionSum, key: Key | undefined, { co
     charge_usd: formatUsd(sum.charged),
     // Limits count the estimate in addition to the charge.
     ...(key?.group.usesLogin === true && { paid_by_plan_usd: formatUsd(sum.estimated) }),
-    /** The share of input that was read from the cache; null without input. */
     cache_hit_rate: computeShare(sum.cached, sum.input),
-    /** The main agent's last prompt, if it was noted. */
     ...(context !== null && { context }),
-    /** How much the session raised a plan's windows, in percent. */
     ...(rises.length > 0 && { windows: Object.fromEntries(rises) }),
   };
 }

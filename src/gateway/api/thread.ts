@@ -9,7 +9,6 @@ import type { ReportQuestion } from "./worker.ts";
 
 const IDLE_MS = 30_000;
 const FOLLOW_MS = 60_000;
-/** A question reads less than this without a noticeable wait. */
 const MANY_BYTES = 1 << 20;
 
 export class ReportThread {
@@ -25,7 +24,7 @@ export class ReportThread {
     this.#gateway = gateway;
   }
 
-  /** Keeps the table current, so that the next start or command has little to read. */
+  /** So that the next command has little to read. */
   keepCurrent(): void {
     this.#followed = this.#measure();
     this.#following = setInterval(() => this.#follow(), FOLLOW_MS).unref();
@@ -70,7 +69,6 @@ export class ReportThread {
     this.#waiting.clear();
   }
 
-  /** Ends the thread after a while without work. */
   #stay(): void {
     if (this.#idle !== null) clearTimeout(this.#idle);
     this.#idle = setTimeout(() => {

@@ -1,4 +1,4 @@
-// The thread with the table of a gateway's ledger. thread.ts starts and asks it.
+// The thread with the table of a gateway's ledger.
 
 import { Table } from "../../billing/store/open.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
@@ -18,7 +18,7 @@ export interface ReportQuestion {
   readonly timezone: string;
 }
 
-/** The last question's table. Each question opens the file again. */
+/** Each question opens the file again. */
 let table: Table | null = null;
 
 function openTable(ledgerPath: string): Table {

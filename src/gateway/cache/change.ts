@@ -6,15 +6,13 @@ import type { PastTurn, CacheTurn } from "./turn.ts";
 
 export interface PromptChange {
   readonly because: "tools_changed" | "system_changed" | "settings_changed" | "messages_changed";
-  /** The tool, part of the system prompt or message, counted from 1. */
+  /** Counted from 1. */
   readonly at?: number;
-  /** The name of a setting. */
   readonly part?: string;
-  /** What happened to the tool; or only the order, the digits or the tool's line about itself changed; or it may be the cause. */
+  /** What happened, or what alone changed. */
   readonly detail?: "added" | "removed" | "order" | "digits" | "attribution" | "perhaps";
 }
 
-/** Counts equal parts from the given places on. */
 function countShared(a: readonly number[], b: readonly number[], fromA = 0, fromB = 0): number {
   const end = Math.min(a.length - fromA, b.length - fromB);
   let shared = 0;
@@ -26,7 +24,7 @@ export function countSharedMessages(a: Prompt, b: Prompt): number {
   return countShared(a.parts, b.parts, a.messages, b.messages);
 }
 
-/** Whether tools and system prompts are equal, except Claude Code's line about itself. */
+/** Except Claude Code's line about itself. */
 export function hasSameOpening(a: Prompt, b: Prompt): boolean {
   return a.tools === b.tools && a.messages === b.messages && countShared(a.parts, b.parts) >= a.messages;
 }
@@ -35,7 +33,7 @@ export function countMessages({ numbers }: Prompt): number {
   return numbers.at(-1) ?? 0;
 }
 
-/** Null if the prompt still begins with all that an earlier turn left in the cache. */
+/** Null: the prompt begins with all that the cache has. */
 export function findChange(
   { turn: { prompt: before }, end }: PastTurn,
   turn: CacheTurn,
@@ -58,7 +56,7 @@ export function findChange(
   return { because: "messages_changed", at: now.numbers[shared - now.messages] ?? countMessages(now) + 1 };
 }
 
-/** A difference on which the cache may depend: a member, a header, or a mark. Null: there is none. */
+/** A member, a header, or a mark. */
 export function findOther({ prompt: before }: CacheTurn, { prompt: now }: CacheTurn): string | null {
   for (const name of new Set([...before.others.keys(), ...now.others.keys()]))
     if (before.others.get(name) !== now.others.get(name)) return name;
@@ -78,7 +76,7 @@ function sortTools({ parts, tools }: Prompt): readonly number[] {
   return parts.slice(0, tools).toSorted((a, b) => a - b);
 }
 
-/** The place of Claude Code's changed line about itself. After a cache read, it is ignored. */
+/** Claude Code's changed line about itself. After a cache read, it is ignored. */
 function findLine(before: Prompt, { prompt, dropsAttribution, tokens }: CacheTurn): number {
   const isIgnored = dropsAttribution || tokens.read > 0 || before.attribution === prompt.attribution;
   return isIgnored ? Infinity : before.tools + before.shapes.indexOf(ATTRIBUTION_SHAPE);

@@ -4,16 +4,14 @@ import { type PromptChange, countMessages, countSharedMessages, findChange, find
 import type { Continuation } from "./match.ts";
 import type { PastTurn, CacheTurn } from "./turn.ts";
 
-/** Why a cache was missed. Upstreams have further words of their own. */
+/** Upstreams have further words of their own. */
 export interface Miss {
   readonly missed: number;
   readonly because: string;
   readonly at?: number;
   readonly part?: string;
   readonly detail?: string;
-  /** The channel whose cache had the prompt. */
   readonly from?: string;
-  /** The upstream named the reason. */
   readonly reported?: true;
   /** Only the prompt's size says that it was cached. */
   readonly unproven?: true;
@@ -24,9 +22,7 @@ type Cause = Omit<Miss, "missed">;
 /** Upstreams that do not report writes vary by less. */
 const MIN_EXPLAINED = 128;
 const MIN_UNEXPLAINED = 1024;
-/** One in this many tokens may be missing without a reason. */
 const TOLERATED_SHARE = 5;
-/** A prompt of less than half the messages or tokens has been compacted. */
 const COMPACTED_SHARE = 2;
 /** An upstream looks back this many blocks from a mark. */
 const LOOKBACK_PARTS = 20;
@@ -45,14 +41,13 @@ export function judgeMiss(turn: CacheTurn, continuation: Continuation | null): M
   return { missed, ...cause, ...(!kept.proven && { unproven: true }) };
 }
 
-/** No earlier request is known, as after a restart. The upstream may know one. */
+/** As after a restart. The upstream may know an earlier one. */
 function judgeUnknown({ tokens, reason }: CacheTurn): Miss | null {
   const cause = reason === null ? null : translate(reason.because);
   const missed = Math.min(reason?.missed ?? 0, tokens.total - tokens.read);
   return cause === null || missed <= 0 ? null : { missed, ...cause, reported: true };
 }
 
-/** What the cache had before the point to which the user went back. */
 function goBack(kept: PastTurn, turn: CacheTurn): PastTurn | null {
   const { earlier } = kept;
   if (earlier === null) return null;
@@ -61,7 +56,7 @@ function goBack(kept: PastTurn, turn: CacheTurn): PastTurn | null {
   return { ...kept, ...earlier, earlier: null };
 }
 
-/** A summary replaced all messages or most. This is intended, and cheaper. */
+/** This is intended, and cheaper. */
 function isCompacted({ tokens, prompt, reason }: CacheTurn, kept: PastTurn): boolean {
   if (reason?.because === "context_compacted") return true;
   if (prompt.continues !== null) return false;
@@ -75,7 +70,6 @@ function isCompacted({ tokens, prompt, reason }: CacheTurn, kept: PastTurn): boo
 
 const PLAIN_WORD = /^[a-z][a-z0-9_]{0,39}$/;
 
-/** The upstreams' words, in ours. */
 const WORDS: Readonly<Record<string, Cause>> = {
   input_changed: { because: "messages_changed" },
   service_tier_changed: { because: "tier_changed" },
@@ -90,7 +84,7 @@ function translate(word: string): Cause | null {
   return WORDS[word] ?? { because: word };
 }
 
-/** The upstream's own reason, with our place if both agree. */
+/** With our place if both agree. */
 function explainReported({ reason }: CacheTurn, change: PromptChange | null): Cause | null {
   const cause = reason === null ? null : translate(reason.because);
   if (cause === null) return null;
@@ -113,7 +107,6 @@ function explain(turn: CacheTurn, kept: PastTurn, change: PromptChange | null): 
   return kept.exact && !isFound ? { because: "marks_changed" } : null;
 }
 
-/** Nothing in the request explains the miss. */
 function explainLoss(turn: CacheTurn, kept: PastTurn): Cause | null {
   if (turn.prompt.edited && turn.tokens.read > 0) return null;
   if (kept.turn.served !== turn.served) return { because: "tier_changed" };

@@ -6,11 +6,11 @@ import type { PastTurn, CacheTurn } from "./turn.ts";
 
 export interface Continuation {
   readonly kept: PastTurn;
-  /** The user went back, and continued from an earlier point. */
+  /** The user went back. */
   readonly branched: boolean;
 }
 
-/** `kept`: by last use. Null if the prompt begins a conversation. */
+/** `kept`: by last use. */
 export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Continuation | null {
   const { prompt } = turn;
   if (prompt.continues !== null) {
@@ -36,7 +36,6 @@ export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Con
   return found === null ? null : { kept: found, branched: false };
 }
 
-/** Those with the most equal messages from the first one on. */
 function findAlikest(kept: readonly PastTurn[], prompt: Prompt): { shared: number; equal: PastTurn[] } {
   const whole = kept.filter(({ turn }) => turn.prompt.continues === null).toReversed();
   const counts = whole.map(({ turn }) => countSharedMessages(turn.prompt, prompt));
@@ -44,7 +43,6 @@ function findAlikest(kept: readonly PastTurn[], prompt: Prompt): { shared: numbe
   return { shared, equal: whole.filter((_, at) => shared > 0 && counts[at] === shared) };
 }
 
-/** First those with equal tools and system prompt, then the latest. */
 function sortLikely(kept: readonly PastTurn[], turn: CacheTurn): readonly PastTurn[] {
   const rankOf = (each: PastTurn): number => Number(continuesOpening(each, turn));
   return kept.toSorted((a, b) => rankOf(b) - rankOf(a) || b.turn.at - a.turn.at);
@@ -58,7 +56,7 @@ function listMessages({ parts, messages }: Prompt, from = 0): readonly number[] 
   return parts.slice(messages + from);
 }
 
-/** A changed history goes on with later messages of the earlier prompt, or past its end. */
+/** A changed history goes on with the earlier prompt's messages, or past its end. */
 function isBranch(
   { turn: before, end }: PastTurn,
   shared: number,
@@ -72,14 +70,14 @@ function isBranch(
   return later.size === 0 || later.isDisjointFrom(new Set(listMessages(before.prompt, shared)));
 }
 
-/** The latest with the most shared messages: the first message may have changed, gone or moved. */
+/** The first message may have changed, gone or moved. */
 function findOverlapping(kept: readonly PastTurn[], prompt: Prompt): PastTurn | null {
   const now = new Set(listMessages(prompt));
   const counts = kept.map(({ turn }) => listMessages(turn.prompt).filter((part) => now.has(part)).length);
   return kept[counts.lastIndexOf(Math.max(1, ...counts))] ?? null;
 }
 
-/** For a conversation of one changed message. Only a longer prompt continues it. */
+/** Only a longer prompt continues one changed message. */
 function findSingle(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean): PastTurn | null {
   const last = kept.at(-1);
   if (last === undefined || (turn.inferred && !isOnly) || !continuesOpening(last, turn)) return null;
@@ -87,7 +85,7 @@ function findSingle(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean)
   return isLonger && turn.prompt.messages > 0 ? last : null;
 }
 
-/** For requests of one message: only the opening was cached, and only its digits differ. */
+/** Only the opening was cached, and only its digits differ. */
 function findOpening(kept: readonly PastTurn[], { tools, shapes }: Prompt): PastTurn | null {
   const isAlike = ({ turn: { prompt }, end }: PastTurn): boolean =>
     end <= prompt.messages && prompt.tools === tools && Bun.deepEquals(prompt.shapes, shapes);

@@ -5,14 +5,13 @@ import { judgeMiss, type Miss } from "./judge.ts";
 import { findContinuation } from "./match.ts";
 import { type CountedTurn, isShort, type PastTurn, keepTurn, type CacheTurn } from "./turn.ts";
 
-/** A session's agents, and small requests next to them. */
 const MAX_KEPT_PER_SESSION = 16;
-/** For all sessions. A prompt counts as 128 more parts: 37 MB with prompts of 128 parts. */
+/** 37 MB with prompts of 128 parts. */
 const MAX_PARTS = 2_097_152;
 const PARTS_FOR_PROMPT = 128;
 
 export class CacheMemory {
-  /** Sessions and their prompts, the least recently used first. */
+  /** The least recently used first. */
   readonly #sessions = new Map<string, readonly PastTurn[]>();
   #parts = 0;
 
@@ -20,7 +19,7 @@ export class CacheMemory {
     return this.#parts;
   }
 
-  /** False: nothing can be missed or left, so the prompt need not be read. */
+  /** False: nothing can be missed or left. */
   needsPrompt(session: string, turn: CountedTurn): boolean {
     const { tokens, reason } = turn;
     if (tokens.total === 0) return false;
@@ -28,7 +27,7 @@ export class CacheMemory {
     return isCached || reason !== null || !isShort(turn) || this.#sessions.has(session);
   }
 
-  /** Remembers a turn for the next one. Returns the turn's miss. */
+  /** Returns the turn's miss. */
   learn(session: string, turn: CacheTurn): Miss | null {
     const known = this.#sessions.get(session) ?? [];
     const continuation = findContinuation(known, turn);

@@ -4,17 +4,14 @@ import type { CacheReason, PromptTokens } from "../../billing/usage.ts";
 import type { CacheRules } from "../../dialects/prompt/layouts.ts";
 import type { CacheMark, Prompt } from "../../dialects/prompt/prompt.ts";
 
-/** An ended request with a counted prompt. */
 export interface CacheTurn {
   readonly prompt: Prompt;
   readonly rules: CacheRules;
-  /** The session's agent; null for the main one. */
+  /** Null: the main one. */
   readonly agent: string | null;
-  /** The session may mix conversations of several users. */
   readonly inferred: boolean;
   readonly model: string;
   readonly channel: string;
-  /** The tier that the answer names. */
   readonly served: string;
   readonly tokens: PromptTokens;
   readonly reason: CacheReason | null;
@@ -22,34 +19,30 @@ export interface CacheTurn {
   readonly isKeptLong: boolean;
   /** The upstream leaves Claude Code's line about itself out of the prompt. */
   readonly dropsAttribution: boolean;
-  /** A hash of the response's id. A later request may continue the response. */
+  /** A hash of the response's id. */
   readonly responseId: number | null;
   /** In milliseconds. `at`: the request came. `readyAt`: the response began. */
   readonly at: number;
   readonly readyAt: number;
 }
 
-/** What decides whether the prompt has to be read. */
 export type CountedTurn = Pick<CacheTurn, "rules" | "model" | "tokens" | "reason">;
 
-/** What a request left in the upstream's cache. */
 export interface PastTurn {
   readonly turn: CacheTurn;
   readonly tokens: number;
-  /** How many parts of the prompt are cached. */
   readonly end: number;
   /** The tokens were reported, not computed from the prompt's size. */
   readonly exact: boolean;
   /** The upstream is known to cache this conversation. */
   readonly proven: boolean;
   readonly lifetimeMs: number;
-  /** What was left one turn before, for requests that go back to it. */
+  /** For requests that go back one turn. */
   readonly earlier: Pick<PastTurn, "tokens" | "end"> | null;
 }
 
 const HALF_DAY_MS = 12 * 3_600_000;
 
-/** Null if nothing was left. `before`: what the conversation had left until then. */
 export function keepTurn(
   turn: CacheTurn,
   before: PastTurn | null,

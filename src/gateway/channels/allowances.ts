@@ -1,11 +1,11 @@
-// What an upstream says is left of a plan's windows or a key's rates. For display only.
+// What is left of a plan's windows or a key's rates. For display only.
 
 import type { Allowance } from "../../lib/text/allowance.ts";
 import type { Fields } from "../../lib/http/fields.ts";
 import { readReset } from "../upstream/retry-after.ts";
 import type { ChannelRecord } from "./record.ts";
 
-/** Most answers have such fields, but they are read only on demand. */
+/** They are read only on demand. */
 export function noteHead(record: ChannelRecord, fields: Fields, seen: number): void {
   // Of simultaneous requests, the earlier one may end later.
   if (/ratelimit-|x-codex-/.test(fields.text) && seen >= (record.head?.seen ?? 0))
@@ -18,11 +18,9 @@ export function listAllowances({ head }: ChannelRecord, now: number): Allowance[
   return found.filter(({ resets }) => resets === null || Date.parse(resets) > now);
 }
 
-/** More would not be readable. */
 const MAX_WINDOWS = 6;
 const NUMBER = /^\d{1,4}(?:\.\d{1,9})?$/;
 
-/** A plan's windows. `seen`: when the answer came. */
 export function readWindows(fields: Fields, seen: number): Allowance[] {
   const windows: Allowance[] = [];
   for (const [name, value] of fields) {
@@ -57,7 +55,6 @@ function readPercent(fields: Fields, seen: number, field: string, value: string)
   return describe("window", `${span} ${model}`.trim(), { used: Number(value), resets, seen });
 }
 
-/** `5h`, `7d`. */
 function nameSpan(minutes: number): string | null {
   if (!Number.isSafeInteger(minutes) || minutes < 1) return null;
   if (minutes % 1440 === 0) return `${minutes / 1440}d`;

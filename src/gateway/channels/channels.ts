@@ -22,7 +22,6 @@ import {
 import * as records from "./record.ts";
 import { type ChannelView, describeChannel, nameCondition, updateCondition } from "./view.ts";
 
-/** What identifies a request's conversation, and what can serve it. */
 interface Routed extends Match {
   readonly client: ClientIdentity;
   readonly target?: Pick<Target, "endpoint">;
@@ -30,9 +29,8 @@ interface Routed extends Match {
 }
 
 export interface ChannelChoice {
-  /** Best first; empty if none is available now. */
+  /** Best first. */
   readonly candidates: readonly Candidate[];
-  /** Null: there is only one channel, or nothing shows the conversation. */
   readonly conversation: string | null;
 }
 
@@ -46,7 +44,6 @@ export interface ChannelsOptions {
   readonly catalog: Catalog;
   readonly observer: Pick<Observer, "notice">;
   readonly now: () => number;
-  /** From 0 to below 1. */
   readonly random: () => number;
   readonly ledger: Pick<Ledger, "sums">;
   readonly client: Pick<Upstream, "stats">;
@@ -79,13 +76,11 @@ export class Channels {
     return { candidates: this.#admit(ordered, now), conversation };
   }
 
-  /** The candidates that do not rest, or else those that may have a trial. */
   #admit(candidates: readonly Candidate[], now: number): readonly Candidate[] {
     const open = candidates.filter((candidate) => this.#admittanceOf(candidate, now) === "open");
     return open.length > 0 ? open : candidates.filter((candidate) => this.admits(candidate, now));
   }
 
-  /** True if a request may still be sent to this candidate. */
   admits(candidate: Candidate, now: number): boolean {
     return this.#admittanceOf(candidate, now) !== "closed";
   }
@@ -100,7 +95,7 @@ export class Channels {
       if (name !== null) this.#conversations.keep(name, channel.name, this.#options.now());
   }
 
-  /** The error for a request without candidates. It does not repeat an upstream's words. */
+  /** It does not repeat an upstream's words. */
   explainNone(match: Match, now: number): GatewayError {
     const waits: number[] = [];
     const reasons = match.candidates.map((candidate) => {
@@ -121,7 +116,7 @@ export class Channels {
     return rest && { candidate, failure: rest.failure, waitMs: waitOf(rest, now) };
   }
 
-  /** Call this before sending. During a rest, no other request is sent until the result came. */
+  /** Before sending: a rest has one trial at a time. */
   reportStart({ channel, model }: Candidate, now: number): void {
     records.setTrial(this.of(channel), model, now + records.TRIAL_MS);
   }
@@ -168,7 +163,6 @@ export class Channels {
     });
   }
 
-  /** `failure` is null if the channel works. */
   reportProbe(channel: Channel, failure: Failure | null, now: number): void {
     this.#change(channel, now, (record) => {
       if (failure !== null)
@@ -179,7 +173,6 @@ export class Channels {
     });
   }
 
-  /** What is known of a channel. Nothing is kept of channels that left the config. */
   of(channel: Channel): records.ChannelRecord {
     const identity = records.identify(channel);
     const known = this.#records.get(channel.name);
@@ -206,7 +199,7 @@ export class Channels {
     });
   }
 
-  /** Applies a changed catalog. New upstreams get new records; disabled channels stay disabled. */
+  /** New upstreams get new records; disabled channels stay disabled. */
   retain({ channels }: Catalog): void {
     const before = this.#records;
     this.#records = new Map();
@@ -288,7 +281,7 @@ function identifyConversation(request: Routed): string | null {
   return name === null ? null : `${group.name}/${model ?? ""}/${name}`;
 }
 
-/** The order: listed, not converted, the conversation's channel, priority, chance by weight. */
+/** Listed, not converted, the conversation's channel, priority, chance by weight. */
 function orderCandidates(
   candidates: readonly Candidate[],
   current: string | null,

@@ -1,4 +1,4 @@
-// The models that a group serves now: the channels' lists, filtered by `models`, with aliases.
+// The models that a group serves now.
 
 import type { Channel, Group } from "../../config/catalog.ts";
 import type { Dialect, ModelEntry } from "../../dialects/dialect.ts";
@@ -14,7 +14,7 @@ import { addressOf, joinPath, overrideFields } from "../upstream/address.ts";
 
 export interface ChannelModels {
   readonly models: readonly ModelEntry[];
-  /** Why the upstream gave no list, or null. */
+  /** Why the upstream gave no list. */
   readonly problem: string | null;
   /** The gateway has run out of files or ports. */
   readonly isShort?: boolean;
@@ -29,9 +29,8 @@ interface Known {
   /** By path: dialects have lists of their own. */
   readonly lists: Map<string, readonly ModelEntry[]>;
   readonly pending: Map<string, Promise<ChannelModels>>;
-  /** All models; null: the channel has given no list. */
+  /** Null: the channel has given no list. */
   ids: ReadonlySet<string> | null;
-  /** A request of a group with a default model waits for the list once. */
   wasAsked: boolean;
 }
 
@@ -53,7 +52,7 @@ export class ModelLists {
     }));
   }
 
-  /** What the upstream lists now or listed last, or else the names in the config. */
+  /** Now or last, or else the names in the config. */
   ofChannel(channel: Channel, dialect: Dialect = dialectOf(channel.platform)): Promise<ChannelModels> {
     const { pending } = this.#of(channel);
     const renew = () => this.#fetch(channel, dialect).finally(() => pending.delete(dialect.listPath));
@@ -85,7 +84,7 @@ export class ModelLists {
     }
   }
 
-  /** Fetches the lists that decide about a default model. Null: nothing to fetch. */
+  /** The lists that decide about a default model. */
   learn({ defaultModel, channels }: Group): Promise<unknown> | null {
     const unknown = channels.filter((channel) => defaultModel !== null && !this.#of(channel).wasAsked);
     if (unknown.length === 0) return null;
@@ -93,7 +92,7 @@ export class ModelLists {
     return Promise.all(unknown.map((channel) => this.ofChannel(channel)));
   }
 
-  /** Marks candidates that list the model. If none does, the default model's replace them. */
+  /** If none lists the model, the default model's replace them. */
   markListed(match: Match): Match {
     const candidates = (this.#isUnknown(match) ? findDefault(match.group) : match.candidates).map(
       (candidate): Candidate => {
@@ -104,7 +103,6 @@ export class ModelLists {
     return { ...match, candidates };
   }
 
-  /** Neither the config nor any channel has the model, and all lists are known. */
   #isUnknown(match: Match): boolean {
     const { group, model } = match;
     if (group.defaultModel === null || model === null || isNamed(match)) return false;
@@ -117,7 +115,6 @@ function isServed(channel: Channel, { id }: ModelEntry): boolean {
   return [...channel.aliases, ...channel.aliasGlobs].some(([, model]) => model === id);
 }
 
-/** Without this list, an upstream is asked for those of its dialects. Throws without any. */
 async function fetchModels(client: Upstream, channel: Channel, dialect: Dialect): Promise<ModelEntry[]> {
   const { listFallbacks } = dialect;
   if (listFallbacks === undefined) return await fetchPages(client, channel, dialect);
@@ -152,7 +149,6 @@ async function fetchPages(client: Upstream, channel: Channel, dialect: Dialect):
   return models;
 }
 
-/** If the status is not 200, the body can be anything. */
 export async function fetchListPage(
   client: Upstream,
   channel: Channel,
@@ -183,7 +179,7 @@ export async function fetchListPage(
   };
 }
 
-/** In the order of the channels' lists. Throws if no list is known. */
+/** Throws if no list is known. */
 export async function listGroup(
   group: Group,
   modelLists: Pick<ModelLists, "ofChannel">,

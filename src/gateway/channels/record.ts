@@ -1,4 +1,4 @@
-// All that the gateway knows of one channel, and how answers and failures change it.
+// What the gateway knows of one channel.
 
 import { z } from "zod";
 import type { Channel } from "../../config/catalog.ts";
@@ -8,7 +8,6 @@ import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { FailureCause, Failure } from "../upstream/failures.ts";
 
-/** Failures in a row, and how long a channel or a model gets no requests after them. */
 export interface Rest {
   readonly failure: Failure;
   /** Responses broke off after a good beginning. Only a complete response ends the rest. */
@@ -36,10 +35,10 @@ const fileSchema = z.lazy(() =>
         name: z.string(),
         /** A hash of base URL and credential. Another upstream gets a new record. */
         identity: z.string(),
-        /** By command (`gateway channels disable`). */
+        /** By command. */
         disabled: z.boolean(),
         lastAnswer: z.number().catch(0),
-        /** Minutes since 1970 → their count, for a day. */
+        /** By minutes since 1970. */
         minutes: z.array(z.tuple([z.number(), countSchema])).catch([]),
       }),
     ),
@@ -54,11 +53,8 @@ export interface ChannelRecord extends Omit<Saved, "minutes"> {
   /** By the upstream's name of a model. */
   readonly models: Map<string, Rest>;
   lastError: string;
-  /** The state that people saw last, and since when. */
   shown: { readonly state: string; readonly since: number };
-  /** Milliseconds to the first byte of recent responses. */
   readonly firstBytes: number[];
-  /** The last answer that said what is left of a plan or a rate. */
   head: { readonly fields: Fields; readonly seen: number } | null;
 }
 
@@ -113,7 +109,7 @@ interface Policy {
   readonly scope: "channel" | "model";
   readonly state: "resting" | "unavailable";
   readonly strikes: number;
-  /** The first rest if the upstream names no time. Each further failure doubles it. */
+  /** Each further failure doubles it. */
   readonly firstMs: number;
   readonly longestMs: number;
 }
@@ -138,7 +134,6 @@ export interface FailureSeen {
   readonly model: string | null;
   readonly now: number;
   readonly random: () => number;
-  /** A response broke off after its beginning, as under load. */
   readonly isBreak?: true;
 }
 
@@ -156,12 +151,12 @@ export function stateOf({ failure }: Rest): Policy["state"] {
   return POLICIES[failure.cause].state;
 }
 
-/** Limits a time from the upstream. Some name many hours; one request an hour is no burden. */
+/** Some upstreams name many hours; one request an hour is no burden. */
 const MAX_REST_MS = 60 * MINUTE_MS;
 
 function extendRest(before: Rest | null, seen: FailureSeen): Rest {
   const { failure, now, isBreak = false } = seen;
-  // During a rest only trials are sent. Failures of older requests do not count.
+  // Failures of older requests do not count.
   const isLate = before !== null && isInForce(before, now) && now >= before.trialUntil;
   const strikes = (before?.strikes ?? 0) + (isLate ? 0 : 1);
   const { ms, isNamed } = chooseWait(strikes, seen);
@@ -171,7 +166,6 @@ function extendRest(before: Rest | null, seen: FailureSeen): Rest {
   return { failure, isBreak, since, at: now, until, isNamed, strikes, trialUntil: 0 };
 }
 
-/** `ms` null: no rest yet. */
 function chooseWait(strikes: number, { failure, random }: FailureSeen) {
   const { cause, waitMs, waitIsHidden } = failure;
   const policy = POLICIES[cause];
@@ -182,7 +176,7 @@ function chooseWait(strikes: number, { failure, random }: FailureSeen) {
   return { ms: Math.min(policy.longestMs, doubled) * (0.5 + random() / 2), isNamed: false };
 }
 
-/** Ignores a rest from the future or a too long one: the clock was set back. */
+/** A rest from the future: the clock was set back. */
 function isInForce({ at, until, trialUntil }: Rest, now: number): boolean {
   const isSet = until > 0 && now >= at && until - now <= MAX_REST_MS;
   return isSet && (now < until || now < trialUntil);
@@ -190,7 +184,7 @@ function isInForce({ at, until, trialUntil }: Rest, now: number): boolean {
 
 export function noteAnswer(record: ChannelRecord, model: string | null, now: number): void {
   record.lastAnswer = now;
-  // Nothing is sent during a named rest. An answer belongs to an earlier request.
+  // During a named rest, an answer belongs to an earlier request.
   const isOver = (rest: Rest | undefined | null) => !rest?.isNamed || !isInForce(rest, now);
   if (record.whole?.isBreak !== true && isOver(record.whole)) record.whole = null;
   if (model !== null && isOver(record.models.get(model))) record.models.delete(model);
@@ -218,8 +212,7 @@ export function admittanceOf(record: ChannelRecord, model: string | null, now: n
   return rests.some(isClosed) ? "closed" : "trial";
 }
 
-/** Until when a trial runs; 0: it has ended. Rests after broken responses have none: a response's
- *  beginning does not end them. */
+/** Zero: it has ended. A response's beginning does not end a rest after broken ones. */
 export function setTrial({ whole, models }: ChannelRecord, model: string | null, until: number): void {
   const own = model === null ? undefined : models.get(model);
   if (whole?.isNamed === false && !whole.isBreak) whole.trialUntil = until;

@@ -1,4 +1,4 @@
-// Connections and probes between requests. Both are free.
+// Connections and probes between requests.
 
 import { type PriceBook, readPrices, sellerOf } from "../../billing/prices.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
@@ -21,10 +21,9 @@ interface Context {
 }
 
 const MAX_EXPECTED_CHANNELS = 8;
-/** By then the start is over and connections are open, so the work delays neither. */
+/** By then the start is over. */
 const PREPARE_MS = 500;
 
-/** At a start, the last used channels and the keys' first ones get connections. */
 export function keepChannelsWarm(context: Context, occasion: "start" | "reload"): void {
   const { catalog, client, prices } = context;
   const channels = catalog.warm ? [...catalog.channels.values()].filter(gains) : [];

@@ -1,4 +1,4 @@
-// What people see of a channel (`gateway channels`, the page, the metrics).
+// What people see of a channel.
 
 import type { Amounts } from "../../billing/ledger/shares.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
@@ -17,7 +17,6 @@ export const CHANNEL_STATES = [
   "unknown",
 ] as const;
 
-/** Times are ISO times. */
 export interface ChannelView {
   readonly name: string;
   readonly platform: string;
@@ -26,33 +25,29 @@ export interface ChannelView {
   readonly since: string | null;
   readonly reason: string | null;
   readonly until: string | null;
-  /** Of the last ten minutes, from 0 to 1; null without a request. */
+  /** Of the last ten minutes. */
   readonly success_rate: number | null;
-  /** To the first byte: the median and 95th percentile of recent responses. */
   readonly latency_ms: number | null;
   readonly latency_p95_ms: number | null;
   readonly requests_hour: number;
   readonly errors_hour: number;
-  /** Days are those of `timezone`, as for limits. */
   readonly charge_today_usd: string;
-  /** What a plan paid today, by official prices; not part of the charge. */
+  /** Not part of the charge. */
   readonly paid_by_plan_today_usd?: string;
   readonly connections: Connections;
   /** The last hour by five minutes, and the last day by hours, oldest first. */
   readonly hour: readonly Count[];
   readonly day: readonly Count[];
-  /** What is left of a plan or a rate; absent: unknown. */
   readonly allowance?: readonly Allowance[];
 }
 export type ChannelState = ChannelView["state"];
 
-/** To the upstream, shared with channels at this address. */
+/** Shared with channels at this address. */
 interface Connections {
   readonly open: number;
   readonly idle: number;
 }
 
-/** Older failures say little about the current success rate. */
 const RATE_MINUTES = 10;
 const MIN_REQUESTS = 5;
 const MIN_DEGRADED_SHARE = 0.2;
@@ -154,7 +149,7 @@ function judgeCondition(channel: Channel, record: ChannelRecord, now: number, ex
   return judgeModels(record, now, explain) ?? judgeRecent(record, now);
 }
 
-/** If some models rest, the channel counts as resting, unless another model responded since. */
+/** Unless another model responded since. */
 function judgeModels(record: ChannelRecord, now: number, explain: Explain): Condition | null {
   const resting = [...record.models].filter(([model]) => findRest(record, model, now) !== null);
   const [first] = resting;

@@ -19,7 +19,6 @@ interface Admittable extends UnroutedCall {
   run: ToolRun | null;
 }
 
-/** Finds a call's key and run. Throws if the key may not call the endpoint now. */
 export function admit(
   r: Admittable,
   { catalog, runs }: { readonly catalog: Catalog; readonly runs: Runs },
@@ -36,7 +35,6 @@ export function admit(
   return key;
 }
 
-/** A path without an endpoint, if the key's group forwards it. */
 export function findOther(
   exchange: Exchange,
   { other, query }: { readonly other: OtherPath | null; readonly query: string },
@@ -74,16 +72,14 @@ function refuseMissingKey({ keySources }: Endpoint, { vendor }: Catalog): Gatewa
   return new GatewayError("key_missing", `The request has no key. Send it as ${places}.`);
 }
 
-/** For clients that send their own credential in the other headers. */
 const OWN_HEADER = "x-gateway-key";
 
 interface FoundKey {
   readonly key: Key;
-  /** The key's secret, with the name of a run if it has one. */
+  /** The secret, and the name of a run. */
   readonly sent: string;
 }
 
-/** Null without a key. Throws if the key cannot be used. */
 export function findKey(
   exchange: Exchange,
   sources: readonly KeySource[],
@@ -108,20 +104,18 @@ export function findKey(
 
 const KEYS_HELP = "`gateway keys list` shows the keys that it knows, `gateway keys add` makes a new one.";
 
-/** This header alone decides if it is there. */
 function refuseOwn(): never {
   const text = `This gateway does not know the key in ${OWN_HEADER}, and reads no other header while this one is there. ${KEYS_HELP}`;
   throw new GatewayError("key_unknown", text);
 }
 
-/** Web pages can make a browser send a key in the URL without permission. */
+/** Web pages can make a browser send a key in the URL. */
 function refuseQueryKey(): GatewayError {
   const text =
     "A web page of another origin may not send the key in the URL. Send it in a header, or add the origin to cors_origins in the config file.";
   return new GatewayError("origin_refused", text);
 }
 
-/** Null: the gateway does not know the key. */
 function requireUsable(sent: string, { keysBySha256 }: Catalog, now: number): FoundKey | null {
   const digest = sha256Hex(bareSecret(sent));
   const key = keysBySha256.get(digest);

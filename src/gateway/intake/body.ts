@@ -20,22 +20,19 @@ import { findSession } from "./client.ts";
 import type { KnownParts } from "./known-parts.ts";
 
 export interface RequestBody {
-  /** As received; null if the method has no body. */
+  /** As received. */
   readonly bytes: Uint8Array | null;
-  /** The body without its content-encoding, or else the bytes of `bytes`. */
+  /** Without content-encoding. */
   readonly plain: Uint8Array | null;
-  /** What is in `plain`; null: not needed. */
   readonly scan: Scan<PartFacts> | null;
-  /** The model's name as the client wrote it; null if the endpoint needs none. */
   readonly model: string | null;
-  /** The name's position in `plain`, with quotes; null if the path names the model. */
+  /** In `plain`, with quotes; null: the path names the model. */
   readonly modelSpan: Span | null;
   readonly stream: boolean;
-  /** `bytes` has a content-encoding. */
   readonly encoded: boolean;
 }
 
-/** A body can exist twice: received and decoded. A bridge also parses, converts and writes it. */
+/** Received and decoded; a bridge also parses, converts and writes it. */
 const COPIES = 2;
 const COPIES_CONVERTED = 6;
 
@@ -43,7 +40,6 @@ interface BodyCall {
   readonly exchange: Exchange;
   readonly target: Target;
   readonly admitted: Key | null;
-  /** What a large body holds of the memory for such bodies. */
   memory: Reservation | null;
 }
 
@@ -53,7 +49,7 @@ function copiesOf({ target, admitted }: BodyCall): number {
   return !convert && spoken.includes(target.endpoint.dialect.name) ? COPIES : COPIES_CONVERTED;
 }
 
-/** Most clients announce the length. Otherwise, the body may reach the maximum. */
+/** Without a length, the body may reach the maximum. */
 function announceBody(exchange: Exchange, maxBodyBytes: number): number {
   if (exchange.field("content-encoding") !== undefined) return maxBodyBytes;
   const length = exchange.field("content-length");
@@ -62,7 +58,6 @@ function announceBody(exchange: Exchange, maxBodyBytes: number): number {
 }
 
 const NEEDS_MODEL = new Set(["generate", "embed", "count"]);
-/** Requests with prompts, which are divided into parts. */
 const HAVE_PROMPTS = new Set(["generate", "count"]);
 
 export const NO_BODY: RequestBody = {
@@ -92,7 +87,6 @@ export async function readRequestBody(
     call.memory = await memory.reserve(copiesOf(call) * announced);
   const body = await exchange.readBody(maxBodyBytes);
   const coding = exchange.field("content-encoding");
-  // Nothing is looked for in the body.
   if (target.endpoint.purpose === "other") return { ...NO_BODY, bytes: body, encoded: coding !== undefined };
   const plain = coding === undefined ? body : await decode(body, coding, maxBodyBytes);
   call.memory?.shrink(copiesOf(call) * Math.max(body.length, plain.length));
@@ -104,7 +98,7 @@ export async function readRequestBody(
   return scanned;
 }
 
-/** Finds the model and all else that is read, in one pass over the body. */
+/** One pass over the body. */
 export function* scanBody(
   call: BodyCall,
   bytes: Uint8Array,
@@ -130,13 +124,12 @@ export function* scanBody(
 
 const MAX_SESSION_LENGTH = 256;
 
-/** Whose parts a long request may have: the key's, if no header names a session. */
+/** The key's, if no header names a session. */
 function nameSession({ exchange, target, admitted }: BodyCall): string {
   const session = findSession({ field: (name) => exchange.field(name) }) ?? "";
   return `${target.endpoint.dialect.name}\n${admitted?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;
 }
 
-/** In all dialects: what names the model, the client, and the way of the answer. */
 const NAMES = ["model", "stream", "metadata", "prompt_cache_key"];
 
 const wanted = new Map<Layout, Wanted<PartFacts>>();
@@ -152,7 +145,7 @@ function wantedOf({ promptLayout }: Dialect, hasParts: boolean): Wanted<PartFact
 
 const NO_LISTS: ReadonlySet<string> = new Set();
 
-/** No real model name is longer, and the name is written to the ledger. */
+/** The name is written to the ledger. */
 const MAX_MODEL_LENGTH = 256;
 const NAMING = ["model", "stream"] as const;
 
@@ -189,7 +182,6 @@ function refuseModel(text: string, wireCode: string): GatewayError {
 // An alias, a `models` list and a USD limit depend on the model. If another parser may find another
 // model, the body is refused then. Otherwise the upstream judges it.
 
-/** `model`: what the gateway found in the path or in the body. */
 function requireOneModel({ bytes, scan }: ScannedBody, model: string): void {
   if (scan.isForeign)
     throw refuseAmbiguous(

@@ -3,12 +3,12 @@
 import type { Exchange } from "../../lib/http/exchange.ts";
 
 export interface UnroutedCall {
-  /** The id of the ledger line. The client gets it as x-request-id. */
+  /** Also of the ledger line. */
   readonly id: string;
   readonly exchange: Exchange;
   /** Wall clock, milliseconds. */
   readonly time: number;
-  /** performance.now() at arrival, the start of all durations. */
+  /** performance.now() at arrival. */
   readonly arrived: number;
 }
 

@@ -13,7 +13,6 @@ import type { ScannedBody } from "../../dialects/prompt/prompt.ts";
 import type { UnroutedCall } from "./call.ts";
 import { listOwnSecrets, secretsOf } from "./secrets.ts";
 
-/** Where a row reads from. */
 export interface ClientSource {
   /** A header field, by its lower-case name. */
   readonly field: (name: string) => string | undefined;
@@ -45,7 +44,7 @@ const TOOLS: readonly ToolRow[] = [
   { tool: "copilot", userAgent: /^(?:copilot|GitHubCopilot)/i },
 ];
 
-/** An unknown user agent up to the first slash, or all of a short one, names the tool. */
+/** Up to the first slash, or all of a short user agent. */
 const PRODUCT = /^([A-Za-z][A-Za-z0-9._ -]{0,63})(?:\/|$)/;
 
 /** An SDK names its language before its version: `Anthropic/JS 0.115.0`. */
@@ -78,7 +77,7 @@ function readProduct(userAgent = ""): string | undefined {
   return product === undefined || KEY.test(product) ? undefined : product;
 }
 
-/** Who sent a call, by fields and body, without any part that holds a secret. */
+/** Without any part that holds a secret. */
 export function readSender(
   { exchange }: UnroutedCall,
   catalog: Catalog,
@@ -126,7 +125,7 @@ function readUserId(metadata: string | undefined): string | undefined {
   return /_session_([0-9a-f-]{36})$/.exec(id)?.[1];
 }
 
-/** The main agent's thread has the session's id. Any other thread is an agent. */
+/** Only the main agent's thread has the session's id. */
 function readCodex({ field, member }: ClientSource): Partial<FoundIds> {
   const turn = parseJson(field("x-codex-turn-metadata") ?? "");
   const read = (name: string): string | undefined => textOf(getField(turn, name));
@@ -138,7 +137,6 @@ function readCodex({ field, member }: ClientSource): Partial<FoundIds> {
   return { session, agent: thread, parent: parent === session ? undefined : parent };
 }
 
-/** Names of a session, from tools and users. */
 const SESSION_FIELDS = [
   "x-claude-code-session-id",
   "x-session-id",
@@ -171,7 +169,7 @@ const PLAIN_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
 /** A key in the wrong place. */
 const KEY = /sk-[\w-]{24}/;
 
-/** An id as received, or its hash if it may hold something else. */
+/** Its hash, if it may hold something else. */
 export function storeId(id: string | undefined): string | undefined {
   if (id === undefined || id === "") return undefined;
   return PLAIN_ID.test(id) && !KEY.test(id) ? id : sha256Hex(id);
@@ -204,9 +202,7 @@ function nameSender({ tool, label }: ClientIdentity, key: string): string {
   return `${key}\n${tool ?? ""}\n${label ?? ""}`;
 }
 
-/** Gives a session to requests without one, by key, tool and time. */
 export class InferredSessions {
-  /** By key and tool, the least recently used first. */
   readonly #sessions = new BoundedMap<string, { readonly id: string; lastAt: number }>(MAX_INFERRED_SESSIONS);
 
   /** Sessions go on after a restart. */

@@ -8,7 +8,6 @@ import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import type { ScannedBody } from "../../dialects/prompt/prompt.ts";
 import { readMember } from "./client.ts";
 
-/** The client's session, or else what the body shows. Null if nothing does. */
 export function nameConversation(
   { session, inferred }: ClientIdentity,
   body: ScannedBody | null,
@@ -17,7 +16,6 @@ export function nameConversation(
   return body === null ? null : readFromBody(body);
 }
 
-/** Fields with the beginning of a prompt, in any dialect. */
 const PROMPT_STARTS = ["system", "instructions", "systemInstruction", "system_instruction"];
 const TURNS = ["messages", "input", "contents"];
 const MAX_NAME_LENGTH = 64;

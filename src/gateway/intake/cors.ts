@@ -6,7 +6,6 @@ import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field } from "../../lib/http/fields.ts";
 import type { UnroutedCall } from "./call.ts";
 
-/** Replies to an allowed origin carry the fields that let its pages read them. */
 export function admitOrigin(exchange: Exchange, catalog: Catalog): void {
   if (catalog.corsOrigins.length > 0) exchange.addReplyFields(corsFields(exchange, catalog));
 }
@@ -29,7 +28,6 @@ export function isOfOtherOrigin(exchange: Exchange): boolean {
   return isForeign || ["cross-site", "same-site"].includes(exchange.field("sec-fetch-site") ?? "");
 }
 
-/** Another origin's page sent the request, and the config does not allow the origin. */
 export function isCrossSite(exchange: Exchange, catalog: Catalog): boolean {
   return corsFields(exchange, catalog).length === 0 && isOfOtherOrigin(exchange);
 }

@@ -3,7 +3,6 @@
 import type { PartFacts } from "../../dialects/prompt/blocks.ts";
 import type { Lists } from "../../lib/scan.ts";
 
-/** A session's agents, and small requests between theirs. */
 const MAX_CONVERSATIONS = 16;
 /** Of all sessions: 30 MB. */
 const MAX_PARTS = 65_536;
@@ -11,7 +10,7 @@ const MAX_PARTS = 65_536;
 type Known = Lists<PartFacts>;
 
 export class KnownParts {
-  /** The least recently used session first; in each, the last conversation first. */
+  /** The least recently used first; in each, the last conversation first. */
   readonly #sessions = new Map<string, readonly Known[]>();
   #parts = 0;
 
@@ -34,7 +33,6 @@ export class KnownParts {
   }
 }
 
-/** One of a list's first parts is the same. */
 const MAX_FIRST = 4;
 
 /** Each list begins as before, or is gone. Claude Code's line about itself always differs. */

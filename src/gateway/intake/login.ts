@@ -11,14 +11,12 @@ import { sha256Hex } from "../../lib/secret.ts";
 import { LISTS } from "./match.ts";
 import { isLoopback } from "../../config/proxy.ts";
 
-/** The fields of a login: the credential and the account. */
 const LOGIN_FIELDS: ReadonlySet<string> = new Set(["authorization", "chatgpt-account-id"]);
 
 export function readLogin({ fields }: Pick<Exchange, "fields">): Field[] {
   return [...fields].filter(([name]) => LOGIN_FIELDS.has(name));
 }
 
-/** The login that came next to a request's key, or null. */
 export function findOwnLogin(
   { exchange, group }: { readonly exchange: Exchange; readonly group: Group },
   catalog: Catalog,
@@ -35,7 +33,6 @@ interface Tool {
   readonly name: string;
   readonly userAgent: RegExp;
   readonly session: string;
-  /** A field that only a login has, and its value. */
   readonly login: readonly [field: string, holds: RegExp];
 }
 
@@ -55,7 +52,6 @@ const TOOLS: Partial<Record<Platform, Tool>> = {
   },
 };
 
-/** Throws if this request's login may not go upstream. */
 export function requireLogin(
   { exchange, target }: { readonly exchange: Exchange; readonly target: Target },
   platform: Platform,
@@ -103,7 +99,6 @@ function explainPlace(name: string): GatewayError {
 
 const PLAN_TOKEN = /^bearer\s+sk-ant-oat/i;
 
-/** What a request with a plan's login, but without a key, lacks. */
 export function explainPlan(exchange: Exchange): string | null {
   const isPlan =
     PLAN_TOKEN.test(exchange.field("authorization") ?? "") ||

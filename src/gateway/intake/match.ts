@@ -14,22 +14,18 @@ import { GatewayError } from "../../lib/errors.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import { isAllAt } from "../../billing/prices.ts";
 
-/** A channel that can serve the request, and its name for the model. */
 export interface Candidate {
   readonly channel: Channel;
   readonly model: string | null;
-  /** The upstream's list is known and has this model. */
   readonly isListed?: boolean;
   /** A `*` alias or the group's default model replaces the client's model. */
   readonly isReplaced?: boolean;
-  /** The channel speaks another dialect than the client. */
   readonly isConverted?: true;
 }
 
 export interface Match {
   readonly key: Key;
   readonly group: Group;
-  /** The model's name as the client wrote it; null if the endpoint needs none. */
   readonly model: string | null;
   readonly candidates: readonly Candidate[];
 }
@@ -69,7 +65,6 @@ function explainUnbillable({ name, limits, group }: Key): string | null {
   return listed === undefined ? null : `the channel "${listed.name}" has a list of models`;
 }
 
-/** The error of a path that no group serves. */
 function explainForeign({ label, onlyAt }: Endpoint): GatewayError {
   return new GatewayError(
     "unknown_path",
@@ -104,7 +99,6 @@ function findCandidates(group: Group, model: string | null): Candidate[] {
   return candidates;
 }
 
-/** Whether the config names the client's model, as an alias or in `models`. */
 export function isNamed({ model, candidates }: Match): boolean {
   return candidates.some(
     ({ channel, model: upstream }) =>
@@ -123,7 +117,7 @@ function explainDisabled({ name }: Group): GatewayError {
   return new GatewayError("unavailable", text, { retryAfterSeconds: 60 });
 }
 
-/** The channel's name for the model; undefined if it does not serve the model. */
+/** The channel's name for the model. */
 export function resolveModel(channel: Channel, model: string): string | undefined {
   const alias =
     channel.aliases.get(model) ?? channel.aliasGlobs.find(([glob]) => matchesGlob(glob, model))?.[1];
@@ -151,7 +145,7 @@ function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: n
   );
 }
 
-/** `*` matches any run of characters. Every other character matches itself. */
+/** Only `*` is special. */
 function matchesGlob(glob: string, text: string): boolean {
   const parts = glob.split("*");
   const first = parts[0] ?? "";

@@ -15,7 +15,6 @@ function readHostName(hostField: string): string {
   return hostField.toLowerCase().replace(/:\d+$/, "");
 }
 
-/** How a browser on this machine reaches a listener. */
 export function describeBaseUrl(host: string, port: number): string {
   const shown = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host;
   return `http://${shown}:${port}`;

@@ -29,7 +29,6 @@ export function idFields({ idField }: Dialect, id: string): Field[] {
   return idField === undefined ? [own] : [own, [idField, id]];
 }
 
-/** Responds with the error, or resets the connection if a response has begun. */
 export function refuse(exchange: Exchange, error: GatewayError, dialect: Dialect, id: string): void {
   if (exchange.gone) return;
   if (exchange.begun) {

@@ -1,5 +1,5 @@
-// The runs of `gateway run`: what each has cost and may cost. Tools send the run in the key, behind
-// the secret: so a restarted gateway still knows the budget.
+// The runs of `gateway run`. Tools send the run in the key, behind the secret: so a restarted gateway
+// still knows the budget.
 
 import type { LineDraft } from "../../billing/ledger/line.ts";
 import { describeCause } from "../../billing/reports/words.ts";
@@ -22,7 +22,6 @@ export type RunReport = ReturnType<Runs["find"]>;
 
 export class ToolRun {
   readonly id: string;
-  /** In USD; null: no limit. */
   readonly budget: string | null;
   charged = ZERO_USD;
   /** The budget also counts estimates for unknown costs, and what a plan pays. */
@@ -30,13 +29,11 @@ export class ToolRun {
   refused = 0;
   unpriced: string | null = null;
   #requests = 0;
-  /** Requests with an unknown cost. */
   #unknown = 0;
   #prompt = 0;
   #cached = 0;
   /** Prompts that missed their cache, and why the dearest one did. */
   #misses = { count: 0, usd: ZERO_USD, dearest: ZERO_USD, cause: "" };
-  /** The sessions that the tool named. */
   readonly #sessions = new Set<string>();
 
   constructor(id: string, budget: string | null) {
@@ -89,7 +86,6 @@ export class Runs {
   /** The reports leave out what an earlier gateway counted. */
   readonly #since = new Date().toISOString();
 
-  /** The run named behind a key's secret, or null. */
   open(sent: string): ToolRun | null {
     const [, , id, budget = null] = RUN_KEY.exec(sent) ?? [];
     if (id === undefined) return null;

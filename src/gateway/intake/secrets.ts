@@ -64,12 +64,10 @@ export class Secrets {
   readonly #longest: number;
   readonly #base: Secrets | null;
   readonly #secrets: readonly string[];
-  /** Built on demand. */
   #pieces: ReadonlySet<string> | null = null;
   /** Texts without a part of a secret: the same names come again and again. */
   readonly #clean = new BoundedMap<string, true>(MAX_CLEAN);
 
-  /** Includes the secrets of `base`. */
   constructor(secrets: Iterable<string>, base: Secrets | null = null) {
     const long = [...secrets].filter(({ length }) => length >= MIN_LENGTH);
     const written = long.map((text) => JSON.stringify(text).slice(1, -1));
@@ -122,7 +120,6 @@ export class Secrets {
     return false;
   }
 
-  /** Where parts of secrets with `MIN_LENGTH` characters begin. */
   findParts(text: string): number[] {
     // The only letter whose lower case is longer.
     const lower = text.replaceAll("\u0130", "i").toLowerCase();
@@ -137,7 +134,7 @@ export class Secrets {
     return this.#pieces.has(piece) || (this.#base !== null && this.#base.#isPart(piece));
   }
 
-  /** Removes fields with a secret. Nearly all answers have none, as one search shows. */
+  /** Nearly all answers have none, as one search shows. */
   cleanFields(fields: Fields): Fields {
     if (!this.#hasWhole(fields.text)) return fields;
     return Fields.of([...fields].filter(([name, value]) => !this.#hasWhole(`${name}\n${value}`)));
@@ -172,7 +169,6 @@ export class Secrets {
     return start + Math.min(this.#findBeginning(text), this.#findBeginning(plain));
   }
 
-  /** Finds the longest end of the text with which a secret begins. */
   #findBeginning(end: string): number {
     let least = end.length;
     for (const { text } of this.#texts)
@@ -215,7 +211,6 @@ export class StreamRedactor {
 
 const ofChannels = new WeakMap<SecretHolder, Secrets>();
 
-/** For a channel's words outside of requests. */
 export function channelSecrets(channel: SecretHolder): Secrets {
   return ofChannels.getOrInsertComputed(channel, () => new Secrets(listSecrets(channel)));
 }
@@ -225,7 +220,6 @@ const WORD = /[^\s,;:=&?/|"'`<>()[\]{}]{4,}/g;
 const LONG_WORD = /\S{4,}/g;
 /** What looks like a client's key, of any gateway or provider. */
 const KEY_LIKE = /(?:^|[\s"'=:,;-])sk-[\w-]{8}/;
-/** The same names come again and again. */
 const MAX_PLAIN = 1000;
 const MAX_PLAIN_LENGTH = 256;
 /** Keys and logins are few. */
@@ -235,7 +229,6 @@ const MAX_SENDERS = 64;
 export class KnownSecrets {
   readonly #secrets: Secrets;
   readonly #keys: Catalog["keysBySha256"];
-  /** Includes secrets that came with a request. */
   readonly #bySender = new BoundedMap<string, Secrets>(MAX_SENDERS);
   /** Texts without a secret, and without anything that looks like one. */
   readonly #plain = new BoundedMap<string, true>(MAX_PLAIN);
@@ -245,13 +238,11 @@ export class KnownSecrets {
     this.#keys = keysBySha256;
   }
 
-  /** What the answer to a request may not hold. */
   forRequest({ exchange, login }: { exchange: Sent; login: readonly Field[] | null }): Secrets {
     const own = (login ?? []).map(([, value]) => value.replace(SCHEME, ""));
     return this.forSender([...own, ...listOwnSecrets(exchange).filter((text) => this.#isKey(text))]);
   }
 
-  /** The secrets of all channels, and those that came with a request. */
   forSender(sent: readonly string[]): Secrets {
     if (sent.length === 0) return this.#secrets;
     const name = sent.join("\n");
@@ -260,7 +251,6 @@ export class KnownSecrets {
     return known;
   }
 
-  /** Masks the words that are secrets. */
   mask(text: string): string {
     return this.#plain.has(text) ? text : this.#maskKeys(this.#secrets.maskText(text));
   }
@@ -282,7 +272,7 @@ export class KnownSecrets {
     return isFound;
   }
 
-  /** Removes parameters with a secret. Every other byte stays. */
+  /** Every other byte stays. */
   cleanQuery(query: string): string {
     if (query === "" || this.#plain.has(query)) return query;
     const parts = query.slice(1).split("&");
@@ -291,7 +281,7 @@ export class KnownSecrets {
     return "";
   }
 
-  /** Removes fields with a secret. Nearly all requests have none. */
+  /** Nearly all requests have none. */
   cleanFields(fields: Fields): Fields {
     const isClean = ([name, value]: Field): boolean => !this.holds(name) && !this.holds(value);
     for (const field of fields) if (!isClean(field)) return Fields.of([...fields].filter(isClean));
@@ -316,7 +306,6 @@ type Sent = Pick<Exchange, "fields" | "target">;
 /** Where a request may have a key, a login or the login's account. */
 const SECRET_FIELD = /authorization|api-?key$|^x-gateway-key$|cookie|account-id$/;
 
-/** All keys and logins that came with the request. */
 export function listOwnSecrets({ fields, target }: Sent): string[] {
   const sent: string[] = [];
   for (const [name, value] of fields)

@@ -8,14 +8,13 @@ import type { RecordedExchange } from "../../recording/store.ts";
 const MAX_HELD_BYTES = 256 * 1024 * 1024;
 
 export class Tap {
-  /** The recording's name. */
   readonly name: string;
   request: Uint8Array = new Uint8Array(0);
   /** 0: no answer. */
   status = 0;
   fields: readonly Field[] = [];
   readonly chunks: Uint8Array[] = [];
-  /** For each chunk, milliseconds since the request. */
+  /** Milliseconds since the request. */
   readonly times: number[] = [];
   end: RecordedExchange["response"]["end"] = "left";
   /** False: too much passes at once for a recording. */
@@ -24,7 +23,6 @@ export class Tap {
   readonly #since: number;
   readonly #held: { bytes: number };
 
-  /** `held`: the bytes of all taps. */
   constructor(name: string, since: number, held: { bytes: number }) {
     this.name = name;
     this.#since = since;
@@ -55,7 +53,6 @@ export class Tap {
   }
 }
 
-/** The same exchange. The tap sees what passes, right afterwards. */
 export function tapExchange(inner: Exchange, tap: Tap): Exchange {
   const tapped: Partial<Exchange> = {
     readBody: async (limit) => {

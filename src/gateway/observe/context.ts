@@ -31,13 +31,11 @@ interface AboutTurn {
 
 interface LastPrompt {
   readonly tokens: number;
-  /** By kind of part, from 0 to 1. */
   readonly shares: Readonly<Record<string, number>>;
 }
 
 /** What a session has sent. Each part is noted once. */
 interface Session {
-  /** The number of each part, by hash. */
   readonly numbers: Map<number, number>;
   bytes: number;
   /** The last prompt of each agent. The main agent has no name. */
@@ -47,7 +45,6 @@ interface Session {
 interface NotedPrompt {
   readonly tokens: number;
   readonly pieces: readonly Piece[];
-  /** The number of each piece. */
   readonly numbers: readonly number[];
 }
 
@@ -65,7 +62,6 @@ export class Contexts implements ContextNotes {
   readonly #by = crypto.randomUUID().slice(0, 8);
   #key: Buffer | null = null;
   readonly #sessions = new BoundedMap<string, Session>(MAX_SESSIONS);
-  /** Sessions' unwritten lines. */
   readonly #waiting = new Map<string, string[]>();
   #written = SHRINK_BYTES;
   #timer: Timer | undefined;
@@ -76,7 +72,6 @@ export class Contexts implements ContextNotes {
     this.#warn = warn;
   }
 
-  /** `sent`: the parts of the prompt. */
   note(line: LineDraft, sent: readonly Piece[], about: AboutTurn = {}): void {
     const { session: name, agent } = line.client ?? {};
     if (name === undefined || this.#hasFailed) return;
@@ -91,7 +86,7 @@ export class Contexts implements ContextNotes {
     this.#add(name, session, { by: this.#by, id: line.id, agent, ...news, sent: joinRanges(numbers) });
   }
 
-  /** The main agent's last prompt: tokens, and shares by kind of part; null: unknown. */
+  /** The main agent's last prompt. */
   last(session: string): LastPrompt | null {
     const last = this.#sessions.get(session)?.prompts.get("") ?? null;
     return last && { tokens: last.tokens, shares: shareOf(last.pieces) };
@@ -145,7 +140,6 @@ export class Contexts implements ContextNotes {
   }
 }
 
-/** By the lengths of the parts, as in the reports. */
 function shareOf(pieces: readonly Piece[]): LastPrompt["shares"] {
   const total = pieces.reduce((sum, { size }) => sum + size, 0);
   const shares: Record<string, number> = {};
@@ -159,7 +153,6 @@ function describeNew(fresh: readonly Piece[], key: Buffer, { isSecret, called }:
   return { called: called?.map(clean), parts: parts.length === 0 ? undefined : parts };
 }
 
-/** The numbers of all pieces, and the pieces that are new to the session. */
 function notePrompt(
   session: Session,
   { client, usage }: LineDraft,

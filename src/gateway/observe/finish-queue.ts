@@ -3,7 +3,6 @@
 import { atTurnEnd } from "../../lib/time/next-turn.ts";
 
 export interface FinishQueueOptions<T> {
-  /** Writes and reports one request. */
   readonly record: (request: T) => void;
   readonly written: () => void;
   readonly onError: (error: unknown) => void;

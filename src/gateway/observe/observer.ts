@@ -23,7 +23,6 @@ export interface RequestRecord {
   readonly chargeUsd: string | null;
   /** What a plan paid, by official prices; not part of the charge. */
   readonly planUsd?: string | undefined;
-  /** Why the request was refused or failed, for people. */
   readonly problem: string | null;
 }
 
@@ -38,9 +37,7 @@ export interface OpenStream {
 }
 
 export interface Observer {
-  /** A key or group has spent a share of its limit at which the config wants a warning. */
   limitNear(warning: LimitWarning): void;
-  /** `line`: the ledger line, if the request was billed. */
   requestDone(record: RequestRecord, line?: LineDraft | null): void;
   streamOpened(stream: OpenStream): void;
   streamClosed(id: string): void;
@@ -62,7 +59,6 @@ export function joinListeners(listeners: readonly Listener[]): Observer {
   };
 }
 
-/** Reports a fault of the gateway itself, with the place in the code. */
 export function reportFault(error: unknown, observer: Observer): void {
   const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
   observer.notice("error", `the gateway failed inside, please report this: ${details}`);
@@ -72,7 +68,7 @@ const SHORTAGE_PAUSE_MS = 60_000;
 
 export type ShortageAlarm = (why: string) => void;
 
-/** Reports, at most once a minute, that files, ports or memory have run out. */
+/** At most once a minute. */
 export function createShortageAlarm(observer: Pick<Observer, "notice">, now: () => number): ShortageAlarm {
   let lastAt = Number.NEGATIVE_INFINITY;
   return (why) => {

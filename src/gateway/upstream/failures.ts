@@ -21,22 +21,19 @@ export type FailureCause =
 interface Rule {
   readonly code: ErrorCode;
   readonly cause: FailureCause;
-  /** Follows the channel's name: `is rate limited`. */
   readonly because: string;
 }
 
 export interface Failure extends Rule {
   readonly channel: string;
-  /** What the upstream said, shortened, or what happened. */
   readonly message: string;
   /** The upstream's status, or the equivalent of an error inside a stream; null: no response. */
   readonly status: number | null;
   readonly fault: UpstreamFault["kind"] | null;
-  /** How long the upstream asks us to wait, or null. */
   readonly waitMs: number | null;
   /** `waitMs` is not in `retry-after`, where clients look, so they do not wait. */
   readonly waitIsHidden: boolean;
-  /** What the client gets again while the channel rests, or null. */
+  /** What the client gets while the channel rests. */
   readonly response: RefusedResponse | null;
 }
 
@@ -127,7 +124,7 @@ export function failureOfBody(channel: string, status: number, start: "empty" | 
   return failureOfStatus(channel, status, what);
 }
 
-/** What an error response says about the channel; null: it is only about the request. */
+/** Null: it is only about the request. */
 export function readFailure(
   channel: string,
   head: UpstreamResponse | Pick<UpstreamResponse, "status">,
@@ -155,12 +152,12 @@ function ruleOf(status: number): Rule {
   return STATUS_RULES[status] ?? (status < 400 ? REDIRECT : SERVER_ERROR);
 }
 
-/** Statuses that blame the channel, not the request. Another channel may succeed. */
+/** Another channel may succeed. */
 export function blamesChannel(status: number): boolean {
   return status >= 500 || (status >= 300 && status < 400) || STATUS_RULES[status] !== undefined;
 }
 
-/** Statuses whose body may show that the channel is at fault, not the request. */
+/** The body may show that the channel is at fault. */
 export function mayRefuse(status: number): boolean {
   return status === 400 || status === 403 || status === 404 || blamesChannel(status);
 }
@@ -170,12 +167,11 @@ export function isForClient({ status, cause }: Failure): boolean {
   return status !== null && status >= 400 && status !== 407 && cause !== "credential";
 }
 
-/** The failure does not pass by waiting. */
 export function needsOwner({ cause }: Failure): boolean {
   return cause === "credential" || cause === "credit";
 }
 
-/** For the client that sent the request: "is rate limited: 429 Slow down". */
+/** "is rate limited: 429 Slow down". */
 export function explainFailure({ because, status, message }: Failure): string {
   return `${because}: ${`${status ?? ""} ${message}`.trim()}`;
 }

@@ -1,4 +1,4 @@
-// The gateway's own small requests: the whole response as a promise.
+// The gateway's own small requests.
 
 import { readUpTo, type Upstream, type UpstreamRequest } from "../../lib/http/upstream.ts";
 import { decodeAnswer } from "./decode.ts";

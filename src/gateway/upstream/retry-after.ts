@@ -2,7 +2,6 @@
 
 import type { Fields } from "../../lib/http/fields.ts";
 
-/** What clients obey, in milliseconds from `now`, or null. */
 export function readRetryAfter(fields: Pick<Fields, "get">, now: number): number | null {
   const ms = Number(fields.get("retry-after-ms") ?? Number.NaN);
   if (Number.isFinite(ms)) return Math.max(0, ms);
@@ -21,7 +20,6 @@ export function readRetryDelay(body: string): number | null {
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** `12ms`, `6.5s`, `1m3s`. */
 function readSpan(text: string): number | null {
   if (!/^(?:\d+(?:\.\d+)?(?:ms|[smhd]))+$/.test(text)) return null;
   let sum = 0;

@@ -38,7 +38,7 @@ export interface ConnectionOptions {
   readonly call: Request;
   readonly gateway: Gateway;
   readonly newId: () => string;
-  /** Called once, with the number of responses, when all lines are made. */
+  /** When all lines are made. */
   readonly ended: (responses: number) => void;
 }
 
@@ -53,7 +53,6 @@ const PASSED: ReadonlySet<string> = new Set(["response.inject", "response.interr
 export class SocketConnection implements ClientListener {
   readonly #options: ConnectionOptions;
   readonly #client: WebSocketPeer;
-  /** Null once it has ended. */
   #upstream: UpstreamSocket | null = null;
   #candidate: Candidate;
   #turns: SocketTurn[] = [];
@@ -62,10 +61,9 @@ export class SocketConnection implements ClientListener {
   #queue: Payload[] = [];
   #queuedBytes = 0;
   #isBusy = false;
-  /** A response has begun here, so the connection stays on its channel. */
+  /** A response has begun here. */
   #bound = false;
   #clientGone = false;
-  /** The client's request until it is sent. */
   #opening: Request | null = null;
   #stopping = false;
   #drain: Timer | null = null;
@@ -164,7 +162,7 @@ export class SocketConnection implements ClientListener {
     void this.#upstream?.send({ kind: "text", bytes: create });
   }
 
-  /** The steps of pipeline.ts for a message. Returns what goes upstream. */
+  /** Returns what goes upstream. */
   async #begin(r: Request, bytes: Uint8Array): Promise<Uint8Array> {
     const { gateway } = this.#options;
     if (this.#stopping) throw this.#askToReconnect("The gateway is stopping.");
@@ -193,7 +191,6 @@ export class SocketConnection implements ClientListener {
     return renameModel(r, candidate) ?? bytes;
   }
 
-  /** The connection's channel, or, before the first response, perhaps another. */
   async #settleOnChannel(match: Match): Promise<Candidate> {
     const { call, gateway } = this.#options;
     const { channel } = this.#candidate;
@@ -271,7 +268,7 @@ export class SocketConnection implements ClientListener {
 
   // Ends.
 
-  /** The upstream's connection has ended. The next request replaces an unused one. */
+  /** The next request replaces an unused connection. */
   #lose({ code, reason }: Closing): void {
     this.#upstream = null;
     const isUsed = this.#bound || this.#turns.length > 0;

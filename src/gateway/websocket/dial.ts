@@ -19,7 +19,6 @@ import { type Failure, failureOf, readFailure } from "../upstream/failures.ts";
 
 export interface OpenConnection {
   readonly candidate: Candidate;
-  /** The fields of the upstream's 101, for the client. */
   readonly fields: Fields;
   readonly socket: UpstreamSocket;
 }

@@ -17,12 +17,10 @@ import type { Request } from "../request.ts";
 import { addressOf } from "../upstream/address.ts";
 import { type Failure, failureOf, readFailure } from "../upstream/failures.ts";
 
-/** How a turn can end before its response. */
 export type Break = "client_left" | "upstream_gone" | "upstream_silent";
 
 export class SocketTurn {
   readonly streamId: string | null;
-  /** The upstream has begun its response. */
   begun = false;
   ended = false;
   readonly #r: Request;
@@ -100,7 +98,6 @@ export class SocketTurn {
     finish(this.#r, ending, this.#gateway);
   }
 
-  /** `failure` null: the channel works. */
   #report(
     attempt: { readonly status?: number; readonly error?: string },
     failure: Failure | "nothing" | null,
