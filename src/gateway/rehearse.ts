@@ -31,6 +31,13 @@ export async function rehearse({ catalog, client }: Gateway, port: number): Prom
   }
   const fields = requestFields(new Fields([["user-agent", "gateway"]]), false, secretsOf(catalog));
   const origin = originOf(new URL(describeBaseUrl(catalog.listen.host, port)));
-  const request = { origin, method: "GET", target: "/healthz", fields, body: null, deadlines: DEADLINES };
+  const request = {
+    origin,
+    method: "GET",
+    target: "/healthz",
+    fields,
+    body: null,
+    deadlines: DEADLINES,
+  };
   await fetchWhole(client, request, DEADLINES.idleMs);
 }

@@ -38,7 +38,12 @@ const isText = (value: unknown): value is string => typeof value === "string";
 const isTextOrNull = (value: unknown): value is string | null => value === null || isText(value);
 
 export const newKeySchema = (): z.ZodType<KeyWish> =>
-  z.strictObject({ name: z.string(), group: z.string(), expires: z.string(), limits: readTexts(isText) });
+  z.strictObject({
+    name: z.string(),
+    group: z.string(),
+    expires: z.string(),
+    limits: readTexts(isText),
+  });
 
 export const changeSchema = (): z.ZodType<KeyChange> =>
   z.strictObject({
@@ -72,7 +77,14 @@ export async function changeKey(change: KeyChange, parts: ApiParts): Promise<Key
   else await switchKeys(file, [name], action === "disable");
   const changed = { ...listKeys(parts), problem: problem() };
   if (action !== "rotate") return changed;
-  return { ...changed, secret: { name, text, group: findKey(readCatalog(parts), name).key.group.name } };
+  return {
+    ...changed,
+    secret: {
+      name,
+      text,
+      group: findKey(readCatalog(parts), name).key.group.name,
+    },
+  };
 }
 
 export const NO_FILE = "A demo has no config file that could be changed.";

@@ -73,7 +73,12 @@ function countRequest(rows: Map<string, Row>, record: RequestRecord): void {
   const add = (counter: keyof typeof COUNTERS, own: Labels, added: Value): void => {
     const id = [counter, key, channel, ...Object.values(own)].join("\n");
     const labels = () => writeLabels({ group, channel, ...own });
-    const row = rows.getOrInsertComputed(id, () => ({ counter, key, labels: labels(), value: 0 }));
+    const row = rows.getOrInsertComputed(id, () => ({
+      counter,
+      key,
+      labels: labels(),
+      value: 0,
+    }));
     row.value = addValue(row.value, added);
   };
   add("gateway_requests_total", { endpoint, status: String(status), outcome }, 1);

@@ -128,11 +128,20 @@ export async function fetchFrom(
   asked: Asked,
   isSocket = PLATFORM.hasSockets,
 ): Promise<Response> {
-  if (isSocket) return fetchAnswer(new URL(address, "http://gateway"), { proxy: null, unix: path, ...asked });
+  if (isSocket)
+    return fetchAnswer(new URL(address, "http://gateway"), {
+      proxy: null,
+      unix: path,
+      ...asked,
+    });
   const { data } = place.safeParse(parseJson(readFileSync(path, "utf8")));
   if (data !== undefined) {
     const url = new URL(address, `http://127.0.0.1:${data.port}`);
-    const answered = await fetchAnswer(url, { proxy: null, headers: { [TOKEN]: data.ask }, ...asked });
+    const answered = await fetchAnswer(url, {
+      proxy: null,
+      headers: { [TOKEN]: data.ask },
+      ...asked,
+    });
     if (answered.headers.get(TOKEN) === data.reply) return answered;
   }
   throw Object.assign(new Error("no gateway of this version listens there"), { code: "ECONNREFUSED" });

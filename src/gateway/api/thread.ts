@@ -40,7 +40,12 @@ export class ReportThread {
     this.#waiting.set(this.#last, reply);
     const { ledger, zone } = this.#gateway.catalog;
     const place = { ledgerPath: ledger.path, timezone: zone.name };
-    this.#worker.postMessage({ ...place, id: this.#last, name, input } satisfies ReportQuestion);
+    this.#worker.postMessage({
+      ...place,
+      id: this.#last,
+      name,
+      input,
+    } satisfies ReportQuestion);
     return reply.promise;
   }
 

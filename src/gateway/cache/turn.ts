@@ -58,7 +58,15 @@ export function keepTurn(
   if (left === 0 || (!proven && isShort(turn))) return null;
   const exact = rules.marked && isReported;
   const end = exact && mark !== null ? mark.at : prompt.parts.length;
-  return { turn, tokens: left, end, exact, proven, lifetimeMs: findLifetime(turn, mark), earlier };
+  return {
+    turn,
+    tokens: left,
+    end,
+    exact,
+    proven,
+    lifetimeMs: findLifetime(turn, mark),
+    earlier,
+  };
 }
 
 function findLastMark({ marks }: Prompt): CacheMark | null {

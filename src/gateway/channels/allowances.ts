@@ -72,7 +72,12 @@ function readRates(fields: Fields, seen: number): Allowance[] {
     const [left = "", of = ""] = [read("remaining"), read("limit")];
     if (!COUNT.test(left) || !COUNT.test(of)) return [];
     return [
-      describe("rate", rate.replace("-", " "), { left, of, resets: readReset(read("reset"), seen), seen }),
+      describe("rate", rate.replace("-", " "), {
+        left,
+        of,
+        resets: readReset(read("reset"), seen),
+        seen,
+      }),
     ];
   });
 }
@@ -85,5 +90,12 @@ interface Found extends Partial<Pick<Allowance, "used" | "left" | "of">> {
 function describe(kind: Allowance["kind"], name: string, { resets, seen, ...amounts }: Found): Allowance {
   const ends = resets === null ? null : new Date(resets).toISOString();
   const nothing = { used: null, left: null, of: null };
-  return { kind, name, ...nothing, ...amounts, resets: ends, seen: new Date(seen).toISOString() };
+  return {
+    kind,
+    name,
+    ...nothing,
+    ...amounts,
+    resets: ends,
+    seen: new Date(seen).toISOString(),
+  };
 }

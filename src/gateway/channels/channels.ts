@@ -158,7 +158,13 @@ export class Channels {
       const reason = (isCut && problem) || "ended its response with an error";
       record.lastError = reason.replace(`The channel "${channel.name}" `, "");
       const failure = failureOfBreaks(channel.name);
-      const seen = { failure, now, random: this.#options.random, model: null, isBreak: true } as const;
+      const seen = {
+        failure,
+        now,
+        random: this.#options.random,
+        model: null,
+        isBreak: true,
+      } as const;
       if (isCut) records.noteFailure(record, seen);
     });
   }
@@ -166,7 +172,12 @@ export class Channels {
   reportProbe(channel: Channel, failure: Failure | null, now: number): void {
     this.#change(channel, now, (record) => {
       if (failure !== null)
-        return records.noteFailure(record, { failure, model: null, now, random: this.#options.random });
+        return records.noteFailure(record, {
+          failure,
+          model: null,
+          now,
+          random: this.#options.random,
+        });
       record.lastAnswer = now;
       // A wait that the upstream named stays in force, even if the model list works.
       if (record.whole?.isNamed !== true) record.whole = null;

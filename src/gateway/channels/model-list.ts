@@ -170,7 +170,11 @@ export async function fetchListPage(
     target: `${joinPath(channel, dialect.listPath)}${query === "" ? "" : `?${query}`}`,
     fields: overrideFields(fields, channel),
     body: null,
-    deadlines: { connectMs: hurry(connectMs), firstByteMs: hurry(firstByteMs), idleMs: hurry(idleMs) },
+    deadlines: {
+      connectMs: hurry(connectMs),
+      firstByteMs: hurry(firstByteMs),
+      idleMs: hurry(idleMs),
+    },
   };
   const { response, body } = await fetchWhole(client, request, MAX_PAGE_BYTES);
   return {

@@ -116,9 +116,27 @@ interface Policy {
 
 /** docs/failures.md has the same table. */
 const POLICIES: Record<FailureCause, Policy> = {
-  credential: { scope: "channel", state: "unavailable", strikes: 1, firstMs: 5000, longestMs: 300_000 },
-  credit: { scope: "channel", state: "unavailable", strikes: 1, firstMs: 30_000, longestMs: 600_000 },
-  unreachable: { scope: "channel", state: "unavailable", strikes: 1, firstMs: 1000, longestMs: 60_000 },
+  credential: {
+    scope: "channel",
+    state: "unavailable",
+    strikes: 1,
+    firstMs: 5000,
+    longestMs: 300_000,
+  },
+  credit: {
+    scope: "channel",
+    state: "unavailable",
+    strikes: 1,
+    firstMs: 30_000,
+    longestMs: 600_000,
+  },
+  unreachable: {
+    scope: "channel",
+    state: "unavailable",
+    strikes: 1,
+    firstMs: 1000,
+    longestMs: 60_000,
+  },
   rate: { scope: "model", state: "resting", strikes: 1, firstMs: 2000, longestMs: 60_000 },
   overload: { scope: "model", state: "resting", strikes: 1, firstMs: 1000, longestMs: 30_000 },
   timeout: { scope: "model", state: "resting", strikes: 1, firstMs: 5000, longestMs: 60_000 },

@@ -140,7 +140,12 @@ function judgeCondition(channel: Channel, record: ChannelRecord, now: number, ex
   if (channel.disabled) return { state: "disabled", reason: "in the config file", until: null };
   if (record.disabled) return { state: "disabled", reason: "by command", until: null };
   const rest = findRest(record, null, now);
-  if (rest !== null) return { state: stateOf(rest), reason: explain(rest.failure), until: rest.until };
+  if (rest !== null)
+    return {
+      state: stateOf(rest),
+      reason: explain(rest.failure),
+      until: rest.until,
+    };
   const over = record.whole;
   if (over !== null && over.until > 0 && !over.isNamed) {
     const reason = `${explain(over.failure)} (tried again with the next request)`;

@@ -87,7 +87,12 @@ export async function readRequestBody(
     call.memory = await memory.reserve(copiesOf(call) * announced);
   const body = await exchange.readBody(maxBodyBytes);
   const coding = exchange.field("content-encoding");
-  if (target.endpoint.purpose === "other") return { ...NO_BODY, bytes: body, encoded: coding !== undefined };
+  if (target.endpoint.purpose === "other")
+    return {
+      ...NO_BODY,
+      bytes: body,
+      encoded: coding !== undefined,
+    };
   const plain = coding === undefined ? body : await decode(body, coding, maxBodyBytes);
   call.memory?.shrink(copiesOf(call) * Math.max(body.length, plain.length));
   const steps = scanBody(call, body, plain, knownParts);
@@ -108,16 +113,35 @@ export function* scanBody(
   const { endpoint, model, stream } = call.target;
   const { admitted } = call;
   const encoded = plain !== bytes;
-  if (model === null && !NEEDS_MODEL.has(endpoint.purpose)) return { ...NO_BODY, bytes, plain, encoded };
+  if (model === null && !NEEDS_MODEL.has(endpoint.purpose))
+    return {
+      ...NO_BODY,
+      bytes,
+      plain,
+      encoded,
+    };
   const isStrict = admitted !== null && dependsOnModel(admitted);
   const session = plain.length > SHORT_BYTES ? nameSession(call) : null;
   const members = wantedOf(endpoint.dialect, HAVE_PROMPTS.has(endpoint.purpose));
-  const wanted = session === null ? members : { ...members, known: known.find(session), isStrict };
+  const wanted =
+    session === null
+      ? members
+      : {
+          ...members,
+          known: known.find(session),
+          isStrict,
+        };
   const scan = yield* scanSteps<PartFacts>(plain, wanted);
   if (scan === null) throw new GatewayError("bad_request", "The body is not a JSON object.");
   if (session !== null && scan.lists.size > 0) known.keep(session, scan.lists);
   const named =
-    model === null ? readNames(plain, scan) : { model: model.id, modelSpan: null, stream: stream === true };
+    model === null
+      ? readNames(plain, scan)
+      : {
+          model: model.id,
+          modelSpan: null,
+          stream: stream === true,
+        };
   if (isStrict) requireOneModel({ bytes: plain, scan }, named.model);
   return { bytes, plain, encoded, scan, ...named };
 }

@@ -94,7 +94,15 @@ function findCandidates(group: Group, model: string | null): Candidate[] {
     const upstream = model === null ? null : resolveModel(channel, model);
     if (upstream === undefined) continue;
     const isReplaced = upstream !== model && model !== null && !channel.aliases.has(model);
-    candidates.push(isReplaced ? { channel, model: upstream, isReplaced } : { channel, model: upstream });
+    candidates.push(
+      isReplaced
+        ? {
+            channel,
+            model: upstream,
+            isReplaced,
+          }
+        : { channel, model: upstream },
+    );
   }
   return candidates;
 }

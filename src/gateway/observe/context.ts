@@ -83,7 +83,13 @@ export class Contexts implements ContextNotes {
     this.#key ??= this.#try(() => openKey(this.#folder));
     if (this.#key === null) return;
     const news = describeNew(fresh, this.#key, about);
-    this.#add(name, session, { by: this.#by, id: line.id, agent, ...news, sent: joinRanges(numbers) });
+    this.#add(name, session, {
+      by: this.#by,
+      id: line.id,
+      agent,
+      ...news,
+      sent: joinRanges(numbers),
+    });
   }
 
   /** The main agent's last prompt. */

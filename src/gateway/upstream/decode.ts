@@ -14,7 +14,12 @@ export function decodeAnswer(answer: Answer): Answer {
   // One decoder does not notice a missing end.
   const closeDelimited = head.closeDelimited || codings.includes("zstd");
   return {
-    head: { ...head, fields: head.fields.without(OF_CODED_BYTES), length: null, closeDelimited },
+    head: {
+      ...head,
+      fields: head.fields.without(OF_CODED_BYTES),
+      length: null,
+      closeDelimited,
+    },
     read: async () => {
       const { done, value } = await decoded.next();
       return done === true ? null : value;

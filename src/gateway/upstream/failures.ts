@@ -101,7 +101,13 @@ const FAULT_RULES: Record<UpstreamFault["kind"], Rule> = {
   cancelled: rule("client_gone", "broken", "was abandoned by the client"),
 };
 
-const NOTHING = { status: null, fault: null, waitMs: null, waitIsHidden: false, response: null };
+const NOTHING = {
+  status: null,
+  fault: null,
+  waitMs: null,
+  waitIsHidden: false,
+  response: null,
+};
 
 export function failureOf(channel: string, { kind, message }: UpstreamFault): Failure {
   return { ...NOTHING, ...FAULT_RULES[kind], channel, message, fault: kind };

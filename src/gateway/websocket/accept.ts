@@ -49,7 +49,16 @@ async function accept(r: Request, newId: () => string, gateway: Gateway): Promis
   const isAccepted = exchange.acceptWebSocket(fields, (client) => {
     gateway.openSockets += 1;
     observer.notice("note", `${name} opened on the channel "${upstream.candidate.channel.name}"`);
-    return new SocketConnection({ call: r, gateway, newId, ended: ended.resolve }, client, upstream);
+    return new SocketConnection(
+      {
+        call: r,
+        gateway,
+        newId,
+        ended: ended.resolve,
+      },
+      client,
+      upstream,
+    );
   });
   if (!isAccepted) {
     upstream.socket.reset();

@@ -29,7 +29,14 @@ const UNSUPPORTED = new Set([200, 204, 400, 404, 405, 406, 410, 415, 422, 426, 5
 export async function dial(call: Request, match: Match, gateway: Gateway): Promise<OpenConnection> {
   const { channels, catalog, now } = gateway;
   const { key, group, model, candidates } = match;
-  const routed = { key, group, model, candidates, client: readSender(call, catalog), body: NO_BODY };
+  const routed = {
+    key,
+    group,
+    model,
+    candidates,
+    client: readSender(call, catalog),
+    body: NO_BODY,
+  };
   for (const candidate of channels.choose(routed, now()).candidates) {
     const { channel } = candidate;
     if (!channel.websocket) continue;
@@ -79,7 +86,11 @@ async function connect(
   if (socket !== undefined) {
     // The handshake's own fields belong to this hop.
     const keep = (name: string): string | null => (name.startsWith("sec-websocket-") ? null : name);
-    return { candidate, fields: secrets.cleanFields(responseFields(head.fields)).copy(keep), socket };
+    return {
+      candidate,
+      fields: secrets.cleanFields(responseFields(head.fields)).copy(keep),
+      socket,
+    };
   }
   if (UNSUPPORTED.has(head.status)) {
     answer.cancel();
