@@ -24,12 +24,12 @@ import type { ModelLists } from "./channels/model-list.ts";
 import type { MetricsDetail, Observer, ShortageAlarm } from "./observe/observer.ts";
 
 export interface Recorder {
-  /** Records the request, if key or run say so. `message`: of a WebSocket's turn. */
+  /** `message`: of a WebSocket's turn. */
   open(r: Request, message?: Uint8Array): void;
-  /** The request has ended. `line`: its ledger line, if it was billed. */
+  /** `line`: if the request was billed. */
   finish(r: Request, tap: Tap, line: LineDraft | null): void;
   follow(catalog: Catalog): void;
-  /** Records a run's requests from now on; null: no more. Returns what was recorded. */
+  /** Null: no more. Returns what was recorded. */
   recordRun(session: string, name: string | null): { readonly folder: string; readonly requests: number };
   readonly active: readonly { readonly name: string; readonly key: string | null }[];
   close(): Promise<void>;
@@ -41,7 +41,6 @@ export interface Gateway {
   /** The config converts, or did since the start: histories may have envelopes. */
   converts: boolean;
   readonly client: Upstream;
-  /** Memory for large bodies of all requests together. */
   readonly memory: MemoryBudget;
   readonly ledger: Ledger;
   readonly gate: Gate;
@@ -49,7 +48,7 @@ export interface Gateway {
   readonly waiting: WaitingRequests;
   /** The tool calls of conversations that upstreams keep. */
   readonly chains: CallChains;
-  /** Notes what prompts consist of. Null: notes are off. */
+  /** Null: notes are off. */
   readonly contexts: ContextNotes | null;
   readonly alerts: Alerts;
   readonly recorder: Recorder;
@@ -57,11 +56,9 @@ export interface Gateway {
   prices: PriceBook;
   readonly channels: Channels;
   readonly lists: ModelLists;
-  /** Responses that continue in the background and are not charged yet. */
+  /** In the background, and not charged yet. */
   readonly background: BoundedMap<string, ChargeTerms>;
-  /** For tools that name no session. */
   readonly inferredSessions: InferredSessions;
-  /** Hashes of a session's earlier requests, and what they left in caches. */
   readonly knownParts: KnownParts;
   readonly cacheMemory: CacheMemory;
   openSockets: number;
@@ -69,9 +66,7 @@ export interface Gateway {
   /** Requests with an answer, but no line yet. */
   readonly finished: FinishQueue<Request>;
   readonly raiseShortage: ShortageAlarm;
-  /** Aborted when the gateway stops and ends running requests. */
   readonly halt: AbortSignal;
   readonly now: () => number;
-  /** The text of GET /metrics, in the Prometheus format. */
   readonly metrics: (detail: MetricsDetail) => string;
 }

@@ -27,7 +27,6 @@ export type AttemptRecord = {
   readonly error?: string;
 };
 
-/** A request in the dialect of one channel. */
 export interface Crossed {
   readonly candidate: Candidate;
   readonly dialect: Dialect;
@@ -44,7 +43,6 @@ export interface ChargeTerms {
   readonly admitted: Key;
   readonly model: string | null;
   readonly candidates: readonly Candidate[];
-  /** Who began the response. */
   readonly client: ClientIdentity;
   readonly requested: string | null;
   readonly overrides: Overrides;
@@ -65,7 +63,6 @@ export interface Ending {
   readonly problem: string | null;
 }
 
-/** The gateway has answered itself. */
 export const OWN_ANSWER: Ending = {
   outcome: "complete",
   status: 200,
@@ -93,26 +90,26 @@ export class Request {
   run: ToolRun | null = null;
   /** `NOBODY` until the body has been read. */
   client: ClientIdentity = NOBODY;
-  /** The client's own login next to the key, or null. */
+  /** Next to the key. */
   login: readonly Field[] | null = null;
   secrets: Secrets = NO_SECRETS;
-  /** The bytes, perhaps many megabytes, are released when an upstream has responded. */
+  /** Released when an upstream has responded. */
   body: RequestBody = NO_BODY;
   candidates: readonly Candidate[] = [];
   memory: Reservation | null = null;
 
   // The request in the upstream's dialect, ready for any channel.
-  /** The request in the tried channel's dialect; null if it is the client's. */
+  /** Null: the client's dialect. */
   crossed: Crossed | null = null;
 
   // What the request may cost.
-  /** The config's prices at arrival. A changed config applies to later requests. */
+  /** At arrival. A changed config applies to later requests. */
   overrides: Overrides = new Map();
   /** The ledger knows the request. False if nothing is billed. */
   open = false;
-  /** The prompt's tokens, estimated from its size, if no usage is reported. */
+  /** From the prompt's size. */
   estimatedInput = 0;
-  /** What limits reserve for the request, until its line is in the ledger. */
+  /** Until the line is in the ledger. */
   admission: Admission = FREE;
   /** Ends the wait for room in a limit, or for usage after the client left. */
   endWait: (() => void) | null = null;
@@ -123,14 +120,12 @@ export class Request {
   /** The request may go upstream: limits and journal let it pass. */
   held = false;
   upstream: Pick<SentRequest, "cancel"> = { cancel: () => {} };
-  /** The last channel was asked for usage that the client did not request. */
   asksUsage = false;
-  /** The upstream's name for the model requested from the last channel. */
+  /** The upstream's name for the requested model. */
   requested: string | null = null;
   readonly attempts: AttemptRecord[] = [];
   /** Who pays for a request with the client's own login. */
   paidBy: Payer = "plan";
-  /** The last channel's id of the request, if it gave one. */
   upstreamRequestId: string | undefined = undefined;
 
   // The response on its way to the client.
@@ -139,11 +134,11 @@ export class Request {
   meter: Meter | null = null;
   /** The response comes in events and ends with the dialect's terminal event. */
   streamed = false;
-  /** The client disconnected before the end of the response was sent. */
+  /** The client left before the end. */
   left = false;
   /** Milliseconds from arrival to the first byte of the response. */
   firstByteMs: number | null = null;
-  /** The prompt, for the cache analysis; null: no analysis. */
+  /** Null: no analysis. */
   sentPrompt: SentPrompt | null = null;
 
   recorded: Tap | null = null;
@@ -200,7 +195,7 @@ export class Request {
     return plain && scan && { bytes: plain, scan };
   }
 
-  /** The channel that responded, or was tried last. */
+  /** The last one. */
   get tried(): Candidate | undefined {
     const name = this.attempts.at(-1)?.channel;
     for (const each of this.candidates) if (each.channel.name === name) return each;
@@ -230,7 +225,7 @@ export class Request {
     return this.crossed?.dialect ?? this.target.endpoint.dialect;
   }
 
-  /** Converts between the client's dialect and the channel's; null if they are equal. */
+  /** Null: the dialects are equal. */
   get bridge(): Conversion | null {
     return this.crossed?.bridge ?? null;
   }

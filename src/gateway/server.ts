@@ -23,7 +23,6 @@ export interface RunningServer {
   readonly port: number;
   /** Stops accepting. Resolves when every call is answered and its bill is closed. */
   drain(): Promise<void>;
-  /** Breaks running calls, so that `drain` resolves soon. */
   stopNow(): void;
 }
 

@@ -37,10 +37,10 @@ import { closeBill } from "./bill/settle.ts";
 import { rehearse } from "./rehearse.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
-/** For all bodies above 1 MiB and their conversion. */
+/** For bodies above 1 MiB. */
 const LARGE_BODIES_BYTES = 512 * 1024 * 1024;
 const MAX_BACKGROUND_RESPONSES = 10_000;
-/** By then the start is over, and most first requests come later. */
+/** By then the start is over. */
 const REHEARSE_MS = 500;
 
 export interface RunningGateway {
@@ -50,7 +50,7 @@ export interface RunningGateway {
   /** Applies a changed config, or throws its first problem. Running requests keep theirs. Returns
    *  the settings that need a restart. */
   reload(catalog: Catalog): string[];
-  /** Reads the price book next to the config again. Returns its name, or throws. */
+  /** Returns the book's name, or throws. */
   reloadPrices(): string;
   /** Stops accepting, waits up to `graceMs`, then ends running requests. */
   stop(graceMs: number): Promise<void>;
@@ -66,7 +66,7 @@ export interface Network {
 const HTTP: Network = { listen, createClient };
 
 export interface StartOptions {
-  /** For commands. Null without a file (a demo). */
+  /** Null for a demo. */
   readonly configPath?: string | null;
   readonly follow?: Follow;
   readonly contexts?: ContextNotes;

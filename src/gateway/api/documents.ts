@@ -28,7 +28,6 @@ export interface ChannelChoices {
   readonly presets: readonly {
     readonly id: string;
     readonly title: string;
-    /** The variable. */
     readonly credential: string | null;
   }[];
   readonly platforms: readonly string[];
@@ -36,11 +35,8 @@ export interface ChannelChoices {
 
 export interface NewChannel {
   readonly what: string;
-  /** Only with a URL. */
   readonly platform?: string | undefined;
-  /** Default: the preset or the host. */
   readonly name?: string | undefined;
-  /** Default: a new group. */
   readonly group?: string | undefined;
   readonly credential?: string | undefined;
 }
@@ -90,6 +86,5 @@ export interface KeyChange {
 export interface KeysChanged extends KeysReply {
   /** Why the gateway does not use the changed file. */
   readonly problem: string | null;
-  /** The only reply with a secret. */
   readonly secret?: { readonly name: string; readonly text: string; readonly group: string };
 }

@@ -10,11 +10,9 @@ import type { ReportThread } from "./thread.ts";
 export interface ApiParts {
   readonly gateway: Gateway;
   readonly activity: Activity;
-  /** Known once the gateway listens. */
   readonly port: () => number;
   readonly configPath: string | null;
   readonly follow: Follow;
-  /** Null without a config file. */
   readonly setUp: ChannelSetUp | null;
   readonly console: () => Console | null;
   readonly thread: ReportThread;

@@ -16,7 +16,6 @@ import type { Table } from "../../billing/store/open.ts";
 import { refuseUsage } from "../../lib/refusal.ts";
 
 interface Report<Document> {
-  /** Others wait for all of the ledger. */
   readonly isPartial?: true;
   run(table: Table, given: Readonly<Record<string, unknown>>, clock: Clock): Document;
 }

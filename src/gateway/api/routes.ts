@@ -59,7 +59,6 @@ const REPORTS: Readonly<Record<string, Handler>> = {
   status: define(names, ({ session, key }, { gateway }) =>
     buildStatus(session ?? null, key ?? null, gateway),
   ),
-  /** Null: nothing can be added. */
   "channel-choices": define(names, async (_, { setUp }) => ({ choices: (await setUp?.list()) ?? null })),
   run: define(names, ({ id = "" }, { gateway }) => {
     gateway.finished.flush();

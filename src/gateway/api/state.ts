@@ -32,7 +32,6 @@ export function buildState({ gateway, activity, port, configPath }: ApiParts) {
 function readSpend({ catalog, ledger }: Gateway) {
   const spentBy = (name: string): Amounts => ledger.sums.spentOf({ kind: "key", name }, "day");
   const keys = [...catalog.keys.keys()].map((name) => [name, formatUsd(spentBy(name).charged)] as const);
-  // Limits count the estimate in addition to the charge.
   const plans = [...catalog.keys.values()]
     .filter(({ group }) => group.usesLogin)
     .map(({ name }) => [name, formatUsd(spentBy(name).estimated)] as const);

@@ -19,7 +19,6 @@ export function buildStatus(session: string | null, keyName: string | null, gate
   const key = catalog.keys.get(sum?.key ?? keyName ?? "");
   const recordings = new Set(gateway.recorder.active.map(({ name }) => name));
   return {
-    /** Null: the session has no request yet. */
     session: id === undefined || sum === null ? null : describeSession(id, sum, key, gateway),
     ...(recordings.size > 0 && { recordings: [...recordings] }),
     today_usd: formatUsd(ledger.sums.spentTogether("day")),
@@ -39,7 +38,6 @@ function describeSession(id: string, sum: SessionSum, key: Key | undefined, { co
     model: sum.model,
     requests: sum.requests,
     charge_usd: formatUsd(sum.charged),
-    // Limits count the estimate in addition to the charge.
     ...(key?.group.usesLogin === true && { paid_by_plan_usd: formatUsd(sum.estimated) }),
     cache_hit_rate: computeShare(sum.cached, sum.input),
     ...(context !== null && { context }),

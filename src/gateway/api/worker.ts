@@ -18,7 +18,6 @@ export interface ReportQuestion {
   readonly timezone: string;
 }
 
-/** Each question opens the file again. */
 let table: Table | null = null;
 
 function openTable(ledgerPath: string): Table {

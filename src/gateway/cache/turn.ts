@@ -7,7 +7,6 @@ import type { CacheMark, Prompt } from "../../dialects/prompt/prompt.ts";
 export interface CacheTurn {
   readonly prompt: Prompt;
   readonly rules: CacheRules;
-  /** Null: the main one. */
   readonly agent: string | null;
   readonly inferred: boolean;
   readonly model: string;
@@ -19,7 +18,6 @@ export interface CacheTurn {
   readonly isKeptLong: boolean;
   /** The upstream leaves Claude Code's line about itself out of the prompt. */
   readonly dropsAttribution: boolean;
-  /** A hash of the response's id. */
   readonly responseId: number | null;
   /** In milliseconds. `at`: the request came. `readyAt`: the response began. */
   readonly at: number;

@@ -5,7 +5,6 @@ import type { Fields } from "../../lib/http/fields.ts";
 import { readReset } from "../upstream/retry-after.ts";
 import type { ChannelRecord } from "./record.ts";
 
-/** They are read only on demand. */
 export function noteHead(record: ChannelRecord, fields: Fields, seen: number): void {
   // Of simultaneous requests, the earlier one may end later.
   if (/ratelimit-|x-codex-/.test(fields.text) && seen >= (record.head?.seen ?? 0))

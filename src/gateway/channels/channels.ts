@@ -29,7 +29,6 @@ interface Routed extends Match {
 }
 
 export interface ChannelChoice {
-  /** Best first. */
   readonly candidates: readonly Candidate[];
   readonly conversation: string | null;
 }
@@ -269,7 +268,7 @@ function readSaved(path: string): records.ChannelRecord[] {
   }
 }
 
-/** How long no request may be sent. In a guessed rest, this ends with the running trial. */
+/** In a guessed rest, until the running trial ends. */
 function waitOf({ isNamed, until, trialUntil }: records.Rest, now: number): number {
   return (isNamed ? until : trialUntil) - now;
 }

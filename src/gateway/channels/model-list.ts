@@ -14,7 +14,6 @@ import { addressOf, joinPath, overrideFields } from "../upstream/address.ts";
 
 export interface ChannelModels {
   readonly models: readonly ModelEntry[];
-  /** Why the upstream gave no list. */
   readonly problem: string | null;
   /** The gateway has run out of files or ports. */
   readonly isShort?: boolean;
@@ -84,7 +83,6 @@ export class ModelLists {
     }
   }
 
-  /** The lists that decide about a default model. */
   learn({ defaultModel, channels }: Group): Promise<unknown> | null {
     const unknown = channels.filter((channel) => defaultModel !== null && !this.#of(channel).wasAsked);
     if (unknown.length === 0) return null;

@@ -10,16 +10,16 @@ import type { FailureCause, Failure } from "../upstream/failures.ts";
 
 export interface Rest {
   readonly failure: Failure;
-  /** Responses broke off after a good beginning. Only a complete response ends the rest. */
+  /** Only a complete response ends the rest. */
   readonly isBreak: boolean;
   readonly since: number;
   readonly at: number;
   /** 0: a few more failures lead to a rest. */
   readonly until: number;
-  /** The upstream named `until`: nothing is sent before. Otherwise, single trials are sent. */
+  /** The upstream named `until`. Otherwise, single trials are sent. */
   readonly isNamed: boolean;
   readonly strikes: number;
-  /** Until this time at most, a trial runs, and other requests use other channels. */
+  /** Until then, other requests use other channels. */
   trialUntil: number;
 }
 
@@ -35,10 +35,8 @@ const fileSchema = z.lazy(() =>
         name: z.string(),
         /** A hash of base URL and credential. Another upstream gets a new record. */
         identity: z.string(),
-        /** By command. */
         disabled: z.boolean(),
         lastAnswer: z.number().catch(0),
-        /** By minutes since 1970. */
         minutes: z.array(z.tuple([z.number(), countSchema])).catch([]),
       }),
     ),

@@ -25,7 +25,7 @@ export interface ChannelView {
   readonly since: string | null;
   readonly reason: string | null;
   readonly until: string | null;
-  /** Of the last ten minutes. */
+  /** Of ten minutes. */
   readonly success_rate: number | null;
   readonly latency_ms: number | null;
   readonly latency_p95_ms: number | null;
@@ -35,7 +35,7 @@ export interface ChannelView {
   /** Not part of the charge. */
   readonly paid_by_plan_today_usd?: string;
   readonly connections: Connections;
-  /** The last hour by five minutes, and the last day by hours, oldest first. */
+  /** By five minutes, and by hours, oldest first. */
   readonly hour: readonly Count[];
   readonly day: readonly Count[];
   readonly allowance?: readonly Allowance[];

@@ -20,7 +20,6 @@ import { findSession } from "./client.ts";
 import type { KnownParts } from "./known-parts.ts";
 
 export interface RequestBody {
-  /** As received. */
   readonly bytes: Uint8Array | null;
   /** Without content-encoding. */
   readonly plain: Uint8Array | null;
@@ -103,7 +102,6 @@ export async function readRequestBody(
   return scanned;
 }
 
-/** One pass over the body. */
 export function* scanBody(
   call: BodyCall,
   bytes: Uint8Array,

@@ -3,7 +3,6 @@
 import type { Exchange } from "../../lib/http/exchange.ts";
 
 export interface UnroutedCall {
-  /** Also of the ledger line. */
   readonly id: string;
   readonly exchange: Exchange;
   /** Wall clock, milliseconds. */

@@ -14,9 +14,8 @@ import type { UnroutedCall } from "./call.ts";
 import { listOwnSecrets, secretsOf } from "./secrets.ts";
 
 export interface ClientSource {
-  /** A header field, by its lower-case name. */
   readonly field: (name: string) => string | undefined;
-  /** A member of the body's outermost object, as JSON text. */
+  /** As JSON text. */
   readonly member: (name: string) => string | undefined;
 }
 
@@ -90,7 +89,6 @@ export function readSender(
   // A tool's name is in lower case, in which the hash of a key does not match.
   const agent = `${field("user-agent")} ${field("x-gateway-tool")}`;
   const values = Object.values(client).filter((value) => typeof value === "string");
-  // Nearly all requests hold no secret here.
   if (![agent, ...values].some((text) => known.holds(text)) && !sent.holds([agent, ...values].join(" ")))
     return client;
   const holds = (text: string): boolean => known.holds(text) || sent.holds(text);

@@ -20,7 +20,6 @@ function corsFields(exchange: Exchange, { corsOrigins }: Catalog): Field[] {
   ];
 }
 
-/** True if a browser says that another origin's page sent the request. */
 export function isOfOtherOrigin(exchange: Exchange): boolean {
   const origin = exchange.field("origin");
   const isForeign = origin !== undefined && origin !== `http://${exchange.field("host") ?? ""}`;
@@ -32,7 +31,6 @@ export function isCrossSite(exchange: Exchange, catalog: Catalog): boolean {
   return corsFields(exchange, catalog).length === 0 && isOfOtherOrigin(exchange);
 }
 
-/** Browsers send this before a request that needs permission. */
 export function isPreflight(exchange: Exchange): boolean {
   return exchange.method === "OPTIONS" && exchange.field("access-control-request-method") !== undefined;
 }

@@ -30,7 +30,6 @@ export interface Match {
   readonly candidates: readonly Candidate[];
 }
 
-/** Refuses a key with a group of another platform, or with an inactive plan. */
 export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): void {
   const { group } = key;
   if (endpoint.onlyAt !== undefined && !isAllAt(group, endpoint.onlyAt)) throw explainForeign(endpoint);
@@ -125,7 +124,6 @@ function explainDisabled({ name }: Group): GatewayError {
   return new GatewayError("unavailable", text, { retryAfterSeconds: 60 });
 }
 
-/** The channel's name for the model. */
 export function resolveModel(channel: Channel, model: string): string | undefined {
   const alias =
     channel.aliases.get(model) ?? channel.aliasGlobs.find(([glob]) => matchesGlob(glob, model))?.[1];

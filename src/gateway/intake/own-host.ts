@@ -20,7 +20,6 @@ export function describeBaseUrl(host: string, port: number): string {
   return `http://${shown}:${port}`;
 }
 
-/** On loopback, a gateway accepts only loopback names and `allowed_hosts`. */
 export function acceptsHost(
   hostField: string | undefined,
   boundHost: string,

@@ -32,7 +32,6 @@ export class ToolRun {
   #unknown = 0;
   #prompt = 0;
   #cached = 0;
-  /** Prompts that missed their cache, and why the dearest one did. */
   #misses = { count: 0, usd: ZERO_USD, dearest: ZERO_USD, cause: "" };
   readonly #sessions = new Set<string>();
 
@@ -94,7 +93,6 @@ export class Runs {
     return run;
   }
 
-  /** Works for a run without requests, too. */
   find(id: string) {
     return { since: this.#since, ...(this.#runs.get(id) ?? new ToolRun(id, null)).report() };
   }

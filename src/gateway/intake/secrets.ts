@@ -52,20 +52,19 @@ function decode(text: string): string {
   );
 }
 
-/** Matches the text with escapes on any of its characters. */
 function spell(text: string): RegExp {
   const codes = Array.from(Buffer.from(text), (code) => code.toString(16).padStart(2, "0"));
   return new RegExp(codes.map((hex) => `(?:\\x${hex}|\\\\u00${hex}|%${hex})`).join(""), "gi");
 }
 
 export class Secrets {
-  /** Unchanged, and with JSON's escapes of quotes, backslashes and slashes. */
+  /** With JSON's escapes of quotes, backslashes and slashes. */
   readonly #texts: readonly { readonly text: string; readonly bytes: Buffer }[];
   readonly #longest: number;
   readonly #base: Secrets | null;
   readonly #secrets: readonly string[];
   #pieces: ReadonlySet<string> | null = null;
-  /** Texts without a part of a secret: the same names come again and again. */
+  /** The same names come again and again. */
   readonly #clean = new BoundedMap<string, true>(MAX_CLEAN);
 
   constructor(secrets: Iterable<string>, base: Secrets | null = null) {
@@ -112,7 +111,7 @@ export class Secrets {
     return text.length >= MIN_LENGTH && this.#find(Buffer.from(text)).length > 0;
   }
 
-  /** Whether a text has a secret or part of one, also in lower case. */
+  /** Also a part, and in lower case. */
   holds(text: string): boolean {
     if (text.length < MIN_LENGTH || this.#clean.has(text)) return false;
     if (this.findParts(decode(text)).length > 0 || this.#hasWhole(text)) return true;
@@ -218,7 +217,7 @@ export function channelSecrets(channel: SecretHolder): Secrets {
 const WORD = /[^\s,;:=&?/|"'`<>()[\]{}]{4,}/g;
 /** A secret may include what stands between words. */
 const LONG_WORD = /\S{4,}/g;
-/** What looks like a client's key, of any gateway or provider. */
+/** A client's key, of any gateway or provider. */
 const KEY_LIKE = /(?:^|[\s"'=:,;-])sk-[\w-]{8}/;
 const MAX_PLAIN = 1000;
 const MAX_PLAIN_LENGTH = 256;
@@ -230,7 +229,6 @@ export class KnownSecrets {
   readonly #secrets: Secrets;
   readonly #keys: Catalog["keysBySha256"];
   readonly #bySender = new BoundedMap<string, Secrets>(MAX_SENDERS);
-  /** Texts without a secret, and without anything that looks like one. */
   readonly #plain = new BoundedMap<string, true>(MAX_PLAIN);
 
   constructor({ channels, keysBySha256 }: Pick<Catalog, "channels" | "keysBySha256">) {
@@ -262,7 +260,7 @@ export class KnownSecrets {
     });
   }
 
-  /** Whether the text holds a secret, or what looks like a key, in any spelling. */
+  /** Also what looks like a key, in any spelling. */
   holds(text: string): boolean {
     if (this.#plain.has(text)) return false;
     const isFound = [...new Set([text, decode(text)])].some(
@@ -303,7 +301,6 @@ export function secretsOf(catalog: Catalog): KnownSecrets {
 
 type Sent = Pick<Exchange, "fields" | "target">;
 
-/** Where a request may have a key, a login or the login's account. */
 const SECRET_FIELD = /authorization|api-?key$|^x-gateway-key$|cookie|account-id$/;
 
 export function listOwnSecrets({ fields, target }: Sent): string[] {

@@ -23,9 +23,7 @@ export type ContextNotes = Pick<Contexts, "note" | "last"> & { close(): void | P
 interface AboutTurn {
   /** The pieces are only the new ones: the upstream keeps the others. */
   readonly isContinued?: boolean;
-  /** The tools that the answer calls. */
   readonly called?: readonly string[] | undefined;
-  /** Whether a name holds a key, a credential or a login. */
   readonly isSecret?: (name: string) => boolean;
 }
 
@@ -92,7 +90,6 @@ export class Contexts implements ContextNotes {
     });
   }
 
-  /** The main agent's last prompt. */
   last(session: string): LastPrompt | null {
     const last = this.#sessions.get(session)?.prompts.get("") ?? null;
     return last && { tokens: last.tokens, shares: shareOf(last.pieces) };

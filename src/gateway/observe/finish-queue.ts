@@ -11,7 +11,7 @@ export interface FinishQueueOptions<T> {
 export class FinishQueue<T> {
   readonly #options: FinishQueueOptions<T>;
   #waiting: T[] = [];
-  /** Requests that have arrived, and are neither recorded nor refused. */
+  /** Neither recorded nor refused. */
   #running = 0;
   #idle: PromiseWithResolvers<void> | null = null;
 
@@ -23,13 +23,12 @@ export class FinishQueue<T> {
     this.#running += 1;
   }
 
-  /** A request without a bill has ended. */
   leave(): void {
     this.#running -= 1;
     if (this.#running === 0) this.#idle?.resolve();
   }
 
-  /** The request is settled, and the client has its answer. */
+  /** The client has its answer. */
   add(request: T): void {
     if (this.#waiting.push(request) === 1) atTurnEnd("finished", () => this.flush());
   }

@@ -6,13 +6,13 @@ import type { Usage } from "../../billing/usage.ts";
 
 export interface RequestRecord {
   readonly id: string;
-  /** Wall clock at arrival, milliseconds. */
+  /** Wall clock, milliseconds. */
   readonly time: number;
   readonly key: string | null;
   readonly group: string | null;
   readonly model: string | null;
   readonly channel: string | null;
-  /** Who sent the request; if refused, as header fields show. Null from an older gateway. */
+  /** If refused, as header fields show. */
   readonly client: ClientIdentity | null;
   readonly endpoint: string;
   readonly status: number;
@@ -21,7 +21,7 @@ export interface RequestRecord {
   readonly durationMs: number;
   readonly usage: Usage | null;
   readonly chargeUsd: string | null;
-  /** What a plan paid, by official prices; not part of the charge. */
+  /** Not part of the charge. */
   readonly planUsd?: string | undefined;
   readonly problem: string | null;
 }

@@ -19,7 +19,6 @@ function resolveAddress({ baseUrl, proxy, ca, timeouts }: Channel) {
     ...(proxy === null ? {} : { proxy }),
     ...(ca === null ? {} : { ca }),
   };
-  // In the config, 0s means no limit.
   const deadlines: Deadlines = {
     connectMs: timeouts.connectMs || Infinity,
     firstByteMs: timeouts.firstByteMs || Infinity,
@@ -30,7 +29,7 @@ function resolveAddress({ baseUrl, proxy, ca, timeouts }: Channel) {
   return { origin, basePath, deadlines };
 }
 
-/** A request's path at the channel. Chat Completions may have a version such as `/v4`. */
+/** Chat Completions may have a version such as `/v4`. */
 export function joinPath(channel: Channel, path: string): string {
   const { basePath } = addressOf(channel);
   const mayHave = CHANNEL_ROWS[channel.platform].ownVersions === true;
@@ -38,7 +37,6 @@ export function joinPath(channel: Channel, path: string): string {
   return basePath + (isVersioned ? path.replace(/^\/v1/, "") : path);
 }
 
-/** A channel's own fields replace the client's fields of the same name. */
 export function overrideFields(fields: Fields, { headers }: Channel): Fields {
   if (headers.length === 0) return fields;
   const own = headers.map(([name, value]): Field => [name.toLowerCase(), value]);
@@ -52,7 +50,6 @@ const HOP_HEADER = "x-gateway-hop";
 const OWN_MARK = crypto.randomUUID().slice(0, 8);
 const MAX_HOPS = 8;
 
-/** The request's marks, and this gateway's own. */
 export function markHop(exchange: Exchange, channel: Channel): Field[] {
   if (addressOf(channel).origin.tls) return [];
   const before = exchange.field(HOP_HEADER);

@@ -5,7 +5,7 @@ import { type Answer, type Body, UpstreamFault } from "../../lib/http/upstream.t
 
 const OF_CODED_BYTES: ReadonlySet<string> = new Set(["content-encoding", "content-length"]);
 
-/** The answer without content codings. Throws UpstreamFault for an unknown coding. */
+/** Throws UpstreamFault for an unknown coding. */
 export function decodeAnswer(answer: Answer): Answer {
   const { head } = answer;
   const codings = readCodings(head.fields.get("content-encoding"));
