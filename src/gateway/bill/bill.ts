@@ -24,10 +24,9 @@ import type { Request } from "../request.ts";
 
 /** The ledger line of an `other` request says that its cost is unknown. */
 const BILLED = new Set(["generate", "embed", "other"]);
-/** Requests without a cost: only limits on the number of requests count them. */
+/** Only limits on the number of requests count them. */
 const COUNTED = new Set(["count"]);
 
-/** Checks limits, reserves an amount, writes the journal. */
 export async function openBill(r: Request, gateway: Gateway): Promise<void> {
   const { purpose } = r.target.endpoint;
   r.open = BILLED.has(purpose);
@@ -148,7 +147,7 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
 /** An expensive model's prices, if only the answer will name an amount. */
 const ASSUMED_RATES = { input: "5", cache_read: "0.5", output: "25" };
 
-/** The cost of a usage at one of the request's channels, as limits count it. */
+/** As limits count it. */
 export function quoteAt(
   { channel, model }: Candidate,
   { group }: Pick<Match, "group">,

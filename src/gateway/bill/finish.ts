@@ -7,7 +7,7 @@ import { reportFault } from "../observe/observer.ts";
 import type { Ending, Request } from "../request.ts";
 import { reportRequest } from "./request-record.ts";
 
-/** Answers with what a step has thrown. Never throws. */
+/** Never throws. */
 export function fail(r: Request, thrown: unknown, gateway: Gateway): Ending {
   const error = toGatewayError(thrown, r.exchange, gateway.observer);
   r.memory?.free();
@@ -43,7 +43,6 @@ export function finish(r: Request, ending: Ending, gateway: Gateway): void {
   gateway.finished.leave();
 }
 
-/** Why the client's connection is gone: the gateway stops, or the client disconnected. */
 export function describeLeaving(halt: AbortSignal): "interrupted" | "client_closed" {
   return halt.aborted ? "interrupted" : "client_closed";
 }

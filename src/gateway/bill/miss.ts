@@ -1,5 +1,5 @@
-// Adds to a ledger line what the request missed in the upstream's cache. It runs after the
-// response: nothing waits for it, and its failure never costs the line.
+// What a request missed in the upstream's cache. It runs after the response, and its failure never
+// costs the line.
 
 import { type Charge, deriveMissCost, splitMissed } from "../../billing/charge.ts";
 import type { CacheMiss, LineDraft } from "../../billing/ledger/line.ts";
@@ -12,7 +12,6 @@ import type { CountedTurn, CacheTurn } from "../cache/turn.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
 
-/** Null: the prompt is not analysed. */
 export function readPrompt({ target, prompt, client }: Request, gateway: Gateway): SentPrompt | null {
   const { dialect, purpose } = target.endpoint;
   const { contexts, catalog } = gateway;
@@ -76,16 +75,14 @@ function describeTurn(
   };
 }
 
-/** Headers with which the upstream may write another prompt. */
 function hashHeaders({ exchange }: Request): [string, number][] {
   const names = ["anthropic-beta", "anthropic-version", "openai-beta", "x-grok-conv-id"];
   return names.map((name) => [name, hashText(exchange.field(name) ?? "")]);
 }
 
-/** Calls of the upstream's own tools add to the prompt, and may count it several times. */
+/** Calls of the upstream's own tools may count the prompt several times. */
 const OWN_CALLS = [...CALL_KINDS, "tool_prompt"] as const;
 
-/** False if the prompt's tokens are unknown, or shared by several passes. */
 function isCounted({ basis, parts, usage, estimated }: LineDraft, reading: Reading): boolean {
   const { parts: read, faults = [], loops = false } = reading;
   if (basis === "unknown" || faults.length > 0 || estimated?.includes("input") === true) return false;
@@ -105,7 +102,7 @@ function priceMiss(line: LineDraft, miss: Miss, reprice: Reprice): LineDraft {
   return { ...line, prices, cache };
 }
 
-/** The prices as if the missed tokens had been read. The line lists them as evidence. */
+/** As if the missed tokens had been read. */
 function readPrices(line: LineDraft, missed: number, reprice: Reprice): Readonly<Record<string, string>> {
   const { paid, read } = splitMissed(line.usage, missed);
   const usage: Record<string, number> = { ...line.usage };

@@ -43,7 +43,6 @@ function addDoubts(assessment: Assessment, doubts: readonly string[]): Assessmen
   return { ...assessment, suspect: [assessment.suspect ?? [], doubts].flat().join("; ") };
 }
 
-/** The usage is known, only its price is not. */
 function isUnpriced({ charge, assessment }: Bill): boolean {
   return charge.official === null && charge.parts.length > 0 && assessment.basis === "exact";
 }
@@ -71,7 +70,7 @@ function compare({ charge, assessment }: Bill, reported: ReportedAmount | undefi
     : null;
 }
 
-/** Another model may have answered than the charged one. An owner's price is not doubted. */
+/** An owner's price is not doubted. */
 function doubtModel({ reading, charge: { pricedAs, priceSource } }: Bill): string | null {
   if (pricedAs === null || priceSource === "config") return null;
   const model = reading?.model ?? pricedAs;

@@ -1,4 +1,4 @@
-// Reports each ended request as a record, for the log, the metrics and the live view.
+// Reports each ended request as a record.
 
 import type { LineDraft, Outcome } from "../../billing/ledger/line.ts";
 import type { Key } from "../../config/catalog.ts";
@@ -10,7 +10,6 @@ import type { Gateway } from "../gateway.ts";
 import { NOBODY, type Request } from "../request.ts";
 import type { RequestRecord } from "../observe/observer.ts";
 
-/** The log's words for a request that never went upstream. */
 const OUTCOMES: Partial<Record<Outcome, RequestRecord["outcome"]>> = {
   complete: "complete",
   upstream_error: "refused",
@@ -18,7 +17,6 @@ const OUTCOMES: Partial<Record<Outcome, RequestRecord["outcome"]>> = {
 
 const UNPRICED_ALLOWED = "the model has no price, so no limit counts this request";
 
-/** Reports an ended request. `line`: null if nothing was billed. */
 export function reportRequest(r: Request, line: LineDraft | null, gateway: Gateway): void {
   const { admitted: key, ending } = r;
   const record: RequestRecord = {
@@ -65,7 +63,7 @@ function describeUnsent(r: Request, { catalog }: Gateway): Partial<RequestRecord
   };
 }
 
-/** Reports a request without an endpoint. Its path is untrusted: only the problem may repeat it. */
+/** Its path is untrusted: only the problem may repeat it. */
 export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Gateway): void {
   gateway.observer.requestDone({
     id: call.id,

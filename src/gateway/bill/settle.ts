@@ -28,7 +28,6 @@ import { addMiss } from "./miss.ts";
 import { type AttemptRecord, type ChargeTerms, Request } from "../request.ts";
 import { reportRequest, reportToChannel } from "./request-record.ts";
 
-/** Writes and reports an ended request. The finish queue calls this. */
 export function closeBill(r: Request, gateway: Gateway): void {
   let line: LineDraft | null = null;
   try {
@@ -50,7 +49,6 @@ export function closeBill(r: Request, gateway: Gateway): void {
   reportToChannel(r, gateway);
 }
 
-/** Null: nothing is billed, or nothing was sent. */
 function makeLine(r: Request, gateway: Gateway): LineDraft | null {
   const isBilled = r.open && r.attempts.some(mayHaveArrived);
   let draft: LineDraft | null = null;
@@ -64,7 +62,6 @@ function makeLine(r: Request, gateway: Gateway): LineDraft | null {
   }
 }
 
-/** What cannot be computed is unknown. */
 function draftFailed(r: Request): LineDraft {
   const { ending, attempts, firstByteMs: first_byte_ms, durationMs: duration_ms } = r;
   const { status, outcome, reading } = ending;
@@ -96,7 +93,7 @@ function analyseCache(r: Request, draft: LineDraft, gateway: Gateway): LineDraft
   return line;
 }
 
-/** What the upstream says is left. If a plan paid, the line says how full its windows are. */
+/** If a plan paid, the line says how full its windows are. */
 function noteAllowance(r: Request, draft: LineDraft | null, gateway: Gateway): LineDraft | null {
   if (r.answered === null) return draft;
   const { response, candidate } = r.answered;
@@ -141,7 +138,6 @@ function isFetched(reading: Reading | null): boolean {
   return reading?.stored?.goesOn === false && reading.end !== "open";
 }
 
-/** Limits count the estimate in `line` until the real cost is known. */
 function describeTerms(r: Request, { id, time, limit_usd }: LineDraft): ChargeTerms {
   const { key, model, candidates, client, requested, overrides } = r;
   const replaces = limit_usd === undefined ? undefined : { id, time, limit_usd };
@@ -205,12 +201,10 @@ function readAs(purpose: Purpose, reading: Reading | null): Reading | null {
   return purpose === "embed" && reading !== null ? { ...reading, estimatedOutput: 0 } : reading;
 }
 
-/** The path of a request whose endpoint is "other" in the line. */
 function nameOther(purpose: Purpose, path: string): string | undefined {
   return purpose === "other" ? path : undefined;
 }
 
-/** Undefined if the line has the name elsewhere. */
 function nameRequested(requested: string | null, names: readonly unknown[]): string | undefined {
   return requested === null || names.includes(requested) ? undefined : requested;
 }
@@ -258,7 +252,7 @@ function describeAmounts(r: Request, reading: Reading | null, gateway: Gateway) 
   };
 }
 
-/** What `reprice` needs to find a price later. */
+/** For `reprice`. */
 function describeUnpriced(
   r: Request,
   { unpricedBecause, unpricedUsage, atLeast }: Charge,
@@ -310,7 +304,7 @@ function isCostKnown(basis: Basis, { lacksOutput }: Assessment): boolean {
   return isCharged(basis) && lacksOutput !== true;
 }
 
-/** What limits count. It includes what a plan pays for, which is not charged. */
+/** It includes what a plan pays for. */
 function countForLimits(r: Request, judged: Judged, gateway: Gateway): string | null {
   const { charge } = judged;
   const counted = r.payer === undefined ? charge : multiplyCharge(charge, limitMultiplier(r.group));
@@ -318,7 +312,7 @@ function countForLimits(r: Request, judged: Judged, gateway: Gateway): string | 
   return estimated ?? counted.charge;
 }
 
-/** For an unknown cost: what was counted, the prompt, and the output seen. */
+/** What was counted, the prompt, and the output seen. */
 function estimateCost(r: Request, { basis, charge, reading }: Judged, gateway: Gateway): string | null {
   const { mostUsd, reservedUsd } = r.admission;
   if (goesOn(reading) && mostUsd !== null) return mostUsd;

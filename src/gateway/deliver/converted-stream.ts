@@ -17,11 +17,11 @@ import {
   passBody,
 } from "./delivery.ts";
 
-/** A response may take this long to end: only then can its connection be reused. */
+/** Only an ended response's connection can be reused. */
 const MAX_LINGER_MS = 1000;
-/** Clients give up after minutes of silence, and Gemini CLI after one if no answer has begun. */
+/** Gemini CLI gives up after a minute if no answer has begun. */
 const MAX_QUIET_SECONDS = 15;
-/** Of a large event's text, until the stream ends: what is kept, and what the client has not read. */
+/** What is kept, and what the client has not read. */
 const KEPT_COPIES = 3;
 
 export async function convertStream(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
@@ -38,7 +38,6 @@ export class ConvertedStream {
   readonly #gateway: Gateway;
   readonly #stream: AnswerStream;
   #linger: Timer | null = null;
-  /** An event above 1 MiB has begun, and there is memory for it. */
   #isLarge = false;
   #hasEnded = false;
   /** Seconds since the client got something. */

@@ -15,7 +15,6 @@ import type { Ending, Request } from "../request.ts";
 import { responseFields } from "../send/headers.ts";
 import { toBreakError } from "../upstream/failures.ts";
 
-/** The response is decided. The request's body is not needed any more. */
 export function beginDelivery(
   r: Request,
   response: UpstreamResponse,
@@ -46,24 +45,24 @@ export function beginDelivery(
   });
 }
 
-/** The client has disconnected. After a stream's end, this changes nothing. */
+/** After a stream's end, this changes nothing. */
 export function noteLeft(r: Request): void {
   if (r.answered !== null) r.left = !r.streamed || r.meter === null || r.meter.read().end === "open";
 }
 
-/** Until a stream has ended, its reported count may be a placeholder. */
+/** Before the end, the count may be a placeholder. */
 function countOutput({ parts, final, estimatedOutput }: Reading): number {
   const reported = sumUsage(parts).output ?? 0;
   return final ? reported : Math.max(reported, estimatedOutput);
 }
 
-/** The client already has the chunk. Once the client has left, reading stops at the usage. */
+/** Once the client has left, reading stops at the usage. */
 export function meterChunk(r: Request, chunk: Uint8Array): void {
   r.meter?.see(chunk);
   if (r.exchange.gone && (r.meter === null || r.meter.isFinal)) r.upstream.cancel();
 }
 
-/** The usage for the client. Without the upstream's, it is estimated. */
+/** Without the upstream's, it is estimated. */
 export function countUsage(r: Request): Usage {
   const reading = r.meter?.read();
   const usage = sumUsage(reading?.parts ?? []);
@@ -93,7 +92,7 @@ function judgeEnd(reading: Reading | null, showsEnd: boolean, fault: UpstreamFau
   return lacksEnd ? "upstream_cut" : "complete";
 }
 
-/** The ending with the client's status. A complete response can fail in the conversion. */
+/** A complete response can fail in the conversion. */
 export function convertEnding(ending: Ending, status: number, whole = status < 400): Ending {
   if (whole || ending.outcome !== "complete")
     return ending.status === status ? ending : { ...ending, status };
@@ -118,7 +117,6 @@ export function answerFields(r: Request): Fields {
   return all.length === 0 ? answer : answer.add("x-gateway-adjusted", all.join(", "));
 }
 
-/** Fields about the upstream's bytes, which a bridge replaces. */
 const OF_BODY = new Set(["content-digest", "content-md5", "content-type", "digest", "etag", "repr-digest"]);
 
 function convertFields(fields: Fields, r: Request, { between: { client, upstream } }: Conversion): Fields {

@@ -22,10 +22,9 @@ const END_BYTES = 512;
 class PassedStream {
   readonly #r: Request;
   readonly #gateway: Gateway;
-  /** The last sent pieces, with at least `END_BYTES` together. */
   #last: Uint8Array[] = [];
   #lastBytes = 0;
-  /** The number of an event before `#last`; null: none has a number. */
+  /** Null: no event has a number. */
   #number: number | null = null;
   readonly #remover: UsageRemover | null;
 
@@ -94,7 +93,7 @@ class PassedStream {
     return this.#r.streamed && (fault !== null || (response.closeDelimited && !isJsonResponse(response)));
   }
 
-  /** Ends a stream as incomplete. After the upstream's error event, `last` is its rest at most. */
+  /** After the upstream's error event, `last` is its rest at most. */
   #break(last: string): void {
     const { exchange, target } = this.#r;
     if (last !== "") void exchange.write(Buffer.from(last));

@@ -20,7 +20,6 @@ import { Tap, tapExchange } from "../intake/tap.ts";
 
 const MAX_RUNS = 1000;
 const CLOSE_MS = 10_000;
-/** A decoded body is not longer than the gateway accepts. */
 const MAX_DECODED_BYTES = 256 * 1024 * 1024;
 /** The last requests' keys and logins: each is removed from all their recordings. */
 const MAX_SENT = 32;
@@ -37,7 +36,7 @@ export class RequestRecorder implements Recorder {
   readonly #root: string;
   readonly #runs = new BoundedMap<string, { readonly name: string; requests: number }>(MAX_RUNS);
   readonly #writers = new Map<string, RecordingWriter>();
-  /** Recordings that failed. A change of the config starts them again. */
+  /** A change of the config starts them again. */
   readonly #stopped = new Set<string>();
   #named = new Set<string>();
   readonly #held = { bytes: 0 };
@@ -176,7 +175,7 @@ function targetOf({ exchange, query }: Request): string {
   return pathOf(exchange.target) + query;
 }
 
-/** Removes parts of secrets, and other keys, of which only hashes are known. */
+/** Also keys of which only hashes are known. */
 async function removeRest(bytes: Uint8Array, secrets: Secrets, { keysBySha256 }: Catalog): Promise<Buffer> {
   const clean = Buffer.from(bytes);
   for (let from = 0; from < clean.length; from += SLICE_BYTES) {

@@ -14,9 +14,7 @@ import { ConvertedStream } from "./converted-stream.ts";
 import { answerFields, convertEnding, countUsage, explainBreak, judgeDelivery } from "./delivery.ts";
 import { passStream } from "./passed-stream.ts";
 
-/** A response up to this size is read whole before it is sent. */
 const MAX_WHOLE_BYTES = 4 * 1024 * 1024;
-/** The longest response that a bridge converts. A longer one is an error. */
 const MAX_CONVERTED_BYTES = 32 * 1024 * 1024;
 
 export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Promise<Ending> {

@@ -6,11 +6,8 @@ import { parseJson } from "../../lib/json/json.ts";
 import { openSseParser } from "../../lib/sse.ts";
 import { blamesChannel } from "../upstream/failures.ts";
 
-/** What the beginning of a response says. */
 export type BeginningVerdict =
-  /** For the client. */
   | { readonly kind: "good" }
-  /** Not a response of this endpoint. */
   | { readonly kind: "empty" | "foreign" }
   /** An error, and another channel may succeed. `status`: the equivalent status. */
   | { readonly kind: "error"; readonly status: number; readonly message: string };
@@ -23,7 +20,6 @@ const MAX_START_BYTES = 64;
 const JSON_START = /^[[{]/;
 /** Blanks and a byte order mark. OpenRouter writes thousands of blanks while its model works. */
 const SKIPPED = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf]);
-/** A longer beginning is passed on. */
 const MAX_HELD_BYTES = 256 * 1024;
 const MAX_BLANK_BYTES = 64 * 1024;
 /** Only the first events of a chunk are parsed: it may have hundreds. */
@@ -34,14 +30,12 @@ const MAX_OPENING_LENGTH = 32;
 /** Holds a body until it is clear what it is; a stream until an event shows its outcome. */
 export class Beginning {
   readonly held: Buffer[] = [];
-  /** After this time without data, the body is not held any longer. */
   readonly silenceMs: number;
   readonly #isStream: boolean;
   #parser: ReturnType<typeof openSseParser> | null = null;
   #start = "";
   #heldBytes = 0;
 
-  /** `any`: any JSON or event stream is good. */
   constructor(wanted: "stream" | "any") {
     this.#isStream = wanted === "stream";
     this.silenceMs = this.#isStream ? 5000 : Infinity;
@@ -65,7 +59,7 @@ export class Beginning {
     return isOpen || BARE_ERROR.test(this.#start) ? null : GOOD;
   }
 
-  /** Nothing more comes soon, or at all. `hasEnded`: the body is complete. */
+  /** Nothing more comes soon. */
   conclude(hasEnded: boolean): BeginningVerdict {
     const start = judgeStart(this.#start, hasEnded) ?? GOOD;
     return this.#isStream && BARE_ERROR.test(this.#start) ? this.#readError() : start;
@@ -82,7 +76,7 @@ export class Beginning {
     return null;
   }
 
-  /** An error instead of a stream: bare or in a list, not framed as an event. */
+  /** Bare or in a list, not framed as an event. */
   #readError(): BeginningVerdict {
     const text = Buffer.concat(this.held).toString().trim();
     return judgeEvent(parseJson(text.replace(/^\[/, "").replace(/[,\]]$/, "")));

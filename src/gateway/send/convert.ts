@@ -13,19 +13,16 @@ import { type Candidate, LISTS } from "../intake/match.ts";
 import { listSecrets } from "../intake/secrets.ts";
 import type { Crossed, Request } from "../request.ts";
 
-/** True if no channel of the platform understands the client's dialect. */
 export function needsCrossing(client: DialectName, platform: Platform): boolean {
   return !PLATFORM_ROWS[platform].spoken.includes(client);
 }
 
 const ANSWER_PATHS = new Set(Object.values(CHANNEL_ROWS).flatMap(({ answerPaths }) => answerPaths));
 
-/** The channel serves the endpoint without conversion. */
 function serves({ platform }: Channel, { dialect, alsoOn }: Endpoint): boolean {
   return alsoOn === platform || CHANNEL_ROWS[platform].spoken.includes(dialect.name);
 }
 
-/** The channels that serve the endpoint without conversion. */
 export function keepServing<T extends { readonly channel: Channel }>(
   candidates: readonly T[],
   endpoint: Endpoint,
@@ -33,7 +30,6 @@ export function keepServing<T extends { readonly channel: Channel }>(
   return candidates.filter(({ channel }) => serves(channel, endpoint));
 }
 
-/** Refuses an endpoint that no channel of the group serves, unless the group converts. */
 export function requireServed({ name, convert, channels }: Group, endpoint: Endpoint): void {
   if (convert || LISTS.has(endpoint.purpose) || channels.some((channel) => serves(channel, endpoint))) return;
   throw explainUnserved(name, endpoint);
@@ -45,7 +41,7 @@ function explainUnserved(group: string, { label }: Endpoint): GatewayError {
   return new GatewayError("wrong_platform", text);
 }
 
-/** First candidates without conversion. Others get only requests for answers, and token counts. */
+/** Others get only requests for answers, and token counts. */
 export function planCrossings(
   { name, convert }: Group,
   { endpoint, path, model }: Target,
@@ -70,18 +66,16 @@ function needsNoSetting({ dialect }: Endpoint, { channel }: Candidate): boolean 
   return isShared(dialect.name, CHANNEL_ROWS[channel.platform].dialect.name);
 }
 
-/** Puts the request into the dialect of the channel. */
 export function takeCrossing(r: Request, candidate: Candidate): void {
   if (r.crossed?.candidate !== candidate) r.crossed = runAtOnce(cross(r, candidate));
 }
 
-/** The same in advance. Work on a long body takes turns with everything else. */
+/** In advance. Work on a long body takes turns. */
 export async function crossFirst(r: Request, candidate: Candidate): Promise<void> {
   const steps = cross(r, candidate);
   r.crossed = isLongWork(r.body.plain?.length ?? 0) ? await runInTurns(steps) : runAtOnce(steps);
 }
 
-/** Null if the channel needs no conversion. */
 function* cross(call: Request, candidate: Candidate): Steps<Crossed | null> {
   const { channel } = candidate;
   const { endpoint } = call.target;
@@ -119,7 +113,7 @@ function secretOf({ credential, baseUrl }: Channel): string {
   return listSecrets({ credential, headers: [] }).length > 0 ? credential : baseUrl.host;
 }
 
-/** A key for the upstream's cache, for each agent of a session. It reveals no names. */
+/** For each agent of a session. It reveals no names. */
 function nameSession({ key, client, exchange }: Request): string | null {
   const { session, agent = "", tool = "", label = "", inferred } = client;
   if (session === undefined) return null;

@@ -14,25 +14,19 @@ import { takeCrossing } from "./convert.ts";
 /** What follows from an attempt. `tells`: the channel is judged. */
 const NEXT: Record<Attempted["kind"], { readonly goesOn: boolean; readonly tells: boolean }> = {
   answered: { goesOn: false, tells: true },
-  /** The channel works, but lacks the model, or what the client refers to. */
   elsewhere: { goesOn: true, tells: true },
   failed: { goesOn: true, tells: true },
   /** The channel had begun to respond, so it may have done the work. */
   broken: { goesOn: false, tells: true },
-  /** The gateway has no file or port left. */
   short: { goesOn: true, tells: false },
-  /** The client has disconnected. */
   left: { goesOn: false, tells: false },
 };
 
-/** The client's answer if no channel responds. */
 interface Bad {
   readonly candidate: Candidate;
-  /** Null: the channel works. */
   readonly failure: Failure | null;
-  /** The upstream's own answer, if the client can get it. */
   readonly answer: ChannelResponse | null;
-  /** The request cannot be converted for the channel. Nothing was sent. */
+  /** Nothing was sent. */
   readonly misfit?: GatewayError;
 }
 
@@ -67,7 +61,6 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
   return conclude(r, bad, gateway);
 }
 
-/** What cannot be converted for this channel may be served by another one. */
 function findMisfit(r: Request, candidate: Candidate): GatewayError | null {
   if (!r.group.crosses && candidate.isConverted !== true) return null;
   try {
@@ -110,7 +103,7 @@ function chooseBad(before: Bad | null, now: Bad): Bad {
   return before === null || isFinal(before) || !isFinal(now) ? now : before;
 }
 
-/** Only the owner can help: a refused credential, no credit, no such model. */
+/** Only the owner can help. */
 function isFinal({ failure }: Bad): boolean {
   return failure === null || needsOwner(failure);
 }
@@ -143,7 +136,6 @@ function findWait(r: Request, bad: Bad | null, { channels, now }: Gateway): Chan
   return waits.toSorted((a, b) => a.waitMs - b.waitMs)[0] ?? null;
 }
 
-/** The channel's last error again, with the remaining time. */
 function repeat(
   r: Request,
   { candidate, failure, waitMs }: ChannelWait,

@@ -46,7 +46,7 @@ interface Sent {
   readonly fields: Fields;
 }
 
-/** The client's body. Only an alias, other channels' envelopes and a stream's usage change it. */
+/** Only an alias, other channels' envelopes and a stream's usage change it. */
 function passOn(r: Request, candidate: Candidate, secrets: KnownSecrets, converts: boolean): Sent {
   const named = renameModel(r, candidate);
   const readable = named === r.body.bytes ? r.body.plain : named;
@@ -63,7 +63,6 @@ function passOn(r: Request, candidate: Candidate, secrets: KnownSecrets, convert
   return { path: renamed + r.query, body, fields };
 }
 
-/** Asks a stream of Chat Completions for its usage. */
 function askUsage(r: Request, { channel }: Candidate, body: Uint8Array | null): Uint8Array | null {
   const readable = body === r.body.bytes ? r.body.plain : body;
   const mayAsk = r.stream && CHANNEL_ROWS[channel.platform].asksUsage === true && quirksOf(channel).ask_usage;
@@ -88,7 +87,6 @@ function sendCrossed(
   return { path, body, fields: overrideFields(own, channel) };
 }
 
-/** The fields of the client and of the channel, and a credential or a login. */
 export function signFields(fields: Fields, exchange: Exchange, channel: Channel, dialect: Dialect): Fields {
   if (channel.usesLogin) fields.addAll(readLogin(exchange));
   else fields.add(...dialect.sign(channel.credential));
@@ -96,7 +94,7 @@ export function signFields(fields: Fields, exchange: Exchange, channel: Channel,
   return overrideFields(fields, channel);
 }
 
-/** An alias replaces only the bytes of the model's name. */
+/** Only the bytes of the name. */
 export function renameModel({ target, body: request }: Request, { model: to }: Candidate): Uint8Array | null {
   const { bytes: body, plain, model, modelSpan } = request;
   if (plain === null || model === null || to === null || to === model) return body;
@@ -106,10 +104,9 @@ export function renameModel({ target, body: request }: Request, { model: to }: C
   return renameInBody(plain, model, to) ?? body;
 }
 
-/** Google also writes model names with this prefix. */
 const PREFIX = "models/";
 
-/** The body repeats the path's model, and both must agree. Null if the body has no `from`. */
+/** The body repeats the path's model, and both must agree. */
 function renameInBody(plain: Uint8Array, from: string, to: string): Uint8Array | null {
   let renamed: Uint8Array | null = null;
   for (const span of findNames(plain).toReversed()) {

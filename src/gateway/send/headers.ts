@@ -4,7 +4,6 @@ import type { Fields } from "../../lib/http/fields.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { KnownSecrets } from "../intake/secrets.ts";
 
-/** The name under which a field is forwarded, or null. */
 type Forward = (name: string) => string | null;
 
 /** Traffic repeats a few dozen names: each is decided once. */
@@ -58,7 +57,6 @@ export function requestFields(fields: Fields, keepEncoding: boolean, secrets: Kn
 /** Other fields are for the client's own provider. */
 const OF_EVERY_DIALECT = new Set(["user-agent", "traceparent", "tracestate"]);
 
-/** The client's fields for a converted request. */
 export function convertedFields(fields: Fields, secrets: KnownSecrets): Fields {
   const kept = fields.copy((name) => (OF_EVERY_DIALECT.has(name) ? name : null));
   const clean = secrets.cleanFields(kept);
@@ -74,7 +72,7 @@ export function responseFields(fields: Fields): Fields {
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** The names in `connection`, for this hop only. There may be thousands. */
+/** There may be thousands. */
 function readConnection(fields: Fields): ReadonlySet<string> {
   const values = fields.getAll("connection");
   if (values.every((value) => value === "keep-alive")) return NONE;
