@@ -90,7 +90,13 @@ type Answer = (request: Request) => Promise<Response>;
 
 export const VERSION_FIELD = "x-gateway-version";
 const TOKEN = "x-gateway-control";
-const place = z.lazy(() => z.object({ port: z.number(), ask: z.string(), reply: z.string() }));
+const place = z.lazy(() =>
+  z.object({
+    port: z.number(),
+    ask: z.string(),
+    reply: z.string(),
+  }),
+);
 
 export function serveOn(path: string, answer: Answer, isSocket = PLATFORM.hasSockets): Bun.Server<undefined> {
   const [ask, reply] = [randomHex(32), randomHex(32)];

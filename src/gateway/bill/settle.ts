@@ -67,7 +67,14 @@ function draftFailed(r: Request): LineDraft {
   const { status, outcome, reading } = ending;
   const raw_usage = reading?.rawUsage ?? null;
   const request = { intent: describeIntent(r), channels: attempts.map(({ channel }) => channel) };
-  return draftUnknown(request, { status, outcome, first_byte_ms, duration_ms, attempts, raw_usage });
+  return draftUnknown(request, {
+    status,
+    outcome,
+    first_byte_ms,
+    duration_ms,
+    attempts,
+    raw_usage,
+  });
 }
 
 function analyseCache(r: Request, draft: LineDraft, gateway: Gateway): LineDraft {
@@ -75,7 +82,21 @@ function analyseCache(r: Request, draft: LineDraft, gateway: Gateway): LineDraft
   const { reading, upstreamStatus } = r.ending;
   if (prompt === null || reading === null || (upstreamStatus ?? 0) >= 400) return draft;
   const reprice = (usage: Usage): Charge =>
-    chargeFor(r, { basis: "exact", parts: [{ model: null, pass: "message", usage }] }, reading, gateway);
+    chargeFor(
+      r,
+      {
+        basis: "exact",
+        parts: [
+          {
+            model: null,
+            pass: "message",
+            usage,
+          },
+        ],
+      },
+      reading,
+      gateway,
+    );
   const line = addMiss(draft, { r, prompt, reading, reprice }, gateway);
   const { contexts, catalog } = gateway;
   const { session, inferred } = r.client;
@@ -290,7 +311,14 @@ function chargeFor(
     at: new Date(r.time),
     multiplier: r.group.multiplier,
   });
-  return assessment.basis === "unknown" ? { ...charge, prices: null, official: null, charge: null } : charge;
+  return assessment.basis === "unknown"
+    ? {
+        ...charge,
+        prices: null,
+        official: null,
+        charge: null,
+      }
+    : charge;
 }
 
 interface Judged {
