@@ -147,7 +147,14 @@ export async function addKey(word: string | undefined, flags: AddFlags): Promise
   const { created, group } = await createKey(config, wanted);
   const { platform, multiplier } = group;
   const dates = { created, ...(expires !== null && { expires: formatMoment(expires) }) };
-  const added = { name, group: groupName, platform, multiplier, secret, ...dates };
+  const added = {
+    name,
+    group: groupName,
+    platform,
+    multiplier,
+    secret,
+    ...dates,
+  };
   await printKeySecret(added, flags, "was created");
   const bound = `${groupName} (${describeGroup(group)})`;
   printNote(`The key "${name}" is bound to ${bound}. The secret is shown only this once.`);

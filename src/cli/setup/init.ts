@@ -142,7 +142,12 @@ function writeConfig(
     "",
     "keys: # only hashes: `gateway keys add` shows a secret once",
     ...keys.map(({ name, secret }) => {
-      const value = { name, group: name, secret_sha256: sha256Hex(secret), created };
+      const value = {
+        name,
+        group: name,
+        secret_sha256: sha256Hex(secret),
+        created,
+      };
       return `  - ${renderValue(value)}`;
     }),
   ];
