@@ -40,7 +40,11 @@ export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): 
   const prompt = answered.prompt.read()?.prompt;
   if (prompt === undefined) return line;
   const others = new Map([...prompt.others, ...hashHeaders(answered.r)]);
-  const turn = { ...describeTurn(line, answered), ...counted, prompt: { ...prompt, others } };
+  const turn = {
+    ...describeTurn(line, answered),
+    ...counted,
+    prompt: { ...prompt, others },
+  };
   const miss = cacheMemory.learn(session, turn);
   return miss === null ? line : priceMiss(line, miss, answered.reprice);
 }

@@ -51,7 +51,11 @@ function readPercent(fields: Fields, seen: number, field: string, value: string)
   const after = fields.get(`${prefix}reset-after-seconds`);
   const resets = readReset(fields.get(`${prefix}reset-at`), seen) ?? readReset(after && `${after}s`, seen);
   const span = nameSpan(Number(fields.get(`${prefix}window-minutes`))) ?? which;
-  return describe("window", `${span} ${model}`.trim(), { used: Number(value), resets, seen });
+  return describe("window", `${span} ${model}`.trim(), {
+    used: Number(value),
+    resets,
+    seen,
+  });
 }
 
 function nameSpan(minutes: number): string | null {

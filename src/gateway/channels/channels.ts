@@ -205,7 +205,11 @@ export class Channels {
     return [...channels.values()].map((channel) => {
       const { open, idle } = client.stats(addressOf(channel).origin);
       const amounts = ledger.sums.spentOf({ kind: "channel", name: channel.name }, "day");
-      return describeChannel(channel, this.of(channel), { amounts, connections: { open, idle }, now });
+      return describeChannel(channel, this.of(channel), {
+        amounts,
+        connections: { open, idle },
+        now,
+      });
     });
   }
 
