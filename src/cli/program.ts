@@ -22,7 +22,7 @@ export async function runProgram(row: CommandRow): Promise<void> {
   }
 }
 
-/** Only the command that the first word names: a third of the time of all. */
+/** Only the command that the first word names. */
 function createProgram({ commands = {}, ...row }: CommandRow, first: string): Command {
   const program = new Command("gateway").version(VERSION).description(row.about).enablePositionalOptions();
   addFlags(program, row);

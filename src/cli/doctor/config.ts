@@ -14,7 +14,7 @@ import { adviseCredential, listUnset } from "../access/credential-place.ts";
 import { formatCount } from "../terminal/text.ts";
 import { bad, type Check, type DoctorFinding, good, note } from "./finding.ts";
 
-/** Why the config cannot be used. `path`: empty without a config. */
+/** `path`: empty without a config. */
 export function explainProblems(error: unknown, path: string): DoctorFinding[] {
   const text = getErrorMessage(error);
   if (!(error instanceof ConfigError)) return [bad("config", text, `edit ${path}`)];

@@ -28,7 +28,6 @@ const checkChannels: Check = (examined) => {
   return Promise.all(channels.map((channel) => checkChannel(channel, examined)));
 };
 
-/** Null: the upstream has to be asked. */
 function judgeUnasked(channel: Channel, { path, source }: Examined): DoctorFinding | null {
   const { name, lack, disabled, usesLogin, baseUrl } = channel;
   const check = `channel ${name}`;
@@ -67,7 +66,6 @@ async function checkChannel(channel: Channel, examined: Examined): Promise<Docto
   return bad(check, text, `${advice}: curl -I ${baseUrl.origin}`);
 }
 
-/** Variables of this shell that make a tool bypass the gateway. */
 const checkToolVariables: Check = () =>
   [...TOOLS.values()].flatMap(({ name, title, misleading, program }) => {
     const detail = describeMisleading(title, misleading, process.env);

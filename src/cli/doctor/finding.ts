@@ -4,9 +4,7 @@ import type { LoadedConfig } from "../../config/file/load.ts";
 import type { FoundGateway } from "../access/running.ts";
 
 export interface DoctorFinding {
-  /** What was checked: `config`, `channel anthropic-main`. */
   readonly check: string;
-  /** `note`: worth knowing, not a problem. */
   readonly state: "ok" | "note" | "wrong";
   readonly detail: string;
   readonly fix: string | null;

@@ -46,7 +46,6 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
   printCommands();
 }
 
-/** Today and this month, as in `gateway usage`. */
 function readLedger({ catalog }: LoadedConfig) {
   using table = openTable(catalog.ledger.path, {});
   const clock = { zone: catalog.zone, now: new Date() };

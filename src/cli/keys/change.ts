@@ -83,7 +83,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
 
 const MAX_GRACE_MS = 366 * 86_400_000;
 
-/** When the old secret stops working: not after the key's old or new end. */
+/** Not after the key's old or new end. */
 function readGrace(text: string | undefined, key: Key, expires: Date | null, now: Date): Date | null {
   if (text === undefined) return null;
   const end = readFuture(text, now);
@@ -133,7 +133,6 @@ export interface AddFlags extends ConfigFlags, GivenSecretFlags {
   readonly json?: true;
 }
 
-/** `word`: the name, as in `gateway keys add laptop`. */
 export async function addKey(word: string | undefined, flags: AddFlags): Promise<void> {
   if (word !== undefined && flags.name !== undefined) refuseUsage("--name repeats the name.");
   const now = new Date();

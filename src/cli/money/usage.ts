@@ -77,7 +77,6 @@ export function flattenUsage<Row extends Pick<Totals, "usage">>(row: Row): Row {
 const CACHE_WRITE_KINDS = ["cache_write_5m", "cache_write_1h", "cache_write"];
 const USUAL_KINDS = ["input", "cache_read", "output", "reasoning", ...CACHE_WRITE_KINDS];
 
-/** Rare kinds get a column only if they were used. */
 const KIND_COLUMNS: ReadonlyArray<readonly [title: string, kinds: readonly string[], spare: number]> = [
   ["INPUT", ["input"], 5],
   ["CACHE READ", ["cache_read"], 6],

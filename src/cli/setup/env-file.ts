@@ -1,5 +1,4 @@
-// Adds credentials to `gateway.env` next to the config, which only the user can read, and keeps
-// them out of git.
+// Adds credentials to `gateway.env`, and keeps them out of git.
 
 import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";

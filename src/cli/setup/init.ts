@@ -154,7 +154,6 @@ function writeConfig(
   return `${lines.join("\n")}\n`;
 }
 
-/** Creates a missing folder for the user alone. */
 export function writeNew(path: string, text: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });

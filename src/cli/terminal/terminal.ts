@@ -18,7 +18,6 @@ export function printLines(lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${escapeBesideStyles(line)}\n`).join(""));
 }
 
-/** Broken where the terminal's line ends. */
 export function printWrapped(line: string, hang = 2): void {
   printLines(wrapWords(escapeUnprintable(line), readRoom(), hang));
 }

@@ -89,7 +89,6 @@ export function formatAmount(usd: string): string {
   return formatRounded(parseDecimal(usd), AMOUNT_PLACES);
 }
 
-/** Only small amounts need more than cents. */
 export function formatCents(usd: string): string {
   const cents = formatRounded(parseDecimal(usd), 2);
   return `$${cents === "0.00" && usd !== "0" ? formatAmount(usd) : cents}`;

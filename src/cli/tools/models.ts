@@ -133,7 +133,7 @@ function isChat({ platform }: Channel): boolean {
 /** Null: the tool knows its models. */
 function describeForeign({ ownModels }: Tool, group: Group, models: readonly string[]): Foreign | null {
   const { channels, convert, defaultModel } = group;
-  // `anthropic/claude-…` is a reseller's name: no tool asks for it by itself.
+  // `anthropic/claude-…` is a reseller's name.
   const isOwn = (model: string): boolean => ownModels?.pattern.test(model) === true && !model.includes("/");
   const hasOwn = models.some(isOwn) && !channels.every(isChat);
   if (!convert || ownModels === undefined || hasOwn) return null;
@@ -290,11 +290,11 @@ export function findSmallModel(models: readonly string[]): string | null {
   return SMALL.map((small) => findNewest(fit.filter((model) => small.test(model)))).find(Boolean) ?? null;
 }
 
-/** By major version, kind, minor version and date: a name without a date is the newest. */
+/** By major version, kind, minor version and date. */
 function findNewest(models: readonly string[], kinds: readonly RegExp[] = []): string | null {
   const rank = (model: string): number[] => {
     const date = /20\d{2}-?\d{2}-?\d{2}(?!\d)/.exec(model)?.[0] ?? "";
-    // `claude-sonnet-4-5`, `gpt-4o`, `gemini-2.5-pro`. Longer numbers are not versions.
+    // Longer numbers are not versions.
     const [, major = 0, minor = 0] =
       /(?<![\d.])(\d{1,2})(?:[.-](\d{1,2})(?![\d]))?(?!\d)/.exec(model.replace(date, "")) ?? [];
     const kind = kinds.findIndex((each) => each.test(model));

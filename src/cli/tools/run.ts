@@ -100,7 +100,7 @@ function checkFlags({ title, hasStatusline }: Tool, { record: recording, statusl
     refuseUsage(`--statusline: ${title} has no status line that can be set.`);
 }
 
-/** An older gateway refuses a key with a run's name. If there is a budget, it must. */
+/** An older gateway refuses a key with a run's name. */
 async function nameSecret(
   { connection: { secret }, loaded }: ToolConnection,
   id: string,
@@ -346,7 +346,6 @@ function spawnDetached(configPath: string, log: string): { pid: number; hasEnded
 
 const TIMEOUT_MS = 2000;
 
-/** Null: no gateway of this version runs on the ledger. */
 function readRun(id: string, { catalog }: LoadedConfig): Promise<RunReport | null> {
   const call = { ledgerPath: catalog.ledger.path, timeoutMs: TIMEOUT_MS };
   return readDocument<RunReport>(call, "GET", `reports/run?id=${id}`).catch(() => null);
@@ -376,7 +375,6 @@ async function describeEnd(
   return `This run: the gateway does not answer. ${list}`;
 }
 
-/** Only the gateway on this machine records. */
 function isHere({ url, record: recording }: RunFlags): boolean {
   return url === undefined || recording !== undefined;
 }

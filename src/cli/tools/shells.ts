@@ -11,7 +11,6 @@ interface ShellSyntax {
   readonly quote: (text: string) => string;
   readonly set: (name: string, quoted: string) => string;
   readonly unset: (names: readonly string[]) => string;
-  /** Defines a function that puts these arguments first. */
   readonly wrap: (program: string, quoted: readonly string[]) => string;
 }
 
