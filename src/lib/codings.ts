@@ -1,4 +1,4 @@
-// Decodes bodies that arrive compressed, whole or in pieces. Decoded bytes are passed on at once.
+// Decodes compressed bodies, whole or in pieces. Decoded bytes pass at once.
 
 import type { Transform } from "node:stream";
 import {
@@ -14,7 +14,7 @@ import { asBuffer, joinChunks } from "./memory/bytes.ts";
 
 /** Most bodies are decoded in one step. */
 const STEP = { chunkSize: 256 * 1024 };
-/** Decoded bytes come out at once, and a missing end is still an error. */
+/** Bytes come out at once, and a missing end is an error. */
 const ZLIB = { ...STEP, flush: constants.Z_SYNC_FLUSH };
 
 const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Transform>([
@@ -26,12 +26,12 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Tra
   ["zstd", () => createZstdDecompress(STEP)],
 ]);
 
-/** Only attackers use more codings on one body. A decoder takes tens of kilobytes of memory. */
+/** Only attackers use more. A decoder takes tens of kilobytes. */
 const MAX_CODINGS = 3;
-/** The header may hold a credential by mistake: this many characters do not give it away. */
+/** The header may hold a credential by mistake: so much does not give it away. */
 const MAX_NAME_LENGTH = 11;
 
-/** `isKnown`: the gateway supports the coding, but the body is not encoded with it. */
+/** `isKnown`: the body is not encoded with it. */
 export class CodingError extends Error {
   override readonly name = "CodingError";
   readonly isKnown: boolean;
@@ -42,7 +42,7 @@ export class CodingError extends Error {
   }
 }
 
-/** In the order in which the codings were applied. */
+/** In the order of coding. */
 export function readCodings(contentEncoding = ""): string[] {
   const codings = contentEncoding.split(",").map((coding) => coding.trim().toLowerCase());
   return codings.filter((coding) => coding !== "" && coding !== "identity");
@@ -50,7 +50,7 @@ export function readCodings(contentEncoding = ""): string[] {
 
 type Pieces = AsyncIterable<Buffer> | Iterable<Buffer>;
 
-/** Throws CodingError at once if a coding is unknown. */
+/** Throws CodingError at once. */
 export function decodePieces(coded: Pieces, codings: readonly string[]): Pieces {
   if (codings.length > MAX_CODINGS)
     throw new CodingError(false, `it is encoded more than ${MAX_CODINGS} times`);
@@ -64,7 +64,7 @@ export function decodePieces(coded: Pieces, codings: readonly string[]): Pieces 
   return pieces;
 }
 
-/** Bytes that came before a fault are decoded first. */
+/** Bytes before a fault are decoded first. */
 async function* decode(coded: Pieces, decoder: Transform): AsyncGenerator<Buffer> {
   let fault: unknown = null;
   const feed = async (): Promise<void> => {
@@ -85,7 +85,7 @@ async function* decode(coded: Pieces, decoder: Transform): AsyncGenerator<Buffer
   if (fault !== null) throw fault;
 }
 
-/** Returns the same bytes if they have no coding. Rejects with BodyTooLarge beyond `limit`. */
+/** Rejects with BodyTooLarge beyond `limit`. */
 export async function decodeBody(
   bytes: Uint8Array,
   contentEncoding: string | undefined,

@@ -1,5 +1,4 @@
-// The error that the gateway throws on purpose. The codes are closed: each has a status here, and a
-// wording for each dialect in dialects/.
+// The error that the gateway throws on purpose. Each code has a status here, and a wording in dialects/.
 
 const STATUS_OF = {
   key_missing: 401,
@@ -22,7 +21,7 @@ const STATUS_OF = {
   upgrade_required: 426,
   rate_limited: 429,
   limit_spent: 429,
-  /** A limit in USD cannot be kept. A price or a cap helps, waiting does not. */
+  /** A price or a cap helps, waiting does not. */
   limit_unenforceable: 403,
   internal: 500,
   upstream_failed: 502,
@@ -30,19 +29,19 @@ const STATUS_OF = {
   ledger_unwritable: 503,
   upstream_timeout: 504,
   overloaded: 529,
-  /** The client has left: the response is only logged. */
+  /** The response is only logged. */
   client_gone: 499,
 } as const;
 
 export type ErrorCode = keyof typeof STATUS_OF;
 
 export interface ErrorDetails {
-  /** The path of the field at fault in the request's body. */
+  /** The path of the field at fault. */
   readonly param?: string | null;
-  /** A more specific code than the gateway's, for responses and chat errors. */
+  /** For responses and chat errors. */
   readonly wireCode?: string | null;
   readonly retryAfterSeconds?: number | null;
-  /** When a spent limit begins anew, in milliseconds; null: never. */
+  /** In milliseconds. Null: a spent limit never begins anew. */
   readonly resetsAt?: number | null;
   readonly allow?: readonly string[];
   readonly status?: number;
@@ -71,7 +70,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** The code from the system or a library, such as "ENOENT". Empty if the error has none. */
+/** Such as "ENOENT". Empty without one. */
 export function getErrorCode(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }

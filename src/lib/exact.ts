@@ -1,5 +1,5 @@
-// Numbers that a double cannot hold: 64-bit limits in schemas, and amounts of money. Only this file
-// calls JSON.rawJSON. Code that keeps such a value reads its text at once (`textOf`).
+// Numbers that a double cannot hold. Only this file calls JSON.rawJSON. Code that keeps such a
+// value reads its text at once (`textOf`).
 
 import { MAX_DEPTH, parseFlatJson, parseJson } from "./json/json.ts";
 
@@ -14,24 +14,23 @@ declare global {
   }
 }
 
-/** Numbers that a double may not hold. Two patterns take half the time of one for both. */
+/** Two patterns take half the time of one. */
 const [LONG_NUMBER, LARGE_NUMBER] = [/\d{16}/, /[eE]\+?\d{3}/];
 
-/** Numbers keep their digits when written again. Undefined: not JSON, or nested too deeply. */
+/** Numbers keep their digits. Undefined: not JSON, or nested too deeply. */
 export function parseExact(text: string): unknown {
   const value = parseFlatJson(text);
   const isOdd = LONG_NUMBER.test(text) || LARGE_NUMBER.test(text);
   return isOdd && hasInexact(value) ? JSON.parse(text, keepNumber) : value;
 }
 
-/** parseExact with the amounts of parseWithAmounts. No event has a number such as 1e100. */
+/** With the amounts of parseWithAmounts. */
 export function parseEvent(text: string): unknown {
   const value = parseFlatJson(text);
   const isOdd = AMOUNT.test(text) || (LONG_NUMBER.test(text) && hasInexact(value));
   return isOdd && value !== undefined ? JSON.parse(text, keepNumber) : value;
 }
 
-/** A number that is written as this text. */
 export function numberOf(text: string): unknown {
   return JSON.rawJSON(text);
 }
@@ -42,11 +41,11 @@ function hasInexact(value: unknown, levels = MAX_DEPTH): boolean {
   return Object.values(value).some((each) => hasInexact(each, levels - 1));
 }
 
-/** The members of an upstream's usage that are amounts of money. */
+/** They are amounts of money. */
 const AMOUNTS: ReadonlySet<string> = new Set(["cost", "cost_in_usd_ticks", "total_cost"]);
 const AMOUNT = /cost(?:_in_usd_ticks)?"\s*:/;
 
-/** parseJson, but an amount keeps its text, for readNumberText, and is written again unchanged. */
+/** An amount keeps its text, and is written again unchanged. */
 export function parseWithAmounts(text: string): unknown {
   if (!text.includes("cost") || !AMOUNT.test(text)) return parseJson(text);
   try {
@@ -62,7 +61,7 @@ function keepNumber(name: string, value: unknown, { source }: { readonly source?
   return exact && !AMOUNTS.has(name) ? value : JSON.rawJSON(source);
 }
 
-/** The text of a number that kept it; undefined for everything else. */
+/** Undefined: it kept none. */
 export function readNumberText(value: unknown): string | undefined {
   return JSON.isRawJSON(value) ? JSON.stringify(value) : undefined;
 }

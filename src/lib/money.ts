@@ -1,24 +1,23 @@
-// Exact decimal amounts. Only this module stores, adds, multiplies, rounds and writes them.
-// billing/charge.ts decides which amounts are multiplied, and when they are rounded.
+// Exact decimal amounts. Only this module calculates with them.
 
-/** units ÷ 10^scale, with any number of places: prices, factors, multipliers, official amounts. */
+/** units ÷ 10^scale: prices, factors, official amounts. */
 export interface Decimal {
   readonly units: bigint;
   readonly scale: number;
 }
 
 declare const pico: unique symbol;
-/** Pico-dollars (12 decimals): charges, sums of charges, limits. Compare with <, > and ===. */
+/** Pico-dollars. Compare with <, > and ===. */
 export type Usd = bigint & { readonly [pico]: true };
 
-/** Charges are rounded to this many decimals. */
+/** Of charges. */
 export const CHARGE_PLACES = 12;
 
 const PLAIN = /^-?\d+(?:\.\d+)?$/;
-/** Multiplying long numbers takes more than linear time, and no amount has this many digits. */
+/** Multiplying takes more than linear time. */
 const MAX_DIGITS = 64;
 
-/** Accepts digits, at most one point and a leading minus. Throws on all else, such as exponents. */
+/** Throws on exponents and all else. */
 export function parseDecimal(text: string): Decimal {
   if (!isDecimal(text)) {
     throw new RangeError(`not a decimal: ${JSON.stringify(text.slice(0, MAX_DIGITS))}`);
@@ -33,7 +32,7 @@ export function parseDecimal(text: string): Decimal {
 const NUMBER = /^(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/;
 const MAX_NUMBER_DIGITS = 30;
 
-/** A number in JSON ÷ 10^`places`. Null: negative, or more than 30 digits without its exponent. */
+/** ÷ 10^`places`. Null: negative, or more than 30 digits. */
 export function parseNumber(text: string, places = 0): Decimal | null {
   const [, whole = "", fraction = "", exponent = "0"] = NUMBER.exec(text) ?? [];
   const digits = whole + fraction;
@@ -49,7 +48,7 @@ function isDecimal(text: string): boolean {
   return text.length <= MAX_DIGITS && PLAIN.test(text);
 }
 
-/** A number holds this many digits exactly. Reading a bigint takes several times as long. */
+/** Reading a bigint takes several times as long. */
 const EXACT_DIGITS = 15;
 
 function readDigits(digits: string): bigint {
@@ -62,7 +61,7 @@ export function decimalOf(count: number): Decimal {
 
 export const ZERO_DECIMAL: Decimal = decimalOf(0);
 
-/** Without exponent, trailing zeros or negative zero: "0.011106", "0". */
+/** "0.011106", "0". */
 export function formatDecimal({ units, scale }: Decimal): string {
   if (units < 0n) return `-${formatDecimal({ units: -units, scale })}`;
   let digits = formatDigits(units);
@@ -78,7 +77,7 @@ export function formatDecimal({ units, scale }: Decimal): string {
 const ZEROS = "0".repeat(64);
 const MAX_EXACT = BigInt(Number.MAX_SAFE_INTEGER);
 
-/** A number is written several times faster than a bigint. */
+/** A number is written several times faster. */
 function formatDigits(units: bigint): string {
   return units > MAX_EXACT ? units.toString() : Number(units).toString();
 }
@@ -119,7 +118,7 @@ export function shiftDecimal(value: Decimal, places: number): Decimal {
   return { units: value.units, scale: value.scale + places };
 }
 
-/** Rounds half away from zero. */
+/** Half away from zero. */
 export function roundDecimal(value: Decimal, places: number): Decimal {
   if (value.scale <= places) return value;
   const unit = raise(value.scale - places);
@@ -128,7 +127,7 @@ export function roundDecimal(value: Decimal, places: number): Decimal {
   return { units: (units < 0n ? units - half : units + half) / unit, scale: places };
 }
 
-/** For display only. The number of places is fixed, so that points align in a column. */
+/** For display. Points align in a column. */
 export function formatRounded(value: Decimal, places: number): string {
   const [whole = "", fraction = ""] = formatDecimal(roundDecimal(value, places)).split(".");
   return `${whole}.${fraction.padEnd(places, "0")}`;
@@ -139,11 +138,11 @@ const usd = (units: bigint): Usd => units as Usd;
 
 export const ZERO_USD = usd(0n);
 
-/** The last amount read: the ledger, its channel and the metrics read each request's charge. */
+/** The ledger, its channel and the metrics read each charge. */
 let lastText = "0";
 let lastUsd = ZERO_USD;
 
-/** Rounds to pico-dollars, half away from zero. Exact for the charges in the ledger. */
+/** Half away from zero. Exact for charges in the ledger. */
 export function parseUsd(text: string): Usd {
   if (text === lastText) return lastUsd;
   lastUsd = roundUsd(parseDecimal(text));
@@ -151,16 +150,16 @@ export function parseUsd(text: string): Usd {
   return lastUsd;
 }
 
-/** Rounds half away from zero. */
+/** Half away from zero. */
 export function roundUsd(amount: Decimal): Usd {
   const { units, scale } = roundDecimal(amount, CHARGE_PLACES);
   return usd(units * raise(CHARGE_PLACES - scale));
 }
 
-/** A thousand dollars in pico-dollars: a database can add thousands of such amounts. */
+/** A database can add thousands of such amounts. */
 const MAX_STORED_PICO = 10n ** 15n;
 
-/** Whole pico-dollars, for a database. Null: above a thousand dollars, or not a whole number. */
+/** Null: above a thousand dollars, or not whole. */
 export function toPico({ units, scale }: Decimal): number | null {
   const places = scale - CHARGE_PLACES;
   const pico = places > 0 ? units / raise(places) : units * raise(-places);
@@ -176,7 +175,7 @@ export function addUsd(a: Usd, b: Usd): Usd {
   return usd(a + b);
 }
 
-/** For estimates of the future. No amount is made of the result. */
+/** For estimates. No amount is made of it. */
 export function estimateUsd(text: string): number {
   return Number(text);
 }
@@ -185,7 +184,7 @@ export function subtractUsd(a: Usd, b: Usd): Usd {
   return usd(a - b);
 }
 
-/** Percent of `whole`, with two places. 100 if `whole` is zero. */
+/** Two places. 100 if `whole` is zero. */
 export function computePercent(part: Usd, whole: Usd): number {
   return whole === 0n ? 100 : Number((part * 10_000n) / whole) / 100;
 }

@@ -1,10 +1,10 @@
-// The refusal of a command, or of a change from the console's page, in one sentence.
+// Why a command, or a change from the page, is refused.
 
 import { getErrorMessage } from "./errors.ts";
 
 export class Refusal extends Error {
   override readonly name: string = "Refusal";
-  /** Of the command. 1: a valid command failed. 2: the command was wrong. */
+  /** 1: a valid command failed. 2: it was wrong. */
   readonly exitStatus: number;
   constructor(message: string, exitStatus: number) {
     super(message);
@@ -20,7 +20,7 @@ export function refuseUsage(message: string): never {
   throw new Refusal(message, 2);
 }
 
-/** Reads a user's input. The reader's error ends a sentence that begins with `start`. */
+/** The reader's error ends a sentence that begins with `start`. */
 export function readGiven<T>(read: () => T, start: string): T {
   try {
     return read();

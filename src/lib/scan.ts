@@ -1,56 +1,56 @@
-// Finds the members of a JSON object and the elements of its lists in one pass, without parsing.
-// Valid JSON is read exactly. Elements known from an earlier object are not scanned again.
+// Finds the members of a JSON object and the elements of its lists in one pass. Elements known from
+// an earlier object are not scanned again.
 
 import { COMMA, OPEN_BRACE, OPEN_BRACKET, Scanner, type Span } from "./json/scanner.ts";
 import { runAtOnce, type Steps } from "./time/next-turn.ts";
 
-/** An element of a list, known by its bytes. `about`: what its reader found; null: not read. */
+/** `about`: what its reader found. Null: not read. */
 export interface ListPart<About> {
   readonly length: number;
   readonly hash: number;
   about: About | null;
 }
 
-/** The first parts that a list shares with an earlier list, known by their bytes together. */
+/** Known by their bytes together. */
 export interface Head {
   readonly count: number;
   readonly length: number;
   readonly hash: number;
 }
 
-/** The elements of a list; any other value counts as the only element. */
+/** Any other value is the only element. */
 export interface Parts<About> {
   readonly starts: readonly number[];
   readonly parts: readonly ListPart<About>[];
-  /** Null: nothing of the list was known. */
+  /** Null: nothing was known. */
   readonly head: Head | null;
 }
 
 export type Lists<About> = ReadonlyMap<string, Parts<About>>;
 
 export interface Wanted<About> {
-  /** The members to find (ASCII). */
+  /** In ASCII. */
   readonly names: ReadonlySet<string>;
-  /** How many members of other names are found, too. */
+  /** So many other members, too. */
   readonly others?: number;
-  /** Members whose elements are wanted, too. */
+  /** Their elements are wanted, too. */
   readonly lists?: ReadonlySet<string>;
-  /** Names in lower case. Every spelling that some parser takes for one of them is counted. */
+  /** In lower case, counted in every spelling of some parser. */
   readonly alike?: ReadonlySet<string>;
-  /** The lists of earlier objects, the likeliest first. Their elements are not scanned again. */
+  /** The likeliest first. */
   readonly known?: readonly Lists<About>[];
-  /** Known parts are scanned, too: a forged hash could hide a member. */
+  /** A forged hash could hide a member. */
   readonly isStrict?: boolean;
 }
 
 export class Scan<About = never> {
   readonly lists = new Map<string, Parts<About>>();
-  /** The heads of earlier lists with which these lists begin. */
+  /** These lists begin with them. */
   readonly known = new Map<string, Head>();
-  /** Names that two members have. Parsers disagree on which one counts. */
+  /** Parsers disagree on which one counts. */
   readonly repeated = new Set<string>();
   isForeign = false;
-  /** How many members some parser takes for one of `alike`. */
+  /** Of `alike`, as some parser reads. */
   spellings = 0;
   readonly #spans = new Map<string, Span>();
 
@@ -66,7 +66,7 @@ export class Scan<About = never> {
   add(name: string, span: Span, list: Divider<About> | null): void {
     if (this.#spans.has(name)) this.repeated.add(name);
     this.#spans.set(name, span);
-    // As in JSON.parse, the last of two lists with one name counts.
+    // As in JSON.parse, the last list counts.
     this.known.delete(name);
     const parts = list?.read() ?? null;
     if (parts === null) this.lists.delete(name);
@@ -75,12 +75,12 @@ export class Scan<About = never> {
   }
 }
 
-/** A scan of this many bytes takes less than a millisecond. */
+/** Less than a millisecond. */
 const PIECE_BYTES = 512 * 1024;
 
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
-/** Null: not a JSON object. A byte order mark is passed over. */
+/** Null: no JSON object. */
 export function* scanSteps<About>(
   source: Uint8Array,
   wanted: Wanted<About>,
@@ -99,14 +99,14 @@ export function scanMembers(
   return runAtOnce(scanSteps<never>(bytes, { names: new Set(names), alike: new Set(alike) }));
 }
 
-/** A scan that may stop after each piece. */
+/** It may stop after each piece. */
 class Search<About> {
   readonly #json: Scanner;
   readonly #wanted: Wanted<About>;
   readonly #scan = new Scan<About>();
   #name = "";
   #start = -1;
-  /** Divides the member being scanned; null: its elements are not wanted. */
+  /** Null: the elements are not wanted. */
   #list: Divider<About> | null = null;
   #inMember = false;
   #others = 0;
@@ -117,7 +117,7 @@ class Search<About> {
     this.#wanted = wanted;
   }
 
-  /** True: nothing is left to search. */
+  /** True: nothing is left. */
   advance(most: number): boolean {
     const json = this.#json;
     const until = json.at + most;
@@ -147,7 +147,7 @@ class Search<About> {
     this.#list = null;
     for (const list of lists) {
       if (list !== this.#name) continue;
-      // An equal name that does not keep the text it was read from: lists are kept.
+      // A copy: the name must not keep its text.
       this.#name = list;
       this.#list = new Divider(json, list, this.#wanted);
     }
@@ -165,28 +165,28 @@ class Search<About> {
   }
 }
 
-/** A longer list is not divided, so that memory is bounded. */
+/** Memory is bounded. */
 const MAX_PARTS = 10_240;
-/** A longer part is not hashed, which would take milliseconds, and so not recognised later. */
+/** Hashing takes milliseconds. */
 export const MAX_PART_BYTES = 8 * 1024 * 1024;
 const NULL_START = 0x6e;
 
 class Divider<About> {
-  /** The head of an earlier list with which this one begins. */
+  /** Of an earlier list. */
   known: Head | null = null;
   #starts: number[] = [];
   #parts: ListPart<About>[] = [];
-  /** How many first parts an earlier list has, too. */
+  /** So many first parts are shared. */
   #shared = 0;
   readonly #json: Scanner;
   readonly #finder: PartFinder<About>;
   readonly #isStrict: boolean;
   readonly #from: number;
   readonly #isList: boolean;
-  /** Where the current part begins; -1: between two parts. */
+  /** -1: between two parts. */
   #start = -1;
   #part: ListPart<About> | null = null;
-  /** The list cannot be divided, and is passed over as a whole. */
+  /** It is passed over as a whole. */
   #isWhole = false;
 
   constructor(json: Scanner, name: string, { known = [], isStrict = false }: Wanted<About>) {
@@ -197,7 +197,7 @@ class Divider<About> {
     this.#isList = json.peek() === OPEN_BRACKET;
   }
 
-  /** Null: the list could not be divided. The result does not keep the bytes. */
+  /** Null: it could not be divided. The result does not keep the bytes. */
   read(): Parts<About> | null {
     return this.#isWhole ? null : { starts: this.#starts, parts: this.#parts, head: this.#readHead() };
   }
@@ -228,7 +228,7 @@ class Divider<About> {
     return json.skip(most);
   }
 
-  /** False: there is no further part. */
+  /** False: no further part. */
   #enterPart(): boolean {
     const json = this.#json;
     const count = this.#parts.length;
@@ -285,17 +285,17 @@ export function hashBytes(bytes: Uint8Array): number {
   return Number(Bun.hash.xxHash3(bytes));
 }
 
-/** Finds the parts of an earlier list. Agents send the same list with more at its end. */
+/** Agents send the same list with more at its end. */
 class PartFinder<About> {
-  /** The head of the earlier list. */
+  /** Of the earlier list. */
   head: Head | null = null;
   readonly #bytes: Uint8Array;
   readonly #lists: readonly Parts<About>[];
   #list: readonly ListPart<About>[] | null = null;
   #next = 0;
-  /** Parts since the last one that was found. */
+  /** Since the last one that was found. */
   #missed = 0;
-  /** Bytes that may be compared in vain, so that time stays linear. */
+  /** Time stays linear. */
   #left: number;
 
   constructor(bytes: Uint8Array, known: readonly Lists<About>[], name: string) {
@@ -304,7 +304,7 @@ class PartFinder<About> {
     this.#lists = known.flatMap((lists) => lists.get(name) ?? []);
   }
 
-  /** An earlier list whose head begins here. */
+  /** Its head begins here. */
   findHead(start: number): (Parts<About> & { readonly head: Head }) | null {
     for (const { head, starts, parts } of this.#lists) {
       if (head === null || !this.#matches(parts[0], start) || !this.#matches(head, start)) continue;
@@ -322,7 +322,7 @@ class PartFinder<About> {
       this.#list = list?.parts ?? [];
       this.head = list?.head ?? null;
     }
-    // Parts have replaced earlier ones, or were put before them.
+    // Parts were replaced, or put before.
     const found = this.#findAt(this.#next + this.#missed, start) ?? this.#findAt(this.#next, start);
     if (found === null) this.#missed += 1;
     return found;
@@ -352,7 +352,7 @@ class PartFinder<About> {
 
 const PLAIN_KEY = /^[a-z0-9_]*$/;
 
-/** As the most lenient parser compares: without case, compatibility forms, or text after a NUL. */
+/** As the most lenient parser: without case, compatibility forms, or text after a NUL. */
 function foldKey(name: string): string {
   if (PLAIN_KEY.test(name)) return name;
   const [first = ""] = name.normalize("NFKC").toLowerCase().split("\0");

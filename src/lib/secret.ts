@@ -5,7 +5,7 @@ const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const DIGITS = 43;
 const BASE = BigInt(ALPHABET.length);
 
-/** `sk-` and 256 random bits as letters and digits: a double click selects all of it. */
+/** A double click selects all of it. */
 export function newSecret(): string {
   let remainder = BigInt(`0x${randomHex(32)}`);
   let digits = "";
@@ -16,17 +16,17 @@ export function newSecret(): string {
   return `sk-${digits}`;
 }
 
-/** Loading `node:crypto` would take longer than this function and the hashes. */
+/** `node:crypto` takes longer to load. */
 export function randomHex(bytes: number): string {
   return crypto.getRandomValues(new Uint8Array(bytes)).toHex();
 }
 
-/** Lower-case hex. Looking up a key by its hash does not leak the secret through timing. */
+/** Looking up a hash does not leak the secret through timing. */
 export function sha256Hex(text: string): string {
   return Bun.CryptoHasher.hash("sha256", text, "hex");
 }
 
-/** Whether a word to be displayed may contain a misplaced secret. */
+/** It may be a misplaced secret. */
 export function looksSecret(word: string): boolean {
   // After a letter or a digit, a digit must be in it: "task-runner" is a name.
   return /(?<![A-Za-z0-9])(sk|AIza|eyJ|xai|gsk|ghp)[-_A-Za-z0-9]{6}|(sk-|AIza|eyJ|xai-|gsk_|ghp_)(?=[-_A-Za-z]{0,64}\d)[-_A-Za-z0-9]{10}/.test(
@@ -34,7 +34,7 @@ export function looksSecret(word: string): boolean {
   );
 }
 
-/** looksSecret for a name in a map: a missing space makes `secret:…` or `secret …` one name. */
+/** A missing space makes `secret:…` or `secret …` one name. */
 export function looksJoined(name: string): boolean {
   return /[\s:="'`,{}]/.test(name) || looksSecret(name);
 }

@@ -1,12 +1,11 @@
-// Server-sent events in bytes that may be cut anywhere. A line ends in LF, CR or CRLF. `id` and
-// `retry` are ignored.
+// Server-sent events in bytes that may be cut anywhere.
 // https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
 
 import { GatewayError } from "./errors.ts";
 import { asBuffer, joinChunks } from "./memory/bytes.ts";
 
 export interface SseEvent {
-  /** The `event:` field, or an empty string. */
+  /** Empty without `event:`. */
   readonly name: string;
   readonly data: string;
 }
@@ -19,15 +18,15 @@ const BYTE_ORDER_MARK = "\ufeff";
 /** A last event repeats the whole answer and the request's tools. */
 export const MAX_EVENT_BYTES = 32 * 1024 * 1024;
 
-/** Keeps the bytes of a stream until its events have ended. */
+/** Until its events have ended. */
 export class EventReader {
   #fresh: Buffer[] = [];
-  /** The beginning of an event. It holds no blank line. */
+  /** It holds no blank line. */
   #begun: Buffer[] = [];
   #begunBytes = 0;
-  /** A LF that follows belongs to the same line end. */
+  /** A LF belongs to the same line end. */
   #endedInCr = false;
-  /** An event was too long to be kept: its bytes are lost. */
+  /** It was too long to be kept. */
   #hasLost = false;
   #isLosing = false;
 
@@ -35,7 +34,7 @@ export class EventReader {
     this.#fresh.push(asBuffer(chunk));
   }
 
-  /** The ended events, with LF as line ends: first the one begun earlier, then a view of others. */
+  /** With LF as line ends. The first may be the one begun earlier. */
   take(): readonly Buffer[] {
     const bytes = this.#takeFresh();
     const first = this.#findFirstEnd(bytes);
@@ -54,7 +53,7 @@ export class EventReader {
     return whole;
   }
 
-  /** `take` for callers that want each event. Throws if an event was too long to be kept. */
+  /** Throws if an event was too long. */
   takeText(): string {
     const events = this.take();
     if (!this.#hasLost) return events.join("");
@@ -64,7 +63,7 @@ export class EventReader {
     );
   }
 
-  /** The event that has not ended, after `take`. */
+  /** After `take`. */
   peek(): Buffer {
     return joinChunks(this.#begun);
   }
@@ -101,7 +100,7 @@ function unifyLineEnds(bytes: Buffer): Buffer {
   return Buffer.from(bytes.toString("latin1").replaceAll(/\r\n?/g, "\n"), "latin1");
 }
 
-/** Null for an event without a `data` line. */
+/** Null: no `data` line. */
 export function readEvent(text: string): SseEvent | null {
   let name = "";
   let data: string | null = null;
@@ -115,7 +114,7 @@ export function readEvent(text: string): SseEvent | null {
   return data === null ? null : { name, data };
 }
 
-/** Null if the line is another field. A line without a colon is a field without a value. */
+/** Null: another field. Without a colon, the value is empty. */
 function readField(text: string, field: string, at: number, end: number): string | null {
   if (!text.startsWith(field, at)) return null;
   const colon = at + field.length;
@@ -124,7 +123,7 @@ function readField(text: string, field: string, at: number, end: number): string
   return text.slice(colon + (text.charCodeAt(colon + 1) === BLANK ? 2 : 1), end);
 }
 
-/** For callers that want each event. `end`: the last event without its blank line, perhaps cut. */
+/** `end`: the last event without its blank line. */
 export function openSseParser() {
   const reader = new EventReader();
   return {

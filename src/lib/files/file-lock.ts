@@ -35,7 +35,7 @@ export interface LockHolder {
 
 export class LockHeld extends Error {
   override readonly name = "LockHeld";
-  /** Null until the holder has written its name. */
+  /** Null: it has not written its name yet. */
   readonly holder: LockHolder | null;
   constructor(path: string, holder: LockHolder | null) {
     super(
@@ -47,10 +47,10 @@ export class LockHeld extends Error {
   }
 }
 
-/** Opening and closing a file that this process has locked would free its lock. */
+/** Opening and closing such a file would free its lock. */
 const held = new Set<string>();
 
-/** Throws LockHeld or ForeignFile. `owner`: the user whose file the administrator locks. */
+/** `owner`: the user whose file the administrator locks. */
 export function takeLock(path: string, owner?: Owner): FileLock {
   // SQLite also refuses links among the folders.
   const place = resolveFolder(path);
@@ -145,7 +145,7 @@ function holderPath(place: string): string {
   return `${place}.holder`;
 }
 
-/** The name is for people. A full disk must not prevent the lock. */
+/** For people. A full disk must not prevent the lock. */
 function writeHolder(place: string, owner: Owner | undefined): void {
   const holder = { pid: process.pid, since: new Date().toISOString() };
   try {

@@ -1,23 +1,21 @@
-// Resolves a path that may be a symbolic link.
-
 import { readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 
-/** Linux reports a loop after this many. */
+/** Linux reports a loop after so many. */
 const MAX_LINKS = 40;
 
-/** The path at the end of the links, even if no file exists there. Links to folders are kept. */
+/** Even if no file exists there. Links to folders are kept. */
 export function followLinks(path: string, most = MAX_LINKS): string {
   const target = most > 0 ? readLink(path) : null;
   return target === null ? path : followLinks(target, most - 1);
 }
 
-/** Resolves links among the folders, and none at the path itself. */
+/** None at the path itself. */
 export function resolveFolder(path: string): string {
   return join(realpathSync(dirname(path)), basename(path));
 }
 
-/** Resolves links to folders, too. `realpathSync` would fail while the file is replaced. */
+/** `realpathSync` would fail while the file is replaced. */
 export function resolveLinks(path: string): string {
   return resolveFolder(followLinks(path));
 }

@@ -29,7 +29,7 @@ import { PLATFORM } from "./platform.ts";
 import { randomHex } from "../secret.ts";
 import { quoteWord } from "../text/shell-word.ts";
 
-/** Names what is at the path, and what to do about it. */
+/** It names what is there, and what to do about it. */
 export class ForeignFile extends Error {
   override readonly name = "ForeignFile";
 }
@@ -40,10 +40,10 @@ export interface Owner {
 }
 
 export interface OpenOptions {
-  /** Flags of `node:fs`. Without O_CREAT the file must exist. */
+  /** Without O_CREAT the file must exist. */
   readonly flags: number;
   readonly mode?: number;
-  /** Allows other hard links: for a file whose content shows that the gateway wrote it. */
+  /** For a file whose content shows that the gateway wrote it. */
   readonly shared?: boolean;
 }
 
@@ -112,7 +112,7 @@ export function isSame(one: BigIntStats, other: BigIntStats): boolean {
   return one.dev === other.dev && one.ino === other.ino;
 }
 
-/** Opens a file of any owner. A pipe would stop the gateway until something is written. */
+/** A pipe would stop the gateway until something is written. */
 export function openPlain(path: string): number {
   const fd = whileReplaced(path, () => openSync(path, constants.O_RDONLY | PLATFORM.noBlock));
   if (fstatSync(fd).isFile()) return fd;
@@ -120,7 +120,7 @@ export function openPlain(path: string): number {
   throw new ForeignFile(`${path} is not a regular file: move it away`);
 }
 
-/** Reads a plain file of any owner. */
+/** Of any owner. */
 export function readPlain(path: string): string {
   return readAndClose(openPlain(path));
 }
@@ -133,7 +133,7 @@ function readAndClose(fd: number): string {
   }
 }
 
-/** Null: the file does not exist, or is not the gateway's. */
+/** Null: it does not exist, or is not the gateway's. */
 export function readOwn(path: string): string | null {
   try {
     return readAndClose(openOwn(path, { flags: constants.O_RDONLY }));
@@ -145,7 +145,7 @@ export function readOwn(path: string): string | null {
 
 const KEY_BYTES = 32;
 
-/** A random key for what only this user may recognise. Replaces a missing or damaged file. */
+/** Only this user may recognise it. A damaged file is replaced. */
 export function openKeyFile(path: string): Buffer {
   const known = readKey(path);
   if (known !== null) return known;
@@ -171,9 +171,9 @@ export function appendOwn(path: string, bytes: Uint8Array): void {
 
 export interface WriteOptions {
   readonly mode?: number;
-  /** A user's file stays the user's when the administrator writes it. */
+  /** The administrator may write it. */
   readonly owner?: Owner;
-  /** Writes the file to the disk before it gets its name. */
+  /** Before it gets its name. */
   readonly durable?: boolean;
   /** Holds secrets. On Windows, an access list first gives the empty file to this user alone. */
   readonly secret?: boolean;
@@ -213,7 +213,7 @@ export function createFile(
 
 export const CREATE_NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
 
-/** A name next to the file that nobody can guess. */
+/** Nobody can guess it. */
 export function nameDraft(path: string): string {
   return join(dirname(path), `.${basename(path)}.${process.pid}.${randomHex(4)}.tmp`);
 }

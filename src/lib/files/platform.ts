@@ -1,22 +1,22 @@
-// What differs between the systems. Other files ask this table, not for the name of the system.
+// What differs between the systems. Other files ask this table.
 
 import { constants, readFileSync } from "node:fs";
 
 import { quoteWord } from "../text/shell-word.ts";
 
 interface Platform {
-  /** Files have an owner and modes such as 0600, and folders can be synced. */
+  /** Files have owners and modes, and folders can be synced. */
   readonly hasModes: boolean;
   /** An open file can be replaced and removed. */
   readonly replacesOpen: boolean;
-  /** HTTP is served on unix sockets. */
+  /** On unix sockets. */
   readonly hasSockets: boolean;
-  /** Flags for opening: links are not followed, and a pipe does not wait for its other end. */
+  /** Links are not followed, and a pipe does not wait. */
   readonly noFollow: number;
   readonly noBlock: number;
-  /** The command by which the user keeps others out of a file. */
+  /** A command for people. */
   keepOut(path: string): string;
-  /** The command by which the user ends a process. */
+  /** A command for people. */
   end(pid: number): string;
 }
 
@@ -43,7 +43,7 @@ const WINDOWS: Platform = {
 
 export const PLATFORM: Platform = process.platform === "win32" ? WINDOWS : POSIX;
 
-/** Changes with each start of the machine. Null where the system has none (macOS, Windows). */
+/** With each start of the machine. Null: the system has none (macOS, Windows). */
 export function readBootId(): string | null {
   try {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim() || null;

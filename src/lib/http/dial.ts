@@ -1,4 +1,4 @@
-// Opens a connection to an origin, through its proxy if it has one: TCP, then TLS, always verified.
+// Opens a connection to an origin, through its proxy: TCP, then TLS, always verified.
 
 import { closeSync, openSync } from "node:fs";
 import { isIP } from "node:net";
@@ -10,7 +10,7 @@ import { readHead } from "./message.ts";
 import { type FaultKind, type Origin, originOf, UpstreamFault } from "./upstream.ts";
 import { Wire, WIRE_EVENTS } from "./wire.ts";
 
-/** How often the system probes a quiet connection: routers keep the path, and a loss is noticed. */
+/** Routers keep the path, and a loss is noticed. */
 const KEEP_ALIVE_MS = 45_000;
 
 /** Rejects with UpstreamFault. */
@@ -53,7 +53,6 @@ async function connect(origin: Origin, wire: Wire): Promise<void> {
   }
 }
 
-/** Turns the connection to the proxy into one to the origin. */
 async function openTunnel({ host, port, ca }: Origin, proxy: URL, wire: Wire): Promise<void> {
   const place = `${host}:${port}`;
   wire.write(
@@ -85,7 +84,7 @@ function faultOf({ host, port, proxy }: Origin, kind: FaultKind, error: unknown)
   return new UpstreamFault(kind, `${place}: ${getErrorMessage(error)}`, error);
 }
 
-/** The field with the login of the proxy's URL; empty if the URL has none. */
+/** Empty if the URL has none. */
 export function writeProxyLogin({ username, password }: URL): string {
   if (username === "" && password === "") return "";
   // People write passwords with percent signs that escape nothing.
@@ -95,7 +94,7 @@ export function writeProxyLogin({ username, password }: URL): string {
   return `proxy-authorization: Basic ${Buffer.from(pair, "latin1").toString("base64")}\r\n`;
 }
 
-/** IPv6 literals have brackets in URLs and Host fields, but not in socket addresses. */
+/** In URLs and Host fields, not in socket addresses. */
 function unbracket(host: string): string {
   return host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
 }
@@ -126,7 +125,7 @@ const SHORTAGES: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: "this system has no port left for a connection there (ip_local_port_range)",
 };
 
-/** What this process or system lacks; null: the connection failed for another reason. */
+/** Null: it failed for another reason. */
 function explainShortage(error: unknown): string | null {
   try {
     // Without a free descriptor, the runtime reports "connection refused".

@@ -3,10 +3,10 @@
 import type { Field, Fields, SentFields } from "./fields.ts";
 import type { OpenPeer } from "./web-socket.ts";
 
-/** Reply with `answer`, or with `begin`, any number of `write`, then `end` or `reset`. */
+/** `answer`, or `begin`, any number of `write`, then `end` or `reset`. */
 export interface Exchange {
   readonly method: string;
-  /** Path and query in their normal form: percent-encoded, without `.` and `..`. */
+  /** Percent-encoded, without `.` and `..`. */
   readonly target: string;
   readonly fields: Fields;
   field(name: string): string | undefined;
@@ -14,25 +14,25 @@ export interface Exchange {
   readBody(limit: number): Promise<Uint8Array>;
 
   addReplyFields(fields: readonly Field[]): void;
-  /** Sends a complete reply. HEAD, 204 and 304 are framed correctly. */
+  /** HEAD, 204 and 304 are framed correctly. */
   answer(status: number, fields: SentFields, body: Uint8Array | string): void;
-  /** Starts a streamed reply. Its head leaves with the first bytes of its body. */
+  /** The head leaves with the body's first bytes. */
   begin(status: number, fields: SentFields): void;
-  /** A promise if the client reads slowly: it resolves when the client has all or has left. */
+  /** A promise if the client reads slowly. It resolves also when the client leaves. */
   write(chunk: Uint8Array): Promise<void> | null;
   end(last?: Uint8Array): void;
-  /** Resets the TCP connection: no client can mistake the reply for a complete one. */
+  /** No client can mistake the reply for a complete one. */
   reset(): void;
-  /** Replies 101 and opens a WebSocket. False: the client has left, or its handshake is invalid. */
+  /** False: the client has left, or its handshake is invalid. */
   acceptWebSocket(fields: SentFields, open: OpenPeer): boolean;
 
-  /** True after `answer` or `begin`: no other reply is possible. */
+  /** No other reply is possible. */
   readonly begun: boolean;
-  /** The client left before `end` or `answer`. */
+  /** Before `end` or `answer`. */
   readonly gone: boolean;
-  /** Resolves when the client has all of the reply, or has left. */
+  /** Resolves also when the client has left. */
   readonly sent: Promise<void>;
-  /** Calls `listener` once if the client leaves, or has left, before the end of the reply. */
+  /** Once, before the end of the reply. */
   onGone(listener: () => void): void;
 }
 
@@ -51,19 +51,19 @@ export interface ListenOptions {
   readonly onExchange: (exchange: Exchange) => void;
   readonly onError: (error: unknown) => void;
   readonly maxMessageBytes: number;
-  /** How long a connection may wait between requests. */
+  /** Between requests. */
   readonly idleSeconds?: number;
   /** The longest pause inside an awaited body. */
   readonly bodyMs?: number;
-  /** How long a client may leave its reply unread. */
+  /** How long a reply may stay unread. */
   readonly stallMs?: number;
 }
 
 export interface Server {
   readonly port: number;
-  /** Accepts no new connections, closes idle ones, and resolves when the last one has ended. */
+  /** Resolves when the last connection has ended. */
   stop(): Promise<void>;
-  /** Ends everything at once, running replies too. */
+  /** Running replies, too. */
   stopNow(): void;
 }
 

@@ -1,4 +1,4 @@
-// The fields of a head in their order: names in lower case, values as they arrived.
+// The fields of a head in their order: names in lower case.
 
 export type Field = readonly [name: string, value: string];
 
@@ -8,7 +8,7 @@ export class Malformed extends Error {
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const FORBIDDEN_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
-/** The fields that show where a message ends. Only framing code writes them. */
+/** Only framing code writes these. */
 const FRAMING = ["connection", "keep-alive", "content-length", "transfer-encoding"];
 export const FRAMING_FIELDS: ReadonlySet<string> = new Set(FRAMING);
 
@@ -41,7 +41,7 @@ export class Fields implements Iterable<Field> {
     return this.#list.map(([name, value]) => `${name}: ${value}\r\n`).join("");
   }
 
-  /** The first value. `name` is in lower case. */
+  /** `name` is in lower case. */
   get(name: string): string | undefined {
     for (const field of this.#list) if (field[0] === name) return field[1];
     return undefined;
@@ -57,7 +57,7 @@ export class Fields implements Iterable<Field> {
     return this.#list[Symbol.iterator]();
   }
 
-  /** `name` is in lower case. Throws Malformed if the name or the value would break the head. */
+  /** `name` is in lower case. Throws Malformed. */
   add(name: string, value: string): this {
     requireHarmless(name, value);
     this.#list.push([name, value.trim()]);
@@ -69,7 +69,7 @@ export class Fields implements Iterable<Field> {
     return this;
   }
 
-  /** `rename` returns the name of each field in the copy, or null to leave it out. */
+  /** Null leaves a field out. */
   copy(rename: (name: string) => string | null): Fields {
     const copy = new Fields();
     for (const field of this.#list) {
@@ -84,10 +84,9 @@ export class Fields implements Iterable<Field> {
   }
 }
 
-/** Fields that were received, with changes, or a list. */
 export type SentFields = Fields | readonly Field[];
 
-/** Field lines for the wire, in latin-1. Framing fields among `fields` are left out. */
+/** In latin-1. Framing fields are left out. */
 export function writeFields(fields: SentFields): string {
   let lines = "";
   for (const [name, value] of fields) {

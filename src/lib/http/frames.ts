@@ -1,4 +1,4 @@
-// Frames of RFC 6455 on a client's side: bytes ↔ messages. Forbidden bytes end the connection.
+// Frames of RFC 6455 on a client's side. Forbidden bytes end the connection.
 
 import { isUtf8 } from "node:buffer";
 import { joinChunks, NOTHING } from "../memory/bytes.ts";
@@ -25,29 +25,29 @@ const MAX_FRAGMENTS = 65_536;
 export type Frame =
   | { readonly message: Payload }
   | { readonly ping: Uint8Array }
-  /** The other side's closing, or the gateway's after the other side broke the protocol. */
+  /** Also the gateway's, if the other side broke the protocol. */
   | { readonly closing: Closing };
 
-/** Keeps slices of the bytes that it reads: they must not change afterwards. */
+/** The bytes must not change afterwards. */
 export class FrameReader {
   readonly #memory: MemoryBudget;
-  /** Memory for a large message, until the next message is asked for. */
+  /** Until the next message is asked for. */
   #held: Reservation | null = null;
   readonly #read: (isInside: boolean) => Promise<Buffer | null>;
   #rest: Buffer;
-  /** The kind of the message whose fragments are arriving; null between messages. */
+  /** Its fragments are arriving. Null: between messages. */
   #kind: Payload["kind"] | null = null;
   #fragments: Uint8Array[] = [];
   #messageBytes = 0;
 
-  /** `start`: bytes that have already come. `isInside`: a message or a frame has begun. */
+  /** `start`: bytes that have come. `isInside`: a message has begun. */
   constructor(memory: MemoryBudget, read: (isInside: boolean) => Promise<Buffer | null>, start: Buffer) {
     this.#memory = memory;
     this.#read = read;
     this.#rest = start;
   }
 
-  /** Null: the connection has ended. Nothing can be read after null or a closing. */
+  /** Null: the connection has ended. */
   async next(): Promise<Frame | null> {
     if (this.#kind === null) this.release();
     for (;;) {
@@ -71,7 +71,7 @@ export class FrameReader {
     this.#held?.free();
   }
 
-  /** Null: the connection ended before the last of the bytes. */
+  /** Null: the connection ended too early. */
   async #take(count: number, isInside = true): Promise<Uint8Array | null> {
     const pieces: Uint8Array[] = [];
     let missing = count;

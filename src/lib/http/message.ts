@@ -22,13 +22,13 @@ export function writeRequestLine(method: string, target: string): string {
 export interface ResponseHead {
   readonly status: number;
   readonly fields: Fields;
-  /** The announced length of the body. `unknown`: the head does not say. */
+  /** Of the body. */
   readonly length: number | "chunked" | "unknown";
   readonly staysOpen: boolean;
   readonly rest: Buffer;
 }
 
-/** Null: the connection ended before the head. `start`: bytes of the head that have come. */
+/** Null: the connection ended. `start`: bytes that have come. */
 export async function readHead(
   wire: Wire,
   limits: Omit<Deadlines, "connectMs">,
@@ -80,7 +80,7 @@ function readLength(fields: Fields, isOld: boolean): ResponseHead["length"] {
   return Number(length);
 }
 
-/** Whether a comma-separated field names `token`, which must be lower case. */
+/** `token` is in lower case. */
 export function hasToken(fields: Fields, name: string, token: string): boolean {
   const tokens = fields.getAll(name).join().toLowerCase().split(",");
   return tokens.some((each) => each.trim() === token);
@@ -104,12 +104,12 @@ function endsLine(bytes: Buffer, at: number): boolean {
  *  view. */
 export class BodyDecoder {
   done: boolean;
-  /** The last input ended with the body. */
+  /** The input ended with the body. */
   isClean = true;
   readonly #isChunked: boolean;
-  /** Bytes left of the body, or of this chunk. */
+  /** Of the body, or of this chunk. */
   #left: number;
-  /** What has come of the framing between two chunks. */
+  /** Between two chunks. */
   #framing = LINE_END;
   #isBehindLast = false;
   #hasTrailers = false;
@@ -120,7 +120,7 @@ export class BodyDecoder {
     this.done = length === 0;
   }
 
-  /** The body bytes of `input`, or null. It may rearrange the input. */
+  /** Null: no bytes of the body. The input may be rearranged. */
   decode(input: Buffer): Buffer | null {
     let at = 0;
     let start = -1;
@@ -145,7 +145,7 @@ export class BodyDecoder {
     return start === 0 && end === input.length ? input : cutBytes(input, start, end);
   }
 
-  /** The connection ended cleanly. True if the body is complete. */
+  /** True: the body is complete. */
   finish(): boolean {
     this.done ||= this.#left === Infinity || this.#isBehindLast;
     return this.done;

@@ -1,4 +1,4 @@
-// A WebSocket to an upstream: the handshake of RFC 6455, without extensions, and our side.
+// A WebSocket to an upstream: the handshake of RFC 6455, and our side.
 
 import type { MemoryBudget } from "../memory/memory-budget.ts";
 import { Deadline } from "../time/deadline.ts";
@@ -10,9 +10,9 @@ import { CLOSE_CODES, type Closing, type Payload, type Received, type UpstreamSo
 import type { Wire } from "./wire.ts";
 
 const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/** The longest silence inside a message. */
+/** Inside a message. */
 const PIECE_MS = 60_000;
-/** How long the other side may take to answer a close frame, and then to read unsent bytes. */
+/** To answer a close frame, and then to read unsent bytes. */
 const CLOSE_MS = 5_000;
 /** Pongs wait behind unsent bytes. Above this, pings get no answer: a flood must cost nothing. */
 const MAX_UNSENT_FOR_PONG = 64 * 1024;
@@ -40,7 +40,7 @@ export class UpstreamPeer implements UpstreamSocket {
   /** What `read` returns once it is set. */
   #closing: Closing | null = null;
 
-  /** `start`: bytes that came after the handshake. */
+  /** `start`: what came after the handshake. */
   constructor(wire: Wire, memory: MemoryBudget, start: Buffer) {
     this.#wire = wire;
     const read = (isInside: boolean) => wire.read(isInside ? PIECE_MS : Infinity, "idle_timeout");
@@ -93,7 +93,7 @@ export class UpstreamPeer implements UpstreamSocket {
   }
 }
 
-/** A connection that was terminated, or was silent inside a message, has ended. */
+/** It was terminated, or silent inside a message. */
 function toNull(error: unknown): null {
   if (error instanceof UpstreamFault) return null;
   throw error;

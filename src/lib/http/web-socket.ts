@@ -6,7 +6,7 @@ export interface Payload {
 }
 
 export interface Closing {
-  /** `none`: no code came. `lost`: no close frame came. Neither is ever sent. */
+  /** `none`: without a code. `lost`: without a close frame. */
   readonly code: number;
   readonly reason: string;
 }
@@ -25,29 +25,29 @@ export const CLOSE_CODES = {
 
 const NEVER_SENT: ReadonlySet<number> = new Set([1004, CLOSE_CODES.none, CLOSE_CODES.lost]);
 
-/** Codes allowed in a close frame (RFC 6455, section 7.4, and its registry). */
+/** RFC 6455, section 7.4, and its registry. */
 export function isSendable(code: number): boolean {
   return (code >= 1000 && code <= 1014 && !NEVER_SENT.has(code)) || (code >= 3000 && code <= 4999);
 }
 
-/** A client that leaves more than this unread, or sends more than this ahead, is closed. */
+/** Who leaves more unread is closed. */
 export const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
 export interface WebSocketPeer {
-  /** False once a close frame has been sent or the connection has ended. */
+  /** False after a close frame or the end. */
   readonly open: boolean;
-  /** A promise if the other side reads slowly: it resolves when all has left, or at the end. */
+  /** It resolves when all has left, or at the end. */
   readonly unsent: Promise<void> | null;
   send(message: Payload): Promise<void> | null;
-  /** Starts the closing handshake. The end follows the other side's answer, or a limit. */
+  /** The end follows the answer, or a limit. */
   close(closing: Closing): void;
-  /** Ends the connection without a closing handshake: the other side sees code 1006. */
+  /** The other side sees code 1006. */
   reset(): void;
 }
 
 export type Received = { readonly message: Payload } | { readonly closing: Closing };
 
-/** An upstream's side. While nobody reads it, nothing is read from the upstream. */
+/** While nobody reads it, nothing is read from the upstream. */
 export interface UpstreamSocket extends WebSocketPeer {
   read(): Promise<Received>;
 }
@@ -55,10 +55,10 @@ export interface UpstreamSocket extends WebSocketPeer {
 /** A client's side cannot be paused. */
 export interface ClientListener {
   message(message: Payload): void;
-  /** Called once. `code` is 1006 if the connection ended without a close frame. */
+  /** Once. 1006: no close frame came. */
   closed(closing: Closing): void;
   stopping(): void;
 }
 
-/** Returns the listener of a client's side. The listener gets nothing before the return. */
+/** The listener gets nothing before the return. */
 export type OpenPeer = (peer: WebSocketPeer) => ClientListener;

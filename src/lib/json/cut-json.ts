@@ -3,11 +3,11 @@
 import { parseWithAmounts } from "../exact.ts";
 
 export interface CutJson {
-  /** Undefined: the text is not JSON. */
+  /** Undefined: no JSON. */
   readonly value: unknown;
-  /** How many containers have not ended. 0: the JSON is complete. */
+  /** Containers that have not ended. */
   readonly depth: number;
-  /** The text ends inside a string, a number or a name. */
+  /** Inside a string, a number or a name. */
   readonly isInside: boolean;
 }
 
@@ -28,12 +28,12 @@ class Walk {
   readonly #text: string;
   readonly #closers: string[] = [];
   #at = 0;
-  /** The text up to here is JSON if its open containers are closed. */
+  /** Up to here it is JSON, with its containers closed. */
   #safe = 0;
-  /** The next string is the name of a member. */
+  /** The next string is a name. */
   #isNaming = false;
   #isInside = false;
-  /** The text ends inside a string that is a value. */
+  /** It ends inside a value's string. */
   #isCutText = false;
 
   constructor(text: string) {
@@ -89,7 +89,7 @@ class Walk {
   }
 }
 
-/** The quote that ends a string. -1: none does. */
+/** -1: none. */
 function findQuote(text: string, from: number): number {
   let quote = text.indexOf('"', from);
   while (quote >= 0 && countBackslashes(text, quote, from) % 2 === 1) quote = text.indexOf('"', quote + 1);

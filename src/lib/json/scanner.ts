@@ -1,10 +1,10 @@
-// Moves through the bytes of JSON without parsing, in linear time and little memory. Of what is
-// passed over, only quotes and brackets count: to reject the rest is the parser's work.
+// Moves through JSON without parsing, in linear time. Only quotes and brackets count: the parser
+// rejects the rest.
 
 import { asBuffer } from "../memory/bytes.ts";
 import { parseJson } from "./json.ts";
 
-/** The bytes [start, end) of a value, with the quotes of a string. */
+/** [start, end), with the quotes of a string. */
 export interface Span {
   readonly start: number;
   readonly end: number;
@@ -18,30 +18,29 @@ const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 const LITERAL = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
 
-/** Kinds of bytes outside of strings: `DEEPER` and `HIGHER` change the depth by one. */
+/** `DEEPER` and `HIGHER` change the depth by one. */
 const [DEEPER, HIGHER, STRING, FOREIGN] = [1, -1, 2, 3] as const;
 const KINDS = new Int8Array(256).fill(FOREIGN);
-// If only these bytes are outside of strings, all parsers agree where the strings are.
+// Then all parsers agree where the strings are.
 for (const byte of Buffer.from("\ufeff \t\r\n:,+-.0123456789Etruefalsn")) KINDS[byte] = 0;
 for (const byte of Buffer.from("[{")) KINDS[byte] = DEEPER;
 for (const byte of Buffer.from("]}")) KINDS[byte] = HIGHER;
 KINDS[QUOTE] = STRING;
 
-/** Windows are searched as text, in a tenth of the time: the first after a leap, and later ones. */
+/** A tenth of the time: the first after a leap, and later ones. */
 const [FIRST_WINDOW_BYTES, WINDOW_BYTES] = [256, 4 * 1024] as const;
 
-/** A position that moves forward in JSON, until an error sets `failed`. */
+/** Forward only, until an error sets `failed`. */
 export class Scanner {
   readonly bytes: Buffer;
   at: number;
   failed = false;
-  /** Where the last name of a member begins. */
+  /** Of the last member. */
   keyStart = 0;
-  /** A byte outside of the strings is not JSON: a comment, another quote. */
+  /** A comment, or another quote. */
   isForeign = false;
   #text = "";
   #base = 0;
-  // The state inside the value that `skip` is in.
   #depth = 0;
   #inString = false;
 
@@ -50,7 +49,7 @@ export class Scanner {
     this.at = at;
   }
 
-  /** The next byte that is not white space; 0 at the end. */
+  /** 0 at the end. */
   peek(): number {
     const { bytes } = this;
     let { at } = this;
@@ -63,7 +62,7 @@ export class Scanner {
     return byte ?? 0;
   }
 
-  /** Steps into the object or list that begins with `open`. False: it is empty. */
+  /** False: it is empty. */
   enter(open: number): boolean {
     if (this.peek() !== open) return this.#fail();
     this.at += 1;
@@ -72,7 +71,7 @@ export class Scanner {
     return false;
   }
 
-  /** After a value. False: the object or list ends here. */
+  /** False: the object or list ends. */
   more(open: number): boolean {
     if (this.failed) return false;
     const byte = this.peek();
@@ -80,7 +79,7 @@ export class Scanner {
     return byte === COMMA || (byte !== open + 2 && this.#fail());
   }
 
-  /** Passes over a member's name and returns it. Empty also if nobody can want a name this long. */
+  /** Empty also if nobody wants so long a name. */
   key(): string {
     if (this.peek() !== QUOTE) this.#fail();
     const start = this.at;
@@ -96,7 +95,7 @@ export class Scanner {
     return PLAIN_TEXT.test(name) ? name : (readString(this.bytes, { start, end }) ?? "");
   }
 
-  /** Passes over a value. False: it has more than `most` bytes, and the next call goes on. */
+  /** False: there are more than `most` bytes, and the next call goes on. */
   skip(most = Number.POSITIVE_INFINITY): boolean {
     if (this.failed) return true;
     if (this.#depth === 0 && !this.#inString) {
@@ -112,7 +111,7 @@ export class Scanner {
     return false;
   }
 
-  /** Back to the beginning of a value, even after an error in it. */
+  /** Even after an error in it. */
   rewind(at: number): void {
     this.at = at;
     this.failed = this.#inString = false;
@@ -154,7 +153,7 @@ export class Scanner {
     return end + 1;
   }
 
-  /** Stops after a quote, and where the value ends. */
+  /** Stops also where the value ends. */
   #findString(text: string, from: number): number {
     const { length } = text;
     let at = from;
@@ -187,7 +186,7 @@ export class Scanner {
   }
 }
 
-/** Whether an odd run of backslashes ends at `end`. The one at `from` is not escaped. */
+/** The backslash at `from` is not escaped. */
 function endsEscaped(text: string, from: number, end: number): boolean {
   let first = end;
   while (first > from && text.charCodeAt(first - 1) === BACKSLASH) first -= 1;
@@ -205,9 +204,9 @@ function isLiteralByte(byte: number): boolean {
   );
 }
 
-/** ASCII without escapes. */
+/** Without escapes. */
 const PLAIN_TEXT = /^[ !#-[\]-~]*$/;
-/** A name with every character escaped is not longer. */
+/** With every character escaped. */
 const MAX_KEY_BYTES = 256;
 
 /** Visits each element of the list at `start`; any other value counts as the only element.
@@ -224,17 +223,17 @@ function eachElement(bytes: Uint8Array, start: number, visit: (element: Span) =>
   return !json.failed;
 }
 
-/** No list that is read here has more elements. */
+/** No list here has more. */
 const MAX_ELEMENTS = 10_240;
 
-/** The elements of a list; any other value counts as the only element. */
+/** Any other value is the only element. */
 export function listElements(bytes: Uint8Array, { start }: Span, most = MAX_ELEMENTS): Span[] {
   const elements: Span[] = [];
   eachElement(bytes, start, (element) => elements.push(element) < most);
   return elements;
 }
 
-/** Null if the value is not a string. */
+/** Null: no string. */
 export function readString(bytes: Uint8Array, { start, end }: Span): string | null {
   if (bytes[start] !== QUOTE) return null;
   const text = end - start > MAX_KEY_BYTES ? "\\" : asBuffer(bytes).toString("latin1", start + 1, end - 1);
@@ -243,7 +242,7 @@ export function readString(bytes: Uint8Array, { start, end }: Span): string | nu
   return typeof value === "string" ? value : null;
 }
 
-/** Writes `value`, as a JSON string, in place of the span. */
+/** As a JSON string. */
 export function replaceSpan(bytes: Uint8Array, { start, end }: Span, value: string): Uint8Array {
   return Buffer.concat([bytes.subarray(0, start), Buffer.from(JSON.stringify(value)), bytes.subarray(end)]);
 }

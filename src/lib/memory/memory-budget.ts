@@ -1,14 +1,14 @@
-// Memory for the large bodies of all requests. If not enough is left, a request waits in line.
+// Memory for the large bodies of all requests. A request may wait in line.
 
-/** Bodies up to this size are not counted. */
+/** Smaller bodies are not counted. */
 export const LARGE_BYTES = 1024 * 1024;
-/** For a large answer that is read whole: its pieces, text and values, and what is written. */
+/** Its pieces, text and values, and what is written. */
 export const ANSWER_COPIES = 8;
 
 export interface Reservation {
-  /** Less is needed than was reserved. */
+  /** Less is needed. */
   readonly shrink: (bytes: number) => void;
-  /** Can be called more than once. */
+  /** More than once does no harm. */
   readonly free: () => void;
 }
 
@@ -20,7 +20,7 @@ interface Waiting {
 export class MemoryBudget {
   readonly #total: number;
   #left: number;
-  /** Given back, but perhaps not collected yet. */
+  /** Perhaps not collected yet. */
   #dropped = 0;
   readonly #waiting = new Set<Waiting>();
 
@@ -33,7 +33,7 @@ export class MemoryBudget {
     return this.#total - this.#left - this.#dropped;
   }
 
-  /** Resolves when this much is free. A request for more than the total gets everything, alone. */
+  /** A request for more than the total gets everything, alone. */
   async reserve(bytes: number): Promise<Reservation> {
     const wanted = Math.min(bytes, this.#total);
     if (!this.#take(wanted)) {

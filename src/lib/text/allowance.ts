@@ -1,15 +1,15 @@
-// What is left of an allowance, such as a plan: one form for the page and the commands.
+// What is left of an allowance, for the page and the commands.
 
 export interface Allowance {
   readonly kind: "window" | "rate";
   /** `5h`; `requests`. */
   readonly name: string;
-  /** Percent of a window; null for a rate. */
+  /** Percent. Null: a rate. */
   readonly used: number | null;
-  /** Decimals: how much is left, and of how much. */
+  /** Decimals. */
   readonly left: string | null;
   readonly of: string | null;
-  /** ISO times: when the allowance is full again, and when the upstream said so. */
+  /** When it is full again, and when the upstream said so. */
   readonly resets: string | null;
   readonly seen: string;
 }

@@ -1,4 +1,4 @@
-// Local time in a time zone: the hour, day, week or month of a moment, and when a local day begins.
+// Local time in a time zone.
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -8,14 +8,13 @@ export type TimeSpan = (typeof SPANS)[number];
 
 export interface Zone {
   readonly name: string;
-  /** The local time, written as if it were UTC. */
+  /** Written as if it were UTC. */
   readonly toLocal: (ms: number) => number;
-  /** The moment of a local time written as UTC: the first of two, or the change that skips it. */
+  /** The first of two, or the change that skips it. */
   readonly fromLocal: (local: number) => number;
 }
 
-/** "system": this machine's zone. The first use loads the runtime's calendar, and throws a
- *  RangeError for an unknown name. */
+/** "system": this machine's. Throws a RangeError for an unknown name. */
 export function createZone(wanted: string): Zone {
   const zone = {
     get name() {
@@ -33,13 +32,13 @@ export function createZone(wanted: string): Zone {
   return zone;
 }
 
-/** Without the runtime's calendar, whose first use takes 7 ms. */
+/** The runtime's calendar takes 7 ms. */
 export const UTC: Zone = { name: "UTC", toLocal: (ms) => ms, fromLocal: (local) => local };
 
 /** `2026-11-20T10:15` */
 const MINUTE_CHARACTERS = 16;
 
-/** Names the span of an ISO time. The same minute comes again and again. */
+/** The same minute comes again and again. */
 export function createNamer(span: TimeSpan, zone: Zone): (time: string) => string {
   let minute = "none";
   let name = "";
@@ -51,12 +50,12 @@ export function createNamer(span: TimeSpan, zone: Zone): (time: string) => strin
   };
 }
 
-/** The first moment of the span after that of `ms`. */
+/** After that of `ms`. */
 export function findNextSpan(span: TimeSpan, zone: Zone, ms: number): number {
   return zone.fromLocal(startOfNextSpan(span, startOfSpan(span, zone.toLocal(ms))));
 }
 
-/** The start of the span of a local time. Weeks begin on Monday. */
+/** Weeks begin on Monday. */
 export function startOfSpan(span: TimeSpan, local: number): number {
   if (span === "hour") return Math.floor(local / HOUR_MS) * HOUR_MS;
   const day = Math.floor(local / DAY_MS);

@@ -1,10 +1,9 @@
-// Time limits that start and stop with every request: one timer serves all. A limit never expires
-// early, but up to RESOLUTION_MS plus the delay of the event loop late. After a standstill (Ctrl-Z,
-// a suspended machine), arrived bytes are processed before limits expire.
+// Time limits of all requests on one timer. None expires early. After a standstill (Ctrl-Z, a
+// suspended machine), arrived bytes are processed first.
 
 const RESOLUTION_MS = 25;
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** A timer this late means that the process stood still and got no socket events. */
+/** The process stood still, and got no socket events. */
 const STANDSTILL_MS = 100;
 
 const armed: Deadline[] = [];
@@ -22,7 +21,7 @@ export class Deadline {
     this.#expire = expire;
   }
 
-  /** Starts or restarts the limit. Zero, negative values and Infinity switch it off. */
+  /** Zero, negative values and Infinity switch it off. */
   arm(ms: number): void {
     if (ms <= 0 || ms === Infinity) {
       this.disarm();
@@ -73,7 +72,7 @@ function sweepAfterReading(): void {
   setImmediate(() => setImmediate(Deadline.sweep));
 }
 
-/** The timer does not keep the process alive. What it guards does. */
+/** What it guards keeps the process alive. */
 function wakeBy(at: number, run = Deadline.sweep): void {
   if (timer !== null) clearTimeout(timer);
   wakeAt = at;

@@ -1,12 +1,11 @@
-// One timer for all work that is due every second: an idle process wakes up once a second, not once
-// for each. The timer does not keep the process alive.
+// One timer for all that is due every second. It does not keep the process alive.
 
 const PERIOD_MS = 1000;
 
 const beats = new Set<{ readonly run: () => void }>();
 let timer: Timer | null = null;
 
-/** Returns a function that ends it. */
+/** The result ends it. */
 export function everySecond(run: () => void): () => void {
   const own = { run };
   beats.add(own);

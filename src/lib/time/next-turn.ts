@@ -1,18 +1,17 @@
-// Turns of the event loop: long work takes turns, and what can wait is done at a turn's end.
+// Long work takes turns, and what can wait is done at a turn's end.
 
-/** Resolves after a turn of the event loop, which serves what has arrived. */
+/** The turn serves what has arrived. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
 const LONG_BYTES = 1024 * 1024;
 
-/** Whether each step for this many bytes takes milliseconds: the loop turns between steps. */
+/** A step for so many bytes takes milliseconds. */
 export function isLongWork(bytes: number): boolean {
   return bytes > LONG_BYTES;
 }
 
-/** Work that may stop after each step for a turn of the event loop. */
 export type Steps<Result> = Generator<void, Result, void>;
 
 export function runAtOnce<Result>(steps: Steps<Result>): Result {
@@ -30,13 +29,13 @@ export async function runInTurns<Result>(steps: Steps<Result>): Promise<Result> 
   return step.value;
 }
 
-/** In this order: a request leaves after its record is written. */
+/** A request leaves after its record is written. */
 type Moment = "records" | "requests" | "finished";
 
 const waiting: Record<Moment, (() => void)[]> = { records: [], requests: [], finished: [] };
 let isScheduled = false;
 
-/** Runs at the end of this turn, or of the next one if its moment has passed. */
+/** Or of the next turn. */
 export function atTurnEnd(moment: Moment, run: () => void): void {
   waiting[moment].push(run);
   if (!isScheduled) schedule();
