@@ -41,7 +41,7 @@ beforeEach(() => {
 afterEach(() => folder.remove());
 
 const NOW = new Date("2026-12-01T00:00:00Z");
-const ALL: UsageQuery = { by: ["model"], since: null, until: null, zone: UTC, now: NOW };
+const ALL: UsageQuery = { by: ["day"], since: null, until: null, zone: UTC, now: NOW };
 
 function chain(texts: ReadonlyArray<(prev: string) => string>, start = GENESIS): string[] {
   let prev = start;

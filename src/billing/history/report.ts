@@ -13,7 +13,7 @@ import { MAKERS_OF } from "../prices/sellers.ts";
 import { describeScope, type Scope, type SumRow, sumRequests } from "../reports/sums.ts";
 import { compareNames, describeNames, isSpan, listSpans } from "../reports/usage.ts";
 import { splitAmounts, splitUsage } from "../store/insert.ts";
-import { listLines, type Questions, type Table } from "../store/open.ts";
+import { askDatabase, listLines, type Questions, type Table } from "../store/open.ts";
 import { makeTables, NAMES } from "../store/schema.ts";
 import { type LogEntry, LOGGING_TOOLS, type LoggingTool } from "./entry.ts";
 import { joinHistory, type OurLine } from "./join.ts";
@@ -46,9 +46,7 @@ const COPY = [
 export function tabulateLogs(entries: Iterable<LogEntry>, prices: BookPrices): Questions {
   const database = new Database(":memory:");
   makeTables(database);
-  const table: Questions = {
-    list: (sql, values = {}) => database.query(sql).safeIntegers(true).values(values),
-  };
+  const table: Questions = { list: (sql, values = {}) => askDatabase(database, sql, values) };
   for (const sql of COPY) table.list(sql);
   for (const [index, entry] of [...entries].entries()) insert(table, entry, -index, prices);
   return table;

@@ -70,7 +70,6 @@ export function reportAsModel(
 /** `amounts`: the real ones of the compared requests, official and charge, and the other model's. */
 function openSum() {
   const amounts = Array.from({ length: 4 }, () => ZERO_DECIMAL);
-  // Partial requests broke off: part of their usage may be estimated.
   return { requests: 0, compared: 0, partial: 0, amounts };
 }
 

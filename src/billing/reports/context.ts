@@ -188,7 +188,6 @@ function divideCost({ usage, prices, multiplier }: Line, { parts }: NotedTurn): 
   });
 }
 
-/** The tokens between two places of a prompt, by kind. */
 function cutUsage(usage: Line["usage"], from: number, to: number): Record<string, number> {
   const share: Record<string, number> = {};
   let start = 0;

@@ -48,7 +48,7 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     has_labels: hasLabels,
     /** The beginning of the session's id. Null: a period. */
     session: scope.only?.session === undefined ? null : nameSession(scope.only.session),
-    ...countRequests(table, where, versions.all.total),
+    ...countRequests(table, scope, versions.all.total),
     total: describe(versions.all.total, misses),
     /** Tokens paid again although the cache had them. */
     paid_again: addLost(causes.filter((row) => !isExpired(row))),
@@ -78,25 +78,27 @@ export type Evidence = Readonly<ReturnType<typeof reportEvidence>>;
 export type EvidenceSum = Evidence["total"];
 export type EvidenceEvent = Evidence["events"][number];
 
-function countRequests(table: Table, { sql, values }: Condition, { totals }: SumRow) {
-  const [[first, last, sessions, requests, unknown] = []] = table.list(
-    `SELECT MIN(at), MAX(at), COUNT(DISTINCT session), COUNT(*), COUNT(*) FILTER (WHERE basis = 'unknown')
-     FROM requests WHERE ${sql}`,
-    values,
-  );
+function countRequests(table: Table, scope: Scope, { totals }: SumRow) {
+  const { rows, total } = sumRequests(table, {
+    ...scope,
+    by: [],
+    of: ["requests", "unknown"],
+    values: ["MIN(first)", "MAX(last)", "COUNT(DISTINCT session)"],
+  });
+  const { requests, unknown } = total.totals;
+  const [first, last, sessions] = rows[0]?.values ?? [];
   const { requests: turns, unpriced, partial } = totals;
-  const [all, unread] = [Number(requests), Number(unknown)];
   return {
     first: toIso(first) || null,
     last: toIso(last) || null,
-    requests: all,
+    requests,
     sessions: Number(sessions),
     known: {
       exact: turns - partial - unpriced,
       partial,
       unpriced,
-      unknown: unread,
-      failed: all - unread - turns,
+      unknown,
+      failed: requests - unknown - turns,
     },
   };
 }

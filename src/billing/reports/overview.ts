@@ -39,7 +39,6 @@ export interface OverviewQuery {
 const MAX_SERIES = 7;
 const FAILURES = { failed: `SUM(requests) FILTER (WHERE ${HAS_FAILED})` };
 
-/** Sums for the series of each measure. */
 const MEASURED: Readonly<Record<Measure, Pick<SumsQuery, "of" | "sums">>> = {
   cost: { of: ["requests", "charge", "unpriced"] },
   tokens: { of: ["requests", ...KIND_COLUMNS] },
@@ -106,7 +105,6 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
 export type Overview = Readonly<ReturnType<typeof reportOverview>>;
 export type Series = Readonly<Overview["series"][number]>;
 
-/** The names with the largest sums. The others form one series. */
 function chooseNames(cells: readonly SumRow[], show: Measure): string[] {
   const listed = [...Map.groupBy(cells, ({ names: [, name = ""] }) => name)]
     .map(([name, own]) => ({ name, requests: add(own, "requests"), size: add(own, show) }))

@@ -143,9 +143,13 @@ export function sumRequests(table: Questions, query: SumsQuery) {
     ...rare.map((name) => `group_concat(${name})`),
   ];
   const found = table.list(
-    `WITH sums AS MATERIALIZED (SELECT ${rows.join(", ")} FROM ${describeRows(table, query, rows.join())} ${groupBy(names)})
+    `WITH sums AS MATERIALIZED (SELECT ${rows.join(", ")} FROM ${describeRows(query, rows.join())} ${groupBy(names)})
      SELECT * FROM sums UNION ALL SELECT ${total.join(", ")} FROM sums`,
-    { ...describeScope(query).values, ...query.where?.values },
+    {
+      ...describeScope(query).values,
+      ...query.where?.values,
+      ...(query.spans && { $spans: JSON.stringify(query.spans) }),
+    },
   );
   const first = names.length + values.length;
   const places = new Map([...Object.keys(added), ...rare].map((name, at) => [name, first + at]));
@@ -174,7 +178,7 @@ function groupBy(names: readonly string[]): string {
 }
 
 /** SQL: the sums by who, span and columns that `used` names, with the names of who. */
-function describeRows(table: Questions, { spans, columns = [], ...query }: SumsQuery, used: string): string {
+function describeRows({ spans, columns = [], ...query }: SumsQuery, used: string): string {
   const { from = "lines", where, hasEmpty = false, byWho = {} } = query;
   const words = new Set(used.match(/\w+/g));
   const sums = Object.entries({ ...BY_WHO, ...byWho }).filter(([name]) => words.has(name));
@@ -187,16 +191,10 @@ function describeRows(table: Questions, { spans, columns = [], ...query }: SumsQ
       AND ${describeScope(query).sql} AND ${where?.sql ?? "TRUE"}
     ${groupBy([...own, ...columns])}`;
   if (spans === undefined) return `(${rows}) JOIN names USING (who)`;
-  table.list(MAKE_SPANS);
-  table.list("DELETE FROM spans");
-  table.list(FILL_SPANS, { $spans: JSON.stringify(spans) });
   const empty = `UNION ALL SELECT NULL, since${", NULL".repeat(added.length)} FROM spans`;
   return `(${rows} ${hasEmpty ? empty : ""}) JOIN spans USING (since) LEFT JOIN names USING (who)`;
 }
 
-const MAKE_SPANS =
-  "CREATE TEMP TABLE IF NOT EXISTS spans (since INTEGER PRIMARY KEY, until INTEGER, span TEXT)";
-const FILL_SPANS = "REPLACE INTO spans SELECT value ->> 1, value ->> 2, value ->> 0 FROM json_each($spans)";
 const FIRST_SPAN = "IFNULL((SELECT MAX(own.since) FROM spans AS own WHERE own.since <= first_at), first_at)";
 const IN_SPANS = [
   `CROSS JOIN spans ON spans.since BETWEEN ${FIRST_SPAN} AND last_at`,

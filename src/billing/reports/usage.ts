@@ -38,7 +38,6 @@ export function reportUsage(table: Table, query: UsageQuery) {
     ...describeHead(query, zone),
     rows: total.totals.requests === 0 ? [] : describeRows(by, rows),
     total: total.totals,
-    /** How many lines are unreadable. `gateway ledger verify` says why. */
     unreadable: table.unreadable,
   };
 }

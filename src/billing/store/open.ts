@@ -76,7 +76,7 @@ export class Table implements Disposable, Questions {
 
   /** Whole numbers come as bigints. */
   list(sql: string, parameters: Parameters = {}): CellValue[][] {
-    const ask = (): CellValue[][] => this.#database.query(sql).safeIntegers(true).values(parameters);
+    const ask = (): CellValue[][] => askDatabase(this.#database, sql, parameters);
     try {
       return ask();
     } catch (error) {
@@ -125,6 +125,18 @@ export class Table implements Disposable, Questions {
   [Symbol.dispose](): void {
     this.#database.close();
   }
+}
+
+const SPANS = [
+  "CREATE TEMP TABLE IF NOT EXISTS spans (since INTEGER PRIMARY KEY, until INTEGER, span TEXT)",
+  "DELETE FROM spans",
+  "REPLACE INTO spans SELECT value ->> 1, value ->> 2, value ->> 0 FROM json_each($spans)",
+];
+
+/** `$spans`: the periods that the question finds in the table `spans`. */
+export function askDatabase(database: TableDatabase, sql: string, parameters: Parameters): CellValue[][] {
+  if ("$spans" in parameters) for (const each of SPANS) database.query(each).run(parameters);
+  return database.query(sql).safeIntegers(true).values(parameters);
 }
 
 /** False: somebody changed the rows of the file. */

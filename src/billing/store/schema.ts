@@ -19,7 +19,7 @@ export function addColumns(kinds: readonly string[]): string {
 }
 
 /** SQL: whether a request was a turn with known tokens. */
-export const IS_TURN = `${addColumns(KIND_COLUMNS)} > 0`;
+export const IS_TURN = `(${KIND_COLUMNS.map((kind) => `${kind} > 0`).join(" OR ")})`;
 
 /** In pico-dollars, or 0 with a text in `exact` if too large. `counted`: what limits count.
  *  `named`: the seller's amount. `hour`: how much more writes for an hour would cost. */
