@@ -24,8 +24,7 @@ export function stateFolder(env: Environment): string {
   return join(isAbsolute(named) ? named : join(env["HOME"] || homedir(), ".local/state"), "gateway");
 }
 
-/** The current folder is not searched: a cloned repository could send the user's credentials to its
- * author. */
+/** Not in the current folder: a cloned repository could send the user's credentials away. */
 export function placeConfig(flag: string | undefined, env: Environment, folder = process.cwd()): string {
   const named = readNamed(flag, env);
   return named === "" ? join(configHome(env), "gateway", FILE_NAME) : resolve(folder, named);

@@ -1,5 +1,4 @@
-// Settings and commands of earlier versions. A harmless setting gives a warning; one that guarded
-// something is refused, with the edit to make.
+// Settings and commands of earlier versions. One that guarded something is refused.
 
 import type { Path } from "../yaml/source.ts";
 

@@ -1,5 +1,4 @@
-// Edits the config's text. Comments, order and formatting stay. The result is compared with the
-// meaning of the edit.
+// Edits the config's text. Comments, order and formatting stay.
 
 import { isObject } from "../../lib/json/json.ts";
 import { ConfigError, valueAt } from "./problems.ts";
