@@ -64,6 +64,10 @@ test.each<[title: string, change: (session: SessionStart, index: number) => Part
       index % 10 === 0 || (index >= 80 && index % 10 !== 1) ? { kind: "large", input: input * 10 } : {},
   ],
   [
+    "another project since then, and input that falls in each",
+    ({ input }, index) => ({ kind: `${index < 80}`, input: input * (1 - (0.3 * (index % 80)) / 80) }),
+  ],
+  [
     "two versions that are used side by side",
     ({ input }, index) =>
       index % 2 === 0 ? { version: "2.1.331" } : { version: "2.1.332", input: input * 1.2 },

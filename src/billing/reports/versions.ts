@@ -60,22 +60,35 @@ const MAX_HEIGHT = 0.5;
 /** For each tool: how much more input the sessions after an update have than those before it. */
 export function compareVersions(starts: readonly SessionStart[]) {
   return [...Map.groupBy(starts, ({ tool }) => tool)].flatMap(([tool, own]) => {
-    const inOrder = own.toSorted((a, b) => a.at - b.at);
-    const heights = listHeights(inOrder);
-    const versions = inOrder.map(({ version }) => version);
+    const all = own.toSorted((a, b) => a.at - b.at);
+    const versions = all.map(({ version }) => version);
     const updates = [...versions.keys()].filter((at) => at > 0 && versions[at] !== versions[at - 1]);
     const ends = [0, ...updates, versions.length];
-    return updates.flatMap((at, index) => {
+    return updates.flatMap((place, index) => {
       const [start = 0, , end = 0] = ends.slice(index);
-      const width = Math.min(MAX_SESSIONS, at - start, end - at);
+      const [older, newer] = [all.slice(start, place), all.slice(place, end)];
+      const kinds = listKinds(older).intersection(listKinds(newer));
+      const alike = (some: readonly SessionStart[]) => some.filter(({ kind }) => kinds.has(kind));
+      const inOrder = alike(all);
+      const heights = listHeights(inOrder);
+      const at = alike(all.slice(0, place)).length;
+      const width = Math.min(MAX_SESSIONS, alike(older).length, alike(newer).length);
       const rise = middleOf(heights.slice(at, at + width)) - middleOf(heights.slice(at - width, at));
       const percent = Math.round((Math.exp(rise) - 1) * 100);
       if (width < MIN_SESSIONS || percent < MIN_PERCENT) return [];
       if (measureTime(inOrder, width) < WEEK_MS || !isLargestStep(heights, at, width)) return [];
-      const [before = "", version = ""] = versions.slice(at - 1);
+      const [before = "", version = ""] = versions.slice(place - 1);
       return [{ tool, version, before, percent, turns: width * TURNS }];
     });
   });
+}
+
+const LEAST_OF_KIND = 3;
+
+/** The kinds with enough sessions to compare. */
+function listKinds(starts: readonly SessionStart[]): ReadonlySet<string> {
+  const kinds = [...Map.groupBy(starts, ({ kind }) => kind)];
+  return new Set(kinds.flatMap(([kind, own]) => (own.length < LEAST_OF_KIND ? [] : kind)));
 }
 
 /** The time in which each session has as many others before and after it. */
