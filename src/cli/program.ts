@@ -6,6 +6,8 @@ import { escapeLines } from "../lib/text/printable.ts";
 import { VERSION } from "../lib/version.ts";
 import { addCommands, addHelp, addFlags, type CommandRow, type CommandTable } from "./terminal/command.ts";
 import { printNote, wrapMessage } from "./terminal/terminal.ts";
+import { noteConfig } from "./terminal/own-command.ts";
+import type { ConfigFlags } from "./access/config.ts";
 import { explainRetired } from "../config/file/retired.ts";
 import { suggestNearest } from "../lib/text/nearest.ts";
 
@@ -13,6 +15,7 @@ export async function runProgram(row: CommandRow): Promise<void> {
   const words = normalizeArguments(process.argv.slice(2), row);
   const program = createProgram(row, words[0] ?? "");
   prepare(program);
+  program.hook("preAction", (_, command) => noteConfig(command.opts<ConfigFlags>().config));
   process.stdout.once("error", stopWithoutReader);
   process.stderr.on("error", () => {});
   try {

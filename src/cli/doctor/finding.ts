@@ -2,6 +2,7 @@
 
 import type { LoadedConfig } from "../../config/file/load.ts";
 import type { FoundGateway } from "../access/running.ts";
+import { keepConfig, keepConfigs } from "../terminal/own-command.ts";
 
 export interface DoctorFinding {
   readonly check: string;
@@ -15,11 +16,16 @@ export function good(check: string, detail: string): DoctorFinding {
 }
 
 export function note(check: string, detail: string, fix: string | null = null): DoctorFinding {
-  return { check, state: "note", detail, fix };
+  return {
+    check,
+    state: "note",
+    detail: keepConfigs(detail),
+    fix: fix && keepConfig(fix),
+  };
 }
 
 export function bad(check: string, detail: string, fix: string): DoctorFinding {
-  return { check, state: "wrong", detail, fix };
+  return { ...note(check, detail, fix), state: "wrong" };
 }
 
 /** A usable config. */

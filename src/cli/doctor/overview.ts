@@ -11,6 +11,7 @@ import { readDocument } from "../access/control.ts";
 import { formatBaseUrl } from "../access/running.ts";
 import { openTable } from "../access/ledger-place.ts";
 import { listProblems } from "../live/top.ts";
+import { keepConfig } from "../terminal/own-command.ts";
 import { print, printWrapped } from "../terminal/terminal.ts";
 import { formatAmount } from "../terminal/text.ts";
 import { checkParts, checkVariables } from "./config.ts";
@@ -19,7 +20,8 @@ import { describeAmounts, describeLimits } from "./ledger.ts";
 
 export async function showOverview(flags: ConfigFlags): Promise<void> {
   const path = placeConfig(flags.config, process.env);
-  if (!existsSync(path)) {
+  const isNamed = (flags.config ?? process.env["GATEWAY_CONFIG"] ?? "") !== "";
+  if (!isNamed && !existsSync(path)) {
     printWrapped("There is no config yet. `gateway init` writes one, and `gateway serve --demo` needs none.");
     return printCommands();
   }
@@ -29,7 +31,7 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
   const state = await readDocument<GatewayState>(call, "GET", "reports/state");
   print(
     state === null
-      ? "The gateway does not run. Start it: gateway serve"
+      ? `The gateway does not run. Start it: ${keepConfig("gateway serve")}`
       : `The gateway runs on ${formatBaseUrl(state.address)} (version ${state.version}).`,
   );
   printWrapped(`config: ${config.path}   ledger: ${catalog.ledger.path}`);
@@ -66,15 +68,16 @@ function describeFinding({ state, detail, fix }: DoctorFinding): string[] {
 const COMMANDS = [
   ["gateway run claude", "start a tool that uses the gateway"],
   ["gateway open", "the page: spending, live requests, keys, channels"],
-  ["gateway usage today", "what was spent, by key"],
+  ["gateway usage today", "what was spent today"],
   ["gateway top", "what is running now"],
   ["gateway doctor", "check everything, and show how to fix it"],
 ] as const;
 
 function printCommands(): void {
   print("");
-  const width = Math.max(...COMMANDS.map(([line]) => line.length));
-  for (const [line, about] of COMMANDS) printWrapped(`  ${line.padEnd(width)}  ${about}`, width + 2);
+  const rows = COMMANDS.map(([line, about]) => [keepConfig(line), about] as const);
+  const width = Math.max(...rows.map(([line]) => line.length));
+  for (const [line, about] of rows) printWrapped(`  ${line.padEnd(width)}  ${about}`, width + 2);
   print("");
   print("All commands: gateway --help");
 }

@@ -19,7 +19,7 @@ import { isObject } from "../../lib/json/json.ts";
 import { type ConfigFlags, openConfig, removeEntry, type RemoveFlags } from "../access/config.ts";
 import { chooseVariable, findVariable, nameVariable } from "../access/credential-place.ts";
 import { describeChange, planChanges, readChanges } from "../access/settings.ts";
-import { nameOwnCommand } from "../terminal/own-command.ts";
+import { keepConfig, nameOwnCommand } from "../terminal/own-command.ts";
 import {
   askOne,
   canPrompt,
@@ -80,7 +80,8 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
     });
   printNote(`Added the channel "${channel}" to ${nameGroups(groups, " and ")}.`);
   for (const { name, tool } of own)
-    if (tool !== "") printNote(`Use it: ${nameOwnCommand()} run --group ${name} ${tool}`);
+    if (tool !== "")
+      printNote(`Use it: ${nameOwnCommand()}${keepConfig(`gateway run --group ${name} ${tool}`).slice(7)}`);
 }
 
 async function chooseProvider(

@@ -16,6 +16,26 @@ export function nameOwnCommand(): string {
   return found !== null && isSameFile(found, words.at(-1) ?? "") ? "gateway" : words.map(shorten).join(" ");
 }
 
+let config: string | undefined;
+
+/** The file that this command's --config names. */
+export function noteConfig(file: string | undefined): void {
+  config = file;
+}
+
+const BEGINNING = /^gateway run|^gateway(?: [^\s,-][^\s,]*)+/;
+
+/** A command that a message proposes must not change another config. */
+export function keepConfig(command: string): string {
+  if (config === undefined || command.includes("--config")) return command;
+  const flag = ` --config ${quoteWord(config)}`;
+  return command.replace(BEGINNING, (words) => words + flag);
+}
+
+export function keepConfigs(text: string): string {
+  return text.replaceAll(/(?<=`)gateway [^`]+/g, keepConfig);
+}
+
 export function isSameFile(one: string, other: string): boolean {
   try {
     return realpathSync(one) === realpathSync(other);

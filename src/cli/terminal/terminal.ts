@@ -4,6 +4,7 @@ import type * as Prompts from "@clack/prompts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { fail, Refusal, refuseUsage } from "../../lib/refusal.ts";
 import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
+import { keepConfigs } from "./own-command.ts";
 import { wrapWords } from "./text.ts";
 
 export { fail, readGiven, refuseUsage } from "../../lib/refusal.ts";
@@ -23,7 +24,7 @@ export function printWrapped(line: string, hang = 2): void {
 }
 
 export function printNote(text: string, style?: Style): void {
-  const lines = wrapMessage(escapeLines(text));
+  const lines = wrapMessage(escapeLines(keepConfigs(text)));
   process.stderr.write(`${style === undefined ? lines : paint(style, lines, process.stderr)}\n`);
 }
 

@@ -18,8 +18,10 @@ const COMMANDS = [
 
 test("without a config, `gateway` alone names the commands with which to begin", async () => {
   using folder = makeTempFolder();
-  const { status, stdout, stderr } = await run({ folder: folder.path });
+  const env = { GATEWAY_CONFIG: "", XDG_CONFIG_HOME: folder.path };
+  const { status, stdout, stderr } = await run({ folder: folder.path, env });
   expect([status, stderr]).toEqual([0, ""]);
+  expect(await run({ folder: folder.path })).toMatchObject({ status: 2, stdout: "" });
   expect(stdout).toEndWith("\n\nAll commands: gateway --help\n");
   expect(stdout).toStartWith("There is no config yet. `gateway init` writes one");
   for (const command of COMMANDS) expect(stdout).toContain(`  ${command} `);
@@ -67,7 +69,9 @@ describe("with a config", () => {
     const [, today, month] = /^spent today: \$([\d.]+) {3}this month: \$([\d.]+)$/.exec(third ?? "") ?? [];
     expect(Number(today)).toBeCloseTo(Number(charged), 6);
     expect(month).toBe(today);
-    for (const command of COMMANDS) expect(stdout).toContain(`  ${command} `);
+    const [start, ...others] = COMMANDS.map((command) => command.replace(" claude", ""));
+    for (const command of others) expect(stdout).toContain(`  ${command} --config ${gateway.configPath} `);
+    expect(stdout).toContain(`  ${start} --config ${gateway.configPath} claude `);
   });
 
   test("`gateway open` does not open the page of another config without a word", async () => {
