@@ -101,10 +101,24 @@ function explain(turn: CacheTurn, kept: PastTurn, change: PromptChange | null): 
   const isOld = turn.at - before.at >= kept.lifetimeMs;
   // If something was read, the cache is alive, and the change explains the miss.
   if (isOld && (change === null || turn.tokens.read === 0)) return { because: "lifetime_passed" };
-  if (change !== null) return change;
-  // A mark at the end of what is cached, or shortly after it.
-  const isFound = turn.prompt.marks.some(({ at }) => at >= kept.end && at - kept.end <= LOOKBACK_PARTS);
-  return kept.exact && !isFound ? { because: "marks_changed" } : null;
+  if (!isOld && hasLost(turn, kept, change)) return null;
+  return change ?? (isFound(turn, kept, kept.end) ? null : { because: "marks_changed" });
+}
+
+/** An unchanged part before the change, known to be cached, was not read either. */
+function hasLost(turn: CacheTurn, kept: PastTurn, change: PromptChange | null): boolean {
+  const { earlier } = kept;
+  const before = kept.turn.prompt;
+  if (earlier === null || turn.prompt.edited || before.continues !== null) return false;
+  if (change !== null && change.because !== "messages_changed") return false;
+  if (earlier.end > before.messages + countSharedMessages(before, turn.prompt)) return false;
+  const least = leastOf({ because: "upstream_lost" }, { ...kept, ...earlier });
+  return earlier.tokens - turn.tokens.read >= least && isFound(turn, kept, earlier.end);
+}
+
+/** A mark at the end of what is cached, or shortly after it. */
+function isFound({ prompt }: CacheTurn, { exact }: PastTurn, end: number): boolean {
+  return !exact || prompt.marks.some(({ at }) => at >= end && at - end <= LOOKBACK_PARTS);
 }
 
 function explainLoss(turn: CacheTurn, kept: PastTurn): Cause | null {

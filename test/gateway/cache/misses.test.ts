@@ -162,6 +162,18 @@ describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (
     expect(session.ask(talk)).toMatchObject({ because: "upstream_lost" });
   });
 
+  test("late in the prompt is blamed, unless the unchanged part before it was lost too", () => {
+    for (const isLost of [false, true]) {
+      const session = new Session(dialect, writer);
+      const talk = growing(session);
+      const left = leftBy(dialect, session.last);
+      talk.turns[6]!.text = textOf(2400, "other result");
+      if (isLost) session.upstream.lose();
+      const cause = isLost ? { because: "upstream_lost" } : message(7)(dialect);
+      expect(session.ask(talk)).toEqual({ missed: left - session.last.read, ...cause });
+    }
+  });
+
   test("is not blamed if the model, the channel or the tier changed", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
