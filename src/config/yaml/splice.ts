@@ -51,11 +51,13 @@ export function findSplice(text: string, document: Document.Parsed, edit: Edit):
   const entry = entries[at];
   if (edit.kind === "remove") return entry ? remove(text, parent, entry, entries[at + 1]) : null;
   if (edit.kind === "append") return append(text, parent, name, edit.values);
-  if (entry !== undefined) return replace(text, entry, renderValue(edit.value));
+  const inFlow = parent.flow === true;
+  const rendered = renderValue(edit.value, inFlow);
+  if (entry !== undefined) return replace(text, entry, rendered);
   // A setting goes before the sections of its entry.
   const short = entries.findLast(({ start, end }) => !text.slice(start, end).includes("\n"));
   const after = short ?? (isObject(edit.value) ? entries.at(-1) : undefined);
-  return insert(text, parent, [`${name}: ${renderValue(edit.value)}`], after);
+  return insert(text, parent, [`${renderValue(name, inFlow)}: ${rendered}`], after);
 }
 
 /** Many edits ask for the entries of one list. */
@@ -148,7 +150,7 @@ function append(text: string, map: Collection, name: string, items: readonly Val
   const entry = listEntries(text, map).find((each) => each.name === name);
   const list = entry?.value;
   if (isSeq(list) && list.items.length > 0) return appendToList(text, list, items);
-  const flow = `[${items.map(renderValue).join(", ")}]`;
+  const flow = `[${items.map((item) => renderValue(item, true)).join(", ")}]`;
   if (map.flow === true)
     return entry ? replace(text, entry, flow) : insertIntoFlow(text, map, [`${name}: ${flow}`]);
   const eol = eolOf(text);
@@ -168,8 +170,9 @@ function append(text: string, map: Collection, name: string, items: readonly Val
 function appendToList(text: string, list: YAMLSeq, items: readonly Value[]): Splice {
   const last: unknown = list.items.at(-1);
   const isBlock = isMap(last) && last.flow !== true;
-  const lines = items.map(isBlock ? renderBlock : renderValue);
-  const listed = list.flow === true ? lines : lines.map((line) => `- ${line.replaceAll("\n", "\n  ")}`);
+  const inFlow = list.flow === true;
+  const lines = items.map((item) => (isBlock ? renderBlock(item) : renderValue(item, inFlow)));
+  const listed = inFlow ? lines : lines.map((line) => `- ${line.replaceAll("\n", "\n  ")}`);
   return insert(text, list, listed, listEntries(text, list).at(-1));
 }
 
@@ -209,12 +212,12 @@ function removeFromFlow(text: string, start: number, end: number): Splice {
   return { start: start - before, end, text: "" };
 }
 
-/** One line of YAML. */
-export function renderValue(value: Value): string {
+/** One line of YAML. In a flow collection, a text with commas or brackets gets quotes. */
+export function renderValue(value: Value, inFlow = false): string {
   return stringify(value, {
     schema: "failsafe",
     customTags: ["null"],
-    collectionStyle: typeof value === "string" ? "any" : "flow",
+    collectionStyle: typeof value === "string" && !inFlow ? "any" : "flow",
     lineWidth: 0,
   }).trimEnd();
 }

@@ -185,6 +185,12 @@ const CASES: Case[] = [
     before: "plans:\n  max: { groups: [a], active: false, until: 2027-01-31 } # mine\n",
     after: "plans:\n  max: { groups: [a], active: true, until: 2027-01-31 } # mine\n",
   },
+  ...["${A}", "Hello, world"].map((value) => ({
+    name: `${value} is quoted in a flow map`,
+    edit: { kind: "set", path: ["channels", "a"], value } as const,
+    before: "channels: { a: x }\n",
+    after: `channels: { a: "${value}" }\n`,
+  })),
   {
     name: "a map that refers to the environment",
     edit: disable(0),
