@@ -281,7 +281,7 @@ export async function setChannel(
     return edits;
   });
   printNote(`Changed the channel "${name}": ${changes.map(describeChange).join(", ")}.`);
-  if (old !== null) await forgetVariable(path, old);
+  if (old !== null) noteUnused(path, old);
 }
 
 function renameInHeaders(name: string, source: unknown, old: string, own: string): Edit[] {
@@ -315,12 +315,11 @@ async function checkChanged(
   printNote(finding);
 }
 
-/** Leaves no copy of a credential that nothing reads. */
-async function forgetVariable(path: string, variable: string): Promise<void> {
+/** Another config in this folder may read the variable, so it stays. */
+function noteUnused(path: string, variable: string): void {
   if (readEnvFile(path)[variable] === undefined) return;
   if (listVariables(parseSource(readConfigText(path)).tree).includes(variable)) return;
-  await changeVariables(path, { [variable]: null });
-  printNote(`Removed ${variable} from ${placeEnvFile(path)}: the config does not use it.`);
+  printNote(`${variable} stays in ${placeEnvFile(path)}: delete its line if no other config uses it.`);
 }
 
 function requireChannel(catalog: Catalog, name: string): Channel {

@@ -9,14 +9,13 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import { readOwn, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { complain, fail, printNote } from "../terminal/terminal.ts";
 
-/** Keeps lines that other commands add meanwhile. Null removes a variable. */
+/** Keeps lines that other commands add meanwhile. */
 export async function changeVariables(
   configPath: string,
-  variables: Readonly<Record<string, string | null>>,
+  variables: Readonly<Record<string, string>>,
 ): Promise<void> {
-  const all = Object.entries(variables);
-  const added = all.flatMap(([name, value]) => (value === null ? [] : [`${name}=${quoteValue(value)}`]));
-  if (all.length === 0) return;
+  const added = Object.entries(variables).map(([name, value]) => `${name}=${quoteValue(value)}`);
+  if (added.length === 0) return;
   requireWritable(configPath, variables);
   const { owner, lock } = await lockConfig(configPath);
   try {
@@ -40,15 +39,12 @@ export async function changeVariables(
 }
 
 /** A link is only read: a file in its place would hide its variables. */
-export function requireWritable(
-  configPath: string,
-  variables: Readonly<Record<string, string | null>>,
-): void {
+export function requireWritable(configPath: string, variables: Readonly<Record<string, string>>): void {
   const lines = Object.keys(variables).map((name) => `${name}=…`);
   if (lines.length === 0) return;
   for (const [name, value] of Object.entries(variables)) {
     // A line break would start another variable.
-    const fault = value === null ? undefined : complain(readSecretText)(value);
+    const fault = complain(readSecretText)(value);
     if (fault !== undefined) fail(`Nothing was changed: the credential for ${name}: ${fault}.`);
   }
   try {
