@@ -1,6 +1,6 @@
 // Adds credentials to `gateway.env`, and keeps them out of git.
 
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { parseEnvFile, placeEnvFile } from "../../config/file/env-file.ts";
 import { lockConfig } from "../../config/file/replace.ts";
@@ -58,7 +58,8 @@ export function requireWritable(configPath: string, variables: Readonly<Record<s
 /** In a git work tree, `git add` would take secrets and the ledger. */
 export function ignoreInGit(path: string): void {
   const folder = dirname(path);
-  if (!isInGit(folder)) return;
+  // The folder may be a link into a work tree.
+  if (!isInGit(realpathSync(folder))) return;
   const place = join(folder, ".gitignore");
   const wanted = ["gateway.env", `.${basename(path)}.*`, "ledger*.jsonl*"];
   try {

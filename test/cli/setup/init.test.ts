@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { groupPlatform } from "../../../src/config/schema.ts";
 import { ACCOUNTS } from "../../../src/cli/setup/provider.ts";
 import { loadConfig } from "../../../src/config/file/load.ts";
@@ -80,12 +80,15 @@ describe("gateway init", () => {
     expect([...catalog.keys.keys()]).toEqual(["openrouter", "deepseek"]);
   });
 
-  test("in a work tree of git, the secrets and the ledger are ignored", async () => {
-    Bun.spawnSync(["git", "init", "-q", folder.path]);
-    writeFileSync(folder.join(".gitignore"), "mine");
-    const { status, stderr } = await run({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init");
+  test("in a work tree of git, also behind a link, the secrets and the ledger are ignored", async () => {
+    Bun.spawnSync(["git", "init", "-q", folder.join("dotfiles")]);
+    mkdirSync(folder.join("dotfiles/inner"));
+    writeFileSync(folder.join("dotfiles/inner/.gitignore"), "mine");
+    symlinkSync(folder.join("dotfiles/inner"), folder.join("link"));
+    const around = { folder: folder.path, env: { OPENAI_API_KEY: "x" } };
+    const { status, stderr } = await run(around, "init", "--config", folder.join("link/gateway.yaml"));
     expect([status, stderr.includes(".gitignore keeps the secrets")]).toEqual([0, true]);
-    expect(readFileSync(folder.join(".gitignore"), "utf8")).toBe(
+    expect(readFileSync(folder.join("dotfiles/inner/.gitignore"), "utf8")).toBe(
       "mine\n# Secrets and the ledger of the gateway\ngateway.env\n.gateway.yaml.*\nledger*.jsonl*\n",
     );
   });
