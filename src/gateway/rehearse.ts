@@ -19,7 +19,7 @@ const DEADLINES = { connectMs: 1000, firstByteMs: 1000, idleMs: 1000 };
 
 /** `port`: the gateway's own. Its server and its client meet there. */
 export async function rehearse({ catalog, client }: Gateway, port: number): Promise<void> {
-  for (const { platform } of catalog.groups.values()) {
+  for (const platform of new Set(catalog.groups.values().map((group) => group.platform))) {
     const dialect = dialectOf(platform);
     const { names, lists } = listWanted(dialect.promptLayout);
     runAtOnce(scanSteps(Buffer.from(PROMPT), { names: new Set(names), lists }));
