@@ -372,7 +372,7 @@ async function describeEnd(
   const report = await readRun(run.session, loaded);
   const list = `gateway sessions${key === null ? "" : ` --key ${quoteWord(key.name)}`}`;
   if (report !== null) return describeRun(report, run, list);
-  return `This run: the gateway does not answer. ${list}`;
+  return `This run: the gateway does not answer, and cannot tell the cost. ${list}`;
 }
 
 function isHere({ url, record: recording }: RunFlags): boolean {
