@@ -34,9 +34,7 @@ export class CacheMemory {
     const miss = judgeMiss(turn, continuation);
     const before = continuation?.kept ?? null;
     const isLonger = before !== null && isContinued(before, turn);
-    // What was read is still there. The rest was written in one piece.
-    const hasRead = isLonger && turn.tokens.read >= before.tokens;
-    const kept = keepTurn(turn, before, hasRead ? { tokens: before.tokens, end: before.end } : null);
+    const kept = keepTurn(turn, before, before && findRead(before, turn));
     // A longer prompt replaces the earlier one. Any other may be continued too.
     const isReplaced = isLonger && kept !== null && kept.tokens >= before.tokens;
     const others = isReplaced ? known.filter((each) => each !== before) : known;
@@ -67,4 +65,15 @@ export class CacheMemory {
 function isContinued(before: PastTurn, turn: CacheTurn): boolean {
   const { model, channel } = before.turn;
   return model === turn.model && channel === turn.channel && findChange(before, turn) === null;
+}
+
+/** What was read is still there. The rest was written in one piece. */
+function findRead(before: PastTurn, turn: CacheTurn): PastTurn["earlier"] {
+  const isWhole = before.turn.prompt.continues === null;
+  for (const left of [before, isWhole ? before.earlier : null]) {
+    if (left === null || turn.tokens.read < left.tokens) continue;
+    const { tokens, end } = left;
+    if (isContinued({ ...before, end }, turn)) return { tokens, end };
+  }
+  return null;
 }

@@ -163,11 +163,11 @@ describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (
   });
 
   test("late in the prompt is blamed, unless the unchanged part before it was lost too", () => {
+    const session = new Session(dialect, writer);
+    const talk = growing(session);
     for (const isLost of [false, true]) {
-      const session = new Session(dialect, writer);
-      const talk = growing(session);
       const left = leftBy(dialect, session.last);
-      talk.turns[6]!.text = textOf(2400, "other result");
+      talk.turns[6]!.text = textOf(2400, `other result ${isLost}`);
       if (isLost) session.upstream.lose();
       const cause = isLost ? { because: "upstream_lost" } : message(7)(dialect);
       expect(session.ask(talk)).toEqual({ missed: left - session.last.read, ...cause });
