@@ -12,6 +12,7 @@ const stateSchema = z.object({
   pid: z.number(),
   address: z.object({ host: z.string(), port: z.number() }),
   ledger: z.object({ path: z.string(), problem: z.string().nullable() }),
+  config_problem: z.string().nullish(),
 });
 
 export type FoundGateway = z.infer<typeof stateSchema>;

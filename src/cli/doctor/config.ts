@@ -39,7 +39,9 @@ function isReachable(path: string, mode: number): boolean {
   }
 }
 
-export const describeConfig: Check = ({ path, catalog: { channels, groups, keys } }) => {
+export const describeConfig: Check = ({ path, catalog: { channels, groups, keys }, running }) => {
+  const problem = running?.config_problem;
+  if (problem) return bad("config", `the running gateway does not use it: ${problem}`, `edit ${path}`);
   const counts = Object.entries({ channel: channels, group: groups, key: keys });
   const words = counts.map(([what, { size }]) => formatCount(size, what)).join(", ");
   return good("config", `${path} (${words})`);

@@ -153,7 +153,7 @@ async function collectFindings(flags: LedgerFlags): Promise<readonly DoctorFindi
 /** The running gateway was not started from this shell. */
 function excuseUnsetVariable(finding: DoctorFinding): DoctorFinding {
   const { check, detail, fix } = finding;
-  if (!detail.includes(" is not set")) return finding;
+  if (check === "config" || !detail.includes(" is not set")) return finding;
   return note(check, `${detail} (in this shell; the running gateway has its own variables)`, fix);
 }
 

@@ -54,10 +54,12 @@ function describeGateway(state: GatewayState, now: number): string {
 
 const HEALTHY_STATES = new Set(["available", "unknown"]);
 
-export function listProblems({ ledger, channels, recordings }: GatewayState): string[] {
+export function listProblems(state: GatewayState): string[] {
+  const { ledger, channels, recordings, config_problem: problem } = state;
   const ill = channels.filter(({ state }) => !HEALTHY_STATES.has(state));
   return [
     ...recordings.map(({ name, key }) => `recording ${name}: ${key === null ? "a run" : `key ${key}`}`),
+    ...(problem === null ? [] : [`the changed config is not in force: ${problem}`]),
     ...(ledger.problem === null ? [] : [`ledger: ${ledger.problem}`]),
     ...ill.map(
       ({ name, state, reason }) => `channel ${name}: ${state}${reason === null ? "" : `, ${reason}`}`,

@@ -156,11 +156,7 @@ export function checkPrices(flags: LedgerFlags) {
   using table = openTable(locateLedger(flags), flags);
   const all = listInUse(catalog, listSeenModels(table));
   const lacking = all.filter((each) => !hasPrice(catalog, book, each));
-  const rows = lacking.map(({ channel, model, requests }) => ({
-    channel,
-    model,
-    requests,
-  }));
+  const rows = lacking.map(({ channel, model, requests }) => ({ channel, model, requests }));
   const note =
     `These have no price in ${book.label}. \`gateway prices set\` gives them one, ` +
     "or `price_provider:` or `free: true` of the channel.";

@@ -93,15 +93,7 @@ class ReplayServer {
       if (exchange.field("user-agent") === LIST_AGENT) return this.#answerRun(exchange, id, recognised);
       const body = await exchange.readBody(MAX_BODY_BYTES);
       const plain = await decodeBody(body, exchange.field("content-encoding"), MAX_BODY_BYTES);
-      this.#answer(
-        exchange,
-        id,
-        this.#find({
-          method,
-          target,
-          body: plain,
-        }),
-      );
+      this.#answer(exchange, id, this.#find({ method, target, body: plain }));
     } catch (error) {
       refuse(exchange, this.#explain(error), dialect, id);
     }
@@ -146,14 +138,7 @@ class ReplayServer {
   #answerRun(exchange: Exchange, id: string, recognised: Recognition): void {
     const { exchanges } = this.#replay.recording;
     const recorded = exchanges.flatMap(({ request: { method, target } }) => {
-      const found = recognise(
-        {
-          method,
-          target,
-          field: () => undefined,
-        },
-        NAMING,
-      );
+      const found = recognise({ method, target, field: () => undefined }, NAMING);
       return found.kind === "target" && !LISTS.has(found.target.endpoint.purpose)
         ? found.target.endpoint.platforms
         : [];

@@ -81,7 +81,11 @@ export async function serve(flags: ServeFlags): Promise<void> {
       configPath,
       contexts,
       ...(configPath !== null && { setUp: openSetUp(configPath) }),
-      follow: { config: (written) => follow.config(written), prices: () => follow.prices() },
+      follow: {
+        config: (written) => follow.config(written),
+        prices: () => follow.prices(),
+        problem: () => follow.problem(),
+      },
     });
     const watches = source.kind === "file" ? watchFiles(source.loaded, running, flags, screen) : null;
     if (watches !== null) follow = watches;
@@ -230,22 +234,31 @@ function watchFiles(
   const look = createPriceLook(loaded.path, running, warn);
   const endPrices = everySecond(look);
   const told = new Set(loaded.warnings);
+  let problem: string | null = null;
   const config = watchConfig(loaded, process.env, {
     onChange: ({ catalog, warnings }) => {
+      problem = null;
       for (const text of warnings.filter((each) => !told.has(each))) warn(`warning: ${text}`);
       warnings.forEach((text) => told.add(text));
       const waiting = running.reload(override(catalog, flags)).join(" and ");
       const later = waiting === "" ? "" : `; a restart is needed for ${waiting}`;
       warn(`config: the changes are applied${later}`);
     },
-    onProblem: ({ message }) =>
-      warn(`config: the changed file is invalid; the running configuration stays.\n${message}`),
+    onProblem: ({ message }) => {
+      problem = message;
+      warn(`config: the changed file is invalid; the running configuration stays.\n${message}`);
+    },
   });
   const end = (): void => {
     endPrices();
     config.end();
   };
-  return { config: config.follow, prices: look, end };
+  return {
+    config: config.follow,
+    prices: look,
+    problem: () => problem,
+    end,
+  };
 }
 
 function createPriceLook(

@@ -71,13 +71,7 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   const { channel, platform, baseUrl } = preset;
   const own = flags.group === undefined ? listGroups(preset) : [];
   const groups = flags.group === undefined ? own.map(({ name }) => name) : [flags.group];
-  if (flags.json === true)
-    printJson({
-      name: channel,
-      platform,
-      base_url: baseUrl,
-      groups,
-    });
+  if (flags.json === true) printJson({ name: channel, platform, base_url: baseUrl, groups });
   printNote(`Added the channel "${channel}" to ${nameGroups(groups, " and ")}.`);
   for (const { name, tool } of own)
     if (tool !== "")

@@ -151,13 +151,7 @@ export function showStatus(flags: { readonly json?: true }): void {
   };
   const [enabled, running] = [says(isEnabled), says(isRunning)];
   if (!running) process.exitCode = 3;
-  if (flags.json === true)
-    return printJson({
-      installed,
-      enabled,
-      running,
-      path,
-    });
+  if (flags.json === true) return printJson({ installed, enabled, running, path });
   if (!installed) print("not installed");
   else print(`${running ? "running" : "not running"}, ${enabled ? "starts at login" : "off"}: ${path}`);
   printNote(installed ? `Its log: ${logs}` : "`gateway service install` installs it.");

@@ -30,6 +30,12 @@ export interface Follow {
   /** `written`: the hash of the written text. */
   readonly config: (written: string) => Promise<ConfigOutcome | null>;
   readonly prices: () => ConfigOutcome | null;
+  /** Why the current text of the config is not in force, or null. */
+  readonly problem: () => string | null;
 }
 
-export const FOLLOWS_NOTHING: Follow = { config: () => Promise.resolve(null), prices: () => null };
+export const FOLLOWS_NOTHING: Follow = {
+  config: () => Promise.resolve(null),
+  prices: () => null,
+  problem: () => null,
+};

@@ -8,7 +8,7 @@ import type { ApiParts } from "./parts.ts";
 
 export type GatewayState = ReturnType<typeof buildState>;
 
-export function buildState({ gateway, activity, port, configPath }: ApiParts) {
+export function buildState({ gateway, activity, port, configPath, follow }: ApiParts) {
   const { catalog, ledger, channels, now } = gateway;
   return {
     version: VERSION,
@@ -16,6 +16,7 @@ export function buildState({ gateway, activity, port, configPath }: ApiParts) {
     since: new Date(activity.since).toISOString(),
     address: { host: catalog.listen.host, port: port() },
     config: configPath,
+    config_problem: follow.problem(),
     ledger: { path: catalog.ledger.path, problem: ledger.problem },
     channels: channels.view(catalog, now()),
     streams: activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() })),

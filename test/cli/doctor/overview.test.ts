@@ -69,9 +69,9 @@ describe("with a config", () => {
     const [, today, month] = /^spent today: \$([\d.]+) {3}this month: \$([\d.]+)$/.exec(third ?? "") ?? [];
     expect(Number(today)).toBeCloseTo(Number(charged), 6);
     expect(month).toBe(today);
-    const [start, ...others] = COMMANDS.map((command) => command.replace(" claude", ""));
-    for (const command of others) expect(stdout).toContain(`  ${command} --config ${gateway.configPath} `);
-    expect(stdout).toContain(`  ${start} --config ${gateway.configPath} claude `);
+    const flag = ` --config ${gateway.configPath}`;
+    for (const command of COMMANDS.slice(1)) expect(stdout).toContain(`  ${command}${flag} `);
+    expect(stdout).toContain(`  gateway run${flag} claude `);
   });
 
   test("`gateway open` does not open the page of another config without a word", async () => {
@@ -107,6 +107,16 @@ describe("with a config", () => {
     expect(stdout).toContain(`\nattention: ${spent}`);
     expect((await show("doctor", "--config", gateway.configPath)).stdout).toContain(spent);
     expect(stdout).toContain("\nattention: channel messages: disabled");
+  });
+
+  test("a changed config that the running gateway refuses needs attention", async () => {
+    const words = ["channels", "set", "messages", "credential=${ONLY_HERE}", "--no-check"];
+    const env = { XDG_RUNTIME_DIR: gateway.folder.path, ONLY_HERE: "x" };
+    const runHere = (...all: string[]) =>
+      run({ folder: gateway.folder.path, env }, ...all, "--config", gateway.configPath);
+    expect((await runHere(...words)).status).toBe(1);
+    expect((await runHere()).stdout).toContain("attention: the changed config is not in force: ");
+    expect((await runHere("doctor")).stdout).toContain("✗ config");
   });
 });
 
