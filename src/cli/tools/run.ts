@@ -268,7 +268,7 @@ async function startTool(
 function findProgram({ name, title, program }: Tool, args: readonly string[]) {
   const [first, ...rest] = args;
   if (program === null && first === undefined)
-    return refuseUsage(`${title} is a library: \`gateway run ${name} COMMAND\` starts what uses it.`);
+    return refuseUsage(`${title} is a library: name a command: \`gateway run ${name} python app.py\`.`);
   const wanted = program?.name ?? first ?? "";
   const way = program === null ? "" : ` Install it with \`${program.install}\`.`;
   const found = Bun.which(wanted) ?? fail(`There is no program ${wanted} on the PATH.${way}`);
