@@ -85,7 +85,6 @@ export function compareVersions(starts: readonly SessionStart[]) {
 
 const LEAST_OF_KIND = 3;
 
-/** The kinds with enough sessions to compare. */
 function listKinds(starts: readonly SessionStart[]): ReadonlySet<string> {
   const kinds = [...Map.groupBy(starts, ({ kind }) => kind)];
   return new Set(kinds.flatMap(([kind, own]) => (own.length < LEAST_OF_KIND ? [] : kind)));
