@@ -9,6 +9,7 @@ import { listVariables } from "../../config/yaml/expand.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { getField, getList, getText } from "../../lib/json/json.ts";
+import { looksSecret } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { adviseCredential, listUnset } from "../access/credential-place.ts";
 import { formatCount } from "../terminal/text.ts";
@@ -100,34 +101,46 @@ export const checkGit: Check = ({ path, source, catalog: { ledger } }) => {
   if (Bun.which("git") === null) return null;
   const [folder, extension] = [dirname(path), extname(ledger.path)];
   const files = [
-    [folder, "gateway.env"],
-    [folder, `.${basename(path)}.tool-keys`],
-    [dirname(ledger.path), `${basename(ledger.path, extension)}*${extension}*`],
+    [folder, "gateway.env", "all secrets in it"],
+    [folder, `.${basename(path)}.tool-keys`, "all secrets in it"],
+    [dirname(ledger.path), `${basename(ledger.path, extension)}*${extension}*`, "it"],
   ] as const;
-  const isSeen = listInGit(folder, basename(path)) !== "";
-  const literal = Object.entries(getField(source, "channels") ?? {}).filter(
-    ([, channel]) => isSeen && !NOT_LITERAL.test(getText(getField(channel, "credential"))),
-  );
+  const config = listInGit(folder, basename(path));
+  const literals = config === "" ? [] : listLiterals(source);
+  const edit = `edit ${path}: write \${NAME} there, and NAME=… into gateway.env`;
   return [
-    ...files.flatMap(([place, pattern]) => {
+    ...files.flatMap(([place, pattern, kept]) => {
       const listed = listInGit(place, pattern);
-      const file = join(place, pattern);
       const ignore = `echo ${quoteWord(pattern)} >> ${quoteWord(join(place, ".gitignore"))}`;
-      if (listed === "") return [];
-      // Files that git does not have begin with a question mark.
-      if (!/^[^?]/m.test(listed)) return note("git", `\`git add\` would take ${file}`, ignore);
       const remove = `git -C ${quoteWord(place)} rm -r -q --cached ${quoteWord(pattern)}`;
-      const detail = `git has ${file}, and its history keeps all secrets in it`;
-      return note("git", detail, `${remove} && ${ignore}`);
+      const fix = HELD.test(listed) ? `${remove} && ${ignore}` : ignore;
+      return listed === "" ? [] : note("git", describeGit(listed, join(place, pattern), kept), fix);
     }),
-    ...literal.map(([name]) =>
-      note("git", `git would take the credential of ${name} in ${path}`, adviseCredential(name)),
-    ),
+    ...literals.map((place) => {
+      const [, name] = /^channels\.(.*)\.credential$/.exec(place) ?? [];
+      const detail = describeGit(config, `${place} in ${path}`, "it, so it needs a new one");
+      return note("git", detail, name === undefined ? edit : adviseCredential(name));
+    }),
   ];
 };
 
-/** No credential, the client's own, or one that is elsewhere. */
-const NOT_LITERAL = /^(?:none|client|keychain:.*)?$|\$\{/;
+/** Files that git does not have begin with a question mark. */
+const HELD = /^[^?]/m;
+
+function describeGit(listed: string, what: string, kept: string): string {
+  return HELD.test(listed) ? `git has ${what}: its history keeps ${kept}` : `\`git add\` would take ${what}`;
+}
+
+const SECRET_PLACE = /\.(?:credential|secret)$|\.headers\..*(?:key|auth|cookie|token)/i;
+const NOT_LITERAL = /^(?:none|client|keychain:.*|bearer |basic )?$/i;
+
+/** Also in the default of a variable. */
+function listLiterals(tree: unknown, place = ""): string[] {
+  if (typeof tree !== "string")
+    return Object.entries(tree ?? {}).flatMap(([name, value]) => listLiterals(value, `${place}.${name}`));
+  const text = tree.replaceAll(/(?<!\$)\$\{\w+(?::-([^}]*))?\}/g, "$1");
+  return (SECRET_PLACE.test(place) ? NOT_LITERAL.test(text) : !looksSecret(text)) ? [] : [place.slice(1)];
+}
 
 /** The files that git has or would take. The repository's own settings may name a program. */
 function listInGit(folder: string, pattern: string): string {

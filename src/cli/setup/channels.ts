@@ -2,17 +2,14 @@
 
 import type { Catalog, Channel, Group } from "../../config/catalog.ts";
 import { findGroup, refuseUnknown } from "../../config/changes/names.ts";
-import { placeEnvFile, readEnvFile } from "../../config/file/env-file.ts";
 import { addKeychain, checkConfigText, type LoadedConfig, readConfigText } from "../../config/file/load.ts";
 import type { ConfigFile } from "../../config/file/replace.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { suggestNearest } from "../../lib/text/nearest.ts";
 import { type ChannelPlatform, CHANNEL_WORDS, CONVERTIBLE, groupPlatform } from "../../config/schema.ts";
 import { applyEdits, type Edit } from "../../config/yaml/edit.ts";
-import { listVariables } from "../../config/yaml/expand.ts";
 import { suggestValue, valueAt } from "../../config/yaml/problems.ts";
 import { readBaseUrl, readName, readSecretText } from "../../config/yaml/scalars.ts";
-import { parseSource } from "../../config/yaml/source.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import type { ChannelSetUp } from "../../gateway/api/parts.ts";
 import { isObject } from "../../lib/json/json.ts";
@@ -275,7 +272,7 @@ export async function setChannel(
     return edits;
   });
   printNote(`Changed the channel "${name}": ${changes.map(describeChange).join(", ")}.`);
-  if (old !== null) noteUnused(path, old);
+  if (old !== null && !(old in variables)) printNote("The old variable stays: another config may use it.");
 }
 
 function renameInHeaders(name: string, source: unknown, old: string, own: string): Edit[] {
@@ -307,13 +304,6 @@ async function checkChanged(
   const finding = `The upstream of "${name}" ${describeCheck(result)}`;
   if (result.kind === "refused") fail(`${finding}. Nothing was changed; --no-check changes it anyway.`);
   printNote(finding);
-}
-
-/** Another config in this folder may read the variable, so it stays. */
-function noteUnused(path: string, variable: string): void {
-  if (readEnvFile(path)[variable] === undefined) return;
-  if (listVariables(parseSource(readConfigText(path)).tree).includes(variable)) return;
-  printNote(`${variable} stays in ${placeEnvFile(path)}: delete its line if no other config uses it.`);
 }
 
 function requireChannel(catalog: Catalog, name: string): Channel {

@@ -264,13 +264,14 @@ test("a key without sk-, and what git has or would take, are named, also outside
   using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
   const ledger = { path: other.join("charges.jsonl") };
   const keys = [{ name: "old", group: "claude", secret: "old-secret-of-mine" }];
-  write(folder, { ...configFor(upstream.url), ledger, keys });
+  const headers = { "x-api-key": "sk-in-a-header", authorization: "Bearer ${B:-sk-default1}" };
+  write(folder, { ...configFor(upstream.url, { headers }), ledger, keys });
   const env = folder.join("gateway.env");
   const files = [env, ledger.path, `${ledger.path}.index`, other.join("charges-2026-10.jsonl")];
   for (const file of files) writeFileSync(file, "", { mode: 0o600 });
   const notes = async () => {
     const { checks, stdout } = await examine(folder);
-    expect(stdout).not.toMatch(/old-secret|credential-of/);
+    expect(stdout).not.toMatch(/old-secret|credential-of|sk-in-|sk-def/);
     return checks.filter(({ state }) => state === "note").map(({ check, mend }) => [check, mend]);
   };
   expect(await notes()).toContainEqual(["key old", "gateway keys rotate old"]);
@@ -285,9 +286,11 @@ test("a key without sk-, and what git has or would take, are named, also outside
   const [first = "", second = ""] = fixes;
   expect(first).toContain(" rm -r -q --cached gateway.env && ");
   Bun.spawnSync(["sh", "-c", `${first};${second}`]);
-  const literal = "gateway channels set main --credential -";
-  expect(fixes).toHaveLength(3);
-  expect((await notes()).filter(([check]) => check === "git")).toEqual([["git", literal]]);
+  expect(fixes).toHaveLength(6);
+  Bun.spawnSync(["git", "-C", folder.path, "add", "gateway.yaml"]);
+  const places = ["main.credential", "main.headers.x-api-key", "main.headers.authorization", "keys.0.secret"];
+  const found = (await examine(folder)).stdout.match(/\S+(?= in \S+: its history keeps it, so)/g);
+  expect(found?.map((place) => place.replace("channels.", ""))).toEqual(places);
   const seen = ["ls-files", "-co", "--exclude-standard"];
   for (const { path } of [folder, other])
     expect(Bun.spawnSync(["git", "-C", path, ...seen]).stdout.toString()).not.toMatch(/charges|env/);
