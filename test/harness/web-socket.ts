@@ -110,7 +110,7 @@ const answerWhole: Reply = (event, socket) => {
 
 export interface SocketClient {
   readonly messages: Event[];
-  /** The text of each message, as it came. */
+  /** Each message as it came; `binary: …` if it was no text. */
   readonly texts: string[];
   readonly closing: Promise<{ code: number; reason: string }>;
   send(event: Event | string): void;
@@ -136,7 +136,7 @@ export async function openSocket(port: number, key: string, target = "/v1/respon
   let closed = false;
   socket.addEventListener("open", () => opened.resolve());
   socket.addEventListener("message", ({ data }) => {
-    texts.push(String(data));
+    texts.push(typeof data === "string" ? data : `binary: ${data}`);
     messages.push(readEvent(String(data)));
     for (const check of waiting) check();
   });

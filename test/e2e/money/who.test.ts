@@ -84,32 +84,6 @@ test("P144: the line has the upstream's id of the request that was delivered, an
   });
 });
 
-test("a failed attempt's id is not taken for that of the response", async () => {
-  const change = (url: string) => {
-    const channel = { platform: "messages", base_url: url, credential: CREDENTIAL };
-    const channels = {
-      ...makeConfig({ url }).channels,
-      messages: channel,
-      spare: { ...channel, priority: 2 },
-    };
-    const groups = { ...makeConfig({ url }).groups };
-    return {
-      channels,
-      groups: {
-        ...groups,
-        messages: { platform: "messages", multiplier: 1, channels: ["messages", "spare"] },
-      },
-    };
-  };
-  await inWorld(async (world) => {
-    const failed: Answer = { ...OK, status: 529, fields: [["request-id", "req_failed"]], pieces: [] };
-    world.upstream.next({ answer: failed }, { answer: OK });
-    const { lines } = await world.trace(makeRequest("messages"));
-    expect(lines).toMatchObject([{ attempts: [{ status: 529 }, { status: 200 }] }]);
-    expect(lines[0]).not.toHaveProperty("upstream_request_id");
-  }, change);
-});
-
 test("a background response belongs to the session that began it", async () => {
   await inWorld(async (world) => {
     const reported = (status: string, usage: unknown = null): Answer => ({

@@ -263,20 +263,20 @@ async function waitUntilStill(read: () => number): Promise<void> {
 }
 
 describe("P108, P172: a refused response.create", () => {
-  test("a message by a key that was disabled meanwhile gets an error event", async () => {
+  test("P171: a message by a key that was disabled or expired meanwhile gets an error event", async () => {
     const upstream = startUpstream();
     const { gateway, client } = await connectTo(upstream);
     await runResponse(client);
     const { catalog } = gateway.running.gateway;
-    const keysBySha256 = new Map(
-      [...catalog.keysBySha256].map(([sha, key]) => [sha, { ...key, disabled: true }]),
-    );
-    gateway.running.gateway.catalog = { ...catalog, keysBySha256 };
-    client.send(create());
-    expect(await client.next("error")).toMatchObject({ status: 401 });
-    const from = client.messages.length;
-    client.send({ type: "response.inject", input: "Faster" });
-    expect(await client.next("error", from)).toMatchObject({ status: 401 });
+    for (const ended of [{ disabled: true }, { expires: new Date() }]) {
+      const keys = [...catalog.keysBySha256].map(([sha, key]) => [sha, { ...key, ...ended }] as const);
+      gateway.running.gateway.catalog = { ...catalog, keysBySha256: new Map(keys) };
+      for (const message of [create(), { type: "response.inject", input: "Faster" }]) {
+        const from = client.messages.length;
+        client.send(message);
+        expect(await client.next("error", from)).toMatchObject({ status: 401 });
+      }
+    }
     expect(upstream.received).toHaveLength(1);
   });
 

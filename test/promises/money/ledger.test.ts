@@ -35,6 +35,7 @@ const seller = world.group("seller", {
   channels: { main: { platform: "chat", bill: "reported" } },
 });
 const two = world.group("two", { channels: { first: {}, second: { priority: 2 } } });
+const pair = world.group("pair", { channels: { first: {}, second: { priority: 2 } } });
 const nowhere = world.group("nowhere", { channels: { main: { base_url: "http://127.0.0.1:1" } } });
 const refused = world.group("refused", { key: { limits: { requests_per_minute: 1 } } });
 const codex = world.group("codex", { platform: "responses" });
@@ -452,6 +453,17 @@ test("P144: a line has the contract's fields in their order", async () => {
     upstream_request_id: "req_011C",
   });
   expect(Object.keys(PRICES)).toEqual(expect.arrayContaining(Object.keys(line["prices"])));
+});
+
+test("P144: upstream_request_id is never that of an earlier attempt", async () => {
+  const lasts: Script[] = [{}, (_, out) => out.end("reset")];
+  for (const last of lasts) {
+    pair.channel("first").next({ status: 500, body: {}, fields: { "request-id": "req_first" } });
+    pair.channel("second").next(last);
+    const line = await world.line(await pair.ask("messages", talk()));
+    expect(line["attempts"]).toHaveLength(2);
+    expect(line).not.toHaveProperty("upstream_request_id");
+  }
 });
 
 test("P144: client.version is the tool's version", async () => {

@@ -282,7 +282,10 @@ test("P104: failover ends with the first byte of the answer", async () => {
   expect(answer.text).toContain("event: error");
   begun.channel("first").next({ body: whole("messages"), ending: "cut" });
   expect((await begun.ask("messages")).status).toBe(502);
-  expect(used(begun, "first", "second")).toEqual([2, 0]);
+  // Not HTTP.
+  begun.channel("first").next({ body: whole("messages"), fields: { "content-length": "x" } });
+  expect((await begun.ask("messages")).status).toBe(502);
+  expect(used(begun, "first", "second")).toEqual([3, 0]);
 });
 
 test("P105: a channel that is unreachable, or whose answers break off, rests", async () => {

@@ -20,7 +20,7 @@ const UPGRADE = {
 /** What the upstream does with the next message. */
 type Act = (
   event: Section,
-  socket: { send(text: string): void; close(code?: number): void; terminate(): void },
+  socket: { send(message: string | Buffer): void; close(code?: number): void; terminate(): void },
 ) => void;
 let act: Act | null = null;
 let upstream: SocketUpstream;
@@ -151,6 +151,8 @@ test("P173: messages pass byte for byte, except for an alias", async () => {
       JSON.stringify(event).replace('{"type"', '{ "type"'),
     );
     raw.push(...events);
+    // A message of no known type, and not a text.
+    connection.send(Buffer.from('{ "\u00e9":1.0 }'));
     for (const event of raw) connection.send(event);
   };
   const client = await openSocket(world.port, socket.key);
@@ -159,7 +161,7 @@ test("P173: messages pass byte for byte, except for an alias", async () => {
   );
   client.send(aliased!);
   await client.next("response.completed");
-  expect(client.texts).toEqual(raw);
+  expect(client.texts).toEqual(['binary: { "\u00e9":1.0 }', ...raw]);
   client.send(plain!);
   await eventually(() => received.length === 2);
   expect(received).toEqual([plain!, plain!]);
