@@ -9,13 +9,14 @@ import { CLAUDE, claudeRow, CODEX, codexRows, makeHome, read, readEntries } from
 
 const { meta, turn, record } = codexRows;
 
-test("P51: logs are read where a tool's variable says that they are", () => {
+test("P51: logs are read where a tool's variable says that they are, and below ~/.config", () => {
   const home = makeHome({
     "here/projects/p/a.jsonl": [claudeRow()],
     "there/archived_sessions/b.jsonl": [meta("t1"), turn("u1"), record("r1", [10, 0, 5], [10, 0, 5])],
   });
   const env = { HOME: "/nowhere", CLAUDE_CONFIG_DIR: join(home, "here"), CODEX_HOME: join(home, "there") };
   expect(readHistory({ env, usageOf: readLoggedUsage }).entries.size).toBe(2);
+  expect(read(makeHome({ ".config/claude/projects/p/a.jsonl": [claudeRow()] })).entries.size).toBe(1);
 });
 
 describe("hostile logs", () => {

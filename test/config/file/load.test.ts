@@ -265,6 +265,7 @@ test.each([
   ["messages", VENDOR, true],
   ["messages", "http://127.0.0.1:9000", true],
   ["messages", "http://localhost:9000", true],
+  ["messages", "http://[::1]:9000", true],
   ["messages", "https://api.anthropic.com.evil.example", false],
   ["messages", "https://api.anthropic.com/v2", false],
   ["messages", "http://192.168.1.2", false],

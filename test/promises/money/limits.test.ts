@@ -397,10 +397,10 @@ function call(id: string, streamed: boolean): Reply {
 test.each([true, false])(
   "P119: same_call counts on in a thread that its provider keeps (stream: %p)",
   async (stream) => {
-    const turn = async (number: number, result: string): Promise<number> => {
+    const turn = async (number: number, result: string, is_error = false): Promise<number> => {
       const before = `msg_${stream}_${number - 1}`;
       loops.channel().always(call(`msg_${stream}_${number}`, stream));
-      const content = [{ type: "tool_result", tool_use_id: `call-of-${before}`, content: result }];
+      const content = [{ type: "tool_result", tool_use_id: `call-of-${before}`, content: result, is_error }];
       const next = {
         messages: [{ role: "user", content }],
         thread: { type: "continue", previous_message_id: before },
@@ -411,7 +411,7 @@ test.each([true, false])(
     expect(await turn(1, "")).toBe(200);
     expect(await turn(2, "same result")).toBe(200);
     expect(await turn(3, "same result")).toBe(200);
-    expect(await turn(4, "another result")).toBe(200);
+    expect(await turn(4, "same result", true)).toBe(200);
     const statuses: number[] = [];
     for (let number = 5; number <= 7; number += 1) statuses.push(await turn(number, "same result"));
     expect(statuses).toEqual([200, 200, 429]);

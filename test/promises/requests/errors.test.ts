@@ -248,7 +248,7 @@ test.each<[Dialect, "messages" | "responses" | "content", string, string]>([
 test.each([400, 403, 404, 413, 422, 429])(
   "P88: an upstream's %d about the request comes back as sent",
   async (status) => {
-    const body = `{ "type":"error", "error":{"type":"of_upstream","message":"as sent ${status}"} }`;
+    const body = `{ "type":"error", "error":{"type":"of_upstream","message":"as sent, API_KEY_INVALID or insufficient_quota"} }`;
     for (const dialect of ["messages", "responses", "content"] as const) {
       const group = (status === 429 ? alone : status === 404 ? groups : pairs)[dialect];
       group.channel().next({ status, body, fields: { "x-of-upstream": "1" } });

@@ -130,7 +130,7 @@ const [counting, embedding] = [pairFor("counting"), pairFor("embedding", "respon
 const wrong = [400, 403, 405, 406, 409, 410, 413, 415, 418, 422, 424, 425, 426, 431, 451].map(
   (status) => [status, pairFor(`wrong-${status}`)] as const,
 );
-const [begun, breaking] = [pairFor("begun"), pairFor("breaking")];
+const [begun, odd, breaking] = [pairFor("begun"), pairFor("odd"), pairFor("breaking")];
 /** Each form in which an upstream says how long to wait. */
 const waits = (
   [
@@ -241,11 +241,16 @@ const UNKNOWN = {
   status: 404,
   body: { type: "error", error: { type: "not_found_error", message: "model: test-model" } },
 };
+const UNKNOWN_IN = {
+  messages: UNKNOWN,
+  responses: { status: 404, body: { error: { code: "model_not_found", message: "test-model" } } },
+  content: { status: 404, body: { error: { code: 404, status: "NOT_FOUND", message: "test-model" } } },
+};
 
 test.each(unknown)(
   "P102: a 404 for an unknown model leads to the next channel, without a cooldown: %s",
   async (dialect, group) => {
-    group.channel("first").next(UNKNOWN, UNKNOWN, UNKNOWN);
+    for (let count = 0; count < 3; count += 1) group.channel("first").next(UNKNOWN_IN[dialect]);
     const asked = [1, 2, 3].map(() => group.ask(dialect, { stream: dialect === "responses" }));
     expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([200, 200, 200]);
     expect(used(group, "first", "second")).toEqual([3, 3]);
@@ -282,10 +287,12 @@ test("P104: failover ends with the first byte of the answer", async () => {
   expect(answer.text).toContain("event: error");
   begun.channel("first").next({ body: whole("messages"), ending: "cut" });
   expect((await begun.ask("messages")).status).toBe(502);
-  // Not HTTP.
-  begun.channel("first").next({ body: whole("messages"), fields: { "content-length": "x" } });
-  expect((await begun.ask("messages")).status).toBe(502);
-  expect(used(begun, "first", "second")).toEqual([3, 0]);
+  // Not HTTP, and too little to be judged.
+  odd.channel("first").next({ body: "", fields: { "content-length": "x" } });
+  expect((await odd.ask("messages")).status).toBe(502);
+  odd.channel("first").next({ pieces: ["eve"], ending: "cut" });
+  expect((await odd.ask("messages", { stream: true })).text).toContain("event: error");
+  for (const group of [begun, odd]) expect(used(group, "first", "second")).toEqual([2, 0]);
 });
 
 test("P105: a channel that is unreachable, or whose answers break off, rests", async () => {

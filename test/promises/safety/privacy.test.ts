@@ -11,7 +11,7 @@ import { rawRequest } from "../../harness/raw.ts";
 import { makeIdentity } from "../../harness/upstreams/identity.ts";
 import { ask, stream, whole } from "../world/answers.ts";
 import type { Fields, Script } from "../world/upstream.ts";
-import { eventually, type Group, inWorld, keyFields, useWorld, World } from "../world/world.ts";
+import { bearer, eventually, type Group, inWorld, keyFields, useWorld, World } from "../world/world.ts";
 
 const spans: string[] = [];
 const receiver = createServer((request, response) => {
@@ -50,6 +50,7 @@ const grouped = world.group("grouped", { group: { limits: { usd_per_month: 5 } }
 const redirected = world.group("redirected");
 const busy = world.group("busy");
 const page = world.group("page", { platform: "content" });
+const stored = world.group("stored", { platform: "responses" });
 const crossed = world.group("crossed", {
   channels: { main: { platform: "chat" } },
   group: { convert: true },
@@ -124,6 +125,11 @@ describe("P188: the client's key never goes upstream", () => {
   const rows = spellings.flatMap(([how, write]) =>
     places.map(([where, put]) => [where, how, write, put] as const),
   );
+
+  test("in the path: the request is refused", async () => {
+    for (const key of [stored.key, other.key])
+      expect((await world.request(`/v1/responses/${key}`, bearer(stored.key))).status).toBe(400);
+  });
 
   test.each(rows)("in %s, %s", async (where, _, write, put) => {
     for (const [group, dialect] of [

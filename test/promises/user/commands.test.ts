@@ -244,6 +244,7 @@ test("P37, P38: an exclusive group is selectable only while its plan is active, 
   expect((await world.run("keys", "add", "--name", "v2", "--group", "vip")).status).toBe(0);
   expect((await world.run("plans", "deactivate", "max")).status).toBe(0);
   expect([(await names()).includes("vip"), await status()]).toEqual([false, 403]);
+  expect((await world.request("/v1/models", { "x-api-key": vip.key })).status).toBe(403);
   const until = new Date(Date.now() + 5000).toISOString();
   expect((await world.run("plans", "activate", "max", "--until", until)).status).toBe(0);
   expect(await status()).toBe(200);
