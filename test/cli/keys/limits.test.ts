@@ -49,16 +49,8 @@ describe("keys add --limit", () => {
     ["requests_per_minute=0", "requests_per_minute: must be from 1"],
     ["unpriced", "unpriced: "],
   ])("refuses %s", async (limit, sentence) => {
-    const { status, stdout, stderr } = await gateway(
-      "keys",
-      "add",
-      "--name",
-      "x",
-      "--group",
-      "claude",
-      "--limit",
-      limit,
-    );
+    const flags = ["--name", "x", "--group", "claude", "--limit", limit];
+    const { status, stdout, stderr } = await gateway("keys", "add", ...flags);
     expect({ status, stdout, config: text() }).toEqual({ status: 2, stdout: "", config: CONFIG });
     expect(stderr).toContain(sentence);
   });

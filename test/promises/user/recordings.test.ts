@@ -54,17 +54,8 @@ test("P176: nothing is recorded except by run --record and record on a key, and 
   expect(world.log()).toMatch(/recording: requests of the key \S+kept\S+ and their answers are written to/);
   expect((await world.runWith({ stdin: "{}" }, "statusline")).stdout).toMatch(/^● recording .*\n$/);
   const script = `exec 3<>/dev/tcp/127.0.0.1/${world.port}; printf 'GET /v1/models HTTP/1.1\\r\\nhost: 127.0.0.1\\r\\nx-api-key: %s\\r\\nconnection: close\\r\\n\\r\\n' "$ANTHROPIC_API_KEY" >&3; cat <&3 >/dev/null`;
-  const ran = await world.run(
-    "run",
-    "--record",
-    "by-run",
-    "--secret",
-    plain.key,
-    "anthropic",
-    "bash",
-    "-c",
-    script,
-  );
+  const flags = ["--record", "by-run", "--secret", plain.key];
+  const ran = await world.run("run", ...flags, "anthropic", "bash", "-c", script);
   expect(ran).toMatchObject({ status: 0, stderr: expect.stringContaining("recorded: 1 request") });
   expect(world.log()).toContain("recording: requests of a run and their answers are written to");
   await plain.ask("messages", { messages: [{ role: "user", content: "outside of the run" }] });

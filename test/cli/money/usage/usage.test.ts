@@ -73,18 +73,8 @@ test("a report by two names of clients calls its last row only total", async () 
 });
 
 test("usage --json is one document with exact amounts", async () => {
-  const { stdout } = await run(
-    "usage",
-    "--ledger",
-    path,
-    "--by",
-    "model",
-    "--since",
-    "2026-11-20",
-    "--until",
-    "2026-11-20",
-    "--json",
-  );
+  const period = ["--since", "2026-11-20", "--until", "2026-11-20"];
+  const { stdout } = await run("usage", "--ledger", path, "--by", "model", ...period, "--json");
   const reported: unknown = JSON.parse(stdout);
   const totals = {
     requests: 2,
