@@ -76,7 +76,7 @@ export const NOBODY: ClientIdentity = {};
 export class Request {
   // The arrival.
   readonly id: string;
-  /** Of a recorded request: it keeps what passes. */
+  /** In a recorded request, it keeps what passes. */
   exchange: Exchange;
   readonly time: number;
   readonly arrived: number;

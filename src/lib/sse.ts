@@ -18,7 +18,7 @@ const BYTE_ORDER_MARK = "\ufeff";
 /** A last event repeats the whole answer and the request's tools. */
 export const MAX_EVENT_BYTES = 32 * 1024 * 1024;
 
-/** Until its events have ended. */
+/** Returns the events that have ended, and keeps the rest. */
 export class EventReader {
   #fresh: Buffer[] = [];
   /** It holds no blank line. */

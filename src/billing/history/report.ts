@@ -122,7 +122,7 @@ function insert(table: Questions, entry: LogEntry, who: number, prices: BookPric
   });
 }
 
-/** opencode has many, and names them. */
+/** The makers of a tool's models. opencode's logs name the maker. */
 const MAKERS: Readonly<Record<LoggingTool, readonly string[]>> = {
   "claude-code": MAKERS_OF.messages,
   codex: MAKERS_OF.responses,
@@ -130,7 +130,7 @@ const MAKERS: Readonly<Record<LoggingTool, readonly string[]>> = {
   opencode: ANY_SELLER.makers,
 };
 
-/** Where opencode's names differ. */
+/** The names by which opencode calls a provider of the price book. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   "amazon-bedrock": "aws",
   "fireworks-ai": "fireworks",

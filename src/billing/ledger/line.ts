@@ -33,7 +33,7 @@ declare module "zod" {
   }
 }
 
-/** With its description, and its column. */
+/** Gives a field its description and its column in the table. */
 function about<T extends z.ZodType>(
   schema: T,
   description: string,
@@ -96,7 +96,7 @@ export const cacheSchema = z.looseObject({
   reported: about(z.literal(true).optional(), "the upstream named the reason"),
 });
 
-/** In the order of writing. */
+/** Fields are written in this order. */
 const line = z.object({
   v: about(z.literal(1), "the version of the format"),
   id: about(text.min(1), "the request", "id"),
@@ -218,7 +218,7 @@ const mark = z.object({
 export const lineSchema = line.loose();
 export const correctionSchema = correction.loose();
 export const markSchema = mark.loose();
-/** As the writing gateway receives it. */
+/** A correction as the writing gateway receives it. */
 export const repricingSchema = correction.omit({ v: true, prev: true, time: true });
 
 export type Line = z.infer<typeof line>;

@@ -81,7 +81,7 @@ export function nameRotated(path: string, month: string): string {
   return `${stem}-${newest.month}.${newest.number + 1}${extname(path)}`;
 }
 
-/** After these files. */
+/** The `prev` of the line that follows these files. */
 export function hashLast(files: readonly Source[]): string {
   for (const file of files.toReversed()) {
     const line = readLineBefore(file);

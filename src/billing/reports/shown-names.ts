@@ -63,7 +63,7 @@ export function showName(kind: "tool" | "version" | "model", name: string): stri
 const ID =
   /^(?:(?:chatcmpl|cmpl|gen|msg|req|resp)[-_](?=[\w-]*\d)(?=[\w-]*[a-z\d]{12})(?=[\d_-]*[a-z])[\w-]{16,64}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|(?=\d*[a-f])[\da-f]{16,64}(?:-[a-z]{3})?)$/i;
 
-/** Null: the upstream's id may be something else. */
+/** Null: an id of another form may hold something private. */
 export function showId(id: string | undefined): string | null {
   return id !== undefined && ID.test(id) && !looksSecret(id) ? id : null;
 }

@@ -31,7 +31,7 @@ interface OpenBlock {
   readonly type: unknown;
   /** Null: it has no place in an answer. */
   readonly block: Block | null;
-  /** What came at the beginning. */
+  /** The message as it was at its beginning. */
   readonly start: Members;
   /** For blocks that are read at their end. */
   text: string;

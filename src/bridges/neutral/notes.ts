@@ -66,7 +66,7 @@ export function requireList(value: unknown, path: string): readonly unknown[] {
   return value.length > 0 ? value : refuseBody(path, "the list is empty.", "empty_array");
 }
 
-/** With the place of each. */
+/** Each record of a list, with its place. */
 export function eachRecord(
   list: readonly unknown[],
   path: string,

@@ -66,7 +66,7 @@ export interface AnswerListener {
   delta(block: Block, piece: string): void;
   close(block: Block): void;
   end(end: AnswerEnd, about: AnswerAbout): void;
-  /** After its beginning. */
+  /** Ends an answer that has begun with an error. */
   fail(failure: Failure): void;
 }
 

@@ -14,7 +14,7 @@ import { explainFailure, type Failure } from "./failure.ts";
 import { findTool, finishInput, isHeld as isHeldInput, type ToolTable } from "./tools.ts";
 import type { AnswerAbout, AnswerEnd, AnswerListener, Block } from "./sequence.ts";
 
-/** For a response without its own. */
+/** For responses that have no id or time of their own. */
 export interface RequestStamp {
   readonly id: string;
   readonly time: number;
@@ -43,7 +43,7 @@ export interface WholeAnswer {
 
 export abstract class AnswerWriter implements AnswerListener {
   protected readonly context: AnswerContext;
-  /** Of the open call. */
+  /** The tool of the call that is open. */
   protected tool: Tool | null = null;
   /** The open block is written only at its end. */
   protected isHeld = false;

@@ -18,7 +18,7 @@ export function configHome(env: Environment): string {
   return isAbsolute(named) ? named : join(env["HOME"] || homedir(), ".config");
 }
 
-/** For what commands remember. */
+/** The folder for what commands remember. */
 export function stateFolder(env: Environment): string {
   const named = env["XDG_STATE_HOME"] ?? "";
   return join(isAbsolute(named) ? named : join(env["HOME"] || homedir(), ".local/state"), "gateway");
@@ -66,7 +66,7 @@ const OTHERS_WRITE = 0o002;
 const GROUP_WRITES = 0o020;
 const NOT_OWNER = 0o077;
 
-/** With sudo, the caller's, too. */
+/** The user's ids. With sudo, the caller's id counts, too. */
 export function listOwnIds(env: Environment = process.env): number[] {
   const own = process.getuid?.();
   if (own === undefined) return [];

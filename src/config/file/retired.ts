@@ -9,7 +9,7 @@ interface RetiredSetting {
   readonly values?: readonly unknown[];
   /** A guard must not disappear silently. */
   readonly isGuard?: true;
-  /** The end of a sentence that begins with the place. */
+  /** What a warning says after the place. */
   readonly text: string;
 }
 

@@ -204,7 +204,7 @@ function remove(
   };
 }
 
-/** Removes one comma, too. */
+/** Also removes one of the commas around the item. */
 function removeFromFlow(text: string, start: number, end: number): Splice {
   const after = /^\s*,[ \t]*/.exec(text.slice(end))?.[0].length;
   if (after !== undefined) return { start, end: end + after, text: "" };

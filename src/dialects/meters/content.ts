@@ -30,14 +30,14 @@ export class ContentReader implements UsageReader {
   #finished = false;
   #failed = false;
   #mapped = false;
-  /** Pages or pictures without a search. */
+  /** The answer has pages or pictures, but names no search. */
   #foundWeb = false;
   #soughtImages = false;
   /** Pages that the request named cost only tokens. */
   #hasRead = false;
   /** The answer ended without usage. */
   #awaitsUsage = false;
-  /** Not only thoughts. */
+  /** There was output other than thoughts. */
   #hasSpoken = false;
   readonly #queries = new Set<string>();
   readonly #called = new CalledTools();

@@ -234,7 +234,7 @@ const KNOWN_CALLS: ReadonlySet<unknown> = new Set([
   "mcp_call",
 ]);
 
-/** Perhaps for a fee. */
+/** A call that is unknown may have a fee. */
 function isUnknownCall(item: unknown): boolean {
   const type = getName(getField(item, "type")) ?? "";
   return type.endsWith("_call") && !KNOWN_CALLS.has(type) && getField(item, "call_id") === undefined;

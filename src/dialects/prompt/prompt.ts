@@ -29,7 +29,7 @@ export interface Prompt {
   /** All before `messages` are tools or the system prompt's. */
   readonly tools: number;
   readonly messages: number;
-  /** Ignore digits, in the system prompt. */
+  /** Hashes of the system prompt's parts that ignore digits. */
   readonly shapes: readonly number[];
   /** Of each part from `messages` on, from 1 as in the request. */
   readonly numbers: readonly number[];
@@ -204,7 +204,7 @@ function joinMarks(lists: readonly PartRow[], places: Record<Section, number>): 
   });
 }
 
-/** A copy: rows grow. */
+/** Makes a copy, because rows grow later. */
 function join<T>(rows: readonly (readonly T[])[]): readonly T[] {
   const [first = [], ...others] = rows;
   return first.concat(...others);
@@ -216,7 +216,7 @@ function isSection(role: Role): role is Section {
   return SECTIONS.some((section) => section === role);
 }
 
-/** It grows with its conversation. */
+/** A row grows with its conversation. */
 const headRows = new WeakMap<Head, PartRow>();
 
 /** Null: no list, or too many or too long parts. */

@@ -62,7 +62,7 @@ export class Pool {
     }
   }
 
-  /** Behind those that have served a request. */
+  /** A new connection waits behind those that have served a request. */
   keep(wire: Wire, idleMs = IDLE_MS): void {
     if (wire.isUsed) this.#isResting = false;
     if (this.#isClosed) return wire.terminate();
