@@ -336,6 +336,10 @@ const WANTED: readonly Wanted[] = [
     new: /The journal is not next to/,
   },
   {
+    why: "`top` says why a changed config is not in force",
+    where: /^live\/top\.document\.config_problem$/,
+  },
+  {
     why: "usage compares with another model only",
     where: /^ledgers\/.*\/usage.*--as.*\.as\.(?:without_cache|tier)$/,
     new: /^\(absent\)$/,
