@@ -98,7 +98,7 @@ const SIDES: Readonly<Record<DialectName, Side>> = {
   },
 };
 
-/** OpenAI's two dialects. */
+/** OpenAI's two dialects: Chat Completions on responses channels. */
 export function isShared(client: DialectName, upstream: DialectName): boolean {
   return client === "chat" && upstream === "responses";
 }
@@ -123,7 +123,7 @@ export interface ConvertedCall {
   readonly conversion: Conversion;
 }
 
-/** Each step takes at most 0.1 s. */
+/** Throws a GatewayError that names the client's field. Each step takes at most 0.1 s. */
 export function* convertCall(order: ConversionOrder): Steps<ConvertedCall> {
   const { to, client } = order;
   const upstream = SIDES[to.dialect];
@@ -161,7 +161,7 @@ export class Conversion {
   readonly #from: Side;
   readonly #upstream: Side;
   readonly #context: Omit<AnswerContext, "count">;
-  /** Uses the client's names of fields. */
+  /** Words a failure with the client's names of fields. */
   readonly #reword: (failure: Failure) => Failure;
 
   constructor(conversation: Conversation, order: ConversionOrder, closeSeal: Envelopes["close"]) {

@@ -57,7 +57,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   ls: "list",
 };
 
-/** What Commander lacks. */
+/** Adds what Commander lacks: `-v`, `help` for subcommands, and aliases. */
 function normalizeArguments(words: readonly string[], row: CommandRow): string[] {
   const [first = "", ...rest] = words;
   const configWords = first === "--config" ? 2 : first.startsWith("--config=") ? 1 : 0;

@@ -44,7 +44,7 @@ export interface Key extends Omit<Readonly<Config["keys"][number]>, "group"> {
 type Names = "channels" | "groups" | "plans" | "keys" | "timezone";
 
 export interface Catalog extends Omit<Readonly<Config>, Names> {
-  /** Of days and months. */
+  /** The time zone of days and months in reports and limits. */
   readonly zone: Zone;
   readonly channels: ReadonlyMap<string, Channel>;
   readonly groups: ReadonlyMap<string, Group>;

@@ -50,7 +50,7 @@ export function findDangling(config: Config, hidden: ReadonlySet<string>): Refer
   return problems;
 }
 
-/** With the index of its first place. */
+/** The index of each repeated value, with the index of its first place. */
 function findRepeated(values: readonly string[]): Array<readonly [index: number, first: number]> {
   const seen = new Map<string, number>();
   return values.flatMap((value, index) => {

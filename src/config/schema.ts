@@ -82,7 +82,7 @@ export function toCamel(name: string): string {
   return name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** With the program's names. */
+/** The settings of a section, with the program's names. */
 function rename<Own extends object>(own: Own): { [Name in keyof Own as Camel<Name>]: Own[Name] };
 function rename(own: object): object {
   return Object.fromEntries(Object.entries(own).map(([name, value]) => [toCamel(name), value]));
@@ -153,7 +153,7 @@ export const limitsSchema = z
     requests_per_minute: orNull(positive),
     requests_per_minute_per_session: orNull(positive),
     concurrent_requests: orNull(positive),
-    /** A conversation that ends with so many equal calls is refused. */
+    /** A conversation is refused when it ends with this many equal tool calls and results. */
     same_call: orNull(repetitions),
     unpriced: z.enum(["refuse", "allow"]).default("refuse"),
   } satisfies Record<LimitName, z.ZodType>)
@@ -170,7 +170,7 @@ const alerts = z.strictObject({
     .min(1, "is empty: name at least one percentage")
     .default([80, 95])
     .transform((at) => at.toSorted((a, b) => a - b)),
-  /** Without a shell. */
+  /** A program and its arguments, without a shell. */
   command: orNull(z.array(text).min(1, "is empty: leave it out to run nothing")),
 });
 
@@ -194,7 +194,7 @@ const chat = z.strictObject({
   schemas: optionalFlag,
   top_k: optionalFlag,
   systems: z.enum(["any", "first"]).optional(),
-  /** It groups requests for the server's cache. */
+  /** The server takes a key that groups requests for its cache. */
   cache_key: optionalFlag,
   /** `cache_control` says what to cache. */
   cache_marks: optionalFlag,
@@ -348,7 +348,7 @@ export const configSchema = z
     max_body: size.prefault("64MiB"),
     cors_origins: z.array(scalar(scalars.readOrigin)).default([]),
     console: z.enum(["loopback", "always", "never"]).default("loopback"),
-    /** Besides loopback names. */
+    /** Accepted `Host` headers, besides loopback names. */
     allowed_hosts: z.array(scalar(scalars.readHostName)).default([]),
     cache_analysis: onOrOff,
     context: onOrOff,

@@ -22,7 +22,7 @@ export interface Endpoint {
   /** Their groups' keys may use the endpoint. */
   readonly platforms: readonly Platform[];
   readonly dialect: Dialect;
-  /** These channels serve it too, in another dialect. */
+  /** Channels of this platform serve the endpoint too, in another dialect. */
   readonly alsoOn?: ChannelPlatform;
   readonly keySources: readonly KeySource[];
   /** No member of a request caps the output. */
@@ -65,7 +65,7 @@ export interface Dialect {
   readonly name: DialectName;
   sign(credential: string): Field;
   errorBody(error: GatewayError, requestId: string): string;
-  /** Clients log it. */
+  /** Where clients look for the id of an answer, which they log. */
   readonly idField?: string;
   /** A tool needs these to show the gateway's error. */
   reasonFields?(error: GatewayError): readonly Field[];

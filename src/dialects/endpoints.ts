@@ -24,9 +24,9 @@ export type PathRow =
   | { readonly kind: "own"; readonly page: OwnPage; readonly dialect: Dialect }
   | { readonly kind: "target"; readonly target: ListedTarget };
 
-/** `…/models/{id}` and `…/models/{id}:verb`. */
+/** Paths that end in a model: `…/models/{id}` and `…/models/{id}:verb`. */
 export interface ModelPaths {
-  /** Before the id in the upstream's path. */
+  /** What comes before the id in the upstream's path. */
   readonly upstream: string;
   readonly single: ListedEndpoint;
   readonly verbs: ReadonlyMap<string, Endpoint>;

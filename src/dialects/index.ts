@@ -124,7 +124,7 @@ function findModel(path: string, lookup: Lookup): Recognition | null {
   const { upstream } = paths;
   const { endpoint, raw, verb } = named;
   const model = { id, start: upstream.length, end: upstream.length + raw.length };
-  // Not every upstream understands an escaped colon.
+  // The client may have escaped the colon, which not every upstream understands.
   const upstreamPath = verb === "" ? upstream + raw : `${upstream}${raw}:${verb}`;
   return formTarget(
     { endpoint, path: upstreamPath, model, stream: verb === "streamGenerateContent" },

@@ -33,7 +33,7 @@ function readNextQuery(parsed: unknown): string | null {
   return String(new URLSearchParams({ limit: String(MAX_PAGE_MODELS), after_id: last }));
 }
 
-/** With the client's name for the model. */
+/** The upstream's record, completed, with the client's name for the model. */
 export function fillRecord(model: ModelEntry, identity: ModelRecord, defaults: ModelRecord): ModelRecord {
   const record: Record<string, unknown> = { ...model.raw };
   for (const [field, value] of Object.entries(defaults)) if (!(field in record)) record[field] = value;

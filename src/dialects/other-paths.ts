@@ -7,7 +7,7 @@ import { dialectOf } from "./platforms.ts";
 
 export interface OtherPath {
   readonly path: string;
-  /** Below the relay's prefix. */
+  /** The path came below the relay's prefix. */
   readonly relayed: boolean;
 }
 

@@ -4,7 +4,7 @@ const RESPONSE_ID = /^[\w\-=]{1,512}$/;
 /** Upstreams parse paths differently, and some decode twice. */
 const MODEL_ID = /^[\w\-./:@~+=,()[\]!* ]{1,256}$/;
 
-/** Decoded. Null: invalid. */
+/** The model id in one or more path segments, decoded. Null if invalid. */
 export function readModelId(raw: string): string | null {
   const id = raw.includes("%") ? decode(raw) : raw;
   if (id === null || !MODEL_ID.test(id)) return null;
@@ -41,7 +41,7 @@ export function queryOf(target: string): string {
   return mark < 0 ? "" : target.slice(mark);
 }
 
-/** Its letters may be escaped. */
+/** The parameter `key`; its letters may be escaped. */
 const KEY = "(?:k|%6[bB])(?:e|%65)(?:y|%79)(=[^&]*)?";
 const ANY_KEY = new RegExp(`[?&]${KEY}(?:&|$)`);
 const EARLY_KEY = new RegExp(`(?<=[?&])${KEY}&`, "g");

@@ -9,22 +9,22 @@ import { relay } from "./formats/relay.ts";
 import { responses } from "./formats/responses.ts";
 
 export interface PlatformRow {
-  /** For lists of models and signatures. */
+  /** How channels list models and requests are signed, and the shape of the model list. */
   readonly dialect: Dialect;
   /** Other dialects need a bridge. */
   readonly spoken: readonly DialectName[];
-  /** Clients put `relay_prefix` before every path. */
+  /** True if clients put the config's `relay_prefix` before every path. */
   readonly prefixed: boolean;
-  /** For messages to people. */
+  /** The path of the model list, for messages to people. */
   readonly listPath: string;
   /** Other lists at this path lack it. */
   readonly listMark: string;
   readonly answerPaths: readonly string[];
-  /** For `gateway run` and `gateway env`. */
+  /** The tools of `gateway run` and `gateway env` that work with this platform. */
   readonly tools: readonly ToolName[];
 }
 
-/** These work with several platforms. */
+/** Tools that work with several platforms. */
 const AGENTS = ["opencode", "qwen", "copilot", "pi", "continue", "cline"] as const;
 export type ToolName =
   | "claude"
@@ -93,7 +93,7 @@ export function dialectOf(platform: ChannelPlatform): Dialect {
 }
 
 interface ChannelRow extends Pick<PlatformRow, "dialect" | "spoken" | "answerPaths"> {
-  /** Instead of `/v1`. */
+  /** A base URL may end in a version of its own instead of `/v1`. */
   readonly ownVersions?: true;
   /** A stream reports usage only on request. */
   readonly asksUsage?: true;

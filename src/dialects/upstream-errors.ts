@@ -31,13 +31,13 @@ export interface StreamError {
   readonly message: string;
 }
 
-/** Empty without one. */
+/** The message of a JSON error body; empty without one. */
 export function readErrorMessage(body: unknown): string {
   const error = getField(Array.isArray(body) ? getList(body)[0] : body, "error");
   return typeof error === "string" ? error : getText(getField(error, "message"));
 }
 
-/** Before the response itself, without usage. */
+/** True for an event before the response itself that reports no usage. */
 export function isPrelude(event: unknown): boolean {
   return PRELUDES.has(getField(event, "type"));
 }

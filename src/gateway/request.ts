@@ -90,7 +90,7 @@ export class Request {
   run: ToolRun | null = null;
   /** `NOBODY` until the body has been read. */
   client: ClientIdentity = NOBODY;
-  /** Next to the key. */
+  /** The client's own login next to the key, or null. */
   login: readonly Field[] | null = null;
   secrets: Secrets = NO_SECRETS;
   /** Released when an upstream has responded. */
@@ -99,7 +99,7 @@ export class Request {
   memory: Reservation | null = null;
 
   // The request in the upstream's dialect, ready for any channel.
-  /** Null: the client's dialect. */
+  /** The request in the tried channel's dialect; null if it is the client's. */
   crossed: Crossed | null = null;
 
   // What the request may cost.
@@ -107,9 +107,9 @@ export class Request {
   overrides: Overrides = new Map();
   /** The ledger knows the request. False if nothing is billed. */
   open = false;
-  /** From the prompt's size. */
+  /** The prompt's tokens, estimated from its size, if no usage is reported. */
   estimatedInput = 0;
-  /** Until the line is in the ledger. */
+  /** What limits reserve for the request, until its line is in the ledger. */
   admission: Admission = FREE;
   /** Ends the wait for room in a limit, or for usage after the client left. */
   endWait: (() => void) | null = null;
@@ -138,7 +138,7 @@ export class Request {
   left = false;
   /** Milliseconds from arrival to the first byte of the response. */
   firstByteMs: number | null = null;
-  /** Null: no analysis. */
+  /** The prompt, for the cache analysis; null: no analysis. */
   sentPrompt: SentPrompt | null = null;
 
   recorded: Tap | null = null;
@@ -195,7 +195,7 @@ export class Request {
     return plain && scan && { bytes: plain, scan };
   }
 
-  /** The last one. */
+  /** The channel that responded, or was tried last. */
   get tried(): Candidate | undefined {
     const name = this.attempts.at(-1)?.channel;
     for (const each of this.candidates) if (each.channel.name === name) return each;
@@ -225,7 +225,7 @@ export class Request {
     return this.crossed?.dialect ?? this.target.endpoint.dialect;
   }
 
-  /** Null: the dialects are equal. */
+  /** Converts between the client's dialect and the channel's; null if they are equal. */
   get bridge(): Conversion | null {
     return this.crossed?.bridge ?? null;
   }

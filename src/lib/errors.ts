@@ -38,7 +38,7 @@ export type ErrorCode = keyof typeof STATUS_OF;
 export interface ErrorDetails {
   /** The path of the field at fault. */
   readonly param?: string | null;
-  /** For responses and chat errors. */
+  /** A more specific code than the gateway's, for responses and chat errors. */
   readonly wireCode?: string | null;
   readonly retryAfterSeconds?: number | null;
   /** In milliseconds. Null: a spent limit never begins anew. */
@@ -70,7 +70,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** Such as "ENOENT". Empty without one. */
+/** The code from the system or a library, such as "ENOENT". Empty if the error has none. */
 export function getErrorCode(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }

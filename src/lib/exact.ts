@@ -24,7 +24,7 @@ export function parseExact(text: string): unknown {
   return isOdd && hasInexact(value) ? JSON.parse(text, keepNumber) : value;
 }
 
-/** With the amounts of parseWithAmounts. */
+/** parseExact with the amounts of parseWithAmounts. No event has a number such as 1e100. */
 export function parseEvent(text: string): unknown {
   const value = parseFlatJson(text);
   const isOdd = AMOUNT.test(text) || (LONG_NUMBER.test(text) && hasInexact(value));
@@ -41,7 +41,7 @@ function hasInexact(value: unknown, levels = MAX_DEPTH): boolean {
   return Object.values(value).some((each) => hasInexact(each, levels - 1));
 }
 
-/** They are amounts of money. */
+/** The members of an upstream's usage that are amounts of money. */
 const AMOUNTS: ReadonlySet<string> = new Set(["cost", "cost_in_usd_ticks", "total_cost"]);
 const AMOUNT = /cost(?:_in_usd_ticks)?"\s*:/;
 

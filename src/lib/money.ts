@@ -10,7 +10,7 @@ declare const pico: unique symbol;
 /** Pico-dollars. Compare with <, > and ===. */
 export type Usd = bigint & { readonly [pico]: true };
 
-/** Of charges. */
+/** Charges are rounded to this many decimals. */
 export const CHARGE_PLACES = 12;
 
 const PLAIN = /^-?\d+(?:\.\d+)?$/;
@@ -61,7 +61,7 @@ export function decimalOf(count: number): Decimal {
 
 export const ZERO_DECIMAL: Decimal = decimalOf(0);
 
-/** "0.011106", "0". */
+/** Without exponent, trailing zeros or negative zero: "0.011106", "0". */
 export function formatDecimal({ units, scale }: Decimal): string {
   if (units < 0n) return `-${formatDecimal({ units: -units, scale })}`;
   let digits = formatDigits(units);

@@ -29,15 +29,15 @@ export interface Parts<About> {
 export type Lists<About> = ReadonlyMap<string, Parts<About>>;
 
 export interface Wanted<About> {
-  /** In ASCII. */
+  /** The members to find (ASCII). */
   readonly names: ReadonlySet<string>;
-  /** So many other members, too. */
+  /** How many members of other names are found, too. */
   readonly others?: number;
   /** Their elements are wanted, too. */
   readonly lists?: ReadonlySet<string>;
   /** In lower case, counted in every spelling of some parser. */
   readonly alike?: ReadonlySet<string>;
-  /** The likeliest first. */
+  /** The lists of earlier objects, the likeliest first. Their elements are not scanned again. */
   readonly known?: readonly Lists<About>[];
   /** A forged hash could hide a member. */
   readonly isStrict?: boolean;
@@ -45,12 +45,12 @@ export interface Wanted<About> {
 
 export class Scan<About = never> {
   readonly lists = new Map<string, Parts<About>>();
-  /** These lists begin with them. */
+  /** The heads of earlier lists with which these lists begin. */
   readonly known = new Map<string, Head>();
   /** Parsers disagree on which one counts. */
   readonly repeated = new Set<string>();
   isForeign = false;
-  /** Of `alike`, as some parser reads. */
+  /** How many members some parser takes for one of `alike`. */
   spellings = 0;
   readonly #spans = new Map<string, Span>();
 
@@ -99,7 +99,7 @@ export function scanMembers(
   return runAtOnce(scanSteps<never>(bytes, { names: new Set(names), alike: new Set(alike) }));
 }
 
-/** It may stop after each piece. */
+/** A scan that may stop after each piece. */
 class Search<About> {
   readonly #json: Scanner;
   readonly #wanted: Wanted<About>;
@@ -165,18 +165,18 @@ class Search<About> {
   }
 }
 
-/** Memory is bounded. */
+/** A longer list is not divided, so that memory is bounded. */
 const MAX_PARTS = 10_240;
-/** Hashing takes milliseconds. */
+/** A longer part is not hashed, which would take milliseconds, and so not recognised later. */
 export const MAX_PART_BYTES = 8 * 1024 * 1024;
 const NULL_START = 0x6e;
 
 class Divider<About> {
-  /** Of an earlier list. */
+  /** The head of an earlier list with which this one begins. */
   known: Head | null = null;
   #starts: number[] = [];
   #parts: ListPart<About>[] = [];
-  /** So many first parts are shared. */
+  /** How many first parts an earlier list has, too. */
   #shared = 0;
   readonly #json: Scanner;
   readonly #finder: PartFinder<About>;
@@ -186,7 +186,7 @@ class Divider<About> {
   /** -1: between two parts. */
   #start = -1;
   #part: ListPart<About> | null = null;
-  /** It is passed over as a whole. */
+  /** The list cannot be divided, and is passed over as a whole. */
   #isWhole = false;
 
   constructor(json: Scanner, name: string, { known = [], isStrict = false }: Wanted<About>) {
@@ -287,7 +287,7 @@ export function hashBytes(bytes: Uint8Array): number {
 
 /** Agents send the same list with more at its end. */
 class PartFinder<About> {
-  /** Of the earlier list. */
+  /** The head of the earlier list. */
   head: Head | null = null;
   readonly #bytes: Uint8Array;
   readonly #lists: readonly Parts<About>[];
@@ -295,7 +295,7 @@ class PartFinder<About> {
   #next = 0;
   /** Since the last one that was found. */
   #missed = 0;
-  /** Time stays linear. */
+  /** Bytes that may be compared in vain, so that time stays linear. */
   #left: number;
 
   constructor(bytes: Uint8Array, known: readonly Lists<About>[], name: string) {
@@ -304,7 +304,7 @@ class PartFinder<About> {
     this.#lists = known.flatMap((lists) => lists.get(name) ?? []);
   }
 
-  /** Its head begins here. */
+  /** An earlier list whose head begins here. */
   findHead(start: number): (Parts<About> & { readonly head: Head }) | null {
     for (const { head, starts, parts } of this.#lists) {
       if (head === null || !this.#matches(parts[0], start) || !this.#matches(head, start)) continue;

@@ -26,7 +26,7 @@ export function sha256Hex(text: string): string {
   return Bun.CryptoHasher.hash("sha256", text, "hex");
 }
 
-/** It may be a misplaced secret. */
+/** Whether a word to be displayed may contain a misplaced secret. */
 export function looksSecret(word: string): boolean {
   // After a letter or a digit, a digit must be in it: "task-runner" is a name.
   return /(?<![A-Za-z0-9])(sk|AIza|eyJ|xai|gsk|ghp)[-_A-Za-z0-9]{6}|(sk-|AIza|eyJ|xai-|gsk_|ghp_)(?=[-_A-Za-z]{0,64}\d)[-_A-Za-z0-9]{10}/.test(

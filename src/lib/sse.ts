@@ -5,7 +5,7 @@ import { GatewayError } from "./errors.ts";
 import { asBuffer, joinChunks } from "./memory/bytes.ts";
 
 export interface SseEvent {
-  /** Empty without `event:`. */
+  /** The `event:` field, or an empty string. */
   readonly name: string;
   readonly data: string;
 }
@@ -21,12 +21,12 @@ export const MAX_EVENT_BYTES = 32 * 1024 * 1024;
 /** Returns the events that have ended, and keeps the rest. */
 export class EventReader {
   #fresh: Buffer[] = [];
-  /** It holds no blank line. */
+  /** The beginning of an event. It holds no blank line. */
   #begun: Buffer[] = [];
   #begunBytes = 0;
   /** A LF belongs to the same line end. */
   #endedInCr = false;
-  /** It was too long to be kept. */
+  /** An event was too long to be kept: its bytes are lost. */
   #hasLost = false;
   #isLosing = false;
 
@@ -63,7 +63,7 @@ export class EventReader {
     );
   }
 
-  /** After `take`. */
+  /** The event that has not ended, after `take`. */
   peek(): Buffer {
     return joinChunks(this.#begun);
   }
@@ -100,7 +100,7 @@ function unifyLineEnds(bytes: Buffer): Buffer {
   return Buffer.from(bytes.toString("latin1").replaceAll(/\r\n?/g, "\n"), "latin1");
 }
 
-/** Null: no `data` line. */
+/** Null for an event without a `data` line. */
 export function readEvent(text: string): SseEvent | null {
   let name = "";
   let data: string | null = null;

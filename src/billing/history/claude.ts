@@ -4,7 +4,7 @@
 import { getField, isObject } from "../../lib/json/json.ts";
 import { type History, readText, type Row, scanRows } from "./entry.ts";
 
-/** In rows that Claude Code wrote itself. */
+/** The model in rows that Claude Code wrote itself. */
 const NO_MODEL = "<synthetic>";
 
 export function readClaude(path: string, history: History): void {

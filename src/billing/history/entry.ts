@@ -22,7 +22,7 @@ export interface LogEntry {
   readonly session: string;
   /** Absent: the main agent. */
   readonly agent?: string;
-  /** Empty: not logged. */
+  /** The folder in which the tool worked. An empty project or model is not logged. */
   readonly project: string;
   readonly model: string;
   readonly time: number;
@@ -35,7 +35,7 @@ export interface LogEntry {
   readonly basis: "exact" | "partial" | "unknown";
 }
 
-/** Its time and usage are not yet read. */
+/** A row about a response. Its time and usage are not yet read. */
 export interface LogRow extends Omit<LogEntry, "time" | "usage" | "parts" | "tariff" | "basis"> {
   readonly time: unknown;
   readonly words: keyof UsageOf;
@@ -77,7 +77,7 @@ export class History {
   }
 }
 
-/** Null: no counts. */
+/** Null: no counts. Most responses have one part, which `usage` describes completely. */
 function describeReading(
   { parts, tariff, faults = [] }: ReturnType<UsageOf["openai"]>,
   isCut: boolean,

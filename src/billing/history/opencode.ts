@@ -37,7 +37,7 @@ function learnText(text: string, session: string | null, history: History): void
     getField(getField(message, "time"), name),
   );
   const counted = describeUsage(tokens, provider ?? "");
-  // It stopped or failed before any count.
+  // The message stopped or failed before any count.
   if (counted === null) return;
   // A copy has another id, but the same times and counts.
   history.add(`opencode ${JSON.stringify([created, completed, model, tokens])}`, {
@@ -52,7 +52,7 @@ function learnText(text: string, session: string | null, history: History): void
   });
 }
 
-/** Null: no counts. */
+/** Usage as the provider reported it. Null: no counts. */
 function describeUsage(tokens: Row, provider: string) {
   const [read, written] = ["read", "write"].map((name) => getField(tokens["cache"], name) ?? 0);
   const { input = 0, output = 0, reasoning = 0 } = tokens;

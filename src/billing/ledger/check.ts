@@ -19,7 +19,7 @@ const MANY = 3000;
 let checked = 0;
 let compiled: typeof lineSchema | null = null;
 
-/** Before many lines, when nothing waits. */
+/** Call this before checking many lines, when nothing waits. */
 export function compileCheck(): void {
   compiled ??= z.compile(lineSchema);
 }

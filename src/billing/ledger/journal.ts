@@ -151,7 +151,7 @@ type UnknownEnd = Pick<
   "status" | "outcome" | "first_byte_ms" | "duration_ms" | "attempts" | "raw_usage"
 >;
 
-/** It may cost something. */
+/** The line of a request that was in flight when the gateway died: it may cost something. */
 export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
   return {
     ...intent,

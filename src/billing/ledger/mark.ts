@@ -26,7 +26,7 @@ export const END_GONE = "a start found that lines were gone or changed, so their
 /** What a lost request has in a mark, added up by key and day. */
 export type Lost = Pick<MarkDraft, "request_time" | "key" | "group" | "limit_usd">;
 
-/** From the table. `others`: requests that count anyway. */
+/** Lines that the growing file lost, from the table. `others`: requests that count anyway. */
 export function listLost(path: string, others: readonly string[]): Lost[] {
   if (!existsSync(nameTable(path))) return [];
   try {

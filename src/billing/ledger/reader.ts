@@ -12,13 +12,13 @@ export type Source = string | number;
 
 export interface RawLine {
   readonly text: string;
-  /** Where the next line begins. */
+  /** The offset where the next line begins, or would begin. */
   readonly next: number;
   /** False: the line is torn or still being written. */
   readonly whole: boolean;
 }
 
-/** Also those added while it is read. */
+/** The lines of a file, also those added while it is read. */
 export function* readLines(source: Source, from = 0): Generator<RawLine, void> {
   const fd = typeof source === "number" ? source : openPlain(source);
   try {
@@ -42,7 +42,7 @@ export function* readLines(source: Source, from = 0): Generator<RawLine, void> {
   }
 }
 
-/** In most ledgers each character is one byte. */
+/** Decodes many lines at once. In most ledgers each character is one byte. */
 function* splitLines(bytes: Buffer, base: number): Generator<RawLine, void> {
   const ascii = isAscii(bytes);
   const text = ascii ? bytes.toString("latin1") : bytes.toString();

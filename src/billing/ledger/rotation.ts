@@ -73,7 +73,7 @@ export function nameOf(source: Source, path: string): string {
   return basename(typeof source === "string" ? source : path);
 }
 
-/** It sorts after the existing names. */
+/** The new name of a growing file that ends in `month`. It sorts after the existing names. */
 export function nameRotated(path: string, month: string): string {
   const newest = listRotated(path).at(-1);
   const stem = path.slice(0, path.length - extname(path).length);

@@ -156,7 +156,7 @@ export class Sums {
     return sums.get(name) ?? NONE;
   }
 
-  /** Null: read them. */
+  /** A day's or month's sums. Without later lines, the next one begins with 0. Null: read them. */
   #roll(window: Window): Tally | null {
     const now = this.#options.now();
     const known = this.#tallies.get(window);

@@ -44,7 +44,7 @@ export class LedgerWriter {
   readonly answers: AnswerHistory;
   readonly prompts = new CachedPrompts();
   readonly #open = new Map<string, OpenRequest>();
-  /** Of the last line, written or not. */
+  /** The hash of the last line, written or not. */
   #prev: string;
   #lines: string[] = [];
   #records: string[] = [];
@@ -141,7 +141,7 @@ export class LedgerWriter {
     return written;
   }
 
-  /** Of a response without an open request. */
+  /** Writes a line for a response that was delivered without an open request. */
   appendUnopened(draft: LineDraft): void {
     if (this.#closing) {
       this.#options.report(

@@ -28,7 +28,7 @@ export class AnswerHistory {
     return means && Math.ceil(means.output);
   }
 
-  /** By the first words of the name. */
+  /** The model whose name begins with the most words of this name. */
   #findSimilar(model: string): Means | null {
     const words = listWords(model);
     let most = 0;
@@ -73,7 +73,7 @@ interface Kept {
 /** Upstreams keep a prompt at least so long. */
 const KEPT_MS = 5 * 60_000;
 const MAX_CONVERSATIONS = 10_000;
-/** Between estimated and real tokens. */
+/** The factor between estimated and real tokens is at most this. */
 const MAX_SCALE = 3;
 
 export class CachedPrompts {

@@ -32,10 +32,10 @@ export interface Cost {
   readonly forecast: () => Forecast | null;
 }
 
-/** It counts its own cost. */
+/** A run of `gateway run`, which counts its own cost. */
 export interface Run {
   readonly id: string;
-  /** In USD. Null: no limit. */
+  /** The most that the run may cost, in USD. Null: no limit. */
   readonly budget: string | null;
   readonly charged: Usd;
   readonly estimated: Usd;
@@ -62,7 +62,7 @@ export interface UsdLimit {
   readonly usd: string;
 }
 
-/** Of one run, key, group or session. */
+/** The limits of one run, key or group, or of a session (set by its key or group). */
 interface Side {
   readonly holder: Holder;
   readonly owner: Holder;
@@ -221,7 +221,7 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
     );
   if (perMinute === null) return;
   const { recent } = flight;
-  // They came before the clock was set back.
+  // Arrivals in the future came before the clock was set back.
   while (recent[0] !== undefined && (recent[0] <= now - MINUTE_MS || recent[0] > now)) recent.shift();
   if (recent.length < perMinute) return;
   const free = (recent[recent.length - perMinute] ?? now) + MINUTE_MS;

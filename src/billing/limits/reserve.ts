@@ -18,7 +18,7 @@ export interface ReservedRequest {
   readonly prompt: ExpectedPrompt;
   /** Null: nothing is known of the model's answers. */
   readonly answer: number | null;
-  /** False for embeddings. */
+  /** False for embeddings: they have no output tokens. */
   readonly hasOutput: boolean;
   readonly capNames: readonly string[];
   readonly quotes: readonly Quote[];
@@ -99,7 +99,7 @@ function readCount(text: string | undefined): number | null {
 }
 
 const BYTES_PER_TOKEN = 4;
-/** For any picture or document in base64. */
+/** Any picture or document in base64 counts as this many tokens. */
 const TOKENS_PER_ATTACHMENT = 1500;
 const ATTACHMENT = Buffer.from(";base64,");
 const QUOTE = 0x22;

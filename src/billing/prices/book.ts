@@ -14,11 +14,11 @@ import builtIn from "./book.jsonl" with { type: "file" };
 export type Rates = Readonly<Record<string, string>>;
 
 export interface Period {
-  /** Absent: always. */
+  /** The first moment. Absent: always. */
   from?: string | undefined;
   /** The price ends here. */
   until?: string | undefined;
-  /** In UTC, from and until: `01:00`. */
+  /** The hours of the day (UTC) with this price, from and until: `01:00`. */
   hours?: (readonly string[])[] | undefined;
   /** Only on workdays of this country. */
   workdays?: string | undefined;
@@ -112,7 +112,7 @@ export class PriceBook {
   }
 }
 
-/** They follow one another. */
+/** A provider's lines follow one another. */
 function readProvider(text: string, provider: string) {
   const start = `\n{"provider":${JSON.stringify(provider)},`;
   const models: BookedModel[] = [];
@@ -188,7 +188,7 @@ export function isPaidAt({ from, until, hours, workdays }: Period, { head }: Pri
     if (moment < start || moment >= end) return false;
     if (spans === undefined) return true;
     const minute = Math.floor(moment / MINUTE_MS) % DAY_MINUTES;
-    // It goes over midnight.
+    // A span that ends before it begins goes over midnight.
     const isIn = spans.some(
       ([first, last]) =>
         (minute - first + DAY_MINUTES) % DAY_MINUTES < (last - first + DAY_MINUTES) % DAY_MINUTES,

@@ -5,7 +5,7 @@ interface Rule {
   readonly when?: RegExp;
   /** Absent: the pattern's first group. */
   readonly maker?: string;
-  /** These price both names separately. */
+  /** Providers that price names with and without the decoration separately. */
   readonly except?: readonly string[];
 }
 

@@ -85,7 +85,7 @@ export function describeFault(document: unknown, [issue]: readonly core.$ZodIssu
 
 type Model = z.infer<typeof modelSchema>;
 
-/** Where our words differ. */
+/** Kinds with other words than ours. */
 const KINDS: Readonly<Record<string, string>> = {
   cache_audio_read_mtok: "cache_read_audio",
   cache_image_read_mtok: "cache_read_image",

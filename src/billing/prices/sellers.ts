@@ -37,7 +37,7 @@ export const MAKERS_OF: Readonly<Record<ChannelPlatform, readonly string[]>> = {
 /** For a name without a seller. zhipuai is zai in another market. */
 export const ALL_MAKERS: readonly string[] = [...NAMED_MAKERS, "voyageai", "arcee", "alibaba"];
 
-/** Each at its own address. */
+/** Providers behind Hugging Face, each at its own address. */
 const HUGGING_FACE =
   "cerebras fireworks-ai groq hyperbolic nebius novita nscale ovhcloud publicai sambanova together".split(
     " ",
@@ -114,7 +114,7 @@ function matchesHost(pattern: string, host: string): boolean {
   return host.length > head.length + tail.length && host.startsWith(head) && host.endsWith(tail);
 }
 
-/** https://developers.openai.com/api/docs/guides/data-residency */
+/** The host sets the region: https://developers.openai.com/api/docs/guides/data-residency */
 const REGIONAL = /^(us|eu|au|in|jp)\.api\.openai\.com$/;
 
 /** Only the address shows the region. */

@@ -33,7 +33,7 @@ interface OpenBlock {
   readonly block: Block | null;
   /** The message as it was at its beginning. */
   readonly start: Members;
-  /** For blocks that are read at their end. */
+  /** The text of the deltas, for blocks that are read at their end. */
   text: string;
   signature: string;
 }
@@ -42,7 +42,7 @@ export class MessagesAnswerReader extends AnswerReader {
   readonly #open = new BoundedMap<unknown, OpenBlock>(MAX_BLOCKS);
   #reason: unknown = null;
   #stop: unknown = null;
-  /** Its result comes in another block. */
+  /** The search whose result comes in a block of its own. */
   #search: Block | null = null;
 
   read(event: unknown, name: string): void {

@@ -33,7 +33,7 @@ export type ContentPart = TextPart | MediaPart;
 export interface Message {
   readonly type: "message";
   readonly role: "system" | "user" | "assistant";
-  /** Where OpenAI has two words. */
+  /** The client's word for `system`, where OpenAI has two. */
   readonly word?: "system";
   readonly parts: readonly ContentPart[];
 }
@@ -44,7 +44,7 @@ export type Seal = Json;
 export interface Reasoning {
   readonly type: "reasoning";
   readonly text: string;
-  /** Null: from elsewhere, or changed. */
+  /** Null: the thought came from elsewhere, or was changed. */
   readonly seal: Seal | null;
 }
 
@@ -52,7 +52,7 @@ export interface Call {
   readonly type: "call";
   readonly id: string;
   readonly name: string;
-  /** Its input is free text. */
+  /** A custom tool takes free text, a function the text of a JSON object. */
   readonly custom: boolean;
   readonly input: string;
 }
@@ -68,17 +68,17 @@ export interface Result {
 export type Item = Message | Reasoning | Call | Result;
 
 export interface Tool {
-  /** `search`: the provider's own. */
+  /** `search`: the provider's own web search. */
   readonly kind: "function" | "custom" | "search";
   readonly name: string;
   /** The client's two names, joined in `name`. */
   readonly inside?: { readonly namespace: string; readonly name: string };
-  /** The client's form of calls. */
+  /** The client has a special form for calls of the tool. */
   readonly form?: "tool_search" | "local_shell";
   readonly description: string;
   /** Text, so that numbers keep their digits. */
   readonly schema: string;
-  /** Of a custom tool. */
+  /** The format of a custom tool's text. */
   readonly format?: Json | undefined;
   readonly settings: ToolSettings;
 }
@@ -91,7 +91,7 @@ export interface ToolSettings {
   max_uses?: number;
 }
 
-/** A tool's fields. */
+/** What the fields of a tool say. */
 export interface ToolMembers extends ToolSettings {
   name?: string;
   description?: string;
@@ -131,7 +131,7 @@ export const OPENAI_OPTIONS = [
   "top_logprobs",
 ] as const;
 
-/** What a client asks for. */
+/** What a client may ask for. An absent option is the upstream's default. */
 export interface Options extends Partial<Record<(typeof OPENAI_OPTIONS)[number], unknown>> {
   choice?: Choice;
   parallel?: boolean;
@@ -141,7 +141,7 @@ export interface Options extends Partial<Record<(typeof OPENAI_OPTIONS)[number],
   top_k?: number;
   stop?: readonly string[];
   effort?: Effort;
-  /** OpenAI's word, which passes. */
+  /** OpenAI's own word for effort. */
   own_effort?: unknown;
   /** The client shows thoughts. */
   thoughts?: boolean;
@@ -151,7 +151,7 @@ export interface Options extends Partial<Record<(typeof OPENAI_OPTIONS)[number],
   verbosity?: string;
   tier?: string;
   logprobs?: true;
-  /** Each image has its own. */
+  /** Of an image: each image has its own. */
   detail?: string;
 }
 
@@ -163,7 +163,7 @@ export interface Conversation {
   readonly options: Options;
   readonly notes: Notes;
   readonly wishes: Wishes;
-  /** Between OpenAI's two dialects. */
+  /** Both sides speak OpenAI's two dialects: the client knows the provider's rules. */
   readonly isShared: boolean;
 }
 
@@ -171,7 +171,7 @@ export interface Wishes {
   /** The stream reports usage. */
   readonly usage?: boolean;
   readonly logprobs?: boolean;
-  /** An answer has one `function_call`. */
+  /** The client sent `functions`: an answer can have one `function_call`. */
   readonly legacy?: boolean;
   /** A forced call: it is no reason to end. */
   readonly forced?: boolean;
@@ -179,10 +179,10 @@ export interface Wishes {
 
 export interface Destination {
   readonly dialect: DialectName;
-  /** The upstream's name. */
+  /** The upstream's name of the model. */
   readonly model: string;
   readonly quirks: Quirks;
-  /** For cache keys. Null: unknown. */
+  /** Stands for the session in cache keys; null: unknown. It does not identify the user. */
   readonly session: string | null;
 }
 

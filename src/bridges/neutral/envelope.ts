@@ -50,14 +50,14 @@ export function openEnvelopes(secret: () => string, model: string, dialect: Dial
 
 const QUOTED_START = `"${ENVELOPE_START}`;
 
-/** For an upstream that cannot read them. */
+/** Removes the history's envelopes, for an upstream that cannot read them. Null: there are none. */
 export function dropEnvelopes(body: Uint8Array | null): Uint8Array | null {
   if (body === null || !asBuffer(body).includes(QUOTED_START)) return null;
   const value = parseFlatJson(new TextDecoder().decode(body));
   return value === undefined ? null : Buffer.from(JSON.stringify(withoutEnvelopes(value)));
 }
 
-/** Messages left empty go, too. */
+/** Removes blocks and items that are only an envelope, and messages left empty. */
 function withoutEnvelopes(value: unknown): unknown {
   if (Array.isArray(value))
     return value

@@ -52,7 +52,7 @@ const CODES: Table<FailureKind> = {
   failed_precondition: "refused",
 };
 
-/** https://github.com/Menci/Floway has many servers' words. */
+/** https://github.com/Menci/Floway has the words of many servers. The first match counts. */
 const WORDS: readonly (readonly [RegExp, FailureKind])[] = [
   [/tokens? \(\d+ in the messages, \d+ in the completion\)|requested \d+ output tokens/i, "output_overflow"],
   [/prompt (?:is )?too long|input is too long|maximum context length/i, "overflow"],
@@ -96,7 +96,7 @@ export function blameAnswer(message: string, status = 502): Failure {
   return { kind: "server", status, message, code: null, param: null, tokens: null };
 }
 
-/** It may be anything but a normal end. */
+/** An unknown reason may be anything but a normal end. */
 export function blameEnd(reason: unknown): Failure {
   const word = (typeof reason === "string" ? reason : "none").slice(0, 40).replaceAll(/\W/g, "_");
   return blameAnswer(`The upstream ended its answer for an unknown reason: ${word}.`);
@@ -130,7 +130,7 @@ function isRefused(error: unknown): boolean {
   return ["code", "type"].some((name) => readCodeWord(getField(error, name)) === "refused");
 }
 
-/** OpenAI's codes. */
+/** OpenAI's codes for a wrong request. */
 const REFUSED = /^(?:bio_policy|data_residency_mismatch|.*image.*|invalid_.*|unsupported_.*)$/;
 
 function readCodeWord(word: unknown): FailureKind | undefined {

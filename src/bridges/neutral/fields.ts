@@ -22,7 +22,7 @@ interface Field {
   readonly path: string;
   /** The name in notes, if options share a path. */
   readonly label?: string;
-  /** Absent: the `option` decides. */
+  /** The rule for a client's field. Absent: the `option` decides, or code reads the field. */
   readonly rule?: Rule;
   /** Which values change nothing: by default, empty ones. */
   readonly unless?: (value: unknown) => boolean;
@@ -31,7 +31,7 @@ interface Field {
 type OptionRow<Name extends MemberName = MemberName> = {
   readonly [Option in Name]: Field & {
     readonly option: Option;
-    /** Undefined: nothing is asked for. */
+    /** Reads a client's field. Undefined: nothing is asked for. */
     readonly read?: (value: unknown, path: string) => Members[Option] | undefined;
     /** Undefined or null: it is left out. */
     readonly write?: (value: NonNullable<Members[Option]>, writing: Writing) => unknown;
@@ -60,13 +60,13 @@ export interface FieldTable {
   readonly options: readonly OptionRow[];
   /** By object: empty for the request, or `tools[]`. */
   readonly placed: ReadonlyMap<string, readonly Placed[]>;
-  /** The options that upstreams have. */
+  /** The options that upstreams of the dialect have. */
   readonly written: ReadonlySet<string>;
-  /** What clients call each option. */
+  /** What clients of the dialect call each option. */
   readonly names: ReadonlyMap<string, string>;
 }
 
-/** `at`: empty for the request. */
+/** Rows for fields, by rule. `at`: the object that has them; empty: the request. */
 export function listFields(at: string, words: { readonly [Name in Rule]?: string }): FieldRow[] {
   return (["kept", "silent", "noted", "refused"] as const).flatMap((rule) =>
     (words[rule]?.split(" ") ?? []).map((name) => ({ path: join(at, name), rule })),
@@ -177,7 +177,7 @@ function isIdle(value: unknown): boolean {
 
 // Reading.
 
-/** `place`: `at` with its numbers. */
+/** The options in `value`: a request, or its member `at`. `place`: `at` with its numbers. */
 export function readMembers(
   { placed }: FieldTable,
   value: unknown,
@@ -204,7 +204,7 @@ const WITHOUT: Readonly<Partial<Record<MemberName, Rule>>> = {
   json: "refused",
   logprobs: "refused",
   top_logprobs: "refused",
-  // Searching everywhere would be wrong.
+  // Searching everywhere in spite of these would be wrong.
   allowed_domains: "refused",
   blocked_domains: "refused",
   own_effort: "silent",

@@ -23,7 +23,7 @@ export type Said = ContentPart | Item;
 
 export interface ReadingFor {
   readonly openSeal: OpenSeal;
-  /** Between OpenAI's two dialects. */
+  /** The upstream speaks OpenAI's other dialect. */
   readonly isShared: boolean;
 }
 

@@ -5,7 +5,7 @@ import type { Json } from "./notes.ts";
 import type { Seal } from "./conversation.ts";
 import { blameAnswer, type Failure } from "./failure.ts";
 
-/** `search`: for `text`. */
+/** `search`: the provider searched the web for `text`. */
 export type BlockKind = "text" | "refusal" | "reasoning" | "call" | "search";
 
 export interface WebSource {
@@ -16,7 +16,7 @@ export interface WebSource {
 export interface Block {
   readonly kind: BlockKind;
   readonly index: number;
-  /** Of a call, as the upstream saw it. */
+  /** A call's id, and the name that the upstream saw. */
   readonly id: string;
   readonly name: string;
   text: string;
@@ -28,18 +28,18 @@ export interface Block {
   readonly isFree: boolean;
   /** Next to the answer, not part of it. */
   readonly isAside: boolean;
-  /** As OpenAI words them. */
+  /** Logprobs of the tokens, as OpenAI words them. */
   readonly logprobs: unknown[];
   citations: readonly Citation[];
 }
 
-/** In code points. */
+/** Positions in the block's text, in code points. */
 export interface Citation extends WebSource {
   readonly start: number;
   readonly end: number;
 }
 
-/** For chat clients. */
+/** What a responses upstream says about the answer, for chat clients. */
 export interface AnswerAbout {
   readonly id?: string | undefined;
   /** Seconds. */
@@ -56,7 +56,7 @@ export type EndReason = (typeof END_REASONS)[number];
 
 export interface AnswerEnd {
   readonly reason: EndReason;
-  /** What the model wrote. */
+  /** The stop sequence that the model wrote, if known. */
   readonly stop: string | null;
 }
 
@@ -70,7 +70,7 @@ export interface AnswerListener {
   fail(failure: Failure): void;
 }
 
-/** Real answers are shorter. */
+/** Bounds for upstreams. Real answers have fewer blocks, and less text than the longest request. */
 export const MAX_BLOCKS = 10_000;
 const MAX_HELD_CHARACTERS = 8 * 1024 * 1024;
 const TOO_LONG = "The upstream's answer is too long to convert.";
@@ -83,11 +83,11 @@ export class Sequence {
   hasBegun = false;
   ended: AnswerEnd | null = null;
   failure: Failure | null = null;
-  /** Uses the client's names of fields. */
+  /** Words a failure with the client's names of fields. */
   readonly #reword: (failure: Failure) => Failure;
   readonly #listener: AnswerListener | null;
   readonly #name: string;
-  /** Earlier blocks are closed. */
+  /** The block that the listener sees. Earlier blocks are closed. */
   #shown = 0;
   readonly #callIds = new Set<string>();
   /** What the listener has not got yet. */

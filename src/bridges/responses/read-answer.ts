@@ -58,7 +58,7 @@ export class ResponsesAnswerReader extends AnswerReader {
   readonly #byBoth = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byId = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byIndex = new BoundedMap<unknown, ItemBlocks>(MAX_BLOCKS);
-  /** These never change. */
+  /** By the ids of calls, which never change. */
   readonly #byCall = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
 
   read(value: unknown, name: string): void {
@@ -281,7 +281,7 @@ function isCall(type: unknown): boolean {
   return type === "function_call" || type === "custom_tool_call";
 }
 
-/** Null: not ended. */
+/** Null: not ended. For any other cause, the client hears that the response is incomplete. */
 function chooseReason(status: unknown, why: unknown): EndReason | null {
   if (status === "completed" || status === "complete" || status === undefined) return "done";
   if (status !== "incomplete") return null;

@@ -18,7 +18,7 @@ import {
   type WholeAnswer,
 } from "../neutral/write-answer.ts";
 
-/** Null: complete. */
+/** Null: the response is complete. */
 export const INCOMPLETE_REASONS: Readonly<Record<EndReason, string | null>> = {
   done: null,
   calls: null,

@@ -28,7 +28,7 @@ export function bad(check: string, detail: string, fix: string): DoctorFinding {
   return { ...note(check, detail, fix), state: "wrong" };
 }
 
-/** A usable config. */
+/** A usable config and its surroundings. */
 export interface Examined extends LoadedConfig {
   /** Null: no gateway runs with this config. */
   readonly running: FoundGateway | null;

@@ -40,7 +40,7 @@ export function askGroup(groups: readonly Group[]): Promise<string> {
     ["", ({ multiplier }) => `×${multiplier}`],
     ["", "description"],
   ]);
-  // Room for the prompt's marks.
+  // Leaves room for the prompt's marks, so that no line wraps.
   const labels = table.rows(groups, (process.stderr.columns ?? 80) - 6);
   return askOne(
     "Group of the key",

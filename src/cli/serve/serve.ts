@@ -353,7 +353,7 @@ function createAlertCommand(
   };
 }
 
-/** As in docs/money.md. */
+/** docs/money.md documents these. */
 function describeInVariables(warning: LimitWarning): Record<string, string> {
   const { holder, limit, usd, spent, resets, percent } = warning;
   return {

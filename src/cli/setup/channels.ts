@@ -290,7 +290,7 @@ function renameInHeaders(name: string, source: unknown, old: string, own: string
   });
 }
 
-/** With the config as it will be. */
+/** Checks with the config as it will be, to send what the gateway would send. */
 async function checkChanged(
   name: string,
   path: string,

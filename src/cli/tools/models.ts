@@ -229,7 +229,7 @@ function listServed({ platform, channels }: Group, asked: string): string[] {
   return all.flatMap((channel) => resolveModel(channel, asked) ?? []);
 }
 
-/** Such as `sonnet`. */
+/** A word such as `sonnet` stands for the model in a variable. */
 function readShortName(word: string, tool: Tool, connection: Connection, env: Environment): string {
   const variable = tool.ownModels?.variableOf?.(word) ?? "";
   return env[variable] || (tool.connect(connection, env).defaults?.[variable] ?? word);

@@ -27,13 +27,13 @@ function listLogins(env: Environment): string[] {
 export const opencode: ToolRow = {
   title: "opencode",
   program: { name: "opencode", install: "npm install -g opencode-ai" },
-  // These override OPENCODE_CONFIG_CONTENT.
+  // A login, and the only settings that override OPENCODE_CONFIG_CONTENT.
   misleading: ["OPENCODE_AUTH_CONTENT", "OPENCODE_TEST_MANAGED_CONFIG_DIR"],
   needsModels: true,
   findOwnModel: (env) => {
     const folders = [".", join(folderOf(env, "XDG_CONFIG_HOME", ".config"), "opencode")];
     const files = folders.flatMap((each) => [join(each, "opencode.json"), join(each, "opencode.jsonc")]);
-    // Without the provider.
+    // `anthropic/claude-opus-5-5`: without the provider.
     return findText(["model"], files)?.replace(/^[^/]*\//, "") ?? null;
   },
   findLogin: (env) => listLogins(env).join(" and ") || null,

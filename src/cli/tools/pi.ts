@@ -27,7 +27,7 @@ const APIS: Readonly<Record<string, readonly [api: string, version: string]>> = 
   chat: ["openai-completions", "/v1"],
 };
 
-/** They fit every current coding model. */
+/** pi requires limits. These fit every current coding model. */
 const LIMITS = { contextWindow: 200_000, maxTokens: 16_384 };
 
 function placeOf(env: Environment, file: string): string {

@@ -88,11 +88,11 @@ export interface ToolRow {
   connect(connection: Connection, env: Environment): ToolSettings;
   /** Variables that would bypass the gateway. */
   readonly misleading?: readonly string[];
-  /** With its own login. */
+  /** The tool can send its own login next to the key. These variables then mislead it. */
   readonly login?: { readonly misleading: readonly string[] };
   /** Otherwise `connect` or `overlay` adds them. */
   readonly headers?: HeaderVariable;
-  /** They override the environment. */
+  /** Variables of the tool's settings files, which override the environment. */
   readonly readVariables?: (env: Environment) => Environment;
   readonly file?: (connection: Connection, setting: ToolEnvironment, env: Environment) => ToolFile | null;
   readonly overlay?: (

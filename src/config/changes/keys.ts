@@ -27,7 +27,7 @@ export interface NewKey {
   readonly name: string;
   readonly group: string;
   readonly secret: string;
-  /** Null: never. */
+  /** Null: the key never expires. */
   readonly expires: Date | null;
   readonly limits: Readonly<Record<string, string>>;
   readonly now: Date;

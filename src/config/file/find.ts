@@ -59,7 +59,7 @@ function isThere(path: string): boolean {
   }
 }
 
-/** Of the open file: nobody can replace that. */
+/** Read this from the open file: then nobody can replace the file after the check. */
 export type Ownership = Pick<Stats, "uid" | "mode">;
 
 const OTHERS_WRITE = 0o002;
@@ -74,7 +74,7 @@ export function listOwnIds(env: Environment = process.env): number[] {
   return Number.isSafeInteger(caller) ? [own, caller] : [own];
 }
 
-/** Not checked on Windows. */
+/** The file must be the user's or root's, and not writable by everybody. Not checked on Windows. */
 export function requireTrust(path: string, { uid, mode }: Ownership, ownIds = listOwnIds()): void {
   if (!PLATFORM.hasModes) return;
   const [own = 0] = ownIds;

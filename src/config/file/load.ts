@@ -31,7 +31,7 @@ import { type Path, parseSource, type Problem } from "../yaml/source.ts";
 export interface LoadedConfig {
   readonly catalog: Catalog;
   readonly path: string;
-  /** Of the text. */
+  /** The hash of the text, which shows whether the file changed. */
   readonly sha256: string;
   /** The hash of gateway.env. */
   readonly variables: string;
@@ -53,7 +53,7 @@ export function loadConfig(path: string, env: Environment, options: LoadOptions 
   return check(file, readConfigText(file), env, options);
 }
 
-/** For commands that send credentials upstream. */
+/** `loadConfig` with credentials from the keychain, for commands that send them upstream. */
 export async function loadWithCredentials(
   path: string,
   env: Environment,

@@ -19,7 +19,7 @@ import type { Environment } from "../yaml/expand.ts";
 import { checkConfigText, readConfigText } from "./load.ts";
 import { ConfigError } from "../yaml/problems.ts";
 
-/** Of one process that holds the lock. */
+/** When one process holds the lock for longer, this one gives up. */
 const LOCK_WAIT_MS = 30_000;
 /** Editors take no lock: an edit then starts again. */
 const ROUNDS = 5;

@@ -26,7 +26,7 @@ export interface ConfigWatch {
   readonly end: () => void;
 }
 
-/** Until then, an editor may still be writing. */
+/** A change counts after a pause this long: then no editor is still writing. */
 const SETTLE_MS = 50;
 
 /** It polls: events would watch the folder, which often holds the ledger, and network file systems

@@ -6,9 +6,9 @@ import type { Path } from "./source.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Also the variable `keychain:NAME`, with the secret. */
+/** `keychain:NAME` is a credential in the keychain. The variable of this name has the secret. */
 export const KEYCHAIN = "keychain:";
-/** This variable says why there is none. */
+/** The variable with this prefix says why the keychain gave no credential. */
 export const LACK = "keychain lacks:";
 
 export interface Expansion {

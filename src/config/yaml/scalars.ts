@@ -12,7 +12,7 @@ function readForm(form: RegExp, problem: string): (text: string) => string {
   };
 }
 
-/** Of channels, groups, plans and keys. */
+/** Names of channels, groups, plans and keys. */
 export const readName = readForm(
   /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
   "a name is 1 to 64 ASCII letters, digits, dots, dashes or underscores, and begins with a letter or a digit",
@@ -32,7 +32,7 @@ const readPlainDecimal = readForm(
   'expected a plain decimal number without sign or exponent, such as 0.8 or "1.25"',
 );
 
-/** "1.250" → "1.25". */
+/** Canonical: "1.250" → "1.25". */
 export function readDecimal(text: string): string {
   return formatDecimal(parseDecimal(readPlainDecimal(text.trim())));
 }
@@ -59,7 +59,7 @@ export function readDuration(text: string): number {
   return Math.round(Number(count) * factor);
 }
 
-/** Above this, the runtime's timers fire at once. */
+/** The runtime's timers fire at once above this. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export function readTimerDuration(text: string): number {

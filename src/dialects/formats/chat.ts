@@ -49,9 +49,9 @@ const MAX_HELD_BYTES = 16 * 1024;
 /** In every usage chunk. */
 const COUNTS = "_tokens";
 const NO_CHOICES = /"choices"\s*:\s*\[\s*\]/;
-/** After LF, CRLF or CR. */
+/** A blank line, after LF, CRLF or CR. */
 const EVENT_END = /\n\r?\n|\r\r/g;
-/** They may begin an event's end. */
+/** The last bytes may be the beginning of an event's end. */
 const END_BYTES = 3;
 
 /** Removes the usage chunk, which has no choices. */

@@ -6,7 +6,7 @@ import { scanMembers } from "../../lib/scan.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { formWireError, reasonFields } from "./openai.ts";
 
-/** They say where a message belongs. */
+/** The fields that say where a message belongs. */
 export interface SocketEvent {
   /** Empty without a type, or if it is no object. */
   readonly type: string;
@@ -35,7 +35,7 @@ export function endsResponse({ type }: SocketEvent): boolean {
   return ENDS.has(type);
 }
 
-/** That of the same refusal over HTTP. */
+/** The status in an error event: that of the same refusal over HTTP. */
 export function readErrorStatus(message: Uint8Array): number {
   const event = parseJson(new TextDecoder().decode(message));
   const status = getField(event, "status") ?? getField(event, "status_code");

@@ -22,7 +22,7 @@ export const embeddings: Dialect = { ...responses, openMeter: openEmbeddingsMete
 export const search: Dialect = { ...responses, openMeter: openSearchMeter };
 export const images: Dialect = { ...responses, openMeter: openImagesMeter };
 
-/** For errors that have only a type. */
+/** Codes for errors that have only a type. */
 const NAMELESS: Readonly<Record<string, string>> = { invalid_request_error: "invalid_prompt" };
 
 /** Codex reads `response.error`, the SDK `error`: it has both. */

@@ -14,7 +14,7 @@ interface Endpoint {
   readonly names?: "embeddings";
   /** If a call's price is not the model's. */
   readonly name?: string;
-  /** Of an answer that reports none. */
+  /** The usage of an answer that reports none. */
   readonly call?: Usage;
 }
 
@@ -36,7 +36,7 @@ class BodyReader implements UsageReader {
     const usage = getField(event, "usage");
     if (isObject(usage)) this.#raw = usage;
     if (isObject(getField(event, "error"))) this.#end = "error";
-    // Streamed pictures.
+    // Streamed pictures: image_generation.completed, image_edit.completed.
     else if (getName(getField(event, "type"))?.endsWith(".completed") === true) this.#end = "complete";
   }
 

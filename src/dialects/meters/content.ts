@@ -44,7 +44,7 @@ export class ContentReader implements UsageReader {
 
   learn(chunk: unknown): void {
     this.#model = getName(getField(chunk, "modelVersion")) ?? this.#model;
-    // Before the end, a snapshot is provisional.
+    // A snapshot before the end is provisional.
     const hasUsage = this.#reports.add(getField(chunk, "usageMetadata"), { mayShrink: !this.#finished });
     this.#awaitsUsage &&= !hasUsage;
     if (isReason(getField(getField(chunk, "promptFeedback"), "blockReason"))) this.#finished = true;
@@ -95,7 +95,7 @@ export class ContentReader implements UsageReader {
     if (this.#soughtImages) counts.note("unknown", "groundingMetadata.imageSearchQueries");
     if (this.#foundWeb && !this.#hasRead && this.#queries.size === 0)
       counts.note("unknown", "groundingMetadata.groundingChunks");
-    // It counts only thoughts.
+    // The snapshot counts only thoughts.
     const isMissing = (getField(this.#reports.last, "candidatesTokenCount") ?? null) === null;
     if (this.#hasSpoken && isMissing && output > 0) counts.note("output_missing", "candidatesTokenCount");
   }

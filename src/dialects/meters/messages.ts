@@ -17,7 +17,7 @@ export class MessagesReader implements UsageReader {
   readonly needles: readonly string[];
   readonly isFollowed: boolean;
 
-  /** Null: nobody listens. */
+  /** Null: nobody listens to calls. */
   readonly #calls: CallReader | null;
   #model: string | null = null;
   /** Running totals: never add them. */
@@ -170,7 +170,7 @@ class CallReader {
   }
 }
 
-/** https://platform.claude.com/docs/en/build-with-claude/compaction */
+/** Written by the model. https://platform.claude.com/docs/en/build-with-claude/compaction */
 const COMPACTIONS: ReadonlySet<string> = new Set(["compaction", "compaction_delta"]);
 
 function measureBlock(block: unknown): number {
@@ -285,7 +285,7 @@ function readEqualCalls(iterations: readonly Counters[], whole: Usage): Usage[] 
   return calls.length < 2 ? [] : calls;
 }
 
-/** From a ledger line. */
+/** The usage of each call in a server tool's loop, from a ledger line. */
 export function readCalls(rawUsage: unknown): readonly Usage[] {
   if (!isObject(rawUsage) || !Array.isArray(rawUsage["iterations"])) return [];
   const [part, other] = readParts(rawUsage, new CountReader());

@@ -27,7 +27,7 @@ export interface UsageReader {
   readonly mayGoOn?: boolean;
   /** A repetition changes nothing. */
   learn(event: unknown): void;
-  /** Not JSON, such as `[DONE]`. */
+  /** Reads data that is not JSON (chat's `[DONE]`). */
   learnWord?(word: string): void;
   /** Bytes of text and tool arguments. */
   measureText(event: unknown): number;
@@ -86,7 +86,7 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
 const BATCH_BYTES = 4096;
 /** Less does not show a stream's share of text. */
 const SAMPLE_BYTES = 1024;
-/** In a long stream, one byte of so many. */
+/** In a long stream, one byte of this many is sampled. */
 const SAMPLE_SHARE = 16;
 /** Some streams break with plain JSON. */
 const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
@@ -101,9 +101,9 @@ class StreamMeter implements Meter {
   readonly #events = new EventReader();
   #waitingBytes = 0;
   #bytes = 0;
-  /** In events that were read. */
+  /** Text in the completely read events. */
   #textBytes = 0;
-  /** Of other events, from the first text on. */
+  /** Bytes of other events, from the first text on. */
   #plainBytes = 0;
   #sampledBytes = 0;
   #sampledText = 0;
@@ -263,7 +263,7 @@ const IN_TEXT = /[^\s\d[\]{}:,.+\-Etruefalsn]/;
 /** No line of JSON begins so. */
 const EVENT_LINE = /[\r\n](?:data|event):/;
 
-/** It is read when somebody asks. */
+/** A JSON body, or a list of JSON values in pieces. It is read when somebody asks. */
 class BodyMeter implements Meter {
   readonly #open: () => UsageReader;
   /** Without the parts that no meter reads. */
@@ -392,7 +392,7 @@ function readBody(text: string): CutJson {
   return value === undefined ? parseCut(text) : { value, depth: 0, isInside: false };
 }
 
-/** With any tokenizer. */
+/** English and code have about four bytes per token, with any tokenizer. */
 const BYTES_PER_TOKEN = 4;
 
 interface Seen {
@@ -424,7 +424,7 @@ function makeReading({ raw, ...report }: UsageReport, { textBytes, arrivedBytes,
   };
 }
 
-/** https://docs.x.ai/developers/cost-tracking: 10^10 ticks */
+/** https://docs.x.ai/developers/cost-tracking: a dollar has 10^10 ticks. */
 const TICK_PLACES = 10;
 const MOST_USD = decimalOf(10_000);
 

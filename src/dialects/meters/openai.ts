@@ -63,7 +63,7 @@ const OUTPUT_DETAILS = ["reasoning_tokens", "accepted_prediction_tokens", "rejec
 
 type Member = readonly [name: string, inside: { has(name: string): boolean } | null];
 
-/** Null: a count. */
+/** The known members; null for a count. Text, predictions and video are ordinary tokens. */
 const KNOWN: ReadonlyMap<string, Member[1]> = new Map(
   Object.values(NAMES).flatMap(({ input, output }): Member[] => [
     ...[input, output, ...CACHED, "total_tokens", "prompt_cache_miss_tokens"].map((name): Member => [
@@ -184,7 +184,7 @@ export function readToolUsage(
   return { calls: others, pictures };
 }
 
-/** Null: no pictures. */
+/** Null if no pictures were made. */
 function readPictures(painted: unknown, counts: CountReader): Usage | null {
   const own = new CountReader();
   const usage = readOpenaiUsage(painted, "responses", own);

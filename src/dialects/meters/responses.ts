@@ -37,7 +37,7 @@ export class ResponsesReader implements UsageReader {
   readonly needles = NEEDLES;
   readonly isFollowed: boolean;
 
-  /** Null: nobody listens. */
+  /** Null: nobody listens to calls. */
   readonly #listener: CallListener | null;
   #model: string | null = null;
   #tier: string | undefined;
@@ -46,7 +46,7 @@ export class ResponsesReader implements UsageReader {
   #stored: Reading["stored"];
   #cacheReason: Reading["cacheReason"];
   #preview = false;
-  /** It makes pictures. */
+  /** The model that makes pictures. */
   #painter: string | null = null;
   /** OpenAI's counts of its own tools. */
   #toolUsage: unknown;
@@ -161,7 +161,7 @@ export class ResponsesReader implements UsageReader {
     if (type === PAINTING) this.#painter = getName(getField(tool, "model")) ?? this.#painter;
   }
 
-  /** It comes twice, sometimes with another id. */
+  /** An item comes twice, sometimes with another id. It counts once. */
   #learnItem(item: unknown, index: unknown): void {
     this.#called.add(item);
     if (this.#listener !== null) reportCall(item, this.#listener);

@@ -39,7 +39,7 @@ export interface PartFacts {
   readonly blocks: readonly PromptBlock[];
   /** The message's section at the prompt's beginning. */
   readonly opening: Section;
-  /** Not a tool's result. */
+  /** New text of the user, not the result of a tool. */
   readonly isText: boolean;
   readonly isThinking: boolean;
 }
@@ -141,7 +141,7 @@ export function readLifetime(mark: string): number | null {
 /** Anthropic's API leaves it out of the prompt. */
 const ATTRIBUTION = "x-anthropic-billing-header";
 export const ATTRIBUTION_SHAPE = -1;
-/** Near the start of its part. */
+/** The line is near the start of its part. */
 const MAX_FRAME_LENGTH = 64;
 /** Only the beginning of a longer one is read. */
 const MAX_SHAPED_LENGTH = 64 * 1024;

@@ -5,7 +5,7 @@ import { getField, getText, isObject } from "../../lib/json/json.ts";
 export interface ToolCall {
   /** Without ids, the name. */
   readonly id: string;
-  /** Empty if unknown. */
+  /** The tool definition's name. Empty if unknown. */
   readonly name: string;
   readonly input: unknown;
 }
@@ -54,7 +54,7 @@ export function findResult(part: unknown): ToolResult | null {
 
 const MAX_NAME_LENGTH = 128;
 
-/** In responses, MCP servers are namespaces. */
+/** The name in a tool's definition and calls, or empty. MCP servers are namespaces in responses. */
 export function nameTool(tool: unknown, namespace = getText(getField(tool, "namespace"))): string {
   const name = getText(getField(tool, "name"));
   const isServer = name !== "" && namespace.startsWith("mcp__") && !name.startsWith("mcp__");
@@ -64,7 +64,7 @@ export function nameTool(tool: unknown, namespace = getText(getField(tool, "name
 /** More are not noted: memory is bounded. */
 const MAX_TOOLS = 128;
 
-/** For `gateway context`. */
+/** The names of the tools that an answer calls, for `gateway context`. */
 export class CalledTools {
   readonly #names = new Set<string>();
 

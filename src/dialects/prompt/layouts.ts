@@ -1,6 +1,6 @@
 // Where each dialect has the parts of a prompt, and how upstreams cache them.
 
-/** In the order in which they are cached. */
+/** The sections of a prompt, in the order in which they are cached. */
 export type Section = "tools" | "system" | "messages";
 
 /** What a member is to the cache. */
@@ -32,15 +32,15 @@ export const UNCACHED: ReadonlySet<string> = new Set(
 );
 
 export interface CacheRules {
-  /** What is not marked is not cached. */
+  /** Only what the client marks is cached, and what is written is reported. */
   readonly marked: boolean;
   /** Cached tokens are multiples of this. */
   readonly blockTokens: number;
   /** Shorter prompts are not cached. */
   minimumTokens(model: string): number;
-  /** After its last use. */
+  /** How long a prompt is kept after its last use. */
   readonly lifetimeMs: number;
-  /** For upstreams that report cache writes. */
+  /** The same for upstreams that report cache writes. */
   readonly reportedLifetimeMs: number;
 }
 

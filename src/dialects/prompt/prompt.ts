@@ -19,7 +19,7 @@ import {
 import { type Layout, type Role, type Section, UNCACHED } from "./layouts.ts";
 
 export interface CacheMark extends BlockMark {
-  /** Before the mark. */
+  /** The number of parts before the mark. */
   readonly at: number;
 }
 
@@ -35,11 +35,11 @@ export interface Prompt {
   readonly numbers: readonly number[];
   /** Claude Code's line about itself, which changes. In `parts`, it is fixed. */
   readonly attribution: number;
-  /** By name. */
+  /** Cached settings: a hash by name. */
   readonly settings: ReadonlyMap<string, number>;
   /** All other members that may be cached, by name. */
   readonly others: ReadonlyMap<string, number>;
-  /** As a hash. */
+  /** The requested service tier, as a hash. */
   readonly tier: number;
   readonly marks: readonly CacheMark[];
   /** Null: the upstream's own. */
@@ -55,7 +55,7 @@ export interface Prompt {
 /** Agents send a few thousand. Larger prompts are not read. */
 const MAX_PARTS = 10_240;
 const MAX_MARKS = 256;
-/** They may be part of the system prompt. */
+/** Messages at the beginning that may be part of the system prompt. */
 const MAX_OPENING = 64;
 /** Takes less than a millisecond. */
 const STEP_BYTES = 64 * 1024;
@@ -69,11 +69,11 @@ export interface ScannedBody {
 
 export interface ReadPrompt {
   readonly prompt: Prompt;
-  /** In the order of the request's lists. */
+  /** The parts as people know them, in the order of the request's lists. */
   readonly pieces: readonly Piece[];
 }
 
-/** It is read in steps, between other work. */
+/** The prompt of a sent request. It is read in steps, between other work. */
 export class SentPrompt {
   readonly layout: Layout;
   readonly isShort: boolean;
@@ -264,7 +264,7 @@ class PartRow {
   hasThinking = false;
   /** Includes the parts before this row. */
   count: number;
-  /** Not a tool's result. */
+  /** The last message is new text of the user, not the result of a tool. */
   endsWithText: boolean;
   #isOpening: boolean;
   readonly #before: PartRow | null;
@@ -316,7 +316,7 @@ class PartRow {
 
 const PLAIN_NAME = /^[a-z][\w.-]{0,39}$/i;
 
-/** Outside of the parts. */
+/** What a body says of its prompt outside of the parts. */
 class Settings {
   readonly hashes = new Map<string, number>();
   readonly others = new Map<string, number>();

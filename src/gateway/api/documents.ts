@@ -18,7 +18,7 @@ export interface LimitRow {
   readonly usd: string;
   readonly spent_usd: string;
   readonly left_usd: string;
-  /** Null: never. */
+  /** ISO; null: never. */
   readonly resets: string | null;
   /** The highest percentage of `alerts.at` that was reached. */
   readonly warning: number | null;

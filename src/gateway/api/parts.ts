@@ -21,7 +21,7 @@ export interface ApiParts {
 /** The shell knows the providers, so start.ts gets this as a parameter. */
 export interface ChannelSetUp {
   list(): Promise<ChannelChoices>;
-  /** Throws a Refusal. */
+  /** Returns the upstream's answer to the credential. Throws a Refusal. */
   add(wish: NewChannel): Promise<{ readonly name: string; readonly finding: string }>;
 }
 

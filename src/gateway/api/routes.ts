@@ -19,7 +19,7 @@ import { buildStatus } from "./status.ts";
 
 type Handler = (given: unknown, parts: ApiParts) => unknown;
 
-/** On demand: most schemas are never used. */
+/** `describe` is called on demand: most schemas are never used in a run. */
 function define<Input>(
   describe: () => z.ZodType<Input>,
   answer: (input: Input, parts: ApiParts) => unknown,

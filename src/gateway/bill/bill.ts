@@ -147,7 +147,7 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
 /** An expensive model's prices, if only the answer will name an amount. */
 const ASSUMED_RATES = { input: "5", cache_read: "0.5", output: "25" };
 
-/** As limits count it. */
+/** The cost of a usage at one of the request's channels, as limits count it. */
 export function quoteAt(
   { channel, model }: Candidate,
   { group }: Pick<Match, "group">,

@@ -7,7 +7,7 @@ import { reportFault } from "../observe/observer.ts";
 import type { Ending, Request } from "../request.ts";
 import { reportRequest } from "./request-record.ts";
 
-/** Never throws. */
+/** Answers with what a step has thrown. Never throws. */
 export function fail(r: Request, thrown: unknown, gateway: Gateway): Ending {
   const error = toGatewayError(thrown, r.exchange, gateway.observer);
   r.memory?.free();

@@ -273,7 +273,7 @@ function describeAmounts(r: Request, reading: Reading | null, gateway: Gateway) 
   };
 }
 
-/** For `reprice`. */
+/** What `reprice` needs to find a price later. */
 function describeUnpriced(
   r: Request,
   { unpricedBecause, unpricedUsage, atLeast }: Charge,
@@ -332,7 +332,7 @@ function isCostKnown(basis: Basis, { lacksOutput }: Assessment): boolean {
   return isCharged(basis) && lacksOutput !== true;
 }
 
-/** It includes what a plan pays for. */
+/** What limits count. It includes what a plan pays for, which is not charged. */
 function countForLimits(r: Request, judged: Judged, gateway: Gateway): string | null {
   const { charge } = judged;
   const counted = r.payer === undefined ? charge : multiplyCharge(charge, limitMultiplier(r.group));

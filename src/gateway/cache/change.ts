@@ -6,7 +6,7 @@ import type { PastTurn, CacheTurn } from "./turn.ts";
 
 export interface PromptChange {
   readonly because: "tools_changed" | "system_changed" | "settings_changed" | "messages_changed";
-  /** Counted from 1. */
+  /** The tool, part of the system prompt or message, counted from 1. */
   readonly at?: number;
   readonly part?: string;
   /** What happened, or what alone changed. */

@@ -56,7 +56,7 @@ function goBack(kept: PastTurn, turn: CacheTurn): PastTurn | null {
   return { ...kept, ...earlier, earlier: null };
 }
 
-/** This is intended, and cheaper. */
+/** A summary replaced all messages or most. This is intended, and cheaper. */
 function isCompacted({ tokens, prompt, reason }: CacheTurn, kept: PastTurn): boolean {
   if (reason?.because === "context_compacted") return true;
   if (prompt.continues !== null) return false;
@@ -84,7 +84,7 @@ function translate(word: string): Cause | null {
   return WORDS[word] ?? { because: word };
 }
 
-/** With our place if both agree. */
+/** The upstream's own reason, with our place if both agree. */
 function explainReported({ reason }: CacheTurn, change: PromptChange | null): Cause | null {
   const cause = reason === null ? null : translate(reason.because);
   if (cause === null) return null;

@@ -35,7 +35,7 @@ export interface PastTurn {
   /** The upstream is known to cache this conversation. */
   readonly proven: boolean;
   readonly lifetimeMs: number;
-  /** For requests that go back one turn. */
+  /** What was left one turn before, for requests that go back to it. */
   readonly earlier: Pick<PastTurn, "tokens" | "end"> | null;
 }
 

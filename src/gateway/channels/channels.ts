@@ -94,7 +94,7 @@ export class Channels {
       if (name !== null) this.#conversations.keep(name, channel.name, this.#options.now());
   }
 
-  /** It does not repeat an upstream's words. */
+  /** The error for a request without candidates. It does not repeat an upstream's words. */
   explainNone(match: Match, now: number): GatewayError {
     const waits: number[] = [];
     const reasons = match.candidates.map((candidate) => {

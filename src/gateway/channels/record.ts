@@ -107,7 +107,7 @@ interface Policy {
   readonly scope: "channel" | "model";
   readonly state: "resting" | "unavailable";
   readonly strikes: number;
-  /** Each further failure doubles it. */
+  /** The first rest if the upstream names no time. Each further failure doubles it. */
   readonly firstMs: number;
   readonly longestMs: number;
 }

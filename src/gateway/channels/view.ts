@@ -25,17 +25,17 @@ export interface ChannelView {
   readonly since: string | null;
   readonly reason: string | null;
   readonly until: string | null;
-  /** Of ten minutes. */
+  /** Of the last ten minutes, from 0 to 1; null without a request. */
   readonly success_rate: number | null;
   readonly latency_ms: number | null;
   readonly latency_p95_ms: number | null;
   readonly requests_hour: number;
   readonly errors_hour: number;
   readonly charge_today_usd: string;
-  /** Not part of the charge. */
+  /** What a plan paid today, by official prices; not part of the charge. */
   readonly paid_by_plan_today_usd?: string;
   readonly connections: Connections;
-  /** By five minutes, and by hours, oldest first. */
+  /** The last hour by five minutes, and the last day by hours, oldest first. */
   readonly hour: readonly Count[];
   readonly day: readonly Count[];
   readonly allowance?: readonly Allowance[];

@@ -21,7 +21,7 @@ import type { KnownParts } from "./known-parts.ts";
 
 export interface RequestBody {
   readonly bytes: Uint8Array | null;
-  /** Without content-encoding. */
+  /** The body without its content-encoding, or else the bytes of `bytes`. */
   readonly plain: Uint8Array | null;
   readonly scan: Scan<PartFacts> | null;
   readonly model: string | null;

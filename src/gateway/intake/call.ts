@@ -7,7 +7,7 @@ export interface UnroutedCall {
   readonly exchange: Exchange;
   /** Wall clock, milliseconds. */
   readonly time: number;
-  /** performance.now() at arrival. */
+  /** performance.now() at arrival, the start of all durations. */
   readonly arrived: number;
 }
 

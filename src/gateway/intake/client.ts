@@ -15,7 +15,7 @@ import { listOwnSecrets, secretsOf } from "./secrets.ts";
 
 export interface ClientSource {
   readonly field: (name: string) => string | undefined;
-  /** As JSON text. */
+  /** A member of the body's outermost object, as JSON text. */
   readonly member: (name: string) => string | undefined;
 }
 
@@ -167,7 +167,7 @@ const PLAIN_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
 /** A key in the wrong place. */
 const KEY = /sk-[\w-]{24}/;
 
-/** Its hash, if it may hold something else. */
+/** An id as received, or its hash if it may hold something else. */
 export function storeId(id: string | undefined): string | undefined {
   if (id === undefined || id === "") return undefined;
   return PLAIN_ID.test(id) && !KEY.test(id) ? id : sha256Hex(id);

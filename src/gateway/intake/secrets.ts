@@ -58,7 +58,7 @@ function spell(text: string): RegExp {
 }
 
 export class Secrets {
-  /** With JSON's escapes of quotes, backslashes and slashes. */
+  /** Unchanged, and with JSON's escapes of quotes, backslashes and slashes. */
   readonly #texts: readonly { readonly text: string; readonly bytes: Buffer }[];
   readonly #longest: number;
   readonly #base: Secrets | null;
@@ -111,7 +111,7 @@ export class Secrets {
     return text.length >= MIN_LENGTH && this.#find(Buffer.from(text)).length > 0;
   }
 
-  /** Also a part, and in lower case. */
+  /** Whether a text has a secret or part of one, also in lower case. */
   holds(text: string): boolean {
     if (text.length < MIN_LENGTH || this.#clean.has(text)) return false;
     if (this.findParts(decode(text)).length > 0 || this.#hasWhole(text)) return true;

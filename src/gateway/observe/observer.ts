@@ -6,7 +6,7 @@ import type { Usage } from "../../billing/usage.ts";
 
 export interface RequestRecord {
   readonly id: string;
-  /** Wall clock, milliseconds. */
+  /** Wall clock at arrival, milliseconds. */
   readonly time: number;
   readonly key: string | null;
   readonly group: string | null;
@@ -21,7 +21,7 @@ export interface RequestRecord {
   readonly durationMs: number;
   readonly usage: Usage | null;
   readonly chargeUsd: string | null;
-  /** Not part of the charge. */
+  /** What a plan paid, by official prices; not part of the charge. */
   readonly planUsd?: string | undefined;
   readonly problem: string | null;
 }
@@ -68,7 +68,7 @@ const SHORTAGE_PAUSE_MS = 60_000;
 
 export type ShortageAlarm = (why: string) => void;
 
-/** At most once a minute. */
+/** Reports, at most once a minute, that files, ports or memory have run out. */
 export function createShortageAlarm(observer: Pick<Observer, "notice">, now: () => number): ShortageAlarm {
   let lastAt = Number.NEGATIVE_INFINITY;
   return (why) => {

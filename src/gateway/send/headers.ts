@@ -72,7 +72,7 @@ export function responseFields(fields: Fields): Fields {
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** There may be thousands. */
+/** The names in `connection`, for this hop only. There may be thousands. */
 function readConnection(fields: Fields): ReadonlySet<string> {
   const values = fields.getAll("connection");
   if (values.every((value) => value === "keep-alive")) return NONE;

@@ -1,7 +1,7 @@
 import { readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 
-/** Linux reports a loop after so many. */
+/** Linux reports a loop after this many. */
 const MAX_LINKS = 40;
 
 /** Even if no file exists there. Links to folders are kept. */

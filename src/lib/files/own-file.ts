@@ -120,7 +120,7 @@ export function openPlain(path: string): number {
   throw new ForeignFile(`${path} is not a regular file: move it away`);
 }
 
-/** Of any owner. */
+/** Reads a plain file of any owner. */
 export function readPlain(path: string): string {
   return readAndClose(openPlain(path));
 }
@@ -173,7 +173,7 @@ export interface WriteOptions {
   readonly mode?: number;
   /** The administrator may write it. */
   readonly owner?: Owner;
-  /** Before it gets its name. */
+  /** Writes the file to the disk before it gets its name. */
   readonly durable?: boolean;
   /** Holds secrets. On Windows, an access list first gives the empty file to this user alone. */
   readonly secret?: boolean;

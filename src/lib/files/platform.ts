@@ -9,7 +9,7 @@ interface Platform {
   readonly hasModes: boolean;
   /** An open file can be replaced and removed. */
   readonly replacesOpen: boolean;
-  /** On unix sockets. */
+  /** HTTP is served on unix sockets. */
   readonly hasSockets: boolean;
   /** Links are not followed, and a pipe does not wait. */
   readonly noFollow: number;

@@ -10,7 +10,7 @@ import type { ClientStats, Origin, Upstream } from "./upstream.ts";
 const SLEPT_MS = 10_000;
 
 export function createClient(readInterfaces = networkInterfaces): Upstream {
-  /** Also after the config was reloaded. */
+  /** Equal origins share connections, even after the config was reloaded. */
   const pools = new Map<string, Pool>();
   const known = new WeakMap<Origin, Pool>();
   const findPool = (origin: Origin): Pool => {
@@ -55,7 +55,7 @@ export function createClient(readInterfaces = networkInterfaces): Upstream {
   };
 }
 
-/** After a change, connections may be dead. */
+/** The addresses of this machine for others. After a change, connections may be dead. */
 function describeNetwork(interfaces: ReturnType<typeof networkInterfaces>): string {
   const all = Object.values(interfaces).flatMap((list) => list ?? []);
   const outer = all.filter(({ internal, address }) => !internal && !/^fe80:/i.test(address));

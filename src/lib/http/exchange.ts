@@ -3,10 +3,10 @@
 import type { Field, Fields, SentFields } from "./fields.ts";
 import type { OpenPeer } from "./web-socket.ts";
 
-/** `answer`, or `begin`, any number of `write`, then `end` or `reset`. */
+/** Reply with `answer`, or with `begin`, any number of `write`, then `end` or `reset`. */
 export interface Exchange {
   readonly method: string;
-  /** Percent-encoded, without `.` and `..`. */
+  /** Path and query in their normal form: percent-encoded, without `.` and `..`. */
   readonly target: string;
   readonly fields: Fields;
   field(name: string): string | undefined;
@@ -14,21 +14,21 @@ export interface Exchange {
   readBody(limit: number): Promise<Uint8Array>;
 
   addReplyFields(fields: readonly Field[]): void;
-  /** HEAD, 204 and 304 are framed correctly. */
+  /** Sends a complete reply. HEAD, 204 and 304 are framed correctly. */
   answer(status: number, fields: SentFields, body: Uint8Array | string): void;
-  /** The head leaves with the body's first bytes. */
+  /** Starts a streamed reply. Its head leaves with the first bytes of its body. */
   begin(status: number, fields: SentFields): void;
-  /** A promise if the client reads slowly. It resolves also when the client leaves. */
+  /** A promise if the client reads slowly: it resolves when the client has all or has left. */
   write(chunk: Uint8Array): Promise<void> | null;
   end(last?: Uint8Array): void;
-  /** No client can mistake the reply for a complete one. */
+  /** Resets the TCP connection: no client can mistake the reply for a complete one. */
   reset(): void;
-  /** False: the client has left, or its handshake is invalid. */
+  /** Replies 101 and opens a WebSocket. False: the client has left, or its handshake is invalid. */
   acceptWebSocket(fields: SentFields, open: OpenPeer): boolean;
 
-  /** No other reply is possible. */
+  /** True after `answer` or `begin`: no other reply is possible. */
   readonly begun: boolean;
-  /** Before `end` or `answer`. */
+  /** The client left before `end` or `answer`. */
   readonly gone: boolean;
   /** Resolves also when the client has left. */
   readonly sent: Promise<void>;
@@ -51,19 +51,19 @@ export interface ListenOptions {
   readonly onExchange: (exchange: Exchange) => void;
   readonly onError: (error: unknown) => void;
   readonly maxMessageBytes: number;
-  /** Between requests. */
+  /** How long a connection may wait between requests. */
   readonly idleSeconds?: number;
   /** The longest pause inside an awaited body. */
   readonly bodyMs?: number;
-  /** How long a reply may stay unread. */
+  /** How long a client may leave its reply unread. */
   readonly stallMs?: number;
 }
 
 export interface Server {
   readonly port: number;
-  /** Resolves when the last connection has ended. */
+  /** Accepts no new connections, closes idle ones, and resolves when the last one has ended. */
   stop(): Promise<void>;
-  /** Running replies, too. */
+  /** Ends everything at once, running replies too. */
   stopNow(): void;
 }
 

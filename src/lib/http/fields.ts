@@ -8,7 +8,7 @@ export class Malformed extends Error {
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const FORBIDDEN_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
-/** Only framing code writes these. */
+/** The fields that show where a message ends. Only framing code writes them. */
 const FRAMING = ["connection", "keep-alive", "content-length", "transfer-encoding"];
 export const FRAMING_FIELDS: ReadonlySet<string> = new Set(FRAMING);
 
@@ -41,7 +41,7 @@ export class Fields implements Iterable<Field> {
     return this.#list.map(([name, value]) => `${name}: ${value}\r\n`).join("");
   }
 
-  /** `name` is in lower case. */
+  /** The first value. `name` is in lower case. */
   get(name: string): string | undefined {
     for (const field of this.#list) if (field[0] === name) return field[1];
     return undefined;
@@ -69,7 +69,7 @@ export class Fields implements Iterable<Field> {
     return this;
   }
 
-  /** Null leaves a field out. */
+  /** `rename` returns the name of each field in the copy, or null to leave it out. */
   copy(rename: (name: string) => string | null): Fields {
     const copy = new Fields();
     for (const field of this.#list) {
@@ -86,7 +86,7 @@ export class Fields implements Iterable<Field> {
 
 export type SentFields = Fields | readonly Field[];
 
-/** In latin-1. Framing fields are left out. */
+/** Field lines for the wire, in latin-1. Framing fields among `fields` are left out. */
 export function writeFields(fields: SentFields): string {
   let lines = "";
   for (const [name, value] of fields) {

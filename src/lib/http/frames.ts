@@ -31,11 +31,11 @@ export type Frame =
 /** The bytes must not change afterwards. */
 export class FrameReader {
   readonly #memory: MemoryBudget;
-  /** Until the next message is asked for. */
+  /** Memory for a large message, until the next message is asked for. */
   #held: Reservation | null = null;
   readonly #read: (isInside: boolean) => Promise<Buffer | null>;
   #rest: Buffer;
-  /** Its fragments are arriving. Null: between messages. */
+  /** The kind of the message whose fragments are arriving; null between messages. */
   #kind: Payload["kind"] | null = null;
   #fragments: Uint8Array[] = [];
   #messageBytes = 0;
@@ -47,7 +47,7 @@ export class FrameReader {
     this.#rest = start;
   }
 
-  /** Null: the connection has ended. */
+  /** Null: the connection has ended. Nothing can be read after null or a closing. */
   async next(): Promise<Frame | null> {
     if (this.#kind === null) this.release();
     for (;;) {

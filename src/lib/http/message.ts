@@ -22,7 +22,7 @@ export function writeRequestLine(method: string, target: string): string {
 export interface ResponseHead {
   readonly status: number;
   readonly fields: Fields;
-  /** Of the body. */
+  /** The announced length of the body. `unknown`: the head does not say. */
   readonly length: number | "chunked" | "unknown";
   readonly staysOpen: boolean;
   readonly rest: Buffer;
@@ -80,7 +80,7 @@ function readLength(fields: Fields, isOld: boolean): ResponseHead["length"] {
   return Number(length);
 }
 
-/** `token` is in lower case. */
+/** Whether a comma-separated field names `token`, which must be lower case. */
 export function hasToken(fields: Fields, name: string, token: string): boolean {
   const tokens = fields.getAll(name).join().toLowerCase().split(",");
   return tokens.some((each) => each.trim() === token);
@@ -107,9 +107,9 @@ export class BodyDecoder {
   /** The input ended with the body. */
   isClean = true;
   readonly #isChunked: boolean;
-  /** Of the body, or of this chunk. */
+  /** Bytes left of the body, or of this chunk. */
   #left: number;
-  /** Between two chunks. */
+  /** What has come of the framing between two chunks. */
   #framing = LINE_END;
   #isBehindLast = false;
   #hasTrailers = false;
@@ -145,7 +145,7 @@ export class BodyDecoder {
     return start === 0 && end === input.length ? input : cutBytes(input, start, end);
   }
 
-  /** True: the body is complete. */
+  /** The connection ended cleanly. True if the body is complete. */
   finish(): boolean {
     this.done ||= this.#left === Infinity || this.#isBehindLast;
     return this.done;

@@ -10,7 +10,7 @@ import { CLOSE_CODES, type Closing, type Payload, type Received, type UpstreamSo
 import type { Wire } from "./wire.ts";
 
 const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/** Inside a message. */
+/** The longest silence inside a message. */
 const PIECE_MS = 60_000;
 /** To answer a close frame, and then to read unsent bytes. */
 const CLOSE_MS = 5_000;
@@ -93,7 +93,7 @@ export class UpstreamPeer implements UpstreamSocket {
   }
 }
 
-/** It was terminated, or silent inside a message. */
+/** A connection that was terminated, or was silent inside a message, has ended. */
 function toNull(error: unknown): null {
   if (error instanceof UpstreamFault) return null;
   throw error;

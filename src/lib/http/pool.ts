@@ -4,24 +4,24 @@ import { dial } from "./dial.ts";
 import type { ClientStats, Origin } from "./upstream.ts";
 import type { Wire } from "./wire.ts";
 
-/** Load balancers often close after 60 s. */
+/** Load balancers often close after 60 s. A spare connection is replaced a little earlier. */
 const IDLE_MS = 55_000;
 const RENEW_MS = 5000;
 export const MAX_SPARES = 6;
 /** Agents send a second, smaller request next to the first. */
 const MIN_SPARES = 2;
-/** Then idle connections close, and the peak is forgotten. */
+/** Without a request for this long, idle connections are closed and the peak is forgotten. */
 const USED_MS = 30 * 60_000;
 const SPARE_CONNECT_MS = 10_000;
-/** It gets no spare ones. */
+/** An upstream that closes an idle connection earlier gets no spare ones. */
 const SHORT_LIFE_MS = 5000;
 
 export class Pool {
   readonly #origin: Origin;
-  /** The last used is at the end. */
+  /** The connection used last is at the end. */
   readonly #idle: Wire[] = [];
   readonly #open = new Set<Wire>();
-  /** Each dials its own. */
+  /** Requests without a connection. Each dials its own. */
   #waiting = 0;
   #spareDials = 0;
   #lastUse = -Infinity;
@@ -62,7 +62,7 @@ export class Pool {
     }
   }
 
-  /** A new connection waits behind those that have served a request. */
+  /** Puts unused connections behind those that have served a request. */
   keep(wire: Wire, idleMs = IDLE_MS): void {
     if (wire.isUsed) this.#isResting = false;
     if (this.#isClosed) return wire.terminate();
@@ -72,12 +72,12 @@ export class Pool {
     wire.becomeIdle(Math.min(idleMs, IDLE_MS));
   }
 
-  /** It has closed, or belongs to somebody else. */
+  /** The connection has closed, or belongs to somebody else now. */
   forget(wire: Wire): void {
     this.#open.delete(wire);
   }
 
-  /** A busy one closes when its request ends. */
+  /** Closes idle connections. A busy one closes when its request ends. */
   close(): void {
     this.#isClosed = true;
     this.#closeIdle();

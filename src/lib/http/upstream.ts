@@ -9,9 +9,9 @@ export interface Origin {
   readonly tls: boolean;
   readonly host: string;
   readonly port: number;
-  /** CONNECT for TLS origins, absolute-form for plain ones. */
+  /** An HTTP(S) proxy: CONNECT for TLS origins, absolute-form for plain ones. */
   readonly proxy?: URL;
-  /** PEM text. */
+  /** Additional certificate authorities, as PEM text. */
   readonly ca?: string;
 }
 
@@ -22,9 +22,9 @@ export function originOf({ protocol, hostname, port }: URL): Origin {
 
 export interface Deadlines {
   readonly connectMs: number;
-  /** From the end of sending. */
+  /** From the end of sending to the first byte of the response's head. */
   readonly firstByteMs: number;
-  /** It does not run while nobody reads. */
+  /** The longest silence while the body arrives. The limit does not run while nobody reads. */
   readonly idleMs: number;
 }
 
@@ -32,11 +32,11 @@ export interface UpstreamRequest {
   readonly origin: Origin;
   readonly method: string;
   readonly target: string;
-  /** Without host, content-length and connection. */
+  /** Without host, content-length and connection, which the HTTP client writes. */
   readonly fields: SentFields;
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
-  /** For a WebSocket. The handshake is added. */
+  /** Asks for a WebSocket, whose large messages wait for memory. The handshake is added. */
   readonly memory?: MemoryBudget;
 }
 
@@ -44,27 +44,27 @@ export interface UpstreamResponse {
   readonly status: number;
   readonly fields: Fields;
   readonly length: number | null;
-  /** An early end looks like the real one. */
+  /** Only the end of the connection ends the body: an early end looks like the real one. */
   readonly closeDelimited: boolean;
 }
 
 export interface Body {
-  /** Null: the end. The reader owns the bytes, and sets the pace. */
+  /** Null: the end. Rejects with UpstreamFault. The reader owns the bytes, and sets the pace. */
   read(): Promise<Buffer | null>;
-  /** `read` then rejects with `cancelled`. */
+  /** Closes the connection: `read` rejects with the kind `cancelled`. Does nothing after the end. */
   cancel(): void;
 }
 
 export interface Answer extends Body {
   readonly head: UpstreamResponse;
-  /** Only the socket is read then. */
+  /** After a 101 that opens a WebSocket: only the socket is read then. */
   readonly socket?: UpstreamSocket;
 }
 
 export interface SentRequest {
-  /** Settles when the head has come. */
+  /** Settles when the head has come. Rejects with UpstreamFault. */
   readonly answer: Promise<Answer>;
-  /** Rejects with `cancelled`; if unsent, `withdrawn`. */
+  /** Closes the connection. Answer or body rejects with `cancelled`; if unsent, `withdrawn`. */
   cancel(): void;
 }
 
@@ -73,18 +73,18 @@ export interface ClientStats {
   readonly idle: number;
 }
 
-/** It follows no redirects, and keeps no cookies. */
+/** Does not follow redirects, keep cookies or decode bodies. */
 export interface Upstream {
-  /** Throws Malformed. */
+  /** Throws Malformed if a field or the target would break the framing. */
   send(request: UpstreamRequest): SentRequest;
-  /** Opens those of `expected` now. */
+  /** Keeps connections open after an origin's first request, and opens those of `expected` now. */
   keepWarm(origins: Iterable<Origin>, expected?: Iterable<Origin>): void;
-  /** Running requests continue. */
+  /** Closes idle connections. Running requests continue to their end. */
   close(): void;
   stats(origin?: Origin): ClientStats;
 }
 
-/** `perhaps`: the request left, and no response came. */
+/** Whether the upstream has the request. `perhaps`: the request left, and no response came. */
 export type Sent = "no" | "perhaps" | "yes";
 
 export const FAULTS = {

@@ -6,7 +6,7 @@ export interface Payload {
 }
 
 export interface Closing {
-  /** `none`: without a code. `lost`: without a close frame. */
+  /** `none`: no code came. `lost`: no close frame came. Neither is ever sent. */
   readonly code: number;
   readonly reason: string;
 }
@@ -25,29 +25,29 @@ export const CLOSE_CODES = {
 
 const NEVER_SENT: ReadonlySet<number> = new Set([1004, CLOSE_CODES.none, CLOSE_CODES.lost]);
 
-/** RFC 6455, section 7.4, and its registry. */
+/** Codes allowed in a close frame (RFC 6455, section 7.4, and its registry). */
 export function isSendable(code: number): boolean {
   return (code >= 1000 && code <= 1014 && !NEVER_SENT.has(code)) || (code >= 3000 && code <= 4999);
 }
 
-/** Who leaves more unread is closed. */
+/** A client that leaves more than this unread, or sends more than this ahead, is closed. */
 export const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
 export interface WebSocketPeer {
-  /** False after a close frame or the end. */
+  /** False once a close frame has been sent or the connection has ended. */
   readonly open: boolean;
-  /** It resolves when all has left, or at the end. */
+  /** A promise if the other side reads slowly: it resolves when all has left, or at the end. */
   readonly unsent: Promise<void> | null;
   send(message: Payload): Promise<void> | null;
-  /** The end follows the answer, or a limit. */
+  /** Starts the closing handshake. The end follows the other side's answer, or a limit. */
   close(closing: Closing): void;
-  /** The other side sees code 1006. */
+  /** Ends the connection without a closing handshake: the other side sees code 1006. */
   reset(): void;
 }
 
 export type Received = { readonly message: Payload } | { readonly closing: Closing };
 
-/** While nobody reads it, nothing is read from the upstream. */
+/** An upstream's side. While nobody reads it, nothing is read from the upstream. */
 export interface UpstreamSocket extends WebSocketPeer {
   read(): Promise<Received>;
 }
@@ -55,10 +55,10 @@ export interface UpstreamSocket extends WebSocketPeer {
 /** A client's side cannot be paused. */
 export interface ClientListener {
   message(message: Payload): void;
-  /** Once. 1006: no close frame came. */
+  /** Called once. `code` is 1006 if the connection ended without a close frame. */
   closed(closing: Closing): void;
   stopping(): void;
 }
 
-/** The listener gets nothing before the return. */
+/** Returns the listener of a client's side. The listener gets nothing before the return. */
 export type OpenPeer = (peer: WebSocketPeer) => ClientListener;

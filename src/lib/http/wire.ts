@@ -6,7 +6,7 @@ import { getErrorCode } from "../errors.ts";
 import { Deadline } from "../time/deadline.ts";
 import { type FaultKind, UpstreamFault } from "./upstream.ts";
 
-/** Without a limit, one turn could deliver many megabytes. */
+/** The runtime reads this much at once. Without a limit, one turn could deliver many megabytes. */
 const MAX_UNREAD_BYTES = 256 * 1024;
 /** Timers stop while the machine sleeps, so the wall clock decides, with this tolerance. */
 const TIMER_TOLERANCE_MS = 1000;
@@ -23,7 +23,7 @@ export const WIRE_EVENTS: SocketHandler<Wire> = {
 };
 
 export class Wire {
-  /** Null: it connects, which cannot be interrupted. */
+  /** Null while the runtime connects. That step cannot be interrupted. */
   socket: Socket<Wire> | null = null;
   isClosed = false;
   error: unknown = null;
@@ -31,7 +31,7 @@ export class Wire {
   unsentBytes = 0;
   onClosed = (): void => {};
 
-  /** The chain and the name are verified. */
+  /** Settles when the runtime has verified the chain and the name. */
   readonly secured = Promise.withResolvers<void>();
 
   isIdle = false;
@@ -78,13 +78,13 @@ export class Wire {
     if (this.#unsent.length === 1) this.#flush();
   }
 
-  /** Also at the connection's end. */
+  /** Resolves when everything has left, or at the connection's end. */
   get unsent(): Promise<void> | null {
     if (this.unsentBytes === 0 || this.isClosed) return null;
     return (this.#drained ??= Promise.withResolvers()).promise;
   }
 
-  /** Bytes that nobody asked for end the connection. */
+  /** From now on, bytes that nobody asked for end the connection. */
   becomeIdle(ms: number): void {
     this.#resume();
     this.isIdle = true;
@@ -99,12 +99,12 @@ export class Wire {
     this.#deadline.disarm();
   }
 
-  /** The system knows of no end. */
+  /** The idle time has not ended, and the system knows of no end of the connection. */
   get isUsable(): boolean {
     return Date.now() <= this.idleUntil + TIMER_TOLERANCE_MS && !hasUnread(this.socket);
   }
 
-  /** With a fault, unread bytes are forgotten. */
+  /** Resets the connection. With a fault, unread bytes are forgotten. */
   terminate(fault: UpstreamFault | null = null): void {
     if (this.isClosed) return;
     if (fault !== null) this.#unread.length = 0;

@@ -3,11 +3,11 @@
 import { parseWithAmounts } from "../exact.ts";
 
 export interface CutJson {
-  /** Undefined: no JSON. */
+  /** Undefined: the text is not JSON. */
   readonly value: unknown;
   /** Containers that have not ended. */
   readonly depth: number;
-  /** Inside a string, a number or a name. */
+  /** The text ends inside a string, a number or a name. */
   readonly isInside: boolean;
 }
 
@@ -33,7 +33,7 @@ class Walk {
   /** The next string is a name. */
   #isNaming = false;
   #isInside = false;
-  /** It ends inside a value's string. */
+  /** The text ends inside a string that is a value. */
   #isCutText = false;
 
   constructor(text: string) {
@@ -89,7 +89,7 @@ class Walk {
   }
 }
 
-/** -1: none. */
+/** The quote that ends a string. -1: none does. */
 function findQuote(text: string, from: number): number {
   let quote = text.indexOf('"', from);
   while (quote >= 0 && countBackslashes(text, quote, from) % 2 === 1) quote = text.indexOf('"', quote + 1);

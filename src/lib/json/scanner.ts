@@ -21,7 +21,7 @@ const LITERAL = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?
 /** `DEEPER` and `HIGHER` change the depth by one. */
 const [DEEPER, HIGHER, STRING, FOREIGN] = [1, -1, 2, 3] as const;
 const KINDS = new Int8Array(256).fill(FOREIGN);
-// Then all parsers agree where the strings are.
+// If only these bytes are outside of strings, all parsers agree where the strings are.
 for (const byte of Buffer.from("\ufeff \t\r\n:,+-.0123456789Etruefalsn")) KINDS[byte] = 0;
 for (const byte of Buffer.from("[{")) KINDS[byte] = DEEPER;
 for (const byte of Buffer.from("]}")) KINDS[byte] = HIGHER;
@@ -204,9 +204,9 @@ function isLiteralByte(byte: number): boolean {
   );
 }
 
-/** Without escapes. */
+/** ASCII without escapes. */
 const PLAIN_TEXT = /^[ !#-[\]-~]*$/;
-/** With every character escaped. */
+/** A name with every character escaped is not longer. */
 const MAX_KEY_BYTES = 256;
 
 /** Visits each element of the list at `start`; any other value counts as the only element.
@@ -233,7 +233,7 @@ export function listElements(bytes: Uint8Array, { start }: Span, most = MAX_ELEM
   return elements;
 }
 
-/** Null: no string. */
+/** Null if the value is not a string. */
 export function readString(bytes: Uint8Array, { start, end }: Span): string | null {
   if (bytes[start] !== QUOTE) return null;
   const text = end - start > MAX_KEY_BYTES ? "\\" : asBuffer(bytes).toString("latin1", start + 1, end - 1);
@@ -242,7 +242,7 @@ export function readString(bytes: Uint8Array, { start, end }: Span): string | nu
   return typeof value === "string" ? value : null;
 }
 
-/** As a JSON string. */
+/** Writes `value`, as a JSON string, in place of the span. */
 export function replaceSpan(bytes: Uint8Array, { start, end }: Span, value: string): Uint8Array {
   return Buffer.concat([bytes.subarray(0, start), Buffer.from(JSON.stringify(value)), bytes.subarray(end)]);
 }

@@ -1,12 +1,12 @@
 // Memory for the large bodies of all requests. A request may wait in line.
 
-/** Smaller bodies are not counted. */
+/** Bodies up to this size are not counted. */
 export const LARGE_BYTES = 1024 * 1024;
 /** Its pieces, text and values, and what is written. */
 export const ANSWER_COPIES = 8;
 
 export interface Reservation {
-  /** Less is needed. */
+  /** Less is needed than was reserved. */
   readonly shrink: (bytes: number) => void;
   /** More than once does no harm. */
   readonly free: () => void;
@@ -20,7 +20,7 @@ interface Waiting {
 export class MemoryBudget {
   readonly #total: number;
   #left: number;
-  /** Perhaps not collected yet. */
+  /** Given back, but perhaps not collected yet. */
   #dropped = 0;
   readonly #waiting = new Set<Waiting>();
 

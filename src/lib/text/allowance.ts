@@ -6,7 +6,7 @@ export interface Allowance {
   readonly name: string;
   /** Percent. Null: a rate. */
   readonly used: number | null;
-  /** Decimals. */
+  /** Decimals: how much is left, and of how much. */
   readonly left: string | null;
   readonly of: string | null;
   /** When it is full again, and when the upstream said so. */

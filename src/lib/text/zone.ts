@@ -50,7 +50,7 @@ export function createNamer(span: TimeSpan, zone: Zone): (time: string) => strin
   };
 }
 
-/** After that of `ms`. */
+/** The first moment of the span after that of `ms`. */
 export function findNextSpan(span: TimeSpan, zone: Zone, ms: number): number {
   return zone.fromLocal(startOfNextSpan(span, startOfSpan(span, zone.toLocal(ms))));
 }

@@ -7,7 +7,7 @@ export function nextTurn(): Promise<void> {
 
 const LONG_BYTES = 1024 * 1024;
 
-/** A step for so many bytes takes milliseconds. */
+/** Whether each step for this many bytes takes milliseconds: the loop turns between steps. */
 export function isLongWork(bytes: number): boolean {
   return bytes > LONG_BYTES;
 }
