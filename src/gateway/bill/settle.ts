@@ -81,22 +81,10 @@ function analyseCache(r: Request, draft: LineDraft, gateway: Gateway): LineDraft
   const { sentPrompt: prompt } = r;
   const { reading, upstreamStatus } = r.ending;
   if (prompt === null || reading === null || (upstreamStatus ?? 0) >= 400) return draft;
-  const reprice = (usage: Usage): Charge =>
-    chargeFor(
-      r,
-      {
-        basis: "exact",
-        parts: [
-          {
-            model: null,
-            pass: "message",
-            usage,
-          },
-        ],
-      },
-      reading,
-      gateway,
-    );
+  const reprice = (usage: Usage): Charge => {
+    const part = { model: null, pass: "message", usage } as const;
+    return chargeFor(r, { basis: "exact", parts: [part] }, reading, gateway);
+  };
   const line = addMiss(draft, { r, prompt, reading, reprice }, gateway);
   const { contexts, catalog } = gateway;
   const { session, inferred } = r.client;
@@ -311,14 +299,8 @@ function chargeFor(
     at: new Date(r.time),
     multiplier: r.group.multiplier,
   });
-  return assessment.basis === "unknown"
-    ? {
-        ...charge,
-        prices: null,
-        official: null,
-        charge: null,
-      }
-    : charge;
+  if (assessment.basis !== "unknown") return charge;
+  return { ...charge, prices: null, official: null, charge: null };
 }
 
 interface Judged {
