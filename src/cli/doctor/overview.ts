@@ -1,10 +1,9 @@
 // `gateway` alone: what runs, what was spent, what needs attention, useful commands.
 
-import { existsSync } from "node:fs";
 import { readPeriodWord } from "../../billing/reports/period.ts";
 import { sumRequests } from "../../billing/reports/sums.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
-import { placeConfig } from "../../config/file/find.ts";
+import { hasConfig } from "../../config/file/find.ts";
 import type { GatewayState } from "../../gateway/api/state.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { readDocument } from "../access/control.ts";
@@ -19,9 +18,7 @@ import type { DoctorFinding } from "./finding.ts";
 import { describeAmounts, describeLimits } from "./ledger.ts";
 
 export async function showOverview(flags: ConfigFlags): Promise<void> {
-  const path = placeConfig(flags.config, process.env);
-  const isNamed = (flags.config ?? process.env["GATEWAY_CONFIG"] ?? "") !== "";
-  if (!isNamed && !existsSync(path)) {
+  if (!hasConfig(flags.config, process.env)) {
     printWrapped("There is no config yet. `gateway init` writes one, and `gateway serve --demo` needs none.");
     return printCommands();
   }

@@ -16,7 +16,7 @@ import { isObject } from "../../lib/json/json.ts";
 import { type ConfigFlags, openConfig, removeEntry, type RemoveFlags } from "../access/config.ts";
 import { chooseVariable, findVariable, nameVariable } from "../access/credential-place.ts";
 import { describeChange, planChanges, readChanges } from "../access/settings.ts";
-import { keepConfig, nameOwnCommand } from "../terminal/own-command.ts";
+import { proposeCommand } from "../terminal/own-command.ts";
 import {
   askOne,
   canPrompt,
@@ -71,8 +71,7 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   if (flags.json === true) printJson({ name: channel, platform, base_url: baseUrl, groups });
   printNote(`Added the channel "${channel}" to ${nameGroups(groups, " and ")}.`);
   for (const { name, tool } of own)
-    if (tool !== "")
-      printNote(`Use it: ${nameOwnCommand()}${keepConfig(`gateway run --group ${name} ${tool}`).slice(7)}`);
+    if (tool !== "") printNote(`Use it: ${proposeCommand(`run --group ${name} ${tool}`)}`);
 }
 
 async function chooseProvider(

@@ -11,9 +11,8 @@ import { type Environment, listVariables } from "../../config/yaml/expand.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { ForeignFile, readPlain } from "../../lib/files/own-file.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
-import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { ListFlags } from "../access/config.ts";
-import { nameOwnCommand } from "../terminal/own-command.ts";
+import { proposeCommand } from "../terminal/own-command.ts";
 import { createTable } from "../terminal/listing.ts";
 import { fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { changeVariables, requireWritable } from "./env-file.ts";
@@ -62,9 +61,8 @@ export async function importConfig(
       no_counterpart: draft.lost,
     });
   printNote(`Wrote ${path} from the config of ${title}.${lack}`);
-  const config = path === placeConfig(undefined, process.env) ? "" : ` --config ${quoteWord(path)}`;
-  for (const line of describeReach(draft, catalog, config, kept)) printNote(line);
-  const doctor = `\`${nameOwnCommand()} doctor${config}\``;
+  for (const line of describeReach(draft, catalog, kept)) printNote(line);
+  const doctor = `\`${proposeCommand("doctor")}\``;
   printNote(`Check these addresses first: ${doctor} sends the credentials there.`);
 }
 
@@ -87,7 +85,7 @@ function parseFile(file: string, parse: (text: string) => unknown): unknown {
   }
 }
 
-function describeReach(draft: Draft, catalog: Catalog, config: string, kept: Environment): string[] {
+function describeReach(draft: Draft, catalog: Catalog, kept: Environment): string[] {
   const groups = [...catalog.groups.values()];
   const rows = Object.entries(draft.channels).map(([name, { base_url, proxy, credential, platform }]) => {
     // Without the password of a URL.
@@ -110,7 +108,7 @@ function describeReach(draft: Draft, catalog: Catalog, config: string, kept: Env
   ]).draw(rows, Number.POSITIVE_INFINITY);
   const add = (group: string, channel: string, converts: boolean): string => {
     const more = converts ? " --convert messages" : "";
-    return `  ${nameOwnCommand()} groups add ${group} --channel ${channel}${more}${config}`;
+    return `  ${proposeCommand(`groups add ${group} --channel ${channel}${more}`)}`;
   };
   const idle = rows.filter(({ serving }) => serving.length === 0);
   const hasClaude = groups.some(({ platform }) => platform === "messages");

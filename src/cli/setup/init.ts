@@ -10,10 +10,9 @@ import { renderValue } from "../../config/yaml/splice.ts";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { createFile } from "../../lib/files/own-file.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
-import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { ConfigFlags } from "../access/config.ts";
 import { printSecrets } from "../keys/secrets.ts";
-import { nameOwnCommand } from "../terminal/own-command.ts";
+import { nameOwnCommand, proposeCommand } from "../terminal/own-command.ts";
 import { askSome, canPrompt, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { describeCheck } from "../access/credential-check.ts";
 import { changeVariables, ignoreInGit, requireWritable } from "./env-file.ts";
@@ -170,9 +169,7 @@ export function refuseOverwrite(path: string): never {
 }
 
 function describeNext(path: string, providers: readonly Provider[]): string[] {
-  const config = path === placeConfig(undefined, process.env) ? "" : `--config ${quoteWord(path)} `;
   const tool = providers[0]?.preset.tool ?? "claude";
-  const command = nameOwnCommand();
   return [
     `Wrote ${path}. The ledger will be beside it.`,
     "The keys are shown only this once. `gateway run` knows them.",
@@ -180,7 +177,7 @@ function describeNext(path: string, providers: readonly Provider[]): string[] {
       .filter(({ preset, credential }) => credential === `\${${preset.variable}}` && !isSet(preset.variable))
       .map(({ preset }) => `Set ${preset.variable} before you start the gateway.`),
     // A command off the PATH works only in this folder.
-    command === "gateway" ? "Next, in any project:" : "Next:",
-    `  ${command} run ${config}${tool}`,
+    nameOwnCommand() === "gateway" ? "Next, in any project:" : "Next:",
+    `  ${proposeCommand(`run ${tool}`)}`,
   ];
 }

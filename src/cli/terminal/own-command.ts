@@ -20,7 +20,7 @@ let config: string | undefined;
 
 /** The file that this command's --config names. */
 export function noteConfig(file: string | undefined): void {
-  config = file;
+  config = file && resolve(file);
 }
 
 const BEGINNING = /^gateway run|^gateway(?: [^\s,-][^\s,]*)+/;
@@ -30,6 +30,11 @@ export function keepConfig(command: string): string {
   if (config === undefined || command.includes("--config")) return command;
   const flag = ` --config ${quoteWord(config)}`;
   return command.replace(BEGINNING, (words) => words + flag);
+}
+
+/** The words with which the user can start this command from here. */
+export function proposeCommand(words: string): string {
+  return nameOwnCommand() + keepConfig(`gateway ${words}`).slice("gateway".length);
 }
 
 export function keepConfigs(text: string): string {

@@ -34,10 +34,15 @@ function readNamed(flag: string | undefined, env: Environment): string {
   return flag ?? env["GATEWAY_CONFIG"] ?? "";
 }
 
+/** True if a file is named, even one that is missing. */
+export function hasConfig(flag: string | undefined, env: Environment, folder = process.cwd()): boolean {
+  return readNamed(flag, env) !== "" || isThere(placeConfig(flag, env, folder));
+}
+
 /** Throws if the default place has none. */
 export function findConfig(flag: string | undefined, env: Environment, folder = process.cwd()): string {
   const place = placeConfig(flag, env, folder);
-  if (readNamed(flag, env) !== "" || isThere(place)) return place;
+  if (hasConfig(flag, env, folder)) return place;
   const none = `There is no config file ${place}.`;
   const local = join(folder, FILE_NAME);
   if (local !== place && isThere(local)) throw new ConfigError(`${none} ${LOCAL_ADVICE}`);
