@@ -33,8 +33,10 @@ export interface SumsOptions {
   readonly path: string;
   readonly now: () => number;
   readonly report: (text: string, level: "note") => void;
-  /** A command writes nothing next to the ledger. */
+  /** Nothing is written next to the ledger. */
   readonly isCopy?: boolean;
+  /** False for a command, which refuses nothing. Others first look whether the sums were edited. */
+  readonly compares?: boolean;
   readonly zone?: Zone | undefined;
   /** Default: no key is younger than its lines. */
   readonly births?: Births | undefined;
@@ -73,12 +75,11 @@ export class Sums {
   #waiting: AnyLine[] = [];
   /** Reading it again takes long. */
   #table: Table | null = null;
-  /** They may have been edited: the first question compares them. */
   #isCompared: boolean;
 
   constructor(options: SumsOptions) {
     this.#options = options;
-    this.#isCompared = options.isCopy !== undefined;
+    this.#isCompared = options.compares === false;
     this.zone = options.zone ?? UTC;
     this.#births = options.births ?? new Map();
     for (const mark of this.ask(listMarks)) this.marks.set(mark.id, mark);

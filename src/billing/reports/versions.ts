@@ -52,6 +52,7 @@ export function reportVersions(table: Table, { now }: Clock) {
 export type VersionChange = ReturnType<typeof compareVersions>[number];
 
 const MIN_SESSIONS = 9;
+const LEAST_OF_KIND = 3;
 const MAX_SESSIONS = 24;
 const MIN_PERCENT = 5;
 /** So that one session with very much input does not hide the others. */
@@ -82,8 +83,6 @@ export function compareVersions(starts: readonly SessionStart[]) {
     });
   });
 }
-
-const LEAST_OF_KIND = 3;
 
 function listKinds(starts: readonly SessionStart[]): ReadonlySet<string> {
   const kinds = [...Map.groupBy(starts, ({ kind }) => kind)];
