@@ -48,7 +48,8 @@ const PLAIN: Readonly<Record<string, string>> = {
   lifetime_passed: "its lifetime had passed",
   messages_changed: "earlier messages changed",
   marks_changed: "no cache mark near what was cached",
-  upstream_lost: "no change found: the upstream may have lost it",
+  upstream_lost: "no change explains it: the upstream may have lost it",
+  "upstream_lost perhaps": "the upstream may have lost a part that did not change",
 };
 
 const NAMED: Readonly<Record<string, (cause: Cause, place: string) => string>> = {

@@ -4,7 +4,7 @@ import { ATTRIBUTION_SHAPE } from "../../dialects/prompt/blocks.ts";
 import type { Prompt } from "../../dialects/prompt/prompt.ts";
 import type { PastTurn, CacheTurn } from "./turn.ts";
 
-export interface PromptChange {
+export interface Change {
   readonly because: "tools_changed" | "system_changed" | "settings_changed" | "messages_changed";
   /** The tool, part of the system prompt or message, counted from 1. */
   readonly at?: number;
@@ -34,10 +34,7 @@ export function countMessages({ numbers }: Prompt): number {
 }
 
 /** Null: the prompt begins with all that the cache has. */
-export function findChange(
-  { turn: { prompt: before }, end }: PastTurn,
-  turn: CacheTurn,
-): PromptChange | null {
+export function findChange({ turn: { prompt: before }, end }: PastTurn, turn: CacheTurn): Change | null {
   const now = turn.prompt;
   const shared = Math.min(countShared(before.parts, now.parts), end);
   if (shared < end && shared < Math.max(before.tools, now.tools)) {
@@ -48,17 +45,30 @@ export function findChange(
   if (system < end && system < Math.max(before.messages, now.messages))
     return describeSystem(before, now, system - before.tools);
   if (end <= before.messages) return null;
-  const names = [...before.settings.keys(), ...now.settings.keys()];
-  const part = names.find((name) => before.settings.get(name) !== now.settings.get(name));
+  const part = findSetting(before, now);
   if (part !== undefined) return { because: "settings_changed", part };
   // The upstream has the conversation's earlier messages.
   if (now.continues !== null || shared === end) return null;
   return { because: "messages_changed", at: now.numbers[shared - now.messages] ?? countMessages(now) + 1 };
 }
 
-/** A member, a header, or a mark. */
-export function findOther({ prompt: before }: CacheTurn, { prompt: now }: CacheTurn): string | null {
-  for (const name of new Set([...before.others.keys(), ...now.others.keys()]))
+/** A changed setting is after the system prompt. */
+export function countSame({ turn: { prompt: before } }: PastTurn, turn: CacheTurn): number {
+  const end = findSetting(before, turn.prompt) === undefined ? Infinity : before.messages;
+  return Math.min(countShared(before.parts, turn.prompt.parts), findLine(before, turn), end);
+}
+
+function findSetting({ settings: before }: Prompt, { settings: now }: Prompt): string | undefined {
+  return [...before.keys(), ...now.keys()].find((name) => before.get(name) !== now.get(name));
+}
+
+/** Anthropic caches these with the messages. */
+const WITH_MESSAGES: ReadonlySet<string> = new Set(["thinking", "tool_choice"]);
+
+/** A member, a header, or a mark that may change what comes before the messages. */
+export function findOther({ prompt: before }: CacheTurn, { prompt: now, rules }: CacheTurn): string | null {
+  const names = new Set([...before.others.keys(), ...now.others.keys()]);
+  for (const name of rules.marked ? names.difference(WITH_MESSAGES) : names)
     if (before.others.get(name) !== now.others.get(name)) return name;
   const [were, are] = [before, now].map(
     ({ marks, messages }) => new Set(marks.map(({ at, hash }) => (at > messages ? hash : `${at} ${hash}`))),
@@ -82,7 +92,7 @@ function findLine(before: Prompt, { prompt, dropsAttribution, tokens }: CacheTur
   return isIgnored ? Infinity : before.tools + before.shapes.indexOf(ATTRIBUTION_SHAPE);
 }
 
-function describeSystem(before: Prompt, now: Prompt, index: number): PromptChange {
+function describeSystem(before: Prompt, now: Prompt, index: number): Change {
   const shape = before.shapes[index];
   const isAlike = shape !== undefined && shape === now.shapes[index];
   const detail = shape === ATTRIBUTION_SHAPE ? "attribution" : "digits";

@@ -1,8 +1,15 @@
 // Whether a request should have read more from the cache, and why not. Pure: see README.md.
 
-import { type PromptChange, countMessages, countSharedMessages, findChange, findOther } from "./change.ts";
+import {
+  type Change,
+  countMessages,
+  countSharedMessages,
+  countSame,
+  findChange,
+  findOther,
+} from "./change.ts";
 import type { Continuation } from "./match.ts";
-import type { PastTurn, CacheTurn } from "./turn.ts";
+import type { Left, PastTurn, CacheTurn } from "./turn.ts";
 
 /** Upstreams have further words of their own. */
 export interface Miss {
@@ -85,7 +92,7 @@ function translate(word: string): Cause | null {
 }
 
 /** The upstream's own reason, with our place if both agree. */
-function explainReported({ reason }: CacheTurn, change: PromptChange | null): Cause | null {
+function explainReported({ reason }: CacheTurn, change: Change | null): Cause | null {
   const cause = reason === null ? null : translate(reason.because);
   if (cause === null) return null;
   const isOurs =
@@ -93,7 +100,7 @@ function explainReported({ reason }: CacheTurn, change: PromptChange | null): Ca
   return { ...cause, ...(isOurs && change), reported: true };
 }
 
-function explain(turn: CacheTurn, kept: PastTurn, change: PromptChange | null): Cause | null {
+function explain(turn: CacheTurn, kept: PastTurn, change: Change | null): Cause | null {
   const before = kept.turn;
   if (before.model !== turn.model) return { because: "model_changed" };
   if (before.channel !== turn.channel) return { because: "channel_changed", from: before.channel };
@@ -101,32 +108,32 @@ function explain(turn: CacheTurn, kept: PastTurn, change: PromptChange | null): 
   const isOld = turn.at - before.at >= kept.lifetimeMs;
   // If something was read, the cache is alive, and the change explains the miss.
   if (isOld && (change === null || turn.tokens.read === 0)) return { because: "lifetime_passed" };
-  if (!isOld && hasLost(turn, kept, change)) return null;
+  const lost = [kept.earlier, kept.read].find((left) => hasLost(turn, kept, left));
+  if (lost && !isOld) return explainLoss(turn, kept, lost === kept.read && turn.tokens.read > 0);
   return change ?? (isFound(turn, kept, kept.end) ? null : { because: "marks_changed" });
 }
 
 /** An unchanged part before the change, known to be cached, was not read either. */
-function hasLost(turn: CacheTurn, kept: PastTurn, change: PromptChange | null): boolean {
-  const { earlier } = kept;
+function hasLost(turn: CacheTurn, kept: PastTurn, left: Left | null): boolean {
   const before = kept.turn.prompt;
-  if (earlier === null || turn.prompt.edited || before.continues !== null) return false;
-  if (change !== null && change.because !== "messages_changed") return false;
-  if (earlier.end > before.messages + countSharedMessages(before, turn.prompt)) return false;
-  const least = leastOf({ because: "upstream_lost" }, { ...kept, ...earlier });
-  return earlier.tokens - turn.tokens.read >= least && isFound(turn, kept, earlier.end);
+  if (left === null || turn.prompt.edited || before.continues !== null) return false;
+  const least = leastOf({ because: "upstream_lost" }, { ...kept, ...left });
+  if (left.end > countSame(kept, turn) || left.tokens - turn.tokens.read < least) return false;
+  // A read may have ended at any mark before the change.
+  return isFound(turn, kept, left.end, left === kept.read ? 0 : left.end);
 }
 
 /** A mark at the end of what is cached, or shortly after it. */
-function isFound({ prompt }: CacheTurn, { exact }: PastTurn, end: number): boolean {
-  return !exact || prompt.marks.some(({ at }) => at >= end && at - end <= LOOKBACK_PARTS);
+function isFound({ prompt }: CacheTurn, { exact }: PastTurn, end: number, from = end): boolean {
+  return !exact || prompt.marks.some(({ at }) => at >= from && at - end <= LOOKBACK_PARTS);
 }
 
-function explainLoss(turn: CacheTurn, kept: PastTurn): Cause | null {
+function explainLoss(turn: CacheTurn, kept: PastTurn, isDoubtful = false): Cause | null {
   if (turn.prompt.edited && turn.tokens.read > 0) return null;
   if (kept.turn.served !== turn.served) return { because: "tier_changed" };
   const part = findOther(kept.turn, turn);
   return part === null
-    ? { because: "upstream_lost" }
+    ? { because: "upstream_lost", ...(isDoubtful && { detail: "perhaps" }) }
     : { because: "settings_changed", part, detail: "perhaps" };
 }
 

@@ -1,14 +1,15 @@
 // What requests left in upstreams' caches, by session. Memory is bounded, without texts.
 
-import { findChange } from "./change.ts";
+import { countSame, findChange } from "./change.ts";
 import { judgeMiss, type Miss } from "./judge.ts";
 import { findContinuation } from "./match.ts";
-import { type CountedTurn, isShort, type PastTurn, keepTurn, type CacheTurn } from "./turn.ts";
+import { type CountedTurn, isShort, type Left, type PastTurn, keepTurn, type CacheTurn } from "./turn.ts";
 
 const MAX_KEPT_PER_SESSION = 16;
 /** 37 MB with prompts of 128 parts. */
 const MAX_PARTS = 2_097_152;
 const PARTS_FOR_PROMPT = 128;
+const NOTHING: Left = { tokens: 0, end: 0 };
 
 export class CacheMemory {
   /** The least recently used first. */
@@ -34,7 +35,10 @@ export class CacheMemory {
     const miss = judgeMiss(turn, continuation);
     const before = continuation?.kept ?? null;
     const isLonger = before !== null && isContinued(before, turn);
-    const kept = keepTurn(turn, before, before && findRead(before, turn));
+    const kept = keepTurn(turn, before, {
+      earlier: before && findEarlier(before, turn),
+      read: before === null ? NOTHING : findRead(before, turn),
+    });
     // A longer prompt replaces the earlier one. Any other may be continued too.
     const isReplaced = isLonger && kept !== null && kept.tokens >= before.tokens;
     const others = isReplaced ? known.filter((each) => each !== before) : known;
@@ -68,7 +72,7 @@ function isContinued(before: PastTurn, turn: CacheTurn): boolean {
 }
 
 /** What was read is still there. The rest was written in one piece. */
-function findRead(before: PastTurn, turn: CacheTurn): PastTurn["earlier"] {
+function findEarlier(before: PastTurn, turn: CacheTurn): Left | null {
   const isWhole = before.turn.prompt.continues === null;
   for (const left of [before, isWhole ? before.earlier : null]) {
     if (left === null || turn.tokens.read < left.tokens) continue;
@@ -76,4 +80,16 @@ function findRead(before: PastTurn, turn: CacheTurn): PastTurn["earlier"] {
     if (isContinued({ ...before, end }, turn)) return { tokens, end };
   }
   return null;
+}
+
+/** What a changed prompt reads ends before the change, unless it is of another conversation. */
+function findRead(before: PastTurn, turn: CacheTurn): Left {
+  const { prompt, model, channel } = before.turn;
+  if (prompt.continues !== null || model !== turn.model || channel !== turn.channel) return NOTHING;
+  const { read } = turn.tokens;
+  const end = countSame(before, turn);
+  const known = before.read.end <= end ? before.read : NOTHING;
+  const isKnown = end < before.end && read <= before.tokens && !turn.prompt.edited;
+  if (isKnown && read !== known.tokens) return { tokens: read, end };
+  return read >= known.tokens ? known : NOTHING;
 }

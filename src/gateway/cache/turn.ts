@@ -36,15 +36,19 @@ export interface PastTurn {
   readonly proven: boolean;
   readonly lifetimeMs: number;
   /** What was left one turn before, for requests that go back to it. */
-  readonly earlier: Pick<PastTurn, "tokens" | "end"> | null;
+  readonly earlier: Left | null;
+  /** What was read before a change. It ends there or earlier: only to tell what was lost. */
+  readonly read: Left;
 }
+
+export type Left = Pick<PastTurn, "tokens" | "end">;
 
 const HALF_DAY_MS = 12 * 3_600_000;
 
 export function keepTurn(
   turn: CacheTurn,
   before: PastTurn | null,
-  earlier: PastTurn["earlier"],
+  known: Pick<PastTurn, "earlier" | "read">,
 ): PastTurn | null {
   const { prompt, rules, tokens } = turn;
   const mark = findLastMark(prompt);
@@ -56,15 +60,8 @@ export function keepTurn(
   if (left === 0 || (!proven && isShort(turn))) return null;
   const exact = rules.marked && isReported;
   const end = exact && mark !== null ? mark.at : prompt.parts.length;
-  return {
-    turn,
-    tokens: left,
-    end,
-    exact,
-    proven,
-    lifetimeMs: findLifetime(turn, mark),
-    earlier,
-  };
+  const lifetimeMs = findLifetime(turn, mark);
+  return { turn, tokens: left, end, exact, proven, lifetimeMs, ...known };
 }
 
 function findLastMark({ marks }: Prompt): CacheMark | null {

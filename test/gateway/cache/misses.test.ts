@@ -11,7 +11,7 @@ import {
   textOf,
   writeRequest,
 } from "../../harness/conversation.ts";
-import { type Change, DIALECTS, SECOND, Session } from "./session.ts";
+import { type Change as Turn, DIALECTS, SECOND, Session } from "./session.ts";
 
 /** What an unchanged prompt would have read: all that its predecessor left. */
 function leftBy(dialect: CachingDialect, { total, read, written }: Counted): number {
@@ -31,12 +31,12 @@ function growing(session: Session): Conversation {
   return talk;
 }
 
-/** How a prompt changes, and what the miss says of it. `system`: the system prompt's parts that a dialect has. */
-interface Mutation {
-  readonly change: (talk: Conversation) => void;
-  readonly expected: (dialect: CachingDialect) => Partial<Miss>;
-}
+type Change = (talk: Conversation) => unknown;
+type Cause = (dialect: CachingDialect) => Partial<Miss>;
 
+const tool =
+  (at: number, more = {}) =>
+  () => ({ because: "tools_changed", at, ...more });
 /** In the chat dialect, messages are counted with the two system messages before them. */
 const message = (at: number) => (dialect: CachingDialect) => ({
   because: "messages_changed",
@@ -48,47 +48,23 @@ const system = (at: number) => (dialect: CachingDialect) => ({
   at: dialect === "messages" || dialect === "chat" ? at : 1,
 });
 
-const MUTATIONS: Readonly<Record<string, Mutation>> = {
-  "a tool's description": {
-    change: ({ tools }) => void (tools[1] = { ...tools[1], description: textOf(1600, "other") }),
-    expected: () => ({ because: "tools_changed", at: 2 }),
-  },
-  "one more tool": {
-    change: ({ tools }) => void tools.push({ name: "Grep", description: "Finds text." }),
-    expected: () => ({ because: "tools_changed", at: 4, detail: "added" }),
-  },
-  "one tool less": {
-    change: ({ tools }) => void tools.pop(),
-    expected: () => ({ because: "tools_changed", at: 3, detail: "removed" }),
-  },
-  "tools in another order": {
-    change: (talk) => void (talk.tools = talk.tools.toReversed()),
-    expected: () => ({ because: "tools_changed", at: 1, detail: "order" }),
-  },
-  "the second part of the system prompt": {
-    change: (talk) => void (talk.system[1] = textOf(6000, "another")),
-    expected: system(2),
-  },
-  "a message in the middle": {
-    change: ({ turns }) => void (turns[3]!.text = `${turns[3]!.text}.`),
-    expected: message(4),
-  },
-  "the role of a message": {
-    change: ({ turns }) => void (turns[3]!.role = "user"),
-    expected: message(4),
-  },
-  "a message that is inserted": {
-    change: ({ turns }) => void turns.splice(2, 0, { role: "user", text: textOf(600, "new") }),
-    expected: message(3),
-  },
-};
+const CHANGES: [title: string, change: Change, expected: Cause][] = [
+  ["a changed tool", ({ tools }) => (tools[1] = { ...tools[1], description: textOf(1600, "b") }), tool(2)],
+  ["one more tool", ({ tools }) => tools.push({ name: "Grep" }), tool(4, { detail: "added" })],
+  ["one tool less", ({ tools }) => tools.pop(), tool(3, { detail: "removed" })],
+  ["tools in another order", (talk) => (talk.tools = talk.tools.toReversed()), tool(1, { detail: "order" })],
+  ["the second part of the system prompt", (talk) => (talk.system[1] = textOf(6000, "another")), system(2)],
+  ["a message in the middle", ({ turns }) => (turns[3]!.text = `${turns[3]!.text}.`), message(4)],
+  ["the role of a message", ({ turns }) => (turns[3]!.role = "user"), message(4)],
+  ["one more message", ({ turns }) => turns.splice(2, 0, { role: "user", text: "new" }), message(3)],
+];
 
 const CLIENTS = DIALECTS.flatMap((dialect) =>
   (["JavaScript", "Python"] as const).map((writer) => [dialect, writer] as const),
 );
 
 describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (dialect, writer) => {
-  test.each(Object.entries(MUTATIONS))("is reported as %s, with its cost", (_name, { change, expected }) => {
+  test.each(CHANGES)("is reported as %s, with its cost", (_title, change, expected) => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
@@ -174,25 +150,33 @@ describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (
     }
   });
 
+  test("of the message before, in each turn, is not blamed for what the upstream lost", () => {
+    const session = new Session(dialect, writer);
+    const talk = openConversation("a", "", "gemini-2.5-pro");
+    for (const turn of [1, 2, 3, 4]) {
+      talk.turns.at(-1)!.text = textOf(2400, `question ${turn}, with a reminder`);
+      if (turn === 4) session.upstream.lose();
+      const miss = session.ask(talk);
+      if (turn === 4) expect(miss).toMatchObject({ because: "upstream_lost" });
+      else if (turn > 1) expect(miss).toMatchObject(message(turn * 2 - 3)(dialect));
+      talk.turns.at(-1)!.text = textOf(2400, `question ${turn}`);
+      goOn(talk, textOf(1200, `answer ${turn}`), "");
+    }
+  });
+
   test("is not blamed if the model, the channel or the tier changed", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
-    const again = (change: Change): Miss | null => {
-      const miss = session.ask(talk, change);
+    const ask = (change: Turn, cause: Partial<Miss>): void => {
+      const missed = leftBy(dialect, session.last);
+      expect({ ...session.ask(talk, change) }).toEqual({ missed, ...cause });
       goOn(talk, textOf(400, "answer"), textOf(400, "next"));
-      return miss;
     };
-    let left = leftBy(dialect, session.last);
-    expect(again({ channel: "second" })).toEqual({ missed: left, because: "channel_changed", from: "main" });
-    left = leftBy(dialect, session.last);
-    expect(again({ channel: "second", model: "other-2.5" })).toEqual({
-      missed: left,
-      because: "model_changed",
-    });
-    left = leftBy(dialect, session.last);
-    const served = { channel: "second", model: "other-2.5", served: "priority" };
-    expect(again(served)).toEqual({ missed: left, because: "tier_changed" });
-    expect(again(served)).toBeNull();
+    ask({ channel: "second" }, { because: "channel_changed", from: "main" });
+    const other = { channel: "second", model: "other-2.5" };
+    ask(other, { because: "model_changed" });
+    ask({ ...other, served: "priority" }, { because: "tier_changed" });
+    expect(session.ask(talk, { ...other, served: "priority" })).toBeNull();
   });
 });
 
@@ -206,4 +190,26 @@ test("a time in the system prompt causes a miss in requests with one message eac
   };
   expect(ask("10:00:01")).toBeNull();
   expect(ask("10:02:17")).toMatchObject({ because: "system_changed", at: 1, detail: "digits" });
+});
+
+test.each<[string, string, (talk: Conversation, turn: number) => void]>([
+  ["thinking", "settings_changed", ({ extra }, turn) => (extra["thinking"] = { budget_tokens: turn })],
+  ["tool_choice", "settings_changed", ({ extra }, turn) => (extra["tool_choice"] = { name: `${turn}` })],
+  ["the system prompt", "system_changed", ({ system }, turn) => (system[0] = textOf(400, `${turn}`))],
+])("%s changes in each turn, and is not blamed for what the upstream lost", (_name, because, change) => {
+  for (const isMarked of [true, false]) {
+    const session = new Session("messages");
+    const talk = openConversation("a", textOf(2400, "first question"));
+    talk.tools[2] = { name: textOf(6000, "tool"), cache_control: { type: "ephemeral" } };
+    for (const turn of [1, 2, 3, 4]) {
+      change(talk, turn);
+      if (turn === 4) session.upstream.lose();
+      const body = writeRequest("messages", talk);
+      const messages = talk.turns.map(({ role, text }) => ({ role, content: text }));
+      const miss = session.send(isMarked ? body : { ...body, messages });
+      if (turn === 4) expect(miss).toMatchObject({ because: "upstream_lost" });
+      else if (turn > 1 && isMarked) expect(miss).toMatchObject({ because });
+      goOn(talk, textOf(1200, `answer ${turn}`), textOf(2400, `question ${turn}`));
+    }
+  }
 });

@@ -116,12 +116,16 @@ function toBlock(value: unknown, role: string): Block {
 const asList = (value: unknown): unknown[] =>
   Array.isArray(value) ? value : value === undefined ? [] : [value];
 
+/** Thinking and the choice of tools are cached with the messages. */
 function listBlocks(body: Value): Block[] {
+  const settings = JSON.stringify([body["thinking"], body["tool_choice"]]);
   return [
     ...asList(body["tools"]).map((tool) => toBlock(tool, "tool")),
     ...asList(body["system"]).map((part) => toBlock(part, "system")),
     ...asList(body["messages"]).flatMap((message) =>
-      asList(getField(message, "content")).map((part) => toBlock(part, String(getField(message, "role")))),
+      asList(getField(message, "content")).map((part) =>
+        toBlock(part, settings + String(getField(message, "role"))),
+      ),
     ),
   ];
 }
