@@ -18,12 +18,15 @@ import { UTC } from "../../src/lib/text/zone.ts";
 import { writeHtml, writeMarkdown } from "../../src/web/report-file.ts";
 import { draftOf, newLedgerPath } from "./ledger/ledger-samples.ts";
 
-/** Sessions of two weeks, from a Saturday on. The first half has the older version. */
+const UPDATE = 120;
+
+/** Sessions of three weeks and four projects, from a Thursday on. The first half has the older version. */
 function makeSessions(inputOf: (index: number, weekday: number) => number): SessionStart[] {
-  return Array.from({ length: 160 }, (_, index) => {
-    const at = Date.UTC(2026, 10, 7, 2.1 * index);
-    const version = index < 80 ? "2.1.331" : "2.1.332";
-    return { tool: "claude-code", version, kind: "a", at, input: inputOf(index, new Date(at).getUTCDay()) };
+  return Array.from({ length: 2 * UPDATE }, (_, index) => {
+    const at = Date.UTC(2026, 10, 5, 12 + 2.1 * index);
+    const version = index < UPDATE ? "2.1.331" : "2.1.332";
+    const input = inputOf(index, new Date(at).getUTCDay());
+    return { tool: "claude-code", version, kind: `${index % 4}`, at, input };
   });
 }
 
@@ -32,14 +35,15 @@ let run = 1;
 
 test.each<[title: string, share: string, course: Course]>([
   ["input that stays the same", "few", () => 1],
-  ["a project that grows by 30 %", "few", (at) => 1 + (0.3 * at) / 160],
-  ["a project that grew by 30 % until then", "few", (at) => 1 + (0.3 * Math.min(80, at)) / 80],
-  ["tools that a user added three sessions before", "few", (at) => (at < 77 ? 1 : 1.3)],
-  ["tools added five sessions before and after", "few", (at) => 1.2 ** (Number(at > 74) + Number(at > 84))],
+  ["a project that grows by 30 %", "few", (at) => 1 + (0.3 * at) / 240],
+  ["a project that grew by 30 % until then", "few", (at) => 1 + (0.3 * Math.min(UPDATE, at)) / UPDATE],
+  ["tools that a user added three sessions before", "few", (at) => (at < 117 ? 1 : 1.3)],
+  ["tools added five sessions before and after", "few", (at) => 1.2 ** (Number(at > 114) + Number(at > 124))],
   ["sessions in runs of similar work", "few", (at, _, random) => (at % 8 > 0 ? run : (run = 0.5 + random()))],
   ["more input at weekends", "few", (_, weekday) => (weekday % 6 === 0 ? 1.4 : 1)],
-  ["a larger project with more and more sessions", "few", (at, _, random) => (random() < at / 160 ? 1.5 : 1)],
-  ["18 % more since then", "most", (at) => (at < 80 ? 1 : 1.18)],
+  ["half of the projects with 40 % more since then", "few", (at) => (at < UPDATE || at % 2 === 0 ? 1 : 1.4)],
+  ["a larger project with more and more sessions", "few", (at, _, random) => (random() < at / 240 ? 1.5 : 1)],
+  ["18 % more since then", "most", (at) => (at < UPDATE ? 1 : 1.18)],
 ])("for %s, %s of 200 reports name the newer version", (_title, share, course) => {
   let seed = 1;
   const random = (): number => (seed = (seed * 1_664_525 + 1_013_904_223) % 2 ** 32) / 2 ** 32;
@@ -54,18 +58,21 @@ test.each<[title: string, change: (session: SessionStart, index: number) => Part
   [
     "a Monday after a weekend with less input",
     (session) => {
-      const at = session.at + 2 * 86_400_000;
+      const at = session.at - 1.5 * 86_400_000;
       return { at, ...(new Date(at).getUTCDay() % 6 === 0 && { input: 0.7 * session.input }) };
     },
   ],
   [
     "more sessions of a kind with much input",
     ({ input }, index) =>
-      index % 10 === 0 || (index >= 80 && index % 10 !== 1) ? { kind: "large", input: input * 10 } : {},
+      index % 10 === 0 || (index >= UPDATE && index % 10 !== 1) ? { kind: "large", input: input * 10 } : {},
   ],
   [
     "another project since then, and input that falls in each",
-    ({ input }, index) => ({ kind: `${index < 80}`, input: input * (1 - (0.3 * (index % 80)) / 80) }),
+    ({ input }, index) => ({
+      kind: `${index < UPDATE}`,
+      input: input * (1 - (0.3 * (index % UPDATE)) / UPDATE),
+    }),
   ],
   [
     "two versions that are used side by side",
@@ -79,15 +86,17 @@ test.each<[title: string, change: (session: SessionStart, index: number) => Part
 
 test("one session with very much input does not change the report about the others", () => {
   const make = (factor: number): SessionStart[] =>
-    makeSessions((index) => (index === 87 ? 500_000 : (10_000 + (index % 97)) * (index < 80 ? 1 : factor)));
+    makeSessions((index) =>
+      index === 127 ? 500_000 : (10_000 + (index % 97)) * (index < UPDATE ? 1 : factor),
+    );
   expect(compareVersions(make(1.02))).toEqual([]);
   expect(compareVersions(make(1.1))).toMatchObject([{ percent: 10 }]);
 });
 
 test("a step is compared with those of a week", () => {
-  const sessions = makeSessions((index) => (index < 80 ? 20_000 : 24_000) + (index % 97));
+  const sessions = makeSessions((index) => (index < UPDATE ? 20_000 : 24_000) + (index % 97));
   expect(compareVersions(sessions)).toHaveLength(1);
-  expect(compareVersions(sessions.slice(40, 120))).toEqual([]);
+  expect(compareVersions(sessions.slice(20, 220))).toEqual([]);
 });
 
 function writeLines(drafts: readonly LineDraft[]): string {

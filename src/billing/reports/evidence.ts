@@ -79,12 +79,8 @@ export type EvidenceSum = Evidence["total"];
 export type EvidenceEvent = Evidence["events"][number];
 
 function countRequests(table: Table, scope: Scope, { totals }: SumRow) {
-  const { rows, total } = sumRequests(table, {
-    ...scope,
-    by: [],
-    of: ["requests", "unknown"],
-    values: ["MIN(first)", "MAX(last)", "COUNT(DISTINCT session)"],
-  });
+  const values = ["MIN(first)", "MAX(last)", "COUNT(DISTINCT session)"];
+  const { rows, total } = sumRequests(table, { ...scope, by: [], of: ["requests", "unknown"], values });
   const { requests, unknown } = total.totals;
   const [first, last, sessions] = rows[0]?.values ?? [];
   const { requests: turns, unpriced, partial } = totals;
@@ -105,13 +101,8 @@ function countRequests(table: Table, scope: Scope, { totals }: SumRow) {
 
 /** The rows with the most input. `more`: the number of other rows. */
 function listLargest(table: Table, scope: Scope, by: readonly string[]) {
-  const turns = sumRequests(table, {
-    ...scope,
-    by,
-    of: SUMS,
-    where: TURNS,
-    values: ["MIN(first)", "MIN(first_line)"],
-  });
+  const values = ["MIN(first)", "MIN(first_line)"];
+  const turns = sumRequests(table, { ...scope, by, of: SUMS, where: TURNS, values });
   const misses = new Map(listMisses(table, scope, by).map((row) => [row.names.join("\n"), row.totals]));
   const rows = turns.rows
     .map((row) => ({ names: row.names, ...describe(row, misses.get(row.names.join("\n"))) }))
@@ -182,14 +173,9 @@ function listBars(table: Table, scope: Scope) {
     start,
     starts[bar + 1] ?? MAX_MS,
   ]);
-  const missed = sumRequests(table, {
-    ...scope,
-    spans,
-    by: ["span"],
-    of: [],
-    sums: { missed: "SUM(missed_tokens)" },
-    where: { sql: `cause <> 'lifetime_passed' AND ${IS_TURN}`, values: {} },
-  });
+  const sums = { missed: "SUM(missed_tokens)" };
+  const where = { sql: `cause <> 'lifetime_passed' AND ${IS_TURN}`, values: {} };
+  const missed = sumRequests(table, { ...scope, spans, by: ["span"], of: [], sums, where });
   const lost = new Map(missed.rows.map(({ names: [time], sums }) => [time, Number(sums["missed"]?.units)]));
   const { rows } = sumRequests(table, { ...scope, spans, by: ["span"], of: INPUT, where: TURNS });
   return rows.map(({ names: [time = ""], totals: { requests, usage } }) => ({
@@ -203,12 +189,7 @@ function listBars(table: Table, scope: Scope) {
 }
 
 /** The most expensive misses, and the first turns of newer versions, in order of time. */
-function listEvents(
-  table: Table,
-  { sql, values }: Condition,
-  versions: readonly SumRow[],
-  hasLabels: boolean,
-) {
+function listEvents(table: Table, scope: Condition, versions: readonly SumRow[], hasLabels: boolean) {
   const startOf = ({ values: [at] }: SumRow): number => Number(at);
   const further = [...Map.groupBy(versions, ({ names: [tool] }) => tool).values()].flatMap((own) => {
     const inOrder = own.filter(({ names }) => names[1] !== "").toSorted((a, b) => startOf(a) - startOf(b));
@@ -224,12 +205,9 @@ function listEvents(
   const newest = further.toSorted((a, b) => a.age - b.age || b.at - a.at).slice(0, MAX_VERSIONS);
   const changes = new Map(newest.map(({ line, words }) => [line, words]));
   const where = `line IN (SELECT value FROM json_each($lines) UNION SELECT * FROM (SELECT line FROM requests
-    WHERE cause IS NOT NULL AND ${sql} ORDER BY missed DESC, missed_tokens DESC LIMIT ${MAX_EVENTS - changes.size}))`;
-  const found = listLines(table, {
-    where,
-    values: { ...values, $lines: JSON.stringify([...changes.keys()]) },
-    more: ["line"],
-  });
+    WHERE cause IS NOT NULL AND ${scope.sql} ORDER BY missed DESC, missed_tokens DESC LIMIT ${MAX_EVENTS - changes.size}))`;
+  const values = { ...scope.values, $lines: JSON.stringify([...changes.keys()]) };
+  const found = listLines(table, { where, values, more: ["line"] });
   const events = [...found].flatMap(({ text, values: [line] }) =>
     describeEvent(text, changes.get(Number(line)), hasLabels),
   );

@@ -55,6 +55,8 @@ const MIN_SESSIONS = 9;
 const LEAST_OF_KIND = 3;
 const MAX_SESSIONS = 24;
 const MIN_PERCENT = 5;
+/** How much more all rise than any kind does. */
+const MAX_DIFFERENCE = 3;
 /** So that one session with very much input does not hide the others. */
 const MAX_HEIGHT = 0.5;
 
@@ -77,7 +79,8 @@ export function compareVersions(starts: readonly SessionStart[]) {
       const rise = middleOf(heights.slice(at, at + width)) - middleOf(heights.slice(at - width, at));
       const percent = Math.round((Math.exp(rise) - 1) * 100);
       if (width < MIN_SESSIONS || percent < MIN_PERCENT) return [];
-      if (measureTime(inOrder, width) < WEEK_MS || !isLargestStep(heights, at, width)) return [];
+      if (!hasOtherWeek(inOrder, at, width) || !isLargestStep(heights, at, width)) return [];
+      if (listRises(inOrder, heights, at).some((own) => own < rise / MAX_DIFFERENCE)) return [];
       const [before = "", version = ""] = versions.slice(place - 1);
       return [{ tool, version, before, percent, turns: width * TURNS }];
     });
@@ -89,9 +92,21 @@ function listKinds(starts: readonly SessionStart[]): ReadonlySet<string> {
   return new Set(kinds.flatMap(([kind, own]) => (own.length < LEAST_OF_KIND ? [] : kind)));
 }
 
-/** The time in which each session has as many others before and after it. */
-function measureTime(inOrder: readonly SessionStart[], width: number): number {
-  return (inOrder.at(-width)?.at ?? 0) - (inOrder[width]?.at ?? 0);
+/** A week before the update or after it, each session has as many others before and after it. */
+function hasOtherWeek(inOrder: readonly SessionStart[], update: number, width: number): boolean {
+  const timeOf = (index: number): number => inOrder.at(index)?.at ?? 0;
+  const [first, place, last] = [timeOf(width), timeOf(update), timeOf(-width)];
+  return place - first >= WEEK_MS || last - place >= WEEK_MS;
+}
+
+/** Of each kind that was used shortly before and after. Projects that change by themselves do not all rise. */
+function listRises(inOrder: readonly SessionStart[], heights: readonly number[], update: number): number[] {
+  const places = [...heights.keys()].slice(Math.max(0, update - 2 * MAX_SESSIONS), update + 2 * MAX_SESSIONS);
+  return [...Map.groupBy(places, (at) => inOrder[at]?.kind).values()].map((own) => {
+    const meanOfSide = (isNewer: boolean): number =>
+      meanOf(own.filter((at) => at >= update === isNewer).map((at) => heights[at] ?? 0));
+    return meanOfSide(true) - meanOfSide(false);
+  });
 }
 
 /** The logarithm of each session's input, relative to the middle session of its kind. */
@@ -102,6 +117,10 @@ function listHeights(starts: readonly SessionStart[]): number[] {
     const height = Math.log((input + 1) / ((middles.get(kind) ?? 0) + 1));
     return Math.max(-MAX_HEIGHT, Math.min(MAX_HEIGHT, height));
   });
+}
+
+function meanOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
 }
 
 function middleOf(numbers: readonly number[]): number {
@@ -115,9 +134,8 @@ const LEAST_RATIO = 1.5;
 
 /** Weekends, growth, other projects and added tools make steps at other times, too. */
 function isLargestStep(heights: readonly number[], update: number, width: number): boolean {
-  const mean = (from: number, to: number): number =>
-    heights.slice(from, to).reduce((sum, each) => sum + each, 0) / (to - from);
-  const step = (at: number, size = width): number => mean(at, at + size) - mean(at - size, at);
+  const step = (at: number, size = width): number =>
+    meanOf(heights.slice(at, at + size)) - meanOf(heights.slice(at - size, at));
   const own = step(update);
   if (step(update, NEAR) < own / 2) return false;
   for (let at = width; at <= heights.length - width; at += 1) {
