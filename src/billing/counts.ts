@@ -91,13 +91,13 @@ export class CountReader {
     place: string | null = null,
   ): void {
     for (const [name, inside] of known) if (inside !== null) this.noteUnknown(usage, name, inside);
-    this.noteMember(usage, { has: (name) => known.has(name) || !name.endsWith(ending) }, place);
+    this.noteMember(usage, known, place, ending);
   }
 
   /** Notes the first unknown member that counts something. `place`: the object's name. */
-  noteMember(counted: Readonly<Record<string, unknown>>, known: KnownNames, place: string | null): void {
+  noteMember(counted: Counters, known: KnownNames, place: string | null, ending = ""): void {
     for (const member in counted) {
-      if (known.has(member) || !countsSome(counted[member], MAX_DEPTH)) continue;
+      if (known.has(member) || !member.endsWith(ending) || !countsSome(counted[member], MAX_DEPTH)) continue;
       const name = member.slice(0, MAX_NAME_LENGTH);
       return this.note("unknown", place === null ? name : `${place}.${name}`);
     }
@@ -197,10 +197,10 @@ export function dropZeros(usage: Usage): Usage {
 }
 
 /** How the answer says it was served. `members`: the names of the fields. */
-export function readTariff(from: unknown, members: Tariff): Tariff {
+export function readTariff(from: unknown, members: Readonly<Record<string, string>>): Tariff {
   const tariff: Record<string, string> = {};
-  for (const [name, member] of Object.entries(members)) {
-    const value = getName(getField(from, member));
+  for (const name in members) {
+    const value = getName(getField(from, members[name] ?? ""));
     if (value !== undefined) tariff[name] = value;
   }
   return tariff;

@@ -44,11 +44,11 @@ export function countTokens(usage: Counts, kinds: readonly UsageKind[]): number 
 /** No answer of any model used more, even over many calls. */
 const MAX_TOKENS = 100_000_000;
 const MAX_CALLS = 10_000;
+const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
 
 /** False: the counts are wrong, and the usage is unknown. */
-export function isPlausible(usage: Usage): boolean {
-  for (const kind of USAGE_KINDS) if ((usage[kind] ?? 0) > MAX_TOKENS) return false;
-  for (const kind of CALL_KINDS) if ((usage[kind] ?? 0) > MAX_CALLS) return false;
+export function isPlausible(usage: Counts): boolean {
+  for (const kind in usage) if ((usage[kind] ?? 0) > (CALLS.has(kind) ? MAX_CALLS : MAX_TOKENS)) return false;
   return true;
 }
 

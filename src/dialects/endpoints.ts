@@ -5,7 +5,7 @@ import { chat } from "./formats/chat.ts";
 import { content } from "./formats/content.ts";
 import type { Dialect, DialectName, Endpoint, KeySource, Purpose, Target } from "./dialect.ts";
 import { messages } from "./formats/messages.ts";
-import { PLATFORM_ROWS, readPathPrefix } from "./platforms.ts";
+import { readPathPrefix } from "./platforms.ts";
 import { relay } from "./formats/relay.ts";
 import { embeddings, images, responses, search } from "./formats/responses.ts";
 import { SEARCH_PRICE } from "./meters/calls.ts";
@@ -76,7 +76,7 @@ const RELAY_LIST = familyOf(relay, "relay", BEARER);
 const SHARED: Family = {
   dialect: responses,
   shared: SHARED_DIALECTS,
-  platforms: PLATFORMS.filter((platform) => !PLATFORM_ROWS[platform].prefixed),
+  platforms: PLATFORMS.filter((platform) => platform !== "relay"),
   keySources: ALL_KEYS,
 };
 const RELAY_SHARED: Family = { ...RELAY_LIST, shared: RELAY_DIALECTS, keySources: ALL_KEYS };

@@ -19,7 +19,7 @@ import {
   STORED_RESPONSE,
   VERBS,
 } from "./endpoints.ts";
-import { dropKey, correctPath, isResponseId, pathOf, queryOf, readModelId } from "./path.ts";
+import { dropKey, correctPath, pathOf, queryOf, readModelId, RESPONSE_ID } from "./path.ts";
 import { type OtherPath, readOther } from "./other-paths.ts";
 import { PLATFORM_ROWS } from "./platforms.ts";
 import { responses } from "./formats/responses.ts";
@@ -126,10 +126,8 @@ function findModel(path: string, lookup: Lookup): Recognition | null {
   const model = { id, start: upstream.length, end: upstream.length + raw.length };
   // The client may have escaped the colon, which not every upstream understands.
   const upstreamPath = verb === "" ? upstream + raw : `${upstream}${raw}:${verb}`;
-  return formTarget(
-    { endpoint, path: upstreamPath, model, stream: verb === "streamGenerateContent" },
-    lookup,
-  );
+  const stream = verb === "streamGenerateContent";
+  return formTarget({ endpoint, path: upstreamPath, model, stream }, lookup);
 }
 
 function readModelPath(tail: string, { method }: Lookup, paths: ModelPaths) {
@@ -144,12 +142,11 @@ function findStored(path: string, lookup: Lookup): Recognition | null {
   if (!path.startsWith(STORED_PATH)) return null;
   const slash = path.indexOf("/", STORED_PATH.length);
   const end = slash < 0 ? path.length : slash;
-  if (!isResponseId(path.slice(STORED_PATH.length, end))) return null;
+  if (!RESPONSE_ID.test(path.slice(STORED_PATH.length, end))) return null;
   const tail = path.slice(end);
   const stored = STORED_RESPONSE.find((row) => row[0] === lookup.method && row[1] === tail);
-  return stored === undefined
-    ? null
-    : formTarget({ endpoint: stored[2], path, model: null, stream: null }, lookup);
+  if (stored === undefined) return null;
+  return formTarget({ endpoint: stored[2], path, model: null, stream: null }, lookup);
 }
 
 function isUpgrade({ request }: Lookup): boolean {

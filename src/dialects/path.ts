@@ -1,6 +1,6 @@
 // A request's target and ids. An id must not read as another path.
 
-const RESPONSE_ID = /^[\w\-=]{1,512}$/;
+export const RESPONSE_ID = /^[\w\-=]{1,512}$/;
 /** Upstreams parse paths differently, and some decode twice. */
 const MODEL_ID = /^[\w\-./:@~+=,()[\]!* ]{1,256}$/;
 
@@ -9,10 +9,6 @@ export function readModelId(raw: string): string | null {
   const id = raw.includes("%") ? decode(raw) : raw;
   if (id === null || !MODEL_ID.test(id)) return null;
   return id.split("/").every((segment) => !["", ".", ".."].includes(segment)) ? id : null;
-}
-
-export function isResponseId(raw: string): boolean {
-  return RESPONSE_ID.test(raw);
 }
 
 /** A slash at the end, two at the start, a repeated or missing version. */
@@ -24,10 +20,8 @@ export function correctPath(path: string, relayPath: string): string {
     .slice(prefix.length)
     .replace(/^\/\/+/, "/")
     .replace(/^\/v1(?:beta)?(?=\/v1(?:beta)?\/)/, "");
-  const versioned = /^\/(?:messages|responses|chat|embeddings|models)(?:\/|$)/.test(tail)
-    ? `/v1${tail}`
-    : tail;
-  return prefix + versioned;
+  const lacksVersion = /^\/(?:messages|responses|chat|embeddings|models)(?:\/|$)/.test(tail);
+  return prefix + (lacksVersion ? `/v1${tail}` : tail);
 }
 
 export function pathOf(target: string): string {

@@ -13,10 +13,6 @@ export interface PlatformRow {
   readonly dialect: Dialect;
   /** Other dialects need a bridge. */
   readonly spoken: readonly DialectName[];
-  /** True if clients put the config's `relay_prefix` before every path. */
-  readonly prefixed: boolean;
-  /** The path of the model list, for messages to people. */
-  readonly listPath: string;
   /** Other lists at this path lack it. */
   readonly listMark: string;
   readonly answerPaths: readonly string[];
@@ -42,8 +38,6 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
   messages: {
     dialect: messages,
     spoken: ["messages"],
-    prefixed: false,
-    listPath: "/v1/models",
     listMark: "has_more",
     answerPaths: ["/v1/messages"],
     tools: ["claude", ...AGENTS, "anthropic"],
@@ -51,8 +45,6 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
   responses: {
     dialect: responses,
     spoken: ["responses"],
-    prefixed: false,
-    listPath: "/v1/models",
     listMark: "object",
     answerPaths: ["/v1/responses", "/v1/chat/completions"],
     tools: ["codex", ...AGENTS, "openai"],
@@ -60,8 +52,6 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
   content: {
     dialect: content,
     spoken: ["content"],
-    prefixed: false,
-    listPath: "/v1beta/models",
     listMark: "models",
     answerPaths: ["/v1beta/models/{model}:streamGenerateContent"],
     tools: ["gemini", "opencode", "pi", "google"],
@@ -69,8 +59,6 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
   relay: {
     dialect: relay,
     spoken: ["messages", "content"],
-    prefixed: true,
-    listPath: "/models",
     listMark: "data",
     answerPaths: ["/v1/messages", "/v1beta/models/{model}:streamGenerateContent"],
     tools: ["claude", "gemini", ...AGENTS, "anthropic", "google"],
@@ -108,19 +96,18 @@ export function forEachPlatform<T>(make: (platform: Platform) => T): Record<Plat
   };
 }
 
-/** Empty, or the relay's. */
+/** What clients put before every path: empty, or the config's `relay_prefix`. */
 export function readPathPrefix(platform: Platform, relayPrefix: string): string {
-  return PLATFORM_ROWS[platform].prefixed ? `/${relayPrefix}` : "";
+  return platform === "relay" ? `/${relayPrefix}` : "";
 }
 
 /** For messages: `GET /relay/models`. */
 export function describeList(platform: Platform, relayPrefix: string): string {
-  return `GET ${readPathPrefix(platform, relayPrefix)}${PLATFORM_ROWS[platform].listPath}`;
+  return `GET ${readPathPrefix(platform, relayPrefix)}${dialectOf(platform).listPath}`;
 }
 
 /** For messages: `POST /v1/responses or /v1/chat/completions`. */
 export function describeAnswerPaths(platform: Platform, relayPrefix: string): string {
   const prefix = readPathPrefix(platform, relayPrefix);
-  const { answerPaths } = PLATFORM_ROWS[platform];
-  return `POST ${answerPaths.map((path) => prefix + path).join(" or ")}`;
+  return `POST ${PLATFORM_ROWS[platform].answerPaths.map((path) => prefix + path).join(" or ")}`;
 }

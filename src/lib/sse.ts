@@ -43,13 +43,14 @@ export class EventReader {
       return [];
     }
     const end = Math.max(first, bytes.lastIndexOf(BLANK_LINE) + BLANK_LINE.length);
-    const hasBegun = this.#begunBytes > 0;
-    const begun = hasBegun ? [Buffer.concat([...this.#begun, bytes.subarray(0, first)])] : [];
-    const whole = [...begun, bytes.subarray(hasBegun || this.#isLosing ? first : 0, end)];
+    const whole: Buffer[] = [];
+    if (this.#begunBytes > 0) whole.push(Buffer.concat([...this.#begun, bytes.subarray(0, first)]));
+    const from = this.#begunBytes > 0 || this.#isLosing ? first : 0;
+    whole.push(from === 0 && end === bytes.length ? bytes : bytes.subarray(from, end));
     this.#begun = [];
     this.#begunBytes = 0;
     this.#isLosing = false;
-    this.#begin(bytes.subarray(end));
+    if (end < bytes.length) this.#begin(bytes.subarray(end));
     return whole;
   }
 

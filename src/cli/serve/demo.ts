@@ -112,7 +112,7 @@ export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPref
   });
   // Platforms with one list path answer alike.
   const lists = PLATFORMS.map((platform): [string, string] => {
-    const url = base + readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath;
+    const url = base + readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].dialect.listPath;
     return [url, `curl '${url}' ${writeKey(platform)}`];
   });
   return [...posts, ...new Map(lists).values()];

@@ -51,7 +51,7 @@ export async function findPlatform(
 
 /** `status`: null without an answer. */
 export async function fetchList({ base, platform, relayPrefix, secret }: Place) {
-  const path = readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath;
+  const path = readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].dialect.listPath;
   try {
     const answer = await fetchAnswer(new URL(`${base}${path}?limit=1000&pageSize=1000`), {
       proxy: null,

@@ -2,7 +2,7 @@
 
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { OPEN_BRACE, type Span } from "../../lib/json/scanner.ts";
+import { OPEN_BRACE, replaceSpan } from "../../lib/json/scanner.ts";
 import { scanMembers } from "../../lib/scan.ts";
 import { openSseParser } from "../../lib/sse.ts";
 import type { Dialect } from "../dialect.ts";
@@ -32,16 +32,12 @@ export function askForUsage(body: Uint8Array): Uint8Array | null {
   const span = scan.get(OPTIONS);
   if (span === undefined) {
     const start = body.indexOf(OPEN_BRACE) + 1;
-    return replace(body, { start, end: start }, `"${OPTIONS}":${JSON.stringify(ASKED)},`);
+    return replaceSpan(body, { start, end: start }, `"${OPTIONS}":${JSON.stringify(ASKED)},`);
   }
   const options = parseJson(asBuffer(body).toString("utf8", span.start, span.end));
   // The server refuses it.
   if ((options !== null && !isObject(options)) || getField(options, "include_usage") === true) return null;
-  return replace(body, span, JSON.stringify({ ...options, ...ASKED }));
-}
-
-function replace(body: Uint8Array, { start, end }: Span, text: string): Uint8Array {
-  return Buffer.concat([body.subarray(0, start), Buffer.from(text), body.subarray(end)]);
+  return replaceSpan(body, span, JSON.stringify({ ...options, ...ASKED }));
 }
 
 /** A usage chunk is shorter. */

@@ -127,16 +127,20 @@ export class MessagesReader implements UsageReader {
   /** An absent or null field keeps its value. */
   #merge(reported: unknown, how: { readonly isLate?: boolean; readonly isStart?: boolean }): boolean {
     if (!isObject(reported)) return false;
-    const values = Object.entries(reported).filter(([, value]) => value !== null);
-    if (values.length === 0) return false;
-    const last = this.#reports.last ?? {};
+    const hasAll = !Object.values(reported).includes(null);
+    const given = hasAll ? reported : Object.fromEntries(Object.entries(reported).filter(isGiven));
+    if (Object.keys(given).length === 0) return false;
+    const { last } = this.#reports;
+    if (last === null) return this.#reports.add(given, how);
     // A split that contradicts a later total is out of date.
     const total = getCount(reported["cache_creation_input_tokens"]);
     const isOutdated = total !== undefined && total < sumLifetimes(last);
     const earlier = isOutdated ? { ...last, cache_creation: undefined } : last;
-    return this.#reports.add({ ...earlier, ...Object.fromEntries(values) }, how);
+    return this.#reports.add({ ...earlier, ...given }, how);
   }
 }
+
+const isGiven = ([, value]: [string, unknown]): boolean => value !== null;
 
 export const openMessagesMeter = meterOf((calls) => new MessagesReader(calls));
 
@@ -198,13 +202,10 @@ function readCacheReason(reported: unknown): Reading["cacheReason"] {
 
 /** `cache_creation` only divides what was written. */
 function countPrompt(counters: Counters): number {
-  const [input = 0, read = 0, written = sumLifetimes(counters)] = PROMPT.map((name) =>
-    getCount(counters[name]),
-  );
-  return input + read + written;
+  const written = getCount(counters["cache_creation_input_tokens"]) ?? sumLifetimes(counters);
+  const read = getCount(counters["cache_read_input_tokens"]) ?? 0;
+  return (getCount(counters["input_tokens"]) ?? 0) + read + written;
 }
-
-const PROMPT = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
 
 function sumLifetimes({ cache_creation: split }: Counters): number {
   let sum = 0;
@@ -292,7 +293,7 @@ export function readCalls(rawUsage: unknown): readonly Usage[] {
   return other === undefined ? (part?.calls ?? []) : [];
 }
 
-const TOTALS = [...PROMPT, "output_tokens"];
+const TOTALS = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
 
 function readUsage(counters: Counters, counts: CountReader): Usage | null {
   if (!TOTALS.some((name) => name in counters)) return null;

@@ -14,7 +14,7 @@ import {
 import { type CutJson, parseCut } from "../../lib/json/cut-json.ts";
 import { parseEvent, parseWithAmounts, readNumberText } from "../../lib/exact.ts";
 import { getField, isNestedDeeply, isObject } from "../../lib/json/json.ts";
-import { asBuffer, findFrom, joinChunks } from "../../lib/memory/bytes.ts";
+import { asBuffer, findFrom, joinChunks, NOTHING } from "../../lib/memory/bytes.ts";
 import { compareDecimals, decimalOf, formatDecimal, parseNumber } from "../../lib/money.ts";
 import { BLANK_LINE, EventReader, readEvent, type SseEvent } from "../../lib/sse.ts";
 
@@ -97,6 +97,8 @@ class StreamMeter implements Meter {
   readonly #reader: UsageReader;
   readonly #isWhole: boolean;
   readonly #needles: readonly Buffer[];
+  /** Where each comes next in the events that are searched. */
+  readonly #hits: number[];
   readonly #batchBytes: number;
   readonly #events = new EventReader();
   #waitingBytes = 0;
@@ -113,6 +115,7 @@ class StreamMeter implements Meter {
     this.#reader = reader;
     this.#isWhole = isWhole;
     this.#needles = reader.needles.map((text) => Buffer.from(text));
+    this.#hits = reader.needles.map(() => -1);
     this.#batchBytes = reader.isFollowed === true ? 0 : BATCH_BYTES;
   }
 
@@ -158,18 +161,27 @@ class StreamMeter implements Meter {
   }
 
   #search(events: Buffer): void {
-    const hits = this.#needles.map((needle) => findFrom(events, needle, 0));
+    this.#hits.fill(-1);
     let from = 0;
-    for (let hit = Math.min(...hits); hit < events.length; hit = Math.min(...hits)) {
+    for (let hit = 0; (hit = this.#findNeedle(events, from)) < events.length;) {
       const before = events.lastIndexOf(BLANK_LINE, hit);
       const start = before < from ? from : before + BLANK_LINE.length;
       if (start > from) this.#seePlain(events.subarray(from, start));
       from = findEnd(events, hit);
       this.#textBytes += this.#learnText(events.toString("utf8", start, from));
-      for (const [index, needle] of this.#needles.entries())
-        if ((hits[index] ?? 0) < from) hits[index] = findFrom(events, needle, from);
     }
     if (from < events.length) this.#seePlain(from === 0 ? events : events.subarray(from));
+  }
+
+  #findNeedle(events: Buffer, from: number): number {
+    const needles = this.#needles;
+    let first = events.length;
+    for (let at = 0; at < needles.length; at += 1) {
+      let hit = this.#hits[at] ?? -1;
+      if (hit < from) this.#hits[at] = hit = findFrom(events, needles[at] ?? NOTHING, from);
+      if (hit < first) first = hit;
+    }
+    return first;
   }
 
   /** From the first text on, until the sample is large enough. */

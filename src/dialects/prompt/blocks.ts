@@ -1,7 +1,7 @@
 // A part of a prompt as hashes of its blocks, with names for people. No text is kept.
 
 import { getField, getList, getText, isObject, parseFlatJson, textOf } from "../../lib/json/json.ts";
-import { findCall, findResult, nameTool, type ToolCall } from "./calls.ts";
+import { findCall, findResult, nameTool, type ToolCall, type ToolResult } from "./calls.ts";
 import type { Layout, Section } from "./layouts.ts";
 
 /** Null: as long as the upstream does. */
@@ -55,7 +55,7 @@ export function readPart(bytes: Buffer, section: Section, { byBlock }: Layout): 
   if (section === "messages" && byBlock && isObject(value)) return readMessage(value);
   const opening = section === "messages" ? findOpening(value) : section;
   const values = section === "tools" ? listFunctions(value) : [value];
-  const blocks = values.map((each) => readBlock(each, opening));
+  const blocks = values.map((each) => readBlock(each, opening, getField(each, "role"), null));
   return { blocks, opening, isText: false, isThinking: false };
 }
 
@@ -71,12 +71,14 @@ function listFunctions(tool: unknown): readonly unknown[] {
   return isGroup && isObject(tool) ? Object.values(tool).flat() : [tool];
 }
 
-function readMessage({ content, ...message }: Readonly<Record<string, unknown>>): PartFacts {
-  const values = content === undefined ? [] : [content].flat();
+function readMessage(message: Readonly<Record<string, unknown>>): PartFacts {
+  const { content, role } = message;
+  const single = content === undefined ? [] : [content];
+  const values: readonly unknown[] = Array.isArray(content) ? content : single;
   const type = getField(values[0], "type");
-  const role = getField(message, "role");
+  const frame = writeBare(message, [], "content");
   return {
-    blocks: values.map((value) => readBlock(value, "messages", message)),
+    blocks: values.map((value) => readBlock(value, "messages", role, frame)),
     opening: "messages",
     // Results and thoughts come first.
     isText: role === "user" && type !== "tool_result",
@@ -84,18 +86,20 @@ function readMessage({ content, ...message }: Readonly<Record<string, unknown>>)
   };
 }
 
-/** `message`: without its blocks. */
-function readBlock(value: unknown, section: Section, message: unknown = null): PromptBlock {
+/** `frame`: the message without its blocks. */
+function readBlock(value: unknown, section: Section, role: unknown, frame: string | null): PromptBlock {
   const marks: unknown[] = [];
   const text = writeBare(value, marks);
-  const [own, size] = [hashText(text), text.length];
-  const hash = message === null ? own : hashText(`${own} ${writeBare(message, [])}`);
+  const own = hashText(text);
+  const hash = frame === null ? own : hashText(`${own} ${frame}`);
   return {
     hash,
     shape: section === "system" ? readShape(text) : hash,
     mark: marks.length === 0 ? undefined : readMark(JSON.stringify(marks.at(-1))),
     pieces:
-      section === "tools" ? listTools(value, text) : [{ ...describe(value, section, message), hash, size }],
+      section === "tools"
+        ? listTools(value, text)
+        : [describe(value, section, role, { hash, size: text.length })],
   };
 }
 
@@ -103,12 +107,13 @@ function readBlock(value: unknown, section: Section, message: unknown = null): P
 export const MARK_NAMES: ReadonlySet<string> = new Set(["cache_control", "prompt_cache_breakpoint"]);
 
 /** Without marks, which go to `marks`. */
-function writeBare(part: unknown, marks: unknown[]): string {
+function writeBare(part: unknown, marks: unknown[], without = ""): string {
   if (!isObject(part)) return textOf(part);
   let text = "";
   let isMore = false;
-  for (const [name, value] of Object.entries(part)) {
-    if (isMark(name, value, marks)) continue;
+  for (const name in part) {
+    const value = part[name];
+    if (name === without || isMark(name, value, marks)) continue;
     isMore ||= name !== "text" && (name !== "type" || value !== "text");
     text += `${name}:${Array.isArray(value) ? writeList(value, marks) : textOf(value)}\n`;
   }
@@ -168,17 +173,21 @@ function listTools(tool: unknown, text: string, namespace = "", groups = MAX_GRO
   return [{ kind: "tool", name, hash: hashText(text), size: text.length }];
 }
 
-type Description = Pick<NamedPiece, "kind" | "name" | "calls" | "of">;
+type Hashed = Pick<Piece, "hash" | "size">;
 
-function describe(part: unknown, section: Section, message: unknown): Description {
-  if (section === "system") return { kind: "system", name: "" };
+function describe(part: unknown, section: Section, role: unknown, { hash, size }: Hashed): NamedPiece {
+  if (section === "system") return { kind: "system", name: "", size, hash };
   const type = getField(part, "type");
-  if (type === "reasoning" || THOUGHTS.has(type)) return { kind: "thinking", name: "" };
-  const inner = [part, ...getList(getField(part, "tool_calls")), ...getList(getField(part, "parts"))];
-  const calls = inner.flatMap((each) => findCall(each) ?? []).map(({ id, name }) => ({ id, name }));
-  if (calls[0] !== undefined) return { kind: "call", name: calls[0].name, calls };
-  const [result] = inner.flatMap((each) => findResult(each) ?? []);
-  if (result !== undefined) return { kind: "result", name: result.name, of: result.id };
-  const isAssistant = ["assistant", "model"].includes(getText(getField(message ?? part, "role")));
-  return { kind: isAssistant ? "assistant" : "user", name: "" };
+  if (type === "reasoning" || THOUGHTS.has(type)) return { kind: "thinking", name: "", size, hash };
+  const calls: Pick<ToolCall, "id" | "name">[] = [];
+  let result: ToolResult | null = null;
+  for (const each of [part, ...getList(getField(part, "tool_calls")), ...getList(getField(part, "parts"))]) {
+    const call = findCall(each);
+    if (call === null) result ??= findResult(each);
+    else calls.push({ id: call.id, name: call.name });
+  }
+  if (calls[0] !== undefined) return { kind: "call", name: calls[0].name, size, hash, calls };
+  if (result !== null) return { kind: "result", name: result.name, size, hash, of: result.id };
+  const isAssistant = role === "assistant" || role === "model";
+  return { kind: isAssistant ? "assistant" : "user", name: "", size, hash };
 }

@@ -44,8 +44,10 @@ export function findResult(part: unknown): ToolResult | null {
     type.endsWith("tool_result") || type.endsWith("_output") || getField(part, "role") === "tool";
   const result = isTyped ? part : findAny(part, RESULTS);
   if (!isObject(result)) return null;
+  let id = "";
+  for (const name of RESULT_IDS) id ||= getText(result[name]);
   return {
-    id: RESULT_IDS.map((name) => getText(getField(result, name))).find((id) => id !== "") ?? "",
+    id,
     name: isTyped ? "" : nameTool(result),
     output: findAny(result, ["content", "output", "response"]),
     isError: result["is_error"] === true,

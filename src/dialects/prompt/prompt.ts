@@ -105,9 +105,8 @@ export class SentPrompt {
   }
 
   #advance(): void {
-    if (this.#body === null) return;
-    this.#step(this.#body);
-    setImmediate(() => this.#advance());
+    if (this.#body !== null) this.#step(this.#body);
+    if (this.#body !== null) setImmediate(() => this.#advance());
   }
 
   #step(body: ScannedBody): void {
@@ -138,97 +137,99 @@ export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean
 
 /** Null: no prompt, or too many parts. */
 export function joinPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null {
-  const lists: PartRow[] = [];
+  const { bytes, scan } = body;
+  const rows: PartRow[] = [];
   const settings = new Settings();
   for (const [name, role] of layout.members) {
-    const span = body.scan.get(name);
+    const span = scan.get(name);
     if (isSection(role)) {
-      const rows = joinList(body.scan, name, role);
-      if (rows !== null) lists.push(...rows);
-      else if (span !== undefined || body.scan.lists.has(name)) return null;
+      if (!joinList(scan, name, role, rows)) return null;
     } else if (span !== undefined)
-      settings.add(role, name, asBuffer(body.bytes).toString("utf8", span.start, span.end));
+      settings.add(role, name, asBuffer(bytes).toString("utf8", span.start, span.end));
   }
   const isOther = (name: string): boolean =>
-    PLAIN_NAME.test(name) && !UNCACHED.has(name) && !body.scan.lists.has(name);
-  for (const [name, { start, end }] of body.scan.members)
+    !UNCACHED.has(name) && !scan.lists.has(name) && PLAIN_NAME.test(name);
+  for (const [name, { start, end }] of scan.members)
     if (isOther(name) && end - start < MAX_PART_BYTES)
       // A copy: a part of a text keeps all of it.
-      settings.others.set(Buffer.from(name).toString(), hashBytes(body.bytes.subarray(start, end)));
-  return settings.isHeld ? null : buildPrompt(lists, settings, readPrevious(body, layout));
+      settings.others.set(Buffer.from(name).toString(), hashBytes(bytes.subarray(start, end)));
+  const previous = readPrevious(body, layout);
+  if (previous !== null) settings.continues = hashText(previous);
+  return settings.isHeld ? null : buildPrompt(rows, settings);
 }
 
-function buildPrompt(
-  lists: readonly PartRow[],
-  settings: Settings,
-  previous: string | null,
-): ReadPrompt | null {
-  const [tools = [], system = [], messages = []] = SECTIONS.map((name) =>
-    join(lists.map(({ sections }) => sections[name])),
-  );
+function buildPrompt(rows: readonly PartRow[], settings: Settings): ReadPrompt | null {
+  const tools = join(rows, (row) => row.sections.tools);
+  const system = join(rows, (row) => row.sections.system);
+  const opening = tools.length + system.length;
+  const messages = join(rows, (row) => row.sections.messages);
   const parts = tools.concat(system, messages);
-  const marks = joinMarks(lists, { tools: 0, system: tools.length, messages: tools.length + system.length });
+  const marks = joinMarks(rows, { tools: 0, system: tools.length, messages: opening });
   if (settings.mark !== undefined) marks.push({ at: parts.length, ...settings.mark });
+  const endsWithText = rows.at(-1)?.endsWithText === true;
+  const hasThinking = rows.some((row) => row.hasThinking);
   const isLong = parts.length > MAX_PARTS || marks.length > MAX_MARKS;
   if (parts.length === tools.length || isLong) return null;
   const prompt = {
     parts,
     tools: tools.length,
-    messages: tools.length + system.length,
-    shapes: join(lists.map(({ shapes }) => shapes)),
-    numbers: join(lists.map(({ numbers }) => numbers)),
-    attribution: lists.reduce((hash, row) => hash + row.attribution, 0),
+    messages: opening,
+    shapes: join(rows, (row) => row.shapes),
+    numbers: join(rows, (row) => row.numbers),
+    attribution: rows.reduce((hash, row) => hash + row.attribution, 0),
     settings: settings.hashes,
     others: settings.others,
     tier: settings.tier,
     marks,
     lifetimeMs: settings.lifetimeMs,
-    continues: previous === null ? null : hashText(previous),
+    continues: settings.continues,
     named: settings.isNamed,
-    edited: settings.isEdited || (!settings.keepsThinking && cutsThinking(lists)),
+    // Earlier thinking is removed.
+    edited: settings.isEdited || (!settings.keepsThinking && endsWithText && hasThinking),
   };
-  return { prompt, pieces: join(lists.map(({ pieces }) => pieces)) };
-}
-
-/** Earlier thinking is removed. */
-function cutsThinking(lists: readonly PartRow[]): boolean {
-  return lists.at(-1)?.endsWithText === true && lists.some((row) => row.hasThinking);
+  return { prompt, pieces: join(rows, (row) => row.pieces) };
 }
 
 /** `places`: of each section's next part in the whole prompt. */
-function joinMarks(lists: readonly PartRow[], places: Record<Section, number>): CacheMark[] {
-  return lists.flatMap((row) => {
-    const marks = row.marks.map(({ section, at, ...mark }) => ({ at: at + places[section], ...mark }));
-    for (const section of SECTIONS) places[section] += row.sections[section].length;
-    return marks;
-  });
+function joinMarks(rows: readonly PartRow[], places: Record<Section, number>): CacheMark[] {
+  const all: CacheMark[] = [];
+  for (const { marks, sections } of rows) {
+    for (const { section, at, lifetimeMs, hash } of marks)
+      all.push({ at: at + places[section], lifetimeMs, hash });
+    for (const section of SECTIONS) places[section] += sections[section].length;
+  }
+  return all;
 }
 
 /** Makes a copy, because rows grow later. */
-function join<T>(rows: readonly (readonly T[])[]): readonly T[] {
-  const [first = [], ...others] = rows;
-  return first.concat(...others);
+function join<T>(rows: readonly PartRow[], read: (row: PartRow) => readonly T[]): readonly T[] {
+  let all: readonly T[] = [];
+  for (const row of rows) if (read(row).length > 0) all = all.concat(read(row));
+  return all;
 }
 
 const SECTIONS: readonly Section[] = ["tools", "system", "messages"];
 
 function isSection(role: Role): role is Section {
-  return SECTIONS.some((section) => section === role);
+  return role === "tools" || role === "system" || role === "messages";
 }
 
 /** A row grows with its conversation. */
 const headRows = new WeakMap<Head, PartRow>();
 
-/** Null: no list, or too many or too long parts. */
-function joinList(scan: Scan<PartFacts>, name: string, section: Section): PartRow[] | null {
+/** False: too many or too long parts. */
+function joinList(scan: Scan<PartFacts>, name: string, section: Section, rows: PartRow[]): boolean {
   const list = scan.lists.get(name);
-  if (list === undefined) return null;
+  if (list === undefined) return scan.get(name) === undefined;
   const { parts, head } = list;
   const row = findRow(scan.known.get(name)) ?? new PartRow();
-  if (!addParts(row, parts, head?.count ?? 0, section)) return null;
+  rows.push(row);
+  if (!addParts(row, parts, head?.count ?? 0, section)) return false;
   if (head !== null) headRows.set(head, row);
+  if (row.count === parts.length) return true;
   const rest = new PartRow(row);
-  return addParts(rest, parts, parts.length, section) ? [row, rest] : null;
+  rows.push(rest);
+  return addParts(rest, parts, parts.length, section);
 }
 
 /** Undefined also if another request has continued from this head. */
@@ -295,7 +296,8 @@ class PartRow {
     if (isLine) this.attribution += hash;
     parts.push(isLine ? shape : hash);
     if (section === "system") this.shapes.push(shape);
-    if (mark !== undefined) this.marks.push({ section, at: parts.length, ...mark });
+    if (mark !== undefined)
+      this.marks.push({ section, at: parts.length, lifetimeMs: mark.lifetimeMs, hash: mark.hash });
   }
 
   #addPiece(piece: NamedPiece): void {
@@ -326,6 +328,7 @@ class Settings {
   isEdited = false;
   keepsThinking = false;
   lifetimeMs: number | null = null;
+  continues: number | null = null;
   mark: BlockMark | undefined;
 
   add(role: Role, name: string, json: string): void {

@@ -98,7 +98,7 @@ export function signFields(fields: Fields, exchange: Exchange, channel: Channel,
 export function renameModel({ target, body: request }: Request, { model: to }: Candidate): Uint8Array | null {
   const { bytes: body, plain, model, modelSpan } = request;
   if (plain === null || model === null || to === null || to === model) return body;
-  if (modelSpan !== null) return replaceSpan(plain, modelSpan, to);
+  if (modelSpan !== null) return replaceSpan(plain, modelSpan, JSON.stringify(to));
   // A generating request names its model only in the path.
   if (target.endpoint.purpose === "generate") return body;
   return renameInBody(plain, model, to) ?? body;
@@ -112,7 +112,7 @@ function renameInBody(plain: Uint8Array, from: string, to: string): Uint8Array |
   for (const span of findNames(plain).toReversed()) {
     const name = readString(plain, span);
     if (name !== from && name !== PREFIX + from) continue;
-    renamed = replaceSpan(renamed ?? plain, span, name === from ? to : PREFIX + to);
+    renamed = replaceSpan(renamed ?? plain, span, JSON.stringify(name === from ? to : PREFIX + to));
   }
   return renamed;
 }

@@ -242,7 +242,6 @@ export function readString(bytes: Uint8Array, { start, end }: Span): string | nu
   return typeof value === "string" ? value : null;
 }
 
-/** Writes `value`, as a JSON string, in place of the span. */
-export function replaceSpan(bytes: Uint8Array, { start, end }: Span, value: string): Uint8Array {
-  return Buffer.concat([bytes.subarray(0, start), Buffer.from(JSON.stringify(value)), bytes.subarray(end)]);
+export function replaceSpan(bytes: Uint8Array, { start, end }: Span, text: string): Uint8Array {
+  return Buffer.concat([bytes.subarray(0, start), Buffer.from(text), bytes.subarray(end)]);
 }
