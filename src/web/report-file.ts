@@ -53,7 +53,7 @@ const NO_PRICE = "no price";
 /** The cost of missed tokens, of which some may have no price. */
 function formatLost(usd: string, tokens: number, unpriced: number): string {
   if (unpriced === 0) return formatUsd(usd);
-  return unpriced === tokens ? NO_PRICE : `${formatUsd(usd)} and ${NO_PRICE}`;
+  return unpriced === tokens ? NO_PRICE : `at least ${formatUsd(usd)}`;
 }
 
 /** The headline's figures, each with its words. */

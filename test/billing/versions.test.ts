@@ -169,7 +169,7 @@ test("a chart of 161 requests says that a bar is one or two of them", () => {
 });
 
 test("the newest versions of a tool do not hide those of another", () => {
-  const versions = ["codex 1", "codex 2", "codex 3", ...[1, 2, 3, 4, 5, 6].map((at) => `opencode ${at}`)];
+  const versions = ["codex 1", "codex 2", "codex x", ...[1, 2, 3, 4, 5, 6].map((at) => `opencode ${at}`)];
   const drafts = versions.map((name, index) => {
     const [tool = "", version = ""] = name.split(" ");
     return draftOf(`req_${index}`, { client: { tool, version }, time: `2026-11-20T10:0${index}:00.000Z` });
@@ -178,7 +178,7 @@ test("the newest versions of a tool do not hide those of another", () => {
   const changes = reportEvidence(table, ALL).events.map(({ tool, changed }) => `${tool} ${changed}`);
   expect(changes).toEqual([
     "codex version 1 → 2",
-    "codex version 2 → 3",
+    "codex version 2 → 2d711642",
     "opencode version 4 → 5",
     "opencode version 5 → 6",
   ]);

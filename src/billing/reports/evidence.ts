@@ -193,7 +193,9 @@ function listEvents(table: Table, scope: Condition, versions: readonly SumRow[],
   const startOf = ({ values: [at] }: SumRow): number => Number(at);
   const further = [...Map.groupBy(versions, ({ names: [tool] }) => tool).values()].flatMap((own) => {
     const inOrder = own.filter(({ names }) => names[1] !== "").toSorted((a, b) => startOf(a) - startOf(b));
-    const words = inOrder.map(({ names: [, version = ""] }) => showName("version", version));
+    const words = inOrder.map(({ names: [, version = ""] }) =>
+      showName("version", version).replace("version-", ""),
+    );
     return inOrder.slice(1).map((row, index) => ({
       line: Number(row.values[1]),
       at: startOf(row),

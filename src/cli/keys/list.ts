@@ -56,7 +56,7 @@ export function showKey(name: string, flags: KeyFlags): void {
     created: describeMoment(key.created, now),
     expires: describeMoment(key.expires, now) || "never",
     ...(document.previous_until !== undefined && {
-      "old secret works": `until ${describeMoment(key.previous?.until ?? null, now)}`,
+      "old secret ends": describeMoment(key.previous?.until ?? null, now),
     }),
     "last used": describeMoment(spent.lastUsed, now) || "never",
     "spent today": `$${spent.spentToday}`,

@@ -89,9 +89,11 @@ export function formatAmount(usd: string): string {
   return formatRounded(parseDecimal(usd), AMOUNT_PLACES);
 }
 
+/** With two digits or more, so that it can be compared with a small budget. */
 export function formatCents(usd: string): string {
-  const cents = formatRounded(parseDecimal(usd), 2);
-  return `$${cents === "0.00" && usd !== "0" ? formatAmount(usd) : cents}`;
+  const roundTo = (places: number): string => formatRounded(parseDecimal(usd), places);
+  const rounded = [2, 4].map(roundTo).find((text) => /[1-9].*\d$/.test(text));
+  return `$${usd === "0" ? "0.00" : (rounded ?? formatAmount(usd))}`;
 }
 
 const MINUTE_MS = 60_000;
