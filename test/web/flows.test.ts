@@ -147,7 +147,7 @@ async function listViolations(page: Page): Promise<string[]> {
 }
 
 onPage(
-  "a link signs in, is gone from the address, and a reload stays signed in",
+  "P184: a link signs in, is gone from the address, and a reload stays signed in",
   async ({ page, context, problems, requested }) => {
     expect(page.url()).toBe(`${gateway.url}/console`);
     await page.reload();
@@ -162,7 +162,7 @@ onPage(
   },
 );
 
-test.skipIf(!hasBrowser)("a link that was used says so, and shows how to get another one", async () => {
+test.skipIf(!hasBrowser)("P182: a link that was used says so, and how to get another one", async () => {
   const link = await makeLink(gateway);
   const context = await browser.newContext();
   const first = await context.newPage();
@@ -178,7 +178,7 @@ test.skipIf(!hasBrowser)("a link that was used says so, and shows how to get ano
   await context.close();
 });
 
-onPage("a channel is added, and one that the config disables says how to enable it", async ({ page }) => {
+onPage("P185: a channel is added, and a disabled one says how to enable it", async ({ page }) => {
   await openView(page, "Channels");
   await page.getByRole("link", { name: "Add a channel" }).click();
   const dialog = page.getByRole("dialog");
@@ -206,7 +206,7 @@ onPage("a channel is added, and one that the config disables says how to enable 
   await card.getByRole("button", { name: "Disable" }).waitFor();
 });
 
-onPage("a channel has one word on the page, in the overview and in the shell", async ({ page }) => {
+onPage("P186: a channel has one word on the page, in the overview and in the shell", async ({ page }) => {
   await page.goto(`${gateway.url}/console/channels?channel=gone`);
   await page.getByRole("button", { name: "Check now" }).click();
   // Its cooldown is over.
@@ -320,7 +320,7 @@ onPage("a session shows the tree of its agents, and what the cache missed", asyn
   expect(problems).toEqual([]);
 });
 
-onPage("a limit that is reached is on the page, with the refused request", async ({ page }) => {
+onPage("P121: a limit that is reached is on the page, with the refused request", async ({ page }) => {
   await page.goto(`${gateway.url}/console/keys/relay/limits`);
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("USD per day").fill("0.00001");
@@ -343,6 +343,11 @@ onPage("a limit that is reached is on the page, with the refused request", async
   const status = page.getByRole("region", { name: "Status" });
   await status.getByText(/is spent: requests are refused/).waitFor();
   expect(await status.getByText(/requests refused/).count()).toBe(0);
+  const lines = gateway.ledger().filter(({ key }) => key === "relay");
+  const spent = lines.reduce((sum, line) => sum + Number(line["charge_usd"]), 0);
+  const words = ["relay", `usd_per_day=${(spent / 0.895).toFixed(12)}`, "--config", gateway.configPath];
+  Bun.spawnSync([...PROGRAM, "keys", "limit", ...words]);
+  await status.getByText(", 89 % spent").waitFor();
   await status.getByRole("link", { name: "relay", exact: true }).click();
   await page.waitForURL(/keys\?key=relay$/);
   await card.waitFor();

@@ -1,19 +1,10 @@
 // Errors for which no channel is to blame, answers that only one channel has, and requests that come back to their gateway.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { rehearse } from "../../../src/gateway/rehearse.ts";
 import { makeConfig, startGatewayHere } from "../../harness/gateway.ts";
 import { rawRequest } from "../../harness/raw.ts";
 import { type Pair, openPair, type PairOptions } from "../pair.ts";
 import { bearer, makeRequest, MESSAGE } from "../world.ts";
-
-test("after a start, the gateway runs the first request's code once, without a request", async () => {
-  const gateway = startGatewayHere({ config: makeConfig({ url: "http://127.0.0.1:1" }) });
-  await rehearse(gateway.running.gateway, gateway.port);
-  expect(gateway.running.gateway.client.stats().idle).toBeGreaterThan(0);
-  expect(gateway.records).toEqual([]);
-  await gateway.stop();
-});
 
 let pair: Pair | null = null;
 afterEach(async () => {

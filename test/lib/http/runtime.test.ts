@@ -89,46 +89,6 @@ describe("a socket of this runtime", () => {
     },
   );
 
-  test("takes no byte once the other side has reset it (wire.ts)", async () => {
-    const { server, client } = await connectPair();
-    server.terminate();
-    expect(client.write("x")).toBeLessThanOrEqual(0);
-  });
-
-  test("reports close without an error after a FIN (wire.ts)", async () => {
-    const how = Promise.withResolvers<unknown>();
-    const { server } = await connectPair({}, { close: (_, error) => how.resolve(error) });
-    server.end();
-    expect(await how.promise).toBeUndefined();
-  });
-
-  test("still receives after shutdown, while the other side has learned of the end (peer.ts)", async () => {
-    const came = Promise.withResolvers<string>();
-    const learned = Promise.withResolvers<void>();
-    const listener = Bun.listen({
-      hostname: "127.0.0.1",
-      port: 0,
-      socket: {
-        ...deaf,
-        open: (socket) => socket.shutdown(),
-        data: (_, bytes) => came.resolve(bytes.toString()),
-      },
-    });
-    const client = await Bun.connect({
-      hostname: "127.0.0.1",
-      port: listener.port,
-      allowHalfOpen: true,
-      socket: { ...deaf, end: () => learned.resolve() },
-    });
-    cleanUps.push(() => {
-      client.terminate();
-      listener.stop(true);
-    });
-    await learned.promise;
-    client.write("late");
-    expect(await came.promise).toBe("late");
-  });
-
   test("receives nothing while paused, and all of it with the FIN after resume (wire.ts)", async () => {
     const ended = Promise.withResolvers<void>();
     const came: string[] = [];
@@ -224,19 +184,6 @@ describe("the runtime's server", () => {
       new RegExp(`^HTTP/1.1 ${status} [^\r]*\r\nConnection: close\r\n\r\n$`),
     );
     expect(answer.ending).toBe("fin");
-  });
-
-  test("leaves a body that nobody reads in the kernel (serve.ts)", async () => {
-    const arrived = Promise.withResolvers<Request>();
-    const { port } = serve((request) => (arrived.resolve(request), new Promise<Response>(() => {})));
-    const client = await connectTo(port, `${P}${HOST}content-length: ${64 << 20}\r\n\r\n`);
-    const request = await arrived.promise;
-    const piece = Buffer.alloc(1 << 20);
-    const before = process.memoryUsage().rss;
-    for (let count = 0; count < 64; count += 1) client.send(piece);
-    await Bun.sleep(200);
-    expect(process.memoryUsage().rss - before).toBeLessThan(32 << 20);
-    expect((await request.bytes()).length).toBe(64 << 20);
   });
 
   test("answers `Expect: 100-continue` before anybody reads the body (serve.ts)", async () => {

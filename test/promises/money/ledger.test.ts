@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { ask, type Dialect, PRICES, stream, USUAL_USD, whole } from "../world/answers.ts";
 import type { Script } from "../world/upstream.ts";
 import {
+  bearer,
   eventually,
   type Group,
   inWorld,
@@ -40,6 +41,8 @@ const nowhere = world.group("nowhere", { channels: { main: { base_url: "http://1
 const refused = world.group("refused", { key: { limits: { requests_per_minute: 1 } } });
 const codex = world.group("codex", { platform: "responses" });
 const kept = world.group("kept", { key: { record: "lines" } });
+const others = { group: { other_paths: ["/v1/files"] } };
+const elsewhere = world.group("elsewhere", { platform: "responses", ...others });
 
 const sha = (text: string): string => createHash("sha256").update(text).digest("hex");
 
@@ -70,9 +73,15 @@ test.each(SENT)(
   },
 );
 
-test("P122: a request that goes to two channels has one line, and one that is refused or not billed has none", async () => {
+test("P122, P144: a request that goes to two channels has one line, and one that is refused or not billed has none", async () => {
   two.channel("first").next(no(500));
   expect((await world.line(await two.ask("messages")))["attempts"]).toHaveLength(2);
+  const embed = { model: "test-model", input: "x" };
+  const embedded = await world.line(await world.request("/v1/embeddings", bearer(codex.key), embed));
+  expect(embedded).toMatchObject({ basis: "exact", charge_usd: "0.001" });
+  const path = "/v1/files/one";
+  const strange = await world.line(await world.request(path, bearer(elsewhere.key)));
+  expect(strange).toMatchObject({ endpoint: "other", path, basis: "unknown" });
   await refused.ask("messages");
   const key = { "x-api-key": plain.key };
   const { body } = ask("messages");
@@ -84,11 +93,12 @@ test("P122: a request that goes to two channels has one line, and one that is re
     await world.request("/v1/messages", key, body, "PUT"),
     await world.request("/v1/messages/count_tokens", key, body),
     await world.request("/v1/models", key),
+    await world.request("/v1/responses/resp_1", bearer(codex.key)),
     await world.request("/v1/strange", key, body),
     // Nothing was sent.
     await nowhere.ask("messages"),
   ];
-  expect(not.map(({ status }) => status)).toEqual([429, 400, 401, 400, 405, 200, 200, 404, 502]);
+  expect(not.map(({ status }) => status)).toEqual([429, 400, 401, 400, 405, 200, 200, 200, 404, 502]);
   await world.line(await plain.ask("messages"));
   const ids = new Set(world.lines().map(({ id }) => id));
   for (const answer of not) expect(ids.has(answer.field("x-request-id"))).toBe(false);

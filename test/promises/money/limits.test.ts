@@ -1,7 +1,7 @@
 // Limits and alerts.
 
 import { describe, expect, test } from "bun:test";
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type Dialect, USUAL_USD, whole } from "../world/answers.ts";
 import type { Reply, Script } from "../world/upstream.ts";
 import { eventually, type Group, inWorld, type Line, useWorld, type World } from "../world/world.ts";
@@ -63,10 +63,11 @@ const background = world.group("background", {
 const loops = world.group("loops", { key: { limits: { same_call: 3 } } });
 const loopsOf = {
   responses: world.group("loops-responses", { platform: "responses", key: { limits: { same_call: 3 } } }),
-  content: world.group("loops-content", { platform: "content", key: { limits: { same_call: 3 } } }),
+  content: world.group("loops-content", { platform: "content", group: { limits: { same_call: 3 } } }),
 };
 const sessions = world.group("sessions", { key: { limits: { usd_per_session: "0.002" } } });
-const pace = world.group("pace", { key: { limits: { requests_per_minute_per_session: 2 } } });
+const perSession = { limits: { requests_per_minute_per_session: 2 } };
+const paces = [world.group("pace", { key: perSession }), world.group("joint", { group: perSession })];
 const minute = world.group("minute", { key: { limits: { requests_per_minute: 2 } } });
 const crowd = world.group("crowd", { key: { limits: { concurrent_requests: 2 } } });
 
@@ -423,12 +424,14 @@ test("P113, P119: usd_per_session and requests_per_minute_per_session count each
   expect(await statuses(sessions, 3, session("a"))).toEqual([200, 200, 429]);
   expect(await statuses(sessions, 1, session("b"))).toEqual([200]);
   expect((await sessions.ask("messages", {}, session("a"))).text).toContain("usd_per_session");
-  expect(await statuses(pace, 3, session("a"))).toEqual([200, 200, 429]);
-  const slower = await pace.ask("messages", {}, session("a"));
-  expect(slower.text).toContain("requests_per_minute_per_session");
   // A session that the tool does not name.
   expect(await statuses(sessions, 3)).toEqual([200, 200, 429]);
-  expect(await statuses(pace, 1, session("b"))).toEqual([200]);
+  for (const pace of paces) {
+    expect(await statuses(pace, 3, session("a"))).toEqual([200, 200, 429]);
+    const slower = await pace.ask("messages", {}, session("a"));
+    expect(slower.text).toContain("requests_per_minute_per_session");
+    expect(await statuses(pace, 1, session("b"))).toEqual([200]);
+  }
 });
 
 /** Each limit in USD, of a key and of a group. */
@@ -479,8 +482,8 @@ test("P121: at each percentage of alerts.at, a limit warns once: log, statusline
   const set = (own: World) => {
     Object.assign(env, { RUNS: own.path("runs") });
     const team = own.group("team", {
-      key: { limits: { usd_total: 9 } },
-      group: { limits: { usd_per_day: "0.005" } },
+      key: { limits: { usd_total: 9, usd_per_session: "0.006" } },
+      group: { limits: { usd_per_day: "0.006" } },
     });
     return { team, group: own.group("alert", { key: { limits: { usd_total: "0.01" } } }) };
   };
@@ -514,8 +517,16 @@ test("P121: at each percentage of alerts.at, a limit warns once: log, statusline
       await own.line(await group.ask("messages", {}, { "x-api-key": added.stdout.trim() }));
     await eventually(() => runs().length === 3);
     expect(runs().at(-1)).toBe("alert 20");
-    await own.line(await team.ask("messages"));
-    await eventually(() => runs().length === 4);
+    await own.line(await team.ask("messages", {}, session("t")));
+    await eventually(() => runs().length === 5);
+    expect(runs().slice(-2).toSorted()).toEqual(["t 20", "team 20"]);
+    // The file says that it was in an earlier day.
+    await own.halt();
+    const known = own.path("ledger.jsonl.alerts.json");
+    writeFileSync(known, readFileSync(known, "utf8").replaceAll(/"resets":\d+/g, '"resets":1'));
+    await own.start();
+    await own.line(await team.ask("messages", {}, session("t")));
+    await eventually(() => runs().length === 6);
     expect(runs().at(-1)).toBe("team 20");
     await own.run("keys", "remove", "alert", "--yes");
     const again = await add();

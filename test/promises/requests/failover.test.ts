@@ -24,14 +24,17 @@ const order = world.group("order", {
 const weights = world.group("weights", {
   channels: { light: { weight: 1 }, heavy: { weight: 4 }, later: { weight: 9, priority: 2 } },
 });
+const ones = { one: {}, two: {} };
 const sticky = (["messages", "responses", "content"] as const).map(
   (dialect) =>
-    [
-      dialect,
-      world.group(`sticky-${dialect}`, { platform: dialect, channels: { one: {}, two: {} } }),
-    ] as const,
+    [dialect, world.group(`sticky-${dialect}`, { platform: dialect, channels: ones }), true] as const,
 );
-const off = world.group("off", { channels: { first: { disabled: true }, second: { priority: 2 } } });
+const unnamed = world.group("sticky-unnamed", { channels: ones });
+const PROBE = { probe: "1s" };
+const off = world.group("off", {
+  channels: { first: { disabled: true, ...PROBE }, second: { priority: 2 } },
+});
+const watched = world.group("watched", { channels: { main: PROBE } });
 const alone = world.group("alone", { channels: { main: { disabled: true } } });
 const dead = world.group("dead", { channels: { main: { base_url: "http://127.0.0.1:1" } } });
 const led = pairFor("led");
@@ -53,6 +56,7 @@ const error = { type: "error", error: { type: "api_error", message: "of upstream
 const FAILURES: readonly (readonly [string, Script])[] = [
   ["refuses its credential", { status: 401, body: error }],
   ["refuses its credential by 403", { status: 403, body: { error: { message: "Invalid API key" } } }],
+  ["refuses its credential by 400", { status: 400, body: { details: [{ reason: "API_KEY_INVALID" }] } }],
   ...[402, 408, 429, 500, 501, 502, 503, 504, 520, 529, 599].map(
     (status) => [`answers ${status}`, { status, body: error }] as const,
   ),
@@ -358,10 +362,12 @@ const SESSIONS: Readonly<Record<Exclude<Platform, "relay">, (name: string) => Fi
   content: (name) => ({ "x-gateway-session": name }),
 };
 
-test.each(sticky)("P106: a conversation stays on its channel: %s", async (dialect, group) => {
+const conversations = [...sticky, ["messages", unnamed, false] as const];
+test.each(conversations)("P106: a conversation stays on its channel: %s", async (dialect, group, isNamed) => {
   const findChannel = async (session: string): Promise<string> => {
     const [before] = used(group, "one");
-    await group.ask(dialect, {}, SESSIONS[dialect](`session-${session}`));
+    if (isNamed) await group.ask(dialect, {}, SESSIONS[dialect](`session-${session}`));
+    else await group.ask(dialect, talk(session));
     return group.channelName(used(group, "one")[0] === before ? "two" : "one");
   };
   const channelsOf = new Map<string, Set<string>>();
@@ -393,6 +399,8 @@ test("P107: a channel's state comes from real requests and from channels probe, 
   expect(probed.channel().seen).toHaveLength(before);
   expect(probed.channel().lists.length).toBeGreaterThan(lists);
   expect((await stateOf(probed, "main")).find["state"]).toBe("available");
+  await eventually(() => watched.channel().lists.length > 0);
+  expect([used(watched, "main"), (await stateOf(watched, "main")).find["state"]]).toEqual([[0], "available"]);
   // A rest that the upstream named goes on.
   probed.channel().next({ status: 500, body: error, fields: { "retry-after": "100" } });
   await probed.ask("messages");
@@ -407,6 +415,8 @@ test("P108: a disabled channel gets no requests", async () => {
   expect(used(off, "first", "second")).toEqual([0, 3]);
   expect(off.channel("first").lists).toEqual([]);
   expect((await world.run("channels", "disable", off.channelName("second"))).status).toBe(0);
+  await world.kill();
+  await world.start();
   await world.run("keys", "limit", "off", "requests_per_minute=900");
   expect([(await off.ask("messages")).status, (await alone.ask("messages")).status]).toEqual([503, 503]);
   const { length } = off.channel("second").lists;
