@@ -21,7 +21,7 @@ export interface Reply {
 }
 
 export interface AnswerOutput {
-  readonly text: string;
+  readonly texts: readonly string[];
   readonly phase: StreamPhase;
   readonly refusal: Reply | null;
 }
@@ -144,11 +144,11 @@ export class AnswerStream implements EventTaker {
     }
     this.#parts.sequence.flush();
     const { hasBegun, ended, failure } = this.#parts.sequence;
-    const text = this.#parts.writer.take();
+    const texts = this.#parts.writer.take();
     if (failure !== null) {
       const { client, stamp } = this.#parts.context;
-      return { text, phase: hasBegun ? "broken" : "refused", refusal: formError(failure, client, stamp) };
+      return { texts, phase: hasBegun ? "broken" : "refused", refusal: formError(failure, client, stamp) };
     }
-    return { text, phase: ended !== null ? "done" : hasBegun ? "open" : "held", refusal: null };
+    return { texts, phase: ended !== null ? "done" : hasBegun ? "open" : "held", refusal: null };
   }
 }

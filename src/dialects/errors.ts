@@ -11,11 +11,7 @@ interface ErrorNames {
   readonly content: string;
 }
 
-const UNAUTHENTICATED: ErrorNames = {
-  messages: "authentication_error",
-  openai: ["invalid_request_error", "invalid_api_key"],
-  content: "UNAUTHENTICATED",
-};
+const UNAUTHENTICATED = refuseAs("authentication_error", "invalid_api_key", "UNAUTHENTICATED");
 
 /** Claude Code hides the text of an overloaded_error. */
 const FAILED: ErrorNames = {
@@ -28,6 +24,9 @@ function refuseAs(messages: string, code: string | null, content: string): Error
   return { messages, openai: ["invalid_request_error", code], content };
 }
 
+/** On this code, Codex does not retry, and shows the message. */
+const FORBIDDEN = refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED");
+
 const USAGE_LIMIT = "usage_limit_reached";
 
 export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
@@ -36,11 +35,9 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   key_disabled: UNAUTHENTICATED,
   key_expired: UNAUTHENTICATED,
   login_missing: UNAUTHENTICATED,
-  // On this code, Codex stops and shows the message.
-  wrong_platform: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
-  // Codex must not retry.
-  credential_refused: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
-  foreign_client: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
+  wrong_platform: FORBIDDEN,
+  credential_refused: FORBIDDEN,
+  foreign_client: FORBIDDEN,
   plan_inactive: refuseAs("permission_error", "plan_inactive", "PERMISSION_DENIED"),
   host_refused: refuseAs("permission_error", "host_refused", "PERMISSION_DENIED"),
   origin_refused: refuseAs("permission_error", "origin_refused", "PERMISSION_DENIED"),
@@ -62,7 +59,7 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
     openai: [USAGE_LIMIT, "insufficient_quota"],
     content: "RESOURCE_EXHAUSTED",
   },
-  limit_unenforceable: refuseAs("rate_limit_error", "model_not_found", "RESOURCE_EXHAUSTED"),
+  limit_unenforceable: FORBIDDEN,
   internal: { ...FAILED, content: "INTERNAL" },
   upstream_failed: FAILED,
   unavailable: FAILED,

@@ -318,9 +318,15 @@ test("a whole answer where a stream was requested becomes the client's stream", 
     usage: { prompt_tokens: 1, completion_tokens: 1 },
   };
   const open = openStream(converted.conversion);
-  const { text, phase } = open.pushWhole(Buffer.from(JSON.stringify(body, null, 2)));
+  const { texts, phase } = open.pushWhole(Buffer.from(JSON.stringify(body, null, 2)));
   expect(phase).toBe("done");
-  expect(text).toContain('"text":"Hello"');
+  expect(texts.join("")).toContain('"text":"Hello"');
+});
+
+test("the large texts of a responses stream's end stay apart", () => {
+  const body = { choices: [{ message: { content: "x".repeat(2 << 20) }, finish_reason: "stop" }] };
+  const { texts } = openStream(ask("responses>chat").conversion).pushWhole(Buffer.from(JSON.stringify(body)));
+  expect(texts.map(({ length }) => length >> 21)).toEqual([0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0]);
 });
 
 test("a stream where a whole answer was requested becomes one answer", () => {
@@ -342,12 +348,12 @@ test("a client of an upstream that says nothing sees that the answer begins, and
     const [, upstream] = readDirection(direction);
     const open = openStream(ask(direction).conversion);
     const begun = open.idle();
-    expect([begun.phase, begun.text]).toEqual(["open", expect.stringContaining(beat)]);
+    expect([begun.phase, begun.texts]).toEqual(["open", [expect.stringContaining(beat)]]);
     const [first, ...rest] = formAnswer(upstream, TURN, COUNTS);
-    expect(open.push(Buffer.from(sse([first]))).text).not.toMatch(
+    expect(open.push(Buffer.from(sse([first]))).texts.join("")).not.toMatch(
       /message_start|response\.created|"role":"assistant"/,
     );
-    expect(open.idle().text).toStartWith(beat);
+    expect(open.idle().texts[0]).toStartWith(beat);
     expect(open.push(Buffer.from(sse(rest))).phase).toBe("done");
   }
 });

@@ -9,6 +9,7 @@ import {
 } from "../../billing/usage.ts";
 import type { DialectName, StreamBreak } from "../../dialects/dialect.ts";
 import { DIALECTS } from "../../dialects/endpoints.ts";
+import { LARGE_BYTES } from "../../lib/memory/memory-budget.ts";
 import type { Seal, Tool, Wishes } from "./conversation.ts";
 import { explainFailure, type Failure } from "./failure.ts";
 import { findTool, finishInput, isHeld as isHeldInput, type ToolTable } from "./tools.ts";
@@ -49,16 +50,16 @@ export abstract class AnswerWriter implements AnswerListener {
   protected isHeld = false;
   /** A call whose input is no object is held. */
   #mayBeOdd = false;
-  #text = "";
+  #texts: string[] = [];
 
   constructor(context: AnswerContext) {
     this.context = context;
   }
 
-  take(): string {
-    const text = this.#text;
-    this.#text = "";
-    return text;
+  take(): readonly string[] {
+    const texts = this.#texts;
+    this.#texts = [];
+    return texts;
   }
 
   open(block: Block): void {
@@ -81,8 +82,11 @@ export abstract class AnswerWriter implements AnswerListener {
     this.put(DIALECTS[client].errorEvent(explainFailure(failure, client), stamp.id, this.position()));
   }
 
+  /** Large texts stay apart: joined, they would take their memory again. */
   protected put(text: string): void {
-    this.#text += text;
+    const last = this.#texts.pop() ?? "";
+    if (last.length + text.length <= LARGE_BYTES) this.#texts.push(last + text);
+    else this.#texts.push(last, text);
   }
 
   protected position(): StreamBreak {

@@ -73,7 +73,7 @@ export class ConvertedStream {
     if (isLarge === this.#isLarge) return slow;
     this.#isLarge = isLarge;
     if (isLarge) return this.#reserve(slow);
-    this.#r.memory?.shrink(KEPT_COPIES * emitted.text.length);
+    this.#r.memory?.shrink(KEPT_COPIES * measure(emitted.texts));
     return slow;
   }
 
@@ -108,27 +108,30 @@ export class ConvertedStream {
     void this.#pass(this.#stream.idle());
   }
 
-  #write({ text, phase, refusal }: AnswerOutput): Promise<void> | null {
+  #write({ texts, phase, refusal }: AnswerOutput): Promise<void> | null {
     const { exchange } = this.#r;
     if (exchange.gone || phase === "held") return null;
     // The client's stream has no place for pings, thoughts, and the input of some calls.
-    if (text !== "") this.#quiet = 0;
+    if (texts.length > 0) this.#quiet = 0;
     this.#r.noteFirstByte();
     if (phase === "refused") {
       if (refusal !== null && !exchange.begun) this.#refuse(refusal);
       return null;
     }
     if (!exchange.begun) exchange.begin(200, answerFields(this.#r));
-    const bytes = Buffer.from(text);
-    if (phase === "open") return exchange.write(bytes);
-    if (text !== "") this.#r.memory?.shrink(bytes.length);
-    exchange.end(bytes);
+    if (phase === "open") return exchange.write(Buffer.from(texts.join("")));
+    if (texts.length > 0) this.#r.memory?.shrink(measure(texts));
+    exchange.end(...texts);
     return null;
   }
 
   #refuse({ status, body }: { status: number; body: string }): void {
     const fields = answerFields(this.#r).without(new Set(["content-type"]));
-    fields.add("content-type", "application/json");
-    this.#r.exchange.answer(status, fields, body);
+    this.#r.exchange.answer(status, fields.add("content-type", "application/json"), body);
   }
+}
+
+/** A character may take two bytes. */
+function measure(texts: readonly string[]): number {
+  return 2 * texts.reduce((sum, { length }) => sum + length, 0);
 }

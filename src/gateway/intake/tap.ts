@@ -76,11 +76,11 @@ export function tapExchange(inner: Exchange, tap: Tap): Exchange {
       if (!gone) tap.note(chunk);
       return slow;
     },
-    end: (last) => {
+    end: (...rest) => {
       const { gone } = inner;
-      inner.end(last);
+      inner.end(...rest);
       if (gone) return;
-      if (last !== undefined) tap.note(last);
+      for (const part of rest) tap.note(Buffer.from(part));
       tap.end = "whole";
     },
     reset: () => {

@@ -20,7 +20,8 @@ export interface Exchange {
   begin(status: number, fields: SentFields): void;
   /** A promise if the client reads slowly: it resolves when the client has all or has left. */
   write(chunk: Uint8Array): Promise<void> | null;
-  end(last?: Uint8Array): void;
+  /** A text becomes bytes when the client reads it. */
+  end(...rest: readonly (Uint8Array | string)[]): void;
   /** Resets the TCP connection: no client can mistake the reply for a complete one. */
   reset(): void;
   /** Replies 101 and opens a WebSocket. False: the client has left, or its handshake is invalid. */

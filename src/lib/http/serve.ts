@@ -27,6 +27,7 @@ const PIECE_BYTES = 256 * 1024;
 /** A reset discards what the client has not received or not read. It has this time for each. */
 const RESET_WAIT_MS = 1000;
 
+const ENCODER = new TextEncoder();
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
 interface Surroundings extends Required<ListenOptions> {
@@ -164,7 +165,7 @@ class ServedExchange implements Exchange {
 
   answer(status: number, fields: SentFields, body: Uint8Array | string): void {
     this.begin(status, fields);
-    this.end(typeof body === "string" ? Buffer.from(body) : body);
+    this.end(body);
   }
 
   begin(status: number, fields: SentFields): void {
@@ -179,29 +180,21 @@ class ServedExchange implements Exchange {
     return this.gone || this.#ended ? null : this.#send(chunk);
   }
 
-  end(last: Uint8Array = NOTHING): void {
+  end(first: Uint8Array | string = NOTHING, ...rest: readonly (Uint8Array | string)[]): void {
     if (this.gone || this.#ended) return;
     if (!this.begun) throw new Error("a reply without a head");
     this.#ended = true;
-    if (this.#onStream === null && (last.length <= PIECE_BYTES || this.#isBodiless)) {
-      this.#awaitNextRequest();
-      this.#respond(last);
-      return this.#sent.resolve();
-    }
-    this.#onceOpen(() => this.#sendLast(last));
+    const isShort = rest.length === 0 && (first.length <= PIECE_BYTES || this.#isBodiless);
+    if (this.#onStream !== null || !isShort) return this.#onceOpen(() => this.#sendLast([first, ...rest]));
+    this.#awaitNextRequest();
+    this.#respond(typeof first === "string" ? Buffer.from(first) : first);
+    this.#sent.resolve();
   }
 
   /** The runtime keeps a copy of all that it is given: a long rest goes at the client's pace. */
-  async #sendLast(last: Uint8Array): Promise<void> {
-    const { bodyMs, stallMs } = this.#surroundings;
-    const { signal } = this.#request;
-    let rest = last;
-    for (; rest.length > PIECE_BYTES && !signal.aborted; rest = rest.subarray(PIECE_BYTES)) {
-      const slow = this.#send(rest.subarray(0, PIECE_BYTES));
-      if (slow !== null && rest.length > MAX_WAITING_BYTES) this.#deadline.arm(Math.min(bodyMs, stallMs));
-      await (slow ?? nextTurn());
-    }
-    if (!signal.aborted) void this.#send(rest);
+  async #sendLast(rest: (Uint8Array | string)[]): Promise<void> {
+    for (let part = rest.shift(); part !== undefined; part = rest.shift())
+      for (const piece of cutPieces(part, this.#request.signal)) await (this.#send(piece) ?? nextTurn());
     await this.#unsent;
     this.#sent.resolve();
     if (this.#isBroken) return;
@@ -306,6 +299,21 @@ function readTarget(url: string): string {
   return pathname + search;
 }
 
+/** The runtime copies each piece, so those of a text share a buffer. */
+function* cutPieces(part: Uint8Array | string, signal: AbortSignal): Generator<Uint8Array> {
+  if (typeof part !== "string") {
+    for (let at = 0; at < part.length && !signal.aborted; at += PIECE_BYTES)
+      yield part.subarray(at, at + PIECE_BYTES);
+    return;
+  }
+  const bytes = Buffer.allocUnsafe(Math.min(PIECE_BYTES, 3 * part.length));
+  for (let at = 0; at < part.length && !signal.aborted;) {
+    const { read, written } = ENCODER.encodeInto(part.slice(at, at + PIECE_BYTES), bytes);
+    yield bytes.subarray(0, written);
+    at += read;
+  }
+}
+
 function tooLarge(limit: number): BodyTooLarge {
   return new BodyTooLarge(`the body is larger than ${limit} bytes`);
 }
@@ -341,16 +349,9 @@ class ServedPeer implements WebSocketPeer {
       (kind === "text" ? socket.sendText(asBuffer(bytes).toString()) : socket.sendBinary(bytes)) === -1
     ) {
       this.#unsent ??= Promise.withResolvers();
-      this.#awaitDrain();
+      this.#deadline.arm(this.#surroundings.stallMs);
     }
     return this.unsent;
-  }
-
-  /** Unread bytes take memory that others may wait for. */
-  #awaitDrain(): void {
-    const { bodyMs, stallMs } = this.#surroundings;
-    const isMuch = (this.#socket?.getBufferedAmount() ?? 0) > MAX_WAITING_BYTES;
-    this.#deadline.arm(isMuch ? bodyMs : stallMs);
   }
 
   close(closing: Closing): void {
@@ -377,7 +378,7 @@ class ServedPeer implements WebSocketPeer {
   }
 
   drain(): void {
-    if (this.#socket?.getBufferedAmount() !== 0) return this.#awaitDrain();
+    if (this.#socket?.getBufferedAmount() !== 0) return this.#deadline.arm(this.#surroundings.stallMs);
     this.#drained();
     if (this.#closing !== null) this.#socket.close(this.#closing.code, this.#closing.reason);
   }

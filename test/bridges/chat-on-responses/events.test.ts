@@ -67,11 +67,11 @@ function call(id: string, name: string, input: string): Json {
 const TEXT = "response.output_text.delta";
 const ARGUMENTS = "response.function_call_arguments.delta";
 
-function run(events: Json[], context = PLAIN): AnswerOutput {
+function run(events: Json[], context = PLAIN): Pick<AnswerOutput, "phase" | "refusal"> & { text: string } {
   const chat = openChatStream(context);
   const first = chat.push(encode(events.map(frame).join("")));
   const last = chat.end();
-  return { ...last, text: first.text + last.text };
+  return { ...last, text: [...first.texts, ...last.texts].join("") };
 }
 
 /** The completion that a stream adds up to; it must be what the whole reply says. */
@@ -507,7 +507,7 @@ describe("upstreams that deviate", () => {
     expect(complete(events)["choices"][0].message.content).toBe("One.");
     const chat = openChatStream(PLAIN);
     expect(chat.push(encode("data: [DONE]\n\ndata: 5\n\n: hi\n\n"))).toEqual({
-      text: "",
+      texts: [],
       phase: "held",
       refusal: null,
     });

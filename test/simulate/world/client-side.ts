@@ -29,7 +29,6 @@ export interface ClientEars {
   lost(): void;
 }
 
-const NO_BYTES = new Uint8Array(0);
 /** The longest pause inside a body. */
 const BODY_US = 60_000_000;
 
@@ -185,11 +184,11 @@ export class SimExchange implements Exchange, Connection {
     this.#head = null;
   }
 
-  end(last: Uint8Array = NO_BYTES): void {
+  end(...rest: readonly (Uint8Array | string)[]): void {
     if (this.gone || this.#hasEnded) return;
     if (!this.begun) throw new Error("a reply without a head");
     this.#sendHead();
-    void this.write(last);
+    for (const part of rest) void this.write(Buffer.from(part));
     this.#hasEnded = true;
     this.#pipe.mark(() => {
       this.#ears.ended();
