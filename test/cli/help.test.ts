@@ -48,12 +48,12 @@ beforeAll(async () => {
 const READS_LEDGER =
   /^(?:usage|sessions|cache|context|report|statusline|top|prices check|ledger|recordings)\b/;
 
-test("P26, P59: a command has the contract's flags, and those for the config and the ledger", () => {
+test("P26, P59: a command has the contract's flags, and the one for the ledger", () => {
   expect(commands.size).toBeGreaterThan(50);
   for (const [command, flags] of commands) {
     const name = command.replace(/ --.*/, "");
     const text = withoutExamples(pages.find(({ words }) => words.join(" ") === name));
-    const wanted = [...flags, "--config", ...(READS_LEDGER.test(command) ? ["--ledger"] : [])];
+    const wanted = [...flags, ...(READS_LEDGER.test(command) ? ["--ledger"] : [])];
     const missing = wanted.filter((flag) => !new RegExp(`${flag}(?![a-z-])`).test(text));
     expect([command, missing]).toEqual([command, []]);
   }
@@ -89,7 +89,7 @@ function isKnown(line: string, pages: readonly Page[]): boolean {
   });
 }
 
-test("every command takes --config", async () => {
+test("P26: every command takes --config", async () => {
   const leaves = pages.filter((page) => listCommands(page).length === 0);
   const reported = leaves.map(async ({ words }) => ({
     words,

@@ -33,8 +33,12 @@ export function showCache(flags: ReportFlags): void {
 const NUMBERS: ReadonlyArray<ListColumn<MissTotals>> = [
   ["MISSES", "misses", "count", { spare: 2 }],
   ["MISSED", "missed_tokens", "count"],
-  ["COST $", "usd", "usd"],
+  ["COST $", formatCost, "exact"],
 ];
+
+function formatCost({ usd, missed_tokens, unpriced_tokens }: MissTotals): string {
+  return unpriced_tokens === missed_tokens ? "unpriced" : formatAmount(usd);
+}
 
 type Line = MissTotals & Partial<CacheReport["rows"][number]>;
 

@@ -51,6 +51,7 @@ test("P28: on a terminal, nobody is asked for what a flag says", async () => {
   await silent("keys", "add", "--name", "new", "--group", "codex");
   await silent("keys", "move", "new", "--group", "claude");
   await silent("keys", "remove", "new", "--yes");
+  await silent("plans", "remove", "gold", "--yes");
   expect(groupOf("new")).toBeUndefined();
 });
 

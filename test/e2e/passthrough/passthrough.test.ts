@@ -196,34 +196,28 @@ const EVENTS = [
 const STREAM = Buffer.concat(EVENTS);
 const SSE = [["content-type", "text/event-stream; charset=utf-8"]] as const;
 
-describe("P73: an answer's bytes", () => {
-  test.each(["length", "chunked", "close"] as const)(
-    "a whole answer comes back byte for byte, framed by %s",
-    async (framing) => {
-      world.upstream.next({ answer: fix({ pieces: [WHOLE], framing, status: 201 }) });
-      const { answer, lines } = await world.trace(makeRequest("messages"));
-      expect(answer.status).toBe(201);
-      expect(answer.body.equals(WHOLE)).toBe(true);
-      expect(answer.field("content-length")).toBe(String(WHOLE.length));
-      expect(lines).toHaveLength(1);
-      expect(lines[0]).toMatchObject({ outcome: "complete", basis: "exact", usage: { input: 3, output: 4 } });
-      expect(lines[0]!["charge_usd"]).toBe("0.000023");
-    },
-  );
+const FRAMINGS = ["length", "chunked", "close"] as const;
 
-  test.each(["length", "chunked", "close"] as const)(
-    "a streamed answer comes back byte for byte, framed by %s",
-    async (framing) => {
-      world.upstream.next({ answer: fix({ pieces: EVENTS, fields: SSE, framing }) });
-      const { answer, lines } = await world.trace(makeRequest("messages", true));
-      expect(answer.body.equals(STREAM)).toBe(true);
-      expect(answer.complete).toBe(true);
-      expect(answer.field("content-type")).toBe("text/event-stream; charset=utf-8");
-      expect(lines).toHaveLength(1);
-      expect(lines[0]).toMatchObject({ outcome: "complete", basis: "exact", usage: { input: 3, output: 2 } });
-    },
-  );
-});
+test.each(FRAMINGS.flatMap((framing) => [false, true].map((isStream) => [framing, isStream] as const)))(
+  "P73: an answer's bytes come back, framed by %s, streamed: %p",
+  async (framing, isStream) => {
+    const [bytes, output, charge_usd] = isStream ? [STREAM, 2, "0.000013"] : [WHOLE, 4, "0.000023"];
+    const more = isStream ? { pieces: EVENTS, fields: SSE } : { pieces: [WHOLE], status: 201 };
+    world.upstream.next({ answer: fix({ ...more, framing }) });
+    const { answer, lines } = await world.trace(makeRequest("messages", isStream));
+    expect([answer.status, answer.complete]).toEqual([isStream ? 200 : 201, true]);
+    expect(answer.body.equals(bytes)).toBe(true);
+    if (isStream) expect(answer.field("content-type")).toBe("text/event-stream; charset=utf-8");
+    else expect(answer.field("content-length")).toBe(String(WHOLE.length));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatchObject({
+      outcome: "complete",
+      basis: "exact",
+      charge_usd,
+      usage: { input: 3, output },
+    });
+  },
+);
 
 const CODINGS: readonly (readonly [string, (bytes: Buffer) => Buffer])[] = [
   ["gzip", gzipSync],

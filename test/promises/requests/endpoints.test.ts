@@ -1,18 +1,23 @@
 // Endpoints, keys, headers and model names.
 
 import { describe, expect, test } from "bun:test";
-import { gzipSync, zstdCompressSync } from "node:zlib";
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { ask, type Dialect, stream, whole } from "../world/answers.ts";
 import { rawRequest } from "../../harness/raw.ts";
 import type { Fields } from "../world/upstream.ts";
 import { bearer, type BuiltConfig, inWorld, keyFields, useWorld, type World } from "../world/world.ts";
 
 const world = useWorld({ config: { vendor: "acme" } });
-const messages = world.group("messages", { keys: { off: { disabled: true } } });
-const responses = world.group("responses", { platform: "responses" });
+const messages = world.group("messages", {
+  keys: { off: { disabled: true }, old: { expires: "2026-01-01" } },
+});
+const responses = world.group("responses", {
+  platform: "responses",
+  channels: { main: { aliases: { far: "far-model" } } },
+});
 const content = world.group("content", {
   platform: "content",
-  channels: { main: { aliases: { quick: "test-model" } } },
+  channels: { main: { aliases: { quick: "quick-model" } } },
 });
 const relay = world.group("relay", { platform: "relay" });
 const groups = { messages, responses, content, relay };
@@ -22,10 +27,12 @@ const betaFiles = world.group("beta-files", {
   group: { other_paths: ["/v1beta/files"] },
 });
 const relayFiles = world.group("relay-files", { platform: "relay", group: { other_paths: ["/v1/files"] } });
-const limited = world.group("limited", {
-  group: { other_paths: ["/v1/files"] },
-  key: { limits: { usd_per_day: 5 } },
-});
+const limited = ["usd_per_day", "usd_per_month", "usd_total", "usd_per_session"].map((limit) =>
+  world.group(`limited-${limit.slice(4)}`, {
+    group: { other_paths: ["/v1/files"] },
+    key: { limits: { [limit]: 5 } },
+  }),
+);
 const limitedGroup = world.group("limited-group", {
   group: { other_paths: ["/v1/files"], limits: { usd_total: 5 } },
 });
@@ -71,7 +78,7 @@ const hidden = world.group("hidden", {
   group: { default_model: "test-model" },
 });
 const unlisted = world.group("unlisted", {
-  channels: { first: {}, second: { priority: 2 } },
+  channels: { first: { aliases: { "odd-*": "far-model" } }, second: { priority: 2 } },
   group: { default_model: "test-model" },
 });
 const converted = world.group("converted", {
@@ -150,9 +157,17 @@ describe("P60: the table's endpoints are served", () => {
     async (...row) => {
       const [method, path, platform, body] = row;
       const fields = { "x-gateway-key": groups[platform].key };
+      const { seen } = groups[platform].channel();
+      const before = seen.length;
       const answer = await world.request(path, fields, body, method);
       expect(answer.text).not.toContain('"error"');
       expect(answer.status).toBe(200);
+      // The interface converts Chat Completions for the channel; the gateway answers lists itself.
+      const sent = path.replace("/relay", "").replace("chat/completions", "responses");
+      const isList = /\/models(?:$|\/[^:]*$)/.test(path);
+      expect(seen.slice(before).map((each) => `${each.method} ${each.path}`)).toEqual(
+        isList ? [] : [`${method} ${sent}`],
+      );
     },
   );
 
@@ -238,7 +253,7 @@ test.each([
   expect(group.channel().seen.map((seen) => seen.path)).toEqual([path]);
 });
 
-test.each([limited, limitedGroup, only, laterOnly])(
+test.each([...limited, limitedGroup, only, laterOnly])(
   "P64: other_paths gets 403 where a limit in USD or models apply: $name",
   async (group) => {
     const answer = await world.request("/v1/files", keyFields("messages", group.key));
@@ -286,11 +301,17 @@ test.each(KEY_HEADERS)(
 test("P66: GET /v1/models accepts two more key headers, and content paths accept ?key=", async () => {
   for (const { key } of [messages, responses, content])
     for (const fields of [{ "x-api-key": key }, { "x-acme-api-key": key }])
-      expect((await world.request("/v1/models", fields)).status).toBe(200);
+      for (const path of ["/v1/models", "/v1/models/test-model"])
+        expect((await world.request(path, fields)).status).toBe(200);
   const { target, body } = ask("content");
   expect((await world.request(`${target}?key=${content.key}`, {}, body)).status).toBe(200);
   expect((await world.request(target, bearer(content.key), body)).status).toBe(200);
-  expect((await world.request(`/v1beta/models?key=${content.key}`)).status).toBe(200);
+  for (const [query, fields] of [
+    [`?key=${content.key}`, {}],
+    // Authorization counts first.
+    [`?key=${relay.key}`, bearer(content.key)],
+  ] as const)
+    expect((await world.request(`/v1beta/models${query}`, fields)).status).toBe(200);
   expect((await world.request(`/v1/messages?key=${messages.key}`, {}, ask("messages").body)).status).toBe(
     401,
   );
@@ -309,6 +330,7 @@ test("P67: relay paths accept the key headers of messages and content", async ()
       expect((await world.request("/relay/v1/messages", fields, ask("messages").body)).status).toBe(200);
     if (!("x-api-key" in fields)) expect((await world.request(generate, fields, body)).status).toBe(200);
     expect((await world.request(`${generate}?key=${relay.key}`, {}, body)).status).toBe(200);
+    expect((await world.request("/relay/v1/models", fields)).status).toBe(200);
   }
 });
 
@@ -316,8 +338,10 @@ test("P68: x-gateway-key is accepted everywhere and is the only key that counts"
   for (const [method, path, platform, body] of ENDPOINTS) {
     const both = { "x-gateway-key": groups[platform].key, "x-api-key": "sk-unknown" };
     expect((await world.request(path, both, body, method)).status).toBe(200);
-    const wrong = { ...bearer(groups[platform].key), "x-gateway-key": "sk-unknown" };
-    expect((await world.request(path, wrong, body, method)).status).toBe(401);
+    for (const own of ["sk-unknown", ""]) {
+      const wrong = { ...bearer(groups[platform].key), "x-gateway-key": own };
+      expect((await world.request(path, wrong, body, method)).status).toBe(401);
+    }
   }
 });
 
@@ -327,8 +351,10 @@ test("P69: the first header with a known key counts, Authorization first", async
   expect((await world.request(target, unknownFirst, body)).status).toBe(200);
   const both = await world.request(target, { "x-api-key": plain.key, ...bearer(messages.key) }, body);
   expect((await world.line(both))["key"]).toBe("messages");
-  const off = { ...bearer(messages.keyOf("off")), "x-api-key": messages.key };
-  expect((await world.request(target, off, body)).text).toContain("is disabled");
+  for (const [name, words] of Object.entries({ off: "is disabled", old: "expired at" })) {
+    const known = { ...bearer(messages.keyOf(name)), "x-api-key": messages.key };
+    expect((await world.request(target, known, body)).text).toContain(words);
+  }
   const list = await world.request("/v1/models", { "x-api-key": named.key, ...bearer(messages.key) });
   expect(list.text).not.toContain('"fast"');
 });
@@ -356,7 +382,10 @@ test("P70: a request body goes upstream byte for byte", async () => {
 
 test.each([
   ["gzip", gzipSync(ODD_BODY)],
+  ["x-gzip", gzipSync(ODD_BODY)],
   ["zstd", zstdCompressSync(ODD_BODY)],
+  ["br", brotliCompressSync(ODD_BODY)],
+  ["deflate", deflateSync(ODD_BODY)],
 ])("P71: an unchanged body with the encoding %s goes upstream as it arrived", async (encoding, bytes) => {
   const fields = { ...keyFields("messages", plain.key), "content-encoding": encoding };
   const answer = await world.request("/v1/messages", fields, new Uint8Array(bytes));
@@ -388,10 +417,14 @@ const KEPT_BACK: Fields = {
   "chatgpt-account-id": "account_client",
   "x-goog-user-project": "proj_client",
   "anthropic-workspace-id": "workspace_client",
+  authorization: "Bearer of-another-gateway",
+  "x-goog-api-key": "of-another",
+  "api-key": "of-another",
   origin: "http://127.0.0.1",
   referer: "http://127.0.0.1/x",
   cookie: "a=b",
   "sec-fetch-mode": "cors",
+  "sec-ch-ua": "x",
   "x-gateway-label": "label",
   "x-gateway-session": "session",
 };
@@ -456,6 +489,7 @@ test("P74: the upstream's headers come back except for the listed ones", async (
     "anthropic-organization-id": "org_upstream",
     "openai-organization": "org_upstream",
     "access-control-allow-origin": "*",
+    "access-control-expose-headers": "*",
     "openai-project": "proj_upstream",
     "set-cookie2": "a=b",
     "clear-site-data": '"*"',
@@ -486,6 +520,8 @@ test("P75: every response has x-request-id, the id of its ledger line", async ()
     await world.request("/v1/messages", {}, POST),
     await world.request("/v1/strange"),
     await world.request("/healthz"),
+    await world.request("/"),
+    await world.request("/api/hello"),
     await world.request("/metrics"),
     await world.request("/relay/models", bearer(relay.key)),
     await world.request("/v1/files", keyFields("messages", files.key)),
@@ -535,7 +571,22 @@ test("P77: a list has the channels' models, filtered, with aliases, without dupl
     group.channel().models = newer;
     const current = await world.request("/v1/models", { "x-gateway-key": group.key });
     for (const id of newer) expect(current.text).toContain(id);
+    expect(current.text).toContain(group === content ? '"models":[' : '"data":[');
   }
+  // What no upstream lists has every member, too.
+  const { data, ...around } = JSON.parse(aliased.text);
+  expect(around).toEqual({ has_more: false, first_id: data[0].id, last_id: data.at(-1).id });
+  const own = { type: "model", display_name: "big-one", created_at: expect.any(String) };
+  expect(data).toContainEqual({ id: "big-one", ...own });
+  const ofResponses = JSON.parse((await world.request("/v1/models", bearer(responses.key))).text);
+  const made = { id: "far", object: "model", created: 0, owned_by: "gateway" };
+  expect(ofResponses).toEqual({ object: "list", data: expect.arrayContaining([made]) });
+  const supportedGenerationMethods = ["generateContent", "countTokens"];
+  expect(JSON.parse(google.text).models).toContainEqual({
+    name: "models/quick",
+    displayName: "quick",
+    supportedGenerationMethods,
+  });
 });
 
 test("P1, P77: a relay lists both its families, also if its upstream has a list for each", async () => {
@@ -563,6 +614,9 @@ test("P79: a channel with models gets no request for another model", async () =>
   const longer = await named.ask("messages", { model: "test-model-mini" });
   const unlike = await named.ask("messages", { model: "big-1-y" });
   expect([other.status, strange.status, longer.status, unlike.status]).toEqual([200, 404, 404, 404]);
+  const { body } = ask("messages", { model: "strange-model" });
+  const counted = await world.request("/v1/messages/count_tokens", bearer(named.key), body);
+  expect(counted.status).toBe(404);
   const seen = named.channel("first").seen.map(({ text }) => JSON.parse(text).model);
   expect(seen.filter((model) => model !== "test-model")).toEqual([]);
 });
@@ -583,9 +637,9 @@ test("P81: default_model replaces a model that nothing names, and no other", asy
   const seen = fallback.channel().seen.map(({ text }) => JSON.parse(text).model);
   expect(seen).toEqual(["test-model", "test-model", "test-model"]);
   unlisted.channel("second").models = ["rare-model"];
-  for (const model of ["other-model", "strange-model"]) await unlisted.ask("messages", { model });
+  for (const model of ["other-model", "strange-model", "odd-1"]) await unlisted.ask("messages", { model });
   const others = unlisted.channel().seen.map(({ text }) => JSON.parse(text).model);
-  expect(others).toEqual(["other-model", "test-model"]);
+  expect(others).toEqual(["other-model", "test-model", "far-model"]);
   // The upstream lists the one that `models` names no more than the default.
   await world.request("/v1/models", bearer(hidden.key));
   await hidden.ask("messages", { model: "hidden-model" });
@@ -609,6 +663,8 @@ test("P83: /metrics shows a key its own series, all to metrics: all, and sums wi
   const own = (await world.request("/metrics", bearer(plain.key))).text;
   expect(own).toContain('key="plain"');
   expect(own).not.toContain('key="all"');
+  for (const name of ["x-api-key", "x-acme-api-key"])
+    expect((await world.request("/metrics", { [name]: plain.key })).text).toContain('key="plain"');
   expect(own).toContain("usd");
   const every = (await world.request("/metrics", bearer(all.key))).text;
   expect(every).toContain('key="plain"');

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { DIALECTS, type Dialect, ask } from "../world/answers.ts";
-import { type Group, inWorld, keyFields, useWorld, type World } from "../world/world.ts";
+import { eventually, type Group, inWorld, keyFields, useWorld, type World } from "../world/world.ts";
 
 const world = useWorld({ config: { max_body: "64KiB" } });
 
@@ -41,6 +41,7 @@ const refusing = (
 });
 const off = forEach("off", { channels: { main: { disabled: true } } });
 const down2 = forEach("down2");
+const full = world.group("full", two);
 const slow = forEach("slow", { channels: { main: { timeouts: { first_byte: "100ms" } } } });
 const exclusive = forEach("exclusive", { group: { exclusive: true } });
 const disabled = forEach("disabled", { key: { disabled: true } });
@@ -55,7 +56,7 @@ interface Wire {
 }
 
 /** Reads an error in the shape of its dialect, and fails if it has another. */
-function readError(dialect: Dialect, text: string): Wire {
+function readError(dialect: Dialect, { status, text }: Pick<Answer, "status" | "text">): Wire {
   const body = JSON.parse(text);
   switch (dialect) {
     case "messages":
@@ -66,9 +67,10 @@ function readError(dialect: Dialect, text: string): Wire {
     case "responses":
     case "chat":
       expect(Object.keys(body.error)).toEqual(expect.arrayContaining(["message", "type", "param", "code"]));
+      expect([null, "model"]).toContain(body.error.param);
       return { code: body.error.code, message: body.error.message };
     case "content":
-      expect(body.error.code).toBeGreaterThanOrEqual(400);
+      expect(body.error.code).toBe(status);
       expect(Array.isArray(body.error.details)).toBe(true);
       return { code: body.error.status, message: body.error.message };
   }
@@ -195,7 +197,7 @@ describe("P85, P86, P92: the gateway's errors have the dialect's shape, the tabl
   const rows = CAUSES.flatMap((cause) => DIALECTS.map((dialect) => [cause[0], dialect, cause] as const));
   test.each(rows)("%s, in %s", async (_, dialect, [, status, codes, request]) => {
     const answer = await request(dialect);
-    const { code } = readError(dialect, answer.text);
+    const { code } = readError(dialect, answer);
     expect(answer.status).toBe(status);
     if (codes[dialect] !== "") expect(code).toBe(codes[dialect]);
     if (dialect === "messages") expect(JSON.parse(answer.text).request_id).toBe(answer.field("x-request-id"));
@@ -223,10 +225,20 @@ describe("P85, P86, P92: the gateway's errors have the dialect's shape, the tabl
   });
 });
 
+test("P86: an overload at the beginning of a stream is named, if the last channel refuses its credential", async () => {
+  const event = { type: "error", error: { type: "overloaded_error", message: "full" } };
+  full.channel("first").next({ pieces: [`event: error\ndata: ${JSON.stringify(event)}\n\n`] });
+  full.channel("last").next({ status: 401, body: {} });
+  const answer = await full.ask("messages", { stream: true });
+  expect([answer.status, readError("messages", answer).code]).toEqual([529, "overloaded_error"]);
+});
+
 test("P86: a spent limit with a reset has resets_at", async () => {
   await spent.responses.ask("responses");
-  const { error } = JSON.parse((await spent.responses.ask("responses")).text);
-  expect(error.resets_at * 1000 - Date.now()).toBeWithin(0, 86_401_000);
+  const answer = await spent.responses.ask("responses");
+  const seconds = JSON.parse(answer.text).error.resets_at - Date.now() / 1000;
+  expect(seconds).toBeWithin(0, 86_401);
+  expect(Number(answer.field("retry-after"))).toBeWithin(seconds - 5, seconds + 5);
 });
 
 test.each<[Dialect, "messages" | "responses" | "content", string, string]>([
@@ -237,8 +249,8 @@ test.each<[Dialect, "messages" | "responses" | "content", string, string]>([
 ])(
   "P87: a wrong-platform message names group, platform, needed platform, a fitting endpoint and groups: %s with a key of %s",
   async (dialect, own, needed, endpoint) => {
-    const { text } = await send(dialect, { "x-gateway-key": groups[own].key });
-    const { message } = readError(dialect, text);
+    const answer = await send(dialect, { "x-gateway-key": groups[own].key });
+    const { message } = readError(dialect, answer);
     for (const part of [`plain-${own}`, ` ${own}`, needed, endpoint, `plain-${needed}`])
       expect(message).toContain(part);
     expect(message).not.toContain("exclusive-");
@@ -285,7 +297,7 @@ test.each(refusing)(
       of[dialect].channel().next(refusal);
       const answer = await of[dialect].ask(dialect);
       expect(answer.status).toBe(403);
-      expect(readError(dialect, answer.text).message).toContain(of[dialect].channelName());
+      expect(readError(dialect, answer).message).toContain(of[dialect].channelName());
       expect(answer.text).not.toContain(of[dialect].credentialOf());
     }
   },
@@ -301,6 +313,8 @@ test.each(resting)(
     expect(again.status).toBe(status);
     expect(again.text).toContain("too many of them");
     expect(Number(again.field("retry-after"))).toBeWithin(61, 101);
+    const wait = async () => Number((await group.ask("messages")).field("retry-after"));
+    await eventually(async () => (await wait()) < 100);
     expect(group.channel().seen).toHaveLength(1);
   },
 );
@@ -314,7 +328,7 @@ test("P86, P92: a 429 that frees up within 60 seconds may be tried again", async
     await fast[dialect].ask(dialect);
     const soon = await fast[dialect].ask(dialect);
     expect(adviceOf(soon)).toEqual([429, undefined, undefined]);
-    expect(readError(dialect, soon.text).code).toBe(codes[dialect]);
+    expect(readError(dialect, soon).code).toBe(codes[dialect]);
     expect(Number(soon.field("retry-after"))).toBeWithin(1, 61);
   }
 });
