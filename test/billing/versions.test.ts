@@ -187,9 +187,7 @@ test("the newest versions of a tool do not hide those of another", () => {
 test("what may be somebody's number or address is not shown as a model or a version", () => {
   const shown = [showName("model", "command-r-4929"), showName("version", "10.0.0.7")];
   expect(shown.join(" ")).toMatch(/^model-[\da-f]{8} version-[\da-f]{8}$/);
-  expect([showName("model", "claude-opus-9-9"), showName("version", "2.1.332")].join(" ")).toEndWith(
-    "2.1.332",
-  );
+  expect(showName("version", "2.1.332")).toBe("2.1.332");
 });
 
 test("each setting that a dialect's table has is named in a report for others", () => {

@@ -115,12 +115,12 @@ function explain(turn: CacheTurn, kept: PastTurn, change: Change | null): Cause 
 
 /** An unchanged part before the change, known to be cached, was not read either. */
 function hasLost(turn: CacheTurn, kept: PastTurn, left: Left | null): boolean {
-  const before = kept.turn.prompt;
-  if (left === null || turn.prompt.edited || before.continues !== null) return false;
+  if (left === null || turn.prompt.edited || kept.turn.prompt.continues !== null) return false;
   const least = leastOf({ because: "upstream_lost" }, { ...kept, ...left });
   if (left.end > countSame(kept, turn) || left.tokens - turn.tokens.read < least) return false;
-  // A read may have ended at any mark before the change.
-  return isFound(turn, kept, left.end, left === kept.read ? 0 : left.end);
+  // A read may have ended at any earlier mark. If none reads anything, that one is lost, too.
+  const isAny = left === kept.read && turn.tokens.read === 0;
+  return isFound(turn, kept, left.end, isAny ? 0 : left.end);
 }
 
 /** A mark at the end of what is cached, or shortly after it. */

@@ -192,6 +192,15 @@ test("a time in the system prompt causes a miss in requests with one message eac
   expect(ask("10:02:17")).toMatchObject({ because: "system_changed", at: 1, detail: "digits" });
 });
 
+test("a mark too far behind what a changed turn read is blamed, and not the upstream", () => {
+  const session = new Session("messages");
+  const talk = growing(session);
+  talk.turns[6]!.text = textOf(2400, "other result");
+  expect(session.ask(talk)).toMatchObject({ because: "messages_changed" });
+  for (let turn = 0; turn < 12; turn += 1) goOn(talk, "answer", "next");
+  expect(session.ask(talk)).toMatchObject({ because: "marks_changed" });
+});
+
 test.each<[string, string, (talk: Conversation, turn: number) => void]>([
   ["thinking", "settings_changed", ({ extra }, turn) => (extra["thinking"] = { budget_tokens: turn })],
   ["tool_choice", "settings_changed", ({ extra }, turn) => (extra["tool_choice"] = { name: `${turn}` })],
