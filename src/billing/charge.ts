@@ -15,7 +15,7 @@ import {
   ZERO_DECIMAL,
 } from "../lib/money.ts";
 import { findPrice, type Price, type PriceSources } from "./prices.ts";
-import { chooseNothing, chooseTariff, FACTOR, PER_1K, type TariffChoice } from "./tariff.ts";
+import { chooseNothing, chooseTariff, FACTOR, PER_1K } from "./tariff.ts";
 import { addCounts, type Counts, type Part, sumUsage, type Tariff, type Usage } from "./usage.ts";
 
 export interface BilledAnswer extends PriceSources {
@@ -38,25 +38,21 @@ const ALL_PRICED = { atLeast: null, unpriced: null };
 export function computeCharge(billed: BilledAnswer) {
   const { model, requested, multiplier } = billed;
   const priced = billed.parts.flatMap((part) => pricePart(part, billed));
-  const paid = priced.map(({ model: own, pass, usage: used, chosen }) => {
-    return { model: own, pass, usage: used, prices: chosen?.prices ?? null, tier: chosen?.tier ?? null };
-  });
   const usage = sumUsage(billed.parts);
-  const own = paid.find((part) => part.model === (model ?? requested)) ?? paid[0];
+  const own = priced.find((part) => part.model === (model ?? requested)) ?? priced[0];
   const { prices = null, tier = null } = own ?? {};
-  const derivable = { usage, prices, multiplier, parts: paid };
+  const derivable = { usage, prices, multiplier, parts: priced };
   const { official, charge, parts } = deriveAmounts(derivable);
-  const sources = priced.flatMap(({ source }) => source ?? []);
   const { unpriced, atLeast } = official === null ? deriveAtLeast(derivable) : ALL_PRICED;
   return {
     usage,
-    parts: paid.map((part, index) => ({ ...part, official_usd: parts[index] ?? null })),
+    parts: priced.map((part, index) => writePart(part, parts[index] ?? null)),
     /** The prices of the answer's own model. Each part has its own. */
     prices: prices ?? (official === null ? null : {}),
     tier,
-    priceSource: [...new Set(sources)].join(", ") || null,
+    priceSource: nameSources(priced),
     /** The requested model, if its price replaced the missing price of the answer's model. */
-    pricedAs: priced.flatMap(({ pricedAs }) => pricedAs ?? [])[0] ?? null,
+    pricedAs: priced.find((part) => part.pricedAs !== null)?.pricedAs ?? null,
     official,
     charge,
     unpricedBecause: priced[parts.indexOf(null)]?.because ?? null,
@@ -67,48 +63,61 @@ export function computeCharge(billed: BilledAnswer) {
   };
 }
 
+function writePart({ model, pass, usage, prices, tier }: PricedPart, official: string | null) {
+  return { model, pass, usage, prices, tier, official_usd: official };
+}
+
+function nameSources(priced: readonly PricedPart[]): string | null {
+  const names: string[] = [];
+  for (const { source } of priced) if (source !== null && !names.includes(source)) names.push(source);
+  return names.join(", ") || null;
+}
+
 interface PricedPart {
   readonly model: string;
   readonly pass: string;
   readonly usage: Usage;
-  readonly chosen: TariffChoice | null;
+  readonly prices: Prices | null;
+  readonly tier: string | null;
   readonly source: string | null;
   readonly pricedAs: string | null;
   /** The kinds without a price. Null: all have a price. */
   readonly because: string | null;
 }
 
+const UNPAID = { prices: null, tier: null, source: null, pricedAs: null, because: null };
+
 /** The length of one call's prompt decides its prices, so each reported call is a part. */
 function pricePart({ model, pass, usage, calls = [] }: Part, billed: BilledAnswer): PricedPart[] {
   const name = model ?? billed.model ?? billed.requested;
-  const pay = (own: Usage, paid: Partial<PricedPart>): PricedPart => {
-    const unpaid = { chosen: null, source: null, pricedAs: null, because: null };
-    return { model: name ?? "", pass, usage: own, ...unpaid, ...paid };
-  };
+  const unpaid = { model: name ?? "", pass, usage, ...UNPAID };
   const free = billed.seller?.free === true ? "free" : billed.unbilled;
-  if (free !== undefined) return [pay(usage, { source: free, chosen: chooseNothing(usage) })];
-  if (name === null) return [pay(usage, { because: "the answer names no model" })];
+  if (free !== undefined) return [{ ...unpaid, ...chooseNothing(usage), source: free }];
+  if (name === null) return [{ ...unpaid, because: "the answer names no model" }];
   const found = priceOf(name, model === null, billed);
-  if (found === null) return [pay(usage, { because: `no price for ${name}` })];
-  const { price, pricedAs } = found;
-  const pieces = price.tiers !== undefined && calls.length > 1 ? calls : [usage];
-  return pieces.map((piece) => {
-    const chosen = chooseTariff(price, piece, billed.tariff);
-    if ("missing" in chosen) return pay(piece, { because: `no price for ${chosen.missing} of ${name}` });
-    const { unpriced, prices } = chosen;
-    // The requested model has no price for a search, either: its price is not used.
-    if (pricedAs !== null && unpriced.length > 0 && Object.keys(prices).length === 0)
-      return pay(piece, { because: `no price for ${name}` });
-    const because = unpriced.length > 0 ? `no price for ${unpriced.join(" and ")} of ${name}` : null;
-    return pay(piece, { source: price.source, pricedAs, chosen, because });
-  });
+  if (found === null) return [{ ...unpaid, because: `no price for ${name}` }];
+  if (found.price.tiers === undefined || calls.length < 2) return [priceCall(unpaid, found, billed.tariff)];
+  return calls.map((call) => priceCall({ ...unpaid, usage: call }, found, billed.tariff));
 }
 
-function priceOf(
-  name: string,
-  isOwn: boolean,
-  billed: BilledAnswer,
-): { readonly price: Price; readonly pricedAs: string | null } | null {
+function priceCall(unpaid: PricedPart, { price, pricedAs }: FoundPrice, tariff: Tariff): PricedPart {
+  const { model, pass, usage } = unpaid;
+  const chosen = chooseTariff(price, usage, tariff);
+  if ("missing" in chosen) return { ...unpaid, because: `no price for ${chosen.missing} of ${model}` };
+  const { prices, tier, unpriced } = chosen;
+  // The requested model has no price for a search, either: its price is not used.
+  if (pricedAs !== null && unpriced.length > 0 && Object.keys(prices).length === 0)
+    return { ...unpaid, because: `no price for ${model}` };
+  const because = unpriced.length > 0 ? `no price for ${unpriced.join(" and ")} of ${model}` : null;
+  return { model, pass, usage, prices, tier, source: price.source, pricedAs, because };
+}
+
+interface FoundPrice {
+  readonly price: Price;
+  readonly pricedAs: string | null;
+}
+
+function priceOf(name: string, isOwn: boolean, billed: BilledAnswer): FoundPrice | null {
   const { requested, at } = billed;
   const own = findPrice(billed, name, at);
   if (own !== null) return { price: own, pricedAs: null };
@@ -204,28 +213,49 @@ export function differsFromSeller(official: string, reported: string): boolean {
   return isMore(ROUNDING) && subtractDecimals(multiplyDecimals(apart, HUNDRED), theirs).units > 0n;
 }
 
-export interface Derivable {
+interface Priced {
   readonly usage: Counts;
-  readonly prices: Readonly<Record<string, string>> | null;
+  readonly prices: Prices | null;
+}
+
+export interface Derivable extends Priced {
   readonly multiplier: string;
-  readonly parts?: readonly Pick<Derivable, "usage" | "prices">[] | undefined;
+  readonly parts?: readonly Priced[] | undefined;
   readonly reported?: string | undefined;
 }
 
+type Derived = Readonly<Record<"official" | "charge", string | null>> & {
+  readonly parts: readonly (string | null)[];
+};
+
 /** A line's amounts, and its parts' amounts. Null: no prices. Throws on a malformed decimal. */
-export function deriveAmounts({ usage, prices, multiplier, parts, reported }: Derivable) {
+export function deriveAmounts(line: Derivable): Derived {
+  const { multiplier, parts, reported } = line;
   if (reported !== undefined) {
     const charge = multiplyUp(parseDecimal(reported), multiplier);
     return { official: reported, charge, parts: (parts ?? []).map(() => null) };
   }
-  const own = { usage, prices };
-  const amounts = (parts ?? [own]).map((part) => part.prices && multiplyUsage(part.usage, part.prices));
+  if (parts === undefined || parts.length === 1) return deriveOne(parts?.[0] ?? line, multiplier);
+  const amounts = parts.map(({ usage, prices }) => prices && multiplyUsage(usage, prices));
   const total = addAll(amounts);
   return {
     official: total && formatDecimal(total),
     charge: total && multiplyUp(total, multiplier),
-    parts: parts === undefined ? [] : amounts.map((amount) => amount && formatDecimal(amount)),
+    parts: amounts.map((amount) => amount && formatDecimal(amount)),
   };
+}
+
+/** The writer checks a line with the very objects that were charged just before. */
+let last: { readonly line: Derivable; readonly derived: Derived } | null = null;
+
+function deriveOne({ usage, prices }: Priced, multiplier: string): Derived {
+  if (last?.line.usage === usage && last.line.prices === prices && last.line.multiplier === multiplier)
+    return last.derived;
+  const amount = prices && multiplyUsage(usage, prices);
+  const official = amount && formatDecimal(amount);
+  const derived = { official, charge: amount && multiplyUp(amount, multiplier), parts: [official] };
+  last = { line: { usage, prices, multiplier }, derived };
+  return derived;
 }
 
 /** How much more missed tokens cost than cache reads, at least 0. Null: some have no price. */

@@ -31,9 +31,9 @@ import { InferredSessions } from "./intake/client.ts";
 import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import { createMetrics } from "./api/metrics.ts";
 import { ModelLists } from "./channels/model-list.ts";
-import { createShortageAlarm, joinListeners, type Listener, reportFault } from "./observe/observer.ts";
+import { createShortageAlarm, joinListeners, type Listener } from "./observe/observer.ts";
 import { FinishQueue } from "./observe/finish-queue.ts";
-import { closeBill } from "./bill/settle.ts";
+import { closeBills } from "./bill/settle.ts";
 import { rehearse } from "./rehearse.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
@@ -155,11 +155,7 @@ function createParts(given: Given): Gateway {
     knownParts: new KnownParts(),
     cacheMemory: new CacheMemory(),
     openSockets: 0,
-    finished: new FinishQueue({
-      record: (request) => closeBill(request, gateway),
-      written: () => ledger.flush(),
-      onError: (error) => reportFault(error, observer),
-    }),
+    finished: new FinishQueue((requests) => closeBills(requests, gateway)),
     raiseShortage: createShortageAlarm(observer, now),
   };
   return gateway;

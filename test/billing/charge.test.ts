@@ -557,7 +557,7 @@ describe("P129: for any usage, prices and multiplier the charge", () => {
         expect(deriveAmounts(line)).toEqual({
           official: charged.official,
           charge: charged.charge,
-          parts: [],
+          parts: [charged.official],
         });
       }),
     );

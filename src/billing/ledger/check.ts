@@ -14,7 +14,7 @@ type Fields = Readonly<Record<string, unknown>>;
 type Amounts = Pick<Line, keyof Line & keyof Correction> &
   Partial<Pick<Line, "provider_usd" | "at_least_usd" | "unpriced_usage" | "cache">>;
 
-/** Compiling takes 16 ms, and saves 5 of 6 µs for each line. */
+/** Compiling takes 16 ms, and saves most of the time for each line. */
 const MANY = 3000;
 let checked = 0;
 let compiled: typeof lineSchema | null = null;
@@ -24,10 +24,10 @@ export function compileCheck(): void {
   compiled ??= z.compile(lineSchema);
 }
 
-function checkLine(value: unknown) {
+function chooseSchema(): typeof lineSchema {
   checked += 1;
   if (checked === MANY) compileCheck();
-  return (compiled ?? lineSchema).safeParse(value);
+  return compiled ?? lineSchema;
 }
 
 export function findFault(fields: Fields): string | null {
@@ -36,12 +36,11 @@ export function findFault(fields: Fields): string | null {
     const checked = correctionSchema.safeParse(fields);
     return checked.success ? findAmountFault(checked.data) : describeIssue(checked);
   }
-  const checked = checkLine(fields);
-  if (!checked.success) return describeIssue(checked);
-  const { basis, official_usd: official } = checked.data;
+  if (!z.validate(chooseSchema(), fields)) return describeIssue(lineSchema.safeParse(fields));
+  const { basis, official_usd: official } = fields;
   const isWithout = basis === "unpriced" || basis === "unknown";
   if ((official === null) !== isWithout) return `basis is ${basis}, but official_usd is ${String(official)}`;
-  return findAmountFault(checked.data);
+  return findAmountFault(fields);
 }
 
 /** Null: the shape is wrong. */
@@ -49,7 +48,7 @@ export function readLine(value: unknown): Line | Correction | Mark | null {
   if (!isObject(value)) return null;
   if (value["mark"] !== undefined) return markSchema.safeParse(value).data ?? null;
   if (value["corrects"] !== undefined) return correctionSchema.safeParse(value).data ?? null;
-  return checkLine(value).data ?? null;
+  return chooseSchema().safeParse(value).data ?? null;
 }
 
 function describeIssue({ error }: z.ZodSafeParseResult<unknown>): string | null {

@@ -245,7 +245,7 @@ export function encodeLine(draft: Draft, prev: string, check?: (fields: Fields) 
   const fields: Fields = draft;
   const ordered: Record<string, unknown> = {};
   const { shape } = "mark" in draft ? mark : "corrects" in draft ? correction : line;
-  for (const name of Object.keys(shape)) {
+  for (const name in shape) {
     const value = name === "v" ? 1 : name === "prev" ? prev : fields[name];
     if (value !== undefined) ordered[name] = value;
   }
@@ -253,8 +253,10 @@ export function encodeLine(draft: Draft, prev: string, check?: (fields: Fields) 
   const raw = ordered["raw_usage"];
   if (typeof raw !== "string") return JSON.stringify(ordered);
   ordered["raw_usage"] = null;
+  const text = JSON.stringify(ordered);
   // Quotes in texts are escaped: this is the member itself.
-  return JSON.stringify(ordered).replace('"raw_usage":null', () => `"raw_usage":${raw}`);
+  const at = text.indexOf('"raw_usage":null') + '"raw_usage":'.length;
+  return text.slice(0, at) + raw + text.slice(at + "null".length);
 }
 
 export function hashLine(line: string | Uint8Array): string {

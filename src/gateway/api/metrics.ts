@@ -1,7 +1,8 @@
 // Counters in the Prometheus text format, without secrets or prompts.
 
+import type { Counts } from "../../billing/usage.ts";
 import { CALL_KINDS } from "../../config/call-kinds.ts";
-import { addUsd, formatUsd, parseUsd, type Usd } from "../../lib/money.ts";
+import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { CHANNEL_STATES, type ChannelView } from "../channels/view.ts";
 import type { Gateway } from "../gateway.ts";
@@ -19,32 +20,25 @@ type Labels = Readonly<Record<string, string | null>>;
 type Value = number | Usd;
 type Sample = readonly [labels: string, value: Value];
 
-interface Row {
-  readonly counter: string;
-  readonly key: string | null;
-  readonly labels: string;
-  value: Value;
+/** Requests with the same labels. */
+interface Series {
+  readonly first: RequestRecord;
+  readonly model: string | null;
+  requests: number;
+  readonly usage: Map<string, number>;
+  charge: Usd | null;
+  plan: Usd | null;
 }
 
-/** Clients choose model names. After this many rows, the model is "other". */
-const MAX_ROWS = 20_000;
+/** Clients choose model names. After this many series, the model is "other". */
+const MAX_SERIES = 5000;
 const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
 
-/** Requests are counted on demand, or when this many wait. */
-const MAX_WAITING = 100;
-
 export function createMetrics() {
-  const rows = new Map<string, Row>();
-  let waiting: RequestRecord[] = [];
+  const all = new Map<string, Series>();
   let openStreams = 0;
-  const countAll = (): void => {
-    for (const record of waiting) countRequest(rows, record);
-    waiting = [];
-  };
   const listener: Listener = {
-    requestDone: (record) => {
-      if (waiting.push(record) === MAX_WAITING) countAll();
-    },
+    requestDone: (record) => countRequest(all, record),
     streamOpened: () => (openStreams += 1),
     streamClosed: () => (openStreams -= 1),
   };
@@ -54,9 +48,8 @@ export function createMetrics() {
       const isPublic = detail === "public";
       const counters = Object.entries(COUNTERS).filter(([name]) => !isPublic || !name.endsWith("_usd_total"));
       const isWritable = ledger.problem === null;
-      countAll();
       return [
-        ...counters.map(([name, about]) => write("counter", name, about, listCounts(rows, name, detail))),
+        ...counters.map(([name, about]) => write("counter", name, about, listCounts(all, name, detail))),
         ...describeChannels(channels.view(catalog, now()), detail),
         write("gauge", "gateway_open_streams", "Streams that are being forwarded.", [["", openStreams]]),
         write("gauge", "gateway_websockets", "WebSockets of clients that are open.", [["", openSockets]]),
@@ -68,28 +61,39 @@ export function createMetrics() {
   };
 }
 
-function countRequest(rows: Map<string, Row>, record: RequestRecord): void {
+function countRequest(all: Map<string, Series>, record: RequestRecord): void {
   const { key, group, channel, endpoint, outcome, status, usage, chargeUsd, planUsd } = record;
-  const add = (counter: keyof typeof COUNTERS, own: Labels, added: Value): void => {
-    const id = [counter, key, channel, ...Object.values(own)].join("\n");
-    const labels = () => writeLabels({ group, channel, ...own });
-    const row = rows.getOrInsertComputed(id, () => ({
-      counter,
-      key,
-      labels: labels(),
-      value: 0,
-    }));
-    row.value = addValue(row.value, added);
-  };
-  add("gateway_requests_total", { endpoint, status: String(status), outcome }, 1);
-  if (channel === null) return;
-  const model = rows.size < MAX_ROWS ? record.model : "other";
-  for (const [kind, count] of Object.entries(usage ?? {})) {
-    const counter = CALLS.has(kind) ? "gateway_tool_calls_total" : "gateway_tokens_total";
-    if (count !== undefined) add(counter, { model, kind }, count);
+  const model = channel === null ? null : all.size < MAX_SERIES ? record.model : "other";
+  const id = `${key}\n${group}\n${channel}\n${endpoint}\n${status}\n${outcome}\n${model}`;
+  let series = all.get(id);
+  if (series === undefined) {
+    series = { first: record, model, requests: 0, usage: new Map(), charge: null, plan: null };
+    all.set(id, series);
   }
-  if (chargeUsd !== null) add("gateway_charge_usd_total", { model }, parseUsd(chargeUsd));
-  if (planUsd !== undefined) add("gateway_plan_usd_total", { model }, parseUsd(planUsd));
+  series.requests += 1;
+  if (channel === null) return;
+  if (usage !== null) addCounts(series.usage, usage);
+  if (chargeUsd !== null) series.charge = addUsd(series.charge ?? ZERO_USD, parseUsd(chargeUsd));
+  if (planUsd !== undefined) series.plan = addUsd(series.plan ?? ZERO_USD, parseUsd(planUsd));
+}
+
+function addCounts(sum: Map<string, number>, counts: Counts): void {
+  for (const kind in counts) sum.set(kind, (sum.get(kind) ?? 0) + (counts[kind] ?? 0));
+}
+
+type Count = readonly [counter: keyof typeof COUNTERS, labels: Labels, value: Value | null];
+
+function listSeries({ first, model, requests, usage, charge, plan }: Series): readonly Count[] {
+  const { endpoint, status, outcome } = first;
+  const kinds = Array.from(usage, ([kind, count]): Count => {
+    return [CALLS.has(kind) ? "gateway_tool_calls_total" : "gateway_tokens_total", { model, kind }, count];
+  });
+  return [
+    ["gateway_requests_total", { endpoint, status: String(status), outcome }, requests],
+    ...kinds,
+    ["gateway_charge_usd_total", { model }, charge],
+    ["gateway_plan_usd_total", { model }, plan],
+  ];
 }
 
 function addValue(sum: Value, added: Value): Value {
@@ -97,12 +101,16 @@ function addValue(sum: Value, added: Value): Value {
   return typeof sum === "number" ? added : addUsd(sum, added);
 }
 
-function listCounts(rows: ReadonlyMap<string, Row>, counter: string, detail: MetricsDetail): Sample[] {
+function listCounts(all: ReadonlyMap<string, Series>, counter: string, detail: MetricsDetail): Sample[] {
   const sums = new Map<string, Value>();
-  for (const { counter: own, key, labels, value } of rows.values()) {
-    if (own !== counter || (typeof detail === "object" && key !== detail.key)) continue;
-    const shown = detail === "public" ? labels : `${writeLabels({ key })},${labels}`;
-    sums.set(shown, addValue(sums.get(shown) ?? 0, value));
+  for (const series of all.values()) {
+    const { key, group, channel } = series.first;
+    if (typeof detail === "object" && key !== detail.key) continue;
+    for (const [name, own, value] of listSeries(series)) {
+      if (name !== counter || value === null) continue;
+      const shown = writeLabels({ ...(detail !== "public" && { key }), group, channel, ...own });
+      sums.set(shown, addValue(sums.get(shown) ?? 0, value));
+    }
   }
   return [...sums];
 }

@@ -5,7 +5,6 @@ import type { Gateway } from "../gateway.ts";
 import { refuse, toGatewayError } from "../intake/refuse.ts";
 import { reportFault } from "../observe/observer.ts";
 import type { Ending, Request } from "../request.ts";
-import { reportRequest } from "./request-record.ts";
 
 /** Answers with what a step has thrown. Never throws. */
 export function fail(r: Request, thrown: unknown, gateway: Gateway): Ending {
@@ -26,21 +25,14 @@ export function describeFailure({ code, status, message }: GatewayError, { halt 
   return { outcome, status, upstreamStatus: status, reading: null, problem: message };
 }
 
-/** The finish queue does what can wait. A request that never went upstream has no bill. */
+/** The finish queue does what can wait. */
 export function finish(r: Request, ending: Ending, gateway: Gateway): void {
   r.durationMs = Math.round(performance.now() - r.arrived);
   r.ending = ending;
   r.endWait?.();
   if (r.memory !== null) void r.exchange.sent.then(r.memory.free);
   if (r.streamed) gateway.observer.streamClosed(r.id);
-  if (r.held) return gateway.finished.add(r);
-  r.admission.release();
-  try {
-    reportRequest(r, null, gateway);
-  } catch (fault) {
-    reportFault(fault, gateway.observer);
-  }
-  gateway.finished.leave();
+  gateway.finished.add(r);
 }
 
 export function describeLeaving(halt: AbortSignal): "interrupted" | "client_closed" {

@@ -28,7 +28,18 @@ import { addMiss } from "./miss.ts";
 import { type AttemptRecord, type ChargeTerms, Request } from "../request.ts";
 import { reportRequest, reportToChannel } from "./request-record.ts";
 
-export function closeBill(r: Request, gateway: Gateway): void {
+/** Writes the lines together. Never throws. */
+export function closeBills(requests: readonly Request[], gateway: Gateway): void {
+  for (const r of requests)
+    try {
+      closeBill(r, gateway);
+    } catch (fault) {
+      reportFault(fault, gateway.observer);
+    }
+  gateway.ledger.flush();
+}
+
+function closeBill(r: Request, gateway: Gateway): void {
   let line: LineDraft | null = null;
   try {
     line = makeLine(r, gateway);

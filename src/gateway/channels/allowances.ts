@@ -5,10 +5,12 @@ import type { Fields } from "../../lib/http/fields.ts";
 import { readReset } from "../upstream/retry-after.ts";
 import type { ChannelRecord } from "./record.ts";
 
+const OF_LIMIT = /ratelimit-|x-codex-/;
+
 export function noteHead(record: ChannelRecord, fields: Fields, seen: number): void {
   // Of simultaneous requests, the earlier one may end later.
-  if (/ratelimit-|x-codex-/.test(fields.text) && seen >= (record.head?.seen ?? 0))
-    record.head = { fields, seen };
+  if (seen < (record.head?.seen ?? 0)) return;
+  for (const [name] of fields) if (OF_LIMIT.test(name)) record.head = { fields, seen };
 }
 
 export function listAllowances({ head }: ChannelRecord, now: number): Allowance[] {

@@ -152,31 +152,20 @@ export class Channels {
     }
     const isCut = outcome === "upstream_cut";
     if (!isCut && outcome !== "upstream_error") return;
+    const { random } = this.#options;
+    const failure = failureOfBreaks(channel.name);
     this.#change(channel, now, (record) => {
       records.countIn(record, "errors", now);
       const reason = (isCut && problem) || "ended its response with an error";
       record.lastError = reason.replace(`The channel "${channel.name}" `, "");
-      const failure = failureOfBreaks(channel.name);
-      const seen = {
-        failure,
-        now,
-        random: this.#options.random,
-        model: null,
-        isBreak: true,
-      } as const;
-      if (isCut) records.noteFailure(record, seen);
+      if (isCut) records.noteFailure(record, { failure, model: null, now, random, isBreak: true });
     });
   }
 
   reportProbe(channel: Channel, failure: Failure | null, now: number): void {
+    const { random } = this.#options;
     this.#change(channel, now, (record) => {
-      if (failure !== null)
-        return records.noteFailure(record, {
-          failure,
-          model: null,
-          now,
-          random: this.#options.random,
-        });
+      if (failure !== null) return records.noteFailure(record, { failure, model: null, now, random });
       record.lastAnswer = now;
       // A wait that the upstream named stays in force, even if the model list works.
       if (record.whole?.isNamed !== true) record.whole = null;

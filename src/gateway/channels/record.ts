@@ -206,13 +206,17 @@ export function noteAnswer(record: ChannelRecord, model: string | null, now: num
   if (model !== null && isOver(record.models.get(model))) record.models.delete(model);
 }
 
+/** Nothing has failed since its last answers. */
+export function isWell({ whole, models }: ChannelRecord): boolean {
+  return whole === null && models.size === 0;
+}
+
 export function findRest(record: ChannelRecord, model: string | null, now: number): Rest | null {
   const byTime = listRests(record, model, now).toSorted((a, b) => b.until - a.until);
   return byTime.find(({ isNamed }) => isNamed) ?? byTime[0] ?? null;
 }
 
 function listRests({ whole, models }: ChannelRecord, model: string | null, now: number): Rest[] {
-  if (whole === null && models.size === 0) return [];
   const rests = [whole ?? [], (model === null ? null : models.get(model)) ?? []].flat();
   return rests.filter((rest) => isInForce(rest, now));
 }
@@ -222,6 +226,7 @@ export type Admittance = "open" | "closed" | "trial";
 
 export function admittanceOf(record: ChannelRecord, model: string | null, now: number): Admittance {
   if (record.disabled) return "closed";
+  if (isWell(record)) return "open";
   const rests = listRests(record, model, now);
   if (rests.length === 0) return "open";
   const isClosed = ({ isNamed, until, trialUntil }: Rest) => isNamed || now < Math.min(until, trialUntil);
@@ -237,9 +242,9 @@ export function setTrial({ whole, models }: ChannelRecord, model: string | null,
 
 export function countIn(record: ChannelRecord, what: "requests" | "errors", now: number): void {
   const minute = Math.floor(now / MINUTE_MS);
-  const count = record.minutes.get(minute) ?? { requests: 0, errors: 0 };
+  let count = record.minutes.get(minute);
+  if (count === undefined) record.minutes.set(minute, (count = { requests: 0, errors: 0 }));
   count[what] += 1;
-  record.minutes.set(minute, count);
 }
 
 export function countMinutes(record: ChannelRecord, minutes: number, now: number): Count {

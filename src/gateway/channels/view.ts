@@ -6,7 +6,15 @@ import { formatUsd } from "../../lib/money.ts";
 import type { Allowance } from "../../lib/text/allowance.ts";
 import { explainFailure } from "../upstream/failures.ts";
 import { listAllowances } from "./allowances.ts";
-import { type ChannelRecord, type Count, countMinutes, createRecord, findRest, stateOf } from "./record.ts";
+import {
+  type ChannelRecord,
+  type Count,
+  countMinutes,
+  createRecord,
+  findRest,
+  isWell,
+  stateOf,
+} from "./record.ts";
 
 export const CHANNEL_STATES = [
   "available",
@@ -149,6 +157,7 @@ function judgeCondition(channel: Channel, record: ChannelRecord, now: number, ex
       until: null,
     };
   if (record.disabled) return { state: "disabled", reason: "by command", until: null };
+  if (isWell(record)) return judgeRecent(record, now);
   const rest = findRest(record, null, now);
   if (rest !== null)
     return {

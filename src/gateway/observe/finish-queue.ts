@@ -2,29 +2,23 @@
 
 import { atTurnEnd } from "../../lib/time/next-turn.ts";
 
-export interface FinishQueueOptions<T> {
-  readonly record: (request: T) => void;
-  readonly written: () => void;
-  readonly onError: (error: unknown) => void;
-}
-
 export class FinishQueue<T> {
-  readonly #options: FinishQueueOptions<T>;
+  readonly #finish: (batch: readonly T[]) => void;
   #waiting: T[] = [];
   /** Neither recorded nor refused. */
   #running = 0;
   #idle: PromiseWithResolvers<void> | null = null;
 
-  constructor(options: FinishQueueOptions<T>) {
-    this.#options = options;
+  constructor(finish: (batch: readonly T[]) => void) {
+    this.#finish = finish;
   }
 
   enter(): void {
     this.#running += 1;
   }
 
-  leave(): void {
-    this.#running -= 1;
+  leave(count = 1): void {
+    this.#running -= count;
     if (this.#running === 0) this.#idle?.resolve();
   }
 
@@ -37,16 +31,8 @@ export class FinishQueue<T> {
     if (this.#waiting.length === 0) return;
     const batch = this.#waiting;
     this.#waiting = [];
-    const { record, written, onError } = this.#options;
-    for (const request of batch) {
-      try {
-        record(request);
-      } catch (error) {
-        onError(error);
-      }
-    }
-    written();
-    for (let left = batch.length; left > 0; left -= 1) this.leave();
+    this.#finish(batch);
+    this.leave(batch.length);
   }
 
   ended(): Promise<void> {

@@ -52,7 +52,9 @@ export type Listener = Partial<Observer>;
 export function joinListeners(listeners: readonly Listener[]): Observer {
   return {
     limitNear: (warning) => listeners.forEach((each) => each.limitNear?.(warning)),
-    requestDone: (record, line) => listeners.forEach((each) => each.requestDone?.(record, line)),
+    requestDone: (record, line) => {
+      for (const each of listeners) each.requestDone?.(record, line);
+    },
     streamOpened: (stream) => listeners.forEach((each) => each.streamOpened?.(stream)),
     streamClosed: (id) => listeners.forEach((each) => each.streamClosed?.(id)),
     notice: (level, text) => listeners.forEach((each) => each.notice?.(level, text)),
