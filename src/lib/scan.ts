@@ -64,13 +64,15 @@ export class Scan<About = never> {
   }
 
   add(name: string, span: Span, list: Divider<About> | null): void {
-    if (this.#spans.has(name)) this.repeated.add(name);
+    if (this.#spans.has(name)) {
+      this.repeated.add(name);
+      // As in JSON.parse, the last list counts.
+      this.known.delete(name);
+      this.lists.delete(name);
+    }
     this.#spans.set(name, span);
-    // As in JSON.parse, the last list counts.
-    this.known.delete(name);
     const parts = list?.read() ?? null;
-    if (parts === null) this.lists.delete(name);
-    else this.lists.set(name, parts);
+    if (parts !== null) this.lists.set(name, parts);
     if (parts !== null && list?.known) this.known.set(name, list.known);
   }
 }
@@ -140,19 +142,19 @@ class Search<About> {
     const json = this.#json;
     const more = this.#start < 0 ? json.enter(OPEN_BRACE) : json.more(OPEN_BRACE);
     if (!more) return false;
-    const { alike, lists = [] } = this.#wanted;
+    const { alike, lists } = this.#wanted;
     this.#name = json.key();
     if (alike?.has(foldKey(this.#name)) === true) this.#scan.spellings += 1;
     this.#start = json.at;
-    this.#list = null;
-    for (const list of lists) {
-      if (list !== this.#name) continue;
-      // A copy: the name must not keep its text.
-      this.#name = list;
-      this.#list = new Divider(json, list, this.#wanted);
-    }
+    this.#list = lists?.has(this.#name) === true ? this.#divide(lists) : null;
     this.#inMember = true;
     return true;
+  }
+
+  #divide(lists: ReadonlySet<string>): Divider<About> {
+    // A copy: the name must not keep its text.
+    for (const list of lists) if (list === this.#name) this.#name = list;
+    return new Divider(this.#json, this.#name, this.#wanted);
   }
 
   #leaveMember(): void {
@@ -290,7 +292,7 @@ class PartFinder<About> {
   /** The head of the earlier list. */
   head: Head | null = null;
   readonly #bytes: Uint8Array;
-  readonly #lists: readonly Parts<About>[];
+  readonly #lists: Parts<About>[] = [];
   #list: readonly ListPart<About>[] | null = null;
   #next = 0;
   /** Since the last one that was found. */
@@ -301,7 +303,10 @@ class PartFinder<About> {
   constructor(bytes: Uint8Array, known: readonly Lists<About>[], name: string) {
     this.#bytes = bytes;
     this.#left = bytes.length;
-    this.#lists = known.flatMap((lists) => lists.get(name) ?? []);
+    for (const lists of known) {
+      const list = lists.get(name);
+      if (list !== undefined) this.#lists.push(list);
+    }
   }
 
   /** An earlier list whose head begins here. */

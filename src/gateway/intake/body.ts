@@ -141,7 +141,8 @@ export function* scanBody(
           stream: stream === true,
         };
   if (isStrict) requireOneModel({ bytes: plain, scan }, named.model);
-  return { bytes, plain, encoded, scan, ...named };
+  const { model: name, modelSpan, stream: streams } = named;
+  return { bytes, plain, encoded, scan, model: name, modelSpan, stream: streams };
 }
 
 const MAX_SESSION_LENGTH = 256;

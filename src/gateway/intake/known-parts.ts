@@ -20,8 +20,8 @@ export class KnownParts {
 
   keep(session: string, lists: Known): void {
     const known = this.find(session);
-    const others = known.filter((each) => !isContinued(each, lists));
-    const all = [lists, ...others].slice(0, MAX_CONVERSATIONS);
+    const all = [lists];
+    for (const each of known) if (all.length < MAX_CONVERSATIONS && !isContinued(each, lists)) all.push(each);
     this.#sessions.delete(session);
     this.#sessions.set(session, all);
     this.#parts += countParts(all) - countParts(known);
@@ -40,14 +40,15 @@ function isContinued(known: Known, lists: Known): boolean {
   for (const [name, { parts }] of known) {
     const now = lists.get(name)?.parts;
     if (now === undefined || parts.length === 0) continue;
-    if (!parts.slice(0, MAX_FIRST).some((part, at) => part === now[at])) return false;
+    let at = 0;
+    while (at < MAX_FIRST && parts[at] !== now[at]) at += 1;
+    if (at >= Math.min(MAX_FIRST, parts.length)) return false;
   }
   return true;
 }
 
 function countParts(all: readonly Known[]): number {
-  return all.reduce(
-    (sum, lists) => [...lists.values()].reduce((most, { parts }) => most + parts.length, sum),
-    0,
-  );
+  let sum = 0;
+  for (const lists of all) for (const { parts } of lists.values()) sum += parts.length;
+  return sum;
 }
