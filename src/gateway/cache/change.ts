@@ -26,7 +26,9 @@ export function countSharedMessages(a: Prompt, b: Prompt): number {
 
 /** Except Claude Code's line about itself. */
 export function hasSameOpening(a: Prompt, b: Prompt): boolean {
-  return a.tools === b.tools && a.messages === b.messages && countShared(a.parts, b.parts) >= a.messages;
+  if (a.tools !== b.tools || a.messages !== b.messages) return false;
+  for (let at = 0; at < a.messages; at += 1) if (a.parts[at] !== b.parts[at]) return false;
+  return true;
 }
 
 export function countMessages({ numbers }: Prompt): number {
@@ -59,7 +61,9 @@ export function countSame({ turn: { prompt: before } }: PastTurn, turn: CacheTur
 }
 
 function findSetting({ settings: before }: Prompt, { settings: now }: Prompt): string | undefined {
-  return [...before.keys(), ...now.keys()].find((name) => before.get(name) !== now.get(name));
+  for (const [name, hash] of before) if (now.get(name) !== hash) return name;
+  for (const name of now.keys()) if (!before.has(name)) return name;
+  return undefined;
 }
 
 /** Anthropic caches these with the messages. */

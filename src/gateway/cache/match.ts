@@ -20,31 +20,36 @@ export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Con
   const isOnly = all.length === 1;
   // A prompt is in the cache once its response has begun.
   const ready = all.filter((each) => each.turn.agent === turn.agent && each.turn.readyAt <= turn.at);
-  if (ready.length === 0) return null;
   // A small request, such as for a title, has no tools and another model.
   const alike = ready.filter((each) => each.turn.prompt.tools > 0 === prompt.tools > 0);
   const kept = ready.filter((each) => each.turn.model === turn.model || alike.includes(each));
-  const { shared, equal: alikest } = findAlikest(kept, prompt);
-  if (shared > 0) {
-    // A turn that goes on is preferred to one that the user left.
-    const equal = sortLikely(alikest, turn);
-    const continued = equal.find((each) => !isBranch(each, shared, turn, isOnly));
-    const best = continued ?? equal[0];
-    if (best !== undefined) return { kept: best, branched: continued === undefined };
-  }
+  const alikest = findAlikest(kept, turn, isOnly);
+  if (alikest !== null) return alikest;
   const found = findOverlapping(alike, prompt) ?? findSingle(kept, turn, isOnly) ?? findOpening(kept, prompt);
   return found === null ? null : { kept: found, branched: false };
 }
 
-function findAlikest(kept: readonly PastTurn[], prompt: Prompt): { shared: number; equal: PastTurn[] } {
-  const whole = kept.filter(({ turn }) => turn.prompt.continues === null).toReversed();
-  const counts = whole.map(({ turn }) => countSharedMessages(turn.prompt, prompt));
-  const shared = Math.max(0, ...counts);
-  return { shared, equal: whole.filter((_, at) => shared > 0 && counts[at] === shared) };
+/** A turn that goes on is preferred to one that the user left. */
+function findAlikest(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean): Continuation | null {
+  let shared = 1;
+  let alikest: PastTurn[] = [];
+  for (const each of kept.toReversed()) {
+    const { prompt } = each.turn;
+    const count = prompt.continues === null ? countSharedMessages(prompt, turn.prompt) : 0;
+    if (count > shared) alikest = [];
+    if (count >= shared) alikest.push(each);
+    shared = Math.max(shared, count);
+  }
+  const equal = sortLikely(alikest, turn);
+  const continued = equal.find((each) => !isBranch(each, shared, turn, isOnly));
+  const best = continued ?? equal[0];
+  return best === undefined ? null : { kept: best, branched: continued === undefined };
 }
 
 function sortLikely(kept: readonly PastTurn[], turn: CacheTurn): readonly PastTurn[] {
-  const rankOf = (each: PastTurn): number => Number(continuesOpening(each, turn));
+  if (kept.length < 2) return kept;
+  const likely = new Set(kept.filter((each) => continuesOpening(each, turn)));
+  const rankOf = (each: PastTurn): number => Number(likely.has(each));
   return kept.toSorted((a, b) => rankOf(b) - rankOf(a) || b.turn.at - a.turn.at);
 }
 

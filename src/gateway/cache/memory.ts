@@ -36,7 +36,7 @@ export class CacheMemory {
     const before = continuation?.kept ?? null;
     const isLonger = before !== null && isContinued(before, turn);
     const kept = keepTurn(turn, before, {
-      earlier: before && findEarlier(before, turn),
+      earlier: before && findEarlier(before, turn, isLonger),
       read: before === null ? NOTHING : findRead(before, turn),
     });
     // A longer prompt replaces the earlier one. Any other may be continued too.
@@ -72,14 +72,12 @@ function isContinued(before: PastTurn, turn: CacheTurn): boolean {
 }
 
 /** What was read is still there. The rest was written in one piece. */
-function findEarlier(before: PastTurn, turn: CacheTurn): Left | null {
-  const isWhole = before.turn.prompt.continues === null;
-  for (const left of [before, isWhole ? before.earlier : null]) {
-    if (left === null || turn.tokens.read < left.tokens) continue;
-    const { tokens, end } = left;
-    if (isContinued({ ...before, end }, turn)) return { tokens, end };
-  }
-  return null;
+function findEarlier(before: PastTurn, turn: CacheTurn, isLonger: boolean): Left | null {
+  const { tokens, end, earlier } = before;
+  const { read } = turn.tokens;
+  if (isLonger && read >= tokens) return { tokens, end };
+  if (earlier === null || before.turn.prompt.continues !== null || read < earlier.tokens) return null;
+  return isContinued({ ...before, end: earlier.end }, turn) ? earlier : null;
 }
 
 /** What a changed prompt reads ends before the change, unless it is of another conversation. */

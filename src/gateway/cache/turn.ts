@@ -65,7 +65,9 @@ export function keepTurn(
 }
 
 function findLastMark({ marks }: Prompt): CacheMark | null {
-  return marks.toSorted((a, b) => a.at - b.at).at(-1) ?? null;
+  let last: CacheMark | null = null;
+  for (const mark of marks) if (last === null || mark.at >= last.at) last = mark;
+  return last;
 }
 
 /** Upstreams do not cache such short prompts. */

@@ -111,38 +111,18 @@ export function* scanBody(
   const { endpoint, model, stream } = call.target;
   const { admitted } = call;
   const encoded = plain !== bytes;
-  if (model === null && !NEEDS_MODEL.has(endpoint.purpose))
-    return {
-      ...NO_BODY,
-      bytes,
-      plain,
-      encoded,
-    };
+  if (model === null && !NEEDS_MODEL.has(endpoint.purpose)) return { ...NO_BODY, bytes, plain, encoded };
   const isStrict = admitted !== null && dependsOnModel(admitted);
   const session = plain.length > SHORT_BYTES ? nameSession(call) : null;
   const members = wantedOf(endpoint.dialect, HAVE_PROMPTS.has(endpoint.purpose));
-  const wanted =
-    session === null
-      ? members
-      : {
-          ...members,
-          known: known.find(session),
-          isStrict,
-        };
+  const wanted = session === null ? members : { ...members, known: known.find(session), isStrict };
   const scan = yield* scanSteps<PartFacts>(plain, wanted);
   if (scan === null) throw new GatewayError("bad_request", "The body is not a JSON object.");
   if (session !== null && scan.lists.size > 0) known.keep(session, scan.lists);
-  const named =
-    model === null
-      ? readNames(plain, scan)
-      : {
-          model: model.id,
-          modelSpan: null,
-          stream: stream === true,
-        };
+  const named = model === null ? readNames(plain, scan) : { model: model.id, modelSpan: null, stream };
   if (isStrict) requireOneModel({ bytes: plain, scan }, named.model);
-  const { model: name, modelSpan, stream: streams } = named;
-  return { bytes, plain, encoded, scan, model: name, modelSpan, stream: streams };
+  const { modelSpan, stream: streams } = named;
+  return { bytes, plain, encoded, scan, model: named.model, modelSpan, stream: streams === true };
 }
 
 const MAX_SESSION_LENGTH = 256;
