@@ -4,7 +4,7 @@ import { type Argument, Command, CommanderError } from "commander";
 import { getErrorMessage } from "../lib/errors.ts";
 import { escapeLines } from "../lib/text/printable.ts";
 import { VERSION } from "../lib/version.ts";
-import { addCommands, addHelp, addFlags, type CommandRow, type CommandTable } from "./terminal/command.ts";
+import { addCommands, addHelp, addFlags, type CommandRow } from "./terminal/command.ts";
 import { printNote, wrapMessage } from "./terminal/terminal.ts";
 import { noteConfig } from "./terminal/own-command.ts";
 import type { ConfigFlags } from "./access/config.ts";
@@ -62,17 +62,19 @@ function normalizeArguments(words: readonly string[], row: CommandRow): string[]
   const [first = "", ...rest] = words;
   const configWords = first === "--config" ? 2 : first.startsWith("--config=") ? 1 : 0;
   if (words.length === configWords) return [OVERVIEW, ...words];
-  const below = row.commands?.[first]?.commands;
-  if (below !== undefined) return [first, ...readBelow(rest, below)];
+  const named = row.commands?.[first];
+  if (named?.commands !== undefined) return [first, ...readBelow(rest, named)];
   if (first === "help") return [...rest.filter((word) => word !== "help"), "--help"];
   return [["-v", "version"].includes(first) ? "--version" : first, ...rest];
 }
 
-function readBelow([word = "", ...others]: readonly string[], commands: CommandTable): string[] {
+function readBelow([word = "", ...others]: readonly string[], row: CommandRow): string[] {
   if (word === "help") return [...others, "--help"];
+  const { commands = {}, run } = row;
   const meant = ALIASES[word] ?? word;
   // A command such as `channels` lists by itself.
-  if (word === "" || (meant === "list" && !(meant in commands))) return others;
+  const isItself = meant === "list" && run !== undefined && !(meant in commands);
+  if (word === "" || isItself) return others;
   return [meant in commands ? meant : word, ...others];
 }
 
@@ -141,7 +143,10 @@ function reword(text: string, command: Command): string {
     return `gateway: unknown command '${word}'${suggestNearest(word, listNames(command))}\n`;
   const [, given, value = "", list = ""] =
     /^error: (.*?)'?([^' ]*)' is invalid.* Allowed choices are (.*)\.\n$/.exec(text) ?? [];
-  if (given === undefined) return text.replace(/^error: /, "gateway: ");
+  if (given === undefined)
+    return text
+      .replace(/^error: /, "gateway: ")
+      .replace(/\n\(Did you mean (.*)\?\)/, ' (did you mean "$1"?)');
   const flag = /^option '(--[\w-]+)/.exec(given)?.[1];
   const subject = flag === undefined ? "There is no" : `${flag}: there is no`;
   return `gateway: ${subject} "${value}"${suggestNearest(value, list.split(", "))}. Known: ${list}.\n`;

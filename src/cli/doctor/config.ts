@@ -12,12 +12,15 @@ import { getField, getList, getText } from "../../lib/json/json.ts";
 import { looksSecret } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { adviseCredential, listUnset } from "../access/credential-place.ts";
+import type { LedgerFlags } from "../access/ledger-place.ts";
 import { formatCount } from "../terminal/text.ts";
 import { bad, type Check, type DoctorFinding, good, note } from "./finding.ts";
 
 /** `path`: empty without a config. */
-export function explainProblems(error: unknown, path: string): DoctorFinding[] {
+export function explainProblems(error: unknown, path: string, { ledger }: LedgerFlags): DoctorFinding[] {
   const text = getErrorMessage(error);
+  if (!(error instanceof ConfigError) && ledger !== undefined)
+    return [bad("ledger", text, "name another file with --ledger")];
   if (!(error instanceof ConfigError)) return [bad("config", text, `edit ${path}`)];
   const { fix } = error;
   if (fix !== null) return [bad("config", text.replace(`: ${fix}`, ""), fix)];

@@ -146,7 +146,7 @@ async function collectFindings(flags: LedgerFlags): Promise<readonly DoctorFindi
     for (const check of CHECKS) found.push(...[(await check(examined)) ?? []].flat());
     return running === null ? found : found.map(excuseUnsetVariable);
   } catch (error) {
-    return config.explainProblems(error, path);
+    return config.explainProblems(error, path, flags);
   }
 }
 

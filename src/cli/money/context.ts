@@ -17,8 +17,8 @@ export function showContext(words: string | undefined, flags: ReportFlags): void
     const found = reportContext(table, session);
     if (found === null)
       return fail(
-        `Nothing is known of the prompts of session ${session}: ` +
-          "`context: off` in the config, a conversation that the upstream keeps, or just now.",
+        `Nothing is known of the prompts of session ${session}: the config has \`context: off\`, ` +
+          "the upstream keeps the conversation, or its requests are not noted yet.",
       );
     const { document, groups, idle } = found;
     const { tokens, turns, largest_results: results, never_called: names, not_known: leftOut } = document;

@@ -25,9 +25,13 @@ interface Report {
   readonly stdout: string;
 }
 
-async function examine(folder: TempFolder, env: Record<string, string> = {}): Promise<Report> {
+async function examine(
+  folder: TempFolder,
+  env: Record<string, string> = {},
+  ...words: string[]
+): Promise<Report> {
   const around = { folder: folder.path, env: { XDG_RUNTIME_DIR: folder.path, ...env } };
-  const { status, stdout, stderr } = await run(around, "doctor", "--json");
+  const { status, stdout, stderr } = await run(around, "doctor", "--json", ...words);
   expect(stderr).toBe("");
   return { status, stdout, ...JSON.parse(stdout) };
 }
@@ -200,6 +204,13 @@ describe("the config", () => {
       `edit ${folder.join("gateway.yaml")}:3`,
     ]);
     expect(wrongIn(report)[0]?.detail).toContain('did you mean "listen"?');
+  });
+
+  test("a ledger that is not there is not the config's fault", async () => {
+    using folder = makeTempFolder();
+    write(folder, "groups: {}\n");
+    const [wrong] = wrongIn(await examine(folder, {}, "--ledger", "/nope"));
+    expect(wrong).toMatchObject({ check: "ledger", mend: "name another file with --ledger" });
   });
 
   test("the place of a refused credential is named, and the command that replaces it", async () => {

@@ -85,7 +85,7 @@ test("a mistyped config is refused without a piece of its secrets, by the gatewa
     } catch (error) {
       refused += 1;
       said = String(error);
-      said += JSON.stringify(explainProblems(error, path));
+      said += JSON.stringify(explainProblems(error, path, {}));
     }
     expect([seed, findLeaks(said)]).toEqual([seed, []]);
   }

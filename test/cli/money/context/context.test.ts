@@ -84,7 +84,7 @@ test.each([
     await gateway.stop();
     const isKnown = context === "on" && !("thread" in more);
     const { stderr } = await run("context", "s-1", "--ledger", folder.join("ledger.jsonl"));
-    expect(stderr.includes("a conversation that the upstream keeps")).toBe(!isKnown);
+    expect(stderr.includes("the upstream keeps the conversation")).toBe(!isKnown);
     expect(existsSync(nameFolder(folder.join("ledger.jsonl")))).toBe(isKnown);
     upstream.stop();
   },
