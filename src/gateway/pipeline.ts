@@ -17,9 +17,9 @@ import type { Gateway } from "./gateway.ts";
 import { admit } from "./intake/authenticate.ts";
 import { readRequestBody } from "./intake/body.ts";
 import { readSender } from "./intake/client.ts";
-import { type Secrets, secretsOf } from "./intake/secrets.ts";
+import { type KnownSecrets, listOwnSecrets, type Secrets, secretsOf } from "./intake/secrets.ts";
 import { findOwnLogin } from "./intake/login.ts";
-import { findMatch, LISTS } from "./intake/match.ts";
+import { LISTS } from "./intake/match.ts";
 import { idFields } from "./intake/refuse.ts";
 import { type ChannelResponse, type Ending, OWN_ANSWER, type Request } from "./request.ts";
 import { isJsonResponse } from "./send/answer.ts";
@@ -51,7 +51,8 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   // A plan's list depends on the login.
   if (LISTS.has(purpose) && !r.group.usesLogin) return answerModels(r, gateway);
   r.body = await readRequestBody(r, gateway);
-  await gateway.lists.learn(r.key.group);
+  const learning = gateway.lists.learn(r.key.group);
+  if (learning !== null) await learning;
   findRoute(r, gateway);
   const [first] = r.candidates;
   if (first?.isConverted === true && purpose === "count") return answerCount(r, gateway);
@@ -60,21 +61,21 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   r.exchange.onGone(() => leave(r, gateway));
   await openBill(r, gateway);
   r.held = true;
-  const answering = sendRequest(r, gateway);
-  answering.catch(() => {}); // it is awaited below, unless the next line throws
-  // The body is on its way, and nobody waits.
   r.sentPrompt = readPrompt(r, gateway);
-  return deliver(r, await answering, gateway);
+  const answer = await sendRequest(r, gateway);
+  return await deliver(r, answer, gateway);
 }
 
 export function findRoute(r: Request, gateway: Gateway): void {
-  r.login = findOwnLogin(r, gateway.catalog);
-  r.secrets = secretsOf(gateway.catalog).forRequest(r);
-  requireNoSecret(r.body.model ?? "", "`model`", r.secrets, gateway);
-  requireNoSecret(r.target.path + r.query, "The path", r.secrets, gateway);
-  const match = gateway.lists.markListed(findMatch(r.key, r.body.model));
-  r.candidates = match.candidates;
-  const sender = readSender(r, gateway.catalog, r.prompt);
+  const { catalog } = gateway;
+  const known = secretsOf(catalog);
+  const sent = listOwnSecrets(r.exchange);
+  r.login = findOwnLogin(r, catalog);
+  r.secrets = known.forRequest(sent, r.login);
+  requireNoSecret(r.body.model ?? "", "`model`", r.secrets, known);
+  requireNoSecret(r.target.path + r.query, "The path", r.secrets, known);
+  r.candidates = gateway.lists.findCandidates(r.group, r.body.model);
+  const sender = readSender(r, catalog, sent, r.prompt);
   r.client = gateway.inferredSessions.complete(sender, r.key.name, r.time);
   // Each channel gets the request in its own dialect when it is tried.
   if (r.group.crosses || needsCrossing(r.dialect.name, r.group.platform))
@@ -82,8 +83,8 @@ export function findRoute(r: Request, gateway: Gateway): void {
 }
 
 /** For texts that go upstream and cannot be left out. */
-function requireNoSecret(text: string, where: string, secrets: Secrets, { catalog }: Gateway): void {
-  if (!secretsOf(catalog).holds(text) && !secrets.holds(text)) return;
+function requireNoSecret(text: string, where: string, secrets: Secrets, known: KnownSecrets): void {
+  if (!known.holds(text) && !secrets.holds(text)) return;
   throw new GatewayError("bad_request", `${where} holds a key, a credential or a login.`);
 }
 

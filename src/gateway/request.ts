@@ -8,7 +8,7 @@ import type { CallListener, Meter, Reading } from "../billing/usage.ts";
 import type { Group, Key } from "../config/catalog.ts";
 import type { Dialect, Target } from "../dialects/dialect.ts";
 import type { Exchange } from "../lib/http/exchange.ts";
-import { type Field, Fields } from "../lib/http/fields.ts";
+import type { Field, Fields } from "../lib/http/fields.ts";
 import type { Body, SentRequest, UpstreamResponse } from "../lib/http/upstream.ts";
 import type { Reservation } from "../lib/memory/memory-budget.ts";
 import { NO_BODY, type RequestBody } from "./intake/body.ts";
@@ -121,8 +121,8 @@ export class Request {
   held = false;
   upstream: Pick<SentRequest, "cancel"> = { cancel: () => {} };
   asksUsage = false;
-  /** The upstream's name for the requested model. */
-  requested: string | null = null;
+  /** The channel that responded, or was tried last. */
+  tried: Candidate | null = null;
   readonly attempts: AttemptRecord[] = [];
   /** Who pays for a request with the client's own login. */
   paidBy: Payer = "plan";
@@ -195,21 +195,19 @@ export class Request {
     return plain && scan && { bytes: plain, scan };
   }
 
-  /** The channel that responded, or was tried last. */
-  get tried(): Candidate | undefined {
-    const name = this.attempts.at(-1)?.channel;
-    for (const each of this.candidates) if (each.channel.name === name) return each;
-    return undefined;
+  /** The upstream's name for the requested model. */
+  get requested(): string | null {
+    return (this.tried ?? this.candidates[0])?.model ?? null;
   }
 
   get fields(): Fields {
     const { fields } = this.exchange;
     if (this.login === null) return fields;
-    return Fields.of([...fields].filter(([name, value]) => !this.secrets.holds(`${name}\n${value}`)));
+    return fields.copy((name, value) => (this.secrets.holds(`${name}\n${value}`) ? null : name));
   }
 
   get seller(): Seller | undefined {
-    return this.tried && sellerOf(this.tried.channel);
+    return this.tried === null ? undefined : sellerOf(this.tried.channel);
   }
 
   get payer(): Payer | undefined {

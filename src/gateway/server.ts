@@ -34,11 +34,10 @@ export function startServer(
   const newId = createIdSource(gateway.now);
   const onError = (error: unknown): void => reportFault(error, gateway.observer);
   const surroundings: Surroundings = { gateway, boundHost: address.host, newId, console };
-  const admit = (exchange: Exchange): UnroutedCall => {
+  const onExchange = (exchange: Exchange): void => {
     admitOrigin(exchange, gateway.catalog);
-    return { id: newId(), exchange, time: gateway.now(), arrived: performance.now() };
+    receive({ id: newId(), exchange, time: gateway.now(), arrived: performance.now() }, surroundings);
   };
-  const onExchange = (exchange: Exchange): void => receive(admit(exchange), surroundings);
   const maxMessageBytes = gateway.catalog.maxBodyBytes;
   const { host: hostname, port } = address;
   let listener: Server;

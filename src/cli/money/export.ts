@@ -85,7 +85,7 @@ async function sendSpans(
     origin: { ...originOf(url), ...(proxy !== null && { proxy }) },
     method: "POST",
     target: url.pathname + url.search,
-    fields: Fields.of([
+    fields: new Fields().addAll([
       ["content-type", "application/json"],
       ["user-agent", "gateway"],
       ...Object.entries(headers),

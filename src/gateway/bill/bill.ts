@@ -19,7 +19,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { countSameCalls } from "../../dialects/prompt/same-call.ts";
 import type { Gateway } from "../gateway.ts";
 import { findKey } from "../intake/authenticate.ts";
-import type { Candidate, Match } from "../intake/match.ts";
+import type { Candidate } from "../intake/match.ts";
 import type { Request } from "../request.ts";
 
 /** The ledger line of an `other` request says that its cost is unknown. */
@@ -32,7 +32,6 @@ export async function openBill(r: Request, gateway: Gateway): Promise<void> {
   r.open = BILLED.has(purpose);
   const { plain } = r.body;
   r.estimatedInput = r.open && plain !== null ? estimateInputTokens(plain) : 0;
-  r.requested = r.candidates[0]?.model ?? null;
   if ((r.open || COUNTED.has(purpose)) && isLimited(r.key, r.run)) {
     const waiting = admit(r, gateway);
     if (waiting !== null) await waiting;
@@ -150,7 +149,7 @@ const ASSUMED_RATES = { input: "5", cache_read: "0.5", output: "25" };
 /** The cost of a usage at one of the request's channels, as limits count it. */
 export function quoteAt(
   { channel, model }: Candidate,
-  { group }: Pick<Match, "group">,
+  { group }: Pick<Key, "group">,
   overrides: Overrides,
   gateway: Pick<Gateway, "prices" | "now">,
 ): Quote {

@@ -85,7 +85,7 @@ export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Ga
 }
 
 export function reportToChannel(r: Request, { channels, now }: Gateway): void {
-  if (r.tried === undefined || !r.isTelling) return;
+  if (r.tried === null || !r.isTelling) return;
   const last = r.attempts.at(-1);
   // An incomplete response counts against the channel, unless the client disconnected or it was an
   // error from the start.

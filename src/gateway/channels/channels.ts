@@ -7,7 +7,7 @@ import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import type { Upstream } from "../../lib/http/upstream.ts";
 import type { ClientIdentity, Outcome } from "../../billing/ledger/line.ts";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
-import type { Candidate, Match } from "../intake/match.ts";
+import type { Candidate } from "../intake/match.ts";
 import type { RequestBody } from "../intake/body.ts";
 import { Conversations, nameConversation } from "../intake/conversation.ts";
 import type { Observer } from "../observe/observer.ts";
@@ -22,7 +22,10 @@ import {
 import * as records from "./record.ts";
 import { type ChannelView, describeChannel, nameCondition, updateCondition } from "./view.ts";
 
-interface Routed extends Match {
+interface Routed {
+  readonly group: Group;
+  readonly model: string | null;
+  readonly candidates: readonly Candidate[];
   readonly client: ClientIdentity;
   readonly target?: Pick<Target, "endpoint">;
   readonly body: Pick<RequestBody, "plain" | "scan">;
@@ -95,9 +98,9 @@ export class Channels {
   }
 
   /** The error for a request without candidates. It does not repeat an upstream's words. */
-  explainNone(match: Match, now: number): GatewayError {
+  explainNone({ group, candidates }: Pick<Routed, "group" | "candidates">, now: number): GatewayError {
     const waits: number[] = [];
-    const reasons = match.candidates.map((candidate) => {
+    const reasons = candidates.map((candidate) => {
       const record = this.of(candidate.channel);
       const rest = records.findRest(record, candidate.model, now);
       if (rest !== null && !needsOwner(rest.failure)) waits.push(waitOf(rest, now));
@@ -105,7 +108,7 @@ export class Channels {
       return `"${candidate.channel.name}" ${reason}`;
     });
     const waitMs = waits.length === 0 ? 60_000 : Math.min(...waits);
-    const text = `No channel of the group "${match.group.name}" is available now: ${reasons.join("; ")}. Try again in ${Math.max(1, Math.ceil(waitMs / 1000))} s; \`gateway channels\` shows their state.`;
+    const text = `No channel of the group "${group.name}" is available now: ${reasons.join("; ")}. Try again in ${Math.max(1, Math.ceil(waitMs / 1000))} s; \`gateway channels\` shows their state.`;
     return new GatewayError("unavailable", text, { retryAfterSeconds: toRetryAfter(waitMs) });
   }
 

@@ -7,7 +7,8 @@ import { dialectOf } from "../../dialects/platforms.ts";
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import { Fields } from "../../lib/http/fields.ts";
 import { type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
-import { type Candidate, findDefault, isNamed, type Match, resolveModel } from "../intake/match.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
+import { type Candidate, findDefault, findMatch, isNamed, resolveModel } from "../intake/match.ts";
 import { channelSecrets } from "../intake/secrets.ts";
 import { fetchWhole } from "../upstream/fetch.ts";
 import { addressOf, joinPath, overrideFields } from "../upstream/address.ts";
@@ -33,9 +34,13 @@ interface Known {
   wasAsked: boolean;
 }
 
+const MAX_FOUND = 256;
+
 export class ModelLists {
   readonly #client: Upstream;
   readonly #known = new Map<string, Known>();
+  /** By group and model, until a list changes. */
+  #found = new WeakMap<Group, BoundedMap<string | null, readonly Candidate[]>>();
 
   constructor(client: Upstream) {
     this.#client = client;
@@ -74,6 +79,7 @@ export class ModelLists {
       known.lists.set(dialect.listPath, models);
       const others = dialect === own ? [] : (known.ids ?? []);
       known.ids = new Set([...others, ...models.map(({ id }) => id)]);
+      this.#found = new WeakMap();
       return { models, problem: null };
     } catch (error) {
       if (dialect !== own) return await this.#fetch(channel, own);
@@ -84,26 +90,29 @@ export class ModelLists {
   }
 
   learn({ defaultModel, channels }: Group): Promise<unknown> | null {
-    const unknown = channels.filter((channel) => defaultModel !== null && !this.#of(channel).wasAsked);
+    if (defaultModel === null) return null;
+    const unknown = channels.filter((channel) => !this.#of(channel).wasAsked);
     if (unknown.length === 0) return null;
     for (const channel of unknown) this.#of(channel).wasAsked = true;
     return Promise.all(unknown.map((channel) => this.ofChannel(channel)));
   }
 
-  /** If none lists the model, the default model's replace them. */
-  markListed(match: Match): Match {
-    const candidates = (this.#isUnknown(match) ? findDefault(match.group) : match.candidates).map(
-      (candidate): Candidate => {
-        const isListed = this.#of(candidate.channel).ids?.has(candidate.model ?? "") === true;
-        return isListed ? { ...candidate, isListed } : candidate;
-      },
-    );
-    return { ...match, candidates };
+  /** Channels that list the model are marked. If none lists it, the default model's replace them. */
+  findCandidates(group: Group, model: string | null): readonly Candidate[] {
+    const found = this.#found.getOrInsertComputed(group, () => new BoundedMap(MAX_FOUND));
+    let candidates = found.get(model);
+    if (candidates !== undefined) return candidates;
+    const match = findMatch(group, model);
+    candidates = (this.#isUnknown(group, model, match) ? findDefault(group) : match).map((candidate) => {
+      const isListed = this.#of(candidate.channel).ids?.has(candidate.model ?? "") === true;
+      return isListed ? { ...candidate, isListed } : candidate;
+    });
+    found.set(model, candidates);
+    return candidates;
   }
 
-  #isUnknown(match: Match): boolean {
-    const { group, model } = match;
-    if (group.defaultModel === null || model === null || isNamed(match)) return false;
+  #isUnknown(group: Group, model: string | null, candidates: readonly Candidate[]): boolean {
+    if (group.defaultModel === null || model === null || isNamed(model, candidates)) return false;
     return group.channels.every((channel) => this.#of(channel).ids?.has(model) === false);
   }
 }
@@ -156,7 +165,7 @@ export async function fetchListPage(
   const { origin, deadlines } = addressOf(channel);
   const hurry = (ms: number): number => Math.min(ms, MAX_LIST_WAIT_MS);
   const { connectMs, firstByteMs, idleMs } = deadlines;
-  const fields = Fields.of([
+  const fields = new Fields().addAll([
     ["accept", "application/json"],
     ["accept-encoding", "identity"],
     ...(dialect.ownRequestFields ?? []),

@@ -106,7 +106,7 @@ export function explainBreak(r: Request, fault: UpstreamFault | null): GatewayEr
 
 export function answerFields(r: Request): Fields {
   const { response, candidate } = r.served;
-  const fields = r.secrets.cleanFields(responseFields(response.fields));
+  const fields = responseFields(response.fields, r.secrets);
   fields.add("x-request-id", r.id);
   const answer = r.bridge === null ? fields : convertFields(fields, r, r.bridge);
   const { idField } = r.target.endpoint.dialect;

@@ -7,7 +7,7 @@ import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import { listInferred } from "../../billing/ledger/shares.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
-import { BoundedMap } from "../../lib/memory/bounded-map.ts";
+import { BoundedMap, remember } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { ScannedBody } from "../../dialects/prompt/prompt.ts";
 import type { UnroutedCall } from "./call.ts";
@@ -49,17 +49,25 @@ const PRODUCT = /^([A-Za-z][A-Za-z0-9._ -]{0,63})(?:\/|$)/;
 /** An SDK names its language before its version: `Anthropic/JS 0.115.0`. */
 const VERSION = /^[^/]{1,64}\/(?:[A-Za-z]{1,16} )?v?(\d[\w.+-]{0,31})(?:[\s/(;]|$)/;
 
-function readClient(source: ClientSource): ClientIdentity {
-  const agent = source.field("user-agent") ?? "";
-  const row = TOOLS.find(({ userAgent }) => userAgent.test(agent));
-  const own = row?.tool ?? readProduct(agent);
-  // `gateway run` names a tool whose user agent is a library's.
-  const tool = row?.tool ?? readProduct(source.field("x-gateway-tool")) ?? own;
-  const ids = readIds(row, source);
+interface Agent extends Pick<ClientIdentity, "tool" | "version"> {
+  readonly read: ToolRow["read"];
+}
+
+/** A user agent, and the tool that `gateway run` names because its user agent is a library's. */
+const readAgent = remember(1000, (agent): Agent => {
+  const [userAgent = "", named = ""] = agent.split("\n");
+  const row = TOOLS.find((each) => each.userAgent.test(userAgent));
+  const own = row?.tool ?? readProduct(userAgent);
+  const tool = row?.tool ?? readProduct(named) ?? own;
+  return { tool, version: tool === own ? VERSION.exec(userAgent)?.[1] : undefined, read: row?.read };
+});
+
+function readClient({ tool, version, read }: Agent, source: ClientSource): ClientIdentity {
+  const ids = read?.(source) ?? {};
   const session = ids.session ?? (ids.agent === undefined ? findSession(source) : undefined);
   return {
     tool,
-    version: tool === own ? VERSION.exec(agent)?.[1] : undefined,
+    version,
     session: storeId(session),
     agent: storeId(ids.agent),
     parent: storeId(ids.parent),
@@ -67,32 +75,30 @@ function readClient(source: ClientSource): ClientIdentity {
   };
 }
 
-function readIds(row: ToolRow | undefined, source: ClientSource): Partial<FoundIds> {
-  return row?.read?.(source) ?? {};
-}
-
-function readProduct(userAgent = ""): string | undefined {
+function readProduct(userAgent: string): string | undefined {
   const product = PRODUCT.exec(userAgent)?.[1]?.toLowerCase();
   return product === undefined || KEY.test(product) ? undefined : product;
 }
 
-/** Without any part that holds a secret. */
+/** Without any part that holds a secret. `own`: what `listOwnSecrets` finds in the request. */
 export function readSender(
   { exchange }: UnroutedCall,
   catalog: Catalog,
+  own: readonly string[] = listOwnSecrets(exchange),
   body: ScannedBody | null = null,
 ): ClientIdentity {
-  const field = (name: string): string | undefined => exchange.field(name);
-  const client = readClient({ field, member: (name) => readMember(body, name) });
-  const known = secretsOf(catalog);
-  const sent = known.forSender(listOwnSecrets(exchange));
   // A tool's name is in lower case, in which the hash of a key does not match.
-  const agent = `${field("user-agent")} ${field("x-gateway-tool")}`;
-  const values = Object.values(client).filter((value) => typeof value === "string");
-  if (![agent, ...values].some((text) => known.holds(text)) && !sent.holds([agent, ...values].join(" ")))
-    return client;
+  const agent = `${exchange.field("user-agent") ?? ""}\n${exchange.field("x-gateway-tool") ?? ""}`;
+  const client = readClient(readAgent(agent), {
+    field: (name) => exchange.field(name),
+    member: (name) => readMember(body, name),
+  });
+  const known = secretsOf(catalog);
+  const sent = known.forSender(own);
   const holds = (text: string): boolean => known.holds(text) || sent.holds(text);
   const { tool, version, ...ids } = client;
+  const { session = "", agent: member = "", parent = "", label = "" } = ids;
+  if (!holds(`${agent} ${session} ${member} ${parent}`) && !holds(label)) return client;
   const kept = Object.entries(ids).filter(([, text]) => typeof text !== "string" || !holds(text));
   return { ...(holds(agent) ? {} : { tool, version }), ...Object.fromEntries(kept) };
 }

@@ -23,13 +23,6 @@ export interface Candidate {
   readonly isConverted?: true;
 }
 
-export interface Match {
-  readonly key: Key;
-  readonly group: Group;
-  readonly model: string | null;
-  readonly candidates: readonly Candidate[];
-}
-
 export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): void {
   const { group } = key;
   if (endpoint.onlyAt !== undefined && !isAllAt(group, endpoint.onlyAt)) throw explainForeign(endpoint);
@@ -71,20 +64,16 @@ function explainForeign({ label, onlyAt }: Endpoint): GatewayError {
   );
 }
 
-export function findMatch(key: Key, model: string | null): Match {
-  const { group } = key;
+export function findMatch(group: Group, model: string | null): readonly Candidate[] {
   if (group.channels.length === 0) throw explainDisabled(group);
-  const candidates = findCandidates(group, model);
-  if (candidates.length === 0) {
-    const instead = findDefault(group);
-    if (instead.length > 0) return { key, group, model, candidates: instead };
-    throw new GatewayError(
-      "unknown_model",
-      `No channel of the group "${group.name}" serves the model "${model}". \`gateway models --group ${group.name}\` lists what it serves. If the model belongs to another platform, check that the key's group is of that platform.`,
-      { param: "model" },
-    );
-  }
-  return { key, group, model, candidates };
+  const own = findCandidates(group, model);
+  const candidates = own.length > 0 ? own : findDefault(group);
+  if (candidates.length > 0) return candidates;
+  throw new GatewayError(
+    "unknown_model",
+    `No channel of the group "${group.name}" serves the model "${model}". \`gateway models --group ${group.name}\` lists what it serves. If the model belongs to another platform, check that the key's group is of that platform.`,
+    { param: "model" },
+  );
 }
 
 function findCandidates(group: Group, model: string | null): Candidate[] {
@@ -93,20 +82,12 @@ function findCandidates(group: Group, model: string | null): Candidate[] {
     const upstream = model === null ? null : resolveModel(channel, model);
     if (upstream === undefined) continue;
     const isReplaced = upstream !== model && model !== null && !channel.aliases.has(model);
-    candidates.push(
-      isReplaced
-        ? {
-            channel,
-            model: upstream,
-            isReplaced,
-          }
-        : { channel, model: upstream },
-    );
+    candidates.push({ channel, model: upstream, isReplaced });
   }
   return candidates;
 }
 
-export function isNamed({ model, candidates }: Match): boolean {
+export function isNamed(model: string, candidates: readonly Candidate[]): boolean {
   return candidates.some(
     ({ channel, model: upstream }) =>
       upstream !== model || channel.aliases.has(upstream ?? "") || channel.models?.includes(upstream ?? ""),

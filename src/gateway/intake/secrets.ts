@@ -5,8 +5,8 @@ import type { Catalog, Channel } from "../../config/catalog.ts";
 import { queryOf, readKeyParameter } from "../../dialects/path.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
-import { type Field, Fields } from "../../lib/http/fields.ts";
-import { BoundedMap } from "../../lib/memory/bounded-map.ts";
+import type { Field } from "../../lib/http/fields.ts";
+import { BoundedMap, remember } from "../../lib/memory/bounded-map.ts";
 import { asBuffer, NOTHING } from "../../lib/memory/bytes.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { REMOVED } from "../../lib/text/printable.ts";
@@ -39,6 +39,7 @@ interface Found {
 
 /** Escapes of visible ASCII, as in secrets. */
 const ESCAPE = /\\u00([2-7][\da-f])|%([2-7][\da-f])/gi;
+const MAY_BE_ESCAPED = /%|\\u00/;
 const JSON_ESCAPE = Buffer.from("\\u00");
 const PERCENT = 0x25;
 /** After an escape, a secret may go on in the next chunk. */
@@ -108,7 +109,9 @@ export class Secrets {
   }
 
   #hasWhole(text: string): boolean {
-    return text.length >= MIN_LENGTH && this.#find(Buffer.from(text)).length > 0;
+    if (text.length < MIN_LENGTH) return false;
+    for (const secret of this.#texts) if (text.includes(secret.text)) return true;
+    return MAY_BE_ESCAPED.test(text) && this.#find(Buffer.from(text)).length > 0;
   }
 
   /** Whether a text has a secret or part of one, also in lower case. */
@@ -133,10 +136,9 @@ export class Secrets {
     return this.#pieces.has(piece) || (this.#base !== null && this.#base.#isPart(piece));
   }
 
-  /** Nearly all answers have none, as one search shows. */
-  cleanFields(fields: Fields): Fields {
-    if (!this.#hasWhole(fields.text)) return fields;
-    return Fields.of([...fields].filter(([name, value]) => !this.#hasWhole(`${name}\n${value}`)));
+  /** Whether a header field has a whole secret. */
+  holdsField(name: string, value: string): boolean {
+    return this.#hasWhole(name) || this.#hasWhole(value);
   }
 
   #find(bytes: Buffer): Found[] {
@@ -236,15 +238,18 @@ export class KnownSecrets {
     this.#keys = keysBySha256;
   }
 
-  forRequest({ exchange, login }: { exchange: Sent; login: readonly Field[] | null }): Secrets {
+  /** `sent`: what `listOwnSecrets` finds in the request. Only its keys and its login are secret. */
+  forRequest(sent: readonly string[], login: readonly Field[] | null): Secrets {
     const own = (login ?? []).map(([, value]) => value.replace(SCHEME, ""));
-    return this.forSender([...own, ...listOwnSecrets(exchange).filter((text) => this.#isKey(text))]);
+    return this.forSender([...own, ...sent.filter((text) => this.#isKey(text))]);
   }
 
   forSender(sent: readonly string[]): Secrets {
     if (sent.length === 0) return this.#secrets;
     const name = sent.join("\n");
-    const known = this.#bySender.get(name) ?? new Secrets(sent, this.#secrets);
+    let known = this.#bySender.get(name);
+    if (known !== undefined) return known;
+    known = new Secrets(sent, this.#secrets);
     this.#bySender.set(name, known);
     return known;
   }
@@ -279,11 +284,8 @@ export class KnownSecrets {
     return "";
   }
 
-  /** Nearly all requests have none. */
-  cleanFields(fields: Fields): Fields {
-    const isClean = ([name, value]: Field): boolean => !this.holds(name) && !this.holds(value);
-    for (const field of fields) if (!isClean(field)) return Fields.of([...fields].filter(isClean));
-    return fields;
+  holdsField(name: string, value: string): boolean {
+    return this.holds(name) || this.holds(value);
   }
 
   #isKey(word: string): boolean {
@@ -301,14 +303,17 @@ export function secretsOf(catalog: Catalog): KnownSecrets {
 
 type Sent = Pick<Exchange, "fields" | "target">;
 
-const SECRET_FIELD = /authorization|api-?key$|^x-gateway-key$|cookie|account-id$/;
+const isSecretField = remember(MAX_PLAIN, (name) =>
+  /authorization|api-?key$|^x-gateway-key$|cookie|account-id$/.test(name),
+);
 
 export function listOwnSecrets({ fields, target }: Sent): string[] {
   const sent: string[] = [];
   for (const [name, value] of fields)
-    if (SECRET_FIELD.test(name)) sent.push(bareSecret(value.replace(SCHEME, "")));
+    if (isSecretField(name)) sent.push(bareSecret(value.replace(SCHEME, "")));
   const parameter = readKeyParameter(queryOf(target));
-  return parameter === null ? sent : [...sent, bareSecret(parameter)];
+  if (parameter !== null) sent.push(bareSecret(parameter));
+  return sent;
 }
 
 /** A refused request may have secrets anywhere. Its error does not repeat them. */

@@ -38,7 +38,7 @@ export function repeatResponse(
   waitMs: number,
 ): ChannelResponse {
   const seconds = Math.max(1, Math.ceil(waitMs / 1000));
-  const repeated = Fields.of(fields).add("retry-after", String(seconds));
+  const repeated = new Fields().addAll(fields).add("retry-after", String(seconds));
   const response = { status, fields: repeated, length: body.length, closeDelimited: false };
   return { response, candidate, body: resumeBody([asBuffer(body)]) };
 }

@@ -25,7 +25,7 @@ import {
   type RefusedResponse,
 } from "../upstream/failures.ts";
 import { resumeBody } from "./answer.ts";
-import { Beginning, GOOD, type BeginningVerdict } from "./beginning.ts";
+import { type BadBeginning, Beginning, GOOD, type BeginningVerdict } from "./beginning.ts";
 import { forward } from "./forward.ts";
 
 /** How an attempt ended. failover.ts has a row for each kind. */
@@ -75,9 +75,12 @@ export async function attempt(
   const { head } = answer;
   if (channel.usesLogin) r.paidBy = readPayer(head);
   r.upstreamRequestId = readRequestId(head, r);
-  return mayRefuse(head.status)
-    ? judgeRefusal(r, candidate, answer, gateway)
-    : judgeAnswer(r, candidate, answer, isLast);
+  if (mayRefuse(head.status)) return await judgeRefusal(r, candidate, answer, gateway);
+  const beginning = openBeginning(r, head, isLast);
+  const [verdict, body] = beginning === null ? [GOOD, answer] : await judgeBeginning(answer, beginning);
+  if (verdict.kind !== "good") return refuseBeginning(r, channel.name, head, verdict);
+  r.attempts.push({ channel: channel.name, status: head.status });
+  return { kind: "answered", answer: { response: head, candidate, body } };
 }
 
 function kindOf({ kind, sent }: UpstreamFault): "failed" | "broken" | "short" | "left" {
@@ -102,9 +105,11 @@ function readPayer(head: UpstreamResponse): Payer {
 const REQUEST_ID_FIELDS = ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid"];
 
 function readRequestId(head: UpstreamResponse, { secrets }: Request): string | undefined {
-  const name = REQUEST_ID_FIELDS.find((each) => (head.fields.get(each) ?? "") !== "");
-  const id = name && storeId(head.fields.get(name));
-  return id === undefined || secrets.holds(id) ? undefined : id;
+  for (const name of REQUEST_ID_FIELDS) {
+    const id = storeId(head.fields.get(name));
+    if (id !== undefined) return secrets.holds(id) ? undefined : id;
+  }
+  return undefined;
 }
 
 /** An unreadable or late body counts as empty. */
@@ -140,11 +145,13 @@ async function judgeRefusal(
   const read = isForLogin ? null : readFailure(channel.name, head, text, now());
   if (read === null)
     return { kind: isElsewhere(r, status, whole) ? "elsewhere" : "answered", answer: refusal };
-  const repeated = fields.copy((name) => (REPEATED_FIELDS.has(name) ? name : null));
+  const repeated = fields.copy((name, value) =>
+    REPEATED_FIELDS.has(name) && !r.secrets.holdsField(name, value) ? name : null,
+  );
   const response: RefusedResponse | null =
     whole.length > MAX_REPEATED_BYTES
       ? null
-      : { status, dialect: r.dialect.name, fields: r.secrets.cleanFields(repeated), body: whole };
+      : { status, dialect: r.dialect.name, fields: repeated, body: whole };
   return { kind: "failed", failure: { ...read, response }, answer: refusal };
 }
 
@@ -156,20 +163,13 @@ function isElsewhere({ target }: Request, status: number, whole: Uint8Array): bo
   return body.includes('"previous_response_not_found"') || body.includes('"model_not_found"');
 }
 
-/** Whether what was announced as a response is one. */
-async function judgeAnswer(
+/** What was announced as a response is none. */
+function refuseBeginning(
   r: Request,
-  candidate: Candidate,
-  answer: Answer,
-  isLast: boolean,
-): Promise<Attempted> {
-  const { name: channel } = candidate.channel;
-  const { status } = answer.head;
-  const [verdict, body] = await judgeBeginning(answer, openBeginning(r, answer.head, isLast));
-  if (verdict.kind === "good") {
-    r.attempts.push({ channel, status });
-    return { kind: "answered", answer: { response: answer.head, candidate, body } };
-  }
+  channel: string,
+  { status }: UpstreamResponse,
+  verdict: BadBeginning,
+): Attempted {
   r.upstream.cancel();
   if (verdict.kind === "error") {
     r.attempts.push({ channel, status, error: "error_event" });
@@ -194,29 +194,28 @@ function openBeginning(
 }
 
 /** Holds a body's beginning until it can be judged, or nothing has come for too long. */
-async function judgeBeginning(
-  answer: Answer,
-  beginning: Beginning | null,
-): Promise<[BeginningVerdict, Body]> {
-  if (beginning === null) return [GOOD, answer];
-  let until = performance.now() + beginning.silenceMs;
+async function judgeBeginning(answer: Answer, beginning: Beginning): Promise<[BeginningVerdict, Body]> {
+  const { held, silenceMs } = beginning;
+  let until = performance.now() + silenceMs;
   for (;;) {
     const next = answer.read();
-    const chunk = await awaitChunk(next, until);
-    if (chunk === "silent") return [beginning.conclude(false), resumeBody(beginning.held, answer, next)];
-    const verdict = chunk === null ? beginning.conclude(true) : beginning.add(chunk);
-    if (verdict !== null) return [verdict, resumeBody(beginning.held, answer)];
-    if (beginning.held.length === 1 && until !== Infinity) until = performance.now() + MAX_PRELUDE_MS;
+    try {
+      const chunk = await (silenceMs === Infinity ? next : awaitChunk(next, until));
+      if (chunk === "silent") return [beginning.conclude(false), resumeBody(held, answer, next)];
+      const verdict = chunk === null ? beginning.conclude(true) : beginning.add(chunk);
+      if (verdict !== null) return [verdict, resumeBody(held, answer)];
+    } catch (fault) {
+      if (!(fault instanceof UpstreamFault)) throw fault;
+      // The body broke off, which its next reader learns.
+      return [beginning.conclude(false), resumeBody(held, answer, next)];
+    }
+    if (held.length === 1) until = performance.now() + MAX_PRELUDE_MS;
   }
 }
 
-/** "silent": nothing has come in time, or the body broke off, which its next reader learns. */
+/** "silent": nothing has come in time. */
 function awaitChunk(next: Promise<Buffer | null>, until: number): Promise<Buffer | null | "silent"> {
-  const heard = next.catch((fault: unknown) =>
-    fault instanceof UpstreamFault ? ("silent" as const) : Promise.reject(fault),
-  );
-  if (until === Infinity) return heard;
   const late = Promise.withResolvers<"silent">();
   const timer = setTimeout(late.resolve, until - performance.now(), "silent");
-  return Promise.race([heard, late.promise]).finally(() => clearTimeout(timer));
+  return Promise.race([next, late.promise]).finally(() => clearTimeout(timer));
 }

@@ -6,8 +6,9 @@ import { parseJson } from "../../lib/json/json.ts";
 import { openSseParser } from "../../lib/sse.ts";
 import { blamesChannel } from "../upstream/failures.ts";
 
-export type BeginningVerdict =
-  | { readonly kind: "good" }
+export type BeginningVerdict = { readonly kind: "good" } | BadBeginning;
+
+export type BadBeginning =
   | { readonly kind: "empty" | "foreign" }
   /** An error, and another channel may succeed. `status`: the equivalent status. */
   | { readonly kind: "error"; readonly status: number; readonly message: string };
@@ -92,13 +93,14 @@ function judgeEvent(event: unknown): BeginningVerdict {
 /** The first characters after blanks. Few, so that each chunk costs the same. */
 function extendStart(before: string, chunk: Buffer): string {
   if (before.length >= MAX_START_BYTES) return before;
-  const from = before === "" ? chunk.findIndex((byte) => !SKIPPED.has(byte)) : 0;
-  return from < 0 ? before : before + chunk.toString("latin1", from, from + MAX_START_BYTES);
+  let from = 0;
+  if (before === "") while (from < chunk.length && SKIPPED.has(chunk[from] ?? 0)) from += 1;
+  return before + chunk.toString("latin1", from, from + MAX_START_BYTES);
 }
 
 /** Null: too little has come. `isAll`: the body has ended. */
 function judgeStart(text: string, isAll: boolean): BeginningVerdict | null {
-  if (STARTS.some((start) => text.startsWith(start))) return GOOD;
+  if (JSON_START.test(text) || STARTS.some((start) => text.startsWith(start))) return GOOD;
   if (!isAll && STARTS.some((start) => start.startsWith(text))) return null;
   return { kind: text === "" ? "empty" : "foreign" };
 }

@@ -73,7 +73,7 @@ function findMisfit(r: Request, candidate: Candidate): GatewayError | null {
 }
 
 function beginAttempt(r: Request, candidate: Candidate, { ledger, channels, now }: Gateway): void {
-  r.requested = candidate.model;
+  r.tried = candidate;
   r.upstreamRequestId = undefined;
   const isFirst = r.attempts.length === 0;
   const isNamed = isFirst && candidate === r.candidates[0];

@@ -83,14 +83,14 @@ function sendCrossed(
   }
   const own = convertedFields(r.fields, secrets);
   own.add(...dialect.sign(channel.credential)).addAll(dialect.ownRequestFields ?? []);
-  own.addAll(markHop(r.exchange, channel));
+  markHop(own, r.exchange, channel);
   return { path, body, fields: overrideFields(own, channel) };
 }
 
 export function signFields(fields: Fields, exchange: Exchange, channel: Channel, dialect: Dialect): Fields {
   if (channel.usesLogin) fields.addAll(readLogin(exchange));
   else fields.add(...dialect.sign(channel.credential));
-  fields.addAll(markHop(exchange, channel));
+  markHop(fields, exchange, channel);
   return overrideFields(fields, channel);
 }
 

@@ -1,24 +1,14 @@
 // Forwards all header fields except those listed here and in docs/contract.md. Pure.
 
 import type { Fields } from "../../lib/http/fields.ts";
-import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import type { KnownSecrets } from "../intake/secrets.ts";
+import { remember } from "../../lib/memory/bounded-map.ts";
+import type { KnownSecrets, Secrets } from "../intake/secrets.ts";
 
 type Forward = (name: string) => string | null;
 
-/** Traffic repeats a few dozen names: each is decided once. */
-const MAX_KNOWN_NAMES = 1024;
-
 function allExcept(names: string, patterns: RegExp, rename: Forward = (name) => name): Forward {
   const excepted = new Set(names.split(/\s+/));
-  const known = new BoundedMap<string, string | null>(MAX_KNOWN_NAMES);
-  return (name) => {
-    const before = known.get(name);
-    if (before !== undefined) return before;
-    const forwarded = excepted.has(name) || patterns.test(name) ? null : rename(name);
-    if (name.length <= 64) known.set(name, forwarded);
-    return forwarded;
-  };
+  return remember(1000, (name) => (excepted.has(name) || patterns.test(name) ? null : rename(name)));
 }
 
 /** Fields about one connection or its framing. The gateway writes its own. */
@@ -46,27 +36,31 @@ const forwardResponse = allExcept(
  *  fields. `keepEncoding`: the body is sent unchanged, with its content-encoding. */
 export function requestFields(fields: Fields, keepEncoding: boolean, secrets: KnownSecrets): Fields {
   const hop = readConnection(fields);
-  const forwarded = fields.copy((name) => {
+  const forwarded = fields.copy((name, value) => {
     if (hop.has(name) || (name === "content-encoding" && !keepEncoding)) return null;
-    return forwardRequest(name);
+    const forwarded = forwardRequest(name);
+    return forwarded === null || secrets.holdsField(name, value) ? null : forwarded;
   });
   // Responses are metered, and no client gets bytes that it cannot read.
-  return secrets.cleanFields(forwarded).add("accept-encoding", "identity");
+  return forwarded.add("accept-encoding", "identity");
 }
 
 /** Other fields are for the client's own provider. */
 const OF_EVERY_DIALECT = new Set(["user-agent", "traceparent", "tracestate"]);
 
 export function convertedFields(fields: Fields, secrets: KnownSecrets): Fields {
-  const kept = fields.copy((name) => (OF_EVERY_DIALECT.has(name) ? name : null));
-  const clean = secrets.cleanFields(kept);
-  return clean.add("content-type", "application/json").add("accept-encoding", "identity");
+  const kept = fields.copy((name, value) =>
+    OF_EVERY_DIALECT.has(name) && !secrets.holdsField(name, value) ? name : null,
+  );
+  return kept.add("content-type", "application/json").add("accept-encoding", "identity");
 }
 
 /** An upstream's fields for the client, without those of decoded codings. */
-export function responseFields(fields: Fields): Fields {
+export function responseFields(fields: Fields, secrets: Secrets): Fields {
   const hop = readConnection(fields);
-  const forwarded = fields.copy((name) => (hop.has(name) ? null : forwardResponse(name)));
+  const forwarded = fields.copy((name, value) =>
+    hop.has(name) || secrets.holdsField(name, value) ? null : forwardResponse(name),
+  );
   return forwarded.add("x-content-type-options", "nosniff");
 }
 
@@ -74,7 +68,7 @@ const NONE: ReadonlySet<string> = new Set();
 
 /** The names in `connection`, for this hop only. There may be thousands. */
 function readConnection(fields: Fields): ReadonlySet<string> {
+  if (fields.get("connection") === undefined) return NONE;
   const values = fields.getAll("connection");
-  if (values.every((value) => value === "keep-alive")) return NONE;
   return new Set(values.flatMap((value) => value.split(",")).map((token) => token.trim().toLowerCase()));
 }

@@ -13,7 +13,7 @@ export function addressOf(channel: Channel) {
   return known.getOrInsertComputed(channel, resolveAddress);
 }
 
-function resolveAddress({ baseUrl, proxy, ca, timeouts }: Channel) {
+function resolveAddress({ platform, baseUrl, proxy, ca, timeouts }: Channel) {
   const origin: Origin = {
     ...originOf(baseUrl),
     ...(proxy === null ? {} : { proxy }),
@@ -26,14 +26,14 @@ function resolveAddress({ baseUrl, proxy, ca, timeouts }: Channel) {
   };
   // "" or "/relay".
   const basePath = baseUrl.pathname.replace(/\/+$/, "");
-  return { origin, basePath, deadlines };
+  // Chat Completions may have a version such as `/v4`.
+  const mayHave = CHANNEL_ROWS[platform].ownVersions === true;
+  const isVersioned = mayHave && /\/v\d+\w*(?:\/openai)?$/.test(basePath);
+  return { origin, basePath, isVersioned, deadlines };
 }
 
-/** Chat Completions may have a version such as `/v4`. */
 export function joinPath(channel: Channel, path: string): string {
-  const { basePath } = addressOf(channel);
-  const mayHave = CHANNEL_ROWS[channel.platform].ownVersions === true;
-  const isVersioned = mayHave && /\/v\d+\w*(?:\/openai)?$/.test(basePath);
+  const { basePath, isVersioned } = addressOf(channel);
   return basePath + (isVersioned ? path.replace(/^\/v1/, "") : path);
 }
 
@@ -50,10 +50,10 @@ const HOP_HEADER = "x-gateway-hop";
 const OWN_MARK = crypto.randomUUID().slice(0, 8);
 const MAX_HOPS = 8;
 
-export function markHop(exchange: Exchange, channel: Channel): Field[] {
-  if (addressOf(channel).origin.tls) return [];
+export function markHop(fields: Fields, exchange: Exchange, channel: Channel): void {
+  if (addressOf(channel).origin.tls) return;
   const before = exchange.field(HOP_HEADER);
-  return [[HOP_HEADER, before === undefined ? OWN_MARK : `${before}, ${OWN_MARK}`]];
+  fields.add(HOP_HEADER, before === undefined ? OWN_MARK : `${before}, ${OWN_MARK}`);
 }
 
 export function refuseOwnCall(exchange: Exchange): void {

@@ -8,8 +8,10 @@ const OF_CODED_BYTES: ReadonlySet<string> = new Set(["content-encoding", "conten
 /** Throws UpstreamFault for an unknown coding. */
 export function decodeAnswer(answer: Answer): Answer {
   const { head } = answer;
-  const codings = readCodings(head.fields.get("content-encoding"));
-  if (codings.length === 0 || head.length === 0) return answer;
+  const coding = head.fields.get("content-encoding");
+  if (coding === undefined || head.length === 0) return answer;
+  const codings = readCodings(coding);
+  if (codings.length === 0) return answer;
   const decoded = pass(open(answer, codings), answer);
   // One decoder does not notice a missing end.
   const closeDelimited = head.closeDelimited || codings.includes("zstd");

@@ -38,14 +38,13 @@ async function accept(r: Request, newId: () => string, gateway: Gateway): Promis
       "bad_request",
       "The WebSocket handshake is invalid: it needs version 13 and a key.",
     );
-  const match = findMatch(key, null);
   // Servers of Chat Completions have no WebSockets.
-  const candidates = keepServing(match.candidates, r.target.endpoint);
-  const upstream = await dial(r, { ...match, candidates }, gateway);
+  r.candidates = keepServing(findMatch(key.group, null), r.target.endpoint);
+  const upstream = await dial(r, r, gateway);
   const ended = Promise.withResolvers<number>();
   const name = `WebSocket of the key "${key.name}"`;
   const { observer } = gateway;
-  const fields = Fields.of(upstream.fields).add("x-request-id", r.id);
+  const fields = new Fields().addAll(upstream.fields).add("x-request-id", r.id);
   const isAccepted = exchange.acceptWebSocket(fields, (client) => {
     gateway.openSockets += 1;
     observer.notice("note", `${name} opened on the channel "${upstream.candidate.channel.name}"`);

@@ -26,7 +26,7 @@ import { readPrompt } from "../bill/miss.ts";
 import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
 import { scanBody } from "../intake/body.ts";
-import type { Candidate, Match } from "../intake/match.ts";
+import type { Candidate } from "../intake/match.ts";
 import { toGatewayError } from "../intake/refuse.ts";
 import { findRoute } from "../pipeline.ts";
 import { Request } from "../request.ts";
@@ -196,15 +196,15 @@ export class SocketConnection implements ClientListener {
     return renameModel(r, candidate) ?? bytes;
   }
 
-  async #settleOnChannel(match: Match): Promise<Candidate> {
+  async #settleOnChannel(r: Request): Promise<Candidate> {
     const { call, gateway } = this.#options;
     const { channel } = this.#candidate;
-    const own = match.candidates.find((candidate) => candidate.channel.name === channel.name);
+    const own = r.candidates.find((candidate) => candidate.channel.name === channel.name);
     const { disabled } = gateway.channels.of(channel);
     if (own !== undefined && !disabled && this.#upstream?.open === true) return own;
     if (disabled || this.#bound || this.#turns.length > 0) throw this.#askToReconnect();
     const before = this.#upstream;
-    const connection = await dial(call, match, gateway);
+    const connection = await dial(call, r, gateway);
     void this.#readUpstream(connection);
     before?.close({ code: CLOSE_CODES.normal, reason: "" });
     // What came with the 101 belongs to no request.

@@ -8,8 +8,8 @@ import type { Gateway } from "../gateway.ts";
 import { NO_BODY } from "../intake/body.ts";
 import { readSender } from "../intake/client.ts";
 import { findOwnLogin } from "../intake/login.ts";
-import type { Candidate, Match } from "../intake/match.ts";
-import { secretsOf } from "../intake/secrets.ts";
+import type { Candidate } from "../intake/match.ts";
+import { listOwnSecrets, secretsOf } from "../intake/secrets.ts";
 import type { Request } from "../request.ts";
 import { readError } from "../send/attempt.ts";
 import { signFields } from "../send/forward.ts";
@@ -26,17 +26,13 @@ export interface OpenConnection {
 /** The statuses with which servers say that they offer no WebSocket here. */
 const UNSUPPORTED = new Set([200, 204, 400, 404, 405, 406, 410, 415, 422, 426, 501, 505]);
 
-export async function dial(call: Request, match: Match, gateway: Gateway): Promise<OpenConnection> {
+export async function dial(
+  call: Request,
+  { group, model, candidates }: Request,
+  gateway: Gateway,
+): Promise<OpenConnection> {
   const { channels, catalog, now } = gateway;
-  const { key, group, model, candidates } = match;
-  const routed = {
-    key,
-    group,
-    model,
-    candidates,
-    client: readSender(call, catalog),
-    body: NO_BODY,
-  };
+  const routed = { group, model, candidates, client: readSender(call, catalog), body: NO_BODY };
   for (const candidate of channels.choose(routed, now()).candidates) {
     const { channel } = candidate;
     if (!channel.websocket) continue;
@@ -62,7 +58,7 @@ async function connect(
   const { origin, basePath, deadlines } = addressOf(channel);
   const known = secretsOf(catalog);
   call.login = findOwnLogin(call, catalog);
-  call.secrets = known.forRequest(call);
+  call.secrets = known.forRequest(listOwnSecrets(call.exchange), call.login);
   const { secrets } = call;
   const own = requestFields(call.fields, false, known);
   const sent = client.send({
@@ -88,7 +84,7 @@ async function connect(
     const keep = (name: string): string | null => (name.startsWith("sec-websocket-") ? null : name);
     return {
       candidate,
-      fields: secrets.cleanFields(responseFields(head.fields)).copy(keep),
+      fields: responseFields(head.fields, secrets).copy(keep),
       socket,
     };
   }

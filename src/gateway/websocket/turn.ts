@@ -36,7 +36,7 @@ export class SocketTurn {
     this.streamId = streamId;
     this.#gateway = gateway;
     gateway.channels.reportStart(candidate, gateway.now());
-    const fields = Fields.of([["content-type", MESSAGES]]);
+    const fields = new Fields().addAll([["content-type", MESSAGES]]);
     const response = { status: 200, fields, length: null, closeDelimited: false };
     beginDelivery(r, response, candidate, gateway);
   }
@@ -103,6 +103,7 @@ export class SocketTurn {
     failure: Failure | "nothing" | null,
   ): void {
     const { channels, now } = this.#gateway;
+    this.#r.tried = this.#candidate;
     this.#r.attempts.push({ channel: this.#candidate.channel.name, ...attempt });
     if (failure === "nothing") channels.reportLeft(this.#candidate);
     else if (failure !== null) channels.reportFailure(this.#candidate, failure, now());

@@ -1,5 +1,6 @@
 // One request to an upstream and its answer. It is sent again only if nothing of it arrived.
 
+import { NOTHING } from "../memory/bytes.ts";
 import { atTurnEnd } from "../time/next-turn.ts";
 import { writeProxyLogin } from "./dial.ts";
 import { Malformed, writeFields } from "./fields.ts";
@@ -20,7 +21,8 @@ export class Call implements SentRequest {
   readonly #pool: Pool;
   /** The key of a WebSocket's handshake; null: no WebSocket is asked for. */
   readonly #key: string | null;
-  readonly #head: Buffer;
+  readonly #head: string;
+  readonly #size: number;
   readonly #answer = Promise.withResolvers<Answer>();
   readonly answer = this.#answer.promise;
   #wire: Wire | null = null;
@@ -31,12 +33,11 @@ export class Call implements SentRequest {
     this.#request = request;
     this.#pool = pool;
     this.#key = request.memory !== undefined ? crypto.getRandomValues(new Uint8Array(16)).toBase64() : null;
-    this.#head = Buffer.from(writeHead(request, this.#key), "latin1");
+    this.#head = writeHead(request, this.#key);
+    this.#size = this.#head.length + (request.body?.length ?? 0);
     this.answer.catch(() => {}); // nobody may be waiting
-    const start = () =>
-      this.#run().then(this.#answer.resolve, (error: unknown) => this.#fail(toFault(error)));
     // The journal's record of an attempt is written before the attempt leaves.
-    atTurnEnd("requests", () => void start());
+    atTurnEnd("requests", () => void this.#run());
   }
 
   cancel(): void {
@@ -50,45 +51,48 @@ export class Call implements SentRequest {
     this.#answer.reject(fault);
   }
 
-  async #run(): Promise<Answer> {
-    if (this.#fault !== null) throw this.#fault;
-    const { body, deadlines } = this.#request;
-    for (let wire = this.#pool.takeIdle(), isSecond = false; ; wire = null, isSecond = true) {
-      wire ??= await this.#pool.connect(deadlines.connectMs);
-      if (this.#fault !== null) {
-        this.#pool.keep(wire);
-        throw this.#fault;
+  async #run(): Promise<void> {
+    if (this.#fault !== null) return;
+    const { deadlines } = this.#request;
+    try {
+      for (let wire = this.#pool.takeIdle(), isSecond = false; ; wire = null, isSecond = true) {
+        wire ??= await this.#pool.connect(deadlines.connectMs);
+        if (this.#fault !== null) return this.#pool.keep(wire);
+        this.#send(wire);
+        let head = await readHead(wire, deadlines);
+        if (head !== null && head.status < 200) head = await this.#passInterims(wire, head);
+        if (head !== null) return this.#answer.resolve((this.#reply = this.#begin(wire, head)));
+        const { unsentBytes, error } = wire;
+        if (isSecond || unsentBytes !== this.#size)
+          throw new UpstreamFault("reset", "the upstream closed the connection before its response", error);
+        this.#wire = null;
       }
-      this.#send(wire);
-      const head = await this.#readHead(wire);
-      if (head !== null) return (this.#reply = this.#begin(wire, head));
-      const { unsentBytes, error } = wire;
-      const isUntouched = unsentBytes === this.#head.length + (body?.length ?? 0);
-      if (isSecond || !isUntouched)
-        throw new UpstreamFault("reset", "the upstream closed the connection before its response", error);
-      this.#wire = null;
+    } catch (error) {
+      this.#fail(toFault(error));
     }
+  }
+
+  async #passInterims(wire: Wire, first: ResponseHead): Promise<ResponseHead | null> {
+    let head: ResponseHead | null = first;
+    for (let interims = 1; head !== null && head.status < 200; interims += 1) {
+      if (head.status === 101 && this.#key !== null) return head;
+      if (head.status === 101 || interims > MAX_INTERIM_RESPONSES || announcesBody(head))
+        throw new Malformed("an unexpected interim response");
+      head = await readHead(wire, this.#request.deadlines, head.rest);
+    }
+    return head;
   }
 
   #send(wire: Wire): void {
     const { body } = this.#request;
     this.#wire = wire;
     wire.isUsed = true;
-    const isCopied = body !== null && body.length <= MAX_COPIED_BYTES;
-    wire.write(isCopied ? Buffer.concat([this.#head, body]) : this.#head);
-    if (body !== null && !isCopied) wire.write(body);
-  }
-
-  async #readHead(wire: Wire): Promise<ResponseHead | null> {
-    const { deadlines } = this.#request;
-    let head = await readHead(wire, deadlines);
-    for (let interims = 1; head !== null && head.status < 200; interims += 1) {
-      if (head.status === 101 && this.#key !== null) return head;
-      if (head.status === 101 || interims > MAX_INTERIM_RESPONSES || announcesBody(head))
-        throw new Malformed("an unexpected interim response");
-      head = await readHead(wire, deadlines, head.rest);
-    }
-    return head;
+    const copied = body !== null && body.length <= MAX_COPIED_BYTES ? body : NOTHING;
+    const packet = Buffer.allocUnsafe(this.#head.length + copied.length);
+    packet.write(this.#head, "latin1");
+    packet.set(copied, this.#head.length);
+    wire.write(packet);
+    if (body !== null && body !== copied) wire.write(body);
   }
 
   #begin(wire: Wire, head: ResponseHead): Answer {

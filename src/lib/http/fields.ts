@@ -20,11 +20,6 @@ export class Fields implements Iterable<Field> {
     this.#list = list;
   }
 
-  /** Throws Malformed if a field would break a head. */
-  static of(fields: Iterable<Field>): Fields {
-    return new Fields().addAll(fields);
-  }
-
   /** Refuses a folded line, a name with a blank, and a lone CR or LF. */
   static read(lines: string): Fields {
     const fields = new Fields();
@@ -37,10 +32,6 @@ export class Fields implements Iterable<Field> {
     return fields;
   }
 
-  get text(): string {
-    return this.#list.map(([name, value]) => `${name}: ${value}\r\n`).join("");
-  }
-
   /** The first value. `name` is in lower case. */
   get(name: string): string | undefined {
     for (const field of this.#list) if (field[0] === name) return field[1];
@@ -49,7 +40,7 @@ export class Fields implements Iterable<Field> {
 
   getAll(name: string): readonly string[] {
     const values: string[] = [];
-    for (const [own, value] of this.#list) if (own === name) values.push(value);
+    for (const field of this.#list) if (field[0] === name) values.push(field[1]);
     return values;
   }
 
@@ -70,10 +61,10 @@ export class Fields implements Iterable<Field> {
   }
 
   /** `rename` returns the name of each field in the copy, or null to leave it out. */
-  copy(rename: (name: string) => string | null): Fields {
+  copy(rename: (name: string, value: string) => string | null): Fields {
     const copy = new Fields();
     for (const field of this.#list) {
-      const name = rename(field[0]);
+      const name = rename(field[0], field[1]);
       if (name !== null) copy.#list.push(name === field[0] ? field : [name, field[1]]);
     }
     return copy;

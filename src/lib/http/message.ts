@@ -82,6 +82,7 @@ function readLength(fields: Fields, isOld: boolean): ResponseHead["length"] {
 
 /** Whether a comma-separated field names `token`, which must be lower case. */
 export function hasToken(fields: Fields, name: string, token: string): boolean {
+  if (fields.get(name) === undefined) return false;
   const tokens = fields.getAll(name).join().toLowerCase().split(",");
   return tokens.some((each) => each.trim() === token);
 }

@@ -41,13 +41,12 @@ export class Pool {
 
   takeIdle(): Wire | null {
     for (let wire = this.#idle.pop(); wire !== undefined; wire = this.#idle.pop()) {
-      if (!wire.isUsable) {
-        wire.terminate();
-        continue;
+      if (wire.isUsable) {
+        wire.becomeBusy();
+        this.expectUse(this.#running);
+        return wire;
       }
-      wire.becomeBusy();
-      this.expectUse(this.#running);
-      return wire;
+      wire.terminate();
     }
     return null;
   }

@@ -233,8 +233,10 @@ class ServedExchange implements Exchange {
   }
 
   #writeHead(fields: SentFields): [string, string][] {
-    const all = [...fields, ...this.#replyFields].map(([name, value]): [string, string] => [name, value]);
-    return all.filter(([name]) => !FRAMING_FIELDS.has(name));
+    const head: [string, string][] = [];
+    for (const [name, value] of fields) if (!FRAMING_FIELDS.has(name)) head.push([name, value]);
+    for (const [name, value] of this.#replyFields) head.push([name, value]);
+    return head;
   }
 
   #respond(body: Uint8Array | ReadableStream): void {

@@ -21,3 +21,15 @@ export class BoundedMap<K, V> extends Map<K, V> {
     return this;
   }
 }
+
+/** Traffic repeats the same few short texts: each is judged once. */
+export function remember<V>(most: number, judge: (text: string) => V): (text: string) => V {
+  const known = new BoundedMap<string, V>(most);
+  return (text) => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const judged = judge(text);
+    if (text.length <= 256) known.set(text, judged);
+    return judged;
+  };
+}

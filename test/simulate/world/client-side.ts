@@ -106,7 +106,7 @@ export class SimExchange implements Exchange, Connection {
     this.name = call.name;
     this.method = call.method;
     this.target = call.target;
-    this.fields = host.seam.Fields.of(call.fields);
+    this.fields = new host.seam.Fields().addAll(call.fields);
     this.#pipe = new Pipe(host.network, {
       name: call.name,
       from: host,

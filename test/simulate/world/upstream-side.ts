@@ -198,7 +198,7 @@ class SimConnection implements SentRequest, Connection {
     this.#hasBegun = true;
     this.#stopWatch();
     this.#answer.resolve({
-      head: { status, fields: seam.Fields.of(fields), length, closeDelimited },
+      head: { status, fields: new seam.Fields().addAll(fields), length, closeDelimited },
       read: () => this.#read(),
       cancel: () => this.cancel(),
     });
