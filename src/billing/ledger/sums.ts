@@ -19,7 +19,9 @@ import {
 } from "./shares.ts";
 import { listMarks } from "./mark.ts";
 
-export type Window = "day" | "month" | "total";
+/** The longest first. */
+const WINDOWS = ["total", "month", "day"] as const;
+export type Window = (typeof WINDOWS)[number];
 
 export interface Holder {
   readonly kind: "key" | "group" | "channel" | "session" | "run";
@@ -179,16 +181,21 @@ export class Sums {
     return tally;
   }
 
+  /** One query reads the shorter windows, too. */
   #load(window: Window): Tally {
-    const tally = this.#open(window);
-    const starts = [FIRST_MS, ...new Set(this.#births.values())].toSorted((a, b) => a - b);
+    const tallies = WINDOWS.slice(WINDOWS.indexOf(window)).map((each) => this.#open(each));
+    const [tally = this.#open(window)] = tallies;
+    const begins = [...this.#births.values(), ...tallies.map(({ since }) => since)];
+    const starts = [...new Set(begins)].filter((at) => at >= tally.since).toSorted((a, b) => a - b);
     const spans = starts.map((at, index): Span => [String(at), at, starts[index + 1] ?? -FIRST_MS]);
     const since = tally.since === FIRST_MS ? null : new Date(tally.since).toISOString();
     for (const { names, last, amounts } of this.#askCompared((table) => listSpent(table, since, spans))) {
       const [key = "", group = "", channel = "", start] = names;
-      this.#count(tally, { key, group, channel, start: Number(start) }, last, amounts);
+      const place = { key, group, channel, start: Number(start) };
+      for (const each of tallies) if (place.start >= each.since) this.#count(each, place, last, amounts);
     }
-    for (const line of [...this.marks.values(), ...this.#waiting]) this.#addLine(tally, line);
+    for (const each of tallies)
+      for (const line of [...this.marks.values(), ...this.#waiting]) this.#addLine(each, line);
     return tally;
   }
 

@@ -118,11 +118,13 @@ export function listSessionUses({ limits, group }: Key, session: string, sums: S
 }
 
 function readUses(holder: Holder, limits: readonly UsdLimit[], sums: Spending, now: number): LimitUse[] {
-  return limits.map(({ limit, window, usd }) => {
+  const read = ({ limit, window, usd }: UsdLimit): LimitUse => {
     const { charged, estimated } = sums.spentOf(holder, window);
     const resets = findReset(window, sums.zone, now);
     return { holder, limit, usd: parseUsd(usd), spent: addUsd(charged, estimated), resets };
-  });
+  };
+  // The longest first: its query reads the shorter ones, too.
+  return limits.toReversed().map(read).toReversed();
 }
 
 export function describeWarning(warning: LimitWarning): string {

@@ -13,14 +13,19 @@ import type { Zone } from "../../lib/text/zone.ts";
 import type { Table } from "../store/open.ts";
 import { addColumns } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS } from "../usage.ts";
-import { describeHead, type Scope, sumRequests } from "./sums.ts";
+import { describeHead, type Scope, type SumRow, sumRequests } from "./sums.ts";
 import { compareCharges } from "./usage.ts";
 import { adviseOn, type Cause } from "./words.ts";
 
 const PLACE = ["session", "tool", "label", "model", "channel"];
-/** For messages, the place of a change differs each time. */
-const AT = "CASE WHEN cause <> 'messages_changed' THEN changed_at END";
-const CAUSE = ["cause", "part", "detail", "from_channel", AT];
+const CAUSE = {
+  cause: "cause",
+  part: "part",
+  detail: "detail",
+  from_channel: "from_channel",
+  /** For messages, the place of a change differs each time. */
+  changed: "CASE WHEN cause <> 'messages_changed' THEN changed_at END",
+};
 
 /** A cause that comes this often in one session is not an accident. */
 const PERSISTENT_MISSES = 3;
@@ -32,10 +37,10 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
     of: ["requests"],
     sums: { unanalysed: "SUM(requests) FILTER (WHERE session IS NULL)" },
   }).total;
-  const byPlace = Map.groupBy(listMisses(table, scope, PLACE, CAUSE), ({ names }) =>
-    JSON.stringify(names.slice(0, PLACE.length)),
-  );
-  const rows = listMisses(table, scope, PLACE).map(({ names, totals }) => {
+  const misses = sumMisses(table, scope, PLACE, [...PLACE, ...Object.keys(CAUSE)]);
+  const [places = [], causes = []] = misses.also;
+  const byPlace = Map.groupBy(causes, ({ names }) => JSON.stringify(names.slice(0, PLACE.length)));
+  const rows = places.map(({ names, totals }) => {
     const [session = "", tool = "", label = "", model = "", channel = ""] = names;
     const place = { session: session || null, tool: tool || null, label: label || null, model, channel };
     return { ...place, ...totals, causes: (byPlace.get(JSON.stringify(names)) ?? []).map(describeRow) };
@@ -46,30 +51,28 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
     /** Requests without a session, as in 0.1.0: their prompts were not analysed. */
     unanalysed: scope.only?.session === undefined ? Number(sums["unanalysed"]?.units) : 0,
     rows,
-    causes: listCauses(table, scope),
+    causes: misses.causes,
     persistent: rows.flatMap(({ session, channel, model, causes }) =>
       causes
         .filter(({ misses }) => misses >= PERSISTENT_MISSES)
         // What helps. Null: the user can do nothing.
         .map((cause) => ({ session, channel, model, ...cause, help: adviseOn(cause) })),
     ),
-    total: sumMisses(table, scope),
+    total: misses.total,
     unreadable: table.unreadable,
   };
 }
 
 export type CacheReport = ReturnType<typeof reportCache>;
 type Columns = readonly string[];
-export type MissTotals = Readonly<typeof NONE>;
 
-/** Unpriced tokens have an unknown cost. */
-const NONE = { misses: 0, missed_tokens: 0, usd: "0", unpriced_tokens: 0 };
-
-export function listMisses(table: Table, scope: Scope, by: Columns, columns: Columns = []) {
-  const { rows } = sumRequests(table, {
+/** By cause, and by each further list of names. The most expensive come first. */
+export function sumMisses(table: Table, scope: Scope, ...lists: readonly Columns[]) {
+  const { rows, also, total } = sumRequests(table, {
     ...scope,
-    by,
-    columns,
+    by: [],
+    columns: CAUSE,
+    also: lists,
     from: "lines INDEXED BY by_miss",
     of: [],
     byWho: { unpriced_tokens: "SUM(missed_tokens) FILTER (WHERE missed IS NULL)" },
@@ -77,31 +80,29 @@ export function listMisses(table: Table, scope: Scope, by: Columns, columns: Col
     values: ["SUM(requests)", "SUM(missed_tokens)", "SUM(unpriced_tokens)", "MIN(first_line)"],
     where: { sql: "cause IS NOT NULL", values: {} },
   });
-  return rows
-    .map(({ names, values, sums }) => {
-      const [misses = 0, tokens = 0, unpriced = 0, first = 0] = values.map(Number);
-      const usd = sums["missed"] ?? ZERO_DECIMAL;
-      const amounts = { missed_tokens: tokens, usd: formatDecimal(usd), unpriced_tokens: unpriced };
-      return { names, cost: roundUsd(usd), first, totals: { misses, ...amounts } };
-    })
-    .filter(({ totals }) => totals.misses > 0)
-    .toSorted((a, b) => {
-      if (a.cost !== b.cost) return a.cost > b.cost ? -1 : 1;
-      return b.totals.missed_tokens - a.totals.missed_tokens || a.first - b.first;
-    });
+  const sort = (each: readonly SumRow[]) => each.map(describeMisses).toSorted(compareMisses);
+  return { causes: sort(rows).map(describeRow), also: also.map(sort), total: describeMisses(total).totals };
 }
 
-export function listCauses(table: Table, scope: Scope) {
-  return listMisses(table, scope, [], CAUSE).map(describeRow);
+function describeMisses({ names, values, sums }: SumRow) {
+  const [misses = 0, missed_tokens = 0, unpriced_tokens = 0, first = 0] = values.map(Number);
+  const usd = sums["missed"] ?? ZERO_DECIMAL;
+  /** Unpriced tokens have an unknown cost. */
+  const totals = { misses, missed_tokens, usd: formatDecimal(usd), unpriced_tokens };
+  return { names, cost: roundUsd(usd), first, totals };
 }
 
-export function sumMisses(table: Table, scope: Scope): MissTotals {
-  return listMisses(table, scope, [])[0]?.totals ?? NONE;
+export type Misses = ReturnType<typeof describeMisses>;
+export type MissTotals = Readonly<Misses["totals"]>;
+
+function compareMisses(a: Misses, b: Misses): number {
+  if (a.cost !== b.cost) return a.cost > b.cost ? -1 : 1;
+  return b.totals.missed_tokens - a.totals.missed_tokens || a.first - b.first;
 }
 
 /** The last names are the cause's. */
-function describeRow({ names, totals }: ReturnType<typeof listMisses>[number]): Cause & MissTotals {
-  const [because = "", part = "", detail = "", from = "", at = ""] = names.slice(-CAUSE.length);
+function describeRow({ names, totals }: Misses): Cause & MissTotals {
+  const [because = "", part = "", detail = "", from = "", at = ""] = names.slice(-Object.keys(CAUSE).length);
   return {
     because,
     ...(at !== "" && { at: Number(at) }),

@@ -10,7 +10,7 @@ import { listLines, type Table } from "../store/open.ts";
 import { IS_TURN, KIND_COLUMNS } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, countTokens, PROMPT_KINDS } from "../usage.ts";
 import { formatAnchor, takeAnchor } from "../verify/verify.ts";
-import { type CauseRow, listCauses, listMisses, type MissTotals, sumMisses } from "./cache.ts";
+import { type Misses, type MissTotals, sumMisses } from "./cache.ts";
 import { SETTINGS, showId, showName } from "./shown-names.ts";
 import {
   type Condition,
@@ -32,34 +32,36 @@ const MAX_VERSIONS = 4;
 const MAX_ROWS = 8;
 
 export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
-  const causes = listCauses(table, scope);
-  const misses = sumMisses(table, scope);
+  const misses = sumMisses(table, scope, ["tool", "version"], ["model"], ["cause = 'lifetime_passed'"]);
+  const [byVersion = [], byModel = [], byExpiry = []] = misses.also;
+  const listExpired = (isExpired: "0" | "1") =>
+    byExpiry.flatMap(({ names, totals }) => (names[0] === isExpired ? totals : []));
   const where = describeScope(scope);
-  const isExpired = ({ because }: Cause): boolean => because === "lifetime_passed";
-  const changes = [...Map.groupBy(causes, describeChanged)].map(([changed, each]) => ({
+  const changes = [...Map.groupBy(misses.causes, describeChanged)].map(([changed, each]) => ({
     changed,
     ...addLost(each),
   }));
-  const versions = listLargest(table, scope, ["tool", "version"]);
-  const models = listLargest(table, scope, ["model"]);
-  const events = listEvents(table, where, versions.all.rows, hasLabels);
+  const turns = sumTurns(table, scope);
+  const versions = listLargest(turns.rows, byVersion);
+  const models = listLargest(turns.models, byModel);
+  const events = listEvents(table, where, turns.rows, hasLabels);
   return {
     gateway: VERSION,
     has_labels: hasLabels,
     /** The beginning of the session's id. Null: a period. */
     session: scope.only?.session === undefined ? null : nameSession(scope.only.session),
-    ...countRequests(table, scope, versions.all.total),
-    total: describe(versions.all.total, misses),
+    ...countRequests(table, scope, turns.total),
+    total: describe(turns.total, misses.total),
     /** Tokens paid again although the cache had them. */
-    paid_again: addLost(causes.filter((row) => !isExpired(row))),
+    paid_again: addLost(listExpired("0")),
     /** Tokens paid again after the cache's lifetime. */
-    expired: addLost(causes.filter(isExpired)),
+    expired: addLost(listExpired("1")),
     window_points: sumPoints(table, where),
     causes: changes.toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_ROWS),
-    turns: listBars(table, scope),
+    turns: turns.bars,
     events,
     /** Misses that are not events, and rows that the tables leave out. */
-    more_misses: misses.misses - events.filter(({ tokens }) => tokens !== null).length,
+    more_misses: misses.total.misses - events.filter(({ tokens }) => tokens !== null).length,
     more_rows: {
       causes: Math.max(0, changes.length - MAX_ROWS),
       versions: versions.more,
@@ -99,15 +101,40 @@ function countRequests(table: Table, scope: Scope, { totals }: SumRow) {
   };
 }
 
+/** By tool and version, by model, and by bar: each bar has the same number of turns. */
+function sumTurns(table: Table, scope: Scope) {
+  const { sql, values } = describeScope(scope);
+  const found = table.list(`SELECT at FROM requests WHERE ${IS_TURN} AND ${sql} ORDER BY at`, values);
+  const count = Math.min(BARS, found.length);
+  const bars = Array.from({ length: count }, (_, bar) => found[Math.ceil((bar * found.length) / count)]);
+  const starts = bars.map((row = []) => Number(row[0]));
+  const spans = starts.map((at, bar): Span => [new Date(at).toISOString(), at, starts[bar + 1] ?? MAX_MS]);
+  const asked = { ...scope, spans, of: SUMS, where: TURNS, values: ["MIN(first)", "MIN(first_line)"] };
+  const turns = sumRequests(table, { ...asked, by: ["tool", "version"], also: [["model"], ["span"]] });
+  const sums = { missed: "SUM(missed_tokens)" };
+  const where = { sql: `cause <> 'lifetime_passed' AND ${IS_TURN}`, values: {} };
+  const from = "lines INDEXED BY by_miss";
+  const missed = sumRequests(table, { ...scope, spans, by: ["span"], from, of: [], sums, where });
+  const lost = new Map(missed.rows.map(({ names: [time], sums }) => [time, Number(sums["missed"]?.units)]));
+  const [models = [], byBar = []] = turns.also;
+  const describeBar = ({ names: [time = ""], totals: { requests, usage } }: SumRow) => ({
+    time,
+    turns: requests,
+    read: usage["cache_read"] ?? 0,
+    written: countTokens(usage, CACHE_WRITE_KINDS),
+    sent: usage["input"] ?? 0,
+    missed: lost.get(time) ?? 0,
+  });
+  return { ...turns, models, bars: byBar.map(describeBar) };
+}
+
 /** The rows with the most input. `more`: the number of other rows. */
-function listLargest(table: Table, scope: Scope, by: readonly string[]) {
-  const values = ["MIN(first)", "MIN(first_line)"];
-  const turns = sumRequests(table, { ...scope, by, of: SUMS, where: TURNS, values });
-  const misses = new Map(listMisses(table, scope, by).map((row) => [row.names.join("\n"), row.totals]));
-  const rows = turns.rows
+function listLargest(turns: readonly SumRow[], lost: readonly Misses[]) {
+  const misses = new Map(lost.map((row) => [row.names.join("\n"), row.totals]));
+  const rows = turns
     .map((row) => ({ names: row.names, ...describe(row, misses.get(row.names.join("\n"))) }))
     .toSorted((a, b) => b.input - a.input);
-  return { rows: rows.slice(0, MAX_ROWS), more: Math.max(0, rows.length - MAX_ROWS), all: turns };
+  return { rows: rows.slice(0, MAX_ROWS), more: Math.max(0, rows.length - MAX_ROWS) };
 }
 
 /** The beginning of a UUID, or of a hash: a client can choose any other text. */
@@ -140,8 +167,9 @@ function describe({ values: [since = null], totals }: SumRow, lost: Partial<Miss
   };
 }
 
-function addLost(rows: readonly CauseRow[]) {
-  const add = (read: (row: CauseRow) => number): number => rows.reduce((sum, row) => sum + read(row), 0);
+/** SQL cannot know which causes have the same words. */
+function addLost(rows: readonly MissTotals[]) {
+  const add = (read: (row: MissTotals) => number): number => rows.reduce((sum, row) => sum + read(row), 0);
   const usd = rows.reduce((sum, row) => addDecimals(sum, parseDecimal(row.usd)), ZERO_DECIMAL);
   return {
     misses: add(({ misses }) => misses),
@@ -160,33 +188,6 @@ function describeChanged({ because, at, part = "", detail }: Cause): string {
 const IS_CAUSE = /^[a-z_]{1,30}_(?:changed|evicted|expired|lost|passed)$/;
 const BARS = 160;
 const MAX_MS = 8.64e15;
-
-/** Each bar has the same number of turns. */
-function listBars(table: Table, scope: Scope) {
-  const { sql, values } = describeScope(scope);
-  const found = table.list(`SELECT at FROM requests WHERE ${IS_TURN} AND ${sql} ORDER BY at`, values);
-  const count = Math.min(BARS, found.length);
-  const bars = Array.from({ length: count }, (_, bar) => found[Math.ceil((bar * found.length) / count)]);
-  const starts = bars.map((row = []) => Number(row[0]));
-  const spans = starts.map((start, bar): Span => [
-    new Date(start).toISOString(),
-    start,
-    starts[bar + 1] ?? MAX_MS,
-  ]);
-  const sums = { missed: "SUM(missed_tokens)" };
-  const where = { sql: `cause <> 'lifetime_passed' AND ${IS_TURN}`, values: {} };
-  const missed = sumRequests(table, { ...scope, spans, by: ["span"], of: [], sums, where });
-  const lost = new Map(missed.rows.map(({ names: [time], sums }) => [time, Number(sums["missed"]?.units)]));
-  const { rows } = sumRequests(table, { ...scope, spans, by: ["span"], of: INPUT, where: TURNS });
-  return rows.map(({ names: [time = ""], totals: { requests, usage } }) => ({
-    time,
-    turns: requests,
-    read: usage["cache_read"] ?? 0,
-    written: countTokens(usage, CACHE_WRITE_KINDS),
-    sent: usage["input"] ?? 0,
-    missed: lost.get(time) ?? 0,
-  }));
-}
 
 /** The most expensive misses, and the first turns of newer versions, in order of time. */
 function listEvents(table: Table, scope: Condition, versions: readonly SumRow[], hasLabels: boolean) {

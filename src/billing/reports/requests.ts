@@ -84,9 +84,10 @@ const MAX_ANSWERED_BY = 100;
 /** The models that clients called, the channels, and the names in answers, which set the price. */
 export function listSeenModels(table: Table) {
   const found = table.list(
-    `SELECT channel, model, COUNT(*),
+    `SELECT channel, model, SUM(requests),
        json_group_array(DISTINCT answered) FILTER (WHERE answered IS NOT NULL AND basis <> 'unknown')
-     FROM requests WHERE model <> '' GROUP BY channel, model ORDER BY MIN(line)`,
+     FROM (SELECT who, COUNT(*) AS requests, MIN(line) AS first_line FROM lines GROUP BY who) JOIN names USING (who)
+     WHERE model <> '' GROUP BY channel, model ORDER BY MIN(first_line)`,
   );
   return found.map(([channel, model, requests, answered]) => {
     const names = getList(parseJson(String(answered))).map(String);

@@ -107,8 +107,10 @@ export type Span = readonly [name: string, since: number, until: number];
 export interface SumsQuery extends Scope {
   /** The names that rows are grouped by, or `span`. */
   readonly by: readonly string[];
-  /** Columns of lines that rows are also grouped by. */
-  readonly columns?: readonly string[];
+  /** Further lists of names or columns, each with rows of its own. */
+  readonly also?: readonly (readonly string[])[];
+  /** Columns of lines that rows are also grouped by, as SQL. */
+  readonly columns?: Readonly<Record<string, string>>;
   /** The usual sums to compute. Absent: all. Each takes time. */
   readonly of?: readonly string[];
   /** Further sums and values, of names and of the sums in BY_WHO. */
@@ -126,73 +128,67 @@ export interface SumsQuery extends Scope {
 }
 
 export function sumRequests(table: Questions, query: SumsQuery) {
-  const { by, columns = [], of = Object.keys(SUMS), sums = {}, values = [] } = query;
+  const { by, also = [], columns = {}, of = Object.keys(SUMS), sums = {}, values = [] } = query;
   const added = { ...Object.fromEntries(of.map((name) => [name, SUMS[name]])), ...sums };
   // Rare values as JSON objects: further kinds of usage, and amounts as text.
   const rare = of.includes("input") ? ["more", "exact"] : ["exact"];
-  const names = [...by.map(columnOf), ...columns.map((_, at) => `column${at}`)];
-  const rows = [
-    ...names,
-    ...values.map((sql, at) => `${sql} AS value${at}`),
-    ...Object.entries(added).map(([name, sql]) => `${sql} AS sum_${name}`),
-    ...rare.map((name) => `group_concat(${name}) AS ${name}`),
-  ];
-  const total = [
-    ...[...names, ...values].map(() => "NULL"),
-    ...Object.keys(added).map((name) => `SUM(sum_${name})`),
-    ...rare.map((name) => `group_concat(${name})`),
-  ];
-  const found = table.list(
-    `WITH sums AS MATERIALIZED (SELECT ${rows.join(", ")} FROM ${describeRows(query, rows.join())} ${groupBy(names)})
-     SELECT * FROM sums UNION ALL SELECT ${total.join(", ")} FROM sums`,
-    {
-      ...describeScope(query).values,
-      ...query.where?.values,
-      ...(query.spans && { $spans: JSON.stringify(query.spans) }),
-    },
-  );
-  const first = names.length + values.length;
+  const read = [...values, ...Object.values(added), ...rare.map((name) => `group_concat(${name})`)];
+  const main = [...by.map(columnOf), ...Object.keys(columns)];
+  const groupings = [...(main.length > 0 ? [main, ...also.map((names) => names.map(columnOf))] : []), []];
+  const width = Math.max(...groupings.map(({ length }) => length));
+  const { parts, rows } = describeRows(query, read.join());
+  const selects = groupings.map((names, at) => {
+    const padded = Array.from({ length: width }, (_, place) => names[place] ?? "NULL");
+    const grouped = names.length === 0 ? "" : `GROUP BY ${names.join(", ")}`;
+    return `SELECT ${[at, ...padded, ...read].join(", ")} FROM ${rows} ${grouped}`;
+  });
+  const found = table.list(`WITH parts AS MATERIALIZED (${parts}) ${selects.join(" UNION ALL ")}`, {
+    ...describeScope(query).values,
+    ...query.where?.values,
+    ...(query.spans && { $spans: JSON.stringify(query.spans) }),
+  });
+  const first = 1 + width + values.length;
   const places = new Map([...Object.keys(added), ...rare].map((name, at) => [name, first + at]));
-  const sorted = found.map((row) => {
-    const read = (name: string): CellValue => row[places.get(name) ?? -1] ?? null;
-    const exact = readList(read("exact"), table);
-    const add = (name: string): Decimal => addAmount(read(name), exact, name);
+  const describe = (row: readonly CellValue[], length: number) => {
+    const find = (name: string): CellValue => row[places.get(name) ?? -1] ?? null;
+    const exact = readList(find("exact"), table);
+    const add = (name: string): Decimal => addAmount(find(name), exact, name);
+    let totals: Totals | null = null;
     return {
-      names: row.slice(0, names.length).map((name) => String(name ?? "")),
-      values: row.slice(names.length, first),
+      names: row.slice(1, 1 + length).map((name) => String(name ?? "")),
+      values: row.slice(1 + width, first),
       /** The sums in `sums`, by name. A count is in `units`. */
       sums: Object.fromEntries(Object.keys(sums).map((name) => [name, add(name)])),
       charge: roundUsd(add("charge")),
       get totals() {
-        return describeTotals(read, add, readList(read("more"), table));
+        return (totals ??= describeTotals(find, add, readList(find("more"), table)));
       },
     };
-  });
-  const last = sorted.pop();
-  if (last === undefined) throw new Error("the database has no sums");
-  return { rows: sorted, total: last };
+  };
+  const byGrouping = Map.groupBy(found, ([at]) => Number(at));
+  const listRows = (at: number) =>
+    (byGrouping.get(at) ?? []).map((row) => describe(row, groupings[at]?.length ?? 0));
+  const [total] = listRows(groupings.length - 1);
+  if (total === undefined) throw new Error("the database has no sums");
+  return { rows: listRows(0), also: also.map((_, at) => listRows(at + 1)), total };
 }
 
-function groupBy(names: readonly string[]): string {
-  return names.length === 0 ? "" : `GROUP BY ${names.join(", ")}`;
-}
-
-/** SQL: the sums by who, span and columns that `used` names, with the names of who. */
-function describeRows({ spans, columns = [], ...query }: SumsQuery, used: string): string {
+/** SQL: the sums by who, span and columns that `used` names, and these with the names of who. */
+function describeRows({ spans, columns = {}, ...query }: SumsQuery, used: string) {
   const { from = "lines", where, hasEmpty = false, byWho = {} } = query;
   const words = new Set(used.match(/\w+/g));
   const sums = Object.entries({ ...BY_WHO, ...byWho }).filter(([name]) => words.has(name));
   const own = spans === undefined ? ["names.who"] : ["names.who", "spans.since"];
-  const added = [...columns.map((sql, at) => [`column${at}`, sql]), ...sums];
+  const added = [...Object.entries(columns), ...sums];
   const list = [...own, ...added.map(([name, sql]) => `${sql} AS ${name}`)].join(", ");
   const [inSpans, inSpan] = spans === undefined ? ["", ""] : IN_SPANS;
-  const rows = `SELECT ${list} FROM names ${inSpans} CROSS JOIN ${from} ON lines.who = names.who ${inSpan}
+  const parts = `SELECT ${list} FROM names ${inSpans} CROSS JOIN ${from} ON lines.who = names.who ${inSpan}
     WHERE last_at >= IFNULL($since, last_at) AND first_at <= IFNULL($until, first_at)
       AND ${describeScope(query).sql} AND ${where?.sql ?? "TRUE"}
-    ${groupBy([...own, ...columns])}`;
-  if (spans === undefined) return `(${rows}) JOIN names USING (who)`;
-  const empty = `UNION ALL SELECT NULL, since${", NULL".repeat(added.length)} FROM spans`;
-  return `(${rows} ${hasEmpty ? empty : ""}) JOIN spans USING (since) LEFT JOIN names USING (who)`;
+    GROUP BY ${[...own, ...Object.values(columns)].join(", ")}`;
+  if (spans === undefined) return { parts, rows: "parts JOIN names USING (who)" };
+  const empty = hasEmpty ? `UNION ALL SELECT NULL, since${", NULL".repeat(added.length)} FROM spans` : "";
+  return { parts: `${parts} ${empty}`, rows: "parts JOIN spans USING (since) LEFT JOIN names USING (who)" };
 }
 
 const FIRST_SPAN = "IFNULL((SELECT MAX(own.since) FROM spans AS own WHERE own.since <= first_at), first_at)";

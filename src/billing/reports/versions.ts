@@ -24,13 +24,9 @@ const TURNS = 5;
 export function reportVersions(table: Table, { now }: Clock) {
   const turns = `FROM requests WHERE session = begun AND agent IS NULL AND ${IS_TURN} ORDER BY at`;
   const rows = table.list(
-    // One search for each session, instead of reading each request's session.
-    `WITH RECURSIVE every(begun) AS (
-       SELECT MIN(session) FROM requests
-       UNION ALL SELECT (SELECT MIN(session) FROM requests WHERE session > begun) FROM every WHERE begun IS NOT NULL),
-     recent AS (
-       SELECT begun, (SELECT MIN(at) FROM requests WHERE session = begun) AS began FROM every
-       WHERE began >= $since ORDER BY began DESC LIMIT ${MAX_STARTS})
+    `WITH recent AS (
+       SELECT session AS begun, MIN(first_at) AS began FROM names WHERE session IS NOT NULL
+       GROUP BY session HAVING began >= $since ORDER BY began DESC LIMIT ${MAX_STARTS})
      SELECT tool, version, json_array(model, key, label), at, (
        SELECT input FROM (SELECT ${addColumns(PROMPT_KINDS)} AS input ${turns} LIMIT ${TURNS})
        ORDER BY input LIMIT 1 OFFSET ${(TURNS - 1) / 2})

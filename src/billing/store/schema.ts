@@ -44,7 +44,7 @@ const FIELDS: readonly FieldColumn[] = [
   ...listFields(cacheSchema.shape, "cache"),
 ];
 
-const WORDS = ["key", "group_name", "channel", "model", "outcome", "basis", "paid_by"];
+const WORDS = ["key", "group_name", "channel", "model", "answered", "outcome", "basis", "paid_by"];
 /** What many requests share: who sent them, where to, and how they ended. */
 export const NAME_COLUMNS = FIELDS.filter(({ name, of }) => of === "client" || WORDS.includes(name));
 export const NAMES = NAME_COLUMNS.map(({ name }) => name);
@@ -105,7 +105,7 @@ const OBJECTS = [
 ];
 
 /** Raise this when columns get another meaning. */
-const VERSION = 15;
+const VERSION = 16;
 
 /** False: another version made the tables, or somebody changed them. */
 export function hasTables(database: TableDatabase): boolean {
