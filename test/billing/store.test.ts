@@ -28,7 +28,7 @@ import {
   subtractDecimals,
   ZERO_DECIMAL,
 } from "../../src/lib/money.ts";
-import { createNamer, createZone, UTC } from "../../src/lib/text/zone.ts";
+import { createZone, nameSpan, UTC } from "../../src/lib/text/zone.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 import { damageTable, draftOf, makeTable } from "./ledger/ledger-samples.ts";
 
@@ -75,10 +75,9 @@ const isIn = (time: string, since: string, until: string): boolean =>
 
 /** What a report has to say: the rows by their names, in plain arithmetic. */
 function sumPlainly({ by, since, until, zone }: UsageQuery): Record<string, unknown> {
-  const namers = new Map(by.map((name) => [name, isSpan(name) ? createNamer(name, zone) : null]));
   const nameOf = (line: PlainLine, name: Dimension): string =>
     isSpan(name)
-      ? (namers.get(name)?.(new Date(line.time).toISOString()) ?? "")
+      ? nameSpan(name, zone.toLocal(Date.parse(line.time)))
       : ({ ...line, ...line.client }[name] ?? "");
   const lines: PlainLine[] = readFileSync(path, "utf8")
     .trim()

@@ -10,13 +10,12 @@ import {
   subtractDecimals,
   ZERO_DECIMAL,
 } from "../../lib/money.ts";
-import { createNamer } from "../../lib/text/zone.ts";
 import type { Table } from "../store/open.ts";
 import { chargeLine, type CurrentPrices, listRequestLines, type RequestLine } from "./reprice.ts";
 import { columnOf, describeHead, describeScope } from "./sums.ts";
 import { describeRows, isSpan, listSpans, type UsageQuery } from "./usage.ts";
 
-const TIME = "strftime('%Y-%m-%dT%H:%M:%fZ', at / 1000.0, 'unixepoch')";
+const SPAN = "(SELECT span FROM spans WHERE since <= at ORDER BY since DESC LIMIT 1)";
 
 export function reportAsModel(
   table: Table,
@@ -25,18 +24,19 @@ export function reportAsModel(
 ) {
   const { by, zone, model } = query;
   const [span] = by.filter(isSpan);
-  const nameTime = span === undefined ? () => "" : createNamer(span, zone);
+  const spans = span === undefined ? [] : listSpans(table, query, span);
   const rows = new Map<string, { readonly names: readonly string[]; readonly sum: Sum }>();
   const open = (names: readonly string[]): Sum =>
     rows.getOrInsertComputed(JSON.stringify(names), () => ({ names, sum: openSum() })).sum;
-  if (span !== undefined && by.length === 1) for (const [name] of listSpans(table, query, span)) open([name]);
+  if (by.length === 1) for (const [name] of spans) open([name]);
   const total = openSum();
   const sources = new Set<string>();
   const leftOut = new Map<string, { model: string; because: string; requests: number; charge: Decimal }>();
-  const columns = by.map((name) => (isSpan(name) ? TIME : columnOf(name)));
-  for (const found of listRequestLines(table, describeScope(query), ["model", ...columns])) {
-    const [own = "", ...texts] = found.values.map((value) => String(value ?? ""));
-    const names = texts.map((text, index) => (isSpan(by[index] ?? "") ? nameTime(text) : text));
+  const columns = by.map((name) => (isSpan(name) ? SPAN : columnOf(name)));
+  const { sql, values } = describeScope(query);
+  const where = { sql, values: { ...values, $spans: JSON.stringify(spans) } };
+  for (const found of listRequestLines(table, where, ["model", ...columns])) {
+    const [own = "", ...names] = found.values.map((value) => String(value ?? ""));
     const compared = compareLine(found, model, prices);
     for (const sum of [open(names), total]) addLine(sum, compared, found);
     const { because, source } = compared;

@@ -35,21 +35,6 @@ export function createZone(wanted: string): Zone {
 /** The runtime's calendar takes 7 ms. */
 export const UTC: Zone = { name: "UTC", toLocal: (ms) => ms, fromLocal: (local) => local };
 
-/** `2026-11-20T10:15` */
-const MINUTE_CHARACTERS = 16;
-
-/** The same minute comes again and again. */
-export function createNamer(span: TimeSpan, zone: Zone): (time: string) => string {
-  let minute = "none";
-  let name = "";
-  return (time) => {
-    if (time.startsWith(minute)) return name;
-    minute = time.slice(0, MINUTE_CHARACTERS);
-    name = nameSpan(span, zone.toLocal(Date.parse(time)));
-    return name;
-  };
-}
-
 /** The first moment of the span after that of `ms`. */
 export function findNextSpan(span: TimeSpan, zone: Zone, ms: number): number {
   return zone.fromLocal(startOfNextSpan(span, startOfSpan(span, zone.toLocal(ms))));
