@@ -177,17 +177,17 @@ function sumMonth(table: Table, only: Filter, { zone, now }: Clock) {
   const charges = new Map(rows.map(({ names: [day = ""], totals }) => [day, estimateUsd(totals.charge_usd)]));
   const daily = past.map((day) => charges.get(day));
   const left = (startOfNextSpan("month", month) - local) / DAY_MS;
-  return { today_usd, month_usd, projection: projectMonth(daily, left, estimateUsd(month_usd)) };
+  return { today_usd, month_usd, projection: projectMonth(daily, left, month_usd) };
 }
 
-function projectMonth(days: readonly (number | undefined)[], left: number, spent: number) {
+function projectMonth(days: readonly (number | undefined)[], left: number, spent: string) {
   const start = days.findIndex((day) => day !== undefined);
   const daily = days.slice(start);
   if (start === -1 || daily.length < MIN_DAYS) return null;
   const mean = daily.reduce<number>((sum, day = 0) => sum + day, 0) / daily.length;
   const squares = daily.reduce<number>((sum, day = 0) => sum + (day - mean) ** 2, 0);
   const range = EIGHT_OF_TEN * Math.sqrt((squares / (daily.length - 1)) * left);
-  const write = (more: number): string => (spent + more).toFixed(2);
+  const write = (more: number): string => (estimateUsd(spent) + more).toFixed(2);
   return {
     usd: write(mean * left),
     low_usd: write(Math.max(0, mean * left - range)),
