@@ -83,7 +83,7 @@ const HELP: Readonly<Record<string, string>> = {
   channel_changed: "give the first channel more room, or add the second one only for emergencies (priority)",
   model_changed: "use one model for a conversation: each has a cache of its own",
   tier_changed: "use one service tier for a conversation",
-  marks_changed: "set cache_control at the end of each request, at most 20 blocks after the last one",
+  marks_changed: "set cache_control at the end of each request, fewer than 20 blocks after the last one",
 };
 
 /** What helps. Null: the user can do nothing. */

@@ -31,7 +31,7 @@ const MIN_EXPLAINED = 128;
 const MIN_UNEXPLAINED = 1024;
 const TOLERATED_SHARE = 5;
 const COMPACTED_SHARE = 2;
-/** An upstream looks back this many blocks from a mark. */
+/** An upstream looks at this many blocks from a mark backwards. */
 const LOOKBACK_PARTS = 20;
 
 export function judgeMiss(turn: CacheTurn, continuation: Continuation | null): Miss | null {
@@ -125,7 +125,7 @@ function hasLost(turn: CacheTurn, kept: PastTurn, left: Left | null): boolean {
 
 /** A mark at the end of what is cached, or shortly after it. */
 function isFound({ prompt }: CacheTurn, { exact }: PastTurn, end: number, from = end): boolean {
-  return !exact || prompt.marks.some(({ at }) => at >= from && at - end <= LOOKBACK_PARTS);
+  return !exact || prompt.marks.some(({ at }) => at >= from && at - end < LOOKBACK_PARTS);
 }
 
 function explainLoss(turn: CacheTurn, kept: PastTurn, isDoubtful = false): Cause | null {

@@ -37,7 +37,7 @@ export class CacheMemory {
     const isLonger = before !== null && isContinued(before, turn);
     const kept = keepTurn(turn, before, {
       earlier: before && findEarlier(before, turn, isLonger),
-      read: before === null ? NOTHING : findRead(before, turn),
+      read: before === null ? NOTHING : findRead(before, turn, known),
     });
     // A longer prompt replaces the earlier one. Any other may be continued too.
     const isReplaced = isLonger && kept !== null && kept.tokens >= before.tokens;
@@ -80,14 +80,13 @@ function findEarlier(before: PastTurn, turn: CacheTurn, isLonger: boolean): Left
   return isContinued({ ...before, end: earlier.end }, turn) ? earlier : null;
 }
 
-/** What a changed prompt reads ends before the change, unless it is of another conversation. */
-function findRead(before: PastTurn, turn: CacheTurn): Left {
-  const { prompt, model, channel } = before.turn;
-  if (prompt.continues !== null || model !== turn.model || channel !== turn.channel) return NOTHING;
+/** What a changed prompt reads ends where it is the same as one of `all`, or earlier. */
+function findRead(before: PastTurn, turn: CacheTurn, all: readonly PastTurn[]): Left {
+  if (before.turn.prompt.continues !== null) return NOTHING;
   const { read } = turn.tokens;
-  const end = countSame(before, turn);
-  const known = before.read.end <= end ? before.read : NOTHING;
-  const isKnown = end < before.end && read <= before.tokens && !turn.prompt.edited;
-  if (isKnown && read !== known.tokens) return { tokens: read, end };
-  return read >= known.tokens ? known : NOTHING;
+  const same = countSame(before, turn);
+  const known = before.read.end <= same ? before.read : NOTHING;
+  const isNew = same < before.end && read <= before.tokens && read !== known.tokens;
+  if (!isNew || turn.prompt.edited) return read >= known.tokens ? known : NOTHING;
+  return { tokens: read, end: Math.max(...all.map((each) => countSame(each, turn))) };
 }

@@ -164,6 +164,17 @@ describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (
     }
   });
 
+  test("is blamed also after a turn that read what an earlier system prompt had left", () => {
+    const session = new Session(dialect, writer);
+    const talk = openConversation("a", textOf(2400, "question"), "gemini-2.5-pro");
+    const misses = ["plan", "act", "plan", "check"].map((mode) => {
+      talk.system[0] = textOf(400, mode);
+      goOn(talk, textOf(1200, "answer"), textOf(2400, `next ${mode}`));
+      return session.ask(talk);
+    });
+    expect(misses.at(-1)).toMatchObject(system(1)(dialect));
+  });
+
   test("is not blamed if the model, the channel or the tier changed", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
@@ -197,7 +208,7 @@ test("a mark too far behind what a changed turn read is blamed, and not the upst
   const talk = growing(session);
   talk.turns[6]!.text = textOf(2400, "other result");
   expect(session.ask(talk)).toMatchObject({ because: "messages_changed" });
-  for (let turn = 0; turn < 12; turn += 1) goOn(talk, "answer", "next");
+  for (let turn = 0; turn < 10; turn += 1) goOn(talk, "answer", "next");
   expect(session.ask(talk)).toMatchObject({ because: "marks_changed" });
 });
 
