@@ -51,9 +51,10 @@ const EXCESS = "the upstream reported more tokens than is usual for an answer";
 export function assess(ended: EndedResponse): Assessment {
   const assessment = assessEnd(ended);
   const faults = ended.reading?.faults ?? [];
-  const excess = isExcessive(assessment.parts, ended.estimatedInput) ? [EXCESS] : [];
-  const texts = [...faults.map(({ text }) => text), ...excess];
-  if (texts.length === 0 || assessment === NOTHING || assessment.unbilled !== undefined) return assessment;
+  const isTooMuch = isExcessive(assessment.parts, ended.estimatedInput);
+  if (faults.length === 0 && !isTooMuch) return assessment;
+  if (assessment === NOTHING || assessment.unbilled !== undefined) return assessment;
+  const texts = [...faults.map(({ text }) => text), ...(isTooMuch ? [EXCESS] : [])];
   // An unreadable count gives no amount.
   if (assessment.basis !== "partial" && faults.some(({ basis }) => basis === "unknown"))
     return { ...UNKNOWN, suspect: texts.join("; ") };

@@ -79,6 +79,7 @@ export class Request {
   /** In a recorded request, it keeps what passes. */
   exchange: Exchange;
   readonly time: number;
+  readonly isoTime: string;
   readonly arrived: number;
   readonly target: Target;
   query: string;
@@ -155,6 +156,7 @@ export class Request {
     this.id = call.id;
     this.exchange = call.exchange;
     this.time = call.time;
+    this.isoTime = new Date(call.time).toISOString();
     this.arrived = call.arrived;
     this.target = target;
     this.query = query;
@@ -226,10 +228,6 @@ export class Request {
   /** Converts between the client's dialect and the channel's; null if they are equal. */
   get bridge(): Conversion | null {
     return this.crossed?.bridge ?? null;
-  }
-
-  get isoTime(): string {
-    return new Date(this.time).toISOString();
   }
 
   get group(): Group {

@@ -193,6 +193,9 @@ export class LedgerFiles {
 
 const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
+/** For the bytes of a write, which are not needed after it. */
+const room = Buffer.allocUnsafe(1 << 17);
+
 /** A file that grows by whole lines. The rest of a failed write is removed. */
 export class AppendFile {
   readonly #path: string;
@@ -227,7 +230,9 @@ export class AppendFile {
   write(records: readonly string[]): void {
     // The descriptor's number may now belong to another file.
     if (this.#closed) throw new Error("the file is closed");
-    const bytes = Buffer.from(`${records.join("\n")}\n`);
+    const text = `${records.join("\n")}\n`;
+    const isLong = 3 * text.length > room.length;
+    const bytes = isLong ? Buffer.from(text) : room.subarray(0, room.write(text));
     this.#repair();
     try {
       for (let at = 0; at < bytes.length;) at += writeSync(this.#fd, bytes, at);

@@ -48,7 +48,8 @@ export class LedgerWriter {
   #prev: string;
   #lines: string[] = [];
   #records: string[] = [];
-  #named: PromiseWithResolvers<boolean> | null = null;
+  #unnamed: string[] = [];
+  #named: PromiseWithResolvers<void> | null = null;
   #problem: string | null = null;
   #scheduled = false;
   #syncing = Promise.resolve();
@@ -95,15 +96,14 @@ export class LedgerWriter {
 
   /** Await this before a request goes upstream: it then gets a line. Rejects with
    *  `ledger_unwritable`. One write names all requests of a turn. */
-  async open(intent: Intent): Promise<void> {
-    if (this.#closing) throw refuse("it is closed");
-    if (this.#problem !== null) throw refuse(this.#problem);
+  open(intent: Intent): Promise<void> {
+    const problem = this.#closing ? "it is closed" : this.#problem;
+    if (problem !== null) return Promise.reject(refuse(problem));
     this.#open.set(intent.id, { intent, channels: [intent.channel] });
     this.#record(encode({ open: intent }));
+    this.#unnamed.push(intent.id);
     this.#named ??= Promise.withResolvers();
-    if (await this.#named.promise) return;
-    this.discard(intent.id);
-    throw refuse(this.#problem ?? "unknown");
+    return this.#named.promise;
   }
 
   /** `isFirst`: nothing went to the channel before. */
@@ -119,7 +119,7 @@ export class LedgerWriter {
 
   /** Writes the line of an open request, without amounts if `verify` would reject them. Returns the
    *  written line. `estimatedInput`: the prompt's tokens by its size (0: unknown). */
-  append(draft: LineDraft, estimatedInput = 0): LineDraft {
+  append(draft: LineDraft, estimatedInput: number | null = null): LineDraft {
     if (this.#closing) {
       this.#options.report(
         `request ${draft.id} ended after the ledger was closed: it gets its line at the next start`,
@@ -135,7 +135,7 @@ export class LedgerWriter {
     } catch (error) {
       this.#options.report(getErrorMessage(error));
       written = draftUnknown(request, draft);
-      this.#addLine(written, 0);
+      this.#addLine(written, null);
     }
     this.#open.delete(draft.id);
     return written;
@@ -149,31 +149,28 @@ export class LedgerWriter {
       );
       return;
     }
-    this.#addLine(draft, 0);
+    this.#addLine(draft, null);
     this.#record(encode({ unopened: draft.id }));
   }
 
-  #addLine(draft: LineDraft, estimatedInput: number): void {
+  #addLine(draft: LineDraft, estimatedInput: number | null): void {
     this.#add(draft);
     const { basis, model, usage, limit_usd: limit, paid_by: payer, suspect } = draft;
     const isEstimate = limit !== undefined && (payer === undefined || suspect !== undefined);
     if (basis !== "exact" || isEstimate) return;
     if (usage["output"] !== undefined) this.answers.add(model, usage["output"]);
-    this.prompts.add(draft, usage, this.#now(), estimatedInput);
+    if (estimatedInput !== null) this.prompts.add(draft, usage, this.#now(), estimatedInput);
   }
 
-  correct(draft: CorrectionDraft): void {
+  correct(draft: CorrectionDraft | MarkDraft): void {
     this.#add(draft);
     this.#record(encode({ unopened: draft.id }));
   }
 
   acceptMarks(): readonly MarkDraft[] {
     const marks = [...this.sums.marks.values()];
-    for (const mark of marks) {
-      const acceptance = draftAcceptance(mark, new Date(this.#now()).toISOString());
-      this.#add(acceptance);
-      this.#record(encode({ unopened: acceptance.id }));
-    }
+    const time = new Date(this.#now()).toISOString();
+    for (const mark of marks) this.correct(draftAcceptance(mark, time));
     return marks;
   }
 
@@ -261,17 +258,20 @@ export class LedgerWriter {
   #flush(): void {
     const records = this.#records;
     const named = this.#named;
+    const unnamed = this.#unnamed;
     this.#records = [];
     this.#named = null;
+    this.#unnamed = [];
     try {
       if (this.#problem !== null) this.#files.requireInPlace(this.#open);
       if (records.length > 0) this.#writeJournal(records);
     } catch (error) {
       this.#fail(error);
-      named?.resolve(false);
+      for (const id of unnamed) this.discard(id);
+      named?.reject(refuse(this.#problem ?? "unknown"));
       return;
     }
-    named?.resolve(true);
+    named?.resolve();
     this.#writeLines();
     this.#scheduleSync();
   }

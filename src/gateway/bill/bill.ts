@@ -98,7 +98,7 @@ async function waitForRoom(
 
 export function describeIntent(r: Request): Intent {
   const { key, group, admission } = r;
-  const intent = {
+  return {
     id: r.id,
     time: r.isoTime,
     key: key.name,
@@ -113,8 +113,8 @@ export function describeIntent(r: Request): Intent {
     multiplier: group.multiplier,
     paid_by: r.payer,
     client: r.client,
+    limit_usd: admission.reservedUsd ?? undefined,
   };
-  return admission.reservedUsd === null ? intent : { ...intent, limit_usd: admission.reservedUsd };
 }
 
 function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {

@@ -5,7 +5,7 @@ import { type Charge, computeCharge, multiplyCharge } from "../../billing/charge
 import { judgeBill } from "./reported.ts";
 import { addRegion } from "../../billing/prices.ts";
 import { listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
-import { hasUsdLimit } from "../../billing/limits/limits.ts";
+import { hasUsdLimit, isLimited } from "../../billing/limits/limits.ts";
 import { draftUnknown } from "../../billing/ledger/journal.ts";
 import type { Basis, LineDraft } from "../../billing/ledger/line.ts";
 import {
@@ -44,7 +44,8 @@ function closeBill(r: Request, gateway: Gateway): void {
   try {
     line = makeLine(r, gateway);
     if (line !== null) {
-      line = gateway.ledger.append(line, r.estimatedInput);
+      // Only limits forecast the next prompt.
+      line = gateway.ledger.append(line, isLimited(r.key, r.run) ? r.estimatedInput : null);
       r.run?.count(line);
       warnOfLimits(line, r.key, gateway);
     } else if (r.open) gateway.ledger.discard(r.id);

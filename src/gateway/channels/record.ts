@@ -200,6 +200,7 @@ function isInForce({ at, until, trialUntil }: Rest, now: number): boolean {
 
 export function noteAnswer(record: ChannelRecord, model: string | null, now: number): void {
   record.lastAnswer = now;
+  if (isWell(record)) return;
   // During a named rest, an answer belongs to an earlier request.
   const isOver = (rest: Rest | undefined | null) => !rest?.isNamed || !isInForce(rest, now);
   if (record.whole?.isBreak !== true && isOver(record.whole)) record.whole = null;

@@ -64,6 +64,7 @@ function isUser(bytes: Uint8Array, start: number, end: number): boolean {
 
 /** No prompt cache lives longer than this. */
 const MAX_AGE_MS = 60 * 60_000;
+const MIN_AGE_MS = 60_000;
 const MAX_CONVERSATIONS = 20_000;
 
 export class Conversations {
@@ -77,6 +78,8 @@ export class Conversations {
   }
 
   keep(conversation: string, channel: string, now: number): void {
+    const known = this.#assignments.get(conversation);
+    if (known?.channel === channel && Math.abs(now - known.at) < MIN_AGE_MS) return;
     this.#assignments.set(conversation, { channel, at: now });
     for (const [oldest, { at }] of this.#assignments) {
       if (now - at <= MAX_AGE_MS) break;
