@@ -32,7 +32,7 @@ interface Spot {
   readonly literal: boolean;
 }
 
-/** `gateway __complete -- WORD… CURRENT`: one line each, `value<tab>description`, or `:files`. */
+/** Prints lines of `value<tab>description`, or `:files`. */
 export function complete(root: CommandRow, words: readonly string[]): void {
   const before = words.slice(0, -1).filter((word) => word !== "=");
   const start: Spot = {

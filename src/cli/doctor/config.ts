@@ -145,7 +145,7 @@ function listLiterals(tree: unknown, place = ""): string[] {
   return (SECRET_PLACE.test(place) ? NOT_LITERAL.test(text) : !looksSecret(text)) ? [] : [place.slice(1)];
 }
 
-/** The files that git has or would take. The repository's own settings may name a program. */
+/** The repository's own settings may name a program. */
 function listInGit(folder: string, pattern: string): string {
   const git = ["git", "-C", folder, "-c", "core.fsmonitor=false"];
   const words = [...git, "ls-files", "-tco", "--exclude-standard", "--", pattern];

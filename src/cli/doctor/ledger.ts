@@ -1,4 +1,4 @@
-// `gateway doctor` on the ledger. `gateway ledger verify` checks amounts and the chain.
+// The ledger's checks of `gateway doctor`. `ledger verify` checks more.
 
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";

@@ -1,4 +1,4 @@
-// Sends a span for each line to the receiver of `otlp:`, in batches. Requests do not wait.
+// Sends a span for each line to `otlp:`, in batches.
 
 import type { Line, LineDraft } from "../../billing/ledger/line.ts";
 import { sellerOf } from "../../billing/prices.ts";

@@ -1,4 +1,4 @@
-// `gateway serve`: starts the gateway, applies config changes, and stops at a signal.
+// `gateway serve`: the gateway until a signal stops it.
 
 import { statSync } from "node:fs";
 import { dirname } from "node:path";

@@ -1,4 +1,4 @@
-// Output and prompts. Only this module imports @clack/prompts, to ask.
+// Output and prompts. Only this module imports @clack/prompts.
 
 import type * as Prompts from "@clack/prompts";
 import { getErrorMessage } from "../../lib/errors.ts";

@@ -140,7 +140,7 @@ async function record(
   };
 }
 
-/** Asks once per tool; without a terminal, --yes agrees. `plan`: a group whose plan would pay. */
+/** Asks once per tool. `plan`: a group whose plan would pay. */
 export async function agreeToMeteredBilling(
   tool: Tool,
   { yes, plan }: { readonly yes: boolean; readonly plan: string | null },

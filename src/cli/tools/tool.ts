@@ -88,7 +88,7 @@ export interface ToolRow {
   connect(connection: Connection, env: Environment): ToolSettings;
   /** Variables that would bypass the gateway. */
   readonly misleading?: readonly string[];
-  /** The tool can send its own login next to the key. These variables then mislead it. */
+  /** Variables that mislead the tool's own login next to the key. */
   readonly login?: { readonly misleading: readonly string[] };
   /** Otherwise `connect` or `overlay` adds them. */
   readonly headers?: HeaderVariable;

@@ -21,7 +21,7 @@ export type ConfigOutcome =
   | { readonly kind: "refused"; readonly message: string };
 
 export interface ConfigWatch {
-  /** Resolves when this content, or newer content, is applied or refused. Null: the file is not watched. */
+  /** Resolves when this or newer content is applied or refused. Null: nobody watches. */
   readonly follow: (written: string) => Promise<ConfigOutcome | null>;
   readonly end: () => void;
 }

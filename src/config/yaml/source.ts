@@ -37,7 +37,7 @@ export interface Source {
   locate(path: Path, part?: "key" | "value"): Position;
 }
 
-/** In `{ secret: ${NAME} }` the braces would end the map. Each stand-in is one character, so offsets stay. */
+/** Braces as in `{ secret: ${NAME} }` would end the map. Stand-ins keep the offsets. */
 const STAND_INS = new Map(Object.entries({ "\uFDD0": "{", "\uFDD1": "}" }));
 const STAND_IN = /[\uFDD0\uFDD1]/g;
 

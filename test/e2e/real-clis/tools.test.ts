@@ -255,7 +255,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       const words = runWords("codex", "messages", ["exec", "x"]);
       const { status, stderr } = await start([...PROGRAM, ...words]);
       expect(status).toBe(1);
-      expect(stderr).toContain("Keys that fit: responses");
+      expect(stderr).toContain("Codex needs responses");
     },
   );
 

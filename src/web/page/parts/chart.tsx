@@ -1,4 +1,4 @@
-// Values over time by name, as stacked bars of uPlot. A table has these numbers, too.
+// Values over time by name, as stacked bars of uPlot.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import Plot from "uplot";

@@ -41,7 +41,7 @@ export function formatExact(amount: string): string {
   return `$${group.format(BigInt(whole))}.${fraction.padEnd(2, "0")}`;
 }
 
-/** `$12.34`, or `$0.0123` where cents would hide most. `Amount` adds the exact amount. */
+/** `$12.34`, or `$0.0123` where cents would hide most. */
 export function formatUsd(amount: string): string {
   const places = /^-?0\.0\d*[1-9]/.test(amount) ? 4 : 2;
   const rounded = formatRounded(parseDecimal(amount), places);
@@ -118,7 +118,7 @@ export function formatSpan(ms: number): string {
   return `${Math.floor(hours / 24)} d`;
 }
 
-/** As in the log and in the commands, and short enough for a phone in every language. */
+/** As in the commands, and short enough for a phone in every language. */
 const hourCycle = "h23";
 const FORMS = {
   clock: { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle },
