@@ -44,6 +44,7 @@ export class CodingError extends Error {
 
 /** In the order of coding. */
 export function readCodings(contentEncoding = ""): string[] {
+  if (contentEncoding === "") return [];
   const codings = contentEncoding.split(",").map((coding) => coding.trim().toLowerCase());
   return codings.filter((coding) => coding !== "" && coding !== "identity");
 }

@@ -27,19 +27,21 @@ const BILLED = new Set(["generate", "embed", "other"]);
 /** Only limits on the number of requests count them. */
 const COUNTED = new Set(["count"]);
 
-export async function openBill(r: Request, gateway: Gateway): Promise<void> {
+/** A promise: it waits for room in a limit, or for the journal. */
+export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   const { purpose } = r.target.endpoint;
   r.open = BILLED.has(purpose);
   const { plain } = r.body;
   r.estimatedInput = r.open && plain !== null ? estimateInputTokens(plain) : 0;
-  if ((r.open || COUNTED.has(purpose)) && isLimited(r.key, r.run)) {
-    const waiting = admit(r, gateway);
-    if (waiting !== null) await waiting;
-  } else if (purpose === "resource" && limitsCalls(r.key)) {
+  let waiting: Promise<void> | null = null;
+  if ((r.open || COUNTED.has(purpose)) && isLimited(r.key, r.run)) waiting = admit(r, gateway);
+  else if (purpose === "resource" && limitsCalls(r.key)) {
     // The calls of a background response are in the request that fetches it.
     r.calls = gateway.chains.follow(r.key.name, null);
   }
-  if (r.open) await gateway.ledger.open(describeIntent(r));
+  if (!r.open) return waiting;
+  const note = () => gateway.ledger.open(describeIntent(r));
+  return waiting === null ? note() : waiting.then(note);
 }
 
 /** Null: the request is let in. Otherwise it waits until others leave room. */

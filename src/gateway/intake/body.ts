@@ -86,12 +86,7 @@ export async function readRequestBody(
     call.memory = await memory.reserve(copiesOf(call) * announced);
   const body = await exchange.readBody(maxBodyBytes);
   const coding = exchange.field("content-encoding");
-  if (target.endpoint.purpose === "other")
-    return {
-      ...NO_BODY,
-      bytes: body,
-      encoded: coding !== undefined,
-    };
+  if (target.endpoint.purpose === "other") return { ...NO_BODY, bytes: body, encoded: coding !== undefined };
   const plain = coding === undefined ? body : await decode(body, coding, maxBodyBytes);
   call.memory?.shrink(copiesOf(call) * Math.max(body.length, plain.length));
   const steps = scanBody(call, body, plain, knownParts);

@@ -96,9 +96,9 @@ export function readSender(
   const known = secretsOf(catalog);
   const sent = known.forSender(own);
   const holds = (text: string): boolean => known.holds(text) || sent.holds(text);
-  const { tool, version, ...ids } = client;
-  const { session = "", agent: member = "", parent = "", label = "" } = ids;
+  const { session = "", agent: member = "", parent = "", label = "" } = client;
   if (!holds(`${agent} ${session} ${member} ${parent}`) && !holds(label)) return client;
+  const { tool, version, ...ids } = client;
   const kept = Object.entries(ids).filter(([, text]) => typeof text !== "string" || !holds(text));
   return { ...(holds(agent) ? {} : { tool, version }), ...Object.fromEntries(kept) };
 }

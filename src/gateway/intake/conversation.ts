@@ -39,10 +39,13 @@ function hashBeginning(body: ScannedBody): string | null {
   const { bytes, scan } = body;
   const turns = TURNS.find((name) => scan.get(name) !== undefined);
   if (turns === undefined) return null;
-  const opening = PROMPT_STARTS.flatMap((name) => scan.get(name) ?? []);
   let hash = 0n;
-  for (const { start, end } of opening.concat(findFirstTurns(body, turns) ?? []))
-    hash = Bun.hash.wyhash(bytes.subarray(start, Math.min(end, start + MAX_HASHED_BYTES)), hash);
+  for (const name of [...PROMPT_STARTS, turns]) {
+    const span = name === turns ? findFirstTurns(body, turns) : scan.get(name);
+    if (span === undefined) continue;
+    const end = Math.min(span.end, span.start + MAX_HASHED_BYTES);
+    hash = Bun.hash.wyhash(bytes.subarray(span.start, end), hash);
+  }
   return `#${hash.toString(36)}`;
 }
 
@@ -51,9 +54,13 @@ function findFirstTurns({ bytes, scan }: ScannedBody, name: string): Span | unde
   const { starts = [], parts = [] } = scan.lists.get(name) ?? {};
   const [start] = starts;
   if (start === undefined) return scan.get(name);
-  const ends = starts.slice(0, MAX_FIRST_TURNS).map((from, at) => from + (parts[at]?.length ?? 0));
-  const user = ends.findIndex((end, at) => isUser(bytes, starts[at] ?? 0, end));
-  return { start, end: ends.at(user) ?? start };
+  let end = start;
+  for (let at = 0; at < Math.min(starts.length, MAX_FIRST_TURNS); at += 1) {
+    const from = starts[at] ?? 0;
+    end = from + (parts[at]?.length ?? 0);
+    if (isUser(bytes, from, end)) break;
+  }
+  return { start, end };
 }
 
 /** Clients write the role before the text. */

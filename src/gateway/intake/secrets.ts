@@ -240,17 +240,16 @@ export class KnownSecrets {
 
   /** `sent`: what `listOwnSecrets` finds in the request. Only its keys and its login are secret. */
   forRequest(sent: readonly string[], login: readonly Field[] | null): Secrets {
-    const own = (login ?? []).map(([, value]) => value.replace(SCHEME, ""));
-    return this.forSender([...own, ...sent.filter((text) => this.#isKey(text))]);
+    const keys = sent.filter((text) => this.#isKey(text));
+    if (login === null) return this.forSender(keys);
+    return this.forSender([...login.map(([, value]) => value.replace(SCHEME, "")), ...keys]);
   }
 
   forSender(sent: readonly string[]): Secrets {
     if (sent.length === 0) return this.#secrets;
     const name = sent.join("\n");
-    let known = this.#bySender.get(name);
-    if (known !== undefined) return known;
-    known = new Secrets(sent, this.#secrets);
-    this.#bySender.set(name, known);
+    const known = this.#bySender.get(name) ?? new Secrets(sent, this.#secrets);
+    if (!this.#bySender.has(name)) this.#bySender.set(name, known);
     return known;
   }
 

@@ -15,6 +15,7 @@ const MAX_COPIED_BYTES = 16 * 1024;
 const METHODS_WITH_BODY = new Set(["POST", "PUT", "PATCH"]);
 const MAX_INTERIM_RESPONSES = 32;
 const CANCELLED = "the gateway cancelled the request";
+const CUT = "the upstream closed the connection during its response";
 
 export class Call implements SentRequest {
   readonly #request: UpstreamRequest;
@@ -128,28 +129,28 @@ function openReply(wire: Wire, head: ResponseHead, request: UpstreamRequest, poo
     else wire.terminate();
     return piece;
   };
-  const end = (): null => {
-    if (wire.error !== null || !decoder.finish())
-      throw new UpstreamFault("cut", "the upstream closed the connection during its response", wire.error);
-    return null;
+  const readOn = async (): Promise<Buffer | null> => {
+    let piece: Buffer | null = null;
+    try {
+      while (piece === null && !decoder.done) {
+        const bytes = await wire.read(idleMs, "idle_timeout");
+        if (bytes !== null) piece = decode(bytes);
+        else if (wire.error !== null || !decoder.finish()) throw new UpstreamFault("cut", CUT, wire.error);
+      }
+    } catch (error) {
+      const fault = toFault(error);
+      wire.terminate(fault);
+      throw fault;
+    }
+    return piece;
   };
   let first = decode(head.rest);
   return {
     head: { status, fields, length: typeof length === "number" ? length : null, closeDelimited },
-    async read() {
-      let piece = first;
+    read() {
+      const piece = first;
       first = null;
-      try {
-        while (piece === null && !decoder.done) {
-          const bytes = await wire.read(idleMs, "idle_timeout");
-          piece = bytes === null ? end() : decode(bytes);
-        }
-      } catch (error) {
-        const fault = toFault(error);
-        wire.terminate(fault);
-        throw fault;
-      }
-      return piece;
+      return piece === null && !decoder.done ? readOn() : Promise.resolve(piece);
     },
     cancel() {
       if (decoder.done) return;

@@ -23,8 +23,7 @@ export class Fields implements Iterable<Field> {
   /** Refuses a folded line, a name with a blank, and a lone CR or LF. */
   static read(lines: string): Fields {
     const fields = new Fields();
-    if (lines === "") return fields;
-    for (const line of lines.split("\r\n")) {
+    for (const line of lines === "" ? [] : lines.split("\r\n")) {
       const colon = line.indexOf(":");
       if (colon < 0) throw new Malformed("a field without a name");
       fields.add(line.slice(0, colon).toLowerCase(), line.slice(colon + 1));
