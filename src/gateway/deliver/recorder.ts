@@ -8,11 +8,10 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import { decodeBody } from "../../lib/codings.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import { sha256Hex } from "../../lib/secret.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
 import { nameRecordings, type RecordedExchange, RecordingWriter, removeOld } from "../../recording/store.ts";
 import type { Recorder } from "../gateway.ts";
-import { listOwnSecrets, MIN_LENGTH, type Secrets, secretsOf } from "../intake/secrets.ts";
+import { isKey, listOwnSecrets, MIN_LENGTH, type Secrets, secretsOf } from "../intake/secrets.ts";
 import type { Observer } from "../observe/observer.ts";
 import type { Request } from "../request.ts";
 import { requestFields } from "../send/headers.ts";
@@ -182,7 +181,7 @@ async function removeRest(bytes: Uint8Array, secrets: Secrets, { keysBySha256 }:
     const text = clean.toString("latin1", from, from + SLICE_BYTES + MAX_WORD);
     for (const { 0: all, 1: word = "", index } of text.matchAll(WORD)) {
       const end = from + index + all.length;
-      if (keysBySha256.has(sha256Hex(word))) clean.fill("*", end - word.length, end);
+      if (isKey(word, keysBySha256)) clean.fill("*", end - word.length, end);
     }
     for (const at of secrets.findParts(text)) clean.fill("*", from + at, from + at + MIN_LENGTH);
     await nextTurn();

@@ -240,7 +240,7 @@ export class KnownSecrets {
 
   /** `sent`: what `listOwnSecrets` finds in the request. Only its keys and its login are secret. */
   forRequest(sent: readonly string[], login: readonly Field[] | null): Secrets {
-    const keys = sent.filter((text) => this.#isKey(text));
+    const keys = sent.filter((text) => isKey(text, this.#keys));
     if (login === null) return this.forSender(keys);
     return this.forSender([...login.map(([, value]) => value.replace(SCHEME, "")), ...keys]);
   }
@@ -259,8 +259,8 @@ export class KnownSecrets {
 
   #maskKeys(text: string): string {
     return text.replace(LONG_WORD, (long) => {
-      if (this.#isKey(long)) return REMOVED;
-      return long.replace(WORD, (word) => (word !== long && this.#isKey(word) ? REMOVED : word));
+      if (isKey(long, this.#keys)) return REMOVED;
+      return long.replace(WORD, (word) => (word !== long && isKey(word, this.#keys) ? REMOVED : word));
     });
   }
 
@@ -286,10 +286,12 @@ export class KnownSecrets {
   holdsField(name: string, value: string): boolean {
     return this.holds(name) || this.holds(value);
   }
+}
 
-  #isKey(word: string): boolean {
-    return this.#keys.has(sha256Hex(word));
-  }
+/** A sentence may end with a key. */
+export function isKey(word: string, keys: Catalog["keysBySha256"]): boolean {
+  const bare = word.endsWith(".") ? word.slice(0, -1) : word;
+  return keys.has(sha256Hex(word)) || (bare !== word && keys.has(sha256Hex(bare)));
 }
 
 const known = new WeakMap<Catalog, KnownSecrets>();

@@ -317,7 +317,8 @@ test("P190, P191: ledger, log, spans and other files contain no secret, prompt o
     const fields = { ...keyFields(isContent ? "content" : "messages", group.key), ...CLAUDE, ...more };
     expect([what, (await world.request(target, fields, body)).status]).toEqual([what, status]);
   }
-  await world.request(`/v1/strange/${plain.key}`, keyFields("messages", plain.key), PROMPT);
+  for (const key of [plain.key, other.key])
+    await world.request(`/v1/strange/${key}`, keyFields("messages", plain.key), PROMPT);
   await world.request(`${ask("content").target}?key=${STRANGER}`, {}, SPOKEN);
   const { length } = spans;
   await world.line(await other.ask("messages"));
