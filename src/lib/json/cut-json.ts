@@ -1,6 +1,7 @@
 // Reads what is there of JSON that may be cut anywhere, in linear time.
 
 import { parseWithAmounts } from "../exact.ts";
+import { endsEscaped } from "./scanner.ts";
 
 export interface CutJson {
   /** Undefined: the text is not JSON. */
@@ -92,18 +93,12 @@ class Walk {
 /** The quote that ends a string. -1: none does. */
 function findQuote(text: string, from: number): number {
   let quote = text.indexOf('"', from);
-  while (quote >= 0 && countBackslashes(text, quote, from) % 2 === 1) quote = text.indexOf('"', quote + 1);
+  while (quote >= 0 && endsEscaped(text, from, quote)) quote = text.indexOf('"', quote + 1);
   return quote;
-}
-
-function countBackslashes(text: string, end: number, from: number): number {
-  let at = end;
-  while (at > from && text[at - 1] === "\\") at -= 1;
-  return end - at;
 }
 
 function dropCutEscape(text: string): string {
   const cut = CUT_ESCAPE.exec(text.slice(-6))?.[0].length ?? 0;
-  const isEscape = cut > 0 && countBackslashes(text, text.length - cut + 1, 0) % 2 === 1;
+  const isEscape = cut > 0 && endsEscaped(text, 0, text.length - cut + 1);
   return isEscape ? text.slice(0, -cut) : text;
 }

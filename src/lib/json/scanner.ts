@@ -187,7 +187,7 @@ export class Scanner {
 }
 
 /** The backslash at `from` is not escaped. */
-function endsEscaped(text: string, from: number, end: number): boolean {
+export function endsEscaped(text: string, from: number, end: number): boolean {
   let first = end;
   while (first > from && text.charCodeAt(first - 1) === BACKSLASH) first -= 1;
   return (end - first) % 2 === 1;
@@ -209,27 +209,20 @@ const PLAIN_TEXT = /^[ !#-[\]-~]*$/;
 /** A name with every character escaped is not longer. */
 const MAX_KEY_BYTES = 256;
 
-/** Visits each element of the list at `start`; any other value counts as the only element.
- *  False: the list has no end, or `visit` returned false. */
-function eachElement(bytes: Uint8Array, start: number, visit: (element: Span) => boolean): boolean {
-  const json = new Scanner(bytes, start);
-  const isList = json.peek() === OPEN_BRACKET;
-  for (let more = !isList || json.enter(OPEN_BRACKET); more; more = isList && json.more(OPEN_BRACKET)) {
-    json.peek();
-    const { at } = json;
-    json.skip();
-    if (json.failed || !visit({ start: at, end: json.at })) return false;
-  }
-  return !json.failed;
-}
-
 /** No list here has more. */
 const MAX_ELEMENTS = 10_240;
 
 /** Any other value is the only element. */
 export function listElements(bytes: Uint8Array, { start }: Span, most = MAX_ELEMENTS): Span[] {
+  const json = new Scanner(bytes, start);
   const elements: Span[] = [];
-  eachElement(bytes, start, (element) => elements.push(element) < most);
+  const isList = json.peek() === OPEN_BRACKET;
+  for (let more = !isList || json.enter(OPEN_BRACKET); more; more = isList && json.more(OPEN_BRACKET)) {
+    json.peek();
+    const { at } = json;
+    json.skip();
+    if (json.failed || elements.push({ start: at, end: json.at }) >= most) break;
+  }
   return elements;
 }
 
