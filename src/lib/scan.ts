@@ -253,7 +253,8 @@ class Divider<About> {
     if (known === null) return false;
     const { head, starts, parts } = known;
     const moved = json.at - (starts[0] ?? 0);
-    this.#starts = starts.slice(0, head.count).map((start) => start + moved);
+    this.#starts = starts.slice(0, head.count);
+    if (moved !== 0) this.#starts = this.#starts.map((start) => start + moved);
     this.#parts = parts.slice(0, head.count);
     this.#shared = head.count;
     this.#start = -1;

@@ -4,7 +4,7 @@
 import type { Reading, Usage } from "../../billing/usage.ts";
 import { getField, getName, isObject } from "../../lib/json/json.ts";
 import { CountReader } from "../../billing/counts.ts";
-import { meterOf, type UsageReader, type UsageReport } from "./meter.ts";
+import { listNeedles, meterOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 /** `prices: { codex-search: { call_per_1k: "10" } }`. */
@@ -20,7 +20,7 @@ interface Endpoint {
 
 class BodyReader implements UsageReader {
   // Without usage, no field marks the body.
-  readonly needles = ['"usage"', '"error"', '"type"'];
+  readonly needles = listNeedles('"usage"', '"error"', '"type"');
 
   readonly #endpoint: Endpoint;
   #model: string | null = null;

@@ -3,12 +3,12 @@
 import type { Reading } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/calls.ts";
-import { meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
+import { listNeedles, meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 // Every chunk may have `usage: null`. A call's name is in its first chunk. Pictures are not text.
-const NEEDLES = [
+const NEEDLES = listNeedles(
   '_tokens"',
   "[DONE]",
   '"error"',
@@ -16,7 +16,7 @@ const NEEDLES = [
   '"finish_reason": "',
   '"name":',
   ";base64,",
-];
+);
 
 class ChatReader implements UsageReader {
   readonly needles = NEEDLES;

@@ -3,14 +3,14 @@
 import type { Usage } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName, textOf } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/calls.ts";
-import { meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
+import { listNeedles, meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros, Reports, readTariff } from "../../billing/counts.ts";
 
 /** More queries are not counted: memory is bounded. */
 const MAX_QUERIES = 1000;
 const MAX_QUERY_LENGTH = 1024;
 
-const NEEDLES = [
+const NEEDLES = listNeedles(
   '"usageMetadata"',
   '"inlineData"',
   '"functionCall"',
@@ -18,7 +18,7 @@ const NEEDLES = [
   '"groundingMetadata"',
   '"promptFeedback"',
   '"error"',
-];
+);
 
 export class ContentReader implements UsageReader {
   readonly needles = NEEDLES;

@@ -5,16 +5,16 @@ import { type CallListener, type Part, type Reading, sumUsage, type Usage } from
 import { getCount, getField, isObject, getList, getName, getText, parseJson } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/calls.ts";
 import { reportCall } from "../prompt/same-call.ts";
-import { meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
+import { listNeedles, meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros, readTariff, Reports } from "../../billing/counts.ts";
 
 type Counters = Readonly<Record<string, unknown>>;
 
 // Results of server tools and signatures must match, so that they are not output.
-const NEEDLES = ["message_", '"error"', "content_block_start", "signature_delta"];
+const NEEDLES = listNeedles("message_", '"error"', "content_block_start", "signature_delta");
 
 export class MessagesReader implements UsageReader {
-  readonly needles: readonly string[];
+  readonly needles: readonly Buffer[];
   readonly isFollowed: boolean;
 
   /** Null: nobody listens to calls. */
@@ -35,7 +35,7 @@ export class MessagesReader implements UsageReader {
 
   constructor(listener: CallListener | null = null) {
     this.isFollowed = listener !== null;
-    this.needles = listener === null ? NEEDLES : [...NEEDLES, "content_block"];
+    this.needles = listener === null ? NEEDLES : [...NEEDLES, ...listNeedles("content_block")];
     this.#calls = listener && new CallReader(listener);
   }
 

@@ -20,7 +20,7 @@ import { BLANK_LINE, EventReader, readEvent, type SseEvent } from "../../lib/sse
 
 export interface UsageReader {
   /** Every event with token counts has one. */
-  readonly needles: readonly string[];
+  readonly needles: readonly Buffer[];
   /** Others wait for each event. */
   readonly isFollowed?: boolean;
   /** Events may follow an answer's last one. */
@@ -45,6 +45,8 @@ export interface UsageReport extends Omit<
 export function parseData({ name, data }: SseEvent): ParsedEvent {
   return { name, data, value: parseEvent(data) };
 }
+
+export const listNeedles = (...texts: string[]): Buffer[] => texts.map((text) => Buffer.from(text));
 
 export function sizeOf(value: unknown): number {
   if (typeof value === "string") return value === "" ? 0 : Buffer.byteLength(value);
@@ -96,8 +98,7 @@ const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
 class StreamMeter implements Meter {
   readonly #reader: UsageReader;
   readonly #isWhole: boolean;
-  readonly #needles: readonly Buffer[];
-  /** Where each comes next in the events that are searched. */
+  /** Where each needle comes next in the events that are searched. */
   readonly #hits: number[];
   readonly #batchBytes: number;
   readonly #events = new EventReader();
@@ -114,7 +115,6 @@ class StreamMeter implements Meter {
   constructor(reader: UsageReader, isWhole = false) {
     this.#reader = reader;
     this.#isWhole = isWhole;
-    this.#needles = reader.needles.map((text) => Buffer.from(text));
     this.#hits = reader.needles.map(() => -1);
     this.#batchBytes = reader.isFollowed === true ? 0 : BATCH_BYTES;
   }
@@ -174,7 +174,7 @@ class StreamMeter implements Meter {
   }
 
   #findNeedle(events: Buffer, from: number): number {
-    const needles = this.#needles;
+    const { needles } = this.#reader;
     let first = events.length;
     for (let at = 0; at < needles.length; at += 1) {
       let hit = this.#hits[at] ?? -1;
@@ -422,11 +422,12 @@ const IMPLAUSIBLE: CountFault = {
 };
 
 /** Numbers kept as text go no further. */
-function makeReading({ raw, ...report }: UsageReport, { textBytes, arrivedBytes, hasText }: Seen): Reading {
-  const { parts, faults } = report;
+function makeReading(report: UsageReport, { textBytes, arrivedBytes, hasText }: Seen): Reading {
+  const { raw, parts, faults } = report;
   const isOdd = !isPlausible(sumUsage(parts));
+  const bare: Omit<UsageReport, "raw"> & { readonly raw?: unknown } = { ...report, raw: undefined };
   return {
-    ...report,
+    ...bare,
     parts: isOdd ? [] : parts,
     faults: isOdd ? [...(faults ?? []), IMPLAUSIBLE] : faults,
     rawUsage: raw === null || isNestedDeeply(raw, MAX_USAGE_DEPTH) ? null : JSON.stringify(raw),

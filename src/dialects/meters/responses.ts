@@ -3,7 +3,7 @@
 import type { CallKind, CallListener, Part, Reading, Usage } from "../../billing/usage.ts";
 import { getCount, getField, getList, getName, isObject, textOf } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/calls.ts";
-import { meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
+import { listNeedles, meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { reportCall } from "../prompt/same-call.ts";
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { countsServerTools, PAINTING, readOpenaiUsage, readToolUsage } from "./openai.ts";
@@ -31,7 +31,7 @@ interface BilledCall {
 }
 
 // Repeated text, hidden reasoning and pictures must match, so that they are not output.
-const NEEDLES = ['"response"', '.done"', '"error"', 'output_item.added"', 'partial_image"'];
+const NEEDLES = listNeedles('"response"', '.done"', '"error"', 'output_item.added"', 'partial_image"');
 
 export class ResponsesReader implements UsageReader {
   readonly needles = NEEDLES;
