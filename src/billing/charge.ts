@@ -137,12 +137,14 @@ function addAll(amounts: readonly (Decimal | null)[]): Decimal | null {
 }
 
 type Prices = Readonly<Record<string, string>>;
+type Entry = readonly [kind: string, count: number];
 
 const TOKENS_PLACES = 6;
 const CALLS_PLACES = 3;
 
-/** The only place that computes an official amount. Null: a used kind has no price. */
-function multiplyUsage(usage: Counts, prices: Prices): Decimal | null {
+/** The only place that computes an official amount. Null: a used kind has no price, and `unpriced`
+ *  does not collect it. */
+function multiplyUsage(usage: Counts, prices: Prices, unpriced: Entry[] | null = null): Decimal | null {
   let tokens = ZERO_DECIMAL;
   let calls = ZERO_DECIMAL;
   for (const kind in usage) {
@@ -150,7 +152,11 @@ function multiplyUsage(usage: Counts, prices: Prices): Decimal | null {
     if (!isUsed(kind, count)) continue;
     const perMillion = prices[kind];
     const rate = perMillion ?? prices[kind + PER_1K];
-    if (rate === undefined) return null;
+    if (rate === undefined) {
+      if (unpriced === null) return null;
+      unpriced.push([kind, count]);
+      continue;
+    }
     const amount = multiplyDecimals(parseDecimal(rate), decimalOf(count));
     if (perMillion === undefined) calls = addDecimals(calls, amount);
     else tokens = addDecimals(tokens, amount);
@@ -201,7 +207,6 @@ export function chargeAmount({ usage, parts }: Charge, official: string, multipl
 }
 
 const HUNDRED = decimalOf(100);
-/** Smaller differences come from rounding: a millionth of a dollar. */
 const ROUNDING = parseDecimal("0.000001");
 
 /** By more than 1 % of the seller's amount, and by more than a rounding difference. */
@@ -272,25 +277,12 @@ export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed:
  *  without one (null: none). Throws on a malformed decimal. */
 export function deriveAtLeast({ usage, prices, multiplier, parts }: Derivable) {
   const all = parts === undefined || parts.length === 0 ? [{ usage, prices }] : parts;
-  const split = all.map((part) => splitUsage(part.usage, part.prices ?? {}));
-  const unpriced = addCounts(split.flatMap((each) => each.unpriced));
-  if (Object.keys(unpriced).length === 0) return ALL_PRICED;
-  const known = split.filter((each) => Object.keys(each.priced).length > 0);
-  const total = addAll(known.map(({ priced, prices: paid }) => multiplyUsage(priced, paid) ?? ZERO_DECIMAL));
-  return { atLeast: known.length === 0 || total === null ? null : multiplyUp(total, multiplier), unpriced };
-}
-
-function splitUsage(usage: Counts, prices: Prices) {
-  const counted = Object.entries(usage).flatMap(([kind, count]): [string, number][] =>
-    isUsed(kind, count) ? [[kind, count]] : [],
-  );
-  const isPriced = ([kind]: readonly [string, number]): boolean =>
-    (prices[kind] ?? prices[kind + PER_1K]) !== undefined;
-  return {
-    prices,
-    priced: Object.fromEntries(counted.filter(isPriced)),
-    unpriced: counted.filter((each) => !isPriced(each)),
-  };
+  const unpriced: Entry[] = [];
+  const total = addAll(all.map((part) => multiplyUsage(part.usage, part.prices ?? {}, unpriced)));
+  if (unpriced.length === 0) return ALL_PRICED;
+  const used = all.flatMap((part) => Object.entries(part.usage).filter((each) => isUsed(...each)));
+  const isKnown = total !== null && used.length > unpriced.length;
+  return { atLeast: isKnown ? multiplyUp(total, multiplier) : null, unpriced: addCounts(unpriced) };
 }
 
 export function multiplyExactly(official: string, multiplier: string): string {

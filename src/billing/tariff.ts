@@ -26,14 +26,23 @@ export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): Tariff
   const tokens = price.tiers === undefined ? 0 : countTokens(usage, PROMPT_KINDS);
   const tier = price.tiers?.findLast(({ over }) => tokens > over);
   const { chosen: prices, unpriced } = chooseRates(tier?.rates ?? price.rates, usage);
-  const factors = chooseFactors(price.factors ?? {}, tariff);
-  if ("missing" in factors) return factors;
-  if (factors.chosen.length === 0 && tier === undefined) return { prices, tier: "standard", unpriced };
-  const words = factors.chosen.map(([served]) => served.slice(served.indexOf("=") + 1));
+  const words: string[] = [];
+  for (const served of servedAs(tariff)) {
+    const factor = factorOf(price.factors, served);
+    if (factor === undefined) return { missing: served };
+    if (factor === null) continue;
+    words.push(served.slice(served.indexOf("=") + 1));
+    prices[FACTOR + served] = factor;
+  }
   if (words.length === 0) words.push("standard");
   if (tier !== undefined) words.push(`over_${tier.over}`);
-  for (const [served, factor] of factors.chosen) prices[FACTOR + served] = factor;
   return { prices, tier: words.join("+"), unpriced };
+}
+
+/** Null: it costs the standard price. Undefined: it has no price. */
+function factorOf(factors: Rates | undefined, served: string): string | null | undefined {
+  // Only regions in the book cost more.
+  return factors?.[served] ?? (/^(?:inference_geo|region)=/.test(served) ? null : undefined);
 }
 
 /** A free channel: every used kind costs 0. */
@@ -50,10 +59,7 @@ function nameOf(kind: string): string {
   return CALLS.has(kind) ? `${kind}${PER_1K}` : kind;
 }
 
-function chooseRates(
-  rates: Rates,
-  usage: Counts,
-): { readonly chosen: Record<string, string>; readonly unpriced: readonly string[] } {
+function chooseRates(rates: Rates, usage: Counts) {
   const chosen: Record<string, string> = {};
   const unpriced: string[] = [];
   for (const kind in usage) {
@@ -65,25 +71,6 @@ function chooseRates(
     else if ((usage[kind] ?? 0) > 0) unpriced.push(name);
   }
   return { chosen, unpriced };
-}
-
-const NO_FACTORS = { chosen: [] } as const;
-
-function chooseFactors(
-  factors: Rates,
-  tariff: Tariff,
-): { readonly chosen: readonly [string, string][] } | Missing {
-  const ways = servedAs(tariff);
-  if (ways.length === 0) return NO_FACTORS;
-  const chosen: [string, string][] = [];
-  for (const served of ways) {
-    const factor = factors[served];
-    if (factor !== undefined) chosen.push([served, factor]);
-    // Only regions in the book cost more. Other regions have the standard price.
-    else if (!served.startsWith("inference_geo=") && !served.startsWith("region="))
-      return { missing: served };
-  }
-  return { chosen };
 }
 
 const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);

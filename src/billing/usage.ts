@@ -46,7 +46,6 @@ const MAX_TOKENS = 100_000_000;
 const MAX_CALLS = 10_000;
 const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
 
-/** False: the counts are wrong, and the usage is unknown. */
 export function isPlausible(usage: Counts): boolean {
   for (const kind in usage) if ((usage[kind] ?? 0) > (CALLS.has(kind) ? MAX_CALLS : MAX_TOKENS)) return false;
   return true;
@@ -90,7 +89,6 @@ export interface Tariff {
   readonly region?: string;
 }
 
-/** A doubtful count, and its effect on the ledger line. */
 export interface CountFault {
   readonly basis: "unknown" | "suspect";
   /** For people: `the upstream's input_tokens cannot be read`. */

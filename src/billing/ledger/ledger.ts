@@ -59,7 +59,6 @@ export function isLedgerHeld(path: string): boolean {
   }
 }
 
-/** Repairs what the last gateway left, marks what nothing explains, and opens the ledger. */
 function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
   const { path, report } = options;
   const recovery = recoverLedger(path, `${path}.open`);

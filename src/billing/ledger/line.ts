@@ -33,7 +33,6 @@ declare module "zod" {
   }
 }
 
-/** Gives a field its description and its column in the table. */
 function about<T extends z.ZodType>(
   schema: T,
   description: string,
@@ -218,7 +217,6 @@ const mark = z.object({
 export const lineSchema = line.loose();
 export const correctionSchema = correction.loose();
 export const markSchema = mark.loose();
-/** A correction as the writing gateway receives it. */
 export const repricingSchema = correction.omit({ v: true, prev: true, time: true });
 
 export type Line = z.infer<typeof line>;

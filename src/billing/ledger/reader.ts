@@ -82,7 +82,6 @@ function look<T>(source: Source, read: (fd: number) => T): T {
   }
 }
 
-/** The bytes between the last newline before `end` and `end`. */
 export function readBackToNewline(fd: number, end: number): Buffer {
   for (let length = Math.min(end, 4096); ; length = Math.min(end, length * 4)) {
     const bytes = Buffer.alloc(length);
