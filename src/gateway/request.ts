@@ -44,7 +44,6 @@ export interface ChargeTerms {
   readonly model: string | null;
   readonly candidates: readonly Candidate[];
   readonly client: ClientIdentity;
-  readonly requested: string | null;
   readonly overrides: Overrides;
   readonly replaces: LineDraft["replaces"];
 }

@@ -143,7 +143,8 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   if (terms === undefined) return draft;
   const { replaces, model, ...owner } = terms;
   // A separate request: the one that fetches the response may have another key.
-  const own = { ...owner, open: true, body: { ...r.body, model } };
+  const tried = owner.candidates.find(({ channel }) => channel.name === r.tried?.channel.name) ?? null;
+  const own = { ...owner, tried, open: true, body: { ...r.body, model } };
   const billed = Object.assign(new Request(r, r, r.transport), r, own);
   const line = { ...draftLine(billed, gateway), replaces };
   if (line.basis === "unknown") return null;
@@ -160,9 +161,9 @@ function isFetched(reading: Reading | null): boolean {
 }
 
 function describeTerms(r: Request, { id, time, limit_usd }: LineDraft): ChargeTerms {
-  const { key, model, candidates, client, requested, overrides } = r;
+  const { key, model, candidates, client, overrides } = r;
   const replaces = limit_usd === undefined ? undefined : { id, time, limit_usd };
-  return { admitted: key, model, candidates, client, requested, overrides, replaces };
+  return { admitted: key, model, candidates, client, overrides, replaces };
 }
 
 const NEVER_SENT = new Set(["connect", "connect_timeout", "shortage", "tls", "withdrawn"]);
