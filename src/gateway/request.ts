@@ -71,6 +71,9 @@ export const OWN_ANSWER: Ending = {
 };
 
 export const NOBODY: ClientIdentity = {};
+const NO_PRICES: Overrides = new Map();
+const NOT_SENT = { cancel: () => {} };
+const UNFINISHED: Ending = { ...OWN_ANSWER, outcome: "interrupted", status: 0 };
 
 export class Request {
   // The arrival.
@@ -104,7 +107,7 @@ export class Request {
 
   // What the request may cost.
   /** At arrival. A changed config applies to later requests. */
-  overrides: Overrides = new Map();
+  overrides: Overrides = NO_PRICES;
   /** The ledger knows the request. False if nothing is billed. */
   open = false;
   /** The prompt's tokens, estimated from its size, if no usage is reported. */
@@ -119,7 +122,7 @@ export class Request {
   // The upstream.
   /** The request may go upstream: limits and journal let it pass. */
   held = false;
-  upstream: Pick<SentRequest, "cancel"> = { cancel: () => {} };
+  upstream: Pick<SentRequest, "cancel"> = NOT_SENT;
   asksUsage = false;
   /** The channel that responded, or was tried last. */
   tried: Candidate | null = null;
@@ -144,7 +147,7 @@ export class Request {
   recorded: Tap | null = null;
 
   // The end.
-  ending: Ending = { ...OWN_ANSWER, outcome: "interrupted", status: 0 };
+  ending: Ending = UNFINISHED;
   durationMs = 0;
 
   constructor(

@@ -68,7 +68,7 @@ const NONE: ReadonlySet<string> = new Set();
 
 /** The names in `connection`, for this hop only. There may be thousands. */
 function readConnection(fields: Fields): ReadonlySet<string> {
-  if (fields.get("connection") === undefined) return NONE;
   const values = fields.getAll("connection");
+  if (values.length === 0 || (values.length === 1 && values[0] === "keep-alive")) return NONE;
   return new Set(values.flatMap((value) => value.split(",")).map((token) => token.trim().toLowerCase()));
 }
