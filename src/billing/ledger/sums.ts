@@ -134,24 +134,19 @@ export class Sums {
     return session.requests === 0 ? null : session;
   }
 
-  /** `compares`: as in the table's options. */
-  ask<T>(question: (table: Table) => T, compares = false): T {
+  ask<T>(question: (table: Table) => T, isForLimits = false): T {
     const { path, report, isCopy = false } = this.#options;
+    const compares = isForLimits && !this.#isCompared;
     this.#table?.advance();
     const table =
       this.#table ?? new Table(path, { report: (text) => report(text, "note"), isCopy, compares });
+    this.#isCompared ||= compares;
     try {
       return question(table);
     } finally {
       if (table.isInMemory) this.#table = table;
       else table[Symbol.dispose]();
     }
-  }
-
-  #askCompared<T>(question: (table: Table) => T): T {
-    const found = this.ask(question, !this.#isCompared);
-    this.#isCompared = true;
-    return found;
   }
 
   #find(window: Window, name: string): Readonly<Sum> {
@@ -186,10 +181,10 @@ export class Sums {
     const tallies = WINDOWS.slice(WINDOWS.indexOf(window)).map((each) => this.#open(each));
     const [tally = this.#open(window)] = tallies;
     const begins = [...this.#births.values(), ...tallies.map(({ since }) => since)];
-    const starts = [...new Set(begins)].filter((at) => at >= tally.since).toSorted((a, b) => a - b);
+    const starts = [...new Set(begins)].toSorted((a, b) => a - b);
     const spans = starts.map((at, index): Span => [String(at), at, starts[index + 1] ?? -FIRST_MS]);
     const since = tally.since === FIRST_MS ? null : new Date(tally.since).toISOString();
-    for (const { names, last, amounts } of this.#askCompared((table) => listSpent(table, since, spans))) {
+    for (const { names, last, amounts } of this.ask((table) => listSpent(table, since, spans), true)) {
       const [key = "", group = "", channel = "", start] = names;
       const place = { key, group, channel, start: Number(start) };
       for (const each of tallies) if (place.start >= each.since) this.#count(each, place, last, amounts);
@@ -221,7 +216,7 @@ export class Sums {
   #findSession(id: string): SessionSum {
     const known = this.#sessions.get(id);
     if (known !== undefined) return known;
-    const session = this.#askCompared((table) => readSession(table, id));
+    const session = this.ask((table) => readSession(table, id), true);
     for (const line of [...this.marks.values(), ...this.#waiting])
       if (line.client?.session === id) addToSession(session, line);
     this.#sessions.set(id, session);

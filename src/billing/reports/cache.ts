@@ -64,10 +64,9 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
 }
 
 export type CacheReport = ReturnType<typeof reportCache>;
-type Columns = readonly string[];
 
 /** By cause, and by each further list of names. The most expensive come first. */
-export function sumMisses(table: Table, scope: Scope, ...lists: readonly Columns[]) {
+export function sumMisses(table: Table, scope: Scope, ...lists: readonly (readonly string[])[]) {
   const { rows, also, total } = sumRequests(table, {
     ...scope,
     by: [],
@@ -78,7 +77,7 @@ export function sumMisses(table: Table, scope: Scope, ...lists: readonly Columns
     byWho: { unpriced_tokens: "SUM(missed_tokens) FILTER (WHERE missed IS NULL)" },
     sums: { missed: "SUM(missed)" },
     values: ["SUM(requests)", "SUM(missed_tokens)", "SUM(unpriced_tokens)", "MIN(first_line)"],
-    where: { sql: "cause IS NOT NULL", values: {} },
+    where: { sql: "cause IS NOT NULL" },
   });
   const sort = (each: readonly SumRow[]) => each.map(describeMisses).toSorted(compareMisses);
   return { causes: sort(rows).map(describeRow), also: also.map(sort), total: describeMisses(total).totals };
@@ -135,7 +134,7 @@ export function findHourSavings(table: Table, scope: Scope) {
     from: "lines INDEXED BY by_miss",
     byWho: { read: "SUM(missed + hour - hour * MAX(0, cache_write_5m - missed_tokens) / cache_write_5m)" },
     sums: { read: "SUM(read)" },
-    where: { sql: `cause = 'lifetime_passed' AND ${PAUSE} <= ${HOUR_MS} AND ${isWritten}`, values: {} },
+    where: { sql: `cause = 'lifetime_passed' AND ${PAUSE} <= ${HOUR_MS} AND ${isWritten}` },
   });
   const gains = new Map(passed.rows.map(({ names, sums }) => [names.join("\n"), sums["read"]]));
   const { rows } = sumRequests(table, {
@@ -143,7 +142,7 @@ export function findHourSavings(table: Table, scope: Scope) {
     by,
     of: ["charge"],
     sums: { hour: "SUM(hour)" },
-    where: { sql: isWritten, values: {} },
+    where: { sql: isWritten },
   });
   return rows.toSorted(compareCharges).flatMap(({ names, sums: { hour = ZERO_DECIMAL }, totals }) => {
     const [tool = "", label = ""] = names;

@@ -12,20 +12,11 @@ import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, countTokens, PROMPT_KINDS } from "
 import { formatAnchor, takeAnchor } from "../verify/verify.ts";
 import { type Misses, type MissTotals, sumMisses } from "./cache.ts";
 import { SETTINGS, showId, showName } from "./shown-names.ts";
-import {
-  type Condition,
-  describeScope,
-  type Scope,
-  type Span,
-  type SumRow,
-  sumRequests,
-  toIso,
-} from "./sums.ts";
+import { describeScope, type Scope, type Span, type SumRow, sumRequests, toIso } from "./sums.ts";
 import { type Cause, describeCause } from "./words.ts";
 
-const TURNS: Condition = { sql: IS_TURN, values: {} };
-const INPUT = ["requests", ...KIND_COLUMNS.filter((kind) => PROMPT_KINDS.includes(kind))];
-const SUMS = [...INPUT, "official", "charge", "unpriced", "partial"];
+const INPUT = KIND_COLUMNS.filter((kind) => PROMPT_KINDS.includes(kind));
+const SUMS = ["requests", ...INPUT, "official", "charge", "unpriced", "partial"];
 /** A file of two pages has room for this. */
 const MAX_EVENTS = 12;
 const MAX_VERSIONS = 4;
@@ -36,7 +27,6 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
   const [byVersion = [], byModel = [], byExpiry = []] = misses.also;
   const listExpired = (isExpired: "0" | "1") =>
     byExpiry.flatMap(({ names, totals }) => (names[0] === isExpired ? totals : []));
-  const where = describeScope(scope);
   const changes = [...Map.groupBy(misses.causes, describeChanged)].map(([changed, each]) => ({
     changed,
     ...addLost(each),
@@ -44,7 +34,7 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
   const turns = sumTurns(table, scope);
   const versions = listLargest(turns.rows, byVersion);
   const models = listLargest(turns.models, byModel);
-  const events = listEvents(table, where, turns.rows, hasLabels);
+  const events = listEvents(table, scope, turns.rows, hasLabels);
   return {
     gateway: VERSION,
     has_labels: hasLabels,
@@ -56,7 +46,7 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     paid_again: addLost(listExpired("0")),
     /** Tokens paid again after the cache's lifetime. */
     expired: addLost(listExpired("1")),
-    window_points: sumPoints(table, where),
+    window_points: sumPoints(table, scope),
     causes: changes.toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_ROWS),
     turns: turns.bars,
     events,
@@ -109,10 +99,16 @@ function sumTurns(table: Table, scope: Scope) {
   const bars = Array.from({ length: count }, (_, bar) => found[Math.ceil((bar * found.length) / count)]);
   const starts = bars.map((row = []) => Number(row[0]));
   const spans = starts.map((at, bar): Span => [new Date(at).toISOString(), at, starts[bar + 1] ?? MAX_MS]);
-  const asked = { ...scope, spans, of: SUMS, where: TURNS, values: ["MIN(first)", "MIN(first_line)"] };
+  const asked = {
+    ...scope,
+    spans,
+    of: SUMS,
+    where: { sql: IS_TURN },
+    values: ["MIN(first)", "MIN(first_line)"],
+  };
   const turns = sumRequests(table, { ...asked, by: ["tool", "version"], also: [["model"], ["span"]] });
   const sums = { missed: "SUM(missed_tokens)" };
-  const where = { sql: `cause <> 'lifetime_passed' AND ${IS_TURN}`, values: {} };
+  const where = { sql: `cause <> 'lifetime_passed' AND ${IS_TURN}` };
   const from = "lines INDEXED BY by_miss";
   const missed = sumRequests(table, { ...scope, spans, by: ["span"], from, of: [], sums, where });
   const lost = new Map(missed.rows.map(({ names: [time], sums }) => [time, Number(sums["missed"]?.units)]));
@@ -190,7 +186,8 @@ const BARS = 160;
 const MAX_MS = 8.64e15;
 
 /** The most expensive misses, and the first turns of newer versions, in order of time. */
-function listEvents(table: Table, scope: Condition, versions: readonly SumRow[], hasLabels: boolean) {
+function listEvents(table: Table, scope: Scope, versions: readonly SumRow[], hasLabels: boolean) {
+  const asked = describeScope(scope);
   const startOf = ({ values: [at] }: SumRow): number => Number(at);
   const further = [...Map.groupBy(versions, ({ names: [tool] }) => tool).values()].flatMap((own) => {
     const inOrder = own.filter(({ names }) => names[1] !== "").toSorted((a, b) => startOf(a) - startOf(b));
@@ -208,8 +205,8 @@ function listEvents(table: Table, scope: Condition, versions: readonly SumRow[],
   const newest = further.toSorted((a, b) => a.age - b.age || b.at - a.at).slice(0, MAX_VERSIONS);
   const changes = new Map(newest.map(({ line, words }) => [line, words]));
   const where = `line IN (SELECT value FROM json_each($lines) UNION SELECT * FROM (SELECT line FROM requests
-    WHERE cause IS NOT NULL AND ${scope.sql} ORDER BY missed DESC, missed_tokens DESC LIMIT ${MAX_EVENTS - changes.size}))`;
-  const values = { ...scope.values, $lines: JSON.stringify([...changes.keys()]) };
+    WHERE cause IS NOT NULL AND ${asked.sql} ORDER BY missed DESC, missed_tokens DESC LIMIT ${MAX_EVENTS - changes.size}))`;
+  const values = { ...asked.values, $lines: JSON.stringify([...changes.keys()]) };
   const found = listLines(table, { where, values, more: ["line"] });
   const events = [...found].flatMap(({ text, values: [line] }) =>
     describeEvent(text, changes.get(Number(line)), hasLabels),
@@ -239,7 +236,8 @@ function describeEvent(text: string, version: string | undefined, hasLabels: boo
 }
 
 /** A request notes the levels of its plan's windows. Points are their rises between requests. */
-function sumPoints(table: Table, { sql, values }: Condition): Readonly<Record<string, number>> {
+function sumPoints(table: Table, scope: Scope): Readonly<Record<string, number>> {
+  const { sql, values } = describeScope(scope);
   const found = table.list(
     `SELECT used.key, SUM(MAX(0, used.value - before.value)) AS points FROM (
        SELECT windows, (SELECT windows FROM requests AS earlier WHERE windows IS NOT NULL AND channel = requests.channel

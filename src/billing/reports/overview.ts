@@ -32,11 +32,10 @@ const FAILURES = { failed: `SUM(requests) FILTER (WHERE ${HAS_FAILED})` };
 export function reportOverview(table: Table, query: OverviewQuery, clock: Clock) {
   const { period, only, by, show } = query;
   const range = readViewPeriod(period, clock);
-  const scope = { ...toPeriod(range), only };
   const oldest = table.list("SELECT MIN(at) FROM requests")[0]?.[0];
   const first = range.since ?? Math.min(Number(oldest ?? range.until), range.until);
   const spans = divideTime(chooseSpan(range.end - first), first, range.end - 1, clock.zone);
-  const asked = { ...scope, spans, sums: { ...FAILURES, missed: "SUM(missed)" } };
+  const asked = { ...toPeriod(range), only, spans, sums: { ...FAILURES, missed: "SUM(missed)" } };
   const { rows, also, total } = sumRequests(table, {
     ...asked,
     by: ["span", by],
@@ -151,7 +150,6 @@ const PAST_DAYS = 28;
 const MIN_DAYS = 7;
 /** In standard deviations: eight of ten normal values are nearer to the mean. */
 const EIGHT_OF_TEN = 1.2816;
-const MAX_MS = 8.64e15;
 
 /** The charges of today and of this month, and the month's, projected from four weeks, with its 80 %
  *  interval. Null: too few days. */
@@ -166,7 +164,7 @@ function sumMonth(table: Table, only: Filter, { zone, now }: Clock) {
     ...ALL,
     only,
     of: ["charge"],
-    spans: [...days, ["", begin, MAX_MS]],
+    spans: [...days, ["", begin, Number.MAX_SAFE_INTEGER]],
     by: ["span"],
     also: [[`since >= ${begin}`], [`since >= ${start}`]],
   });

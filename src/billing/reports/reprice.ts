@@ -64,7 +64,7 @@ export type RequestLine = ReturnType<typeof listRequestLines> extends Iterable<i
 /** Lines with their corrected amounts (null: unreadable). `more`: further columns. */
 export function* listRequestLines(
   table: Table,
-  { sql: where, values }: Condition,
+  { sql: where, values }: Required<Condition>,
   more: readonly string[] = [],
 ) {
   const columns = ["official", "charge", "counted", "corrections", "exact", ...more];

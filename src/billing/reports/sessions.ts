@@ -1,9 +1,10 @@
 // The spending of sessions, and one session with its agents.
 
+import { getList, parseJson } from "../../lib/json/json.ts";
 import { readRises } from "../ledger/shares.ts";
 import type { Table } from "../store/open.ts";
 import { listRequests } from "./requests.ts";
-import { ALL, type Condition, describeScope, type Scope, type SumRow, sumRequests, toIso } from "./sums.ts";
+import { ALL, type Condition, type Scope, type SumRow, sumRequests, toIso } from "./sums.ts";
 import { compareCharges } from "./usage.ts";
 import { listTree, type Order } from "./words.ts";
 
@@ -15,7 +16,7 @@ export function reportSessions(
   const named = rows.filter(({ names }) => names[0] !== "").toSorted(ORDERED[order]);
   const wanted = order === "missed" ? named.filter((row) => countMissed(row) > 0) : named;
   return {
-    sessions: describeSessions(table, scope, wanted.slice(0, most)),
+    sessions: wanted.slice(0, most).map(describeOne),
     /** For requests without a session: sessions and these add up to the total. Null: none. */
     no_session: rows.find(({ names }) => names[0] === "")?.totals ?? null,
     total: total.totals,
@@ -23,12 +24,15 @@ export function reportSessions(
   };
 }
 
-/** `values`: the first and last time, and the number of agents. */
+/** With MAX, it comes from the last request. */
+const LAST = "MAX(printf('%015d', last) || json_array(key, tool, label, inferred))";
+
+/** `values`: the first and last time, the number of agents, and the facts of the last request. */
 function sumSessions(table: Table, scope: Scope, where?: Condition) {
   return sumRequests(table, {
     ...scope,
     by: ["session"],
-    values: ["MIN(first)", "MAX(last)", "COUNT(DISTINCT COALESCE(agent, ''))"],
+    values: ["MIN(first)", "MAX(last)", "COUNT(DISTINCT COALESCE(agent, ''))", LAST],
     sums: { missed: "SUM(missed_tokens)" },
     ...(where !== undefined && { where }),
   });
@@ -38,35 +42,24 @@ function countMissed({ sums }: SumRow): number {
   return Number(sums["missed"]?.units ?? 0n);
 }
 
-function describeSessions(table: Table, scope: Scope, rows: readonly SumRow[]) {
-  const { sql, values } = describeScope(scope);
-  const last = table.list(
-    `SELECT session, key, tool, label, inferred, MAX(last) FROM (SELECT *, (SELECT MAX(at) FROM lines
-       WHERE who = names.who AND ${sql}) AS last FROM names WHERE session IN (SELECT value FROM json_each($sessions)))
-     GROUP BY session`,
-    { ...values, $sessions: JSON.stringify(rows.map(({ names }) => names[0])) },
-  );
-  const facts = new Map(last.map(([session, ...rest]) => [String(session), rest]));
-  return rows.map((row) => {
-    const { names, values: times, totals } = row;
-    const [key, tool, label, inferred] = facts.get(names[0] ?? "") ?? [];
-    return {
-      session: names[0] ?? "",
-      inferred: inferred === 1n,
-      // Tool, label and key are the last request's.
-      tool: textOrNull(tool),
-      label: textOrNull(label),
-      key: textOrNull(key) ?? "",
-      since: toIso(times[0]),
-      until: toIso(times[1]),
-      agents: Number(times[2]),
-      missed: countMissed(row),
-      ...totals,
-    };
-  });
+function describeOne(row: SumRow) {
+  const { names, values, totals } = row;
+  const [key, tool, label, inferred] = getList(parseJson(String(values[3]).slice(15)));
+  return {
+    session: names[0] ?? "",
+    inferred: inferred === 1,
+    tool: textOrNull(tool),
+    label: textOrNull(label),
+    key: textOrNull(key) ?? "",
+    since: toIso(values[0]),
+    until: toIso(values[1]),
+    agents: Number(values[2]),
+    missed: countMissed(row),
+    ...totals,
+  };
 }
 
-export type SessionRow = Readonly<ReturnType<typeof describeSessions>[number]>;
+export type SessionRow = Readonly<ReturnType<typeof describeOne>>;
 
 function textOrNull(value: unknown): string | null {
   return typeof value === "string" ? value : null;
@@ -90,8 +83,7 @@ export function reportSession(
 ) {
   const scope = { ...ALL, only: { session } };
   const [found] = session === "" ? [] : sumSessions(table, scope).rows;
-  const [own] = found === undefined ? [] : describeSessions(table, scope, [found]);
-  return own === undefined ? null : describeSession(table, own, hasTurns);
+  return found === undefined ? null : describeSession(table, describeOne(found), hasTurns);
 }
 
 function describeSession(table: Table, own: SessionRow, hasTurns: boolean) {
@@ -141,5 +133,5 @@ function listStarted(table: Table, session: string) {
     sql: "session IN (SELECT own.session FROM names AS own WHERE own.parent = $parent AND own.agent IS NULL)",
     values: { $parent: session },
   });
-  return describeSessions(table, ALL, rows.toSorted(compareNewest));
+  return rows.toSorted(compareNewest).map(describeOne);
 }

@@ -16,17 +16,8 @@ import { KIND_COLUMNS } from "../store/schema.ts";
 import { ALL_KINDS, CACHE_READ_KINDS, computeShare, countTokens, PROMPT_KINDS } from "../usage.ts";
 import { FAILED } from "./words.ts";
 
-export const NAMES = [
-  "key",
-  "group",
-  "model",
-  "channel",
-  "tool",
-  "version",
-  "session",
-  "agent",
-  "label",
-] as const;
+export const CLIENT_NAMES = ["tool", "version", "session", "agent", "label"] as const;
+export const NAMES = ["key", "group", "model", "channel", ...CLIENT_NAMES] as const;
 export type Name = (typeof NAMES)[number];
 
 const FILTERS = [...NAMES, "outcome"] as const;
@@ -48,10 +39,10 @@ export function describeHead({ since, until, only = {} }: Scope, { name: timezon
 
 export interface Condition {
   readonly sql: string;
-  readonly values: Parameters;
+  readonly values?: Parameters;
 }
 
-export function describeScope({ since, until, only = {} }: Scope): Condition {
+export function describeScope({ since, until, only = {} }: Scope) {
   const names = FILTERS.filter((name) => only[name] !== undefined);
   const conditions = [
     ...(since === null ? [] : ["at >= $since"]),
@@ -136,11 +127,11 @@ export function sumRequests(table: Questions, query: SumsQuery) {
   const main = [...by.map(columnOf), ...Object.keys(columns)];
   const groupings = [...(main.length > 0 ? [main, ...also.map((names) => names.map(columnOf))] : []), []];
   const width = Math.max(...groupings.map(({ length }) => length));
-  const { parts, rows } = describeRows(query, read.join());
+  const { parts, joined } = describeRows(query, read.join());
   const selects = groupings.map((names, at) => {
     const padded = Array.from({ length: width }, (_, place) => names[place] ?? "NULL");
     const grouped = names.length === 0 ? "" : `GROUP BY ${names.join(", ")}`;
-    return `SELECT ${[at, ...padded, ...read].join(", ")} FROM ${rows} ${grouped}`;
+    return `SELECT ${[at, ...padded, ...read].join(", ")} FROM ${joined} ${grouped}`;
   });
   const found = table.list(`WITH parts AS MATERIALIZED (${parts}) ${selects.join(" UNION ALL ")}`, {
     ...describeScope(query).values,
@@ -165,12 +156,10 @@ export function sumRequests(table: Questions, query: SumsQuery) {
       },
     };
   };
-  const byGrouping = Map.groupBy(found, ([at]) => Number(at));
-  const listRows = (at: number) =>
-    (byGrouping.get(at) ?? []).map((row) => describe(row, groupings[at]?.length ?? 0));
-  const [total] = listRows(groupings.length - 1);
-  if (total === undefined) throw new Error("the database has no sums");
-  return { rows: listRows(0), also: also.map((_, at) => listRows(at + 1)), total };
+  const [rows = [], ...lists] = groupings.map(({ length }, at) =>
+    found.filter(([grouping]) => grouping === BigInt(at)).map((row) => describe(row, length)),
+  );
+  return { rows, also: lists.slice(0, also.length), total: describe(found.at(-1) ?? [], 0) };
 }
 
 /** SQL: the sums by who, span and columns that `used` names, and these with the names of who. */
@@ -186,9 +175,9 @@ function describeRows({ spans, columns = {}, ...query }: SumsQuery, used: string
     WHERE last_at >= IFNULL($since, last_at) AND first_at <= IFNULL($until, first_at)
       AND ${describeScope(query).sql} AND ${where?.sql ?? "TRUE"}
     GROUP BY ${[...own, ...Object.values(columns)].join(", ")}`;
-  if (spans === undefined) return { parts, rows: "parts JOIN names USING (who)" };
+  if (spans === undefined) return { parts, joined: "parts JOIN names USING (who)" };
   const empty = hasEmpty ? `UNION ALL SELECT NULL, since${", NULL".repeat(added.length)} FROM spans` : "";
-  return { parts: `${parts} ${empty}`, rows: "parts JOIN spans USING (since) LEFT JOIN names USING (who)" };
+  return { parts: `${parts} ${empty}`, joined: "parts JOIN spans USING (since) LEFT JOIN names USING (who)" };
 }
 
 const FIRST_SPAN = "IFNULL((SELECT MAX(own.since) FROM spans AS own WHERE own.since <= first_at), first_at)";

@@ -4,6 +4,7 @@ import { formatDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
 import { findNextSpan, nameSpan, SPANS, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Questions, Table } from "../store/open.ts";
 import {
+  CLIENT_NAMES,
   describeHead,
   describeScope,
   NAMES,
@@ -57,13 +58,11 @@ export function describeRows<T>(
     .map(({ names, totals }) => ({ ...describeNames(by, names), ...totals }));
 }
 
-const CLIENT_NAMES: ReadonlySet<string> = new Set(["tool", "version", "session", "agent", "label"]);
-
 export function describeNames<N extends string>(by: readonly N[], texts: readonly string[]): Names<N> {
   const names: Partial<Record<N, string | null>> = {};
   for (const [index, dimension] of by.entries()) {
     const text = texts[index] ?? "";
-    names[dimension] = text === "" && CLIENT_NAMES.has(dimension) ? null : text;
+    names[dimension] = text === "" && CLIENT_NAMES.some((name) => name === dimension) ? null : text;
   }
   return names;
 }
@@ -125,7 +124,7 @@ export function sumSellers(table: Table, scope: Scope) {
     from: "lines INDEXED BY by_seller",
     byWho: { named: "SUM(named)", differ: `COUNT(*) FILTER (WHERE ${DIFFERS})` },
     sums: { named: "SUM(named)", differ: "SUM(differ)" },
-    where: { sql: "named IS NOT NULL", values: {} },
+    where: { sql: "named IS NOT NULL" },
   }).total;
   const { named = ZERO_DECIMAL, differ = ZERO_DECIMAL } = sums;
   const { requests, charge_usd } = totals;
