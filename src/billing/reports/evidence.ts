@@ -96,8 +96,8 @@ function sumTurns(table: Table, scope: Scope) {
   const { sql, values } = describeScope(scope);
   const found = table.list(`SELECT at FROM requests WHERE ${IS_TURN} AND ${sql} ORDER BY at`, values);
   const count = Math.min(BARS, found.length);
-  const bars = Array.from({ length: count }, (_, bar) => found[Math.ceil((bar * found.length) / count)]);
-  const starts = bars.map((row = []) => Number(row[0]));
+  const places = Array.from({ length: count }, (_, bar) => Math.ceil((bar * found.length) / count));
+  const starts = places.map((place) => Number(found[place]?.[0]));
   const spans = starts.map((at, bar): Span => [new Date(at).toISOString(), at, starts[bar + 1] ?? MAX_MS]);
   const asked = {
     ...scope,
@@ -113,15 +113,15 @@ function sumTurns(table: Table, scope: Scope) {
   const missed = sumRequests(table, { ...scope, spans, by: ["span"], from, of: [], sums, where });
   const lost = new Map(missed.rows.map(({ names: [time], sums }) => [time, Number(sums["missed"]?.units)]));
   const [models = [], byBar = []] = turns.also;
-  const describeBar = ({ names: [time = ""], totals: { requests, usage } }: SumRow) => ({
+  const bars = byBar.map(({ names: [time = ""], totals: { requests, usage } }) => ({
     time,
     turns: requests,
     read: usage["cache_read"] ?? 0,
     written: countTokens(usage, CACHE_WRITE_KINDS),
     sent: usage["input"] ?? 0,
     missed: lost.get(time) ?? 0,
-  });
-  return { ...turns, models, bars: byBar.map(describeBar) };
+  }));
+  return { ...turns, models, bars };
 }
 
 /** The rows with the most input. `more`: the number of other rows. */

@@ -105,23 +105,18 @@ function readOn(
   }
   const from = { $line: start.lines };
   database.query(NOTE_TIMES).run(from);
-  database
-    .query(
-      `UPDATE state SET position = $position, sum = sum + $changed + ${sumOf("requests WHERE line > $line")}`,
-    )
-    .run({ ...from, $position: JSON.stringify(position), $changed: inserter.changed });
+  database.query(NOTE_READ).run({ ...from, $position: JSON.stringify(position), $changed: inserter.changed });
   return left > 0;
 }
 
 const NOTE_TIMES = `UPDATE names SET first_at = (SELECT MIN(at) FROM lines WHERE who = names.who),
   last_at = (SELECT MAX(at) FROM lines WHERE who = names.who) WHERE who IN (SELECT who FROM lines WHERE line > $line)`;
 
-function sumOf(rows: string): string {
-  return `(SELECT IFNULL(SUM(${CHECK}), 0) FROM ${rows})`;
-}
+const SUM = `SELECT IFNULL(SUM(${CHECK}), 0)`;
+const NOTE_READ = `UPDATE state SET position = $position, sum = sum + $changed + (${SUM} FROM requests WHERE line > $line)`;
 
 /** False: somebody has changed the rows. */
 export function hasItsSums(database: TableDatabase): boolean {
-  const sql = `SELECT sum = ${sumOf("names CROSS JOIN lines USING (who)")} FROM state`;
+  const sql = `SELECT sum = (${SUM} FROM names CROSS JOIN lines USING (who)) FROM state`;
   return database.query(sql).values()[0]?.[0] === 1;
 }
