@@ -20,6 +20,7 @@ export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Con
   const isOnly = all.length === 1;
   // A prompt is in the cache once its response has begun.
   const ready = all.filter((each) => each.turn.agent === turn.agent && each.turn.readyAt <= turn.at);
+  if (ready.length === 0) return null;
   // A small request, such as for a title, has no tools and another model.
   const alike = ready.filter((each) => each.turn.prompt.tools > 0 === prompt.tools > 0);
   const kept = ready.filter((each) => each.turn.model === turn.model || alike.includes(each));
