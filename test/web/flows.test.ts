@@ -19,6 +19,7 @@ import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 import { draftOf } from "../billing/ledger/ledger-samples.ts";
 import { createPageTests, hasBrowser, makeLink, openBrowser, openSignedIn, type Visit } from "./browser.ts";
 import { PROGRAM } from "../harness/program.ts";
+import { writeHtml } from "../../src/web/report-file.ts";
 
 setDefaultTimeout(120_000);
 const AXE = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
@@ -234,6 +235,24 @@ onPage("a button saves the file of `gateway report`", async ({ page, problems })
   const words = ["report", "-o", await download.path(), "--ledger", folder.join("ledger.jsonl")];
   expect(Bun.spawnSync([...PROGRAM, ...words]).exitCode).toBe(0);
   expect(problems).toEqual([]);
+});
+
+onPage("a report with all its rows opens without a network, and prints on two pages", async ({ context }) => {
+  const words = ["report", "--json", "--ledger", folder.join("ledger.jsonl")];
+  const report = JSON.parse(Bun.spawnSync([...PROGRAM, ...words]).stdout.toString());
+  const id = { id: "req_1", upstream_request_id: "req_011CSHoEeqs5C35K2UU2", time: report.first };
+  const changed = "no change explains it: the upstream may have lost it";
+  const event = { ...id, tool: "claude-code", version: "2.1.332", changed, tokens: 1000, usd: "1" };
+  const rows = (count: number) => Array.from({ length: count }, () => ({ ...report.models[0], ...event }));
+  const full = { ...report, events: rows(12), causes: rows(8), versions: rows(8), models: rows(8) };
+  writeFileSync(folder.join("full.html"), writeHtml(full));
+  const page = await context.newPage();
+  const requested: string[] = [];
+  page.on("request", (request) => requested.push(request.url()));
+  await page.goto(`file://${folder.join("full.html")}`);
+  const pdf = (await page.pdf({ format: "A4" })).toString("latin1");
+  expect(pdf.match(/\/Type\s*\/Page\b/g)).toHaveLength(2);
+  expect(requested).toHaveLength(1);
 });
 
 onPage(
