@@ -42,10 +42,7 @@ export function readPrices(book: PriceBook, { provider, makers }: Seller): void 
   for (const name of provider === null ? makers : [provider]) book.listModels(name);
 }
 
-export function listBookedModels(
-  book: PriceBook,
-  providers: readonly string[],
-): { readonly provider: string; readonly id: string }[] {
+export function listBookedModels(book: PriceBook, providers: readonly string[]) {
   return providers.flatMap((provider) =>
     book.listModels(provider).flatMap(({ ids }) => ids.map((id) => ({ provider, id }))),
   );

@@ -132,11 +132,7 @@ function enter(sides: readonly Placed[], request: Forecast, now: number, freed: 
   };
 }
 
-function listSides(
-  { name, created, limits, group }: Key,
-  run: Run | null,
-  session: string | undefined,
-): Side[] {
+function listSides({ name, created, limits, group }: Key, run: Run | null, session: string | undefined) {
   const sides: Side[] = [];
   const add = (owner: Holder, since: number, own: Limits): void => {
     const { concurrentRequests: atOnce, requestsPerMinute, requestsPerMinutePerSession, allowUnpriced } = own;

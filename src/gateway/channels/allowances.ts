@@ -10,7 +10,11 @@ const OF_LIMIT = /ratelimit-|x-codex-/;
 export function noteHead(record: ChannelRecord, fields: Fields, seen: number): void {
   // Of simultaneous requests, the earlier one may end later.
   if (seen < (record.head?.seen ?? 0)) return;
-  for (const [name] of fields) if (OF_LIMIT.test(name)) record.head = { fields, seen };
+  for (const field of fields)
+    if (OF_LIMIT.test(field[0])) {
+      record.head = { fields, seen };
+      return;
+    }
 }
 
 export function listAllowances({ head }: ChannelRecord, now: number): Allowance[] {
