@@ -1,4 +1,4 @@
-// Decides which parts of an answer to price, and how sure they are. charge.ts prices them.
+// Decides which parts of an answer are priced, and how sure they are.
 
 import type { Basis, Outcome } from "./ledger/line.ts";
 import {
@@ -89,7 +89,8 @@ function assessFailed(reading: Reading, streamed: boolean): Assessment {
   return final ? assessFinal(reading, streamed) : assessReported(reading);
 }
 
-/** No tokenizer makes so few tokens of this much text. Estimates of shorter texts are too rough. */
+/** No tokenizer makes so few tokens of this much text.
+ *  Estimates of shorter texts are too rough. */
 const MIN_DOUBTED_OUTPUT = 256;
 const MAX_ESTIMATE_RATIO = 8;
 
@@ -134,7 +135,8 @@ export function describePaidTwice(channels: readonly string[]): string {
   return `the request may have been paid ${channels.length === 2 ? "twice" : `${channels.length} times`}: by ${names}`;
 }
 
-/** The answer ended early, without a cut: reported usage is charged. Limits add the output seen. */
+/** The answer ended early, without a cut: reported usage is charged.
+ *  Limits add the output seen. */
 function assessReported({ parts, estimatedOutput, hasText }: Reading): Assessment {
   if (parts.length === 0) return hasText ? { ...UNKNOWN, suspect: NO_USAGE } : UNKNOWN;
   const reported: Assessment = { ...NOTHING, basis: "partial", parts };

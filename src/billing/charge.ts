@@ -51,7 +51,7 @@ export function computeCharge(billed: BilledAnswer) {
     prices: prices ?? (official === null ? null : {}),
     tier,
     priceSource: nameSources(priced),
-    /** The requested model, if its price replaced the missing price of the answer's model. */
+    /** The requested model, if its price stands in for a missing one. */
     pricedAs: priced.find((part) => part.pricedAs !== null)?.pricedAs ?? null,
     official,
     charge,
@@ -87,7 +87,7 @@ interface PricedPart {
 
 const UNPAID = { prices: null, tier: null, source: null, pricedAs: null, because: null };
 
-/** The length of one call's prompt decides its prices, so each reported call is a part. */
+/** Prices depend on the length of a call's prompt: each call is a part. */
 function pricePart({ model, pass, usage, calls = [] }: Part, billed: BilledAnswer): PricedPart[] {
   const name = model ?? billed.model ?? billed.requested;
   const unpaid = { model: name ?? "", pass, usage, ...UNPAID };
@@ -209,7 +209,7 @@ export function chargeAmount({ usage, parts }: Charge, official: string, multipl
 const HUNDRED = decimalOf(100);
 const ROUNDING = parseDecimal("0.000001");
 
-/** By more than 1 % of the seller's amount, and by more than a rounding difference. */
+/** The difference exceeds 1 % of the seller's amount, and rounding. */
 export function differsFromSeller(official: string, reported: string): boolean {
   const theirs = parseDecimal(reported);
   const more = subtractDecimals(parseDecimal(official), theirs);
@@ -250,7 +250,7 @@ export function deriveAmounts(line: Derivable): Derived {
   };
 }
 
-/** The writer checks a line with the very objects that were charged just before. */
+/** The writer checks a line with the objects that were just charged. */
 let last: { readonly line: Derivable; readonly derived: Derived } | null = null;
 
 function deriveOne({ usage, prices }: Priced, multiplier: string): Derived {
@@ -263,7 +263,8 @@ function deriveOne({ usage, prices }: Priced, multiplier: string): Derived {
   return derived;
 }
 
-/** How much more missed tokens cost than cache reads, at least 0. Null: some have no price. */
+/** How much more missed tokens cost than cache reads, at least 0.
+ *  Null: some have no price. */
 export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed: number): string | null {
   const split = splitMissed(usage, missed);
   const paid = prices && multiplyUsage(split.paid, prices);

@@ -50,14 +50,14 @@ export class CountReader {
     return this.#read(from, name, "detail_unreadable") ?? 0;
   }
 
-  /** A part of a total. If it is larger, its tokens count as ordinary. `place`: who reports it. */
+  /** Tokens of a part that exceeds its total count as ordinary. */
   limitPart(part: number, total: number, place: string): number {
     if (part <= total) return part;
     this.note("detail_too_large", place);
     return 0;
   }
 
-  /** Compares a total with the sum of its parts: a difference is usage in no part. */
+  /** A total that differs from its parts' sum has usage in no part. */
   compareTotal(
     from: unknown,
     name: string,
@@ -171,7 +171,7 @@ export class Reports {
     this.#hasMadeLess ||= isFinal && readFirst(usage, OUTPUTS) < readFirst(last, OUTPUTS);
   }
 
-  /** The usage to charge. `hasPasses`: the answer has several passes, so totals are incomplete. */
+  /** The usage to charge. `hasPasses`: the totals lack some passes. */
   read(counts: CountReader, hasPasses = false): Counters | null {
     if (this.#isChanged) counts.note("usage_changed", "usage");
     else if (this.#hasMadeLess) counts.note("output_shrank", "output");

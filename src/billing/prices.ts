@@ -1,5 +1,4 @@
-// What a model's tokens and calls cost at a moment, by the price book or the config's own prices,
-// which win. tariff.ts chooses the prices of a request; charge.ts computes amounts.
+// What a model costs at a moment: by the config's own prices, or else by the price book.
 //
 // A known provider's channel pays only its prices (or its makers' prices, if it sells at those). At
 // an unknown address, the model's name decides (`(by name)`): first in the lists of the platform's

@@ -1,5 +1,5 @@
-// The unit prices of one part of an answer: the kind's own price or a stand-in, long-context rates,
-// and factors. In words and decimals, so that a line can be derived again from itself.
+// The unit prices of one part of an answer. They are words and decimals, so that a line can be
+// derived again from itself.
 
 import type { Price, Rates } from "./prices.ts";
 import { CALL_KINDS } from "../config/call-kinds.ts";

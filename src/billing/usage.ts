@@ -2,7 +2,7 @@
 
 import { CALL_KINDS } from "../config/call-kinds.ts";
 
-/** Buckets with prices. `reasoning` is the part of `output` for thinking: reported, never added. */
+/** Buckets with prices. `reasoning` is a part of `output`, and never added. */
 export const USAGE_KINDS = [
   "input",
   "cache_read",
@@ -68,7 +68,7 @@ export type UsageKind = (typeof USAGE_KINDS)[number];
 export type CallKind = (typeof CALL_KINDS)[number];
 export type Usage = Partial<Record<UsageKind | CallKind, number>>;
 
-/** One pass of one model. Most answers have one; compaction, advisor and fallback add others. */
+/** One pass of one model. Compaction, advisor and fallback add passes. */
 export interface Part {
   /** Null: the answer's own model. */
   readonly model: string | null;
@@ -85,7 +85,7 @@ export interface Tariff {
   readonly inference_geo?: string;
   readonly speed?: string;
   readonly traffic_type?: string;
-  /** From the upstream's address, not the answer, if the address sets the place of processing. */
+  /** The upstream's address shows it, if it sets the place of processing. */
   readonly region?: string;
 }
 
@@ -131,7 +131,7 @@ export interface Reading {
   readonly refusal?: { readonly category: string | null } | undefined;
   /** The upstream called the model several times and adds up the usage. */
   readonly loops?: boolean | undefined;
-  /** Some upstreams of the dialect report no usage for a complete answer: it is estimated. */
+  /** Some upstreams report no usage for a complete answer: it is estimated. */
   readonly mayLackUsage?: boolean | undefined;
   /** The answer says that it is finished. Some upstreams send nothing after that. */
   readonly isFinished?: boolean | undefined;
@@ -163,7 +163,8 @@ export interface EventTaker {
   takeText(text: string, from: number): readonly [piece: string, end: number] | null;
 }
 
-/** Sees an answer's bytes as they pass. Never delays them, and keeps no more than needed. */
+/** Sees an answer's bytes as they pass.
+ *  Never delays them, and keeps no more than needed. */
 export interface Meter {
   see(chunk: Uint8Array): void;
   /** `see` for a bridge, which gets the completed events. Null: nothing follows. */

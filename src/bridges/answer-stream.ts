@@ -12,7 +12,8 @@ import type { Block, Sequence } from "./neutral/sequence.ts";
 import { formOf, matchForm, type TextForm } from "./text-form.ts";
 import type { AnswerContext, AnswerWriter, RequestStamp } from "./neutral/write-answer.ts";
 
-/** held: the head must wait. done, broken: the client's stream has ended. refused: see `refusal`. */
+/** held: the head must wait. done, broken: the client's stream has ended.
+ *  refused: see `refusal`. */
 export type StreamPhase = "held" | "open" | "done" | "broken" | "refused";
 
 export interface Reply {

@@ -1,4 +1,5 @@
-// Checks across settings. A client's login goes only to its vendor, and comes only from this machine.
+// Checks across settings.
+// A client's login goes only to its vendor, and comes only from this machine.
 
 import { looksSecret } from "../lib/secret.ts";
 import { suggestNearest } from "../lib/text/nearest.ts";

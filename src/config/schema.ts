@@ -1,4 +1,5 @@
-// The only definition of the config file. scalars.ts reads scalars; references.ts checks names.
+// The only definition of the config file.
+// scalars.ts reads scalars; references.ts checks names.
 
 import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";

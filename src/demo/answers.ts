@@ -110,7 +110,7 @@ const data = (payload: unknown, end = "\n\n"): string => `data: ${JSON.stringify
 
 const NOW_SECONDS = () => Math.floor(Date.now() / 1000);
 
-// ── Messages ────────────────────────────────────────────────────────────────
+// ── Messages ──
 
 function writeMessage(
   answer: ModelAnswer,
@@ -163,7 +163,7 @@ const messages: Format = {
   count: (input_tokens) => ({ input_tokens }),
 };
 
-// ── Responses ───────────────────────────────────────────────────────────────
+// ── Responses ──
 
 function writeResponse(answer: ModelAnswer, status: string, output: readonly Json[]): Json {
   const { id, model, input, cached, isCut } = answer;
@@ -240,7 +240,7 @@ const responses: Format = {
   },
 };
 
-// ── Chat Completions ────────────────────────────────────────────────────────
+// ── Chat Completions ──
 
 function writeChunk(answer: ModelAnswer, object: string, more: Json): Json {
   return { id: `chatcmpl-${answer.id}`, object, created: NOW_SECONDS(), model: answer.model, ...more };
@@ -297,7 +297,7 @@ const chat: Format = {
 
 const VECTOR = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8];
 
-// ── Content ─────────────────────────────────────────────────────────────────
+// ── Content ──
 
 /** Each chunk of a stream has the usage so far. */
 function writeContent(answer: ModelAnswer, text: string, output: number, isLast: boolean): Json {

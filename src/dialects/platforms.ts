@@ -9,7 +9,7 @@ import { relay } from "./formats/relay.ts";
 import { responses } from "./formats/responses.ts";
 
 export interface PlatformRow {
-  /** How channels list models and requests are signed, and the shape of the model list. */
+  /** It says how channels list models, and how requests are signed. */
   readonly dialect: Dialect;
   /** Other dialects need a bridge. */
   readonly spoken: readonly DialectName[];

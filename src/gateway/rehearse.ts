@@ -1,4 +1,4 @@
-// Runs once what the first request would wait for: code that is new to the runtime is slow.
+// Runs once what the first request would wait for: new code is slow.
 
 import { dialectOf } from "../dialects/platforms.ts";
 import { listWanted } from "../dialects/prompt/prompt.ts";

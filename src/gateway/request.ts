@@ -20,7 +20,7 @@ import type { Tap } from "./intake/tap.ts";
 import type { ToolRun } from "./intake/runs.ts";
 import type { ScannedBody, SentPrompt } from "../dialects/prompt/prompt.ts";
 
-/** A type, not an interface: this makes it assignable to a ledger line's record. */
+/** An interface would not be assignable to a ledger line's record. */
 export type AttemptRecord = {
   readonly channel: string;
   readonly status?: number;

@@ -1,4 +1,4 @@
-// The error that the gateway throws on purpose. Each code has a status here, and a wording in dialects/.
+// The error that the gateway throws on purpose. dialects/ words each code.
 
 const STATUS_OF = {
   key_missing: 401,

@@ -1,7 +1,8 @@
 // What differs between two runs of one script without meaning anything. A new tool with other
 // clocks or ids needs another rule, and no other code.
 
-/** Texts of these forms count as equal. The first rule that fits wins. Windows' paths have `/`. */
+/** Texts of these forms count as equal. The first rule that fits wins.
+ *  Windows' paths have `/`. */
 export const VOLATILE_TEXTS: readonly RegExp[] = [
   // Claude Code names a checksum of the request.
   /\b(?:cch|cc_version)=[\w.-]+/g,
@@ -28,7 +29,8 @@ export const VOLATILE_TEXTS: readonly RegExp[] = [
   /\bOS Version: [^\n]*/g,
 ];
 
-/** A folder's name with at most two blanks: more are a sentence. `others`: forbidden characters. */
+/** A folder's name with at most two blanks: more are a sentence.
+ *  `others`: forbidden characters. */
 function writeName(others = ""): string {
   const word = String.raw`[^\s\\/\x60"<>${others}]{1,100}`;
   return `${word}(?: ${word}){0,2}`;

@@ -1,6 +1,5 @@
-// The server of the console's page: sign-in and addresses. The guard (guard.ts) turns other web
-// pages away. The shell and its assets need no sign-in. All else needs the cookie and the token of
-// a signed-in page (sign-ins.ts).
+// The server of the console's page: sign-in and addresses. The shell and its assets need no
+// sign-in. All else needs the cookie and the token of a signed-in page (sign-ins.ts).
 
 import { pathOf, queryOf } from "../dialects/path.ts";
 import { z } from "zod";

@@ -87,7 +87,8 @@ export class LedgerFiles {
     this.#prev = prev;
   }
 
-  /** Once all lines are written, removes closed requests. `afresh`: always rewrites, as a proof. */
+  /** Once all lines are written, removes closed requests.
+   *  `afresh`: always rewrites, as a proof. */
   tidyJournal(open: ReadonlyMap<string, OpenRequest>, afresh: boolean): void {
     if (afresh || this.isJournalStale || this.#journal.size > this.#journalFullAt) this.rewriteJournal(open);
   }
@@ -166,7 +167,7 @@ export class LedgerFiles {
     this.#month = month;
   }
 
-  /** Blocks the event loop to sync the old file first: a power cut may tear only the new file. */
+  /** The old file is synced first: a power cut may tear only the new one. */
   #rotate(month: string): void {
     const { path } = this.#options;
     if (this.#hasFailed) throw new Error("a sync has failed, so its last lines may not be on the disk");
@@ -248,7 +249,8 @@ export class AppendFile {
     this.#size += bytes.length;
   }
 
-  /** Brings all written bytes to the disk. After a failed sync, Linux counts them as written. */
+  /** Brings all written bytes to the disk.
+   *  After a failed sync, Linux counts them as written. */
   async sync(): Promise<void> {
     this.#syncing += 1;
     try {

@@ -1,7 +1,7 @@
 // The journal names the requests that went to an upstream and have no line yet. After a crash, each
 // gets a line. It also notes the ledger's end, with the next request or after a sync: a ledger that
 // ends earlier has lost lines. Only a power cut, which restarts the machine, may take unsynced
-// lines. writer.ts decides when to write.
+// lines.
 
 import { z } from "zod";
 
@@ -64,7 +64,8 @@ export type JournalReading = ReturnType<typeof readJournal>;
 
 const RECORD_BEGINS = ['{"from":', '{"end":', '{"open":', '{"id":', '{"discard":', '{"unopened":'];
 
-/** A user's file may have the journal's name. A power cut may leave zeros or a part of a record. */
+/** A user's file may have the journal's name.
+ *  A power cut may leave zeros or a part of a record. */
 export function requireJournal(path: string): void {
   const text = readOwn(path) ?? "";
   const isJournal =
@@ -111,7 +112,8 @@ function moveEnd(noted: NotedEnd | null, record: JournalRecord): NotedEnd | null
   return { ...noted, end, synced, failed };
 }
 
-/** Whether this journal's gateway wrote a line after the noted end. A start writes marks first. */
+/** Whether this journal's gateway wrote a line after the noted end.
+ *  A start writes marks first. */
 export function isNamed(
   { named, namesCorrections }: JournalReading,
   { id, corrects, mark, accepts }: Readonly<Record<string, unknown>>,

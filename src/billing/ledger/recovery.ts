@@ -90,7 +90,7 @@ function repairEnd(path: string, journalPath: string): number {
     if (unwritten === null && keepUnended(fd, size)) return 0;
     const tail = readBackToNewline(fd, size);
     const { end, last } = findWholeEnd(fd, unwritten ?? size - tail.length);
-    // A power cut may turn the first lines into zeros. The journal then shows whose file it is.
+    // If a power cut zeroes the first lines, the journal shows whose file it is.
     const isBeginningLost = unwritten === 0 && existsSync(journalPath);
     if (size > 0 && !isBeginningLost) requireLedger(fd, size, last);
     if (end < size) cut(path, fd, end);
@@ -132,7 +132,7 @@ function findUnwritten(fd: number, size: number): number | null {
   return at - readBackToNewline(fd, at).length;
 }
 
-/** A power cut never loses more at once: the lines of 100 ms and of a slow sync are fewer. */
+/** A power cut loses less: the lines of 100 ms and of a slow sync. */
 const MAX_LOST_BYTES = 8 << 20;
 
 function readTail(fd: number, size: number): Buffer {
@@ -141,7 +141,8 @@ function readTail(fd: number, size: number): Buffer {
   return bytes;
 }
 
-/** The path may be a mistake. A ledger begins or ends with a line, or a power cut left zeros. */
+/** The path may be a mistake.
+ *  A ledger begins or ends with a line, or a power cut left zeros. */
 function requireLedger(fd: number, size: number, last: ParsedLine | null): void {
   if (last?.["v"] === 1) return;
   const head = Buffer.alloc(LINE_BEGINS.length);

@@ -45,7 +45,7 @@ export interface HeldFiles extends Disposable {
   readonly sources: readonly Source[];
 }
 
-/** The files as they are now. If the growing file is rotated meanwhile, its descriptor stays. */
+/** A growing file that is rotated meanwhile keeps its descriptor. */
 export function holdLedgerFiles(path: string): HeldFiles {
   for (;;) {
     const rotated = listRotated(path).map((file) => file.path);
@@ -73,7 +73,7 @@ export function nameOf(source: Source, path: string): string {
   return basename(typeof source === "string" ? source : path);
 }
 
-/** The new name of a growing file that ends in `month`. It sorts after the existing names. */
+/** The new name of a file that ends in `month` sorts after the others. */
 export function nameRotated(path: string, month: string): string {
   const newest = listRotated(path).at(-1);
   const stem = path.slice(0, path.length - extname(path).length);

@@ -37,7 +37,8 @@ export interface SumsOptions {
   readonly report: (text: string, level: "note") => void;
   /** Nothing is written next to the ledger. */
   readonly isCopy?: boolean;
-  /** False for a command, which refuses nothing. Others first look whether the sums were edited. */
+  /** False for a command, which refuses nothing.
+   *  Others first look whether the sums were edited. */
   readonly compares?: boolean;
   readonly zone?: Zone | undefined;
   /** Default: no key is younger than its lines. */
@@ -154,7 +155,8 @@ export class Sums {
     return sums.get(name) ?? NONE;
   }
 
-  /** A day's or month's sums. Without later lines, the next one begins with 0. Null: read them. */
+  /** A day's or month's sums. Without later lines, the next one begins with 0.
+   *  Null: read them. */
   #roll(window: Window): Tally | null {
     const now = this.#options.now();
     const known = this.#tallies.get(window);

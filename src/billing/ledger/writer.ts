@@ -1,6 +1,6 @@
 // Writes the ledger of a running gateway. The journal names a request before it goes out. The
 // request's line closes the request. Lines of one turn are written together. Only a rotation blocks
-// the event loop for the disk. README.md has the states.
+// the event loop for the disk.
 
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
@@ -314,7 +314,8 @@ export class LedgerWriter {
     }, RETRY_MS);
   }
 
-  /** Does not block the event loop. Each sync waits for the last one, and covers earlier writes. */
+  /** Does not block the event loop.
+   *  Each sync waits for the last one, and covers earlier writes. */
   #scheduleSync(): void {
     // close() syncs last and then closes the files.
     if (this.#closing) return;

@@ -1,4 +1,4 @@
-// The names of one model in price lists. Each rule removes one decoration that does not change the model.
+// A model's names in price lists. Rules remove what does not change the model.
 
 interface Rule {
   readonly pattern: RegExp;

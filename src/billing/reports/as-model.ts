@@ -67,7 +67,7 @@ export function reportAsModel(
   };
 }
 
-/** `amounts`: the real ones of the compared requests, official and charge, and the other model's. */
+/** `amounts`: official and charge as they were, and with the other model. */
 function openSum() {
   const amounts = Array.from({ length: 4 }, () => ZERO_DECIMAL);
   return { requests: 0, compared: 0, partial: 0, amounts };

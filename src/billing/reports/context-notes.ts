@@ -1,5 +1,5 @@
 // Notes on the parts of sessions' prompts: kinds, names of tools, lengths and keyed hashes, but no
-// text. Each session has a file in a folder next to the ledger. Torn lines are left out.
+// text. Each session has a file in a folder next to the ledger.
 
 import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -46,7 +46,7 @@ export function nameFile(folder: string, session: string): string {
   return join(folder, `${new Bun.CryptoHasher("sha256").update(session).digest("hex").slice(0, 32)}.jsonl`);
 }
 
-/** The requests of a session. `parts`: of the prompt, in order. `called`: the tools that the answer calls. */
+/** `parts`: of the prompt, in order. `called`: the tools that the answer calls. */
 export function readTurns(folder: string, session: string) {
   if (!existsSync(folder)) return [];
   const lists = new Map<string, NotedPart[]>();

@@ -159,7 +159,7 @@ function addTurn(parts: Map<string, Part>, line: Line, turn: NotedTurn) {
   return { time: line.time, id: line.id, agent: turn.agent || null, tokens };
 }
 
-/** A request with several parts, priced separately, has no price for a part of its prompt. */
+/** Parts that are priced separately give the prompt no single price. */
 function isPriced({ prices, parts = [] }: Line): boolean {
   return prices !== null && parts.length < 2;
 }

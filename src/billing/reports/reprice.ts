@@ -20,7 +20,7 @@ export interface CurrentPrices {
   readonly readCalls: (rawUsage: unknown) => readonly Usage[];
 }
 
-/** A correction for each request with other amounts. A priced request never becomes unpriced. */
+/** A priced request never becomes unpriced by a correction. */
 export function* findCorrections(table: Table, scope: Scope, prices: CurrentPrices) {
   const { sql, values } = describeScope(scope);
   for (const { line, now } of listRequestLines(table, { sql: `basis <> 'unknown' AND ${sql}`, values })) {
@@ -125,7 +125,7 @@ function readParts(line: Line, calls: readonly Usage[]): readonly Part[] | null 
     const known = KINDS.flatMap((kind) => (usage[kind] === undefined ? [] : [[kind, usage[kind]]]));
     return { model: model === line.upstream_model ? null : model, pass, usage: Object.fromEntries(known) };
   });
-  // Each call's prompt length sets its prices. Lines have parts for calls only if prices needed it.
+  // Lines have parts for calls only if a call's length changed its price.
   const [part, second] = parts;
   if (part === undefined || second !== undefined || calls.length < 2) return parts;
   const sum = sumUsage(calls.map((usage) => ({ ...part, usage })));

@@ -1,4 +1,4 @@
-// One request in plain words: usage, cost and reason, destination, and the place of its line.
+// One request in plain words, and the place of its line.
 
 import type { z } from "zod";
 import { getList, parseJson } from "../../lib/json/json.ts";
@@ -64,7 +64,8 @@ function listPasses({ parts = [], tier, usage, prices, price_source: source }: M
       });
 }
 
-/** `price`: for 1,000 calls or a million tokens, before the factors. `usd`: after the factors. */
+/** `price`: for 1,000 calls or a million tokens, before the factors.
+ *  `usd`: after the factors. */
 function priceUsage({ usage, prices }: Pick<Money, "usage" | "prices">, source: string | null) {
   const factors = Object.entries(prices ?? {}).filter(([name]) => name.startsWith(FACTOR));
   const amounts = Object.entries(usage).map(([kind, count]) => {

@@ -1,4 +1,4 @@
-// Requests one by one, their names and models, and the search for a request by the start of its id.
+// Requests one by one, and the search for one by the start of its id.
 
 import { formatDecimal } from "../../lib/money.ts";
 import { getList, parseJson } from "../../lib/json/json.ts";
@@ -81,7 +81,7 @@ export function reportNames(table: Table, scope: Scope) {
 /** An upstream can invent a name for each answer. */
 const MAX_ANSWERED_BY = 100;
 
-/** The models that clients called, the channels, and the names in answers, which set the price. */
+/** The models that clients called, and the names in answers, which set prices. */
 export function listSeenModels(table: Table) {
   const found = table.list(
     `SELECT channel, model, SUM(requests),

@@ -17,7 +17,7 @@ export function reportSessions(
   const wanted = order === "missed" ? named.filter((row) => countMissed(row) > 0) : named;
   return {
     sessions: wanted.slice(0, most).map(describeOne),
-    /** For requests without a session: sessions and these add up to the total. Null: none. */
+    /** Sessions and the requests without one add up to the total. Null: none. */
     no_session: rows.find(({ names }) => names[0] === "")?.totals ?? null,
     total: total.totals,
     unreadable: table.unreadable,
@@ -27,7 +27,7 @@ export function reportSessions(
 /** With MAX, it comes from the last request. */
 const LAST = "MAX(printf('%015d', last) || json_array(key, tool, label, inferred))";
 
-/** `values`: the first and last time, the number of agents, and the facts of the last request. */
+/** `values`: first and last time, number of agents, and the last request's facts. */
 function sumSessions(table: Table, scope: Scope, where?: Condition) {
   return sumRequests(table, {
     ...scope,

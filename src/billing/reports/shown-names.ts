@@ -59,7 +59,7 @@ export function showName(kind: "tool" | "version" | "model", name: string): stri
   return isPublic ? name : `${kind}-${sha256Hex(name).slice(0, 8)}`;
 }
 
-/** The forms of upstreams' ids: a usual word and random text, or hexadecimal digits, as in a UUID. */
+/** Upstreams' ids are a usual word and random text, or hexadecimal digits. */
 const ID =
   /^(?:(?:chatcmpl|cmpl|gen|msg|req|resp)[-_](?=[\w-]*\d)(?=[\w-]*[a-z\d]{12})(?=[\d_-]*[a-z])[\w-]{16,64}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|(?=\d*[a-f])[\da-f]{16,64}(?:-[a-z]{3})?)$/i;
 

@@ -82,7 +82,8 @@ export function compareNames(by: readonly string[]) {
   };
 }
 
-/** From the start of the period to its end or now. Without a period: the span of the requests. */
+/** From the start of the period to its end or now.
+ *  Without a period: the span of the requests. */
 export function listSpans(
   table: Questions,
   query: Scope & Pick<UsageQuery, "zone" | "now">,

@@ -56,7 +56,7 @@ const MAX_DIFFERENCE = 3;
 /** So that one session with very much input does not hide the others. */
 const MAX_HEIGHT = 0.5;
 
-/** For each tool: how much more input the sessions after an update have than those before it. */
+/** How much more input a tool's sessions have after an update than before. */
 export function compareVersions(starts: readonly SessionStart[]) {
   return [...Map.groupBy(starts, ({ tool }) => tool)].flatMap(([tool, own]) => {
     const all = own.toSorted((a, b) => a.at - b.at);
@@ -95,7 +95,8 @@ function hasOtherWeek(inOrder: readonly SessionStart[], update: number, width: n
   return place - first >= WEEK_MS || last - place >= WEEK_MS;
 }
 
-/** Of each kind that was used shortly before and after. Projects that change by themselves do not all rise. */
+/** Rises of each kind that was used shortly before and after.
+ *  Projects that change by themselves do not all rise. */
 function listRises(inOrder: readonly SessionStart[], heights: readonly number[], update: number): number[] {
   const places = [...heights.keys()].slice(Math.max(0, update - 2 * MAX_SESSIONS), update + 2 * MAX_SESSIONS);
   return [...Map.groupBy(places, (at) => inOrder[at]?.kind).values()].map((own) => {

@@ -1,5 +1,5 @@
 // Opens a ledger's table, with all lines: the file next to the ledger, or a table in memory for a
-// copy, for another user, and if the file fails. Finds the ledger lines of the table's rows.
+// copy, for another user, and if the file fails.
 
 import { constants as sqlite, Database } from "bun:sqlite";
 import { closeSync, existsSync } from "node:fs";
@@ -245,7 +245,8 @@ export type LineOfRow = FoundLine & Pick<RowPlace, "values">;
 /** Reads this many rows at a time, so that a long ledger does not fill the memory. */
 const PAGE_ROWS = 5000;
 
-/** In the order of the ledger. `more`: further columns. `where`: the condition on requests. */
+/** In the order of the ledger. `more`: further columns.
+ *  `where`: the condition on requests. */
 export function* listLines(
   table: Table,
   { more = [], where, values = {} }: { more?: readonly string[]; where: string; values?: Parameters },

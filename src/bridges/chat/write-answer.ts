@@ -1,4 +1,5 @@
-// Blocks → an answer for a chat client. Signed thoughts are in OpenRouter's `reasoning_details`.
+// Blocks → an answer for a chat client.
+// Signed thoughts are in OpenRouter's `reasoning_details`.
 
 import type { Usage } from "../../billing/usage.ts";
 import { getField, isObject, listIn } from "../../lib/json/json.ts";

@@ -1,4 +1,5 @@
-// Blocks → an answer for a content client. A part's signature is the envelope of earlier thoughts.
+// Blocks → an answer for a content client.
+// A part's signature is the envelope of earlier thoughts.
 
 import type { Usage } from "../../billing/usage.ts";
 import type { Json } from "../neutral/notes.ts";

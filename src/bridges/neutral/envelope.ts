@@ -50,7 +50,7 @@ export function openEnvelopes(secret: () => string, model: string, dialect: Dial
 
 const QUOTED_START = `"${ENVELOPE_START}`;
 
-/** Removes the history's envelopes, for an upstream that cannot read them. Null: there are none. */
+/** For an upstream that cannot read the envelopes. Null: there are none. */
 export function dropEnvelopes(body: Uint8Array | null): Uint8Array | null {
   if (body === null || !asBuffer(body).includes(QUOTED_START)) return null;
   const value = parseFlatJson(new TextDecoder().decode(body));

@@ -1,4 +1,4 @@
-// Reads an upstream's failure in any shape, and words it for a client. Agents react to exact words.
+// Words an upstream's failure for a client. Agents react to exact words.
 
 import type { DialectName } from "../../dialects/dialect.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";

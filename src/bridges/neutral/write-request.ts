@@ -193,7 +193,7 @@ export function keepFunctions({ tools, options: { choice }, notes }: Conversatio
   return kept;
 }
 
-/** For upstreams that cannot limit a choice to some tools: the other tools are not sent. */
+/** Some upstreams cannot limit a choice: the other tools are not sent. */
 export function keepAllowed(tools: readonly Tool[], choice: Choice | undefined): readonly Tool[] {
   const only = choice?.kind === "tool" ? undefined : choice?.only;
   if (only === undefined) return tools;

@@ -79,7 +79,8 @@ export function listOwnIds(env: Environment = process.env): number[] {
   return Number.isSafeInteger(caller) ? [own, caller] : [own];
 }
 
-/** The file must be the user's or root's, and not writable by everybody. Not checked on Windows. */
+/** The file must be the user's or root's, and not writable by everybody.
+ *  Windows has no such modes. */
 export function requireTrust(path: string, { uid, mode }: Ownership, ownIds = listOwnIds()): void {
   if (!PLATFORM.hasModes) return;
   const [own = 0] = ownIds;

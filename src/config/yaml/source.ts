@@ -1,4 +1,5 @@
-// Parses the config's text into a tree, and finds each value's position. Scalars stay strings.
+// Parses the config's text into a tree, and finds each value's position.
+// Scalars stay strings.
 
 import {
   type Document,

@@ -1,4 +1,5 @@
-// Turns an edit into a splice of the text. It guesses the user's style: edit.ts checks the result.
+// Turns an edit into a splice of the text.
+// It guesses the user's style: edit.ts checks the result.
 
 import {
   type Document,

@@ -1,4 +1,4 @@
-// A part of a prompt as hashes of its blocks, with names for people. No text is kept.
+// A part of a prompt as hashes of its blocks. No text is kept.
 
 import { getField, getList, getText, isObject, parseFlatJson, textOf } from "../../lib/json/json.ts";
 import { findCall, findResult, nameTool, type ToolCall, type ToolResult } from "./calls.ts";

@@ -20,7 +20,7 @@ const NOISE =
 /** A longer result is compared unchanged. */
 const MAX_CLEANED_LENGTH = 64 * 1024;
 
-/** Tools add these in the user's name: Claude Code, opencode and Cline. All other text is the user's. */
+/** Claude Code, opencode and Cline add these in the user's name. */
 const ADDED_BY_TOOLS = /<(system-reminder|task-notification|environment_details)>/g;
 /** Claude Code puts the user's words into a reminder. */
 const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:/;

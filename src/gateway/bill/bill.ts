@@ -1,4 +1,4 @@
-// Opens a request's bill before anything goes upstream. settle.ts closes it exactly once.
+// Opens a request's bill before anything goes upstream.
 
 import type { Intent } from "../../billing/ledger/line.ts";
 import { computeCharge } from "../../billing/charge.ts";

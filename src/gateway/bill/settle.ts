@@ -1,4 +1,4 @@
-// Closes a bill and writes its line, with billing/assess.ts (usage) and billing/charge.ts (cost).
+// Closes a bill exactly once, and writes its line.
 
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge, multiplyCharge } from "../../billing/charge.ts";

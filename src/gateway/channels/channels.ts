@@ -97,7 +97,7 @@ export class Channels {
       if (name !== null) this.#conversations.keep(name, channel.name, this.#options.now());
   }
 
-  /** The error for a request without candidates. It does not repeat an upstream's words. */
+  /** The error does not repeat an upstream's words. */
   explainNone({ group, candidates }: Pick<Routed, "group" | "candidates">, now: number): GatewayError {
     const waits: number[] = [];
     const reasons = candidates.map((candidate) => {

@@ -97,7 +97,8 @@ export class ModelLists {
     return Promise.all(unknown.map((channel) => this.ofChannel(channel)));
   }
 
-  /** Channels that list the model are marked. If none lists it, the default model's replace them. */
+  /** Channels that list the model are marked.
+   *  If none lists it, the default model's replace them. */
   findCandidates(group: Group, model: string | null): readonly Candidate[] {
     const found = this.#found.getOrInsertComputed(group, () => new BoundedMap(MAX_FOUND));
     let candidates = found.get(model);

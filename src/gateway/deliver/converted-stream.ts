@@ -1,4 +1,4 @@
-// Passes a stream through a bridge, event by event. The status waits until there is a response.
+// Passes a stream through a bridge. The status waits until there is a response.
 
 import type { AnswerOutput, AnswerStream } from "../../bridges/answer-stream.ts";
 import type { Body, UpstreamFault } from "../../lib/http/upstream.ts";

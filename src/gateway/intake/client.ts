@@ -1,5 +1,4 @@
-// Who sent a request: the tool, its session and its agent. One row per tool. The ledger line gets
-// it (`client`), so it must contain nothing of a prompt.
+// Who sent a request: tool, session and agent. The ledger gets it: it must hold no prompt.
 
 import type { Catalog } from "../../config/catalog.ts";
 import type { Ledger } from "../../billing/ledger/ledger.ts";

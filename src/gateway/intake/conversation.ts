@@ -1,4 +1,4 @@
-// A request's conversation. It stays on its channel for the prompt cache. Memory is bounded.
+// A conversation stays on its channel, for the prompt cache.
 
 import { readString, type Span } from "../../lib/json/scanner.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";

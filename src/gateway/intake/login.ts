@@ -28,7 +28,8 @@ export function findOwnLogin(
   return login.length === 0 ? null : login;
 }
 
-/** Marks of the vendor's tool. They can be copied, but keep honest programs off the tool's plan. */
+/** Marks of the vendor's tool. They can be copied,
+ *  but keep honest programs off the tool's plan. */
 interface Tool {
   readonly name: string;
   readonly userAgent: RegExp;

@@ -1,5 +1,5 @@
 // Judges a response's beginning while another channel can still be tried. A stream with status 200
-// may begin with an error, and a proxy may send a page. attempt.ts limits the time.
+// may begin with an error, and a proxy may send a page.
 
 import { BARE_ERROR, isPrelude, readErrorEvent } from "../../dialects/upstream-errors.ts";
 import { parseJson } from "../../lib/json/json.ts";
@@ -19,7 +19,7 @@ export const GOOD: BeginningVerdict = { kind: "good" };
 const STARTS = ["{", "[", "data:", "event:", "id:", "retry:", ":"];
 const MAX_START_BYTES = 64;
 const JSON_START = /^[[{]/;
-/** Blanks and a byte order mark. OpenRouter writes thousands of blanks while its model works. */
+/** OpenRouter writes thousands of blanks while its model works. */
 const SKIPPED = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf]);
 const MAX_HELD_BYTES = 256 * 1024;
 const MAX_BLANK_BYTES = 64 * 1024;

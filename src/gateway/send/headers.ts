@@ -15,8 +15,7 @@ function allExcept(names: string, patterns: RegExp, rename: Forward = (name) => 
 const HOP_BY_HOP = `connection content-length expect http2-settings keep-alive proxy-authenticate
   proxy-authentication-info proxy-authorization proxy-connection te trailer transfer-encoding upgrade`;
 
-/** Leaves out the client's own account at the upstream and fields of browsers, too. The pattern:
- *  keys, accounts, browsers, and the gateway's own fields. */
+/** Leaves out keys, accounts, fields of browsers and the gateway's own fields, too. */
 const forwardRequest = allExcept(
   `${HOP_BY_HOP} host accept-encoding chatgpt-account-id x-goog-user-project cookie origin referer`,
   /authorization|api-?key$|^(?:x-)?(?:openai|anthropic)-(?:organi[sz]ation|project|workspace)(?:-id)?$|^sec-|^x-gateway-/,

@@ -70,7 +70,8 @@ export function openOwn(path: string, { flags, mode = 0o600, shared = false }: O
   }
 }
 
-/** Null: nothing is there. Throws ForeignFile if the gateway must not write to the path. */
+/** Null: nothing is there.
+ *  Throws ForeignFile if the gateway must not write to the path. */
 export function requireOwn(path: string, shared = false): BigIntStats | null {
   const look = () => lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
   const found = look() ?? (returns(path) ? look() : null);
@@ -175,11 +176,13 @@ export interface WriteOptions {
   readonly owner?: Owner;
   /** Writes the file to the disk before it gets its name. */
   readonly durable?: boolean;
-  /** Holds secrets. On Windows, an access list first gives the empty file to this user alone. */
+  /** Holds secrets.
+   *  On Windows, an access list first gives the empty file to this user alone. */
   readonly secret?: boolean;
 }
 
-/** A crash leaves the old file or the new one, complete. A link is replaced, not followed. */
+/** A crash leaves the old file or the new one, complete.
+ *  A link is replaced, not followed. */
 export function replaceFile(path: string, text: string | Uint8Array, options: WriteOptions = {}): void {
   const draft = nameDraft(path);
   try {
@@ -220,7 +223,8 @@ export function nameDraft(path: string): string {
 
 const DRAFT_TAIL = /^\d+\.[0-9a-f]{8}\.tmp$/;
 
-/** Removes the drafts of killed commands. A lock of the caller must keep other writers out. */
+/** Removes the drafts of killed commands.
+ *  A lock of the caller must keep other writers out. */
 export function removeDrafts(path: string): void {
   const prefix = `.${basename(path)}.`;
   try {
@@ -247,12 +251,13 @@ function keepOthersOut(path: string): void {
     throw new Error(`icacls could not keep other users out of ${path}: ${stderr.toString()}`);
 }
 
-// ── Windows ──────────────────────────────────────────────────────────────────
+// ── Windows ──
 // There, an open file cannot be replaced, but it can be renamed. So the old file is first renamed
 // to `PATH.former`, and then the new file gets the path. Between the two, readers wait. If the
 // process is killed there, the next reader renames the old file back.
 
-/** Works while somebody has the old file open. A crash leaves the old or the new file, complete. */
+/** Works while somebody has the old file open.
+ *  A crash leaves the old or the new file, complete. */
 function replaceName(draft: string, path: string): void {
   try {
     renameSync(draft, path);
@@ -303,7 +308,8 @@ function nameFormer(path: string): string {
   return `${path}.former`;
 }
 
-/** An open file keeps its name until it is closed. So it is first renamed to a draft of `path`. */
+/** An open file keeps its name until it is closed.
+ *  So it is first renamed to a draft of `path`. */
 function clearFormer(path: string): void {
   if (PLATFORM.replacesOpen || !existsSync(nameFormer(path))) return;
   const draft = nameDraft(path);
@@ -348,7 +354,8 @@ function restoreFormer(path: string): boolean {
   }
 }
 
-/** Removes a temporary folder. If Windows keeps it, its files are removed: they may hold a key. */
+/** Removes a temporary folder.
+ *  If Windows keeps it, its files are removed: they may hold a key. */
 export function removeFolder(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });

@@ -51,7 +51,7 @@ export interface UpstreamResponse {
 export interface Body {
   /** Null: the end. Rejects with UpstreamFault. The reader owns the bytes, and sets the pace. */
   read(): Promise<Buffer | null>;
-  /** Closes the connection: `read` rejects with the kind `cancelled`. Does nothing after the end. */
+  /** `read` then rejects with the kind `cancelled`. Does nothing after the end. */
   cancel(): void;
 }
 
@@ -64,7 +64,7 @@ export interface Answer extends Body {
 export interface SentRequest {
   /** Settles when the head has come. Rejects with UpstreamFault. */
   readonly answer: Promise<Answer>;
-  /** Closes the connection. Answer or body rejects with `cancelled`; if unsent, `withdrawn`. */
+  /** Answer or body rejects with `cancelled`, or if unsent with `withdrawn`. */
   cancel(): void;
 }
 

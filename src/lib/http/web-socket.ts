@@ -60,5 +60,5 @@ export interface ClientListener {
   stopping(): void;
 }
 
-/** Returns the listener of a client's side. The listener gets nothing before the return. */
+/** The listener of a client's side gets nothing before this returns. */
 export type OpenPeer = (peer: WebSocketPeer) => ClientListener;

@@ -11,7 +11,8 @@ function quoteForPosix(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** PowerShell interprets `$` and backticks between double quotes, and cmd has no single quotes. */
+/** PowerShell interprets `$` and backticks between double quotes.
+ *  cmd has no single quotes. */
 export function quoteForWindows(text: string): string {
   if (/^[\p{L}\p{N}_+:./\\-]+$/u.test(text)) return text;
   return /["$`%]/.test(text) ? `'${text.replaceAll("'", "''")}'` : `"${text}"`;

@@ -248,7 +248,7 @@ export function Bar({
   );
 }
 
-/** A rounded amount with the exact one as title. All rounded amounts of the page use it. */
+/** All rounded amounts of the page have the exact one as title. */
 export function Amount({ usd }: { readonly usd: string }) {
   return <span title={formatExact(usd)}>{formatUsd(usd)}</span>;
 }

@@ -54,7 +54,8 @@ const RATE_MS = 3000;
 const MAX_REQUESTS = 200;
 const FIRST_WAIT_MS = 300;
 const MAX_WAIT_MS = 5000;
-/** The gateway sends something every five seconds. After this silence, it is stopped or hangs. */
+/** The gateway sends something every five seconds.
+ *  After this silence, it is stopped or hangs. */
 const SILENCE_MS = 15_000;
 
 export interface Feed {

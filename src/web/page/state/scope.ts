@@ -1,4 +1,4 @@
-// Which requests a view shows. The scope is in the address, and links to other views keep it.
+// Which requests a view shows. The address and links keep the scope.
 
 import type { Filter } from "../../../billing/reports/sums.ts";
 import { type FilterName, FILTERS } from "../../../billing/reports/words.ts";
