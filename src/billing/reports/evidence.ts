@@ -94,7 +94,9 @@ function countRequests(table: Table, scope: Scope, { totals }: SumRow) {
 /** By tool and version, by model, and by bar: each bar has the same number of turns. */
 function sumTurns(table: Table, scope: Scope) {
   const { sql, values } = describeScope(scope);
-  const found = table.list(`SELECT at FROM requests WHERE ${IS_TURN} AND ${sql} ORDER BY at`, values);
+  // Without names, an index has them in order.
+  const from = scope.only === undefined ? "lines" : "requests";
+  const found = table.list(`SELECT at FROM ${from} WHERE ${IS_TURN} AND ${sql} ORDER BY at`, values);
   const count = Math.min(BARS, found.length);
   const places = Array.from({ length: count }, (_, bar) => Math.ceil((bar * found.length) / count));
   const starts = places.map((place) => Number(found[place]?.[0]));
@@ -109,8 +111,15 @@ function sumTurns(table: Table, scope: Scope) {
   const turns = sumRequests(table, { ...asked, by: ["tool", "version"], also: [["model"], ["span"]] });
   const sums = { missed: "SUM(missed_tokens)" };
   const where = { sql: `cause <> 'lifetime_passed' AND ${IS_TURN}` };
-  const from = "lines INDEXED BY by_miss";
-  const missed = sumRequests(table, { ...scope, spans, by: ["span"], from, of: [], sums, where });
+  const missed = sumRequests(table, {
+    ...scope,
+    spans,
+    by: ["span"],
+    from: "lines INDEXED BY by_miss",
+    of: [],
+    sums,
+    where,
+  });
   const lost = new Map(missed.rows.map(({ names: [time], sums }) => [time, Number(sums["missed"]?.units)]));
   const [models = [], byBar = []] = turns.also;
   const bars = byBar.map(({ names: [time = ""], totals: { requests, usage } }) => ({

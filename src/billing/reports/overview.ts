@@ -14,7 +14,16 @@ import { startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../li
 import type { Table } from "../store/open.ts";
 import { countTokens, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { type Clock, readViewPeriod, toPeriod, type ViewRange } from "./period.ts";
-import { ALL, columnOf, type Filter, HAS_FAILED, type SumRow, sumRequests, type SumsQuery } from "./sums.ts";
+import {
+  ALL,
+  columnOf,
+  type Filter,
+  HAS_FAILED,
+  type Scope,
+  type SumRow,
+  sumRequests,
+  type SumsQuery,
+} from "./sums.ts";
 import { divideTime } from "./usage.ts";
 import { type Measure, OTHERS, type Stack } from "./words.ts";
 
@@ -35,14 +44,10 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
   const oldest = table.list("SELECT MIN(at) FROM requests")[0]?.[0];
   const first = range.since ?? Math.min(Number(oldest ?? range.until), range.until);
   const spans = divideTime(chooseSpan(range.end - first), first, range.end - 1, clock.zone);
-  const asked = { ...toPeriod(range), only, spans, sums: { ...FAILURES, missed: "SUM(missed)" } };
-  const { rows, also, total } = sumRequests(table, {
-    ...asked,
-    by: ["span", by],
-    also: [[by], ["model"]],
-    values: ["MIN(first_line)"],
-  });
-  const [names = [], models = []] = also;
+  const scope = { ...toPeriod(range), only };
+  const asked = { ...scope, spans, sums: { ...FAILURES, missed: "SUM(missed)" } };
+  const { rows, also, total } = sumRequests(table, { ...asked, by: ["span", by], also: [[by]] });
+  const [names = []] = also;
   const shown = chooseNames(names, show);
   const cells = Map.groupBy(rows, ({ names: [, own = ""] }) => own);
   const spanNames = [...new Set(spans.map(([span]) => span))];
@@ -77,7 +82,7 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
     missed_usd: formatDecimal(total.sums["missed"] ?? ZERO_DECIMAL),
     ...sumMonth(table, only, clock),
     /** Models without a price, with the number of requests that no amount includes. */
-    unpriced: listUnpriced(models),
+    unpriced: total.totals.unpriced === 0 ? [] : listUnpriced(table, scope),
     unreadable: table.unreadable,
   };
 }
@@ -119,9 +124,15 @@ function describeSums({ totals, sums }: SumRow) {
   return { charge_usd, requests, tokens: countTokens(usage, [...PROMPT_KINDS, ...OUTPUT_KINDS]), failed };
 }
 
-function listUnpriced(models: readonly SumRow[]) {
-  return models
-    .filter(({ totals }) => totals.unpriced > 0)
+function listUnpriced(table: Table, scope: Scope) {
+  const { rows } = sumRequests(table, {
+    ...scope,
+    by: ["model"],
+    of: ["unpriced"],
+    values: ["MIN(first_line)"],
+    where: { sql: "basis = 'unpriced' AND official IS NULL" },
+  });
+  return rows
     .toSorted((a, b) => Number(a.values[0]) - Number(b.values[0]))
     .map((row) => ({ name: nameOf(row), requests: row.totals.unpriced }));
 }
