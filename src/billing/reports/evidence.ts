@@ -25,8 +25,8 @@ const MAX_ROWS = 8;
 export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
   const misses = sumMisses(table, scope, ["tool", "version"], ["model"], ["cause = 'lifetime_passed'"]);
   const [byVersion = [], byModel = [], byExpiry = []] = misses.also;
-  const listExpired = (isExpired: "0" | "1") =>
-    byExpiry.flatMap(({ names, totals }) => (names[0] === isExpired ? totals : []));
+  const listExpired = (is: string) =>
+    byExpiry.flatMap(({ names, totals }) => (names[0] === is ? totals : []));
   const changes = [...Map.groupBy(misses.causes, describeChanged)].map(([changed, each]) => ({
     changed,
     ...addLost(each),
@@ -109,16 +109,14 @@ function sumTurns(table: Table, scope: Scope) {
     values: ["MIN(first)", "MIN(first_line)"],
   };
   const turns = sumRequests(table, { ...asked, by: ["tool", "version"], also: [["model"], ["span"]] });
-  const sums = { missed: "SUM(missed_tokens)" };
-  const where = { sql: `cause <> 'lifetime_passed' AND ${IS_TURN}` };
   const missed = sumRequests(table, {
     ...scope,
     spans,
     by: ["span"],
     from: "lines INDEXED BY by_miss",
     of: [],
-    sums,
-    where,
+    sums: { missed: "SUM(missed_tokens)" },
+    where: { sql: `cause <> 'lifetime_passed' AND ${IS_TURN}` },
   });
   const lost = new Map(missed.rows.map(({ names: [time], sums }) => [time, Number(sums["missed"]?.units)]));
   const [models = [], byBar = []] = turns.also;
