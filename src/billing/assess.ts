@@ -21,7 +21,7 @@ export interface Assessment {
   readonly suspect: string | null;
   /** The counts leave out output that was seen. */
   readonly lacksOutput?: true;
-  /** Why the upstream charges nothing for this usage. Absent: it charges. */
+  /** Why the upstream charges nothing for this usage. */
   readonly unbilled?: string;
 }
 

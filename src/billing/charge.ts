@@ -24,7 +24,7 @@ export interface BilledAnswer extends PriceSources {
   readonly model: string | null;
   /** The requested model, for answers without a model or with one that has no price. */
   readonly requested: string | null;
-  /** Why nothing is charged: the line's `price_source`. Absent: the answer is charged. */
+  /** Why nothing is charged: the line's `price_source`. */
   readonly unbilled?: string | undefined;
   readonly at: Date;
   readonly multiplier: string;
@@ -56,7 +56,6 @@ export function computeCharge(billed: BilledAnswer) {
     official,
     charge,
     unpricedBecause: priced[parts.indexOf(null)]?.because ?? null,
-    /** The kinds without a price and their counts. Null: all have a price. */
     unpricedUsage: unpriced,
     /** If only some kinds have no price: the charge for all others. */
     atLeast,
@@ -233,7 +232,7 @@ type Derived = Readonly<Record<"official" | "charge", string | null>> & {
   readonly parts: readonly (string | null)[];
 };
 
-/** A line's amounts, and its parts' amounts. Null: no prices. Throws on a malformed decimal. */
+/** Null: the line has no prices. Throws on a malformed decimal. */
 export function deriveAmounts(line: Derivable): Derived {
   const { multiplier, parts, reported } = line;
   if (reported !== undefined) {
@@ -299,7 +298,8 @@ const MEDIA = [
   ["input_video", "cache_read_video"],
 ] as const;
 
-/** Missed tokens are the first of a prompt. `paid`: as paid; `read`: as cache reads. */
+/** Missed tokens are the first of a prompt.
+ *  `paid`: as paid; `read`: as cache reads. */
 export function splitMissed(usage: Counts, missed: number) {
   const paid: Usage = {};
   const read: Usage = {};

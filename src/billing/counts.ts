@@ -1,4 +1,5 @@
-// Reads token counts, and notes doubtful ones. An unreadable count is never zero.
+// Reads token counts, and notes doubtful ones.
+// An unreadable count is never zero.
 
 import type { CountFault, Tariff, Usage } from "./usage.ts";
 import { getCount, getField, getName, isObject } from "../lib/json/json.ts";
@@ -94,7 +95,7 @@ export class CountReader {
     this.noteMember(usage, known, place, ending);
   }
 
-  /** Notes the first unknown member that counts something. `place`: the object's name. */
+  /** Notes the first unknown member that counts something. */
   noteMember(counted: Counters, known: KnownNames, place: string | null, ending = ""): void {
     for (const member in counted) {
       if (known.has(member) || !member.endsWith(ending) || !countsSome(counted[member], MAX_DEPTH)) continue;
@@ -196,7 +197,6 @@ export function dropZeros(usage: Usage): Usage {
   return Object.fromEntries(counted);
 }
 
-/** How the answer says it was served. `members`: the names of the fields. */
 export function readTariff(from: unknown, members: Readonly<Record<string, string>>): Tariff {
   const tariff: Record<string, string> = {};
   for (const name in members) {

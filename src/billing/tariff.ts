@@ -5,7 +5,7 @@ import type { Price, Rates } from "./prices.ts";
 import { CALL_KINDS } from "../config/call-kinds.ts";
 import { type Counts, countTokens, PROMPT_KINDS, type Tariff, type Usage } from "./usage.ts";
 
-/** A part's prices. `factor:service_tier=flex` multiplies the price of every token. */
+/** `factor:service_tier=flex` multiplies the price of every token. */
 export interface TariffChoice {
   readonly prices: Readonly<Record<string, string>>;
   /** `standard`, or what differs: `flex`, `fast+us`, `standard+over_272000`. */

@@ -1,4 +1,4 @@
-// Token counts by kind, in disjoint buckets: each token is charged once. Also types of readings.
+// Token counts by kind, in disjoint buckets: each token is charged once.
 
 import { CALL_KINDS } from "../config/call-kinds.ts";
 
@@ -106,7 +106,8 @@ export interface CacheReason {
 export interface ReportedAmount {
   /** A decimal in USD. Null: unreadable. */
   readonly usd: string | null;
-  /** False: the bill has more, because the answer goes on or a provider bills the user, too. */
+  /** False: the bill has more.
+   *  The answer goes on, or a provider bills the user, too. */
   readonly isWhole: boolean;
 }
 
@@ -122,7 +123,7 @@ export interface Reading {
   readonly tariff: Tariff;
   /** `open` until the dialect's terminal event: an answer that stays open was cut. */
   readonly end: "open" | "complete" | "error";
-  /** Usage is final: the part of the answer that reports usage has passed. */
+  /** The part of the answer that reports usage has passed. */
   readonly final: boolean;
   readonly estimatedOutput: number;
   /** The answer had visible output, streamed or not. */
@@ -141,7 +142,7 @@ export interface Reading {
   readonly called?: readonly string[] | undefined;
 }
 
-/** Gets the tool calls of an answer as they pass. A call may come more than once. */
+/** Gets an answer's tool calls. A call may come more than once. */
 export interface CallListener {
   /** The answer's id. It comes before its calls. */
   begin(responseId: string): void;
@@ -149,7 +150,6 @@ export interface CallListener {
   add(callId: string, hash: string): void;
 }
 
-/** An event of a stream. `value`: its data as JSON, or undefined. */
 export interface ParsedEvent {
   readonly name: string;
   readonly data: string;

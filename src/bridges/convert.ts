@@ -1,4 +1,4 @@
-// Converts any client's dialect to any upstream's. Only this file knows all of them.
+// Converts between all dialects. Only this file knows all of them.
 
 import { isUtf8 } from "node:buffer";
 import type { Meter, Usage } from "../billing/usage.ts";

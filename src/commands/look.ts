@@ -1,4 +1,4 @@
-// `gateway top`, `usage`, `sessions`, `cache`, `statusline`, `models` and `ledger`.
+// The commands that look at a gateway and its ledger.
 
 import type { showModels } from "../cli/catalog/models.ts";
 import type { ReportFlags } from "../cli/money/show.ts";

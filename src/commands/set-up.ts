@@ -1,4 +1,4 @@
-// `gateway init`, `import`, `doctor`, `service`, `schema` and `completions`.
+// The commands that set a gateway up.
 
 import { call, type CommandTable } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";

@@ -109,7 +109,7 @@ function textLike(pattern: string) {
   return { type: "string", pattern: `${pattern}|${REFERENCE}` } as const;
 }
 
-/** For editors, which see numbers and flags as YAML reads them. Only scalars.ts decides. */
+/** Editors see numbers and flags as YAML reads them. scalars.ts decides. */
 const SHAPES = {
   text: { type: ["string", "number", "boolean"] },
   name: { type: ["string", "number"], pattern: `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$|${REFERENCE}` },

@@ -38,7 +38,7 @@ export interface Recorder {
 export interface Gateway {
   /** A reload replaces it. A request keeps the one that it started with. */
   catalog: Catalog;
-  /** The config converts, or did since the start: histories may have envelopes. */
+  /** Histories may have envelopes: the config converts, or did. */
   converts: boolean;
   readonly client: Upstream;
   readonly memory: MemoryBudget;

@@ -56,7 +56,7 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   findRoute(r, gateway);
   const [first] = r.candidates;
   if (first?.isConverted === true && purpose === "count") return answerCount(r, gateway);
-  // What cannot be converted for the only kind of channels is refused before billing.
+  // What no channel can take is refused before billing.
   if (first?.isConverted === true && purpose === "generate") await crossFirst(r, first);
   r.exchange.onGone(() => leave(r, gateway));
   await openBill(r, gateway);
@@ -114,7 +114,7 @@ async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
   return OWN_ANSWER;
 }
 
-/** Tools compact a conversation by this count. For another dialect, it is an estimate. */
+/** Tools compact by this count. For another dialect, it is an estimate. */
 async function answerCount(r: Request, gateway: Gateway): Promise<Ending> {
   await openBill(r, gateway);
   r.memory?.free();
@@ -141,7 +141,7 @@ function deliver(
 ): Promise<Ending> {
   beginDelivery(r, response, candidate, gateway);
   const { bridge } = r;
-  // Some upstreams always send a stream, and some a whole response instead of one.
+  // Some upstreams always send a stream, and some never do.
   const isWhole = !r.streamed || (bridge !== null && (!r.stream || isJsonResponse(response)));
   if (isWhole) return deliverWhole(r, body, gateway);
   return bridge === null ? passStream(r, body, gateway) : convertStream(r, body, gateway);

@@ -135,7 +135,7 @@ export class Request {
   answered: Omit<ChannelResponse, "body"> | null = null;
   /** Null if nothing can be billed and no stream's end matters. */
   meter: Meter | null = null;
-  /** The response comes in events and ends with the dialect's terminal event. */
+  /** The response's events end with the dialect's terminal event. */
   streamed = false;
   /** The client left before the end. */
   left = false;
@@ -218,7 +218,7 @@ export class Request {
     return this.group.usesLogin ? this.paidBy : undefined;
   }
 
-  /** The result says something about the channel, unless the path is unknown or not billed. */
+  /** An unknown or unbilled path says nothing about the channel. */
   get isTelling(): boolean {
     return this.open && this.target.endpoint.purpose !== "other";
   }
@@ -227,7 +227,7 @@ export class Request {
     return this.crossed?.dialect ?? this.target.endpoint.dialect;
   }
 
-  /** Converts between the client's dialect and the channel's; null if they are equal. */
+  /** Null: the client's dialect and the channel's are equal. */
   get bridge(): Conversion | null {
     return this.crossed?.bridge ?? null;
   }

@@ -21,7 +21,7 @@ import { refuse, toGatewayError } from "./intake/refuse.ts";
 
 export interface RunningServer {
   readonly port: number;
-  /** Stops accepting. Resolves when every call is answered and its bill is closed. */
+  /** Resolves when every call is answered and its bill is closed. */
   drain(): Promise<void>;
   stopNow(): void;
 }

@@ -37,7 +37,8 @@ export interface Wanted<About> {
   readonly lists?: ReadonlySet<string>;
   /** In lower case, counted in every spelling of some parser. */
   readonly alike?: ReadonlySet<string>;
-  /** The lists of earlier objects, the likeliest first. Their elements are not scanned again. */
+  /** The lists of earlier objects, the likeliest first.
+   *  Their elements are not scanned again. */
   readonly known?: readonly Lists<About>[];
   /** A forged hash could hide a member. */
   readonly isStrict?: boolean;

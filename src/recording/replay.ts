@@ -85,7 +85,8 @@ export class Replay {
   }
 }
 
-/** Names the most similar recorded request: the unused one whose first difference comes last. */
+/** Names the most similar recorded request.
+ *  It is the unused one whose first difference comes last. */
 function explainMiss(what: string, differences: ReadonlyMap<Entry, Difference>): FoundExchange {
   const [nearest] = [...differences].toSorted(
     ([a, one], [b, other]) => Number(a.isUsed) - Number(b.isUsed) || other.equal - one.equal,

@@ -41,7 +41,8 @@ const exchangeSchema = z.lazy(() =>
       fields,
       /** For each chunk or WebSocket message: milliseconds since the request, and bytes. */
       chunks: z.array(z.tuple([count, z.int().positive()]).readonly()).readonly(),
-      /** `reset`: the connection broke, and the answer is incomplete. `left`: the client left. */
+      /** `reset`: the connection broke, and the answer is incomplete.
+       *  `left`: the client left. */
       end: z.enum(["whole", "reset", "left"]),
     }),
     duration_ms: count,
@@ -180,7 +181,8 @@ export interface Recording {
   readonly readResponse: (exchange: RecordedExchange) => Buffer;
 }
 
-/** Null: no recording. Throws for another user's: an agent does what a recording says. */
+/** Null: no recording.
+ *  Throws for another user's: an agent does what a recording says. */
 export function openRecording(folder: string): Recording | null {
   if (!requireFolder(folder, OTHERS_WRITE)) return null;
   if (existsSync(join(folder, OLD_LINES)))

@@ -341,7 +341,7 @@ function writeTable({ title, note = "", head, rows }: TextTable): string {
 const [WIDTH, HEIGHT, LEFT, TOP, FOOT] = [860, 190, 44, 18, 22];
 const LAYERS = ["read", "missed", "fresh"] as const;
 
-/** The turns' input as bars: from the cache, missed, the rest; and where a version began. */
+/** Bars of the turns' input: cached, missed, the rest. Versions are marked. */
 function writeChart({ turns, versions }: Evidence): string {
   if (turns.length === 0) return "";
   const means = turns.map(({ turns: all, read, missed, written, sent }) =>

@@ -77,7 +77,7 @@ export class History {
   }
 }
 
-/** Null: no counts. Most responses have one part, which `usage` describes completely. */
+/** Null: no counts. Most responses have one part, which `usage` describes. */
 function describeReading(
   { parts, tariff, faults = [] }: ReturnType<UsageOf["openai"]>,
   isCut: boolean,

@@ -1,4 +1,4 @@
-// Writes, rotates and syncs an open ledger's files. writer.ts decides when.
+// Writes, rotates and syncs an open ledger's files.
 
 import {
   closeSync,
@@ -44,7 +44,7 @@ export class LedgerFiles {
   #noted: string | null = null;
   readonly #boot = readBootId();
   #journalFullAt = JOURNAL_FULL_BYTES;
-  /** The journal needs rewriting: it names closed requests, or lacks open ones. */
+  /** The journal names closed requests, or lacks open ones. */
   isJournalStale = true;
 
   constructor(options: FileOptions, { prev, month, noted, doubts, endState }: Recovery) {
@@ -93,7 +93,7 @@ export class LedgerFiles {
     if (afresh || this.isJournalStale || this.#journal.size > this.#journalFullAt) this.rewriteJournal(open);
   }
 
-  /** Keeps only the open requests. A crash leaves the old journal or the new one, complete. */
+  /** A crash leaves the old journal or the new one, complete. */
   rewriteJournal(open: ReadonlyMap<string, OpenRequest>): void {
     const again = Array.from(open.values(), ({ intent, channels }) =>
       encode({ open: intent, channels: [...channels] }),

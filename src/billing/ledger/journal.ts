@@ -51,7 +51,8 @@ const recordSchema = z.lazy(() =>
 type JournalRecord = z.infer<typeof recordSchema>;
 export type EndRecord = Extract<JournalRecord, { end: Position }>;
 
-/** A journal begins with `encodeStart`. Lines of its requests come after the position there. */
+/** A journal begins with `encodeStart`.
+ *  Lines of its requests come after the position there. */
 export function encode(record: JournalRecord): string {
   return JSON.stringify(record);
 }

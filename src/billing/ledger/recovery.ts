@@ -41,7 +41,7 @@ export function recoverLedger(path: string, journalPath: string) {
 
 export type Recovery = ReturnType<typeof recoverLedger>;
 
-/** Whether a ledger is as its last gateway left it. `verify` checks this for all lines. */
+/** Whether a ledger is as its last gateway left it. */
 export function judgeLedger(path: string) {
   const files = listLedgerFiles(path);
   const journal = readJournal(`${path}.open`);

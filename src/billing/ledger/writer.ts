@@ -72,7 +72,7 @@ export class LedgerWriter {
     this.#prev = prev;
   }
 
-  /** Call this first, once. Requests left open get their lines. `marks`: what a start found. */
+  /** Requests left open get their lines. `marks`: what a start found. */
   start(unfinished: ReadonlyMap<string, OpenRequest>, marks: readonly MarkDraft[]): void {
     this.#endWatch = everySecond(() => this.#watch());
     // A start does not wait for this.
@@ -141,7 +141,6 @@ export class LedgerWriter {
     return written;
   }
 
-  /** Writes a line for a response that was delivered without an open request. */
   appendUnopened(draft: LineDraft): void {
     if (this.#closing) {
       this.#options.report(

@@ -1,4 +1,4 @@
-// Warns before a USD limit is reached, once for each percentage. A file remembers the warnings.
+// Warns once for each percentage of a USD limit. A file remembers the warnings.
 
 import type { Key, Limits } from "../../config/catalog.ts";
 import { formatMoment } from "../../config/changes/names.ts";

@@ -99,7 +99,7 @@ export function createGate(sums: Spending, freed = (): void => {}) {
     return { ...side, flight };
   };
   return {
-    /** Without `cost` it is not billed: only limits on the number of requests count it. */
+    /** Without `cost`, only limits on the number of requests count it. */
     admit(key: Key, now: number, cost: Cost | null, arrival: Arrival = {}): Admission | NoRoom {
       const { session, run = null, hasWaited = false } = arrival;
       const sides = listSides(key, run, session).map(place);

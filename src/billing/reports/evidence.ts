@@ -91,7 +91,7 @@ function countRequests(table: Table, scope: Scope, { totals }: SumRow) {
   };
 }
 
-/** By tool and version, by model, and by bar: each bar has the same number of turns. */
+/** Each bar has the same number of turns. */
 function sumTurns(table: Table, scope: Scope) {
   const { sql, values } = describeScope(scope);
   // Without names, an index has them in order.
@@ -131,7 +131,6 @@ function sumTurns(table: Table, scope: Scope) {
   return { ...turns, models, bars };
 }
 
-/** The rows with the most input. `more`: the number of other rows. */
 function listLargest(turns: readonly SumRow[], lost: readonly Misses[]) {
   const misses = new Map(lost.map((row) => [row.names.join("\n"), row.totals]));
   const rows = turns
@@ -193,7 +192,7 @@ const IS_CAUSE = /^[a-z_]{1,30}_(?:changed|evicted|expired|lost|passed)$/;
 const BARS = 160;
 const MAX_MS = 8.64e15;
 
-/** The most expensive misses, and the first turns of newer versions, in order of time. */
+/** The most expensive misses and the first turns of newer versions, by time. */
 function listEvents(table: Table, scope: Scope, versions: readonly SumRow[], hasLabels: boolean) {
   const asked = describeScope(scope);
   const startOf = ({ values: [at] }: SumRow): number => Number(at);

@@ -77,11 +77,11 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
     series,
     total: total.totals,
     sums: describeSums(total),
-    /** The same stretch of the period before. Null: none, or without requests. */
+    /** Null: no period before, or no requests in it. */
     before: earlier === null || earlier.totals.requests === 0 ? null : describeSums(earlier),
     missed_usd: formatDecimal(total.sums["missed"] ?? ZERO_DECIMAL),
     ...sumMonth(table, only, clock),
-    /** Models without a price, with the number of requests that no amount includes. */
+    /** Models without a price. No amount includes these requests. */
     unpriced: total.totals.unpriced === 0 ? [] : listUnpriced(table, scope),
     unreadable: table.unreadable,
   };

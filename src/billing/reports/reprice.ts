@@ -1,4 +1,4 @@
-// The cost of ledger lines at today's prices. `reprice` looks for requests with other amounts.
+// The cost of ledger lines at today's prices.
 
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { formatDecimal } from "../../lib/money.ts";
@@ -133,7 +133,7 @@ function readParts(line: Line, calls: readonly Usage[]): readonly Part[] | null 
   return isSame ? [{ ...part, calls }] : parts;
 }
 
-/** How the response was served: from the line, the line's factors, or the upstream's usage. */
+/** The line, its factors or the upstream's usage say how it was served. */
 function readTariff(line: Line, seller: Seller | undefined): Tariff {
   const recorded = getField(line, "tariff");
   const factors = Object.keys(line.prices ?? {}).filter((name) => name.startsWith(FACTOR));

@@ -118,7 +118,6 @@ export function findBeginning(table: Table, column: "id" | "session", start: str
   return [start, other].includes(names[0] ?? "") ? names.slice(0, 1) : names;
 }
 
-/** The id or session of the last request with one. Null: none. */
 export function findLast(table: Table, column: "id" | "session", key: string | null = null): string | null {
   const [[name = null] = []] = table.list(
     `SELECT ${column} FROM requests WHERE ${column} IS NOT NULL AND (key = $key OR $key IS NULL) ORDER BY line DESC LIMIT 1`,

@@ -109,7 +109,7 @@ export interface SumsQuery extends Scope {
   readonly values?: readonly string[];
   /** Further sums of the requests with the same names. */
   readonly byWho?: Readonly<Record<string, string>>;
-  /** Periods by name, one after the other. `span` is then a name, and `at` is in one period. */
+  /** Periods by name. `span` is then a name, and `at` is in one period. */
   readonly spans?: readonly Span[];
   /** A row for each span, even without requests. */
   readonly hasEmpty?: boolean;
@@ -202,7 +202,8 @@ function describeTotals(
     usage,
     official_usd: formatDecimal(add("official")),
     charge_usd: formatDecimal(add("charge")),
-    // A plan's payments by official prices, and its account's overage. No charge includes them.
+    // A plan's payments by official prices, and its account's overage.
+    // No charge includes them.
     ...(plan.units > 0n && { paid_by_plan_usd: formatDecimal(plan) }),
     ...(overage.units > 0n && { plan_overage_usd: formatDecimal(overage) }),
     cache_hit_rate: computeShare(countTokens(usage, CACHE_READ_KINDS), countTokens(usage, PROMPT_KINDS)),
@@ -236,7 +237,8 @@ export function addAmount(sum: CellValue, exact: readonly unknown[], name: strin
   return total;
 }
 
-/** In the order of the kinds. `read`: a kind's column. `more`: objects with further counts. */
+/** In the order of the kinds. `read`: a kind's column.
+ *  `more`: objects with further counts. */
 export function readUsage(read: (kind: string) => CellValue, more: readonly unknown[]): Counts {
   const counts = new Map<string, number>();
   for (const kind of KIND_COLUMNS) {

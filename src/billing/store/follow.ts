@@ -28,7 +28,7 @@ export function readPosition(database: TableDatabase): FollowPosition | null {
   return readSchema.safeParse(parseJson(String(text))).data ?? null;
 }
 
-/** Whether the ledger still has the lines that were read, with only new lines after them. */
+/** Whether the ledger has the lines that were read, and then new ones. */
 function fitsLedger({ files }: FollowPosition, sources: readonly Source[]): boolean {
   return files.every((place, index) => {
     const source = sources[index];
@@ -71,7 +71,7 @@ export function follow(
   }
 }
 
-/** Null: the tables are missing, or have another version or ledger. They must be made. */
+/** Null: the tables are missing, or have another version or ledger. */
 function findPosition(database: TableDatabase, sources: readonly Source[]): FollowPosition | null {
   const position = hasTables(database) ? readPosition(database) : null;
   return position !== null && fitsLedger(position, sources) ? position : null;

@@ -242,7 +242,7 @@ export interface FoundLine {
 
 export type LineOfRow = FoundLine & Pick<RowPlace, "values">;
 
-/** Reads this many rows at a time, so that a long ledger does not fill the memory. */
+/** More rows at a time of a long ledger would fill the memory. */
 const PAGE_ROWS = 5000;
 
 /** In the order of the ledger. `more`: further columns.

@@ -69,7 +69,6 @@ class Verifier {
   readonly #report: (finding: Finding) => void;
   readonly #judged: ReturnType<typeof judgeLedger>;
   readonly #unnamed: ReadonlySet<unknown>;
-  /** The current charge of every line so far, by id. */
   readonly #charges = new Map<string, string | null>();
   #prev = GENESIS;
   #isAnchored: boolean;

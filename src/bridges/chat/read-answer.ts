@@ -160,7 +160,7 @@ export class ChatAnswerReader extends AnswerReader {
     return call;
   }
 
-  /** Some servers give all calls one index, repeat an id, or give two calls one id. */
+  /** Some servers give calls one index, repeat an id, or give two calls one. */
   #findCall({ index, id, name }: CallName): StreamedCall | undefined {
     const last = index === undefined ? this.#lastCall : this.#callsByIndex.get(index);
     if (id !== "") {

@@ -1,4 +1,5 @@
-// A conversation → a request for a chat server. Messages come last, for caches.
+// A conversation → a request for a chat server.
+// Messages come last, for caches.
 
 import { getList, isObject, lookUp, type Table } from "../../lib/json/json.ts";
 import type {

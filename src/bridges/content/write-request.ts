@@ -1,4 +1,5 @@
-// A conversation → a request for a content upstream. Contents come last, for caches.
+// A conversation → a request for a content upstream.
+// Contents come last, for caches.
 
 import type { ContentPart, Conversation, Destination, Result, Tool } from "../neutral/conversation.ts";
 import { findOutputCap } from "../provider-rules.ts";

@@ -1,4 +1,5 @@
-// A conversation → a request for a messages upstream. Messages come last, for caches.
+// A conversation → a request for a messages upstream.
+// Messages come last, for caches.
 
 import type {
   ContentPart,

@@ -163,7 +163,7 @@ export interface Conversation {
   readonly options: Options;
   readonly notes: Notes;
   readonly wishes: Wishes;
-  /** Both sides speak OpenAI's two dialects: the client knows the provider's rules. */
+  /** Both sides speak OpenAI's dialects: the client knows their rules. */
   readonly isShared: boolean;
 }
 
@@ -182,7 +182,7 @@ export interface Destination {
   /** The upstream's name of the model. */
   readonly model: string;
   readonly quirks: Quirks;
-  /** Stands for the session in cache keys; null: unknown. It does not identify the user. */
+  /** It stands for the session in cache keys, and names no user. Null: unknown. */
   readonly session: string | null;
 }
 

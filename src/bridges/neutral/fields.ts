@@ -22,7 +22,7 @@ interface Field {
   readonly path: string;
   /** The name in notes, if options share a path. */
   readonly label?: string;
-  /** The rule for a client's field. Absent: the `option` decides, or code reads the field. */
+  /** Absent: the `option` decides, or code reads the field. */
   readonly rule?: Rule;
   /** Which values change nothing: by default, empty ones. */
   readonly unless?: (value: unknown) => boolean;

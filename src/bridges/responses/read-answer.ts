@@ -24,7 +24,7 @@ import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 type Event = Table<unknown>;
 type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;
 
-/** Announcements begin nothing: a response that fails before its first item gets a status. */
+/** Announcements begin nothing, so that an early failure gets a status. */
 const RULES: Table<EventRule> = {
   "response.created": (reader, event) => reader.note(event["response"]),
   "response.output_item.added": (reader, event) => reader.openItem(event),
@@ -281,7 +281,7 @@ function isCall(type: unknown): boolean {
   return type === "function_call" || type === "custom_tool_call";
 }
 
-/** Null: not ended. For any other cause, the client hears that the response is incomplete. */
+/** Null: not ended. Other causes make the response incomplete. */
 function chooseReason(status: unknown, why: unknown): EndReason | null {
   if (status === "completed" || status === "complete" || status === undefined) return "done";
   if (status !== "incomplete") return null;

@@ -1,4 +1,5 @@
-// A conversation → a request for a responses upstream. The input comes last, for caches.
+// A conversation → a request for a responses upstream.
+// The input comes last, for caches.
 
 import { getList } from "../../lib/json/json.ts";
 import type {

@@ -1,4 +1,4 @@
-// `gateway` alone: what runs, what was spent, what needs attention, useful commands.
+// `gateway` alone: what runs, what was spent, what needs attention.
 
 import { readPeriodWord } from "../../billing/reports/period.ts";
 import { sumRequests } from "../../billing/reports/sums.ts";

@@ -53,7 +53,7 @@ export function loadConfig(path: string, env: Environment, options: LoadOptions 
   return check(file, readConfigText(file), env, options);
 }
 
-/** `loadConfig` with credentials from the keychain, for commands that send them upstream. */
+/** Commands that send credentials also need those of the keychain. */
 export async function loadWithCredentials(
   path: string,
   env: Environment,

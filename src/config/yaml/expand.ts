@@ -6,7 +6,7 @@ import type { Path } from "./source.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** `keychain:NAME` is a credential in the keychain. The variable of this name has the secret. */
+/** `keychain:NAME` is a credential. The variable of this name has the secret. */
 export const KEYCHAIN = "keychain:";
 /** The variable with this prefix says why the keychain gave no credential. */
 export const LACK = "keychain lacks:";

@@ -10,7 +10,7 @@ import { CountReader, dropZeros, readTariff, Reports } from "../../billing/count
 
 type Counters = Readonly<Record<string, unknown>>;
 
-// Results of server tools and signatures must match, so that they are not output.
+// Results of server tools and signatures must match: they are no output.
 const NEEDLES = listNeedles("message_", '"error"', "content_block_start", "signature_delta");
 
 export class MessagesReader implements UsageReader {

@@ -275,7 +275,7 @@ const IN_TEXT = /[^\s\d[\]{}:,.+\-Etruefalsn]/;
 /** No line of JSON begins so. */
 const EVENT_LINE = /[\r\n](?:data|event):/;
 
-/** A JSON body, or a list of JSON values in pieces. It is read when somebody asks. */
+/** A JSON body, or a list of JSON values in pieces, is read on demand. */
 class BodyMeter implements Meter {
   readonly #open: () => UsageReader;
   /** Without the parts that no meter reads. */

@@ -1,4 +1,4 @@
-// The reports of the ledger: name, input and function. They run in a thread (worker.ts).
+// The reports of the ledger, which run in a thread (worker.ts).
 
 import { z } from "zod";
 import { reportCache } from "../../billing/reports/cache.ts";

@@ -39,7 +39,7 @@ function readSpend({ catalog, ledger }: Gateway) {
   return {
     today_usd: formatUsd(ledger.sums.spentTogether("day")),
     by_key: Object.fromEntries(keys),
-    /** What a plan paid, by key, by official prices. It is not part of the other sums. */
+    /** What a plan paid, by official prices. No other sum includes it. */
     ...(plans.length > 0 && { by_plan: Object.fromEntries(plans) }),
   };
 }

@@ -54,7 +54,7 @@ function admit(r: Request, gateway: Gateway): Promise<void> | null {
   const read: { pairs: LastPairs | null } = { pairs: null };
   const sameCalls = (): number => {
     if (r.prompt === null || !hasOutput) return 0;
-    // If the upstream keeps the conversation, the gateway remembers its earlier part.
+    // The gateway remembers what the upstream keeps of a conversation.
     const find = (responseId: string): CallChain | null => gateway.chains.find(key.name, responseId);
     read.pairs = countSameCalls(r.prompt, dialect.promptLayout, find);
     return read.pairs.count;

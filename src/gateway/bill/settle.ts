@@ -148,7 +148,7 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   const billed = Object.assign(new Request(r, r, r.transport), r, own);
   const line = { ...draftLine(billed, gateway), replaces };
   if (line.basis === "unknown") return null;
-  // The client has the response. The line waits while the ledger cannot be written.
+  // The line waits while the ledger cannot be written.
   ledger.appendUnopened(line);
   background.delete(id); // a response is charged once
   warnOfLimits(line, billed.key, gateway);
@@ -237,7 +237,7 @@ function orAbsent<T>(value: T | null): T | undefined {
 
 function describeAmounts(r: Request, reading: Reading | null, gateway: Gateway) {
   const { outcome, upstreamStatus: status } = r.ending;
-  // A refusal costs nothing, unless an earlier upstream may have worked on the request.
+  // A refusal costs nothing, unless an earlier upstream may have worked.
   const isOpen = status !== null && status >= 400 && r.attempts.some(mayBePaid);
   const assessed = assess({
     outcome,
@@ -327,7 +327,7 @@ function isCostKnown(basis: Basis, { lacksOutput }: Assessment): boolean {
   return isCharged(basis) && lacksOutput !== true;
 }
 
-/** What limits count. It includes what a plan pays for, which is not charged. */
+/** Limits also count what a plan pays for, which is not charged. */
 function countForLimits(r: Request, judged: Judged, gateway: Gateway): string | null {
   const { charge } = judged;
   const counted = r.payer === undefined ? charge : multiplyCharge(charge, limitMultiplier(r.group));

@@ -1,4 +1,4 @@
-// What requests left in upstreams' caches, by session. Memory is bounded, without texts.
+// What requests left in upstreams' caches, by session, without texts.
 
 import { countSame, findChange } from "./change.ts";
 import { judgeMiss, type Miss } from "./judge.ts";
@@ -80,7 +80,7 @@ function findEarlier(before: PastTurn, turn: CacheTurn, isLonger: boolean): Left
   return isContinued({ ...before, end: earlier.end }, turn) ? earlier : null;
 }
 
-/** What a changed prompt reads ends where it is the same as one of `all`, or earlier. */
+/** A changed prompt reads at most as far as it is the same as one of `all`. */
 function findRead(before: PastTurn, turn: CacheTurn, all: readonly PastTurn[]): Left {
   if (before.turn.prompt.continues !== null) return NOTHING;
   const { read } = turn.tokens;

@@ -1,4 +1,4 @@
-// Which channels of a match are tried, in which order, and what their responses teach.
+// Which channels of a match are tried, and what their responses teach.
 
 import type { Catalog, Channel, Group } from "../../config/catalog.ts";
 import type { Target } from "../../dialects/dialect.ts";
@@ -217,7 +217,7 @@ export class Channels {
     }
   }
 
-  /** A probe's answer may come later, when the file may belong to the next gateway. */
+  /** A probe may end when the file belongs to the next gateway. */
   close(): void {
     this.#save();
     this.#isClosed = true;

@@ -27,7 +27,7 @@ const countSchema = z.lazy(() => z.object({ requests: z.number(), errors: z.numb
 
 export type Count = z.infer<typeof countSchema>;
 
-/** What is kept between two runs. In version 0.2, the file has names and `disabled`. */
+/** In version 0.2, the file has names and `disabled`. */
 const fileSchema = z.lazy(() =>
   z.object({
     channels: z.array(

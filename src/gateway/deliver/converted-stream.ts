@@ -52,7 +52,7 @@ export class ConvertedStream {
     this.#stream = bridge.openStream(meter, () => countUsage(r));
   }
 
-  /** Some upstreams send a whole response instead of a stream. `body` has no secret. */
+  /** Some upstreams send a whole response. `body` has no secret. */
   takeWhole(body: Uint8Array): Ending {
     meterChunk(this.#r, body);
     void this.#write(this.#stream.pushWhole(body));
@@ -61,7 +61,7 @@ export class ConvertedStream {
 
   send(piece: Uint8Array): Promise<void> | null {
     const r = this.#r;
-    // The bridge lets the meter read first, because the client's stream ends with the usage.
+    // The meter reads first: the client's stream ends with the usage.
     if (!r.exchange.gone) return this.#passEvents(this.#stream.push(piece));
     meterChunk(r, piece);
     return null;
@@ -111,7 +111,7 @@ export class ConvertedStream {
   #write({ texts, phase, refusal }: AnswerOutput): Promise<void> | null {
     const { exchange } = this.#r;
     if (exchange.gone || phase === "held") return null;
-    // The client's stream has no place for pings, thoughts, and the input of some calls.
+    // Clients' streams have no place for pings, thoughts and some calls' input.
     if (texts.length > 0) this.#quiet = 0;
     this.#r.noteFirstByte();
     if (phase === "refused") {

@@ -74,7 +74,7 @@ export function judgeDelivery(r: Request, fault: UpstreamFault | null, { halt }:
   const { status, closeDelimited } = r.served.response;
   const reading = r.meter?.read() ?? null;
   const left = r.left ? describeLeaving(halt) : null;
-  // A billed response is JSON. Its end shows that it is complete, even without a cut.
+  // A billed response is JSON, whose end shows that it is complete.
   const isBilled = r.open && status === 200 && fault === null;
   const showsEnd = r.streamed || closeDelimited || isBilled;
   const outcome = status >= 400 ? "upstream_error" : (left ?? judgeEnd(reading, showsEnd, fault));

@@ -77,7 +77,7 @@ class PassedStream {
     return ending;
   }
 
-  /** Without the rest of a cut line end, clients drop the event and see an empty response. */
+  /** Clients drop an event whose line end is cut, and see an empty response. */
   #findMissing(): string {
     const end = this.#end.toString("latin1");
     return findMissingEnd(end, end.includes("\r\n") ? "\r\n\r\n" : "\n\n");

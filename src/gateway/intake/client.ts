@@ -52,7 +52,7 @@ interface Agent extends Pick<ClientIdentity, "tool" | "version"> {
   readonly read: ToolRow["read"];
 }
 
-/** A user agent, and the tool that `gateway run` names because its user agent is a library's. */
+/** `gateway run` names the tool whose user agent is a library's. */
 const readAgent = remember(1000, (agent): Agent => {
   const [userAgent = "", named = ""] = agent.split("\n");
   const row = TOOLS.find((each) => each.userAgent.test(userAgent));

@@ -7,7 +7,7 @@ import { CACHE_READ_KINDS, countTokens, PROMPT_KINDS } from "../../billing/usage
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 
-/** `=` also separates words, so a secret is found with and without the name of a run. */
+/** `=` separates words: a secret is found with and without a run's name. */
 const RUN_KEY = /^(.+)=(run-[0-9a-f-]{36})(?:=usd-(\d{1,12}(?:\.\d{1,12})?))?$/;
 
 export function nameRun(secret: string, id: string, budget: string | null): string {

@@ -1,4 +1,4 @@
-// Events for the log, the metrics and the live view, which must be fast and not throw.
+// Events for the log, metrics and live view. These must be fast and not throw.
 
 import type { LimitWarning } from "../../billing/limits/alerts.ts";
 import type { ClientIdentity, LineDraft } from "../../billing/ledger/line.ts";

@@ -1,4 +1,4 @@
-// One request to one channel. Is the response for the client, or is another channel tried?
+// Sends one request to one channel, and decides whether another is tried.
 
 import type { Payer } from "../../billing/ledger/line.ts";
 import type { Purpose } from "../../dialects/dialect.ts";

@@ -1,4 +1,4 @@
-// Tries channels in order (attempt.ts) until one responds, before the client gets a byte.
+// Tries channels in order until one responds, before the client gets a byte.
 
 import { NOT_KEPT } from "../../bridges/neutral/notes.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -98,7 +98,7 @@ function report(
   if (attempted.kind === "answered") channels.keepConversation(choice, candidate, r);
 }
 
-/** Failures that pass by waiting are preferred: clients try again only after these. */
+/** Clients try again only after failures that pass by waiting. */
 function chooseBad(before: Bad | null, now: Bad): Bad {
   return before === null || isFinal(before) || !isFinal(now) ? now : before;
 }

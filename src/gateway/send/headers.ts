@@ -1,4 +1,4 @@
-// Forwards all header fields except those listed here and in docs/contract.md. Pure.
+// Forwards all header fields but those here and in docs/contract.md. Pure.
 
 import type { Fields } from "../../lib/http/fields.ts";
 import { remember } from "../../lib/memory/bounded-map.ts";

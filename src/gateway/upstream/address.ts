@@ -46,7 +46,7 @@ export function overrideFields(fields: Fields, { headers }: Channel): Fields {
 // A base URL or a proxy may lead back to the gateway. A header on requests without TLS shows it.
 
 const HOP_HEADER = "x-gateway-hop";
-/** Identifies this running gateway. Requests with only other gateways' marks may pass. */
+/** Requests with only other gateways' marks may pass. */
 const OWN_MARK = crypto.randomUUID().slice(0, 8);
 const MAX_HOPS = 8;
 

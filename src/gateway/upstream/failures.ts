@@ -27,7 +27,7 @@ interface Rule {
 export interface Failure extends Rule {
   readonly channel: string;
   readonly message: string;
-  /** The upstream's status, or the equivalent of an error inside a stream; null: no response. */
+  /** An error inside a stream has an equivalent status. Null: no response. */
   readonly status: number | null;
   readonly fault: UpstreamFault["kind"] | null;
   readonly waitMs: number | null;
@@ -89,7 +89,7 @@ const CREDENTIAL_403 =
 const FAULT_RULES: Record<UpstreamFault["kind"], Rule> = {
   connect: rule("upstream_failed", "unreachable", "could not be reached"),
   connect_timeout: rule("upstream_timeout", "unreachable", "did not accept a connection in time"),
-  /** The gateway has run out of files or ports. This says nothing about the channel. */
+  /** The gateway lacks files or ports, which says nothing about the channel. */
   shortage: rule("unavailable", "unreachable", "was not called"),
   tls: rule("upstream_failed", "unreachable", "could not be verified (TLS)"),
   first_byte_timeout: rule("upstream_timeout", "timeout", "did not respond in time"),

@@ -57,7 +57,7 @@ export class SocketConnection implements ClientListener {
   #candidate: Candidate;
   #turns: SocketTurn[] = [];
   #responses = 0;
-  /** Client messages that wait for earlier ones, or until both sides have read enough. */
+  /** Client messages wait for earlier ones, or for slow readers. */
   #queue: Payload[] = [];
   #queuedBytes = 0;
   #isBusy = false;
@@ -114,7 +114,7 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  /** A message may depend on the one before. A client that reads too little must wait. */
+  /** A message may depend on the one before. A slow client must wait. */
   async #handleQueue(): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;

@@ -53,7 +53,7 @@ export class SocketTurn {
     this.#silence?.arm(this.begun ? idleMs : firstByteMs);
   }
 
-  /** Call this after the event was passed on: the client does not wait for the meter. */
+  /** The event was passed on before: no client waits for the meter. */
   see(event: SocketEvent, message: Uint8Array): void {
     const r = this.#r;
     r.recorded?.note(message);

@@ -47,7 +47,7 @@ export interface OpenOptions {
   readonly shared?: boolean;
 }
 
-/** Throws ForeignFile if something other than a plain file of this user is at the path. */
+/** Throws ForeignFile for anything but a plain file of this user. */
 export function openOwn(path: string, { flags, mode = 0o600, shared = false }: OpenOptions): number {
   const before = requireOwn(path, shared);
   let fd: number;

@@ -1,4 +1,4 @@
-// One request to an upstream and its answer. It is sent again only if nothing of it arrived.
+// One request to an upstream. It is sent again only if nothing of it arrived.
 
 import { NOTHING } from "../memory/bytes.ts";
 import { atTurnEnd } from "../time/next-turn.ts";
@@ -117,7 +117,7 @@ function openReply(wire: Wire, head: ResponseHead, request: UpstreamRequest, poo
   const { idleMs } = request.deadlines;
   const isBodiless = request.method === "HEAD" || status === 204 || status === 304;
   const closeDelimited = !isBodiless && length === "unknown";
-  // A body that a bodiless answer announces may come late, and would look like the next answer.
+  // A late body of a bodiless answer would look like the next answer.
   const isKept = head.staysOpen && !closeDelimited && !(isBodiless && announcesBody(head));
   const keepMs = isKept ? readKeepMs(fields.get("keep-alive")) : null;
   const decoder = new BodyDecoder(isBodiless ? 0 : length);

@@ -55,7 +55,7 @@ export function createClient(readInterfaces = networkInterfaces): Upstream {
   };
 }
 
-/** The addresses of this machine for others. After a change, connections may be dead. */
+/** After a change of these addresses, connections may be dead. */
 function describeNetwork(interfaces: ReturnType<typeof networkInterfaces>): string {
   const all = Object.values(interfaces).flatMap((list) => list ?? []);
   const outer = all.filter(({ internal, address }) => !internal && !/^fe80:/i.test(address));

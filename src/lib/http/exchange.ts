@@ -16,15 +16,15 @@ export interface Exchange {
   addReplyFields(fields: readonly Field[]): void;
   /** Sends a complete reply. HEAD, 204 and 304 are framed correctly. */
   answer(status: number, fields: SentFields, body: Uint8Array | string): void;
-  /** Starts a streamed reply. Its head leaves with the first bytes of its body. */
+  /** The head leaves with the first bytes of the body. */
   begin(status: number, fields: SentFields): void;
-  /** A promise if the client reads slowly: it resolves when the client has all or has left. */
+  /** A promise if the client reads slowly, until it has all or has left. */
   write(chunk: Uint8Array): Promise<void> | null;
   /** A text becomes bytes when the client reads it. */
   end(...rest: readonly (Uint8Array | string)[]): void;
   /** Resets the TCP connection: no client can mistake the reply for a complete one. */
   reset(): void;
-  /** Replies 101 and opens a WebSocket. False: the client has left, or its handshake is invalid. */
+  /** False: the client has left, or its handshake is invalid. */
   acceptWebSocket(fields: SentFields, open: OpenPeer): boolean;
 
   /** True after `answer` or `begin`: no other reply is possible. */

@@ -76,7 +76,7 @@ export class Fields implements Iterable<Field> {
 
 export type SentFields = Fields | readonly Field[];
 
-/** Field lines for the wire, in latin-1. Framing fields among `fields` are left out. */
+/** Writes latin-1. Framing fields among `fields` are left out. */
 export function writeFields(fields: SentFields): string {
   let lines = "";
   for (const [name, value] of fields) {

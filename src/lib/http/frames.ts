@@ -47,7 +47,7 @@ export class FrameReader {
     this.#rest = start;
   }
 
-  /** Null: the connection has ended. Nothing can be read after null or a closing. */
+  /** Null: the connection has ended. Nothing follows null or a closing. */
   async next(): Promise<Frame | null> {
     if (this.#kind === null) this.release();
     for (;;) {
@@ -105,7 +105,7 @@ export class FrameReader {
     return this.#take(length);
   }
 
-  /** Checks a frame's first two bytes: no extension was agreed on, and servers do not mask. */
+  /** No extension was agreed on, and servers do not mask. */
   #isAllowed(first: number, second: number): boolean {
     const opcode = first & 0x0f;
     if ((first & RESERVED_BITS) !== 0 || (second & MASKED) !== 0) return false;

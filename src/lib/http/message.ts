@@ -1,4 +1,4 @@
-// HTTP/1.1 as bytes. Ambiguous input is refused, so that all readers agree where a message ends.
+// HTTP/1.1 as bytes. Ambiguous input is refused: all readers must agree on it.
 
 import { cutBytes, NOTHING } from "../memory/bytes.ts";
 import { Fields, Malformed } from "./fields.ts";
@@ -152,7 +152,7 @@ export class BodyDecoder {
     return this.done;
   }
 
-  /** Passes over at most one line: by bytes, or by the pattern, which takes ten times as long. */
+  /** Passes at most one line. The pattern takes ten times as long as bytes. */
   #passFraming(input: Buffer, at: number): number {
     const next = this.#isBehindLast ? at : this.#passPlain(input, at);
     if (next > at) return next;

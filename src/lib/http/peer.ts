@@ -22,7 +22,7 @@ export function writeHandshake(key: string): string {
   return `connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${key}\r\n`;
 }
 
-/** Throws Malformed if a 101 does not fit, or names an extension or subprotocol: we offer none. */
+/** Throws Malformed if a 101 does not fit: we offer no extension or subprotocol. */
 export function requireFit(fields: Fields, key: string): void {
   const isFit =
     hasToken(fields, "upgrade", "websocket") &&

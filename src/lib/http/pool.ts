@@ -4,13 +4,13 @@ import { dial } from "./dial.ts";
 import type { ClientStats, Origin } from "./upstream.ts";
 import type { Wire } from "./wire.ts";
 
-/** Load balancers often close after 60 s. A spare connection is replaced a little earlier. */
+/** Load balancers often close after 60 s: a spare connection goes earlier. */
 const IDLE_MS = 55_000;
 const RENEW_MS = 5000;
 export const MAX_SPARES = 6;
 /** Agents send a second, smaller request next to the first. */
 const MIN_SPARES = 2;
-/** Without a request for this long, idle connections are closed and the peak is forgotten. */
+/** Without a request for this long, connections close and the peak is forgotten. */
 const USED_MS = 30 * 60_000;
 const SPARE_CONNECT_MS = 10_000;
 /** An upstream that closes an idle connection earlier gets no spare ones. */
@@ -103,7 +103,7 @@ export class Pool {
     for (let count = lasting + this.#spareDials; count < wanted; count += 1) void this.#dialSpare();
   }
 
-  /** After sleep or a change of the network, idle connections may be dead without a sign. */
+  /** Sleep or a change of the network can kill connections without a sign. */
   renew(): void {
     this.#isResting = false;
     if (this.#isWarm) this.#closeIdle();

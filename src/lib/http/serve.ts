@@ -18,13 +18,13 @@ import {
 
 /** `stallMs`: an agent on a machine that slept for a while can still read on. */
 const DEFAULT_LIMITS = { bodyMs: 60_000, stallMs: 15 * 60_000, idleSeconds: 90 };
-/** How long a WebSocket may be silent. The runtime pings the client before, and that counts. */
+/** A WebSocket may be silent for this long. A ping of the runtime counts. */
 const SOCKET_IDLE_SECONDS = 960;
 /** One call reads bodies up to this length, in half the time: `bodyMs` for each 256 KiB. */
 const SHORT_BODY_BYTES = 1024 * 1024;
-/** Longer replies are sent in pieces: the runtime does not say when a client has a complete one. */
+/** The runtime does not say when a client has all of a longer reply. */
 const PIECE_BYTES = 256 * 1024;
-/** A reset discards what the client has not received or not read. It has this time for each. */
+/** A reset discards what the client has not received or read in this time. */
 const RESET_WAIT_MS = 1000;
 
 const ENCODER = new TextEncoder();
@@ -106,7 +106,7 @@ class ServedExchange implements Exchange {
   #ended = false;
   #isBroken = false;
   #stream: ReadableStreamDirectController | null = null;
-  /** What to do when the runtime asks for the stream; null: the stream was not offered yet. */
+  /** These run when the runtime asks for the stream. Null: it is not offered. */
   #onStream: (() => unknown)[] | null = null;
   #unsent: Promise<void> | null = null;
   #goneListeners: (() => void)[] = [];
@@ -191,7 +191,7 @@ class ServedExchange implements Exchange {
     this.#sent.resolve();
   }
 
-  /** The runtime keeps a copy of all that it is given: a long rest goes at the client's pace. */
+  /** The runtime copies all it gets: a long rest goes at the client's pace. */
   async #sendLast(rest: (Uint8Array | string)[]): Promise<void> {
     for (let part = rest.shift(); part !== undefined; part = rest.shift())
       for (const piece of cutPieces(part, this.#request.signal)) await (this.#send(piece) ?? nextTurn());
@@ -263,7 +263,7 @@ class ServedExchange implements Exchange {
     return unsent;
   }
 
-  /** Offers the stream to the runtime, and acts when the runtime asks for it. */
+  /** Acts when the runtime asks for the stream. */
   #onceOpen(act: () => unknown): void {
     if (this.#stream !== null) return void act();
     if (this.#onStream !== null) return void this.#onStream.push(act);
@@ -292,7 +292,7 @@ class ServedExchange implements Exchange {
   }
 }
 
-/** Path and query as the runtime normalises them: percent-encoded, without `.`, `..` and `\`. */
+/** The runtime normalises path and query: percent-encoded, no `.`, `..` or `\`. */
 function readTarget(url: string): string {
   // Without a valid Host, the URL is what the client wrote.
   const raw = url.startsWith("/") ? url : url.slice(url.indexOf("/", "https://".length));
@@ -320,7 +320,7 @@ function tooLarge(limit: number): BodyTooLarge {
   return new BodyTooLarge(`the body is larger than ${limit} bytes`);
 }
 
-/** A client's WebSocket. It cannot be paused: the runtime reads whatever the client sends. */
+/** A client's WebSocket cannot be paused: the runtime reads whatever comes. */
 class ServedPeer implements WebSocketPeer {
   readonly #openPeer: OpenPeer;
   readonly #surroundings: Surroundings;

@@ -1,4 +1,4 @@
-// The seam towards upstreams: a request, its response as it arrives, and what went wrong.
+// The seam towards upstreams: a request, its response, and what went wrong.
 
 import { joinChunks } from "../memory/bytes.ts";
 import type { MemoryBudget } from "../memory/memory-budget.ts";
@@ -24,7 +24,7 @@ export interface Deadlines {
   readonly connectMs: number;
   /** From the end of sending to the first byte of the response's head. */
   readonly firstByteMs: number;
-  /** The longest silence while the body arrives. The limit does not run while nobody reads. */
+  /** The longest silence of the body, while somebody reads it. */
   readonly idleMs: number;
 }
 
@@ -36,7 +36,7 @@ export interface UpstreamRequest {
   readonly fields: SentFields;
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
-  /** Asks for a WebSocket, whose large messages wait for memory. The handshake is added. */
+  /** Large messages of the wanted WebSocket wait for this memory. */
   readonly memory?: MemoryBudget;
 }
 
@@ -44,7 +44,7 @@ export interface UpstreamResponse {
   readonly status: number;
   readonly fields: Fields;
   readonly length: number | null;
-  /** Only the end of the connection ends the body: an early end looks like the real one. */
+  /** Only the connection's end ends the body: an early end looks the same. */
   readonly closeDelimited: boolean;
 }
 
@@ -77,14 +77,14 @@ export interface ClientStats {
 export interface Upstream {
   /** Throws Malformed if a field or the target would break the framing. */
   send(request: UpstreamRequest): SentRequest;
-  /** Keeps connections open after an origin's first request, and opens those of `expected` now. */
+  /** Keeps connections open after a request, and opens those of `expected`. */
   keepWarm(origins: Iterable<Origin>, expected?: Iterable<Origin>): void;
   /** Closes idle connections. Running requests continue to their end. */
   close(): void;
   stats(origin?: Origin): ClientStats;
 }
 
-/** Whether the upstream has the request. `perhaps`: the request left, and no response came. */
+/** `perhaps`: the request left, and no response came. */
 export type Sent = "no" | "perhaps" | "yes";
 
 export const FAULTS = {

@@ -30,24 +30,24 @@ export function isSendable(code: number): boolean {
   return (code >= 1000 && code <= 1014 && !NEVER_SENT.has(code)) || (code >= 3000 && code <= 4999);
 }
 
-/** A client that leaves more than this unread, or sends more than this ahead, is closed. */
+/** A client is closed when more than this waits on either side. */
 export const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
 export interface WebSocketPeer {
   /** False once a close frame has been sent or the connection has ended. */
   readonly open: boolean;
-  /** A promise if the other side reads slowly: it resolves when all has left, or at the end. */
+  /** A promise if the other side reads slowly, until all has left or it ends. */
   readonly unsent: Promise<void> | null;
   send(message: Payload): Promise<void> | null;
-  /** Starts the closing handshake. The end follows the other side's answer, or a limit. */
+  /** The end follows the other side's answer, or a limit. */
   close(closing: Closing): void;
-  /** Ends the connection without a closing handshake: the other side sees code 1006. */
+  /** The other side sees code 1006: there is no closing handshake. */
   reset(): void;
 }
 
 export type Received = { readonly message: Payload } | { readonly closing: Closing };
 
-/** An upstream's side. While nobody reads it, nothing is read from the upstream. */
+/** While nobody reads it, nothing is read from the upstream. */
 export interface UpstreamSocket extends WebSocketPeer {
   read(): Promise<Received>;
 }

@@ -6,7 +6,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
 
 export type Table<Value> = Readonly<Record<string, Value>>;
 
-/** The word comes from outside, and may be a name that every object has (`constructor`). */
+/** A word from outside may be a name of every object (`constructor`). */
 export function lookUp<Value>(table: Table<Value>, word: unknown): Value | undefined {
   return typeof word === "string" && Object.hasOwn(table, word) ? table[word] : undefined;
 }
@@ -33,7 +33,8 @@ export function listIn(value: unknown, name: string): readonly unknown[] {
   return getList(getField(value, name));
 }
 
-/** The string itself, or the JSON. `String` throws for exact numbers and `{"toString":1}`. */
+/** The string itself, or the JSON.
+ *  `String` throws for exact numbers and `{"toString":1}`. */
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }
@@ -67,7 +68,7 @@ export function isNestedDeeply(value: unknown, levels = MAX_DEPTH): boolean {
   return false;
 }
 
-/** parseJson for a value that is written again. Undefined also if nested too deeply for that. */
+/** For a value that is written again: undefined also if nested too deeply. */
 export function parseFlatJson(text: string): unknown {
   const value = parseJson(text);
   return text.length > MAX_DEPTH && isNestedDeeply(value) ? undefined : value;

@@ -1,4 +1,4 @@
-// Avoids slow operations of the runtime: a view of a socket's buffer takes longer than most work.
+// Avoids slow operations of the runtime: a view takes longer than most work.
 
 export const NOTHING: Buffer = Buffer.alloc(0);
 

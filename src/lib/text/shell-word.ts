@@ -1,4 +1,4 @@
-// Quotes a path or a name as one word of a command that people copy into their shell.
+// Quotes a path or a name as one word for the user's shell.
 
 /** Unchanged if no shell interprets it. Otherwise quoted for POSIX shells, fish and PowerShell,
  *  and a path on Windows for cmd, too. */

@@ -9,7 +9,8 @@ const STANDSTILL_MS = 100;
 const armed: Deadline[] = [];
 let timer: ReturnType<typeof setTimeout> | null = null;
 let wakeAt = Infinity;
-/** A standstill postponed the last sweep. Twice in a row, a slow loop would disable all limits. */
+/** A standstill postponed the last sweep.
+ *  Twice in a row, a slow loop would disable all limits. */
 let postponed = false;
 
 export class Deadline {

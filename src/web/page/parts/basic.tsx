@@ -164,7 +164,7 @@ export function Snippet({ text, label }: { readonly text: string; readonly label
   );
 }
 
-/** The browser's dialog keeps the focus inside. Escape closes it if `mayClose` allows it. */
+/** The browser keeps the focus inside. Escape needs `mayClose`. */
 export function Dialog({
   title,
   onClose,

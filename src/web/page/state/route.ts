@@ -1,4 +1,4 @@
-// Which view is shown. Each view has an address: links, the back button and a reload work.
+// Which view is shown. Each view has an address, for links and reloads.
 
 import { useEffect, useState } from "preact/hooks";
 

@@ -143,7 +143,7 @@ function describePlan({ name, allowance = [] }: ChannelView, now: number): Matte
 
 const HOUR_MS = 3_600_000;
 
-/** Problems of the last hour. A spent limit already says why requests are refused. */
+/** A spent limit already says why requests are refused. */
 function describeProblems(requests: readonly RequestRecord[], now: number, isLimitSpent: boolean): Matter[] {
   const recent = requests.filter(({ time, durationMs }) => now - time - durationMs < HOUR_MS);
   const describe = (words: string, isOne: (outcome: string) => boolean): Matter[] => {
