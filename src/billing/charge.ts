@@ -208,7 +208,7 @@ export function chargeAmount({ usage, parts }: Charge, official: string, multipl
 const HUNDRED = decimalOf(100);
 const ROUNDING = parseDecimal("0.000001");
 
-/** The difference exceeds 1 % of the seller's amount, and rounding. */
+/** They differ by more than 1 % of the seller's amount, and by more than rounding. */
 export function differsFromSeller(official: string, reported: string): boolean {
   const theirs = parseDecimal(reported);
   const more = subtractDecimals(parseDecimal(official), theirs);

@@ -9,7 +9,7 @@ import { relay } from "./formats/relay.ts";
 import { responses } from "./formats/responses.ts";
 
 export interface PlatformRow {
-  /** It says how channels list models, and how requests are signed. */
+  /** It says how channels list models, in which shape, and how requests are signed. */
   readonly dialect: Dialect;
   /** Other dialects need a bridge. */
   readonly spoken: readonly DialectName[];

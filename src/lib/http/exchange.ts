@@ -62,7 +62,7 @@ export interface ListenOptions {
 
 export interface Server {
   readonly port: number;
-  /** Accepts no new connections, and resolves when the last one has ended. */
+  /** Accepts no new connections, closes idle ones, and resolves when all have ended. */
   stop(): Promise<void>;
   /** Ends everything at once, running replies too. */
   stopNow(): void;

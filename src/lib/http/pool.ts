@@ -4,7 +4,7 @@ import { dial } from "./dial.ts";
 import type { ClientStats, Origin } from "./upstream.ts";
 import type { Wire } from "./wire.ts";
 
-/** Load balancers often close after 60 s: a spare connection goes earlier. */
+/** Load balancers often close after 60 s: a spare connection is replaced before. */
 const IDLE_MS = 55_000;
 const RENEW_MS = 5000;
 export const MAX_SPARES = 6;
