@@ -1,6 +1,7 @@
 // Nobody but the signed-in page gets in: other web pages, other users of this machine, and stolen links.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { appendFileSync, readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { bundlePage } from "../../src/web/bundle.ts";
 import { type DemoUpstream, startDemoUpstream } from "../harness/upstreams/demo-upstream.ts";
@@ -313,19 +314,22 @@ test("data is never cached, and script comes from the page's own files only", as
   expect(text).not.toMatch(/<script(?![^>]* src=)|<style|\son\w+=|style=/);
 });
 
-test("P31: no answer has a secret, except the one at creation", async () => {
+test("P18, P31: no answer has a secret, except the one at creation, and the config's comments stay", async () => {
   const secrets = [...Object.values({ a: keyOf("messages"), b: keyOf("relay") }), CREDENTIAL, visitor.token];
   for (const target of DATA.filter((each) => !each.endsWith("live"))) {
     const { text } = await visit(gateway, target, { fields: OWN() });
     for (const secret of secrets) expect(text).not.toContain(secret);
   }
   const body = { name: "fresh", group: "messages", expires: "never", limits: {} };
+  const config = gateway.folder.join("gateway.yaml");
+  appendFileSync(config, "\n# the end\n");
   const made = JSON.parse(
     (await visit(gateway, "/console/api/actions/add-key", { body, fields: OWN() })).text,
   );
   expect(made.secret.text).toMatch(/^sk-\w{43}$/);
   const { text } = await visit(gateway, "/console/api/reports/keys", { fields: OWN() });
   expect(text).toContain("fresh");
+  expect(readFileSync(config, "utf8")).toMatch(/fresh[^]*\n# the end\n$/);
   expect(text).not.toContain(made.secret.text);
 });
 

@@ -76,13 +76,10 @@ describe("keys add", () => {
   });
 
   const refused: Array<readonly [string, number, string, readonly string[]]> = [
-    ["a missing name", 2, "gateway: --name is missing.", ["--group", "codex"]],
-    ["a missing group", 2, "gateway: --group is missing. Groups: claude, codex.", ["--name", "x"]],
     ["a taken name", 1, 'gateway: There is already a key "laptop".', [...NEW, "--name", "laptop"]],
     ["a bad name", 2, '"a b" cannot be a name: a name is 1 to 64', [...NEW, "--name", "a b"]],
     ["an unknown group", 1, 'no group "codx" (did you mean "codex"?).', [...NEW, "--group", "codx"]],
     ["a group like no other", 1, '"nope". Known groups: claude, codex, max.\n', [...NEW, "--group", "nope"]],
-    ["a group without its plan", 1, "`gateway plans activate gold`", [...NEW, "--group", "max"]],
     ["a past date", 2, "--expires: 2020-01-01 has passed.", [...NEW, "--expires", "2020-01-01"]],
     // No date, one beyond the calendar, and a year of five digits.
     ...["soon", "99999999d", "3650000d"].map(

@@ -339,7 +339,7 @@ function prepare(): TempFolder {
   return folder;
 }
 
-describe("which key", () => {
+describe("P59: which key", () => {
   const cases: ReadonlyArray<readonly [what: string, words: string[], env: Record<string, string>]> = [
     ["GATEWAY_KEY", ["claude"], { GATEWAY_KEY: "sk-laptop" }],
     ["the name of a key in plain text after the tool", ["claude", "laptop"], {}],
@@ -422,7 +422,7 @@ describe("which key", () => {
   }
 });
 
-describe("--new", () => {
+describe("P59: --new", () => {
   test("env --new creates a key in the only group that fits, and changes nothing else in the file", async () => {
     using folder = prepare();
     const { status, stdout, stderr } = await run({ folder: folder.path }, "env", "openai", "--new", "--json");

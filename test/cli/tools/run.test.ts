@@ -138,7 +138,7 @@ describe("P43: the tool", () => {
   });
 });
 
-describe("Gemini CLI's home", () => {
+describe("P43: Gemini CLI's home", () => {
   const show =
     'echo "$GEMINI_CLI_HOME"; cat "$GEMINI_CLI_HOME/.gemini/GEMINI.md" "$GEMINI_CLI_HOME/.gemini/settings.json"';
 
@@ -201,7 +201,7 @@ test("run codex resume says which sessions it finds", async () => {
   expect((await start(folder, ["codex", "exec", "hi"], "true")).stderr).toBe("");
 });
 
-describe("Claude Code's settings", () => {
+describe("P43: Claude Code's settings", () => {
   const show = 'echo "$*"; [ "$1" = --settings ] && cat "$2"';
 
   test("Claude Code's settings that set other variables are overridden for this run, and stay unchanged", async () => {
@@ -240,7 +240,7 @@ describe("Claude Code's settings", () => {
   });
 });
 
-describe("a running gateway", () => {
+describe("P43: a running gateway", () => {
   test("a running gateway is found by its config, whatever its port, and knows a new key before the tool starts", async () => {
     const upstream = startDemoUpstream({ platform: "responses" });
     using runtime = makeTempFolder();

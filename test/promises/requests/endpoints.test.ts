@@ -50,7 +50,7 @@ const only = world.group("only", {
 });
 const named = world.group("named", {
   channels: {
-    first: { models: ["test-model", "claude-*", "big-*-x"], aliases: { fast: "test-model" } },
+    first: { models: ["test-model", "claude-*", "big-*-x-*-y"], aliases: { fast: "test-model" } },
     second: { models: ["other-model"], priority: 2 },
   },
 });
@@ -159,11 +159,11 @@ describe("P60: the table's endpoints are served", () => {
       const fields = { "x-gateway-key": groups[platform].key };
       const { seen } = groups[platform].channel();
       const before = seen.length;
-      const answer = await world.request(path, fields, body, method);
+      const answer = await world.request(`${path}?x=1`, fields, body, method);
       expect(answer.text).not.toContain('"error"');
       expect(answer.status).toBe(200);
       // The interface converts Chat Completions for the channel; the gateway answers lists itself.
-      const sent = path.replace("/relay", "").replace("chat/completions", "responses");
+      const sent = path.includes("/chat/") ? "/v1/responses" : `${path.replace("/relay", "")}?x=1`;
       const isList = /\/models(?:$|\/[^:]*$)/.test(path);
       expect(seen.slice(before).map((each) => `${each.method} ${each.path}`)).toEqual(
         isList ? [] : [`${method} ${sent}`],
@@ -171,7 +171,7 @@ describe("P60: the table's endpoints are served", () => {
     },
   );
 
-  test.each(["/", "/relay/", "/api/hello", "/relay/api/hello", "/healthz"])(
+  test.each(["/", "/relay/", "/api/hello", "/relay/api/hello", "/healthz", "/metrics", "/console"])(
     "the gateway's own %s needs no key",
     async (path) => {
       expect((await world.request(path)).status).toBe(200);
@@ -223,6 +223,10 @@ test("P61: another path gets 404, and a listed path with another method 405 with
     const deeper = await world.request(`${path.replace(/^\/relay/, "")}/x/strange`, fields, POST);
     if (!/:|models/.test(path)) expect([path, deeper.status]).toEqual([path, 404]);
   }
+  for (const path of ["/", "/relay/api/hello", "/healthz", "/metrics"]) {
+    const own = await world.request(path, {}, POST);
+    expect([path, own.status, own.field("allow")]).toEqual([path, 405, "GET, HEAD"]);
+  }
   expect(messages.channel().seen.filter(({ path }) => path.includes("strange"))).toEqual([]);
 });
 
@@ -251,6 +255,7 @@ test.each([
 ] as const)("P63: other_paths forwards in a group of %s", async (_, target, group, path) => {
   expect((await world.request(target, { "x-gateway-key": group.key })).status).toBe(200);
   expect(group.channel().seen.map((seen) => seen.path)).toEqual([path]);
+  expect(group.channel().seen[0]!.fields.flat().join("\n")).toContain(group.credentialOf());
 });
 
 test.each([...limited, limitedGroup, only, laterOnly])(
@@ -594,8 +599,12 @@ test("P1, P77: a relay lists both its families, also if its upstream has a list 
   relay.channel().models = (path) =>
     path.startsWith("/v1beta") ? ["of-content"] : path.startsWith("/v1/") ? ["of-messages"] : null;
   const list = await world.request("/relay/models", bearer(relay.key));
-  relay.channel().models = models;
   expect(idsOf(list.text).toSorted()).toEqual(["of-content", "of-messages"]);
+  // Or one for both, whichever the client asks for.
+  relay.channel().models = (path) => (path.startsWith("/models") ? ["of-both"] : null);
+  const one = await world.request("/relay/v1beta/models", bearer(relay.key));
+  relay.channel().models = models;
+  expect(one.text).toContain('"models/of-both"');
 });
 
 test("P78: a listed model goes to a channel that lists it", async () => {
@@ -614,11 +623,12 @@ test("P79: a channel with models gets no request for another model", async () =>
   const longer = await named.ask("messages", { model: "test-model-mini" });
   const unlike = await named.ask("messages", { model: "big-1-y" });
   expect([other.status, strange.status, longer.status, unlike.status]).toEqual([200, 404, 404, 404]);
+  expect((await named.ask("messages", { model: "big-1-x-2-y" })).status).toBe(200);
   const { body } = ask("messages", { model: "strange-model" });
   const counted = await world.request("/v1/messages/count_tokens", bearer(named.key), body);
   expect(counted.status).toBe(404);
   const seen = named.channel("first").seen.map(({ text }) => JSON.parse(text).model);
-  expect(seen.filter((model) => model !== "test-model")).toEqual([]);
+  expect(seen.filter((model) => model !== "test-model")).toEqual(["big-1-x-2-y"]);
 });
 
 test.each([
@@ -684,6 +694,8 @@ test("P84: x-gateway-label, -session and -tool of a request become its line's cl
   };
   const line = await world.line(await plain.ask("messages", {}, fields));
   expect(line["client"]).toMatchObject({ label: "my project", session: "run-1", tool: "script" });
+  const theirs = await world.line(await plain.ask("messages", {}, { ...fields, "session-id": "theirs" }));
+  expect(theirs["client"]["session"]).toBe("theirs");
   const own = {
     ...fields,
     "x-claude-code-session-id": "own-session",

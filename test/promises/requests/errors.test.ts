@@ -41,7 +41,15 @@ const refusing = (
 });
 const off = forEach("off", { channels: { main: { disabled: true } } });
 const down2 = forEach("down2");
-const full = world.group("full", two);
+/** An error at the beginning of a stream, and what the client gets. */
+const named = (
+  [
+    ["overloaded_error", 529, "overloaded_error"],
+    ["rate_limit_error", 503, "api_error"],
+    ["timeout_error", 504, "timeout_error"],
+    ["api_error", 502, "api_error"],
+  ] as const
+).map((row) => [...row, world.group(`named-${row[1]}`, two)] as const);
 const slow = forEach("slow", { channels: { main: { timeouts: { first_byte: "100ms" } } } });
 const exclusive = forEach("exclusive", { group: { exclusive: true } });
 const disabled = forEach("disabled", { key: { disabled: true } });
@@ -225,17 +233,22 @@ describe("P85, P86, P92: the gateway's errors have the dialect's shape, the tabl
   });
 });
 
-test("P86: an overload at the beginning of a stream is named, if the last channel refuses its credential", async () => {
-  const event = { type: "error", error: { type: "overloaded_error", message: "full" } };
-  full.channel("first").next({ pieces: [`event: error\ndata: ${JSON.stringify(event)}\n\n`] });
-  full.channel("last").next({ status: 401, body: {} });
-  const answer = await full.ask("messages", { stream: true });
-  expect([answer.status, readError("messages", answer).code]).toEqual([529, "overloaded_error"]);
-});
+test.each(named)(
+  "P86: if %s began a stream and the last channel refuses its credential, there is %d with %s",
+  async (type, status, code, group) => {
+    const event = JSON.stringify({ type: "error", error: { type, message: "full" } });
+    group.channel("first").next({ pieces: [`event: error\ndata: ${event}\n\n`] });
+    group.channel("last").next({ status: 401, body: {} });
+    const answer = await group.ask("messages", { stream: true });
+    expect([answer.status, readError("messages", answer).code]).toEqual([status, code]);
+    expect(answer.field("retry-after") !== undefined).toBe(status === 503);
+  },
+);
 
 test("P86: a spent limit with a reset has resets_at", async () => {
   await spent.responses.ask("responses");
   const answer = await spent.responses.ask("responses");
+  expect(answer.field("x-codex-promo-message")).toContain("usd_per_day");
   const seconds = JSON.parse(answer.text).error.resets_at - Date.now() / 1000;
   expect(seconds).toBeWithin(0, 86_401);
   expect(Number(answer.field("retry-after"))).toBeWithin(seconds - 5, seconds + 5);

@@ -289,8 +289,10 @@ describe("P96: when a client leaves, the upstream request ends", () => {
         const { closed } = leaveAfter(group, stream("messages").slice(0, 3));
         const client = await group.open("messages", { stream: true });
         await client.until("Hello from upstream");
+        const at = performance.now();
         client.close();
         await closed;
+        expect(performance.now() - at).toBeWithin(95, 10_000);
         expect(await eventually(() => own.lines()[0])).toMatchObject({
           outcome: "client_closed",
           basis: "partial",

@@ -91,6 +91,8 @@ const SPOKEN: readonly (readonly [string, number, string, string])[] = [
   ["keys move spoken --group plain", 0, "", 'The key "spoken" is bound'],
   ["keys remove spoken", 2, "", "gateway: "],
   ["keys remove spoken --yes", 0, "", "Removed"],
+  ["keys remove spoken --yes --missing-ok", 0, "", "There is no such key"],
+  ["keys remove spoken --yes", 1, "", 'gateway: There is no key "spoken"'],
   ["keys show nobody", 1, "", 'gateway: There is no key "nobody"'],
   ["keys lst", 2, "", "gateway: unknown command"],
   ["keys add --name spoken", 2, "", "gateway: "],
@@ -156,6 +158,11 @@ test.each(LACKING)(
     expect(world.config).toBe(before);
   },
 );
+
+test("P59: keys list --group leaves out the keys of other groups", async () => {
+  const keys = await world.json("keys", "list", "--group", "cheap");
+  expect(keys.map(({ name }: Line) => name)).toEqual(["cheap"]);
+});
 
 test("P32: without a terminal, keys add prints the secret alone", async () => {
   const more = ["--expires", "30d", "--limit", "usd_total=1"];
@@ -345,13 +352,15 @@ test.skipIf(!hasIpv6)("P41: serve prints an address of IPv6 in brackets", async 
   });
 });
 
-test("P41, P42: serve --demo without a log needs no config, account or network, and prints a key for each group", async () => {
+test("P41, P42, P59: serve --demo without a log needs no config, account or network, and prints a key for each group", async () => {
   await inFolder(async (folder) => {
-    const server = await serveIn(folder, ["--demo", "--port", "0", "--log", "off"], { GATEWAY_CONFIG: "" });
+    const server = await serveIn(folder, ["--demo", "--curl", "--port", "0", "--log", "off"], {
+      GATEWAY_CONFIG: "",
+    });
     try {
       const said = await eventually(() => {
         const text = server.stdout() + server.stderr();
-        return new Set(text.match(/sk-[\w-]{8,}/g)).size === 5 && text;
+        return text.includes("/relay/models'") && text;
       });
       const groups = Array.from(said.matchAll(/key of the (\w+) group: sk-/g), ([, name]) => name);
       expect(new Set(groups)).toEqual(new Set(["chat", "content", "messages", "relay", "responses"]));
@@ -362,6 +371,10 @@ test("P41, P42: serve --demo without a log needs no config, account or network, 
         );
         expect((await Promise.all(asked)).some(({ status }) => status === 200)).toBe(true);
       }
+      const commands = said.match(/curl .*/g)!;
+      expect([keys.length, commands.length]).toEqual([5, 9]);
+      for (const line of commands)
+        expect([line, Bun.spawnSync(["sh", "-c", `${line} -f`]).exitCode]).toEqual([line, 0]);
     } finally {
       await server.stop();
     }
@@ -517,6 +530,17 @@ test("P46: env prints the settings that run would set, as lines for a shell", as
     stdout,
   ]);
   expect(shell.stdout.toString()).toBe(`${world.url}/v1 ${cheap.key}\n`);
+  // With the arguments of a tool, but without a run's name.
+  mkdirSync(world.path("bin"));
+  const tool = `#!/bin/sh\nprintf '%s\\n' "$@" "$GATEWAY_CODEX_KEY"\n`;
+  writeFileSync(world.path("bin/codex"), tool, { mode: 0o755 });
+  const env = { PATH: `${world.path("bin")}:${process.env["PATH"]}` };
+  const own = ["--secret", cheap.key, "codex"];
+  const lines = (await world.runWith({ env }, "env", "--shell", "bash", ...own)).stdout;
+  const shown = Bun.spawnSync(["sh", "-c", 'eval "$1"; codex exec', "sh", lines], { env });
+  const ran = (await world.runWith({ env }, "run", ...own, "exec")).stdout;
+  const plainly = ran.replaceAll(/=run-\S+|-c\n\S+\.env_http_headers\S+\n/g, "");
+  expect(shown.stdout.toString()).toBe(plainly);
 });
 
 test("P47: models lists the models that a group's keys can call now, with prices", async () => {
@@ -550,6 +574,11 @@ test("P47, P48: models lists no disabled channel's, and channels has exit status
   expect((await world.run("channels")).status).toBe(1);
   await world.run("channels", "enable", "weary-main");
   expect((await world.run("channels")).status).toBe(0);
+  // Nor is one whose credential is refused.
+  weary.channel().next({ status: 401, body: {} });
+  await weary.ask("messages");
+  expect((await world.run("channels")).status).toBe(1);
+  await world.run("channels", "enable", "weary-main");
 });
 
 test("P49, P53: usage and sessions show exact sums, and a model without a price is named and never $0", async () => {

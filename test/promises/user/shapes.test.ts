@@ -2,6 +2,7 @@
 
 import { beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { whole } from "../world/answers.ts";
 import { contract, rows } from "../world/contract.ts";
 import { makeFolder, removeFolder, runIn, useWorld } from "../world/world.ts";
@@ -27,7 +28,7 @@ test("P26: every command accepts --config, and those that read the ledger accept
     const isOther = /plain|test-model|mystery|shapes/.test(stdout.replaceAll(empty, ""));
     expect([line, status, isOther]).toEqual([line, 0, false]);
   }
-  for (const line of ["ledger show last", "sessions show last", "context last"]) {
+  for (const line of ["ledger show last", "sessions show last", "context last", "report last"]) {
     const { status } = await world.run(...line.split(" "), "--ledger", empty);
     expect([line, status]).toEqual([line, 1]);
   }
@@ -70,6 +71,8 @@ const DOCUMENTS: readonly (readonly [string, string])[] = [
   ["channels add", "channels add UPSTREAM --name added --platform messages --credential - --no-check"],
   ["models", "models --group plain"],
   ["usage", "usage today --by model"],
+  ["usage --as", "usage today --as claude-haiku-4-5"],
+  ["usage --history", "usage --history --both"],
   ["sessions", "sessions"],
   ["sessions show", "sessions show last"],
   ["cache", "cache today"],
@@ -154,6 +157,17 @@ describe("P27: with --json, a command prints one document with the table's field
       expect(Object.keys(document.keys[0])).toEqual(
         expect.arrayContaining(["name", "group", "platform", "secret"]),
       );
+      const own = {
+        name: "own",
+        api_base_url: "http://127.0.0.1:1/v1/messages",
+        api_key: "sk-own-key-0123",
+        models: ["m"],
+      };
+      writeFileSync(join(folder, "theirs.json"), JSON.stringify({ Providers: [own] }));
+      const place = ["--config", join(folder, "imported.yaml"), "--json"];
+      const imported = await runIn(folder, ["import", "ccr", "theirs.json", ...place]);
+      const fields = ["config", "channels", "groups", "keys", "no_counterpart"];
+      expect(Object.keys(JSON.parse(imported.stdout))).toEqual(expect.arrayContaining(fields));
     } finally {
       removeFolder(folder);
     }

@@ -208,7 +208,7 @@ test.each([
   ["12h", "2026-11-20T03:30:00.000Z"],
   ["2026-10-01", "2026-10-01T00:00:00.000Z"],
   ["2026-10-01T12:00:00+02:00", "2026-10-01T10:00:00.000Z"],
-])("--since %s at 15:30 on 2026-11-20 begins at %s", (text, expected) => {
+])("P59: --since %s at 15:30 on 2026-11-20 begins at %s", (text, expected) => {
   expect(readPeriod({ since: text }, CLOCK).since).toBe(expected);
 });
 
@@ -270,6 +270,20 @@ test("usage filters, and has one or two dimensions", async () => {
   expect(JSON.parse(stdout)).toMatchObject({ by: "key,model", rows: [{ key: "ci", model: "b" }, {}, {}] });
 });
 
+test.each(["key", "group", "model", "channel", "tool", "session", "label"])(
+  "P59: --%s leaves out what has another one",
+  async (name) => {
+    const client = { tool: "other", session: "other", label: "other" };
+    const other = { key: "other", group: "other", model: "other", channel: "other", client };
+    const ledger = writeLedger([{ id: "1" }, { id: "2" }, { id: "3", ...other }]);
+    for (const command of ["usage", "cache"]) {
+      const { stdout } = await run(command, "--ledger", ledger, `--${name}`, "other", "--json");
+      const { requests, total } = JSON.parse(stdout);
+      expect([command, requests ?? total.requests]).toEqual([command, 1]);
+    }
+  },
+);
+
 test("P49: days follow the config's timezone", async () => {
   using folder = makeTempFolder();
   const config = folder.join("gateway.yaml");
@@ -303,7 +317,9 @@ test.each([
   ["2026-02", "2026-02-01T00:00:00.000Z", "2026-03-01T00:00:00.000Z"],
   ["2026-11-20", "2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z"],
   ["7d", "2026-11-14T00:00:00.000Z", null],
-])("the period %s is from %s to %s", (word, since, until) => {
+  ["12h", "2026-11-20T03:30:00.000Z", null],
+  ["2w", "2026-11-07T00:00:00.000Z", null],
+])("P59: the period %s is from %s to %s", (word, since, until) => {
   expect(readPeriodWord(word, CLOCK)).toEqual({ since, until });
 });
 
