@@ -104,7 +104,7 @@ const TAMPERINGS: readonly [what: string, tamper: (path: string) => void, findin
 
 for (const how of ["stopped", "killed"] as const)
   test.each(TAMPERINGS)(
-    `after a gateway was ${how}, verify finds %s before each start and after it, until the owner accepts it`,
+    `P142: after a gateway was ${how}, verify finds %s before each start and after it, until the owner accepts it`,
     async (_, tamper, findings) => {
       const path = await makeSample(how);
       expect(look(path)).toEqual([]);

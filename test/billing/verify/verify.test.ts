@@ -273,6 +273,11 @@ describe("P139: a line", () => {
       { cache: { missed: 100, usd: "9", because: "tools_changed" } },
       "cache.usd is 9, but usage, prices and multiplier give ",
     ],
+    [
+      "less for limits than a plan has paid",
+      { paid_by: "plan", multiplier: "0", charge_usd: "0", limit_usd: "0.01" },
+      `limit_usd is 0.01, but usage and prices give ${AMOUNT}`,
+    ],
     ["a negative count", { usage: { input: -1 } }, "usage.input: Too small"],
     ["a multiplier that is not a decimal", { multiplier: "1e3" }, "multiplier: a decimal without"],
   ];

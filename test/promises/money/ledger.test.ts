@@ -233,20 +233,23 @@ describe("P137: the seller's own amount is in provider_usd, and suspect if it is
   });
 });
 
-test("P138: with bill: reported, the seller's amount counts, and a line without it is suspect", async () => {
-  seller.channel().next({ body: whole("chat", { usage: { cost: 0.0005 } }) });
+test("P128, P138: with bill: reported, the seller's amount counts, and a line without it is suspect", async () => {
+  seller.channel().next({ body: whole("chat", { usage: { cost: 5e-10 } }) });
   const named = await world.line(await seller.ask("chat"));
-  expect(named).toMatchObject({ official_usd: "0.0005", charge_usd: "0.0005", price_source: "reported" });
+  const [usd, price_source] = ["0.0000000005", "reported"];
+  expect(named).toMatchObject({ provider_usd: usd, official_usd: usd, charge_usd: usd, price_source });
   expect(named["suspect"]).toBeUndefined();
   // Also where nothing else of its usage is known.
   seller.channel().next({ body: { ...whole("chat"), usage: { cost: 0.0005 } } });
   expect(await world.line(await seller.ask("chat"))).toMatchObject({ charge_usd: "0.0005" });
-  const silent = await world.line(await seller.ask("chat"));
-  expect(silent).toMatchObject({ official_usd: USUAL_USD });
-  expect(silent["suspect"]).toBeDefined();
+  for (const usage of [{}, { cost: "much" }]) {
+    seller.channel().next({ body: whole("chat", { usage }) });
+    const silent = await world.line(await seller.ask("chat"));
+    expect(silent).toMatchObject({ official_usd: USUAL_USD, suspect: expect.any(String) });
+  }
 });
 
-test("P137: a model without a price is charged what the answer says that it cost", async () => {
+test("P135, P137: a model without a price is charged what the answer says that it cost", async () => {
   const model = "nobody/mystery-9";
   odd.channel().next({ body: whole("messages", { model, usage: { cost: 0.0007 } }) });
   const line = await world.line(await odd.ask("messages", { model }));
@@ -321,6 +324,12 @@ test.each(PARTS)("P130, P131: %s are charged once, in %s", async (_, dialect, us
     const line = await world.line(await group.ask(dialect, { stream: streamed }));
     expect([line["usage"], line["charge_usd"]]).toMatchObject([kinds, charge]);
   }
+});
+
+test("P130: the price follows the model that the response names", async () => {
+  plain.channel().next({ body: whole("messages", { model: "claude-opus-4-5" }) });
+  const line = await world.line(await plain.ask("messages"));
+  expect(line).toMatchObject({ model: "test-model", prices: { output: "25" }, charge_usd: "0.0116" });
 });
 
 test("P132: sound and pictures have kinds of their own", async () => {

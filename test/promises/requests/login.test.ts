@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { whole } from "../world/answers.ts";
 import type { Fields } from "../world/upstream.ts";
 import {
   type Group,
@@ -203,6 +204,7 @@ describe("P154: a line of a login channel says who paid", () => {
       },
       "plan_overage",
     ],
+    ["the account, as it says", { "anthropic-ratelimit-unified-overage-in-use": "true" }, "plan_overage"],
   ])("%s", async (_, fields, paid_by) => {
     claude.channel().next({ fields });
     expect(await world.line(await send(claude))).toMatchObject({
@@ -215,11 +217,13 @@ describe("P154: a line of a login channel says who paid", () => {
   });
 
   test("the account of ChatGPT, when its windows are used up and it has credits", async () => {
-    const windows = { "x-codex-primary-used-percent": "100", "x-codex-credits-has-credits": "true" };
-    codex
-      .channel()
-      .next({ fields: windows }, { fields: { ...windows, "x-codex-primary-used-percent": "99" } });
-    for (const paid_by of ["plan_overage", "plan"]) {
+    for (const [window, used, paid_by] of [
+      ["primary", "100", "plan_overage"],
+      ["secondary", "100", "plan_overage"],
+      ["primary", "99", "plan"],
+    ] as const) {
+      const fields = { [`x-codex-${window}-used-percent`]: used, "x-codex-credits-has-credits": "true" };
+      codex.channel().next({ fields });
       const body = { model: "test-model", input: "Hello" };
       const answer = await world.request("/v1/responses", codexFields(codex), body);
       expect(await world.line(answer)).toMatchObject({ paid_by });
@@ -242,6 +246,9 @@ test("P155: limits in USD count the official amount of a login channel's line", 
   const refused = await send(limited);
   expect(refused.status).toBe(429);
   expect(refused.text).toContain("0.00142");
+  claude.channel().next({ body: { ...whole("messages"), usage: undefined } });
+  const { basis, limit_usd: estimated } = await world.line(await send(claude));
+  expect([basis, Number(estimated) > 0]).toEqual(["unknown", true]);
 });
 
 test("P156: reports show a plan's payments separately and never add them to the charge", async () => {

@@ -134,6 +134,7 @@ test("P172: a refused response.create gets an error event with HTTP's status and
   const error = await client.next("error", from);
   expect(error).toMatchObject({
     status: 429,
+    headers: { "retry-after": expect.stringMatching(/^\d+$/) },
     error: { message: expect.stringContaining("requests_per_minute") },
   });
   const overHttp = await socket.ask("responses", {}, bearer(key));
