@@ -63,7 +63,7 @@ const CLIENTS = DIALECTS.flatMap((dialect) =>
   (["JavaScript", "Python"] as const).map((writer) => [dialect, writer] as const),
 );
 
-describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (dialect, writer) => {
+describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes it,", (dialect, writer) => {
   test.each(CHANGES)("is reported as %s, with its cost", (_title, change, expected) => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
@@ -232,4 +232,12 @@ test.each<[string, string, (talk: Conversation, turn: number) => void]>([
       goOn(talk, textOf(1200, `answer ${turn}`), textOf(2400, `question ${turn}`));
     }
   }
+});
+
+test("P144: a request without a mark after what was cached says that its marks have changed", () => {
+  const session = new Session("messages");
+  const talk = growing(session);
+  const messages = talk.turns.map(({ role, text: content }) => ({ role, content }));
+  const miss = session.send({ ...writeRequest("messages", talk), messages });
+  expect(miss).toMatchObject({ because: "marks_changed" });
 });

@@ -88,43 +88,6 @@ describe("a socket of this runtime", () => {
       }
     },
   );
-
-  test("receives nothing while paused, and all of it with the FIN after resume (wire.ts)", async () => {
-    const ended = Promise.withResolvers<void>();
-    const came: string[] = [];
-    const { server, client } = await connectPair({
-      data: (_, bytes) => void came.push(bytes.toString()),
-      end: () => ended.resolve(),
-    });
-    server.pause();
-    client.write("a");
-    client.end();
-    // More turns than bytes need to arrive.
-    for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-    expect(came).toEqual([]);
-    server.resume();
-    await ended.promise;
-    expect(came).toEqual(["a"]);
-  });
-
-  test("delivers nothing more in a turn in which its handler has paused it (wire.ts)", async () => {
-    const sizes: number[] = [];
-    const first = Promise.withResolvers<void>();
-    const { server, client } = await connectPair({
-      data: (socket, bytes) => {
-        sizes.push(bytes.length);
-        socket.pause();
-        first.resolve();
-      },
-    });
-    server.pause();
-    const sent = client.write(Buffer.alloc(8 << 20));
-    server.resume();
-    await first.promise;
-    for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-    expect(sizes).toHaveLength(1);
-    expect(sizes[0]).toBeLessThan(sent);
-  });
 });
 
 /** A server of the runtime, without any of our code. */

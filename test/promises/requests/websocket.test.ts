@@ -209,6 +209,7 @@ test("P173, P174: response.inject and response.interrupt pass; another type and 
     '{"type":"session.update","type":"response.create","model":"test-model"}',
     '{"type":"response.create","model":"test-model","t\\u0079pe":"session.update"}',
     '{"type":"response.inject","type":"response.create","model":"test-model"}',
+    '{"type":"response.inject","Type":"response.create","model":"test-model"}',
     '{"type":"response.inject","a":[/*"*/1],"type":"response.create","b":[/*"*/1]}',
   ]) {
     const from = client.messages.length;
