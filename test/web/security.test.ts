@@ -176,7 +176,7 @@ describe("another web page", () => {
     expect(answer.status).toBe(403);
   });
 
-  test("cannot show the page in a frame, and no policy names another host", async () => {
+  test("P184: cannot show the page in a frame, and no policy names another host", async () => {
     const answer = await visit(gateway, "/console", {
       fields: { "sec-fetch-dest": "iframe", "sec-fetch-site": "cross-site" },
     });

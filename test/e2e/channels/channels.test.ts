@@ -19,7 +19,7 @@ const say = (head: string, body: string) => ({
 });
 
 describe("not counted against a channel", () => {
-  test("a client that leaves before or during the answer is not a failure of the channel", async () => {
+  test("P107: a client that leaves before or during the answer is not a failure of the channel", async () => {
     const { a, gateway, view } = open({ a: { timeouts: { first_byte: "20s", idle: "20s" } } });
     for (const fault of ["never-answer", "stall"] as const) {
       a.next(fault);
@@ -46,7 +46,7 @@ describe("not counted against a channel", () => {
     expect(view("messages-a").state).not.toBe("unavailable");
   });
 
-  test("count_tokens that fails goes to another channel, and is not a failure of the first", async () => {
+  test("P101, P107: count_tokens that fails goes to another channel, and is not a failure of the first", async () => {
     const { a, ask, view } = open();
     a.next("status-500", "status-401", "status-529");
     for (const sent of [1, 2, 3]) {
@@ -57,7 +57,7 @@ describe("not counted against a channel", () => {
     expect(view("messages-a")).toMatchObject({ state: "unknown", requests_hour: 0, errors_hour: 0 });
   });
 
-  test("a model list that fails is not a failure of the channel", async () => {
+  test("P107: a model list that fails is not a failure of the channel", async () => {
     const { a, gateway, view } = open();
     a.next({ fault: "status-401", when: () => true });
     const answer = await rawRequest(gateway.port, { target: "/v1/models", fields: bearer("messages") });

@@ -325,6 +325,22 @@ test("P166: usage is metered before conversion, and the client sees the same cou
   }
 });
 
+const THOUGHTS = /"(?:reasoning_tokens|thoughtsTokenCount)": ?120\b/;
+const DETAILS = [
+  ["responses", { output_tokens_details: { reasoning_tokens: 120 } }, ["chat", "content"], THOUGHTS],
+  ["chat", { completion_tokens_details: { reasoning_tokens: 120 } }, ["responses", "content"], THOUGHTS],
+  ["content", { thoughtsTokenCount: 120 }, ["responses", "chat"], THOUGHTS],
+  ["messages", { cache_creation_input_tokens: 50 }, ["responses", "chat"], /"cache_write_tokens": ?50\b/],
+] as const;
+
+test.each(DETAILS)("P166: the client sees the counts of %s: %j", async (channel, usage, clients, count) => {
+  for (const client of clients) {
+    const group = groupOf(client, channel);
+    group.channel().next({ body: whole(channel, { usage }) });
+    expect((await group.ask(client)).text).toMatch(count);
+  }
+});
+
 const COUNTED: readonly (readonly ["messages" | "responses" | "content", string, string])[] = [
   ["messages", "/v1/messages/count_tokens", "input_tokens"],
   ["responses", "/v1/responses/input_tokens", "input_tokens"],

@@ -75,13 +75,14 @@ afterAll(async () => {
 const CREATE = { type: "response.create", model: "test-model", input: "Hello" };
 const linesOf = (key: string) => world.lines().filter((line) => line["key"] === key);
 
-test("P75, P170: an upgrade is served if a channel of the group supports it, otherwise 426", async () => {
+test("P75, P170, P188: an upgrade is served if a channel of the group supports it, otherwise 426", async () => {
   const refused = await world.request("/v1/responses", { ...bearer(http.key), ...UPGRADE });
   expect(refused.status).toBe(426);
   // A channel that says itself that it has none.
   refusing.channel().next({ status: 404, body: {} });
-  const unknown = await world.request("/v1/responses", { ...bearer(refusing.key), ...UPGRADE });
-  expect([unknown.status, refusing.channel().seen.length]).toEqual([426, 1]);
+  const target = `/v1/responses?copy=${refusing.key}`;
+  const unknown = await world.request(target, { ...bearer(refusing.key), ...UPGRADE });
+  expect([unknown.status, refusing.channel().seen.map(({ path }) => path)]).toEqual([426, ["/v1/responses"]]);
   const head = await openRaw(world.port);
   head.send(writeRequest({ target: "/v1/responses", fields: { ...bearer(socket.key), ...UPGRADE } }));
   await head.until((all) => /101 [^]*x-request-id: req_/i.test(all.toString()));

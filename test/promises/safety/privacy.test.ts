@@ -136,6 +136,7 @@ describe("P188: the client's key never goes upstream", () => {
       [plain, "messages"],
       [page, "content"],
       [crossed, "messages"],
+      [stored, "chat"],
     ] as const)
       // The key with which it is let in, and that of another group.
       for (const key of [group.key, other.key]) {

@@ -1,7 +1,8 @@
 // Recordings, and what needs no browser of the page.
 
 import { describe, expect, test } from "bun:test";
-import { cpSync, existsSync, lstatSync, readdirSync, readFileSync, statSync, utimesSync } from "node:fs";
+import { cpSync, existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
+import { statSync, utimesSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { PROGRAM } from "../../harness/program.ts";
@@ -229,6 +230,11 @@ test("P181: open prints a link that signs in, and without a sign-in the page sho
     expect([name, (await world.request(`/console/api/${name}`)).status]).toEqual([name, 401]);
   const again = (await world.run("open", "--print")).stdout.trim();
   expect(again).not.toBe(link);
+  if (process.platform !== "linux") return;
+  writeFileSync(world.path("xdg-open"), '#!/bin/sh\necho "$1" > "$0.url"\n', { mode: 0o755 });
+  const env = { DISPLAY: ":9", PATH: `${world.folder}:${process.env["PATH"]}` };
+  expect((await world.runWith({ env }, "open")).status).toBe(0);
+  expect(readFileSync(world.path("xdg-open.url"), "utf8")).toContain("/console#code=");
 });
 
 describe("P183: the page is served on loopback only, unless console: always", () => {
