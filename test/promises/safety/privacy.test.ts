@@ -31,7 +31,8 @@ const world = useWorld({ config: { otlp } });
 const plain = world.group("plain");
 const chat = world.group("chat", { platform: "responses", channels: { main: { platform: "chat" } } });
 const other = world.group("other", { key: { secret: "words-of-the-owner-0123" } });
-const SIGNS = 'cred/with+signs="0123';
+/** Of twelve characters. */
+const SIGNS = 'cr/w+s="0123';
 /** As long as a token with claims in it. */
 const LONG = `cred-${"0123456789abcdef".repeat(20)}`;
 const long = world.group("long", { channels: { main: { credential: LONG } } });
