@@ -172,6 +172,19 @@ test("P118: a request that the gateway's death cut short counts with what it had
   await again.close();
 });
 
+test.each([true, false])("P118: an estimate leaves its own day (kept in memory: %p)", async (isKept) => {
+  await withLedger(async (ledger) => {
+    const spentOf = (window: "day" | "month") => ledger.sums.spentOf({ kind: "key", name: "laptop" }, window);
+    if (isKept) spentOf("day");
+    const [time, limit_usd] = ["2026-11-19T10:00:00.000Z", "3"];
+    await bill(ledger, "req_1", { time, charge_usd: null, limit_usd });
+    const replaces = { id: "req_1", time, limit_usd };
+    await bill(ledger, "req_2", { charge_usd: "1", replaces });
+    for (const window of ["day", "month"] as const)
+      expect(spentOf(window)).toMatchObject({ charged: parseUsd("1"), estimated: parseUsd("0") });
+  });
+});
+
 describe("P113: a rate limit", () => {
   test("of requests per minute is a sliding minute, and says when the next request is free", async () => {
     await withLedger(async (_, gate) => {

@@ -40,30 +40,6 @@ async function connectPair(onServer: SocketHandler = {}, onClient: SocketHandler
 }
 
 describe("a socket of this runtime", () => {
-  test("takes what fits and keeps nothing else: write says how much, then 0, and drain follows (wire.ts)", async () => {
-    const drained = Promise.withResolvers<void>();
-    const received = Promise.withResolvers<number>();
-    let count = 0;
-    const { server, client } = await connectPair(
-      { drain: () => drained.resolve() },
-      {
-        data: (_, bytes) => {
-          count += bytes.length;
-          if (count >= taken) received.resolve(count);
-        },
-      },
-    );
-    client.pause();
-    const bytes = Buffer.alloc(64 * 1024 * 1024);
-    const taken = server.write(bytes);
-    expect(taken).toBeGreaterThan(0);
-    expect(taken).toBeLessThan(bytes.length);
-    expect(server.write(bytes, taken, bytes.length - taken)).toBeLessThan(bytes.length - taken);
-    client.resume();
-    await drained.promise;
-    await received.promise;
-  });
-
   test("resets on terminate, and calls close before terminate returns (wire.ts)", async () => {
     const how = Promise.withResolvers<unknown>();
     let closed = false;
