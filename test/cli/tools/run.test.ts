@@ -417,7 +417,7 @@ describe("a tool's own key", () => {
   });
 });
 
-describe("a subscription login", () => {
+describe("P157: a subscription login", () => {
   const LOGINS: ReadonlyArray<readonly [tool: string, file: string, content: object]> = [
     ["claude", ".claude.json", { oauthAccount: { emailAddress: "x" } }],
     ["claude", ".claude/.credentials.json", { claudeAiOauth: { accessToken: "x" } }],
