@@ -644,6 +644,8 @@ test("P140: verify --since checks from a line on and says how many it did not ch
   const verify = (since: string) => world.json("ledger", "verify", "--ledger", copy, "--since", since);
   write(lines);
   expect(await verify(id)).toMatchObject({ right: true, unchecked: 3 });
+  const said = await world.run("ledger", "verify", "--ledger", copy, "--since", id);
+  expect(said.stdout + said.stderr).toContain("not checked: 3");
   expect(await verify(time.slice(0, 10))).toMatchObject({ right: true, unchecked: 2 });
   expect(await verify("2026-01-02")).toMatchObject({ right: true, unchecked: 0 });
   // What it does not check may be wrong, and what it checks may not.
