@@ -142,6 +142,7 @@ test("P172: a refused response.create gets an error event with HTTP's status and
   expect(JSON.parse(overHttp.text).error).toEqual(error["error"]);
   client.send({ ...CREATE, model: 5 });
   expect(await client.next("error", from + 1)).toMatchObject({ status: 400 });
+  expect(linesOf("socket-limited")).toHaveLength(1);
   client.close();
 });
 

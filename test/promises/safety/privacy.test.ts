@@ -189,6 +189,7 @@ describe("P189: answers contain no channel credential and no key, whole or split
       (text: string) => JSON.stringify(text).slice(1, -1).replaceAll("/", "\\/"),
     ],
     ["percent-encoded", encodePercent],
+    ["percent-encoded in capitals", (text: string) => encodePercent(text).toUpperCase()],
   ] as const;
   const secrets = [
     ["a credential", plain, plain.credentialOf()],
