@@ -28,8 +28,9 @@ describe("P199: the systemd unit", () => {
     });
     expect(plain).toContain("\nExecStart=/usr/bin/gateway serve --config /etc/g.yaml\n");
     expect(plain).toContain("\nEnvironmentFile=-/etc/50%%.env\n");
-    // Of an invalid config.
-    expect(plain).toContain("RestartPreventExitStatus=2");
+    // 2: of an invalid config.
+    for (const word of ["Restart=on-failure", "RestartPreventExitStatus=2", "WantedBy=default.target"])
+      expect(plain).toContain(`\n${word}\n`);
   });
 
   const names = ["plain", "with space", `a "b" $c 'd' \\e`];
