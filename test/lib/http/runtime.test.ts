@@ -131,23 +131,17 @@ describe("the runtime's server", () => {
     await client.until("HTTP/1.1 100 Continue\r\n\r\n");
   });
 
-  test.each(["zz\r\n", "5\r\nhello!\r\n"])(
-    "ends a body with the broken chunk %j (serve.ts)",
-    async (chunk) => {
-      const failed = Promise.withResolvers<boolean>();
-      const { port } = serve(async (request) => {
-        await request.bytes().then(
-          () => failed.resolve(false),
-          () => failed.resolve(true),
-        );
-        return new Response();
-      });
-      const client = await connectTo(port, `${P}${HOST}transfer-encoding: chunked\r\n\r\n${chunk}`);
-      expect(await failed.promise).toBe(true);
-      await client.ended;
-      expect(client.bytes().toString()).toStartWith("HTTP/1.1 400 Bad Request\r\n");
-    },
-  );
+  test.each(["zz\r\n", "5\r\nhello!\r\n"])("ends a body with the broken chunk %j", async (chunk) => {
+    const read = Promise.withResolvers<unknown>();
+    const { port } = serve(async (request) => {
+      read.resolve(await request.bytes().catch(() => "broken"));
+      return new Response();
+    });
+    const client = await connectTo(port, `${P}${HOST}transfer-encoding: chunked\r\n\r\n${chunk}`);
+    expect(await read.promise).toBe("broken");
+    await client.ended;
+    expect(client.bytes().toString()).toStartWith("HTTP/1.1 400 Bad Request\r\n");
+  });
 
   test("never starts a request that is pipelined behind one that waits, and closes (serve.ts)", async () => {
     const urls: string[] = [];
