@@ -130,7 +130,7 @@ test("P22: a multiplier of 0.1 means one tenth", async () => {
   expect(line).toMatchObject({ multiplier: "0.1", official_usd: USUAL_USD, charge_usd: "0.000142" });
 });
 
-test("P22: prices and limits of 0.1 are exact, too", async () => {
+test("P22, P144: prices and limits of 0.1 are exact, too", async () => {
   const prices = { tenth: { input: 0.1, cache_read: 0.1, output: 0.1 } };
   const set = (own: World) => own.group("tenth", { key: { limits: { usd_total: 0.3 } } });
   await inWorld({ config: { prices } }, set, async (own, group) => {
@@ -138,9 +138,13 @@ test("P22: prices and limits of 0.1 are exact, too", async () => {
     group.channel().always({ body: whole("messages", { model: "tenth", counts }) });
     const statuses: number[] = [];
     for (let count = 0; count < 4; count += 1) {
-      const answer = await group.ask("messages", { model: "tenth", max_tokens: 1 });
+      const fields = { traceparent: TRACE };
+      const answer = await group.ask("messages", { model: "tenth", max_tokens: 1 }, fields);
       statuses.push(answer.status);
-      if (answer.status === 200) expect((await own.line(answer))["charge_usd"]).toBe("0.1");
+      if (answer.status !== 200) continue;
+      const { charge_usd, traceparent } = await own.line(answer);
+      // Without spans, the line names no trace.
+      expect([charge_usd, traceparent]).toEqual(["0.1", undefined]);
     }
     // As doubles, three tenths are more than 0.3, and two of them less.
     expect(statuses).toEqual([200, 200, 200, 429]);
