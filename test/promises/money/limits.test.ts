@@ -116,7 +116,7 @@ test.each(spent)(
         : name === "usd_per_month"
           ? dayOf(1, 1)
           : "";
-    for (const part of [name, "0.002", "0.00284", reset]) expect(answer.text).toContain(part);
+    for (const part of [`(${name})`, "0.002", "0.00284", reset]) expect(answer.text).toContain(part);
     if (reset === "") expect(answer.field("retry-after")).toBe("86400");
     expect(group.channel().seen).toHaveLength(sent);
     const again = await group.ask("messages", {}, session(`${group.name}-b`));

@@ -342,6 +342,9 @@ test("P192: the gateway's own files have mode 0600, whatever the umask is", asyn
   const config = { alerts: { at: [20] }, recordings: {} };
   await inWorld({ prefix, config }, set, async (own, group) => {
     await own.line(await group.ask("messages", {}, CLAUDE));
+    const link = (await own.run("open", "--print", "--config", own.path("gateway.yaml"))).stdout;
+    const from = { origin: own.url, host: own.url.slice(7), "content-type": "application/json" };
+    await own.request("/console/api/sign-in", from, { code: link.trim().split("#code=")[1] });
     const check = (): string[] => {
       const found = readdirSync(own.folder, { recursive: true }).map(String);
       const made = found.filter((name) => !/^(?:home$|home\/\.(?:bun|cache)|gateway\.yaml$)/.test(name));
@@ -356,7 +359,8 @@ test("P192: the gateway's own files have mode 0600, whatever the umask is", asyn
     const running = check();
     await own.halt();
     const all = [...running, ...check()].join("\n");
-    for (const end of ["", ".lock", ".open", ".index", ".channels.json", ".alerts.json", ".context"])
+    const ends = " .lock .open .index .channels.json .alerts.json .context .sign-ins.json".split(" ");
+    for (const end of ends)
       expect(all).toMatch(new RegExp(`^ledger\\.jsonl${end.replaceAll(".", "\\.")}$`, "m"));
     expect(all).toContain("recordings/kept");
   });
