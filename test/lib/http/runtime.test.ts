@@ -125,12 +125,6 @@ describe("the runtime's server", () => {
     expect(answer.ending).toBe("fin");
   });
 
-  test("answers `Expect: 100-continue` before anybody reads the body (serve.ts)", async () => {
-    const { port } = serve(() => new Promise(() => {}));
-    const client = await connectTo(port, `${P}${HOST}content-length: 5\r\nexpect: 100-continue\r\n\r\n`);
-    await client.until("HTTP/1.1 100 Continue\r\n\r\n");
-  });
-
   test.each(["zz\r\n", "5\r\nhello!\r\n"])("ends a body with the broken chunk %j", async (chunk) => {
     const read = Promise.withResolvers<unknown>();
     const { port } = serve(async (request) => {

@@ -143,7 +143,6 @@ test("P22, P144: prices and limits of 0.1 are exact, too", async () => {
       statuses.push(answer.status);
       if (answer.status !== 200) continue;
       const { charge_usd, traceparent } = await own.line(answer);
-      // Without spans, the line names no trace.
       expect([charge_usd, traceparent]).toEqual(["0.1", undefined]);
     }
     // As doubles, three tenths are more than 0.3, and two of them less.
