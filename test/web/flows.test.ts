@@ -578,7 +578,7 @@ const WIDEN = `(() => {
 
 /** Amounts without a title, outside of drawers. Messages of the gateway have exact ones. */
 const UNTITLED = `[...document.querySelectorAll("main *")].filter((each) =>
-  /\\$\\d/.test([...each.childNodes].map((node) => node.nodeType === 3 ? node.data : "").join("")) &&
+  /\\$\\d/.test([...each.childNodes].map((node) => node.nodeType === 3 ? node.data : "").join("").split("The last one:")[0]) &&
   !each.closest("[title*='$'], .side, .notices, .text, svg")).map(({ outerHTML }) => outerHTML)`;
 
 describe("for everybody", () => {
