@@ -424,6 +424,7 @@ test("P44: run --budget limits the cost of the run's sessions together, and furt
   cheap.channel().next({ body: { ...whole("responses"), usage: undefined } });
   const unknown = await runCalls(`${CALL}; ${CALL}`, "--budget", "0.00001");
   expect(unknown.stdout.trim().split(" ")).toEqual(["200", "429"]);
+  expect(unknown.stderr).toContain("The budget of $0.00001 is spent");
   const one = await runCalls(CALL, "--budget", "0.00001");
   expect(one.stderr).toMatch(/ \$0\.0014, .* The budget of \$0\.00001 is spent\. gateway sessions show/);
   // Of a gateway elsewhere, only the answer to a question is known.

@@ -456,7 +456,8 @@ describe("prices update", () => {
       run({ folder: folder.path }, "prices", "update", "--from", "data.json", "--yes", ...more);
     const refused = await update();
     expect(refused.status).toBe(1);
-    expect(refused.stderr).toMatch(/anthropic\/claude-sonnet-5: .*input falls from 2 to 0/);
+    expect(refused.stderr).toMatch(/anthropic\/claude-sonnet-5: .*input falls from 2 to 0\b/);
+    expect(refused.stderr).toMatch(/output falls from 10 to 0\.9/);
     expect(refused.stderr).toMatch(/openai: it no longer has \S+, \S+, \S+/);
     expect(refused.stderr).toMatch(/anthropic: it no longer has /);
     // A tenth is not below a tenth.
@@ -579,6 +580,9 @@ describe("prices update", () => {
         expect.stringContaining("is older than the prices in use"),
       ]);
       expect(readFileSync(folder.join("gateway.prices.jsonl"), "utf8")).toContain("v0.9.1");
+      // One of the same day is not older.
+      publishRelease("v0.9.2", "2027-01-05T12:00:00Z");
+      expect((await gateway(folder, "prices update --yes")).status).toBe(0);
     });
 
     test.each([
