@@ -40,19 +40,6 @@ async function connectPair(onServer: SocketHandler = {}, onClient: SocketHandler
 }
 
 describe("a socket of this runtime", () => {
-  test("resets on terminate, and calls close before terminate returns (wire.ts)", async () => {
-    const how = Promise.withResolvers<unknown>();
-    let closed = false;
-    const { server } = await connectPair(
-      { close: () => void (closed = true) },
-      { close: (_, error) => how.resolve(error) },
-    );
-    server.terminate();
-    expect(closed).toBe(true);
-    expect(server.write("x")).toBe(-1);
-    expect(await how.promise).toMatchObject({ code: "ECONNRESET" });
-  });
-
   test.skipIf(process.platform === "win32")(
     "has a descriptor whose state can be read before the event loop reports it (wire.ts)",
     async () => {

@@ -236,6 +236,12 @@ describe("P137: the seller's own amount is in provider_usd, and suspect if it is
   });
 });
 
+test("P137: a price of the config, which is not the book's, is compared with no amount", async () => {
+  chat.channel().next({ body: whole("chat", { usage: { cost: 0.5 } }) });
+  const line = await world.line(await chat.ask("chat"));
+  expect([line["provider_usd"], line["charge_usd"], line["suspect"]]).toEqual(["0.5", USUAL_USD, undefined]);
+});
+
 test("P128, P138: with bill: reported, the seller's amount counts, and a line without it is suspect", async () => {
   seller.channel().next({ body: whole("chat", { usage: { cost: 5e-10 } }) });
   const named = await world.line(await seller.ask("chat"));

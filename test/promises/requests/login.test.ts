@@ -164,6 +164,9 @@ test.each([401, 402, 403, 429, 500, 529])(
     const answer = await send(claude);
     expect([answer.status, answer.text]).toEqual([status, body]);
     expect((await send(claude)).status).toBe(200);
+    codex.channel().next({ status, body });
+    const ask = () => world.request("/v1/responses", codexFields(codex), { model: "m", input: "Hi" });
+    expect([(await ask()).status, (await ask()).status]).toEqual([status, 200]);
   },
 );
 
@@ -195,18 +198,13 @@ test("P144: a line has how full the plan's windows are", async () => {
 
 describe("P154: a line of a login channel says who paid", () => {
   test.each<[string, Fields, string]>([
-    ["the plan", { "anthropic-ratelimit-unified-status": "allowed" }, "plan"],
-    [
-      "the account",
-      {
-        "anthropic-ratelimit-unified-status": "rejected",
-        "anthropic-ratelimit-unified-overage-status": "allowed",
-      },
-      "plan_overage",
-    ],
-    ["the account, as it says", { "anthropic-ratelimit-unified-overage-in-use": "true" }, "plan_overage"],
-  ])("%s", async (_, fields, paid_by) => {
-    claude.channel().next({ fields });
+    ["the plan", { status: "allowed", "overage-status": "allowed" }, "plan"],
+    ["the plan, without overage", { status: "rejected", "overage-status": "rejected" }, "plan"],
+    ["the account", { status: "rejected", "overage-status": "allowed" }, "plan_overage"],
+    ["the account, as it says", { status: "allowed", "overage-in-use": "true" }, "plan_overage"],
+  ])("%s", async (_, words, paid_by) => {
+    const named = Object.entries(words).map(([name, word]) => [`anthropic-ratelimit-unified-${name}`, word]);
+    claude.channel().next({ fields: Object.fromEntries(named) });
     expect(await world.line(await send(claude))).toMatchObject({
       paid_by,
       official_usd: "0.00142",

@@ -120,7 +120,7 @@ describe("P178: a recording ends, and requests go on", () => {
       expect(existsSync(folder)).toBe(true);
       const young = own.path(FOLDER, "young");
       cpSync(folder, young, { recursive: true });
-      const [then, later] = [3 * 86_400_000, 80_000_000].map((age) => new Date(Date.now() - age));
+      const [then, later] = [90_000_000, 80_000_000].map((age) => new Date(Date.now() - age));
       for (const path of [...filesOf(folder), folder]) utimesSync(path, then!, then!);
       for (const path of [...filesOf(young), young]) utimesSync(path, later!, later!);
       await own.start();
