@@ -100,7 +100,7 @@ test("fetch: a proxy that is named is used", async () => {
   expect(proxy.seen()).toContain("upstream.invalid");
 });
 
-test("fetch: a redirect is not followed", async () => {
+test("P194: fetch: a redirect is not followed", async () => {
   const target = await listen(OK);
   const location = `http://127.0.0.1:${target.port}/`;
   const own = await listen(`HTTP/1.1 307 x\r\nlocation: ${location}\r\ncontent-length: 0\r\n\r\n`);
@@ -111,7 +111,7 @@ test("fetch: a redirect is not followed", async () => {
 test.each([
   ["fetch", (port: number) => byFetch(`https://127.0.0.1:${port}/`), "UNABLE_TO_VERIFY_LEAF_SIGNATURE"],
   ["the client", (port: number) => byClient(true, port), "tls"],
-] as const)("%s: a certificate that nobody signed is refused", async (_, script, said) => {
+] as const)("P194: %s: a certificate that nobody signed is refused", async (_, script, said) => {
   const { certificate: cert, key } = makeIdentity(["127.0.0.1"], Date.now());
   let requests = 0;
   const server = Bun.serve({
