@@ -40,6 +40,43 @@ async function connectPair(onServer: SocketHandler = {}, onClient: SocketHandler
 }
 
 describe("a socket of this runtime", () => {
+  test("takes what fits and keeps nothing else: write says how much, then 0, and drain follows (wire.ts)", async () => {
+    const drained = Promise.withResolvers<void>();
+    const received = Promise.withResolvers<number>();
+    let count = 0;
+    const { server, client } = await connectPair(
+      { drain: () => drained.resolve() },
+      {
+        data: (_, bytes) => {
+          count += bytes.length;
+          if (count >= taken) received.resolve(count);
+        },
+      },
+    );
+    client.pause();
+    const bytes = Buffer.alloc(64 * 1024 * 1024);
+    const taken = server.write(bytes);
+    expect(taken).toBeGreaterThan(0);
+    expect(taken).toBeLessThan(bytes.length);
+    expect(server.write(bytes, taken, bytes.length - taken)).toBeLessThan(bytes.length - taken);
+    client.resume();
+    await drained.promise;
+    await received.promise;
+  });
+
+  test("resets on terminate, and calls close before terminate returns (wire.ts)", async () => {
+    const how = Promise.withResolvers<unknown>();
+    let closed = false;
+    const { server } = await connectPair(
+      { close: () => void (closed = true) },
+      { close: (_, error) => how.resolve(error) },
+    );
+    server.terminate();
+    expect(closed).toBe(true);
+    expect(server.write("x")).toBe(-1);
+    expect(await how.promise).toMatchObject({ code: "ECONNRESET" });
+  });
+
   test.skipIf(process.platform === "win32")(
     "has a descriptor whose state can be read before the event loop reports it (wire.ts)",
     async () => {
@@ -51,6 +88,83 @@ describe("a socket of this runtime", () => {
       }
     },
   );
+
+  test("takes no byte once the other side has reset it (wire.ts)", async () => {
+    const { server, client } = await connectPair();
+    server.terminate();
+    expect(client.write("x")).toBeLessThanOrEqual(0);
+  });
+
+  test("reports close without an error after a FIN (wire.ts)", async () => {
+    const how = Promise.withResolvers<unknown>();
+    const { server } = await connectPair({}, { close: (_, error) => how.resolve(error) });
+    server.end();
+    expect(await how.promise).toBeUndefined();
+  });
+
+  test("still receives after shutdown, while the other side has learned of the end (peer.ts)", async () => {
+    const came = Promise.withResolvers<string>();
+    const learned = Promise.withResolvers<void>();
+    const listener = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        ...deaf,
+        open: (socket) => socket.shutdown(),
+        data: (_, bytes) => came.resolve(bytes.toString()),
+      },
+    });
+    const client = await Bun.connect({
+      hostname: "127.0.0.1",
+      port: listener.port,
+      allowHalfOpen: true,
+      socket: { ...deaf, end: () => learned.resolve() },
+    });
+    cleanUps.push(() => {
+      client.terminate();
+      listener.stop(true);
+    });
+    await learned.promise;
+    client.write("late");
+    expect(await came.promise).toBe("late");
+  });
+
+  test("receives nothing while paused, and all of it with the FIN after resume (wire.ts)", async () => {
+    const ended = Promise.withResolvers<void>();
+    const came: string[] = [];
+    const { server, client } = await connectPair({
+      data: (_, bytes) => void came.push(bytes.toString()),
+      end: () => ended.resolve(),
+    });
+    server.pause();
+    client.write("a");
+    client.end();
+    // More turns than bytes need to arrive.
+    for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(came).toEqual([]);
+    server.resume();
+    await ended.promise;
+    expect(came).toEqual(["a"]);
+  });
+
+  test("delivers nothing more in a turn in which its handler has paused it (wire.ts)", async () => {
+    const sizes: number[] = [];
+    const first = Promise.withResolvers<void>();
+    const { server, client } = await connectPair({
+      data: (socket, bytes) => {
+        sizes.push(bytes.length);
+        socket.pause();
+        first.resolve();
+      },
+    });
+    server.pause();
+    const sent = client.write(Buffer.alloc(8 << 20));
+    server.resume();
+    await first.promise;
+    for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(sizes).toHaveLength(1);
+    expect(sizes[0]).toBeLessThan(sent);
+  });
 });
 
 /** A server of the runtime, without any of our code. */
@@ -112,17 +226,42 @@ describe("the runtime's server", () => {
     expect(answer.ending).toBe("fin");
   });
 
-  test.each(["zz\r\n", "5\r\nhello!\r\n"])("ends a body with the broken chunk %j", async (chunk) => {
-    const read = Promise.withResolvers<unknown>();
-    const { port } = serve(async (request) => {
-      read.resolve(await request.bytes().catch(() => "broken"));
-      return new Response();
-    });
-    const client = await connectTo(port, `${P}${HOST}transfer-encoding: chunked\r\n\r\n${chunk}`);
-    expect(await read.promise).toBe("broken");
-    await client.ended;
-    expect(client.bytes().toString()).toStartWith("HTTP/1.1 400 Bad Request\r\n");
+  test("leaves a body that nobody reads in the kernel (serve.ts)", async () => {
+    const arrived = Promise.withResolvers<Request>();
+    const { port } = serve((request) => (arrived.resolve(request), new Promise<Response>(() => {})));
+    const client = await connectTo(port, `${P}${HOST}content-length: ${64 << 20}\r\n\r\n`);
+    const request = await arrived.promise;
+    const piece = Buffer.alloc(1 << 20);
+    const before = process.memoryUsage().rss;
+    for (let count = 0; count < 64; count += 1) client.send(piece);
+    await Bun.sleep(200);
+    expect(process.memoryUsage().rss - before).toBeLessThan(32 << 20);
+    expect((await request.bytes()).length).toBe(64 << 20);
   });
+
+  test("answers `Expect: 100-continue` before anybody reads the body (serve.ts)", async () => {
+    const { port } = serve(() => new Promise(() => {}));
+    const client = await connectTo(port, `${P}${HOST}content-length: 5\r\nexpect: 100-continue\r\n\r\n`);
+    await client.until("HTTP/1.1 100 Continue\r\n\r\n");
+  });
+
+  test.each(["zz\r\n", "5\r\nhello!\r\n"])(
+    "ends a body with the broken chunk %j (serve.ts)",
+    async (chunk) => {
+      const failed = Promise.withResolvers<boolean>();
+      const { port } = serve(async (request) => {
+        await request.bytes().then(
+          () => failed.resolve(false),
+          () => failed.resolve(true),
+        );
+        return new Response();
+      });
+      const client = await connectTo(port, `${P}${HOST}transfer-encoding: chunked\r\n\r\n${chunk}`);
+      expect(await failed.promise).toBe(true);
+      await client.ended;
+      expect(client.bytes().toString()).toStartWith("HTTP/1.1 400 Bad Request\r\n");
+    },
+  );
 
   test("never starts a request that is pipelined behind one that waits, and closes (serve.ts)", async () => {
     const urls: string[] = [];
