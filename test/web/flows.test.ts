@@ -539,6 +539,7 @@ test.skipIf(!hasBrowser)("the month is projected, and a day of the chart shows i
   });
   await page.reload();
   await page.getByText(/^≈ \$13 by \w+ \d+\s*$/).waitFor();
+  await page.unrouteAll({ behavior: "wait" });
   await context.close();
   await other.stop();
   own.remove();
