@@ -59,7 +59,7 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
     openai: [USAGE_LIMIT, "insufficient_quota"],
     content: "RESOURCE_EXHAUSTED",
   },
-  limit_unenforceable: FORBIDDEN,
+  limit_unenforceable: refuseAs("rate_limit_error", "model_not_found", "RESOURCE_EXHAUSTED"),
   internal: { ...FAILED, content: "INTERNAL" },
   upstream_failed: FAILED,
   unavailable: FAILED,

@@ -28,11 +28,6 @@ const WANTED: readonly Wanted[] = [
     where: /^traffic\/.*\/client\/field\/x-gateway-charge$/,
     new: /^\(absent\)$/,
   },
-  {
-    why: "a model without a price is refused with a permission error",
-    where: /^traffic\/.*unpriced.*\/client\/body\.error\.type$/,
-    new: /permission_error/,
-  },
   { why: "another version has another page", where: /^traffic\/own-paths\.\d+\/client\/body(?:\.version)?$/ },
   {
     why: "the price book is a newer one",

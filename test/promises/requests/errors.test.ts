@@ -127,7 +127,7 @@ const CAUSES: readonly (readonly [string, number, Codes, (dialect: Dialect) => P
   [
     "a limit and a model without a price",
     403,
-    FORBIDDEN,
+    all("rate_limit_error", "model_not_found", "RESOURCE_EXHAUSTED"),
     (dialect) => unpriced[dialect].ask(dialect, { model: "mystery-9" }),
   ],
   [
