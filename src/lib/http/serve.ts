@@ -1,5 +1,4 @@
-// The server for clients: the runtime's HTTP/1.1 and WebSocket, behind `Exchange`. Decision 0029
-// says what the runtime cannot do.
+// The runtime's HTTP/1.1 and WebSocket for clients, behind `Exchange`: see decision 0029.
 
 import type { Server as BunServer, ServerWebSocket } from "bun";
 import { asBuffer, NOTHING } from "../memory/bytes.ts";
@@ -301,7 +300,7 @@ function readTarget(url: string): string {
   return pathname + search;
 }
 
-/** The runtime copies each piece, so those of a text share a buffer. */
+/** The runtime copies each piece. Half of a surrogate pair at a cut never fits into the buffer. */
 function* cutPieces(part: Uint8Array | string, signal: AbortSignal): Generator<Uint8Array> {
   if (typeof part !== "string") {
     for (let at = 0; at < part.length && !signal.aborted; at += PIECE_BYTES)
@@ -351,9 +350,15 @@ class ServedPeer implements WebSocketPeer {
       (kind === "text" ? socket.sendText(asBuffer(bytes).toString()) : socket.sendBinary(bytes)) === -1
     ) {
       this.#unsent ??= Promise.withResolvers();
-      this.#deadline.arm(this.#surroundings.stallMs);
+      this.#deadline.arm(this.#drainMs);
     }
     return this.unsent;
+  }
+
+  /** A client with 16 MB unread has a minute to read on. */
+  get #drainMs(): number {
+    const isMuch = (this.#socket?.getBufferedAmount() ?? 0) > MAX_WAITING_BYTES;
+    return isMuch ? this.#surroundings.bodyMs : this.#surroundings.stallMs;
   }
 
   close(closing: Closing): void {
@@ -380,7 +385,7 @@ class ServedPeer implements WebSocketPeer {
   }
 
   drain(): void {
-    if (this.#socket?.getBufferedAmount() !== 0) return this.#deadline.arm(this.#surroundings.stallMs);
+    if (this.#socket?.getBufferedAmount() !== 0) return this.#deadline.arm(this.#drainMs);
     this.#drained();
     if (this.#closing !== null) this.#socket.close(this.#closing.code, this.#closing.reason);
   }

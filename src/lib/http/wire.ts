@@ -6,8 +6,7 @@ import { getErrorCode } from "../errors.ts";
 import { Deadline } from "../time/deadline.ts";
 import { type FaultKind, UpstreamFault } from "./upstream.ts";
 
-/** The runtime reads this much at once.
- *  Without a limit, one turn could deliver many megabytes. */
+/** Without a limit, one turn could deliver many megabytes. */
 const MAX_UNREAD_BYTES = 256 * 1024;
 /** Timers stop while the machine sleeps, so the wall clock decides, with this tolerance. */
 const TIMER_TOLERANCE_MS = 1000;
@@ -188,8 +187,7 @@ export class Wire {
   }
 }
 
-/** Asks the system, which knows first. This may take a byte.
- *  On Windows, sockets are not files. */
+/** Asks the system, which knows first. This may take a byte. */
 export function hasUnread(socket: object | null): boolean {
   if (process.platform === "win32" || socket === null) return false;
   if (!("fd" in socket) || typeof socket.fd !== "number") return false;

@@ -462,7 +462,7 @@ describe("a WebSocket", () => {
     await closed;
   });
 
-  test("a client that sends on with 16 MB unread, or leaves anything unread for too long, is closed", async () => {
+  test("a client that leaves 16 MB unread, or anything for too long, is closed", async () => {
     const many = await open();
     many.client.pause();
     for (let count = 0; count < 64 && many.peer.open; count += 1)
@@ -472,6 +472,10 @@ describe("a WebSocket", () => {
     slow.client.pause();
     while (slow.peer.send(text("x".repeat(1 << 20))) === null);
     expect(await slow.closed).toEqual({ code: 1006, reason: "" });
+    const large = await open({}, { bodyMs: 50 });
+    large.client.pause();
+    void large.peer.send(text("x".repeat(32 << 20)));
+    expect(await large.closed).toEqual({ code: 1006, reason: "" });
   });
 
   test("a message that is too long, and a frame without a mask, end the connection", async () => {
