@@ -118,7 +118,7 @@ export class LedgerWriter {
   }
 
   /** Writes the line of an open request, without amounts if `verify` would reject them. Returns the
-   *  written line. `estimatedInput`: the prompt's tokens by its size (0: unknown). */
+   *  written line. `estimatedInput`: the prompt's tokens by its size, for forecasts. */
   append(draft: LineDraft, estimatedInput: number | null = null): LineDraft {
     if (this.#closing) {
       this.#options.report(

@@ -62,23 +62,25 @@ export function createMetrics() {
 }
 
 function countRequest(all: Map<string, Series>, record: RequestRecord): void {
-  const { key, group, channel, endpoint, outcome, status, usage, chargeUsd, planUsd } = record;
-  const model = channel === null ? null : all.size < MAX_SERIES ? record.model : "other";
-  const id = `${key}\n${group}\n${channel}\n${endpoint}\n${status}\n${outcome}\n${model}`;
-  let series = all.get(id);
-  if (series === undefined) {
-    series = { first: record, model, requests: 0, usage: new Map(), charge: null, plan: null };
-    all.set(id, series);
-  }
+  const { channel, usage, chargeUsd, planUsd } = record;
+  const series = findSeries(all, record);
   series.requests += 1;
   if (channel === null) return;
-  if (usage !== null) addCounts(series.usage, usage);
+  const counts: Counts = usage ?? {};
+  for (const kind in counts) series.usage.set(kind, (series.usage.get(kind) ?? 0) + (counts[kind] ?? 0));
   if (chargeUsd !== null) series.charge = addUsd(series.charge ?? ZERO_USD, parseUsd(chargeUsd));
   if (planUsd !== undefined) series.plan = addUsd(series.plan ?? ZERO_USD, parseUsd(planUsd));
 }
 
-function addCounts(sum: Map<string, number>, counts: Counts): void {
-  for (const kind in counts) sum.set(kind, (sum.get(kind) ?? 0) + (counts[kind] ?? 0));
+function findSeries(all: Map<string, Series>, record: RequestRecord): Series {
+  const { key, group, channel, endpoint, outcome, status } = record;
+  const model = channel === null ? null : all.size < MAX_SERIES ? record.model : "other";
+  const id = `${key}\n${group}\n${channel}\n${endpoint}\n${status}\n${outcome}\n${model}`;
+  let series = all.get(id);
+  if (series !== undefined) return series;
+  series = { first: record, model, requests: 0, usage: new Map(), charge: null, plan: null };
+  all.set(id, series);
+  return series;
 }
 
 type Count = readonly [counter: keyof typeof COUNTERS, labels: Labels, value: Value | null];

@@ -249,7 +249,7 @@ export class KnownSecrets {
     if (sent.length === 0) return this.#secrets;
     const name = sent.join("\n");
     const known = this.#bySender.get(name) ?? new Secrets(sent, this.#secrets);
-    if (!this.#bySender.has(name)) this.#bySender.set(name, known);
+    this.#bySender.set(name, known);
     return known;
   }
 
