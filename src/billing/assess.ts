@@ -94,7 +94,7 @@ function assessFailed(reading: Reading, streamed: boolean): Assessment {
 const MIN_DOUBTED_OUTPUT = 256;
 const MAX_ESTIMATE_RATIO = 8;
 
-/** No answer is longer. The size of a request shows when its prompt is longer. */
+/** No answer has more. Whether a prompt has more shows in the size of its request. */
 const MAX_ORDINARY_TOKENS = 1_000_000;
 
 function isExcessive(parts: readonly Part[], estimatedInput: number): boolean {
@@ -136,7 +136,7 @@ export function describePaidTwice(channels: readonly string[]): string {
 }
 
 /** The answer ended early, without a cut: reported usage is charged.
- *  Limits add the output seen. */
+ *  Limits also count the output that was seen. */
 function assessReported({ parts, estimatedOutput, hasText }: Reading): Assessment {
   if (parts.length === 0) return hasText ? { ...UNKNOWN, suspect: NO_USAGE } : UNKNOWN;
   const reported: Assessment = { ...NOTHING, basis: "partial", parts };

@@ -208,7 +208,7 @@ export function chargeAmount({ usage, parts }: Charge, official: string, multipl
 const HUNDRED = decimalOf(100);
 const ROUNDING = parseDecimal("0.000001");
 
-/** They differ by more than 1 % of the seller's amount, and by more than rounding. */
+/** Whether they differ by more than 1 % of the seller's amount, and by more than rounding explains. */
 export function differsFromSeller(official: string, reported: string): boolean {
   const theirs = parseDecimal(reported);
   const more = subtractDecimals(parseDecimal(official), theirs);
@@ -249,7 +249,7 @@ export function deriveAmounts(line: Derivable): Derived {
   };
 }
 
-/** The writer checks a line with the objects that were just charged. */
+/** The last result: the writer derives the amounts of each line again right after it was charged. */
 let last: { readonly line: Derivable; readonly derived: Derived } | null = null;
 
 function deriveOne({ usage, prices }: Priced, multiplier: string): Derived {
@@ -263,7 +263,7 @@ function deriveOne({ usage, prices }: Priced, multiplier: string): Derived {
 }
 
 /** How much more missed tokens cost than cache reads, at least 0.
- *  Null: some have no price. */
+ *  Null: some of the tokens have no price. */
 export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed: number): string | null {
   const split = splitMissed(usage, missed);
   const paid = prices && multiplyUsage(split.paid, prices);
@@ -298,8 +298,8 @@ const MEDIA = [
   ["input_video", "cache_read_video"],
 ] as const;
 
-/** Missed tokens are the first of a prompt.
- *  `paid`: as paid; `read`: as cache reads. */
+/** Missed tokens are the first ones that a prompt paid for. `paid`: their usage as it was paid; `read`: the
+ *  same as cache reads. */
 export function splitMissed(usage: Counts, missed: number) {
   const paid: Usage = {};
   const read: Usage = {};

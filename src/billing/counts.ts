@@ -51,14 +51,14 @@ export class CountReader {
     return this.#read(from, name, "detail_unreadable") ?? 0;
   }
 
-  /** Tokens of a part that exceeds its total count as ordinary. */
+  /** A part that exceeds its total counts as 0, and all tokens of the total as ordinary. */
   limitPart(part: number, total: number, place: string): number {
     if (part <= total) return part;
     this.note("detail_too_large", place);
     return 0;
   }
 
-  /** A total that differs from its parts' sum has usage in no part. */
+  /** Notes a total that differs from its parts' sum: it has usage that no part names. */
   compareTotal(
     from: unknown,
     name: string,
@@ -126,7 +126,7 @@ const OUTPUTS = ["completion_tokens", "output_tokens", "candidatesTokenCount"];
 const TOTALS = [...PROMPTS, ...OUTPUTS, "thoughtsTokenCount", "toolUsePromptTokenCount"];
 
 interface HowReported {
-  /** The answer has ended. */
+  /** The report came after the end of the answer. */
   readonly isLate?: boolean;
   /** Earlier counts were provisional. */
   readonly mayShrink?: boolean;

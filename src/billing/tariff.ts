@@ -1,5 +1,5 @@
-// The unit prices of one part of an answer. They are words and decimals, so that a line can be
-// derived again from itself.
+// The unit prices of one part of an answer. They are words and decimals, so that a line's amounts can be
+// derived again from the line.
 
 import type { Price, Rates } from "./prices.ts";
 import { CALL_KINDS } from "../config/call-kinds.ts";

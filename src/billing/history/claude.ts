@@ -27,7 +27,7 @@ function addAnswer(row: Row, history: History): void {
     model,
     words: "anthropic",
     reported: usage,
-    // The complete usage had not arrived.
+    // Without a reason to stop, the complete usage had not arrived.
     isCut: (getField(message, "stop_reason") ?? null) === null,
   });
 }

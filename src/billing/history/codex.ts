@@ -19,7 +19,7 @@ const COUNTS = [
 export function readCodex(path: string, history: History): void {
   /** `session`: the main agent's thread. */
   let [id, session, provider, project, model] = ["", "", "", "", ""];
-  /** A fork names itself, then its parent. */
+  /** The thread of the first record. A fork names itself first, then its parent. */
   let origin = "";
   /** Copied events have the parent's turn. */
   let turn = "";
@@ -67,7 +67,7 @@ export function readCodex(path: string, history: History): void {
       [model, project, turn] = [read("model") || model, read("cwd") || project, read("turn_id") || turn];
     } else if (kind === "token_count") learnCount(getField(payload, "info"), timestamp);
     else if (kind === "token_usage_record") {
-      // One response may have several records.
+      // One response may have several records: its id joins them.
       const [usage, all] = ["usage", "thread_token_usage"].map((name) => getField(payload, name));
       if (isObject(all)) total = all;
       if (isObject(usage)) add(read("response_id"), usage, timestamp);

@@ -7,7 +7,7 @@ import { type Part, type Reading, sumUsage, type Tariff, type Usage } from "../u
 export const LOGGING_TOOLS = ["claude-code", "codex", "gemini-cli", "opencode"] as const;
 export type LoggingTool = (typeof LOGGING_TOOLS)[number];
 
-/** By the maker whose field names the usage has. */
+/** Read a usage object. They are named by the maker whose field names it has. */
 export type UsageOf = Readonly<
   Record<
     "anthropic" | "openai" | "google",
@@ -22,7 +22,7 @@ export interface LogEntry {
   readonly session: string;
   /** Absent: the main agent. */
   readonly agent?: string;
-  /** The folder in which the tool worked. An empty project or model is not logged. */
+  /** The folder in which the tool worked. Project and model are empty if they are not logged. */
   readonly project: string;
   readonly model: string;
   readonly time: number;
@@ -48,14 +48,14 @@ export type Row = Readonly<Record<string, unknown>>;
 const MAX_TEXT_LENGTH = 1024;
 const [FIRST_MS, END_MS] = [Date.UTC(2020), Date.UTC(2100)];
 
-/** Anything else counts as missing. */
+/** A value that is not a text, or is too long, counts as missing. */
 export function readText(value: unknown): string {
   return typeof value === "string" && value.length <= MAX_TEXT_LENGTH ? value : "";
 }
 
 export class History {
   readonly entries = new Map<string, LogEntry>();
-  /** No JSON, or counts without a time. */
+  /** Rows that are not JSON, or have counts but no time. */
   damaged = 0;
   tooLong = 0;
   readonly unread: string[] = [];
@@ -65,8 +65,8 @@ export class History {
     this.#usageOf = usageOf;
   }
 
-  /** Of several rows, the one with the most output counts: it grows. Names and time are the first
-   * row's: a copy may have others. */
+  /** Of a response's rows, the one with the most output counts, because it grows. Names and time are the
+   *  first row's: a copy may have others. */
   add(id: string, { words, reported, isCut = false, time: named, ...names }: LogRow): void {
     const counted = describeReading(this.#usageOf[words](reported), isCut);
     const time = Math.floor(typeof named === "string" ? Date.parse(named) : Number(named));

@@ -18,9 +18,9 @@ type Pair = readonly [LogEntry, OurLine];
 
 /** A row is written at the response's end. Clocks may differ. */
 const MAX_APART_MS = 120_000;
-/** With other counts, only a request that ended just then matches. */
+/** If the counts differ, only a request that ended at nearly the same time matches. */
 const MAX_APART_OTHERWISE_MS = 5000;
-/** Of a longer request, only the beginning is compared. */
+/** Of a request that takes longer, only this much time is compared. */
 const MAX_LENGTH_MS = 3_600_000;
 
 export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLine[]) {
@@ -44,7 +44,7 @@ export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLin
   return { pairs, onlyEntries: [...theirs], onlyLines: [...ours] };
 }
 
-/** Some upstreams send one id for all requests. */
+/** Pairs by the upstream's id, if it occurs once: some upstreams send the same one for all requests. */
 function pairById(entries: readonly LogEntry[], lines: readonly OurLine[]): Pair[] {
   const byId = Map.groupBy(lines, (line) => line.upstream_request_id);
   return [...Map.groupBy(entries, ({ requestId }) => requestId)].flatMap(([id = "", [entry, other]]) => {
@@ -55,7 +55,7 @@ function pairById(entries: readonly LogEntry[], lines: readonly OurLine[]): Pair
   });
 }
 
-/** The nearest in time first. `count`: counts to compare. */
+/** All possible pairs, the nearest in time first. Both have the same result of `count`. */
 function listNear(
   entries: readonly LogEntry[],
   lines: readonly OurLine[],
@@ -89,7 +89,7 @@ function findFirst(entries: readonly LogEntry[], time: number): number {
 }
 
 /** A line without a session fits any.
- *  Gemini CLI names none: the ledger has the session of `gateway run`. */
+ *  Gemini CLI names no session: the ledger has the session of `gateway run`. */
 function mayBeSame(entry: LogEntry, { client = {}, model, upstream_model: answered }: OurLine): boolean {
   const { tool, session, inferred } = client;
   if (entry.tool !== tool) return false;

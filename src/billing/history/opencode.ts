@@ -7,7 +7,7 @@ import { readPlain } from "../../lib/files/own-file.ts";
 import { getCount, getField, getText, isObject, parseJson } from "../../lib/json/json.ts";
 import { type History, readText, type Row } from "./entry.ts";
 
-/** A message without its text is short. */
+/** Messages are short: their text is stored elsewhere. */
 const MAX_MESSAGE_BYTES = 1 << 20;
 
 export function readOpencode(path: string, history: History, size: number): void {
@@ -17,7 +17,7 @@ export function readOpencode(path: string, history: History, size: number): void
 }
 
 function readDatabase(path: string, history: History): void {
-  // Usually SQLite creates files next to a database.
+  // Without `immutable`, SQLite creates files next to a database.
   const mode = existsSync(`${path}-wal`) ? "ro" : "ro&immutable=1";
   const uri = `file:${encodeURI(path).replaceAll("?", "%3F").replaceAll("#", "%23")}?mode=${mode}`;
   using database = new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
@@ -73,7 +73,7 @@ function describeUsage(tokens: Row, provider: string) {
   };
 }
 
-/** An unreadable count later becomes a fault. */
+/** Returns an unreadable count as it is: it becomes a fault later. */
 function sum(...counts: readonly unknown[]): unknown {
   const bad = counts.find((count) => getCount(count) === undefined);
   return bad === undefined ? counts.reduce<number>((total, count) => total + (getCount(count) ?? 0), 0) : bad;

@@ -14,7 +14,7 @@ import { readOpencode } from "./opencode.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 interface Source {
-  /** They may be links. Links below them may lead anywhere, and are ignored. */
+  /** The folders may be links. Links below them may lead anywhere, and are ignored. */
   readonly folders: (env: Environment, home: string) => readonly string[];
   readonly patterns: readonly string[];
   /** The oldest file is read first. */
@@ -72,7 +72,7 @@ export function readHistory({ tools = LOGGING_TOOLS, env, usageOf }: HistoryQuer
     const files = folders(env, home).flatMap((folder) =>
       patterns.flatMap((each) => list(folder, each, history)),
     );
-    // A copy of a session is younger.
+    // A copy of a session is younger than the session, which is read first.
     return { tool, files: files.sort((a, b) => a.born - b.born || (a.path < b.path ? -1 : 1)) };
   });
   for (const { tool, files } of found) {

@@ -26,9 +26,9 @@ export interface BookPrices {
   readonly overrides: Overrides;
 }
 
-/** Older versions of Gemini CLI do not name it. */
+/** Older versions of Gemini CLI do not name the project. */
 const NO_PROJECT = "(not logged)";
-/** At an edge, only one of the two clocks may be inside. */
+/** Near an edge of the period, the log's time may be inside and the ledger's outside. */
 const EDGE_MS = 3_600_000;
 
 /** `found_in`: where. `because`: why there is no amount. */

@@ -88,7 +88,7 @@ function findLeastFault(line: Amounts, derivable: Derivable): string | null {
   return compareCounts("unpriced_usage", usage ?? {}, "usage and prices give", unpriced ?? {});
 }
 
-/** At least the official amount of requests that a plan pays for. */
+/** Limits count at least the official amount of requests that a plan pays for. */
 function findLimitFault({ paid_by: payer, limit_usd: limit }: Amounts, derivable: Derivable): string | null {
   if (payer === undefined) return null;
   const { charge: least } = deriveAmounts({ ...derivable, multiplier: "1" });

@@ -22,7 +22,7 @@ export interface FileOptions {
   readonly rotate: { readonly monthly: boolean };
   /** `note`: the ledger is unharmed. */
   readonly report: (message: string, level?: "note") => void;
-  /** Tests hold it back. */
+  /** Tests replace this to hold a sync back. */
   readonly syncFile?: (file: AppendFile) => Promise<void>;
 }
 
@@ -36,7 +36,7 @@ export class LedgerFiles {
   #journal: AppendFile;
   #prev: string;
   #month: string | null;
-  /** After the last line that is certainly on the disk. */
+  /** The position after the last line that is certainly on the disk. */
   #synced: Position | null;
   /** A sync failed since the machine started: later syncs prove nothing. */
   #hasFailed: boolean;
@@ -88,7 +88,7 @@ export class LedgerFiles {
   }
 
   /** Once all lines are written, removes closed requests.
-   *  `afresh`: always rewrites, as a proof. */
+   *  `afresh`: always rewrites, which proves that writing works. */
   tidyJournal(open: ReadonlyMap<string, OpenRequest>, afresh: boolean): void {
     if (afresh || this.isJournalStale || this.#journal.size > this.#journalFullAt) this.rewriteJournal(open);
   }
@@ -250,7 +250,7 @@ export class AppendFile {
   }
 
   /** Brings all written bytes to the disk.
-   *  After a failed sync, Linux counts them as written. */
+   *  After a failed sync, Linux takes them for written, so only the first sync is a proof. */
   async sync(): Promise<void> {
     this.#syncing += 1;
     try {

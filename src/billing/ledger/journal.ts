@@ -52,7 +52,7 @@ type JournalRecord = z.infer<typeof recordSchema>;
 export type EndRecord = Extract<JournalRecord, { end: Position }>;
 
 /** A journal begins with `encodeStart`.
- *  Lines of its requests come after the position there. */
+ *  The lines of its requests come after the position in it. */
 export function encode(record: JournalRecord): string {
   return JSON.stringify(record);
 }
@@ -65,7 +65,7 @@ export type JournalReading = ReturnType<typeof readJournal>;
 
 const RECORD_BEGINS = ['{"from":', '{"end":', '{"open":', '{"id":', '{"discard":', '{"unopened":'];
 
-/** A user's file may have the journal's name.
+/** Throws if the file is not a journal: a user's file may have its name.
  *  A power cut may leave zeros or a part of a record. */
 export function requireJournal(path: string): void {
   const text = readOwn(path) ?? "";
@@ -78,7 +78,7 @@ export function requireJournal(path: string): void {
 export function readJournal(path: string) {
   const open = new Map<string, OpenRequest>();
   const named = new Set<string>();
-  /** Where to look for lines. Null: in the whole ledger. */
+  /** Where the search for lines begins. Null: at the ledger's beginning. */
   let from: Position | null = null;
   let noted: NotedEnd | null = null;
   let namesCorrections = false;
@@ -140,7 +140,7 @@ export function addAttempt(
 
 const NOT_COMPUTED = "the gateway failed to compute the amounts";
 
-/** Limits count what was reserved. */
+/** A line without amounts, for which limits count what was reserved. */
 export function draftUnknown(
   request: OpenRequest,
   { status, outcome, first_byte_ms, duration_ms, attempts, raw_usage }: UnknownEnd,
@@ -177,9 +177,9 @@ export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
 }
 
 export interface NotedEnd {
-  /** After the last written line. */
+  /** The position after the last written line. */
   readonly end: Position;
-  /** After the last line that is certainly on the disk. Null: unknown. */
+  /** The position after the last line that is certainly on the disk. Null: unknown. */
   readonly synced: Position | null;
   /** The start of the machine in which this was noted. Null: unknown. */
   readonly boot: string | null;
@@ -225,7 +225,7 @@ export function readOldEnd(path: string): NotedEnd | null {
   }
 }
 
-/** The journal notes the end already. Returns the removed names. */
+/** Removes them, since the journal has the end already. Returns their names. */
 export function removeOldFiles(path: string): string[] {
   return OLD_FILES.filter((name) => {
     try {

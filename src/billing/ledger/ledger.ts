@@ -66,8 +66,7 @@ function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
     report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
   if (recovery.endState !== "whole") report(describeMissingEnd(path, recovery.endState));
   const now = (options.now ?? Date.now)();
-  // The table still has lost lines here.
-  // Later it follows the ledger and forgets them.
+  // The table still has the lost lines now. When it follows the ledger, it forgets them.
   const lost = recovery.doubts.isEndGone ? listLost(path, [...recovery.unfinished.keys()]) : [];
   const sums = new Sums({ ...options, now: options.now ?? Date.now });
   const answers = sums.ask(readAnswers);

@@ -67,7 +67,7 @@ const part = z.looseObject({
 
 const attempt = z.looseObject({ channel: text, status: z.int().optional(), error: text.optional() });
 
-/** Unknown parts are absent. */
+/** Who sent the request. Unknown fields are absent. */
 export const clientSchema = z.object({
   tool: about(text.optional(), "the tool", "tool"),
   version: about(text.optional(), "the tool's version", "version"),
@@ -238,7 +238,7 @@ export type AnyLine = Omit<LineDraft, "raw_usage"> | CorrectionDraft | MarkDraft
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Without a newline. Throws if `check` refuses the line. */
+/** The line's text, without a newline. Throws if `check` refuses the line. */
 export function encodeLine(draft: Draft, prev: string, check?: (fields: Fields) => void): string {
   const fields: Fields = draft;
   const ordered: Record<string, unknown> = {};

@@ -63,7 +63,7 @@ export function findLastLineEnd(source: Source): number {
   });
 }
 
-/** Without its newline. `end`: by default the file's. */
+/** The line that ends before `end` (default: the file's end), without its newline. */
 export function readLineBefore(source: Source, end?: number): Buffer | null {
   return look(source, (fd) => {
     const { size } = fstatSync(fd);

@@ -56,8 +56,8 @@ export function judgeLedger(path: string) {
     /** The ends that the last gateways noted, the newest first. */
     ends,
     endState: judgeEnds(ends, isThere),
-    /** After lost lines the chain goes on from here: a restored backup closes the gap. Null: no
-     *  gap, or a line already follows the gap, and nobody could close a second gap there. */
+    /** After lost lines the chain goes on from here, so that a restored backup closes the gap. Null: there is
+     *  no gap, or the chain already goes on after it. */
     missing: removed?.end ?? null,
     doubts: {
       isEndGone: removed !== undefined && removed.end.prev !== GENESIS,
@@ -141,8 +141,8 @@ function readTail(fd: number, size: number): Buffer {
   return bytes;
 }
 
-/** The path may be a mistake.
- *  A ledger begins or ends with a line, or a power cut left zeros. */
+/** Throws if the file is not a ledger: the path may be a mistake. A ledger begins or ends with a line, or a
+ *  power cut left zeros. */
 function requireLedger(fd: number, size: number, last: ParsedLine | null): void {
   if (last?.["v"] === 1) return;
   const head = Buffer.alloc(LINE_BEGINS.length);

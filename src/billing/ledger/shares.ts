@@ -17,9 +17,9 @@ import type { AnyLine, Line } from "./line.ts";
 
 export interface Amounts {
   readonly charged: Usd;
-  /** Estimates, and what plans pay. */
+  /** What limits count as well: estimates, and what plans pay. */
   readonly estimated: Usd;
-  /** By official prices. The charge does not include it. */
+  /** What plans pay, by official prices. The charge does not include it. */
   readonly byPlan: Usd;
 }
 
@@ -27,7 +27,7 @@ export type MutableAmounts = { -readonly [name in keyof Amounts]: Amounts[name] 
 
 export const NOTHING: Amounts = { charged: ZERO_USD, estimated: ZERO_USD, byPlan: ZERO_USD };
 
-/** `at`: when the request came. Two if it replaces an estimate. */
+/** What a line adds: two shares if it replaces an estimate. `at`: when the request came. */
 export function listShares(line: AnyLine) {
   const at = Date.parse("request_time" in line ? line.request_time : line.time);
   const payer = "paid_by" in line ? line.paid_by : undefined;
@@ -68,10 +68,10 @@ export function addAmounts(sum: MutableAmounts, { charged, estimated, byPlan }: 
 
 export type SessionSum = ReturnType<typeof readSession>;
 
-/** In percent. A window begins anew at times. */
+/** How much each window of a plan rose, in percent. A window begins anew at times. */
 export type WindowRises = Readonly<Record<string, { readonly last: number; readonly rise: number }>>;
 
-/** Upstreams choose the names. */
+/** Upstreams choose the names, and could send any number of them. */
 const MAX_WINDOWS = 8;
 
 export function readSession(table: Table, id: string) {
@@ -108,7 +108,7 @@ export function readRises(table: Table, session: string): WindowRises {
   return seen.reduce<WindowRises>((rises, [text]) => addWindows(rises, parseJson(String(text))), {});
 }
 
-/** Their tool named no session. The oldest first. */
+/** Sessions of requests whose tool named none, the oldest first. */
 export function listInferred(table: Table, since: number) {
   const sql = `SELECT at, key, IFNULL(tool, ''), IFNULL(label, ''), session FROM requests
     WHERE at >= $since AND inferred = 1 ORDER BY at`;
@@ -135,7 +135,7 @@ function addWindows(known: WindowRises, seen: unknown): WindowRises {
   for (const [name, value] of Object.entries(isObject(seen) ? seen : {})) {
     const used = Number(value);
     const { last, rise } = (Object.hasOwn(known, name) ? known[name] : undefined) ?? { last: used, rise: 0 };
-    // After it begins anew, it rises from 0.
+    // A window that began anew rose from 0.
     next[name] = { last: used, rise: Math.round((rise + used - (used < last ? 0 : last)) * 100) / 100 };
   }
   return Object.fromEntries(Object.entries(next).slice(0, MAX_WINDOWS));

@@ -28,24 +28,23 @@ export interface Holder {
   readonly name: string;
 }
 
-/** In ms. An earlier key of the same name spent separately. */
+/** When each key was created, in ms: an earlier key of the same name spent separately. */
 export type Births = ReadonlyMap<string, number>;
 
 export interface SumsOptions {
   readonly path: string;
   readonly now: () => number;
   readonly report: (text: string, level: "note") => void;
-  /** Nothing is written next to the ledger. */
+  /** The ledger is a copy: nothing is written next to it. */
   readonly isCopy?: boolean;
-  /** False for a command, which refuses nothing.
-   *  Others first look whether the sums were edited. */
+  /** Whether to check first that nobody edited the sums. False for a command, which refuses nothing. */
   readonly compares?: boolean;
   readonly zone?: Zone | undefined;
   /** Default: no key is younger than its lines. */
   readonly births?: Births | undefined;
 }
 
-/** Others are read again when they continue. */
+/** Older sessions are read again when they continue. */
 const MAX_SESSIONS = 10_000;
 
 const ALL = "all";
@@ -60,7 +59,7 @@ interface Tally {
   readonly sums: Map<string, Sum>;
 }
 
-/** `last` is after `until` if the clock was set back. */
+/** `last`: the time of the last line. If the clock was set back, it is after the tally's `until`. */
 interface Sum extends MutableAmounts {
   last: number;
 }
@@ -76,7 +75,7 @@ export class Sums {
   readonly #sessions = new BoundedMap<string, SessionSum>(MAX_SESSIONS);
   /** Lines that are not yet in the files. */
   #waiting: AnyLine[] = [];
-  /** Reading it again takes long. */
+  /** Kept until all sums are read: reading it again takes long. */
   #table: Table | null = null;
   #isCompared: boolean;
 
@@ -120,7 +119,7 @@ export class Sums {
     return kind === "session" ? this.#findSession(name) : this.#find(window, `${kind} ${name}`);
   }
 
-  /** Also groups that left the config. */
+  /** The charges of all groups, including those that left the config. */
   spentTogether(window: Window): Usd {
     return this.#find(window, ALL).charged;
   }
@@ -155,8 +154,8 @@ export class Sums {
     return sums.get(name) ?? NONE;
   }
 
-  /** A day's or month's sums. Without later lines, the next one begins with 0.
-   *  Null: read them. */
+  /** The sums of the current day or month. A new one begins with 0, unless lines are from later. Null: the
+   *  table has to be read. */
   #roll(window: Window): Tally | null {
     const now = this.#options.now();
     const known = this.#tallies.get(window);
@@ -196,7 +195,7 @@ export class Sums {
     return tally;
   }
 
-  /** An earlier key of the name spent for its group and channel only. */
+  /** An earlier key of the same name spent for its group and channel only. */
   #count(tally: Tally, { key, group, channel, start }: Place, last: number, amounts: Amounts): void {
     const names = [`group ${group}`, `channel ${channel}`, ALL];
     for (const name of start >= this.#bornAt(key) ? [`key ${key}`, ...names] : names) {

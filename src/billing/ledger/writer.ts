@@ -1,6 +1,6 @@
-// Writes the ledger of a running gateway. The journal names a request before it goes out. The
-// request's line closes the request. Lines of one turn are written together. Only a rotation blocks
-// the event loop for the disk.
+// Writes the ledger of a running gateway. The journal names a request before it goes out. The request's line
+// closes the request. Lines of one turn are written together. Only for a rotation does the event loop wait
+// for the disk.
 
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
@@ -31,7 +31,7 @@ export interface LedgerOptions extends FileOptions, Pick<SumsOptions, "zone" | "
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
 const COMPILE_AFTER_MS = 2000;
-/** A table reads these in some ten milliseconds. */
+/** A table reads this much in some ten milliseconds. */
 const STEP_BYTES = 1 << 20;
 
 export class LedgerWriter {
@@ -39,7 +39,7 @@ export class LedgerWriter {
   readonly #now: () => number;
   readonly #lock: FileLock;
   readonly #files: LedgerFiles;
-  /** Includes lines that wait. */
+  /** They include lines that are not written yet. */
   readonly sums: Sums;
   readonly answers: AnswerHistory;
   readonly prompts = new CachedPrompts();
@@ -80,7 +80,7 @@ export class LedgerWriter {
     for (const [id, request] of unfinished) this.#open.set(id, request);
     if (marks.length > 0) {
       for (const mark of marks) this.#add(mark);
-      // Marks go before the journal notes a new end: the next start would judge by the new end.
+      // Marks are written before the journal notes a new end, by which the next start would judge.
       this.#writeLines();
     }
     for (const request of unfinished.values()) this.append(draftInterrupted(request));
@@ -106,13 +106,13 @@ export class LedgerWriter {
     return this.#named.promise;
   }
 
-  /** `isFirst`: nothing went to the channel before. */
+  /** `isFirst`: nothing was sent to the request's first channel. */
   attempt(id: string, channel: string, isFirst = false): void {
     if (addAttempt(this.#open, id, channel, isFirst))
       this.#record(encode({ id, channel, ...(isFirst && { first: true }) }));
   }
 
-  /** It reached no upstream: it gets no line. */
+  /** The request reached no upstream: it gets no line. */
   discard(id: string): void {
     if (this.#open.delete(id)) this.#record(encode({ discard: id }));
   }
@@ -247,7 +247,7 @@ export class LedgerWriter {
     });
   }
 
-  /** Does not wait for the end of the turn. */
+  /** Writes now, without waiting for the end of the turn. */
   flush(): void {
     const hasWork = this.#records.length > 0 || this.#lines.length > 0 || this.#files.isJournalStale;
     if (hasWork && !this.#closing && this.#problem === null) this.#flush();

@@ -12,9 +12,9 @@ export interface LimitUse {
   readonly holder: Holder;
   readonly limit: string;
   readonly usd: Usd;
-  /** With estimates of requests with unknown cost. */
+  /** Includes estimates for requests with unknown cost. */
   readonly spent: Usd;
-  /** Milliseconds. Null: it never ends. */
+  /** When the period ends, in milliseconds. Null: never. */
   readonly resets: number | null;
   /** A new key with an old name starts over. */
   readonly since?: string | undefined;
@@ -35,7 +35,7 @@ export interface AlertOptions {
 
 /** One write serves all that happens in this time. */
 const DELAY_MS = 50;
-/** Sessions never end: the oldest go. */
+/** Sessions never end, so the oldest are forgotten. */
 const MAX_REMEMBERED = 20_000;
 
 interface ReportedLimit {
@@ -50,7 +50,7 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions) {
   const reported = readReported(path);
   let waiting: LimitWarning[] = [];
   let timer: Timer | null = null;
-  /** Saves first: a gateway killed in between warns once. */
+  /** Saves first, so that a gateway killed in between does not warn twice. */
   const flush = (): void => {
     if (timer !== null) clearTimeout(timer);
     timer = null;
@@ -93,7 +93,7 @@ export function findWarning(use: LimitUse, percentages: readonly number[]): Limi
   return percent === undefined ? null : { ...use, percent };
 }
 
-/** A raised limit has new percentages. */
+/** False also for a raised limit: it has new percentages. */
 function isSamePeriod(one: ReportedLimit, other: ReportedLimit): boolean {
   const isSameKey = one.since === undefined || one.since === other.since;
   return isSameKey && one.usd === other.usd && one.resets === other.resets;
@@ -141,7 +141,7 @@ function forgetOld(reported: Map<string, ReportedLimit>, now: number): void {
   }
 }
 
-/** A damaged file repeats a warning at worst. */
+/** At worst, a damaged file makes a warning come twice. */
 function readReported(path: string): Map<string, ReportedLimit> {
   try {
     const reported = getField(parseJson(readOwn(path) ?? ""), "reported");

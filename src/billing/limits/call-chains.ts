@@ -11,16 +11,16 @@ export interface LastPairs {
 
 export interface CallChain {
   readonly pairs: LastPairs;
-  /** Hashes by hashed ids. */
+  /** The hashes of calls, by their hashed ids. */
   readonly calls: ReadonlyMap<string, string>;
 }
 
 const MAX_RESPONSES = 4096;
-/** Results of other calls restart the count. */
+/** Further calls are not kept, and their results restart the count. */
 const MAX_CALLS = 64;
 
 export class CallChains {
-  /** By key and response. Several requests may continue it. */
+  /** By key and response. Several requests may continue one response. */
   readonly #chains = new BoundedMap<string, CallChain & { readonly calls: Map<string, string> }>(
     MAX_RESPONSES,
   );
@@ -29,7 +29,7 @@ export class CallChains {
     return this.#chains.get(nameChain(key, responseId)) ?? null;
   }
 
-  /** `pairs`: the end of its request. Null: an earlier request began it. */
+  /** Keeps an answer's calls. `pairs`: its request's end. Null: an earlier request began the answer. */
   follow(key: string, pairs: LastPairs | null): CallListener {
     let calls: Map<string, string> | undefined;
     return {

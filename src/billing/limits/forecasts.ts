@@ -1,5 +1,5 @@
-// Forecasts a model's next answer and a session's next prompt, with its cached part. Otherwise an
-// agent's parallel requests reserve ten times their cost.
+// Forecasts a model's next answer and a session's next prompt, with its cached part. Without it, an agent's
+// parallel requests would reserve ten times their cost.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { ClientIdentity } from "../ledger/line.ts";
@@ -22,7 +22,7 @@ export class AnswerHistory {
     this.#models.set(model, { answers, output: mean + (output - mean) / answers });
   }
 
-  /** Null: none of this family has answered. */
+  /** Null: no model of this family has answered. */
   expect(model: string): number | null {
     const means = this.#models.get(model) ?? this.#findSimilar(model);
     return means && Math.ceil(means.output);
@@ -50,7 +50,7 @@ function listWords(model: string): string[] {
   return words.slice(Math.max(0, first));
 }
 
-/** After names of clouds and makers. */
+/** The first words of models, after names of clouds and makers. */
 const FAMILIES = new Set(["claude", "gpt", "gemini", "grok", "deepseek", "qwen", "mistral"]);
 
 export interface CachedConversation {
@@ -70,7 +70,7 @@ interface Kept {
   readonly at: number;
 }
 
-/** Upstreams keep a prompt at least so long. */
+/** Upstreams keep a prompt in the cache at least this long. */
 const KEPT_MS = 5 * 60_000;
 const MAX_CONVERSATIONS = 10_000;
 /** The factor between estimated and real tokens is at most this. */
@@ -79,7 +79,7 @@ const MAX_SCALE = 3;
 export class CachedPrompts {
   readonly #kept = new BoundedMap<string, Kept>(MAX_CONVERSATIONS);
 
-  /** `estimated`: by its size (0: unknown). */
+  /** `estimated`: the prompt's tokens, by its size (0: unknown). */
   add(
     conversation: CachedConversation,
     usage: Readonly<Record<string, number>>,
@@ -97,7 +97,7 @@ export class CachedPrompts {
   expect(conversation: CachedConversation, now: number, estimated: number): ExpectedPrompt {
     const name = nameConversation(conversation);
     const kept = name === null ? undefined : this.#kept.get(name);
-    // The clock was set back.
+    // `abs`, because the clock may have been set back.
     if (kept === undefined || Math.abs(now - kept.at) > KEPT_MS) return { tokens: estimated, cached: 0 };
     const tokens = Math.ceil(estimated * kept.scale);
     return { tokens, cached: Math.min(tokens, kept.cached) };

@@ -11,22 +11,22 @@ import type { Forecast } from "./reserve.ts";
 export interface Admission {
   /** Counted until the cost is known. Null: no USD limit counts it. */
   readonly reservedUsd: string | null;
-  /** For a response that goes on after its request. */
+  /** The most it may cost, for a response that goes on after its request. */
   readonly mostUsd: string | null;
   /** A USD limit admitted it without a price. */
   readonly unpriced: boolean;
-  /** After its line is in the ledger. A second call does nothing. */
+  /** Called when the line is in the ledger. A second call does nothing. */
   release(): void;
 }
 
-/** When a request ends, this one may be admitted. */
+/** This request has to wait: when another one ends, it may be admitted. */
 export interface NoRoom {
   readonly noRoom: GatewayError;
   /** Where, and how many requests wait there. */
   readonly at: { waiting: number };
 }
 
-/** Computed only for a USD limit. */
+/** What a request may cost, computed only for a USD limit. */
 export interface Cost {
   readonly model: string;
   readonly forecast: () => Forecast | null;
@@ -53,7 +53,7 @@ export type Gate = ReturnType<typeof createGate>;
 
 const MINUTE_MS = 60_000;
 const IN_FLIGHT_RETRY_SECONDS = 2;
-/** Clients must not wait for it. */
+/** What clients are told if the limit never resets: they must not wait for it. */
 const NEVER_RESETS_RETRY_SECONDS = 86_400;
 
 export interface UsdLimit {
@@ -78,7 +78,7 @@ interface Side {
 interface Flight {
   readonly shares: Set<Forecast>;
   waiting: number;
-  /** Oldest first, at most as many as the limit. */
+  /** When the last requests came, the oldest first, at most as many as the limit. */
   recent: number[];
 }
 
@@ -120,7 +120,7 @@ export function createGate(sums: Spending, freed = (): void => {}) {
 }
 
 function enter(sides: readonly Placed[], request: Forecast, now: number, freed: () => void): () => void {
-  // Two requests may have the same forecast.
+  // A copy, because two requests may have the same forecast.
   const share = { ...request };
   for (const { flight, perMinute } of sides) {
     if (perMinute !== null) flight.recent.push(now);
@@ -232,7 +232,7 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
 
 interface Claim {
   readonly request: Forecast;
-  /** Other waiting requests do not go first. */
+  /** It has waited already, so other waiting requests do not go first. */
   readonly hasWaited: boolean;
 }
 
@@ -265,8 +265,8 @@ function findNoRoom(sides: readonly Placed[], claim: Claim, sums: Spending, now:
   return null;
 }
 
-/** Null: the request fits, as a single one does. The expected costs of others must leave room below
- * the limit. The most that all may cost may exceed it by the limit, or by the dearest request. */
+/** Null: the request fits, as one alone does. The expected costs of others must leave room below the limit.
+ *  The most that all may cost may exceed it by the limit, or by the dearest request. */
 function findInWay(
   { shares, waiting }: Flight,
   counted: Usd,

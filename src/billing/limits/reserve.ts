@@ -8,7 +8,7 @@ import { type Scan, scanMembers } from "../../lib/scan.ts";
 import type { Usage } from "../usage.ts";
 import type { ExpectedPrompt } from "./forecasts.ts";
 
-/** Null: no price there. */
+/** The cost of usage at one channel. Null: it has no price there. */
 export type Quote = (usage: Usage) => string | null;
 
 export interface ReservedRequest {
@@ -62,7 +62,7 @@ const CONFIG_CAPS = ["maxOutputTokens", "max_output_tokens"];
 const CONFIG_COUNTS = ["candidateCount", "candidate_count"];
 export const LIMIT_MEMBERS: readonly string[] = [...CAPS, ...CONFIGS, "n"];
 
-/** Of all answers, and their number. Unclear caps do not count. */
+/** The cap on the output of all answers, and their number. Unclear caps do not count. */
 function readOutput({ body, scan, capNames }: ReservedRequest): { cap: number; answers: number } {
   const members = readMembers(body, LIMIT_MEMBERS, scan);
   const caps = CAPS.filter((name) => capNames.includes(name)).map((name) => members.get(name));
@@ -77,7 +77,7 @@ function readOutput({ body, scan, capNames }: ReservedRequest): { cap: number; a
   return { cap: known.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...known) * answers, answers };
 }
 
-/** None if the body repeats one of them. */
+/** The members of the body with these names, or none if it repeats one of them. */
 function readMembers(
   body: Uint8Array,
   names: readonly string[],
@@ -104,7 +104,7 @@ const TOKENS_PER_ATTACHMENT = 1500;
 const ATTACHMENT = Buffer.from(";base64,");
 const QUOTE = 0x22;
 
-/** Also for responses cut before their usage. */
+/** By the body's size. Also used for responses that were cut before their usage. */
 export function estimateInputTokens(body: Uint8Array): number {
   const bytes = asBuffer(body);
   let attached = 0;

@@ -49,7 +49,7 @@ export interface BookHead {
   readonly form: typeof FORM;
   readonly date: string;
   readonly source: string;
-  /** With the makers whose models it sells at their prices. */
+  /** Each provider, with the makers whose models it sells at their prices. */
   readonly providers: Readonly<Record<string, readonly string[]>>;
   /** By country: hours ahead of UTC, and holidays. */
   readonly workdays: Readonly<Record<string, { readonly offset: number; readonly holidays: string[][] }>>;
@@ -134,7 +134,7 @@ export function placeOfBook(configPath: string): string {
   return join(dirname(configPath), `${basename(configPath, extname(configPath))}.prices.jsonl`);
 }
 
-/** Or a newer one next to the config. */
+/** The built-in book, or a newer one next to the config. */
 export function loadPriceBook(configPath: string | null = null): PriceBook {
   const stored = configPath === null ? null : readStored(placeOfBook(configPath));
   return stored === null || stored.head.form !== FORM || stored.date < BUILT_IN.date ? BUILT_IN : stored;
@@ -143,7 +143,7 @@ export function loadPriceBook(configPath: string | null = null): PriceBook {
 function readStored(path: string): PriceBook | null {
   let text: string | null;
   try {
-    // Others' files would change prices unnoticed.
+    // Another user's file could change prices unnoticed.
     text = requireOwn(path) === null ? null : readOwn(path);
   } catch (error) {
     const why = error instanceof ForeignFile ? error.message : getErrorCode(error) || String(error);

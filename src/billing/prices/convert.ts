@@ -7,11 +7,11 @@ import { type PublishedData, readProvider } from "./published.ts";
 
 interface Rule {
   readonly provider: string;
-  /** First ids. `*` is any text. */
+  /** The first ids of models. `*` is any text. */
   readonly models: readonly string[];
 }
 
-/** Periods are divided there. */
+/** A change of prices. A period is divided where it begins and ends. */
 interface Change extends Rule {
   readonly from?: string;
   readonly until?: string;
@@ -24,7 +24,7 @@ interface Change extends Rule {
 
 type Written = Readonly<Record<string, string | undefined>>;
 
-/** `strict`: an overlay's rule without a model is stale. */
+/** `strict`: an overlay's rule without a model is an error, because it is stale. */
 interface Making {
   readonly models: readonly BookedModel[];
   readonly strict: boolean;

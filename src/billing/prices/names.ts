@@ -68,7 +68,7 @@ const SUFFIXES: readonly Rule[] = [
 
 export type ModelNames = ReturnType<typeof listNames>;
 
-/** Nobody uses longer chains. */
+/** Names with more decorations do not occur. */
 const MAX_STEPS = 6;
 
 /** `provider`: null for any. Longer names come first: a snapshot's own price counts. `maker`: null
@@ -84,7 +84,7 @@ export function listNames(model: string, provider: string | null) {
   return { names: [...names], maker };
 }
 
-/** Only in decorations or word order: `claude-4.5-sonnet-20250929`. */
+/** Whether they differ only in decorations or word order: `claude-4.5-sonnet-20250929`. */
 export function isSameModel(one: string, other: string): boolean {
   if (one === other) return true;
   const names = new Set(listNames(one, null).names.map(sortWords));

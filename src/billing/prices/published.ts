@@ -9,7 +9,7 @@ import type { BookedModel, Period } from "./book.ts";
 /** The newest release of the package's project. */
 export const RELEASE_URL = "https://api.github.com/repos/pydantic/genai-prices/releases/latest";
 
-/** Nobody has released `main`. */
+/** The data of a release. What is on `main` is not released. */
 export function placeOfData(tag: string): string {
   const path = tag.split("/").map(encodeURIComponent).join("/");
   return `https://raw.githubusercontent.com/pydantic/genai-prices/${path}/prices/new_data/v2/data.json`;
@@ -135,7 +135,7 @@ const REVIEWED = new Set(["anthropic", "openai", "google"]);
 /** The package's beginnings of ids count as ids. */
 function idsOf(model: Model): string[] {
   const ids = [model.id, ...wordsOf(model.match)].map((id) => id.replace(/[-@]+$/, ""));
-  // Fine-tuned models have an owner, halves of versions are no ids.
+  // Fine-tuned models have an owner, and half a version is not an id.
   return [...new Set(ids)].filter(
     (id) => id !== "" && !/^ft:|\.ft$|^claude-.*-20\d\d$|flash-0$|thinking$/.test(id),
   );
@@ -150,7 +150,7 @@ function wordsOf(match: unknown): string[] {
 }
 
 export function readProvider({ id: provider, models }: PublishedData[number]): BookedModel[] {
-  // Some prices are for what no usage reports.
+  // Some prices are for things that no usage reports: such a model is left out.
   const isWhole = ({ prices }: Model): boolean =>
     prices.every((each) => Object.keys(each.prices).every((key) => kindOf(key, provider) !== undefined));
   const entries = models.filter(isWhole).map((model): BookedModel => ({

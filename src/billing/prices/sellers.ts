@@ -8,7 +8,7 @@ import { NAMED_MAKERS } from "./names.ts";
 export interface Seller {
   /** Null: a relay or somebody's own proxy. */
   readonly provider: string | null;
-  /** At an unknown address. Their lists are searched first. */
+  /** For an unknown address: the makers whose lists are searched first. */
   readonly makers: readonly string[];
   readonly free: boolean;
   /** Where OpenAI processes in one region, which costs more: `eu`. */
@@ -17,7 +17,7 @@ export interface Seller {
   readonly bill: "book" | "reported";
 }
 
-/** The model's name decides. */
+/** The seller at an unknown address, where the model's name decides. */
 export const ANY_SELLER: Seller = {
   provider: null,
   makers: ["anthropic", "openai", "google"],
@@ -100,7 +100,7 @@ export function isAllAt({ channels }: Pick<Group, "channels">, provider: string)
   return channels.length > 0 && channels.every((channel) => addressProvider(channel) === provider);
 }
 
-/** A login belongs to its maker, whatever is between. */
+/** A login belongs to its maker, whatever address it is sent through. */
 function addressProvider({ usesLogin, platform, baseUrl }: Channel): string | null {
   return usesLogin ? (MAKERS_OF[platform][0] ?? null) : findProvider(baseUrl);
 }
@@ -117,7 +117,7 @@ function matchesHost(pattern: string, host: string): boolean {
 /** The host sets the region: https://developers.openai.com/api/docs/guides/data-residency */
 const REGIONAL = /^(us|eu|au|in|jp)\.api\.openai\.com$/;
 
-/** Only the address shows the region. */
+/** Adds the region to a tariff, because only the seller's address shows it. */
 export function addRegion(tariff: Tariff, seller: Seller | undefined): Tariff {
   const region = seller?.region ?? null;
   return region === null ? tariff : { ...tariff, region };

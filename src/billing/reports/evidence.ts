@@ -38,7 +38,7 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
   return {
     gateway: VERSION,
     has_labels: hasLabels,
-    /** The beginning of the session's id. Null: a period. */
+    /** The beginning of the session's id. Null: the report is about a period. */
     session: scope.only?.session === undefined ? null : nameSession(scope.only.session),
     ...countRequests(table, scope, turns.total),
     total: describe(turns.total, misses.total),
@@ -94,7 +94,7 @@ function countRequests(table: Table, scope: Scope, { totals }: SumRow) {
 /** Each bar has the same number of turns. */
 function sumTurns(table: Table, scope: Scope) {
   const { sql, values } = describeScope(scope);
-  // Without names, an index has them in order.
+  // If no names are asked for, an index has the times in order.
   const from = scope.only === undefined ? "lines" : "requests";
   const found = table.list(`SELECT at FROM ${from} WHERE ${IS_TURN} AND ${sql} ORDER BY at`, values);
   const count = Math.min(BARS, found.length);
@@ -169,7 +169,7 @@ function describe({ values: [since = null], totals }: SumRow, lost: Partial<Miss
   };
 }
 
-/** SQL cannot know which causes have the same words. */
+/** Adds up causes that are described in the same words, which SQL cannot know. */
 function addLost(rows: readonly MissTotals[]) {
   const add = (read: (row: MissTotals) => number): number => rows.reduce((sum, row) => sum + read(row), 0);
   const usd = rows.reduce((sum, row) => addDecimals(sum, parseDecimal(row.usd)), ZERO_DECIMAL);

@@ -119,7 +119,7 @@ function measure(row: SumRow, show: Measure): Decimal {
 
 function describeSums({ totals, sums }: SumRow) {
   const { charge_usd, requests, usage } = totals;
-  // A count has no scale.
+  // A count has no decimals.
   const failed = Number(sums["failed"]?.units ?? 0n);
   return { charge_usd, requests, tokens: countTokens(usage, [...PROMPT_KINDS, ...OUTPUT_KINDS]), failed };
 }

@@ -54,7 +54,7 @@ function describeRow(row: readonly CellValue[]) {
     ...(read("cause") !== null && {
       missed: {
         tokens: count("missed_tokens") ?? 0,
-        /** The cost beyond a read. Null: no price. */
+        /** What the miss cost beyond a cache read. Null: no price. */
         usd: read("missed") === null ? null : write("missed"),
         because: text("cause"),
       },

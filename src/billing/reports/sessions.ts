@@ -24,7 +24,7 @@ export function reportSessions(
   };
 }
 
-/** With MAX, it comes from the last request. */
+/** Facts of the last request: MAX compares the number in front of them. */
 const LAST = "MAX(printf('%015d', last) || json_array(key, tool, label, inferred))";
 
 /** `values`: first and last time, number of agents, and the last request's facts. */

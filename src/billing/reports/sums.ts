@@ -21,7 +21,7 @@ export const NAMES = ["key", "group", "model", "channel", ...CLIENT_NAMES] as co
 export type Name = (typeof NAMES)[number];
 
 const FILTERS = [...NAMES, "outcome"] as const;
-/** Only requests with these names. Empty: without such a name. */
+/** Only requests with these names. An empty name finds requests without one. */
 export type Filter = Readonly<Partial<Record<(typeof FILTERS)[number], string>>>;
 
 /** Requests from one ISO time until before another. Null: no limit. */
@@ -162,7 +162,7 @@ export function sumRequests(table: Questions, query: SumsQuery) {
   return { rows, also: lists.slice(0, also.length), total: describe(found.at(-1) ?? [], 0) };
 }
 
-/** SQL: the sums by who, span and columns that `used` names, and these with the names of who. */
+/** SQL. `parts`: the sums that `used` names, by who, span and columns. `joined`: these with their names. */
 function describeRows({ spans, columns = {}, ...query }: SumsQuery, used: string) {
   const { from = "lines", where, hasEmpty = false, byWho = {} } = query;
   const words = new Set(used.match(/\w+/g));
@@ -237,7 +237,7 @@ export function addAmount(sum: CellValue, exact: readonly unknown[], name: strin
   return total;
 }
 
-/** In the order of the kinds. `read`: a kind's column.
+/** Usage in the order of the kinds. `read`: a kind's column.
  *  `more`: objects with further counts. */
 export function readUsage(read: (kind: string) => CellValue, more: readonly unknown[]): Counts {
   const counts = new Map<string, number>();
@@ -253,7 +253,7 @@ export function readUsage(read: (kind: string) => CellValue, more: readonly unkn
   return Object.fromEntries(Array.from(inOrder, (kind) => [kind, counts.get(kind) ?? 0]));
 }
 
-/** For a column of milliseconds. Empty: no value. */
+/** The ISO time of a column with milliseconds. Empty: no value. */
 export function toIso(value: CellValue | undefined): string {
   return typeof value === "bigint" ? new Date(Number(value)).toISOString() : "";
 }

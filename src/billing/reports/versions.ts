@@ -11,7 +11,7 @@ export interface SessionStart {
   /** The model, key and label. Requests without a label have no known project. */
   readonly kind: string;
   readonly at: number;
-  /** Of the middle one of its first turns, some of which go to a small model. */
+  /** The input of the middle one of its first turns, some of which go to a small model. */
   readonly input: number;
 }
 
@@ -51,9 +51,9 @@ const MIN_SESSIONS = 9;
 const LEAST_OF_KIND = 3;
 const MAX_SESSIONS = 24;
 const MIN_PERCENT = 5;
-/** How much more all rise than any kind does. */
+/** Each kind rises at least by this fraction of the rise of all. */
 const MAX_DIFFERENCE = 3;
-/** So that one session with very much input does not hide the others. */
+/** A limit, so that one session with very much input does not hide the others. */
 const MAX_HEIGHT = 0.5;
 
 /** How much more input a tool's sessions have after an update than before. */
@@ -88,7 +88,7 @@ function listKinds(starts: readonly SessionStart[]): ReadonlySet<string> {
   return new Set(kinds.flatMap(([kind, own]) => (own.length < LEAST_OF_KIND ? [] : kind)));
 }
 
-/** A week before the update or after it, each session has as many others before and after it. */
+/** Whether steps can also be measured in a week before the update or after it. */
 function hasOtherWeek(inOrder: readonly SessionStart[], update: number, width: number): boolean {
   const timeOf = (index: number): number => inOrder.at(index)?.at ?? 0;
   const [first, place, last] = [timeOf(width), timeOf(update), timeOf(-width)];

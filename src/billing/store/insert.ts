@@ -27,7 +27,7 @@ const ADD_NAMES = `INSERT INTO names (${NAMES.join(", ")}) VALUES (${placeholder
 const INSERT = `INSERT INTO lines VALUES (${placeholders(LINE_COLUMNS.length)})`;
 const FIND = "SELECT line, exact, corrections FROM lines WHERE id = ? ORDER BY line LIMIT 1";
 const CORRECT = `UPDATE lines SET official = ?, charge = ?, counted = ?, exact = ?, corrections = ? WHERE line = ?`;
-/** Limits count the charge. */
+/** From now on, limits count the charge of this request. */
 const FREE = `UPDATE lines SET counted = charge, exact = json_patch(exact, json_object('counted', exact ->> 'charge'))
   WHERE line = ?`;
 const WEIGH = `SELECT ${CHECK} FROM requests WHERE line = ?`;
@@ -54,7 +54,7 @@ export class Inserter {
 
   add(value: unknown, place: Place): void {
     const line = readLine(value);
-    // A person may look for the id.
+    // The id is kept, because a person may look for it.
     if (line === null)
       return this.#run(
         "INSERT INTO unreadable VALUES (?, ?, ?)",

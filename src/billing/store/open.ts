@@ -106,7 +106,7 @@ export class Table implements Disposable, Questions {
     return Number(this.list("SELECT COUNT(*) FROM unreadable")[0]?.[0]);
   }
 
-  /** The read share of the ledger, from 0 to 1. */
+  /** The share of the ledger that has been read, from 0 to 1. */
   get read(): number {
     using held = holdLedgerFiles(this.path);
     const unread = measureUnread(this.position, held.sources);
@@ -179,7 +179,7 @@ const IS_DAMAGED = new RegExp(`SQLITE_(?:CORRUPT|NOTADB)|malformed JSON|${OTHER_
 /** The folder is not writable. */
 const IS_CLOSED = /^(?:EACCES|EPERM|EROFS|ENOENT|SQLITE_READONLY)/;
 
-/** Sums read most of an index. A month is sorted without a file. */
+/** A large cache, since sums read most of an index. A month is sorted in memory. */
 const SETTINGS = "PRAGMA page_size = 32768; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY";
 
 /** Follows no links. SQLite gives its own files the mode of this file. */

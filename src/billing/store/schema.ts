@@ -76,7 +76,7 @@ export const COLUMN_NAMES = [...LINE_COLUMNS, ...declare(NAME_COLUMNS)].map((col
 );
 
 const WEIGHED = ["who", "official", "charge", "counted", ...KIND_COLUMNS, "missed", "missed_tokens"];
-/** SQL: a number for a row, which another number, column, time or line changes. The sum shows
+/** SQL: a number for a row. It changes if an amount, its column, the time or the line changes. The sum shows
  *  changed rows, but not every changed name. */
 export const CHECK = `(${WEIGHED.map((name, at) => `IFNULL(${name}, -1) * ${2 * at + 3}`).join(" + ")}) % 1000000007
   * (at % 997 + line % 991 + 1) + IFNULL(LENGTH(exact), 0) + IFNULL(LENGTH(key) + UNICODE(key), 0) + IFNULL(UNICODE(model), 0)`;
@@ -94,7 +94,7 @@ const OBJECTS = [
   "CREATE TABLE state (position TEXT NOT NULL, sum INTEGER NOT NULL) STRICT",
   `CREATE INDEX by_names ON names (session, ${NAMES.filter((name) => name !== "session").join(", ")})`,
   "CREATE INDEX by_parent ON names (parent) WHERE parent IS NOT NULL",
-  // Only this index has all that is summed.
+  // Only this index has all columns that are summed.
   `CREATE INDEX by_who ON lines (who, at, charge, ${KIND_COLUMNS.join(", ")}, more, exact, official, counted, missed,
     missed_tokens, hour)`,
   "CREATE INDEX by_time ON lines (at, who)",

@@ -86,7 +86,7 @@ class Verifier {
     this.#options = options;
     this.#report = report;
     this.#judged = judgeLedger(path);
-    // A running gateway names its lines.
+    // A running gateway may still be naming its lines in the journal.
     this.#unnamed = new Set(options.running ? [] : this.#judged.doubts.unnamed.map(({ prev }) => prev));
     this.#path = path;
     this.#isAnchored = options.anchor === undefined || options.anchor === null;
@@ -247,7 +247,7 @@ class Verifier {
   }
 }
 
-/** A day is the request's, in UTC. */
+/** `since` is an id, or a day in UTC on which requests came. */
 function isSince({ id, time }: ParsedLine, since: string): boolean {
   return id === since || (/^\d{4}-\d\d-\d\d$/.test(since) && typeof time === "string" && time >= since);
 }
