@@ -29,7 +29,7 @@ export interface Recorder {
   /** `line`: if the request was billed. */
   finish(r: Request, tap: Tap, line: LineDraft | null): void;
   follow(catalog: Catalog): void;
-  /** Null: no more. Returns what was recorded. */
+  /** `name` null: records no more. Returns what was recorded. */
   recordRun(session: string, name: string | null): { readonly folder: string; readonly requests: number };
   readonly active: readonly { readonly name: string; readonly key: string | null }[];
   close(): Promise<void>;
@@ -38,7 +38,7 @@ export interface Recorder {
 export interface Gateway {
   /** A reload replaces it. A request keeps the one that it started with. */
   catalog: Catalog;
-  /** Histories may have envelopes: the config converts, or did. */
+  /** Conversations may have bridges' envelopes: the config converts, or did. */
   converts: boolean;
   readonly client: Upstream;
   readonly memory: MemoryBudget;

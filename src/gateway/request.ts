@@ -88,7 +88,7 @@ export class Request {
   readonly transport: "websocket" | null;
 
   // Who sent the request, and what for.
-  /** Null until it is found. Requests that are refused later have one. */
+  /** The key: null until it is found. Requests that are refused later have it. */
   admitted: Key | null = null;
   run: ToolRun | null = null;
   /** `NOBODY` until the body has been read. */

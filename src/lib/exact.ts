@@ -61,7 +61,7 @@ function keepNumber(name: string, value: unknown, { source }: { readonly source?
   return exact && !AMOUNTS.has(name) ? value : JSON.rawJSON(source);
 }
 
-/** Undefined: it kept none. */
+/** The digits of an exact number. Undefined: another value. */
 export function readNumberText(value: unknown): string | undefined {
   return JSON.isRawJSON(value) ? JSON.stringify(value) : undefined;
 }

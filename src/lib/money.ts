@@ -118,7 +118,7 @@ export function shiftDecimal(value: Decimal, places: number): Decimal {
   return { units: value.units, scale: value.scale + places };
 }
 
-/** Half away from zero. */
+/** Rounds half away from zero. */
 export function roundDecimal(value: Decimal, places: number): Decimal {
   if (value.scale <= places) return value;
   const unit = raise(value.scale - places);
@@ -138,11 +138,11 @@ const usd = (units: bigint): Usd => units as Usd;
 
 export const ZERO_USD = usd(0n);
 
-/** The ledger, its channel and the metrics read each charge. */
+/** The last result: ledger, channel and metrics read the same charge. */
 let lastText = "0";
 let lastUsd = ZERO_USD;
 
-/** Half away from zero. Exact for charges in the ledger. */
+/** Rounds half away from zero. Exact for charges in the ledger. */
 export function parseUsd(text: string): Usd {
   if (text === lastText) return lastUsd;
   lastUsd = roundUsd(parseDecimal(text));
@@ -150,7 +150,7 @@ export function parseUsd(text: string): Usd {
   return lastUsd;
 }
 
-/** Half away from zero. */
+/** Rounds half away from zero. */
 export function roundUsd(amount: Decimal): Usd {
   const { units, scale } = roundDecimal(amount, CHARGE_PLACES);
   return usd(units * raise(CHARGE_PLACES - scale));

@@ -11,7 +11,7 @@ export interface ListPart<About> {
   about: About | null;
 }
 
-/** Known by their bytes together. */
+/** The first parts of a list, known by their bytes together. */
 export interface Head {
   readonly count: number;
   readonly length: number;
@@ -35,12 +35,12 @@ export interface Wanted<About> {
   readonly others?: number;
   /** Their elements are wanted, too. */
   readonly lists?: ReadonlySet<string>;
-  /** In lower case, counted in every spelling of some parser. */
+  /** In lower case: members that some parser takes for one of these are counted. */
   readonly alike?: ReadonlySet<string>;
   /** The lists of earlier objects, the likeliest first.
    *  Their elements are not scanned again. */
   readonly known?: readonly Lists<About>[];
-  /** A forged hash could hide a member. */
+  /** Known elements are scanned all the same: a forged hash could hide a member. */
   readonly isStrict?: boolean;
 }
 
@@ -78,12 +78,12 @@ export class Scan<About = never> {
   }
 }
 
-/** Less than a millisecond. */
+/** Scanned in less than a millisecond. */
 const PIECE_BYTES = 512 * 1024;
 
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
-/** Null: no JSON object. */
+/** Null: the source is not a JSON object. */
 export function* scanSteps<About>(
   source: Uint8Array,
   wanted: Wanted<About>,
@@ -289,7 +289,7 @@ export function hashBytes(bytes: Uint8Array): number {
   return Number(Bun.hash.xxHash3(bytes));
 }
 
-/** Agents send the same list with more at its end. */
+/** Finds parts of earlier lists: agents send the same list with more at its end. */
 class PartFinder<About> {
   /** The head of the earlier list. */
   head: Head | null = null;
@@ -297,7 +297,7 @@ class PartFinder<About> {
   readonly #lists: Parts<About>[] = [];
   #list: readonly ListPart<About>[] | null = null;
   #next = 0;
-  /** Since the last one that was found. */
+  /** Parts since the last one that was found. */
   #missed = 0;
   /** Bytes that may be compared in vain, so that time stays linear. */
   #left: number;

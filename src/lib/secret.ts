@@ -5,7 +5,7 @@ const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const DIGITS = 43;
 const BASE = BigInt(ALPHABET.length);
 
-/** A double click selects all of it. */
+/** A new key. A double click selects all of it. */
 export function newSecret(): string {
   let remainder = BigInt(`0x${randomHex(32)}`);
   let digits = "";

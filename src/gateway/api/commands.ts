@@ -26,7 +26,7 @@ export function serveCommands(parts: ApiParts): { close(): void } {
   };
 }
 
-/** Null: no socket. The ledger's lock shows that an existing one is dead. */
+/** Null: no socket. As this gateway has the ledger's lock, an existing one is dead. */
 function openSocket(parts: ApiParts) {
   const { catalog, observer } = parts.gateway;
   const reasons: string[] = [];

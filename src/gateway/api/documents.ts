@@ -79,7 +79,7 @@ export interface KeyChange {
   readonly name: string;
   readonly action: "disable" | "enable" | "rotate" | "move" | "limit" | "remove";
   readonly group?: string | undefined;
-  /** In `limit`, null removes a limit. */
+  /** In the action `limit`, null removes a limit. */
   readonly limits?: Readonly<Record<string, string | null>> | undefined;
 }
 

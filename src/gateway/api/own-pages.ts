@@ -17,7 +17,7 @@ export interface Console {
   answer(call: UnroutedCall): Promise<void>;
   readonly isServed: boolean;
   isSignedIn(exchange: Exchange): boolean;
-  /** Throws without a page. */
+  /** Throws if there is no page. */
   createLink(): string;
   /** Ends the event streams, which would never end. */
   close(): void;

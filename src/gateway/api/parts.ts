@@ -18,14 +18,14 @@ export interface ApiParts {
   readonly thread: ReportThread;
 }
 
-/** The shell knows the providers, so start.ts gets this as a parameter. */
+/** Only cli/ knows the providers, so start.ts gets this as a parameter. */
 export interface ChannelSetUp {
   list(): Promise<ChannelChoices>;
   /** Returns the upstream's answer to the credential. Throws a Refusal. */
   add(wish: NewChannel): Promise<{ readonly name: string; readonly finding: string }>;
 }
 
-/** Null: no file is followed. */
+/** Reads changed files again. Null: no file is followed. */
 export interface Follow {
   /** `written`: the hash of the written text. */
   readonly config: (written: string) => Promise<ConfigOutcome | null>;

@@ -24,7 +24,7 @@ export class ReportThread {
     this.#gateway = gateway;
   }
 
-  /** So that the next command has little to read. */
+  /** Reads new lines now: the next command then has few to read. */
   keepCurrent(): void {
     this.#followed = this.#measure();
     this.#following = setInterval(() => this.#follow(), FOLLOW_MS).unref();

@@ -24,7 +24,7 @@ import type { Request } from "../request.ts";
 
 /** The ledger line of an `other` request says that its cost is unknown. */
 const BILLED = new Set(["generate", "embed", "other"]);
-/** Only limits on the number of requests count them. */
+/** Purposes that only limits on the number of requests count. */
 const COUNTED = new Set(["count"]);
 
 /** A promise: it waits for room in a limit, or for the journal. */
@@ -36,7 +36,7 @@ export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   let waiting: Promise<void> | null = null;
   if ((r.open || COUNTED.has(purpose)) && isLimited(r.key, r.run)) waiting = admit(r, gateway);
   else if (purpose === "resource" && limitsCalls(r.key)) {
-    // The calls of a background response are in the request that fetches it.
+    // The calls of a background response come with the request that fetches it.
     r.calls = gateway.chains.follow(r.key.name, null);
   }
   if (!r.open) return waiting;
@@ -47,7 +47,7 @@ export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
 /** Null: the request is let in. Otherwise it waits until others leave room. */
 function admit(r: Request, gateway: Gateway): Promise<void> | null {
   const { key, client } = r;
-  // What has ended in this turn counts with its real cost.
+  // Requests that ended in this turn count with their real cost.
   gateway.finished.flush();
   const { dialect, purpose } = r.target.endpoint;
   const hasOutput = purpose === "generate";
@@ -145,7 +145,7 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
   return { model, forecast };
 }
 
-/** An expensive model's prices, if only the answer will name an amount. */
+/** An expensive model's prices, used if only the answer will name its cost. */
 const ASSUMED_RATES = { input: "5", cache_read: "0.5", output: "25" };
 
 /** The cost of a usage at one of the request's channels, as limits count it. */

@@ -106,7 +106,7 @@ function priceMiss(line: LineDraft, miss: Miss, reprice: Reprice): LineDraft {
   return { ...line, prices, cache };
 }
 
-/** The prices as if the missed tokens had been read. The line lists them as evidence. */
+/** The prices of missed tokens if they had been cache reads, for the line, as evidence. */
 function readPrices(line: LineDraft, missed: number, reprice: Reprice): Readonly<Record<string, string>> {
   const { paid, read } = splitMissed(line.usage, missed);
   const usage: Record<string, number> = { ...line.usage };

@@ -49,7 +49,7 @@ function nameKey(key: Key | null): Pick<RequestRecord, "key" | "group"> {
   return { key: key?.name ?? null, group: key?.group.name ?? null };
 }
 
-/** Nothing has checked the request's own words. */
+/** The request's own words have not been checked yet: they may hold secrets. */
 function describeUnsent(r: Request, { catalog }: Gateway): Partial<RequestRecord> {
   const { ending, exchange } = r;
   const secrets = secretsOf(catalog);
@@ -63,7 +63,7 @@ function describeUnsent(r: Request, { catalog }: Gateway): Partial<RequestRecord
   };
 }
 
-/** Its path is untrusted: only the problem may repeat it. */
+/** A stray call's path is untrusted: only the problem may repeat it. */
 export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Gateway): void {
   gateway.observer.requestDone({
     id: call.id,

@@ -155,7 +155,7 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   return line;
 }
 
-/** After a cut, a later request may fetch it again. */
+/** Whether a stored response came completely. After a cut, a later request may fetch it again. */
 function isFetched(reading: Reading | null): boolean {
   return reading?.stored?.goesOn === false && reading.end !== "open";
 }
@@ -335,7 +335,7 @@ function countForLimits(r: Request, judged: Judged, gateway: Gateway): string | 
   return estimated ?? counted.charge;
 }
 
-/** What was counted, the prompt, and the output seen. */
+/** Estimates the cost from what was counted, the prompt, and the output seen. */
 function estimateCost(r: Request, { basis, charge, reading }: Judged, gateway: Gateway): string | null {
   const { mostUsd, reservedUsd } = r.admission;
   if (goesOn(reading) && mostUsd !== null) return mostUsd;
@@ -360,7 +360,7 @@ function addUsdTexts(a: string | null, b: string | null): string | null {
   return a === null || b === null ? null : formatUsd(addUsd(parseUsd(a), parseUsd(b)));
 }
 
-/** Every prompt has tokens, and so has output that was seen. */
+/** Adds what was not counted: every prompt has tokens, and so has output that was seen. */
 function findUncounted({ estimatedInput }: Request, usage: Usage, reading: Reading | null) {
   const isRead = countTokens(usage, PROMPT_KINDS) > 0;
   const output = (reading?.estimatedOutput ?? 0) - countTokens(usage, OUTPUT_KINDS);

@@ -26,7 +26,7 @@ export interface Miss {
 
 type Cause = Omit<Miss, "missed">;
 
-/** Upstreams that do not report writes vary by less. */
+/** A smaller miss may be chance where upstreams do not report writes. */
 const MIN_EXPLAINED = 128;
 const MIN_UNEXPLAINED = 1024;
 const TOLERATED_SHARE = 5;
@@ -48,7 +48,7 @@ export function judgeMiss(turn: CacheTurn, continuation: Continuation | null): M
   return { missed, ...cause, ...(!kept.proven && { unproven: true }) };
 }
 
-/** As after a restart. The upstream may know an earlier one. */
+/** No earlier request is known here, as after a restart. The upstream may know one. */
 function judgeUnknown({ tokens, reason }: CacheTurn): Miss | null {
   const cause = reason === null ? null : translate(reason.because);
   const missed = Math.min(reason?.missed ?? 0, tokens.total - tokens.read);
@@ -140,7 +140,7 @@ function explainLoss(turn: CacheTurn, kept: PastTurn, isDoubtful = false): Cause
 function leastOf({ because, detail, reported }: Cause, { exact, proven, tokens }: PastTurn): number {
   const isGuess = because === "lifetime_passed" || because === "upstream_lost" || detail === "perhaps";
   if (reported === true || !isGuess) return exact ? 1 : MIN_EXPLAINED;
-  // Short prompts are often not cached at all.
+  // Nothing shows that this upstream caches: many do not.
   if (!proven) return Infinity;
   return exact ? MIN_UNEXPLAINED : Math.max(MIN_UNEXPLAINED, tokens / TOLERATED_SHARE);
 }

@@ -10,7 +10,7 @@ export interface Continuation {
   readonly branched: boolean;
 }
 
-/** `kept`: by last use. */
+/** `all`: the last used one is last. */
 export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Continuation | null {
   const { prompt } = turn;
   if (prompt.continues !== null) {
@@ -62,7 +62,7 @@ function listMessages({ parts, messages }: Prompt, from = 0): readonly number[] 
   return parts.slice(messages + from);
 }
 
-/** A changed history goes on with the earlier prompt's messages, or past its end. */
+/** Whether the user went back. A changed history has later messages of the earlier prompt, or more. */
 function isBranch(
   { turn: before, end }: PastTurn,
   shared: number,
@@ -76,14 +76,14 @@ function isBranch(
   return later.size === 0 || later.isDisjointFrom(new Set(listMessages(before.prompt, shared)));
 }
 
-/** The first message may have changed, gone or moved. */
+/** The turn with the most equal messages: the first ones may have changed, gone or moved. */
 function findOverlapping(kept: readonly PastTurn[], prompt: Prompt): PastTurn | null {
   const now = new Set(listMessages(prompt));
   const counts = kept.map(({ turn }) => listMessages(turn.prompt).filter((part) => now.has(part)).length);
   return kept[counts.lastIndexOf(Math.max(1, ...counts))] ?? null;
 }
 
-/** Only a longer prompt continues one changed message. */
+/** The last turn, if its only message changed and the prompt is longer than before. */
 function findSingle(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean): PastTurn | null {
   const last = kept.at(-1);
   if (last === undefined || (turn.inferred && !isOnly) || !continuesOpening(last, turn)) return null;
@@ -91,7 +91,7 @@ function findSingle(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean)
   return isLonger && turn.prompt.messages > 0 ? last : null;
 }
 
-/** Only the opening was cached, and only its digits differ. */
+/** A turn of which only the opening was cached, and only digits in it differ. */
 function findOpening(kept: readonly PastTurn[], { tools, shapes }: Prompt): PastTurn | null {
   const isAlike = ({ turn: { prompt }, end }: PastTurn): boolean =>
     end <= prompt.messages && prompt.tools === tools && Bun.deepEquals(prompt.shapes, shapes);

@@ -37,7 +37,7 @@ export interface PastTurn {
   readonly lifetimeMs: number;
   /** What was left one turn before, for requests that go back to it. */
   readonly earlier: Left | null;
-  /** What was read before a change. It ends there or earlier: only to tell what was lost. */
+  /** What was read before a change, at most up to there. It only shows what was lost. */
   readonly read: Left;
 }
 

@@ -118,7 +118,7 @@ export class Channels {
     return rest && { candidate, failure: rest.failure, waitMs: waitOf(rest, now) };
   }
 
-  /** Before sending: a rest has one trial at a time. */
+  /** Called before sending: a rest has one trial at a time. */
   reportStart({ channel, model }: Candidate, now: number): void {
     records.setTrial(this.of(channel), model, now + records.TRIAL_MS);
   }
@@ -217,7 +217,7 @@ export class Channels {
     }
   }
 
-  /** A probe may end when the file belongs to the next gateway. */
+  /** Saves for the last time: a probe may end when the file is the next gateway's. */
   close(): void {
     this.#save();
     this.#isClosed = true;
@@ -264,7 +264,7 @@ function readSaved(path: string): records.ChannelRecord[] {
   }
 }
 
-/** In a guessed rest, until the running trial ends. */
+/** How long until the rest ends or, if its length is a guess, the running trial. */
 function waitOf({ isNamed, until, trialUntil }: records.Rest, now: number): number {
   return (isNamed ? until : trialUntil) - now;
 }
@@ -287,7 +287,7 @@ function identifyConversation(request: Routed): string | null {
   return name === null ? null : `${group.name}/${model ?? ""}/${name}`;
 }
 
-/** Listed, not converted, the conversation's channel, priority, chance by weight. */
+/** Sorted by: listed, not converted, the conversation's channel, priority, chance by weight. */
 function orderCandidates(
   candidates: readonly Candidate[],
   current: string | null,

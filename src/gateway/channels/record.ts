@@ -14,7 +14,7 @@ export interface Rest {
   readonly isBreak: boolean;
   readonly since: number;
   readonly at: number;
-  /** 0: a few more failures lead to a rest. */
+  /** When the rest ends. 0: a few more failures lead to one. */
   readonly until: number;
   /** The upstream named `until`. Otherwise, single trials are sent. */
   readonly isNamed: boolean;
@@ -192,7 +192,7 @@ function chooseWait(strikes: number, { failure, random }: FailureSeen) {
   return { ms: Math.min(policy.longestMs, doubled) * (0.5 + random() / 2), isNamed: false };
 }
 
-/** A rest from the future: the clock was set back. */
+/** Not a rest from the future: the clock was set back. */
 function isInForce({ at, until, trialUntil }: Rest, now: number): boolean {
   const isSet = until > 0 && now >= at && until - now <= MAX_REST_MS;
   return isSet && (now < until || now < trialUntil);
@@ -234,7 +234,7 @@ export function admittanceOf(record: ChannelRecord, model: string | null, now: n
   return rests.some(isClosed) ? "closed" : "trial";
 }
 
-/** Zero: it has ended. A response's beginning does not end a rest after broken ones. */
+/** `until` 0: the trial has ended. A response's beginning does not end a rest after broken ones. */
 export function setTrial({ whole, models }: ChannelRecord, model: string | null, until: number): void {
   const own = model === null ? undefined : models.get(model);
   if (whole?.isNamed === false && !whole.isBreak) whole.trialUntil = until;

@@ -17,11 +17,11 @@ import {
   passBody,
 } from "./delivery.ts";
 
-/** Only an ended response's connection can be reused. */
+/** How long to wait for a response's end: only then can its connection be reused. */
 const MAX_LINGER_MS = 1000;
 /** Gemini CLI gives up after a minute if no answer has begun. */
 const MAX_QUIET_SECONDS = 15;
-/** What is kept, and what the client has not read. */
+/** Copies in memory: what is kept, and what the client has not read. */
 const KEPT_COPIES = 3;
 
 export async function convertStream(r: Request, body: Body, gateway: Gateway): Promise<Ending> {

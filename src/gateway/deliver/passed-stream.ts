@@ -16,7 +16,7 @@ export async function passStream(r: Request, body: Body, gateway: Gateway): Prom
   return stream.close(await passBody(r, body, (piece) => stream.send(piece)));
 }
 
-/** If the last pieces have twice as much, only their end is kept. */
+/** When the last pieces have twice this much, only their end is kept. */
 const END_BYTES = 512;
 
 class PassedStream {
@@ -93,7 +93,7 @@ class PassedStream {
     return this.#r.streamed && (fault !== null || (response.closeDelimited && !isJsonResponse(response)));
   }
 
-  /** After the upstream's error event, `last` is its rest at most. */
+  /** Ends a broken stream. `last`: an error event, or the rest of the upstream's own. */
   #break(last: string): void {
     const { exchange, target } = this.#r;
     if (last !== "") void exchange.write(Buffer.from(last));

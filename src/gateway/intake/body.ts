@@ -21,7 +21,7 @@ import type { KnownParts } from "./known-parts.ts";
 
 export interface RequestBody {
   readonly bytes: Uint8Array | null;
-  /** The body without its content-encoding, or else the bytes of `bytes`. */
+  /** The body without its content-encoding. `bytes` if it has none. */
   readonly plain: Uint8Array | null;
   readonly scan: Scan<PartFacts> | null;
   readonly model: string | null;
@@ -122,7 +122,7 @@ export function* scanBody(
 
 const MAX_SESSION_LENGTH = 256;
 
-/** The key's, if no header names a session. */
+/** Names the key and, if a header does so, the session. */
 function nameSession({ exchange, target, admitted }: BodyCall): string {
   const session = findSession({ field: (name) => exchange.field(name) }) ?? "";
   return `${target.endpoint.dialect.name}\n${admitted?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;

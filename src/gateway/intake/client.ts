@@ -79,7 +79,7 @@ function readProduct(userAgent: string): string | undefined {
   return product === undefined || KEY.test(product) ? undefined : product;
 }
 
-/** Without any part that holds a secret. `own`: what `listOwnSecrets` finds in the request. */
+/** The sender, without any part that holds a secret. `own`: what `listOwnSecrets` finds in the request. */
 export function readSender(
   { exchange }: UnroutedCall,
   catalog: Catalog,
@@ -208,7 +208,7 @@ function nameSender({ tool, label }: ClientIdentity, key: string): string {
 export class InferredSessions {
   readonly #sessions = new BoundedMap<string, { readonly id: string; lastAt: number }>(MAX_INFERRED_SESSIONS);
 
-  /** Sessions go on after a restart. */
+  /** Reads the last sessions, which go on after a restart. */
   constructor({ sums }: Pick<Ledger, "sums">, now: number) {
     for (const { at, key, client, session } of sums.ask((table) => listInferred(table, now - SESSION_GAP_MS)))
       this.#sessions.set(nameSender(client, key), { id: session, lastAt: at });

@@ -4,7 +4,7 @@ import type { PartFacts } from "../../dialects/prompt/blocks.ts";
 import type { Lists } from "../../lib/scan.ts";
 
 const MAX_CONVERSATIONS = 16;
-/** Of all sessions: 30 MB. */
+/** In all sessions together: 30 MB. */
 const MAX_PARTS = 65_536;
 
 type Known = Lists<PartFacts>;

@@ -37,7 +37,7 @@ interface Tool {
   readonly login: readonly [field: string, holds: RegExp];
 }
 
-/** From Claude Code 2.1.197 and 2.1.330 and Codex 0.169. Qwen Code is `claude-cli/0.…`. */
+/** Seen in Claude Code 2.1.197 and 2.1.330, and Codex 0.169. Qwen Code is `claude-cli/0.…`. */
 const TOOLS: Partial<Record<Platform, Tool>> = {
   messages: {
     name: "Claude Code",

@@ -264,7 +264,7 @@ export class KnownSecrets {
     });
   }
 
-  /** Also what looks like a key, in any spelling. */
+  /** Whether a text holds a secret, or what looks like a key, in any spelling. */
   holds(text: string): boolean {
     if (this.#plain.has(text)) return false;
     const isFound = [...new Set([text, decode(text)])].some(
@@ -274,7 +274,7 @@ export class KnownSecrets {
     return isFound;
   }
 
-  /** Every other byte stays. */
+  /** Masks secrets in a query. Every other byte stays. */
   cleanQuery(query: string): string {
     if (query === "" || this.#plain.has(query)) return query;
     const parts = query.slice(1).split("&");

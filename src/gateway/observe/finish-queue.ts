@@ -5,7 +5,7 @@ import { atTurnEnd } from "../../lib/time/next-turn.ts";
 export class FinishQueue<T> {
   readonly #finish: (batch: readonly T[]) => void;
   #waiting: T[] = [];
-  /** Neither recorded nor refused. */
+  /** Requests that have neither a line nor a refusal. */
   #running = 0;
   #idle: PromiseWithResolvers<void> | null = null;
 
@@ -22,7 +22,7 @@ export class FinishQueue<T> {
     if (this.#running === 0) this.#idle?.resolve();
   }
 
-  /** The client has its answer. */
+  /** Called when the client has its answer. */
   add(request: T): void {
     if (this.#waiting.push(request) === 1) atTurnEnd("finished", () => this.flush());
   }

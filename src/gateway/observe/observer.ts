@@ -12,7 +12,7 @@ export interface RequestRecord {
   readonly group: string | null;
   readonly model: string | null;
   readonly channel: string | null;
-  /** If refused, as header fields show. */
+  /** Of a refused request: what its header fields show. */
   readonly client: ClientIdentity | null;
   readonly endpoint: string;
   readonly status: number;

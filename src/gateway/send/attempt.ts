@@ -163,7 +163,7 @@ function isElsewhere({ target }: Request, status: number, whole: Uint8Array): bo
   return body.includes('"previous_response_not_found"') || body.includes('"model_not_found"');
 }
 
-/** What was announced as a response is none. */
+/** The status promised a response, but the body is something else. */
 function refuseBeginning(
   r: Request,
   channel: string,

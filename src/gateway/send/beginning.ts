@@ -42,7 +42,7 @@ export class Beginning {
     this.silenceMs = this.#isStream ? 5000 : Infinity;
   }
 
-  /** Null: more is needed. */
+  /** Null: the verdict needs more of the body. */
   add(chunk: Buffer): BeginningVerdict | null {
     this.held.push(chunk);
     this.#heldBytes += chunk.length;
@@ -60,7 +60,7 @@ export class Beginning {
     return isOpen || BARE_ERROR.test(this.#start) ? null : GOOD;
   }
 
-  /** Nothing more comes soon. */
+  /** Judges what has come, because nothing more comes soon. */
   conclude(hasEnded: boolean): BeginningVerdict {
     const start = judgeStart(this.#start, hasEnded) ?? GOOD;
     return this.#isStream && BARE_ERROR.test(this.#start) ? this.#readError() : start;
@@ -77,7 +77,7 @@ export class Beginning {
     return null;
   }
 
-  /** Bare or in a list, not framed as an event. */
+  /** Reads an error that stands alone or in a list, not in an event. */
   #readError(): BeginningVerdict {
     const text = Buffer.concat(this.held).toString().trim();
     return judgeEvent(parseJson(text.replace(/^\[/, "").replace(/[,\]]$/, "")));

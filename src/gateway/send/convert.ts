@@ -35,13 +35,13 @@ export function requireServed({ name, convert, channels }: Group, endpoint: Endp
   throw explainUnserved(name, endpoint);
 }
 
-/** With the code of a wrong platform, Codex stops at once. */
+/** With the code of a wrong platform, Codex does not try again. */
 function explainUnserved(group: string, { label }: Endpoint): GatewayError {
   const text = `The group "${group}" serves this with channels that speak Chat Completions, and they have no ${label}. Use POST /v1/chat/completions, or set \`convert: true\` on the group: then requests are converted for them.`;
   return new GatewayError("wrong_platform", text);
 }
 
-/** Others get only requests for answers, and token counts. */
+/** Channels of other dialects get only requests for answers, and token counts. */
 export function planCrossings(
   { name, convert }: Group,
   { endpoint, path, model }: Target,
@@ -61,7 +61,7 @@ export function planCrossings(
   return [...own, ...others];
 }
 
-/** The interface converts Chat Completions for responses channels. */
+/** Chat Completions for responses channels are converted without a setting. */
 function needsNoSetting({ dialect }: Endpoint, { channel }: Candidate): boolean {
   return isShared(dialect.name, CHANNEL_ROWS[channel.platform].dialect.name);
 }
@@ -70,7 +70,7 @@ export function takeCrossing(r: Request, candidate: Candidate): void {
   if (r.crossed?.candidate !== candidate) r.crossed = runAtOnce(cross(r, candidate));
 }
 
-/** In advance. Work on a long body takes turns. */
+/** Converts in advance, in steps, so that a long body does not block the event loop. */
 export async function crossFirst(r: Request, candidate: Candidate): Promise<void> {
   const steps = cross(r, candidate);
   r.crossed = isLongWork(r.body.plain?.length ?? 0) ? await runInTurns(steps) : runAtOnce(steps);
@@ -113,7 +113,7 @@ function secretOf({ credential, baseUrl }: Channel): string {
   return listSecrets({ credential, headers: [] }).length > 0 ? credential : baseUrl.host;
 }
 
-/** For each agent of a session. It reveals no names. */
+/** A name for each agent of a session. It reveals nothing. */
 function nameSession({ key, client, exchange }: Request): string | null {
   const { session, agent = "", tool = "", label = "", inferred } = client;
   if (session === undefined) return null;

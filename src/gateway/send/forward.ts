@@ -46,7 +46,7 @@ interface Sent {
   readonly fields: Fields;
 }
 
-/** Only an alias, other channels' envelopes and a stream's usage change it. */
+/** Only an alias, other channels' envelopes and a stream's usage change the body. */
 function passOn(r: Request, candidate: Candidate, secrets: KnownSecrets, converts: boolean): Sent {
   const named = renameModel(r, candidate);
   const readable = named === r.body.bytes ? r.body.plain : named;
@@ -94,7 +94,7 @@ export function signFields(fields: Fields, exchange: Exchange, channel: Channel,
   return overrideFields(fields, channel);
 }
 
-/** Only the bytes of the name. */
+/** Replaces the model's name, and no other byte. */
 export function renameModel({ target, body: request }: Request, { model: to }: Candidate): Uint8Array | null {
   const { bytes: body, plain, model, modelSpan } = request;
   if (plain === null || model === null || to === null || to === model) return body;

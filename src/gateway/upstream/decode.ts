@@ -13,7 +13,7 @@ export function decodeAnswer(answer: Answer): Answer {
   const codings = readCodings(coding);
   if (codings.length === 0) return answer;
   const decoded = pass(open(answer, codings), answer);
-  // One decoder does not notice a missing end.
+  // The decoder of zstd does not notice a missing end.
   const closeDelimited = head.closeDelimited || codings.includes("zstd");
   return {
     head: {

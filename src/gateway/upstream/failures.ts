@@ -158,7 +158,7 @@ function ruleOf(status: number): Rule {
   return STATUS_RULES[status] ?? (status < 400 ? REDIRECT : SERVER_ERROR);
 }
 
-/** Another channel may succeed. */
+/** Whether the channel is at fault, so that another one may succeed. */
 export function blamesChannel(status: number): boolean {
   return status >= 500 || (status >= 300 && status < 400) || STATUS_RULES[status] !== undefined;
 }

@@ -38,7 +38,7 @@ export interface ConnectionOptions {
   readonly call: Request;
   readonly gateway: Gateway;
   readonly newId: () => string;
-  /** When all lines are made. */
+  /** Called when all lines are made. */
   readonly ended: (responses: number) => void;
 }
 
@@ -270,8 +270,6 @@ export class SocketConnection implements ClientListener {
     if (!this.#clientGone) this.#options.gateway.observer.notice("warning", text);
     this.#upstream?.reset();
   }
-
-  // Ends.
 
   /** The next request replaces an unused connection. */
   #lose({ code, reason }: Closing): void {

@@ -47,7 +47,7 @@ export class LockHeld extends Error {
   }
 }
 
-/** Opening and closing such a file would free its lock. */
+/** Paths that this process locked: opening and closing such a file again would free its lock. */
 const held = new Set<string>();
 
 /** `owner`: the user whose file the administrator locks. */
@@ -84,7 +84,7 @@ function release(place: string, { database, fd, identity }: HeldLock): void {
   try {
     removeOwn(holderPath(place));
   } catch {
-    // The next holder replaces it.
+    // The next holder replaces the name.
   }
   database.close();
   closeSync(fd);

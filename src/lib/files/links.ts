@@ -4,13 +4,13 @@ import { basename, dirname, join, resolve } from "node:path";
 /** Linux reports a loop after this many. */
 const MAX_LINKS = 40;
 
-/** Even if no file exists there. Links to folders are kept. */
+/** Where links lead, even if no file exists there. Links to folders are kept. */
 export function followLinks(path: string, most = MAX_LINKS): string {
   const target = most > 0 ? readLink(path) : null;
   return target === null ? path : followLinks(target, most - 1);
 }
 
-/** None at the path itself. */
+/** Resolves links among the folders, not one at the path itself. */
 export function resolveFolder(path: string): string {
   return join(realpathSync(dirname(path)), basename(path));
 }

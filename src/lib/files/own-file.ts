@@ -29,7 +29,7 @@ import { PLATFORM } from "./platform.ts";
 import { randomHex } from "../secret.ts";
 import { quoteWord } from "../text/shell-word.ts";
 
-/** It names what is there, and what to do about it. */
+/** The message says what is there, and what to do about it. */
 export class ForeignFile extends Error {
   override readonly name = "ForeignFile";
 }
@@ -146,7 +146,7 @@ export function readOwn(path: string): string | null {
 
 const KEY_BYTES = 32;
 
-/** Only this user may recognise it. A damaged file is replaced. */
+/** A random key that only this user can read. A damaged file is replaced. */
 export function openKeyFile(path: string): Buffer {
   const known = readKey(path);
   if (known !== null) return known;
@@ -172,7 +172,7 @@ export function appendOwn(path: string, bytes: Uint8Array): void {
 
 export interface WriteOptions {
   readonly mode?: number;
-  /** The administrator may write it. */
+  /** Whose file it is, if the administrator writes it. */
   readonly owner?: Owner;
   /** Writes the file to the disk before it gets its name. */
   readonly durable?: boolean;
@@ -216,7 +216,7 @@ export function createFile(
 
 export const CREATE_NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
 
-/** Nobody can guess it. */
+/** A name that nobody can guess. */
 export function nameDraft(path: string): string {
   return join(dirname(path), `.${basename(path)}.${process.pid}.${randomHex(4)}.tmp`);
 }

@@ -43,7 +43,7 @@ const WINDOWS: Platform = {
 
 export const PLATFORM: Platform = process.platform === "win32" ? WINDOWS : POSIX;
 
-/** With each start of the machine. Null: the system has none (macOS, Windows). */
+/** Changes with each start of the machine. Null: the system has none (macOS, Windows). */
 export function readBootId(): string | null {
   try {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim() || null;

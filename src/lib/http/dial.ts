@@ -10,7 +10,7 @@ import { readHead } from "./message.ts";
 import { type FaultKind, type Origin, originOf, UpstreamFault } from "./upstream.ts";
 import { Wire, WIRE_EVENTS } from "./wire.ts";
 
-/** Routers keep the path, and a loss is noticed. */
+/** So often, probes of TCP keep the path open and notice a loss. */
 const KEEP_ALIVE_MS = 45_000;
 
 /** Rejects with UpstreamFault. */
@@ -84,7 +84,7 @@ function faultOf({ host, port, proxy }: Origin, kind: FaultKind, error: unknown)
   return new UpstreamFault(kind, `${place}: ${getErrorMessage(error)}`, error);
 }
 
-/** Empty if the URL has none. */
+/** Empty if the URL has no login. */
 export function writeProxyLogin({ username, password }: URL): string {
   if (username === "" && password === "") return "";
   // People write passwords with percent signs that escape nothing.
@@ -94,7 +94,7 @@ export function writeProxyLogin({ username, password }: URL): string {
   return `proxy-authorization: Basic ${Buffer.from(pair, "latin1").toString("base64")}\r\n`;
 }
 
-/** In URLs and Host fields, not in socket addresses. */
+/** IPv6 has brackets in URLs and Host fields, but not in socket addresses. */
 function unbracket(host: string): string {
   return host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
 }

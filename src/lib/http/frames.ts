@@ -25,10 +25,10 @@ const MAX_FRAGMENTS = 65_536;
 export type Frame =
   | { readonly message: Payload }
   | { readonly ping: Uint8Array }
-  /** Also the gateway's, if the other side broke the protocol. */
+  /** The gateway's own if the other side broke the protocol. */
   | { readonly closing: Closing };
 
-/** The bytes must not change afterwards. */
+/** Reads frames from bytes that must not change afterwards. */
 export class FrameReader {
   readonly #memory: MemoryBudget;
   /** Memory for a large message, until the next message is asked for. */

@@ -120,7 +120,7 @@ export class BodyDecoder {
     this.done = length === 0;
   }
 
-  /** Null: no bytes of the body. The input may be rearranged. */
+  /** Takes the body's bytes (null: none). The input may be rearranged. */
   decode(input: Buffer): Buffer | null {
     let at = 0;
     let start = -1;

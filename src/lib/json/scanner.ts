@@ -27,7 +27,7 @@ for (const byte of Buffer.from("[{")) KINDS[byte] = DEEPER;
 for (const byte of Buffer.from("]}")) KINDS[byte] = HIGHER;
 KINDS[QUOTE] = STRING;
 
-/** A tenth of the time: the first after a leap, and later ones. */
+/** Text is searched in windows, in a tenth of the time. The first one after a leap is short. */
 const [FIRST_WINDOW_BYTES, WINDOW_BYTES] = [256, 4 * 1024] as const;
 
 /** Forward only, until an error sets `failed`. */
@@ -35,7 +35,7 @@ export class Scanner {
   readonly bytes: Buffer;
   at: number;
   failed = false;
-  /** Of the last member. */
+  /** Where the last name begins. */
   keyStart = 0;
   /** A comment, or another quote. */
   isForeign = false;
@@ -49,7 +49,7 @@ export class Scanner {
     this.at = at;
   }
 
-  /** 0 at the end. */
+  /** The next byte, or 0 at the end. */
   peek(): number {
     const { bytes } = this;
     let { at } = this;
@@ -62,7 +62,7 @@ export class Scanner {
     return byte ?? 0;
   }
 
-  /** False: it is empty. */
+  /** False: the object or list is empty. */
   enter(open: number): boolean {
     if (this.peek() !== open) return this.#fail();
     this.at += 1;
@@ -111,7 +111,7 @@ export class Scanner {
     return false;
   }
 
-  /** Even after an error in it. */
+  /** Goes back to a value, even after an error in it. */
   rewind(at: number): void {
     this.at = at;
     this.failed = this.#inString = false;
@@ -206,13 +206,13 @@ function isLiteralByte(byte: number): boolean {
 
 /** ASCII without escapes. */
 const PLAIN_TEXT = /^[ !#-[\]-~]*$/;
-/** A name with every character escaped is not longer. */
+/** Wanted names are not longer, even with every character escaped. */
 const MAX_KEY_BYTES = 256;
 
 /** No list here has more. */
 const MAX_ELEMENTS = 10_240;
 
-/** Any other value is the only element. */
+/** The elements of a list. Any other value is the only element. */
 export function listElements(bytes: Uint8Array, { start }: Span, most = MAX_ELEMENTS): Span[] {
   const json = new Scanner(bytes, start);
   const elements: Span[] = [];

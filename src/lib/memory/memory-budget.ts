@@ -2,7 +2,7 @@
 
 /** Bodies up to this size are not counted. */
 export const LARGE_BYTES = 1024 * 1024;
-/** Its pieces, text and values, and what is written. */
+/** An answer's pieces, text and values, and what is written. */
 export const ANSWER_COPIES = 8;
 
 export interface Reservation {
@@ -20,7 +20,7 @@ interface Waiting {
 export class MemoryBudget {
   readonly #total: number;
   #left: number;
-  /** Given back, but perhaps not collected yet. */
+  /** Bytes given back, but perhaps not collected yet. */
   #dropped = 0;
   readonly #waiting = new Set<Waiting>();
 
@@ -51,7 +51,7 @@ export class MemoryBudget {
     return { shrink, free: () => shrink(0) };
   }
 
-  /** Who fits does not wait behind who does not. */
+  /** A request that fits does not wait behind one that does not. */
   #serve(): void {
     for (const each of this.#waiting) {
       if (!this.#take(each.bytes)) continue;

@@ -3,7 +3,7 @@
 
 const RESOLUTION_MS = 25;
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** The process stood still, and got no socket events. */
+/** After this long, the process stood still and got no socket events. */
 const STANDSTILL_MS = 100;
 
 const armed: Deadline[] = [];
@@ -73,7 +73,7 @@ function sweepAfterReading(): void {
   setImmediate(() => setImmediate(Deadline.sweep));
 }
 
-/** What it guards keeps the process alive. */
+/** The timer does not keep the process alive: what it guards does. */
 function wakeBy(at: number, run = Deadline.sweep): void {
   if (timer !== null) clearTimeout(timer);
   wakeAt = at;

@@ -5,7 +5,7 @@ const PERIOD_MS = 1000;
 const beats = new Set<{ readonly run: () => void }>();
 let timer: Timer | null = null;
 
-/** The result ends it. */
+/** Calling the result ends it. */
 export function everySecond(run: () => void): () => void {
   const own = { run };
   beats.add(own);

@@ -35,7 +35,7 @@ type Moment = "records" | "requests" | "finished";
 const waiting: Record<Moment, (() => void)[]> = { records: [], requests: [], finished: [] };
 let isScheduled = false;
 
-/** Or of the next turn. */
+/** At the end of this turn, or of the next one. */
 export function atTurnEnd(moment: Moment, run: () => void): void {
   waiting[moment].push(run);
   if (!isScheduled) schedule();
