@@ -146,18 +146,14 @@ function describeKey(key: Key, { gateway }: ApiParts, now: Date): KeyRow {
     platform: group.platform,
     multiplier: group.multiplier,
     state: judgeKey(key, now),
-    created: formatOptional(key.created),
-    expires: formatOptional(key.expires),
+    created: key.created && formatMoment(key.created),
+    expires: key.expires && formatMoment(key.expires),
     last_used: ledger.sums.lastUsed(name),
     spent_today_usd: formatUsd(ledger.sums.spentOf(holder, "day").charged),
     spent_total_usd: formatUsd(ledger.sums.spentOf(holder, "total").charged),
     limits: Object.fromEntries(limitTexts),
     limits_used: uses.map((use) => describeLimit(use, catalog.alerts.at)),
   };
-}
-
-function formatOptional(moment: Date | null): string | null {
-  return moment === null ? null : formatMoment(moment);
 }
 
 export function describeLimit(use: LimitUse, percentages: readonly number[]): LimitRow {

@@ -1,5 +1,6 @@
 // The gateway's own pages. Without a key, they show no key's name and no amount.
 
+import { isLoopback } from "../../config/proxy.ts";
 import type { OwnPage } from "../../dialects/endpoints.ts";
 import { CONSOLE_PATH } from "../../dialects/index.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
@@ -73,5 +74,7 @@ function answerRoot(exchange: Exchange, own: Field, console: Console | null): vo
 function findDetail(exchange: Exchange, { catalog, now }: Gateway, console: Console | null): MetricsDetail {
   const key = findKey(exchange, ["bearer", "x-api-key", "vendor-header"], catalog, now())?.key;
   if (key?.metrics === "all" || console?.isSignedIn(exchange) === true) return "all";
-  return key === undefined ? "public" : { key: key.name };
+  if (key !== undefined) return { key: key.name };
+  if (isLoopback(catalog.listen.host)) return "public";
+  throw new GatewayError("key_missing", "Beyond loopback, /metrics needs a key.");
 }

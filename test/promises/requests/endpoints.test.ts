@@ -335,7 +335,8 @@ test("P67: relay paths accept the key headers of messages and content", async ()
       expect((await world.request("/relay/v1/messages", fields, ask("messages").body)).status).toBe(200);
     if (!("x-api-key" in fields)) expect((await world.request(generate, fields, body)).status).toBe(200);
     expect((await world.request(`${generate}?key=${relay.key}`, {}, body)).status).toBe(200);
-    expect((await world.request("/relay/v1/models", fields)).status).toBe(200);
+    for (const path of ["/relay/models", "/relay/v1/models"])
+      expect((await world.request(path, fields)).status).toBe(200);
   }
 });
 
@@ -486,6 +487,7 @@ test("P74: the upstream's headers come back except for the listed ones", async (
     accessory: "1",
     "x-gateways": "2",
     "openai-version": "2020-10-01",
+    "x-gateway-adjusted": "of-another-gateway",
   };
   const dropped = {
     "set-cookie": "a=b",
@@ -496,6 +498,8 @@ test("P74: the upstream's headers come back except for the listed ones", async (
     "access-control-allow-origin": "*",
     "access-control-expose-headers": "*",
     "openai-project": "proj_upstream",
+    "x-openai-organization": "org_upstream",
+    "anthropic-workspace-id": "workspace_upstream",
     "set-cookie2": "a=b",
     "clear-site-data": '"*"',
     nel: "{}",
@@ -510,8 +514,10 @@ test("P74: the upstream's headers come back except for the listed ones", async (
     "x-hop": "1",
     "x-echo": `token ${plain.credentialOf()}`,
   };
-  plain.channel().next({ fields: { ...kept, ...dropped } });
+  // P75 has the gateway's own id under this name.
+  plain.channel().next({ fields: { ...kept, ...dropped, "x-request-id": "req_theirs" } });
   const answer = await plain.ask("messages");
+  expect(answer.field("x-upstream-request-id")).toBe("req_theirs");
   for (const [name, value] of Object.entries(kept)) expect([name, answer.field(name)]).toEqual([name, value]);
   for (const [name, value] of Object.entries(dropped))
     expect([name, answer.field(name)]).not.toEqual([name, value]);
@@ -683,6 +689,13 @@ test("P83: /metrics shows a key its own series, all to metrics: all, and sums wi
   expect(nobody).toContain("gateway_");
   expect(nobody).not.toContain("key=");
   expect(nobody).not.toContain("usd");
+  const config = { listen: { host: "0.0.0.0", port: 0 } };
+  const set = (own: World) => own.group("wide");
+  await inWorld({ config }, set, async (own, { key }) => {
+    const answers = [await own.request("/metrics"), await own.request("/metrics", bearer(key))];
+    expect(answers.map(({ status }) => status)).toEqual([401, 200]);
+    expect(answers[0]!.text).not.toContain("gateway_");
+  });
 });
 
 test("P84: x-gateway-label, -session and -tool of a request become its line's client", async () => {
