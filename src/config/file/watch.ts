@@ -2,7 +2,6 @@
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { statSync } from "node:fs";
-import { everySecond } from "../../lib/time/heartbeat.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { type Environment, KEYCHAIN } from "../yaml/expand.ts";
 import { placeEnvFile } from "./env-file.ts";
@@ -26,6 +25,8 @@ export interface ConfigWatch {
   readonly end: () => void;
 }
 
+/** A look, the pause and the check of a text together take less than the second that is promised. */
+const POLL_MS = 500;
 /** A change counts after a pause this long: then no editor is still writing. */
 const SETTLE_MS = 50;
 
@@ -63,9 +64,9 @@ export function watchConfig(loaded: LoadedConfig, env: Environment, listener: Co
       else apply(readConfig(path));
     }, SETTLE_MS).unref();
   };
-  const endPolls = everySecond(() => {
+  const polls = setInterval(() => {
     if (timer === null && hasNewStamp()) settle();
-  });
+  }, POLL_MS).unref();
   // The file may have changed after it was loaded.
   if (nameContent(readConfig(path)) !== seen) settle();
   return {
@@ -82,7 +83,7 @@ export function watchConfig(loaded: LoadedConfig, env: Environment, listener: Co
     },
     end: () => {
       ended.abort();
-      endPolls();
+      clearInterval(polls);
       check.abort();
       if (timer !== null) clearTimeout(timer);
     },

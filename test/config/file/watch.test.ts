@@ -1,10 +1,9 @@
-import { afterEach, describe, expect, setSystemTime, test } from "bun:test";
+import { afterEach, describe, expect, jest, setSystemTime, test } from "bun:test";
 import { mkdtempSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type LoadedConfig, loadConfig } from "../../../src/config/file/load.ts";
 import { watchConfig } from "../../../src/config/file/watch.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
-import { everySecond } from "../../../src/lib/time/heartbeat.ts";
 import { makeSweptFolder } from "../../harness/temp.ts";
 
 const write = (port: number | string) => `listen: { port: ${port} }\n`;
@@ -52,6 +51,21 @@ function start(path: string) {
 }
 
 describe("P13: a running gateway notices a changed file", () => {
+  test("a change is applied within a second, also right after the watch has looked", () => {
+    const { path } = setUp();
+    jest.useFakeTimers();
+    try {
+      const watch = start(path);
+      for (const port of [20, 300]) {
+        writeFileSync(path, write(port));
+        jest.advanceTimersByTime(999);
+        expect(watch.shown.splice(0)).toEqual([port]);
+      }
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
   test("a config that was emptied is refused: all of its keys would be unknown", async () => {
     const { path } = setUp();
     const watch = start(path);
@@ -114,13 +128,15 @@ test("a file that is written in pieces is applied when it is whole, and not befo
   // By this clock the last change is never long ago, however busy the machine is.
   setSystemTime(Date.now() - 3_600_000);
   let pieces = 0;
+  const looked = Promise.withResolvers<void>();
   // The next piece is always due before the second look at this one.
-  const writer = setInterval(() => writeFileSync(path, write(10_000 + (pieces += 1))), 5);
+  const writer = setInterval(() => {
+    writeFileSync(path, write(10_000 + (pieces += 1)));
+    // The watch has looked twice by now.
+    if (pieces === 240) looked.resolve();
+  }, 5);
   try {
-    const polls = Promise.withResolvers<void>();
-    let count = 0;
-    open.push(everySecond(() => (count += 1) === 3 && polls.resolve()));
-    await polls.promise;
+    await looked.promise;
   } finally {
     clearInterval(writer);
     setSystemTime();
