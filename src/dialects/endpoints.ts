@@ -71,7 +71,7 @@ const IMAGES: Family = { ...COMPACTION, dialect: images, onlyAt: "openai" };
 const CONTENT = familyOf(content, "content", CONTENT_KEYS);
 const RELAY_MESSAGES = familyOf(messages, "relay", MESSAGES_KEYS);
 const RELAY_CONTENT = familyOf(content, "relay", CONTENT_KEYS);
-const RELAY_LIST = familyOf(relay, "relay", BEARER);
+const RELAY_LIST = familyOf(relay, "relay", ALL_KEYS);
 /** It belongs to every platform without a prefix. */
 const SHARED: Family = {
   dialect: responses,
@@ -79,7 +79,7 @@ const SHARED: Family = {
   platforms: PLATFORMS.filter((platform) => platform !== "relay"),
   keySources: ALL_KEYS,
 };
-const RELAY_SHARED: Family = { ...RELAY_LIST, shared: RELAY_DIALECTS, keySources: ALL_KEYS };
+const RELAY_SHARED: Family = { ...RELAY_LIST, shared: RELAY_DIALECTS };
 
 /** Clients of the relay put a prefix before them. */
 const LINES: Readonly<Record<Platform, readonly Line[]>> = {

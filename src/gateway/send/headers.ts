@@ -24,9 +24,8 @@ const forwardRequest = allExcept(
 /** Leaves out the channel's account and instructions to browsers, too. */
 const forwardResponse = allExcept(
   `${HOP_BY_HOP} alt-svc set-cookie set-cookie2 strict-transport-security
-  anthropic-organization-id openai-organization openai-project
   clear-site-data nel refresh report-to reporting-endpoints service-worker-allowed x-frame-options x-content-type-options`,
-  /^(?:access-control-|content-security-policy|cross-origin-|x-gateway-)/,
+  /^(?:access-control-|content-security-policy|cross-origin-|(?:x-)?(?:openai|anthropic)-(?:organi[sz]ation|project|workspace))/,
   // The client's x-request-id is the gateway's own.
   (name) => (name === "x-request-id" ? "x-upstream-request-id" : name),
 );

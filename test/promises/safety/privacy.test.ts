@@ -117,6 +117,7 @@ describe("P188: the client's key never goes upstream", () => {
     ],
     ["other fields", (key) => ["", { "x-copy": key, "user-agent": `tool/1 ${key}` }]],
     ["words of a field", (key) => ["", { "x-copy": `a "${key}", b; c=${key}` }]],
+    ["the end of a sentence", (key) => ["", { "x-copy": `This is my key: ${key}.` }]],
     ["a field's name", (key) => ["", { [key.replaceAll(/[^\w-]/g, "")]: "1" }]],
     ["a cookie", (key) => ["", { cookie: `a=${key}` }]],
     ["the parameter `key`", (key) => [`?key=${key}&b=1`, {}]],
