@@ -17,10 +17,10 @@ if (argv[2] === "serve" && process.platform !== "win32" && env[COMPILER] === und
   try {
     process.execve?.(process.execPath, words, { ...env, [COMPILER]: "0" });
   } catch {
-    // The server then runs with the compiler: slower.
+    // Then the server runs with the compiler, which is slower.
   }
 }
-// Not for the programs that the gateway starts.
+// The programs that the gateway starts must not get the variable.
 if (argv[2] === "serve") delete env[COMPILER];
 
 await runProgram(GATEWAY);

@@ -64,7 +64,6 @@ export function assess(ended: EndedResponse): Assessment {
 }
 
 function assessEnd({ outcome, status, reading, streamed, estimatedInput }: EndedResponse): Assessment {
-  // Platforms charge nothing for an error status.
   if (status !== null && status >= 400) return NOTHING;
   if (status === null || reading === null) return UNKNOWN;
   // A call without tokens has a price of its own, if it was answered.

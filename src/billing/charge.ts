@@ -208,7 +208,7 @@ export function chargeAmount({ usage, parts }: Charge, official: string, multipl
 const HUNDRED = decimalOf(100);
 const ROUNDING = parseDecimal("0.000001");
 
-/** Whether they differ by more than 1 % of the seller's amount, and by more than rounding explains. */
+/** Whether they differ by more than 1 % of the seller's amount, and by more than rounding. */
 export function differsFromSeller(official: string, reported: string): boolean {
   const theirs = parseDecimal(reported);
   const more = subtractDecimals(parseDecimal(official), theirs);
@@ -249,7 +249,7 @@ export function deriveAmounts(line: Derivable): Derived {
   };
 }
 
-/** The last result: the writer derives the amounts of each line again right after it was charged. */
+/** The last result: the writer checks each line right after it was charged. */
 let last: { readonly line: Derivable; readonly derived: Derived } | null = null;
 
 function deriveOne({ usage, prices }: Priced, multiplier: string): Derived {
@@ -298,8 +298,7 @@ const MEDIA = [
   ["input_video", "cache_read_video"],
 ] as const;
 
-/** Missed tokens are the first ones that a prompt paid for. `paid`: their usage as it was paid; `read`: the
- *  same as cache reads. */
+/** Missed tokens are the first that a prompt paid. `paid`: as they were paid; `read`: as cache reads. */
 export function splitMissed(usage: Counts, missed: number) {
   const paid: Usage = {};
   const read: Usage = {};

@@ -189,7 +189,6 @@ function readFirst(usage: Counters, names: readonly string[]): number {
   return (name === undefined ? undefined : getCount(usage[name])) ?? 0;
 }
 
-/** Drops the kinds with a zero count, except input and output. */
 export function dropZeros(usage: Usage): Usage {
   const counted = Object.entries(usage).filter(
     ([kind, count]) => count > 0 || kind === "input" || kind === "output",

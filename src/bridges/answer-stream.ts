@@ -53,7 +53,7 @@ interface StreamParts {
   readonly meter: Meter;
 }
 
-/** In some streams, no two events have one form. */
+/** Then few events are tried: in some streams, no two have one form. */
 const MAX_MISSES = 4;
 const RETRY_MISSES = 32;
 
@@ -63,7 +63,7 @@ export class AnswerStream implements EventTaker {
   #form: TextForm = [];
   #block: Block | null = null;
   #misses = 0;
-  /** Since the last event. */
+  /** Bytes that have come since the last event. */
   #waitingBytes = 0;
 
   constructor(parts: StreamParts) {

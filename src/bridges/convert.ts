@@ -196,7 +196,7 @@ export class Conversion {
     return new AnswerStream({ context, writer, sequence, reader, meter });
   }
 
-  /** Events come even if no stream was requested. */
+  /** Converts a complete answer, even one that came as events. */
   convertReply(body: Uint8Array, count: () => Usage): Reply {
     const { client, stamp } = this.#context;
     const sequence = new Sequence(nameAnswer(this.#context), null, this.#reword);
@@ -205,7 +205,7 @@ export class Conversion {
     reader.finish();
     const { ended, failure } = sequence;
     if (ended === null)
-      return formError(failure ?? blameAnswer("The upstream's answer is not one."), client, stamp);
+      return formError(failure ?? blameAnswer("The upstream's answer has no end."), client, stamp);
     const answer = { blocks: sequence.blocks, end: ended, about: sequence.about };
     return { status: 200, body: this.#from.writeWhole(answer, { ...this.#context, count }) };
   }

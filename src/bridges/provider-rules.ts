@@ -20,11 +20,12 @@ export function completeSchema(schema: Json): Json {
  * https://platform.claude.com/docs/en/build-with-claude/structured-outputs */
 const CLAUDE_WORDS = new Set("type required enum const $ref title description default".split(" "));
 const CLAUDE_FORMATS = new Set("date-time time date duration email hostname uri ipv4 ipv6 uuid".split(" "));
-/** Their values are schemas, by name or in a list. */
+/** Words whose values are schemas, by name or in a list. */
 const NAMED = new Set(["properties", "$defs", "definitions"]);
 const LISTED = new Set(["anyOf", "oneOf", "allOf"]);
 
-/** `lost`: a limit is only described. https://github.com/future-agi/future-agi/pull/412 */
+/** `lost`: some limit is only described.
+ *  https://github.com/future-agi/future-agi/pull/412 */
 export function closeSchema(schema: Json): { readonly schema: Json; readonly lost: boolean } {
   let lost = false;
   const close = (value: unknown): unknown => {
@@ -47,7 +48,7 @@ export function closeSchema(schema: Json): { readonly schema: Json; readonly los
   return { schema: isObject(closed) ? { ...closed } : schema, lost };
 }
 
-/** Null: Claude does not take it. */
+/** A member of a schema. Null: Claude does not take it. */
 function closeMember(
   word: string,
   member: unknown,
@@ -77,7 +78,7 @@ const STRICT_WORDS = new Set(
   ),
 );
 
-/** Optional or open members are refused at any depth. */
+/** OpenAI's strict mode refuses optional or open members at any depth. */
 export function fitsStrict(schema: unknown, isRoot = true): boolean {
   if (!isObject(schema)) return false;
   const { type, properties, required, items, anyOf, additionalProperties } = schema;
@@ -137,7 +138,7 @@ export function refusesBothSamplings(model: string): boolean {
 
 // Effort, and limits that follow from a model's name.
 
-/** Tokens, for models that count them. */
+/** The tokens for each effort, for models that count them. */
 export const BUDGETS: Readonly<Record<Effort, number>> = {
   none: 0,
   low: 2048,
@@ -165,7 +166,7 @@ export function readEffort(value: unknown): Effort | undefined {
   if (typeof value === "string") return lookUp(WORDS, value.toLowerCase()) ?? "medium";
   if (typeof value !== "number") return undefined;
   if (value === 0) return "none";
-  // The model decides.
+  // A negative number: the model decides.
   if (value < 0) return "medium";
   return EFFORTS.find((effort) => BUDGETS[effort] >= value) ?? "max";
 }
@@ -189,12 +190,12 @@ export function writeOpenaiEffort(effort: Effort, model: string): string | null 
   return /^gpt-(?:5\.[2-9]|[6-9])/.test(name) ? effort : "high";
 }
 
-/** They refuse sampling parameters. */
+/** These models refuse sampling parameters. */
 export function isOpenaiReasoner(model: string): boolean {
   return /^(?:o\d|gpt-[5-9])/.test(bareName(model));
 }
 
-/** A prompt can say where to cache it. */
+/** Whether a prompt can say where to cache it. */
 export function takesBreakpoints(model: string): boolean {
   return /^gpt-(?:5\.[6-9]|[6-9])/.test(bareName(model));
 }
@@ -204,7 +205,7 @@ export function thinksAdaptively(model: string): boolean {
   return /claude-(?:opus|sonnet|haiku)-(?:4-[6-9]|[5-9])|claude-(?:fable|mythos)/.test(bareName(model));
 }
 
-/** They take only the defaults. */
+/** These models take only the defaults. */
 export function refusesSampling(model: string): boolean {
   return /claude-opus-4-[7-9]|claude-(?:opus|sonnet|haiku)-[5-9]|claude-(?:fable|mythos)/.test(
     bareName(model),

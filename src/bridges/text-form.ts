@@ -3,18 +3,18 @@
 
 import { getText, parseJson } from "../lib/json/json.ts";
 
-/** No half of a character: it may belong to the next piece. */
+/** A text without half of a character, which may belong to the next piece. */
 const TEXT = /[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[\da-fA-F]{4})[ !#-[\]-\uffff]*)*/y;
 const NUMBER = /0|[1-9]\d{0,14}/y;
 const NOTHING = /(?:)/y;
 const TOKEN = /(?<="sequence_number"\s*:\s*)\d+|"(?:[^"\\]|\\.)*"/g;
-/** A filler, which nobody reads. */
+/** The name of a filler, which nobody reads. */
 const FILLER = /^"obfuscation"\s*:\s*$/;
 
-/** The text before each value that may differ, and the value. */
+/** An event's form: the text before each value that may differ, and the value's form. */
 export type TextForm = readonly (readonly [before: string, value: RegExp, isPiece: boolean])[];
 
-/** Searching longer ones would take milliseconds. */
+/** Searching a longer event would take milliseconds. */
 const MAX_EVENT_LENGTH = 16_384;
 
 /** Empty if the piece has no clear place. */

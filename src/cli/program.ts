@@ -25,7 +25,7 @@ export async function runProgram(row: CommandRow): Promise<void> {
   }
 }
 
-/** Only the command that the first word names. */
+/** Creates only the command that the first word names. */
 function createProgram({ commands = {}, ...row }: CommandRow, first: string): Command {
   const program = new Command("gateway").version(VERSION).description(row.about).enablePositionalOptions();
   addFlags(program, row);
@@ -43,7 +43,7 @@ function stopWithoutReader(error: Error & { readonly code?: string }): void {
   if (!hasLeft) process.stderr.write(`gateway: cannot write to stdout: ${error.message}.\n`);
   if (process.stdout.listenerCount("error") > 0) return;
   process.stdout.on("error", () => {});
-  // Keeps an exit status of the command.
+  // `undefined` keeps the command's exit status.
   setImmediate(() => process.exit(hasLeft ? undefined : 1));
 }
 
@@ -78,7 +78,7 @@ function readBelow([word = "", ...others]: readonly string[], row: CommandRow): 
   return [meant in commands ? meant : word, ...others];
 }
 
-/** Commander does not wrap below this. */
+/** Commander does not wrap help in less room. */
 const MIN_HELP_CELLS = 20;
 
 /** Commander's own exit would lose unwritten output. */

@@ -115,7 +115,7 @@ export const LOOK: CommandTable = {
         "one row per …; two words with a comma, such as key,model",
         {
           choices: DIMENSIONS,
-          // `usage` reads two of them.
+          // `usage` reads the one or two dimensions in it.
           read: (text) => text,
           default: "day",
         },
@@ -295,7 +295,7 @@ export const LOOK: CommandTable = {
       ["CACHE WRITE $", rateOf("cache_write_5m"), "text", { align: "right", spare: 2 }],
       ["CHANNELS", nameChannels, "text", { spare: 4 }],
     ]),
-    // `models ls` lists, too.
+    // `models ls` is the same as `models`.
     commands: {},
   },
   ledger: {

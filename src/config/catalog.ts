@@ -14,7 +14,7 @@ export interface Channel extends Omit<ChannelSettings, "ca" | "headers"> {
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
   readonly proxy: URL | null;
   readonly ca: string | null;
-  /** Why it has no credential. Null: it has one or needs none. */
+  /** Why the channel has no credential. Null: it has one or needs none. */
   readonly lack: string | null;
   readonly groups: readonly string[];
 }
@@ -33,7 +33,7 @@ export interface Group extends Omit<Readonly<Config["groups"][string]>, "channel
   /** By priority. Without disabled channels and those without a credential. */
   readonly channels: readonly Channel[];
   readonly listed: readonly string[];
-  /** Only an exclusive group needs an active one. */
+  /** Only an exclusive group needs an active plan. */
   readonly plans: readonly Plan[];
 }
 
@@ -57,7 +57,7 @@ export function isPlanInForce(plan: Plan, now: Date): boolean {
   return plan.active && (plan.until === null || now < plan.until);
 }
 
-/** Requests that a plan pays for count in limits, too. */
+/** By what limits count amounts: they count requests that a plan pays for, too. */
 export function limitMultiplier({ usesLogin, multiplier }: Pick<Group, "usesLogin" | "multiplier">): string {
   return usesLogin ? "1" : multiplier;
 }
@@ -106,7 +106,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
       name,
       usesLogin,
       crosses: group.convert || usable.some(({ platform }) => platform !== group.platform),
-      // A plan is already paid.
+      // With a login, a plan has already paid.
       multiplier: group.multiplier ?? (usesLogin ? "0" : "1"),
       channels: usable.sort((a, b) => a.priority - b.priority),
       listed: group.channels,

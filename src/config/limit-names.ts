@@ -8,7 +8,7 @@ export const COUNT_LIMITS = [
   "same_call",
 ] as const;
 
-/** The default is the last. */
+/** What each limit may be. The default is the last. */
 export const LIMIT_CHOICES = {
   unpriced: ["allow", "refuse"],
 } as const;

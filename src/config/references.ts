@@ -51,7 +51,6 @@ export function findDangling(config: Config, hidden: ReadonlySet<string>): Refer
   return problems;
 }
 
-/** The index of each repeated value, with the index of its first place. */
 function findRepeated(values: readonly string[]): Array<readonly [index: number, first: number]> {
   const seen = new Map<string, number>();
   return values.flatMap((value, index) => {

@@ -60,7 +60,7 @@ const OTHER_TOKENS = ["cache_write", "cache_write_5m", "cache_write_1h", "cache_
 /** USD per million tokens, or per thousand calls. */
 const PRICE_KINDS = [...TOKENS, ...OTHER_TOKENS, ...CALL_KINDS.map((call) => `${call}_per_1k`)];
 
-/** Creating each schema takes time at the start. */
+/** Shared, because creating a schema takes time at the start. */
 const sourceText = z.string();
 
 /** `shape`: its JSON schema. */
@@ -89,7 +89,6 @@ function rename(own: object): object {
   return Object.fromEntries(Object.entries(own).map(([name, value]) => [toCamel(name), value]));
 }
 
-/** Null: not set in the file. */
 function orNull<Schema extends z.ZodType>(schema: Schema) {
   return schema.optional().transform((value) => value ?? null);
 }
@@ -160,7 +159,7 @@ export const limitsSchema = z
   } satisfies Record<LimitName, z.ZodType>)
   .transform(({ unpriced, ...rest }) => ({ ...rename(rest), allowUnpriced: unpriced === "allow" }));
 
-/** A config can have ten thousand keys without limits. */
+/** Shared: a config can have ten thousand keys without limits. */
 const noLimits = limitsSchema.parse({}, { jitless: true });
 
 const percent = scalar(readFrom(1, 99), SHAPES.count);
@@ -238,7 +237,7 @@ const channel = z
     /** What counts: the price book, or the seller's answers. */
     bill: z.enum(["book", "reported"]).optional(),
     free: flag.default(false),
-    /** False: never asked for. */
+    /** False: never asks the upstream for one. */
     websocket: flag.default(true),
     chat: chat.optional(),
     /** Undefined: the address decides. */
@@ -257,7 +256,7 @@ const channel = z
   .transform(({ base_url, aliases, headers, probe, ...rest }) => ({
     ...rename(rest),
     ...readCredential(rest),
-    /** Without a version, except for Chat Completions. */
+    /** The base URL without a version, except for Chat Completions. */
     baseUrl: rest.platform === CHAT ? base_url : scalars.withoutVersion(base_url),
     aliases: new Map(Object.entries(aliases).filter(([alias]) => !alias.includes("*"))),
     /** The first that fits counts. */
@@ -288,7 +287,7 @@ const group = z
     description: z.string().default(""),
     exclusive: flag.default(false),
     default_model: orNull(text),
-    /** Forwarded, with all paths below them. */
+    /** Paths that are forwarded, with all paths below them. */
     other_paths: orNull(z.array(scalar(scalars.readOtherPath, SHAPES.text))),
     /** What `gateway run claude` asks for. Null: the tool's own. */
     cache: orNull(z.enum(["5m", "1h"])),
@@ -313,7 +312,7 @@ const key = z
     created: orNull(moment),
     disabled: flag.default(false),
     expires: orNull(moment),
-    /** The series of GET /metrics that the key gets. */
+    /** Which series of GET /metrics the key gets. */
     metrics: z.enum(["own", "all"]).optional(),
     record: scalar(scalars.readRecordingName).optional(),
     limits: limitsSchema.default(noLimits),
@@ -389,6 +388,6 @@ export const configSchema = z
   })
   .transform(({ max_body, ...rest }) => ({ ...rename(rest), maxBodyBytes: max_body }));
 
-/** A name in it may still refer to nothing. */
+/** A valid config, in which a name may still refer to nothing. */
 export type Config = z.output<typeof configSchema>;
 export type Limits = Readonly<z.output<typeof limitsSchema>>;

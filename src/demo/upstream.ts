@@ -52,7 +52,7 @@ export function startUpstream({
 interface Endpoint {
   readonly format: FormatName;
   readonly purpose: "generate" | "count" | "embed" | "compact";
-  /** From the path, if the body has no model. */
+  /** The model in the path, if the body names none. */
   readonly model?: string;
   readonly streams?: boolean;
 }

@@ -12,7 +12,7 @@ export type DialectName = (typeof DIALECT_NAMES)[number];
 /** Only `generate` and `embed` are billed. */
 export type Purpose = "generate" | "embed" | "count" | "resource" | "list" | "model" | "other";
 
-/** In the order of the search. */
+/** Where a key may be, in the order of the search. */
 export type KeySource = "bearer" | "x-api-key" | "vendor-header" | "query";
 
 export interface Endpoint {
@@ -27,9 +27,9 @@ export interface Endpoint {
   readonly keySources: readonly KeySource[];
   /** No member of a request caps the output. */
   readonly ignoresCaps?: true;
-  /** Only if all channels are at this provider's own address. */
+  /** Served only if all channels are at this provider's own address. */
   readonly onlyAt?: string;
-  /** In the price book, if it is not the model. */
+  /** The name in the price book, if it is not the model's. */
   readonly pricedAs?: string;
 }
 
@@ -53,9 +53,9 @@ export interface ModelEntry {
 export interface StreamBreak {
   /** Default: server-sent events. */
   readonly form?: "sse" | "json-array";
-  /** Of a JSON array, something has been sent. */
+  /** A part of the JSON array has been sent. */
   readonly begun?: boolean;
-  /** The answer's own, and the number of the next event. */
+  /** The answer's own id and model, and the number of the next event. */
   readonly id?: string;
   readonly model?: string;
   readonly sequence?: number;
@@ -67,12 +67,12 @@ export interface Dialect {
   errorBody(error: GatewayError, requestId: string): string;
   /** Where clients look for the id of an answer, which they log. */
   readonly idField?: string;
-  /** A tool needs these to show the gateway's error. */
+  /** Header fields that a tool needs to show the gateway's error. */
   reasonFields?(error: GatewayError): readonly Field[];
   errorEvent(error: GatewayError, requestId: string, at?: StreamBreak): string;
-  /** If the stream broke inside an event. */
+  /** What ends an event inside which the stream broke. */
   readonly eventCloser: string;
-  /** Clients notice the break only by a reset after the event. */
+  /** True: clients notice the break only by a reset after the event. */
   readonly resetAfterErrorEvent: boolean;
   /** Only dialects with stored conversations report calls. */
   openMeter(contentType: string, calls?: CallListener): Meter;

@@ -12,7 +12,7 @@ import { SEARCH_PRICE } from "./meters/calls.ts";
 
 export type OwnPage = "root" | "hello" | "healthz" | "metrics" | "console";
 
-/** A request's headers show it. */
+/** What kind of client its headers show. */
 export type ClientKind = "messages" | "responses" | "content";
 export type ByClient<T> = Readonly<Record<ClientKind, T>>;
 
@@ -72,7 +72,7 @@ const CONTENT = familyOf(content, "content", CONTENT_KEYS);
 const RELAY_MESSAGES = familyOf(messages, "relay", MESSAGES_KEYS);
 const RELAY_CONTENT = familyOf(content, "relay", CONTENT_KEYS);
 const RELAY_LIST = familyOf(relay, "relay", ALL_KEYS);
-/** It belongs to every platform without a prefix. */
+/** Paths of every platform without a prefix. */
 const SHARED: Family = {
   dialect: responses,
   shared: SHARED_DIALECTS,
@@ -81,7 +81,7 @@ const SHARED: Family = {
 };
 const RELAY_SHARED: Family = { ...RELAY_LIST, shared: RELAY_DIALECTS };
 
-/** Clients of the relay put a prefix before them. */
+/** Paths. Clients of the relay put a prefix before them. */
 const LINES: Readonly<Record<Platform, readonly Line[]>> = {
   messages: [
     ["POST", "/v1/messages", "generate", MESSAGES],

@@ -44,12 +44,12 @@ export const CONSOLE_PATH = "/console";
 const RESPONSES_PATH = "/v1/responses";
 const STORED_PATH = `${RESPONSES_PATH}/`;
 const VERB = /^(.*)(?::|%3a)(.*)$/i;
-/** An error repeats only so much. */
+/** An error repeats at most this much of a path. */
 const MAX_SHOWN_CHARACTERS = 200;
 
 interface Lookup {
   readonly request: RequestHead;
-  /** Or one that is tried on the path. */
+  /** Or another method that is tried on the path. */
   readonly method: string;
   readonly table: EndpointTable;
   readonly query: string;
@@ -62,7 +62,7 @@ export function listDialect(endpoint: Endpoint, platform: Platform): Dialect {
   return endpoint.platforms.length > 1 ? PLATFORM_ROWS[platform].dialect : endpoint.dialect;
 }
 
-/** Pass one `naming` object always: its table is built once. */
+/** Always pass the same `naming` object: its table is built once. */
 export function recognise(request: RequestHead, naming: Naming): Recognition {
   const { target } = request;
   const path = pathOf(target);
@@ -168,7 +168,7 @@ function isListed(path: string, lookup: Lookup): boolean {
 function refusePath(path: string, given: string, lookup: Lookup): Recognition {
   const { method } = lookup;
   const query = dropKey(lookup.query);
-  // Codex then uses HTTP, and shows the error.
+  // With this status, Codex uses HTTP, and shows the error.
   if (path.endsWith("/responses") && isUpgrade(lookup)) {
     const error = new GatewayError("upgrade_required", "This gateway speaks HTTP here, not WebSocket.");
     return { kind: "unknown", error, other: null, query, dialect: responses };
@@ -192,7 +192,7 @@ function refusePath(path: string, given: string, lookup: Lookup): Recognition {
   return { kind: "unknown", error, other, query, dialect: chooseErrorDialect(path, lookup) };
 }
 
-/** The path's, or else the client's. */
+/** The dialect of the path, or else of the client. */
 function chooseErrorDialect(path: string, lookup: Lookup): Dialect {
   const { relayPath } = lookup.table;
   const relayed = path === relayPath || path.startsWith(`${relayPath}/`);

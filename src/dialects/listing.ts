@@ -8,7 +8,7 @@ const MAX_PAGE_MODELS = 1000;
 
 type ModelRecord = Readonly<Record<string, unknown>>;
 
-/** Relays and local servers mix the shapes. */
+/** Reads all shapes: relays and local servers mix them. */
 export function readModelList(body: string): { models: ModelEntry[]; nextQuery: string | null } {
   const parsed = parseJson(body);
   const rows = [getField(parsed, "data"), getField(parsed, "models"), parsed].find(Array.isArray);
@@ -33,7 +33,6 @@ function readNextQuery(parsed: unknown): string | null {
   return String(new URLSearchParams({ limit: String(MAX_PAGE_MODELS), after_id: last }));
 }
 
-/** The upstream's record, completed, with the client's name for the model. */
 export function fillRecord(model: ModelEntry, identity: ModelRecord, defaults: ModelRecord): ModelRecord {
   const record: Record<string, unknown> = { ...model.raw };
   for (const [field, value] of Object.entries(defaults)) if (!(field in record)) record[field] = value;

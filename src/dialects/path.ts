@@ -11,7 +11,7 @@ export function readModelId(raw: string): string | null {
   return id.split("/").every((segment) => !["", ".", ".."].includes(segment)) ? id : null;
 }
 
-/** A slash at the end, two at the start, a repeated or missing version. */
+/** Corrects a slash at the end, two at the start, and a repeated or missing version. */
 export function correctPath(path: string, relayPath: string): string {
   const start = path.replace(/^\/\/+/, "/");
   const whole = start.length > 1 && start.endsWith("/") ? start.slice(0, -1) : start;
@@ -29,24 +29,24 @@ export function pathOf(target: string): string {
   return mark < 0 ? target : target.slice(0, mark);
 }
 
-/** With its question mark, or empty. */
+/** The query with its question mark, or an empty text. */
 export function queryOf(target: string): string {
   const mark = target.indexOf("?");
   return mark < 0 ? "" : target.slice(mark);
 }
 
-/** The parameter `key`; its letters may be escaped. */
+/** The parameter `key`, whose letters may be escaped. */
 const KEY = "(?:k|%6[bB])(?:e|%65)(?:y|%79)(=[^&]*)?";
 const ANY_KEY = new RegExp(`[?&]${KEY}(?:&|$)`);
 const EARLY_KEY = new RegExp(`(?<=[?&])${KEY}&`, "g");
 const LAST_KEY = new RegExp(`[?&]${KEY}$`);
 
-/** Every other byte stays. */
+/** Drops `key`. Every other byte stays. */
 export function dropKey(query: string): string {
   return query.replace(EARLY_KEY, "").replace(LAST_KEY, "");
 }
 
-/** Decoded. Null: there is none. */
+/** The decoded value of `key`. Null: there is none. */
 export function readKeyParameter(query: string): string | null {
   const found = ANY_KEY.exec(query);
   return found && new URLSearchParams(`key${found[1] ?? ""}`).get("key");

@@ -11,16 +11,14 @@ import { responses } from "./formats/responses.ts";
 export interface PlatformRow {
   /** It says how channels list models, in which shape, and how requests are signed. */
   readonly dialect: Dialect;
-  /** Other dialects need a bridge. */
   readonly spoken: readonly DialectName[];
-  /** Other lists at this path lack it. */
+  /** Other lists at this path lack this text. */
   readonly listMark: string;
   readonly answerPaths: readonly string[];
   /** The tools of `gateway run` and `gateway env` that work with this platform. */
   readonly tools: readonly ToolName[];
 }
 
-/** Tools that work with several platforms. */
 const AGENTS = ["opencode", "qwen", "copilot", "pi", "continue", "cline"] as const;
 export type ToolName =
   | "claude"
@@ -101,12 +99,12 @@ export function readPathPrefix(platform: Platform, relayPrefix: string): string 
   return platform === "relay" ? `/${relayPrefix}` : "";
 }
 
-/** For messages: `GET /relay/models`. */
+/** A text for errors: `GET /relay/models`. */
 export function describeList(platform: Platform, relayPrefix: string): string {
   return `GET ${readPathPrefix(platform, relayPrefix)}${dialectOf(platform).listPath}`;
 }
 
-/** For messages: `POST /v1/responses or /v1/chat/completions`. */
+/** A text for errors: `POST /v1/responses or /v1/chat/completions`. */
 export function describeAnswerPaths(platform: Platform, relayPrefix: string): string {
   const prefix = readPathPrefix(platform, relayPrefix);
   return `POST ${PLATFORM_ROWS[platform].answerPaths.map((path) => prefix + path).join(" or ")}`;

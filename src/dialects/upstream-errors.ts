@@ -4,7 +4,7 @@ import { getField, getList, getText } from "../lib/json/json.ts";
 
 const PRELUDES = new Set<unknown>(["ping", "response.created", "response.in_progress", "response.queued"]);
 
-/** In streams of all dialects, with the equivalent status. */
+/** Names of errors in streams of all dialects, with the equivalent status. */
 const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
   ["authentication_error", 401],
   ["invalid_api_key", 401],
@@ -22,7 +22,7 @@ const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
   ["overloaded_error", 529],
 ]);
 
-/** Instead of a stream: bare or in a list. */
+/** An error that comes instead of a stream, alone or in a list. */
 export const BARE_ERROR = /^\[?\s*\{\s*"error"/;
 
 /** `status`: the equivalent one. */
@@ -42,7 +42,7 @@ export function isPrelude(event: unknown): boolean {
   return PRELUDES.has(getField(event, "type"));
 }
 
-/** Null: it goes to the client. */
+/** Null: the event goes to the client. */
 export function readErrorEvent(event: unknown): StreamError | null {
   const error = findError(event);
   if (error === null) return null;

@@ -137,9 +137,7 @@ export class Request {
   meter: Meter | null = null;
   /** The response's events end with the dialect's terminal event. */
   streamed = false;
-  /** The client left before the end. */
   left = false;
-  /** Milliseconds from arrival to the first byte of the response. */
   firstByteMs: number | null = null;
   /** The prompt, for the cache analysis; null: no analysis. */
   sentPrompt: SentPrompt | null = null;

@@ -12,7 +12,6 @@ import { getErrorMessage } from "./errors.ts";
 import { BodyTooLarge } from "./http/exchange.ts";
 import { asBuffer, joinChunks } from "./memory/bytes.ts";
 
-/** Most bodies are decoded in one step. */
 const STEP = { chunkSize: 256 * 1024 };
 /** Bytes come out at once, and a missing end is an error. */
 const ZLIB = { ...STEP, flush: constants.Z_SYNC_FLUSH };

@@ -10,7 +10,6 @@ declare const pico: unique symbol;
 /** Pico-dollars. Compare with <, > and ===. */
 export type Usd = bigint & { readonly [pico]: true };
 
-/** Charges are rounded to this many decimals. */
 export const CHARGE_PLACES = 12;
 
 const PLAIN = /^-?\d+(?:\.\d+)?$/;
@@ -99,7 +98,6 @@ export function subtractDecimals(a: Decimal, b: Decimal): Decimal {
   return addDecimals(a, { units: -b.units, scale: b.scale });
 }
 
-/** Negative: `a` is less. */
 export function compareDecimals(a: Decimal, b: Decimal): number {
   const { units } = subtractDecimals(a, b);
   return units === 0n ? 0 : units > 0n ? 1 : -1;
@@ -113,7 +111,6 @@ export function multiplyDecimals(a: Decimal, b: Decimal): Decimal {
   return { units: a.units * b.units, scale: a.scale + b.scale };
 }
 
-/** value ÷ 10^places, exact. */
 export function shiftDecimal(value: Decimal, places: number): Decimal {
   return { units: value.units, scale: value.scale + places };
 }
@@ -189,7 +186,6 @@ export function computePercent(part: Usd, whole: Usd): number {
   return whole === 0n ? 100 : Number((part * 10_000n) / whole) / 100;
 }
 
-/** `percent` is a whole number. */
 export function isShareReached(part: Usd, whole: Usd, percent: number): boolean {
   return part * 100n >= whole * BigInt(percent);
 }

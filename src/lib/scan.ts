@@ -11,7 +11,7 @@ export interface ListPart<About> {
   about: About | null;
 }
 
-/** The first parts of a list, known by their bytes together. */
+/** A list's first parts, known by their bytes together. */
 export interface Head {
   readonly count: number;
   readonly length: number;

@@ -5,7 +5,6 @@ import { GatewayError } from "./errors.ts";
 import { asBuffer, joinChunks } from "./memory/bytes.ts";
 
 export interface SseEvent {
-  /** The `event:` field, or an empty string. */
   readonly name: string;
   readonly data: string;
 }
@@ -95,7 +94,6 @@ export class EventReader {
   }
 }
 
-/** Most streams have no CR. */
 function unifyLineEnds(bytes: Buffer): Buffer {
   if (!bytes.includes(CR)) return bytes;
   return Buffer.from(bytes.toString("latin1").replaceAll(/\r\n?/g, "\n"), "latin1");

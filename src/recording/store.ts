@@ -181,8 +181,7 @@ export interface Recording {
   readonly readResponse: (exchange: RecordedExchange) => Buffer;
 }
 
-/** Null: no recording.
- *  Throws for another user's: an agent does what a recording says. */
+/** Null: there is no recording. Throws for another user's, because an agent does what a recording says. */
 export function openRecording(folder: string): Recording | null {
   if (!requireFolder(folder, OTHERS_WRITE)) return null;
   if (existsSync(join(folder, OLD_LINES)))
@@ -226,7 +225,7 @@ function readPiece(folder: string, hash: string): Buffer {
   throw new Error(`the piece ${hash} of the recording was changed`);
 }
 
-/** A plain file, not a link. Only the folder's owner can put it there. */
+/** Reads a plain file, not a link. Only the folder's owner can put it there. */
 function readOwned(path: string): Buffer {
   if (lstatSync(path).isSymbolicLink()) throw new ForeignFile(`${path} is a link`);
   const fd = openPlain(path);

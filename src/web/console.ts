@@ -137,7 +137,7 @@ function signOut(exchange: Exchange, { signIns, cookie }: Inside): void {
   reply(exchange, 200, {}, [field]);
 }
 
-/** Forms of other sites cannot send this type: a preflight is refused. */
+/** Forms of other sites cannot send this type, and the preflight of a script is refused. */
 async function readBody(exchange: Exchange): Promise<unknown> {
   if (exchange.field("content-type") !== "application/json") return refuseUsage("The page sends JSON only.");
   return parseJson(Buffer.from(await exchange.readBody(MAX_BODY_BYTES)).toString());

@@ -24,7 +24,7 @@ const MAX_PAGES = 32;
 
 export interface Live {
   readonly listener: Listener;
-  /** Ends when `isSignedIn` returns false. */
+  /** Serves a page until `isSignedIn` returns false. */
   open(exchange: Exchange, isSignedIn: () => boolean): void;
   close(): void;
 }
@@ -92,7 +92,7 @@ export function createLive(parts: ApiParts, command: string): Live {
       const seen = { requests: [...activity.recent()], notices: [...notices] };
       const page: Page = { exchange, isSignedIn, sent: new Map(), ...seen, isSlow: false, quiet: 0 };
       pages.add(page);
-      // Before sending: the browser may leave meanwhile.
+      // Before anything is sent, because the browser may leave meanwhile.
       timer ??= setInterval(tick, TICK_MS).unref();
       exchange.onGone(() => leave(page));
       const about = describeRun(parts, command);

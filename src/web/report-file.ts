@@ -12,7 +12,6 @@ interface TextTable {
   readonly rows: ReadonlyArray<readonly string[]>;
 }
 
-/** What the file has, and what it does not. */
 function describeContent({ has_labels: hasLabels }: Evidence): readonly [inIt: string, notInIt: string] {
   const [own, others] = hasLabels ? [", labels", ""] : ["", ", labels, paths"];
   return [
@@ -222,7 +221,7 @@ function listLimits({
 const PROOF =
   "Each request is a line in a ledger whose lines contain each other's hashes. With the ledger, anyone can check that no line was changed or removed, and that every amount follows from usage and price:";
 
-/** Another session or a later time gives another name. */
+/** The file's name, another one for another session or a later time. */
 export function nameFile({ session }: Evidence): string {
   const now = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
   return `gateway-report-${session === null ? "" : `${session}-`}${now}.html`;
@@ -230,7 +229,7 @@ export function nameFile({ session }: Evidence): string {
 
 const SEAL = "<!-- gateway report ";
 
-/** HTML and Markdown hide this comment. */
+/** Adds a checksum, as a comment that HTML and Markdown hide. */
 function seal(text: string): string {
   let sum = 0;
   for (let at = 0; at < text.length; at += 1) sum = (Math.imul(sum, 31) + text.charCodeAt(at)) >>> 0;
@@ -388,7 +387,7 @@ function writeChart({ turns, versions }: Evidence): string {
 <p class="quiet">${what}, in the order of time.${marks.length === 0 ? "" : " A dashed line is the first request of a new version."}</p></section>`;
 }
 
-/** Rounds up to a value that is easy to read. */
+/** Rounds up to a number that is easy to read on an axis. */
 function roundUp(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   return power * ([1, 1.2, 1.6, 2, 3, 4, 5, 6, 8].find((each) => value <= each * power) ?? 10);

@@ -39,7 +39,6 @@ export interface SignIns {
   signOut(cookies: readonly string[]): void;
 }
 
-/** A token's hash, and when the sign-in ends. */
 interface Kept {
   readonly token: string;
   readonly until: number;

@@ -1,5 +1,4 @@
-// Claude Code's transcripts. Each row has one block and the usage so far. Summaries, titles and
-// stopped answers have no row.
+// Claude Code's transcripts. Each row has one block and the usage so far.
 
 import { getField, isObject } from "../../lib/json/json.ts";
 import { type History, readText, type Row, scanRows } from "./entry.ts";

@@ -7,7 +7,7 @@ import { type Part, type Reading, sumUsage, type Tariff, type Usage } from "../u
 export const LOGGING_TOOLS = ["claude-code", "codex", "gemini-cli", "opencode"] as const;
 export type LoggingTool = (typeof LOGGING_TOOLS)[number];
 
-/** Read a usage object. They are named by the maker whose field names it has. */
+/** Readers of usage, by the maker whose field names it has. */
 export type UsageOf = Readonly<
   Record<
     "anthropic" | "openai" | "google",
@@ -48,7 +48,7 @@ export type Row = Readonly<Record<string, unknown>>;
 const MAX_TEXT_LENGTH = 1024;
 const [FIRST_MS, END_MS] = [Date.UTC(2020), Date.UTC(2100)];
 
-/** A value that is not a text, or is too long, counts as missing. */
+/** What is not a short text counts as missing. */
 export function readText(value: unknown): string {
   return typeof value === "string" && value.length <= MAX_TEXT_LENGTH ? value : "";
 }
@@ -90,7 +90,6 @@ function describeReading(
   return { usage: sumUsage(parts), ...(!isSimple && { parts }), tariff, basis };
 }
 
-/** No tool writes a longer line with counts. */
 const MAX_LINE_LENGTH = 16 << 20;
 
 /** The last line may be incomplete. */

@@ -1,5 +1,4 @@
-// Gemini CLI's chats. A resumed session repeats its rows at the end. Older versions wrote one JSON
-// document. Requests for routing and summaries, and failed ones, are not logged.
+// Gemini CLI's chats. A resumed session repeats its rows at the end. Older versions wrote one JSON document.
 
 import { basename, dirname } from "node:path";
 import { readPlain } from "../../lib/files/own-file.ts";
@@ -43,7 +42,7 @@ export function readGemini(path: string, history: History): void {
     const more = getList(getField(getField(row, "$set"), "messages"));
     for (const message of [row, ...messages, ...more]) learnMessage(message);
   };
-  // Gemini CLI may still be writing the file: its end may be missing.
+  // Gemini CLI may still be writing the end.
   if (path.endsWith(".json")) learn(parseCut(readPlain(path)).value);
   else scanRows(path, WORDS, history, learn);
 }

@@ -44,7 +44,7 @@ export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLin
   return { pairs, onlyEntries: [...theirs], onlyLines: [...ours] };
 }
 
-/** Pairs by the upstream's id, if it occurs once: some upstreams send the same one for all requests. */
+/** Only by ids that occur once: some upstreams send one id for all requests. */
 function pairById(entries: readonly LogEntry[], lines: readonly OurLine[]): Pair[] {
   const byId = Map.groupBy(lines, (line) => line.upstream_request_id);
   return [...Map.groupBy(entries, ({ requestId }) => requestId)].flatMap(([id = "", [entry, other]]) => {
@@ -55,7 +55,7 @@ function pairById(entries: readonly LogEntry[], lines: readonly OurLine[]): Pair
   });
 }
 
-/** All possible pairs, the nearest in time first. Both have the same result of `count`. */
+/** Pairs with equal results of `count`, the nearest in time first. */
 function listNear(
   entries: readonly LogEntry[],
   lines: readonly OurLine[],

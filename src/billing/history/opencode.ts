@@ -1,5 +1,4 @@
-// opencode's messages: a database, or files. A fork copies messages under new ids. Titles and
-// stopped answers are missing.
+// opencode's messages: a database, or files. A fork copies messages under new ids.
 
 import { constants, Database } from "bun:sqlite";
 import { existsSync } from "node:fs";

@@ -17,7 +17,6 @@ interface Source {
   /** The folders may be links. Links below them may lead anywhere, and are ignored. */
   readonly folders: (env: Environment, home: string) => readonly string[];
   readonly patterns: readonly string[];
-  /** The oldest file is read first. */
   readonly read: (path: string, history: History, size: number) => void;
   readonly lacks: string;
 }
@@ -72,7 +71,7 @@ export function readHistory({ tools = LOGGING_TOOLS, env, usageOf }: HistoryQuer
     const files = folders(env, home).flatMap((folder) =>
       patterns.flatMap((each) => list(folder, each, history)),
     );
-    // A copy of a session is younger than the session, which is read first.
+    // A session is read before its copy, which is younger.
     return { tool, files: files.sort((a, b) => a.born - b.born || (a.path < b.path ? -1 : 1)) };
   });
   for (const { tool, files } of found) {

@@ -28,7 +28,7 @@ export interface BookPrices {
 
 /** Older versions of Gemini CLI do not name the project. */
 const NO_PROJECT = "(not logged)";
-/** Near an edge of the period, the log's time may be inside and the ledger's outside. */
+/** At an edge of the period, only one of the two clocks may be inside it. */
 const EDGE_MS = 3_600_000;
 
 /** `found_in`: where. `because`: why there is no amount. */
@@ -201,7 +201,6 @@ export function reportHistory(table: Questions, query: HistoryFilter) {
   };
   const order = compareNames(by);
   const official = ({ totals }: SumRow): Decimal => parseDecimal(totals.official_usd);
-  // By time, or the largest amount first.
   const sorted = rows.toSorted((a, b) => {
     const byAmount = span === undefined ? compareDecimals(official(b), official(a)) : 0;
     return byAmount || order(a.names, b.names);

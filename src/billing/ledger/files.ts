@@ -250,7 +250,7 @@ export class AppendFile {
   }
 
   /** Brings all written bytes to the disk.
-   *  After a failed sync, Linux takes them for written, so only the first sync is a proof. */
+   *  After a failed sync, Linux takes them for written. */
   async sync(): Promise<void> {
     this.#syncing += 1;
     try {

@@ -140,7 +140,7 @@ export function addAttempt(
 
 const NOT_COMPUTED = "the gateway failed to compute the amounts";
 
-/** A line without amounts, for which limits count what was reserved. */
+/** A line without amounts: limits count what was reserved. */
 export function draftUnknown(
   request: OpenRequest,
   { status, outcome, first_byte_ms, duration_ms, attempts, raw_usage }: UnknownEnd,

@@ -63,7 +63,7 @@ export function findLastLineEnd(source: Source): number {
   });
 }
 
-/** The line that ends before `end` (default: the file's end), without its newline. */
+/** The line before `end` (default: the file's), without its newline. */
 export function readLineBefore(source: Source, end?: number): Buffer | null {
   return look(source, (fd) => {
     const { size } = fstatSync(fd);

@@ -9,7 +9,7 @@ import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { GENESIS, hashLine } from "./line.ts";
 import { readLineBefore, readLines, type Source } from "./reader.ts";
 
-/** A place between lines. `prev`, the hash of the line before, finds it after a rename, too. */
+/** After a file is renamed, the hash of the line before still finds it. */
 export interface Position {
   readonly offset: number;
   readonly prev: string;
@@ -105,7 +105,7 @@ export function findPlace(source: Source, offset: number): Position | null {
   return line === null ? null : { offset, prev: hashLine(line) };
 }
 
-/** Whether the files have the line before the position, or the one after it. Reads all lines. */
+/** Whether the line before the position, or the next one, is there. Reads all lines. */
 export function isMentioned(files: readonly Source[], { prev }: Position): boolean {
   // Each line ends with its `prev`.
   const end = `"prev":"${prev}"}`;

@@ -17,7 +17,7 @@ import type { AnyLine, Line } from "./line.ts";
 
 export interface Amounts {
   readonly charged: Usd;
-  /** What limits count as well: estimates, and what plans pay. */
+  /** Limits also count estimates, and what plans pay. */
   readonly estimated: Usd;
   /** What plans pay, by official prices. The charge does not include it. */
   readonly byPlan: Usd;
@@ -68,10 +68,10 @@ export function addAmounts(sum: MutableAmounts, { charged, estimated, byPlan }: 
 
 export type SessionSum = ReturnType<typeof readSession>;
 
-/** How much each window of a plan rose, in percent. A window begins anew at times. */
+/** How much windows rose, in percent. A window begins anew at times. */
 export type WindowRises = Readonly<Record<string, { readonly last: number; readonly rise: number }>>;
 
-/** Upstreams choose the names, and could send any number of them. */
+/** Upstreams could send any number of names. */
 const MAX_WINDOWS = 8;
 
 export function readSession(table: Table, id: string) {

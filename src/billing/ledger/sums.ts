@@ -28,7 +28,7 @@ export interface Holder {
   readonly name: string;
 }
 
-/** When each key was created, in ms: an earlier key of the same name spent separately. */
+/** When keys were made, in ms: an earlier key of the same name spent separately. */
 export type Births = ReadonlyMap<string, number>;
 
 export interface SumsOptions {
@@ -37,7 +37,7 @@ export interface SumsOptions {
   readonly report: (text: string, level: "note") => void;
   /** The ledger is a copy: nothing is written next to it. */
   readonly isCopy?: boolean;
-  /** Whether to check first that nobody edited the sums. False for a command, which refuses nothing. */
+  /** Checks first that nobody edited the sums. False for a command, which refuses nothing. */
   readonly compares?: boolean;
   readonly zone?: Zone | undefined;
   /** Default: no key is younger than its lines. */
@@ -59,7 +59,7 @@ interface Tally {
   readonly sums: Map<string, Sum>;
 }
 
-/** `last`: the time of the last line. If the clock was set back, it is after the tally's `until`. */
+/** `last`: of the last line, even after the tally's end if the clock was set back. */
 interface Sum extends MutableAmounts {
   last: number;
 }
@@ -75,7 +75,7 @@ export class Sums {
   readonly #sessions = new BoundedMap<string, SessionSum>(MAX_SESSIONS);
   /** Lines that are not yet in the files. */
   #waiting: AnyLine[] = [];
-  /** Kept until all sums are read: reading it again takes long. */
+  /** Kept, because reading it again takes long. */
   #table: Table | null = null;
   #isCompared: boolean;
 
@@ -119,7 +119,7 @@ export class Sums {
     return kind === "session" ? this.#findSession(name) : this.#find(window, `${kind} ${name}`);
   }
 
-  /** The charges of all groups, including those that left the config. */
+  /** The charges of all groups, also of removed ones. */
   spentTogether(window: Window): Usd {
     return this.#find(window, ALL).charged;
   }
@@ -154,8 +154,7 @@ export class Sums {
     return sums.get(name) ?? NONE;
   }
 
-  /** The sums of the current day or month. A new one begins with 0, unless lines are from later. Null: the
-   *  table has to be read. */
+  /** The current sums. A new day or month begins with 0, unless a line is later. Null: read the table. */
   #roll(window: Window): Tally | null {
     const now = this.#options.now();
     const known = this.#tallies.get(window);

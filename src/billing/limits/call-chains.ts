@@ -16,7 +16,7 @@ export interface CallChain {
 }
 
 const MAX_RESPONSES = 4096;
-/** Further calls are not kept, and their results restart the count. */
+/** Results of further calls restart the count. */
 const MAX_CALLS = 64;
 
 export class CallChains {

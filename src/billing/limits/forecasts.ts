@@ -50,7 +50,7 @@ function listWords(model: string): string[] {
   return words.slice(Math.max(0, first));
 }
 
-/** The first words of models, after names of clouds and makers. */
+/** Families of models. Names of clouds and makers come before them. */
 const FAMILIES = new Set(["claude", "gpt", "gemini", "grok", "deepseek", "qwen", "mistral"]);
 
 export interface CachedConversation {

@@ -53,7 +53,7 @@ export type Gate = ReturnType<typeof createGate>;
 
 const MINUTE_MS = 60_000;
 const IN_FLIGHT_RETRY_SECONDS = 2;
-/** What clients are told if the limit never resets: they must not wait for it. */
+/** Clients must not wait for a limit that never resets. */
 const NEVER_RESETS_RETRY_SECONDS = 86_400;
 
 export interface UsdLimit {
@@ -78,7 +78,7 @@ interface Side {
 interface Flight {
   readonly shares: Set<Forecast>;
   waiting: number;
-  /** When the last requests came, the oldest first, at most as many as the limit. */
+  /** Times of requests, the oldest first, at most as many as the limit. */
   recent: number[];
 }
 
@@ -232,7 +232,7 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
 
 interface Claim {
   readonly request: Forecast;
-  /** It has waited already, so other waiting requests do not go first. */
+  /** It has waited: others that wait do not go first. */
   readonly hasWaited: boolean;
 }
 

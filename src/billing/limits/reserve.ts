@@ -8,7 +8,7 @@ import { type Scan, scanMembers } from "../../lib/scan.ts";
 import type { Usage } from "../usage.ts";
 import type { ExpectedPrompt } from "./forecasts.ts";
 
-/** The cost of usage at one channel. Null: it has no price there. */
+/** The cost at one channel. Null: no price there. */
 export type Quote = (usage: Usage) => string | null;
 
 export interface ReservedRequest {
@@ -77,7 +77,7 @@ function readOutput({ body, scan, capNames }: ReservedRequest): { cap: number; a
   return { cap: known.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...known) * answers, answers };
 }
 
-/** The members of the body with these names, or none if it repeats one of them. */
+/** The body's members of these names; none if it repeats one. */
 function readMembers(
   body: Uint8Array,
   names: readonly string[],
@@ -104,7 +104,7 @@ const TOKENS_PER_ATTACHMENT = 1500;
 const ATTACHMENT = Buffer.from(";base64,");
 const QUOTE = 0x22;
 
-/** By the body's size. Also used for responses that were cut before their usage. */
+/** By the body's size, also for responses cut before their usage. */
 export function estimateInputTokens(body: Uint8Array): number {
   const bytes = asBuffer(body);
   let attached = 0;

@@ -127,7 +127,6 @@ function readProvider(text: string, provider: string) {
   };
 }
 
-/** Costs nothing until a price is needed. */
 const BUILT_IN = new PriceBook(() => readFileSync(builtIn, "utf8"));
 
 export function placeOfBook(configPath: string): string {

@@ -11,7 +11,7 @@ interface Rule {
   readonly models: readonly string[];
 }
 
-/** A change of prices. A period is divided where it begins and ends. */
+/** A period is divided where the change begins and ends. */
 interface Change extends Rule {
   readonly from?: string;
   readonly until?: string;

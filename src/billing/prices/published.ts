@@ -6,10 +6,9 @@ import { getCount, getField } from "../../lib/json/json.ts";
 import { USAGE_KINDS } from "../usage.ts";
 import type { BookedModel, Period } from "./book.ts";
 
-/** The newest release of the package's project. */
 export const RELEASE_URL = "https://api.github.com/repos/pydantic/genai-prices/releases/latest";
 
-/** The data of a release. What is on `main` is not released. */
+/** Of a release: `main` is not released. */
 export function placeOfData(tag: string): string {
   const path = tag.split("/").map(encodeURIComponent).join("/");
   return `https://raw.githubusercontent.com/pydantic/genai-prices/${path}/prices/new_data/v2/data.json`;
@@ -150,7 +149,7 @@ function wordsOf(match: unknown): string[] {
 }
 
 export function readProvider({ id: provider, models }: PublishedData[number]): BookedModel[] {
-  // Some prices are for things that no usage reports: such a model is left out.
+  // A model with a price that no usage can have is left out.
   const isWhole = ({ prices }: Model): boolean =>
     prices.every((each) => Object.keys(each.prices).every((key) => kindOf(key, provider) !== undefined));
   const entries = models.filter(isWhole).map((model): BookedModel => ({

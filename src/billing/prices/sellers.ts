@@ -17,7 +17,7 @@ export interface Seller {
   readonly bill: "book" | "reported";
 }
 
-/** The seller at an unknown address, where the model's name decides. */
+/** At an unknown address, the model's name decides. */
 export const ANY_SELLER: Seller = {
   provider: null,
   makers: ["anthropic", "openai", "google"],
@@ -117,7 +117,7 @@ function matchesHost(pattern: string, host: string): boolean {
 /** The host sets the region: https://developers.openai.com/api/docs/guides/data-residency */
 const REGIONAL = /^(us|eu|au|in|jp)\.api\.openai\.com$/;
 
-/** Adds the region to a tariff, because only the seller's address shows it. */
+/** Adds the region, which only the address shows. */
 export function addRegion(tariff: Tariff, seller: Seller | undefined): Tariff {
   const region = seller?.region ?? null;
   return region === null ? tariff : { ...tariff, region };

@@ -86,7 +86,6 @@ export function reportContext(table: Table, session: string) {
       return { kind, name, server, parts: own.length, sent, tokens, last_tokens, ...amounts };
     }),
     never_called: idle.map(({ name }) => name),
-    /** `id`: the first request that sent the result. */
     largest_results: results.slice(0, MAX_RESULTS).map((result) => {
       const { name, id, sent, size: tokens } = result;
       return { name, id, sent, ...describeCost(result), tokens };

@@ -1,5 +1,5 @@
-// `gateway report`: a session or a period for others: counts, times, amounts, request ids, names of
-// tools and models (shown-names.ts), and labels on request. It has no other words of users.
+// `gateway report`: a session or a period for others: counts, times, amounts, request ids, names of tools and
+// models (shown-names.ts), and labels on request.
 
 import { addDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
 import { parseJson } from "../../lib/json/json.ts";
@@ -169,7 +169,7 @@ function describe({ values: [since = null], totals }: SumRow, lost: Partial<Miss
   };
 }
 
-/** Adds up causes that are described in the same words, which SQL cannot know. */
+/** SQL cannot know which causes are described in the same words. */
 function addLost(rows: readonly MissTotals[]) {
   const add = (read: (row: MissTotals) => number): number => rows.reduce((sum, row) => sum + read(row), 0);
   const usd = rows.reduce((sum, row) => addDecimals(sum, parseDecimal(row.usd)), ZERO_DECIMAL);

@@ -34,7 +34,6 @@ export interface OverviewQuery {
   readonly show: Measure;
 }
 
-/** More colours are hard to distinguish. */
 const MAX_SERIES = 7;
 const FAILURES = { failed: `SUM(requests) FILTER (WHERE ${HAS_FAILED})` };
 

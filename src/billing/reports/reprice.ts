@@ -52,7 +52,6 @@ export function* findCorrections(table: Table, scope: Scope, prices: CurrentPric
   }
 }
 
-/** Limits count the official amount of requests that a plan pays for. */
 function countForLimits(line: Line, prices: CurrentPrices) {
   const { paid_by } = line;
   if (paid_by === undefined) return {};

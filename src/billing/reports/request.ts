@@ -45,7 +45,6 @@ export function describeRequest({ own, corrections }: FoundRequest) {
     sha256: hashLine(own.text),
     line,
     corrections: corrections.map((each) => each.line),
-    /** From the last correction, or from the line. */
     passes: listPasses(corrections.at(-1)?.line ?? line, line.priced_as ?? line.model),
   };
 }

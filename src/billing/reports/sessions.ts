@@ -24,7 +24,7 @@ export function reportSessions(
   };
 }
 
-/** Facts of the last request: MAX compares the number in front of them. */
+/** Facts of the last request, whose number MAX compares. */
 const LAST = "MAX(printf('%015d', last) || json_array(key, tool, label, inferred))";
 
 /** `values`: first and last time, number of agents, and the last request's facts. */
@@ -65,7 +65,6 @@ function textOrNull(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** The newest first. Equal times are in order of name. */
 function compareNewest(a: SumRow, b: SumRow): number {
   const later = Number(b.values[1]) - Number(a.values[1]);
   return later === 0 ? ((a.names[0] ?? "") < (b.names[0] ?? "") ? -1 : 1) : later;

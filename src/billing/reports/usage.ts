@@ -113,7 +113,7 @@ export function divideTime(span: TimeSpan, first: number, last: number, zone: Zo
   return spans;
 }
 
-/** The seller's amount differs by more than a millionth of a dollar and one percent. */
+/** They differ by more than a millionth of a dollar and one percent. */
 const DIFFERS =
   "official IS NULL OR (ABS(official - named) > 1000000 AND ABS(official - named) * 100 > named)";
 

@@ -27,7 +27,7 @@ const ADD_NAMES = `INSERT INTO names (${NAMES.join(", ")}) VALUES (${placeholder
 const INSERT = `INSERT INTO lines VALUES (${placeholders(LINE_COLUMNS.length)})`;
 const FIND = "SELECT line, exact, corrections FROM lines WHERE id = ? ORDER BY line LIMIT 1";
 const CORRECT = `UPDATE lines SET official = ?, charge = ?, counted = ?, exact = ?, corrections = ? WHERE line = ?`;
-/** From now on, limits count the charge of this request. */
+/** Limits now count the charge. */
 const FREE = `UPDATE lines SET counted = charge, exact = json_patch(exact, json_object('counted', exact ->> 'charge'))
   WHERE line = ?`;
 const WEIGH = `SELECT ${CHECK} FROM requests WHERE line = ?`;
@@ -114,7 +114,6 @@ export class Inserter {
     });
   }
 
-  /** A correction without its request changes nothing. */
   #correct(correction: Correction, { line, place }: Place): void {
     const [found] = this.#database.query(FIND).values(correction.corrects);
     if (found === undefined) return;
@@ -174,7 +173,6 @@ function readCount(value: unknown): number | null {
 }
 
 const READ: Readonly<Record<Column["as"], (value: unknown) => Value>> = {
-  // An empty name counts as missing.
   text: (value) => readText(value) || null,
   count: readCount,
   time: (value) => Date.parse(String(value)),

@@ -86,7 +86,7 @@ class Verifier {
     this.#options = options;
     this.#report = report;
     this.#judged = judgeLedger(path);
-    // A running gateway may still be naming its lines in the journal.
+    // A running gateway still names lines in its journal.
     this.#unnamed = new Set(options.running ? [] : this.#judged.doubts.unnamed.map(({ prev }) => prev));
     this.#path = path;
     this.#isAnchored = options.anchor === undefined || options.anchor === null;
@@ -247,7 +247,7 @@ class Verifier {
   }
 }
 
-/** `since` is an id, or a day in UTC on which requests came. */
+/** `since`: an id, or a day in UTC. */
 function isSince({ id, time }: ParsedLine, since: string): boolean {
   return id === since || (/^\d{4}-\d\d-\d\d$/.test(since) && typeof time === "string" && time >= since);
 }

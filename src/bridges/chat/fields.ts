@@ -27,7 +27,7 @@ export const CHAT_FIELDS = openTable([
     rule: "refused",
     unless: (value) => Array.isArray(value) && value.every((each) => each === "text"),
   },
-  // An empty object asks for a search, too.
+  // An empty object is not a default: it asks for a search, too.
   { path: "web_search_options", rule: "refused", unless: (value) => !isObject(value) },
   ...listFields("messages[]", {
     kept: "role content refusal tool_calls tool_call_id function_call reasoning_content reasoning_details",

@@ -46,7 +46,7 @@ export class ChatAnswerReader extends AnswerReader {
   #finish: EndReason | null = null;
   #unknown: string | null = null;
   #hasUsage = false;
-  /** A complete body, or `[DONE]` after the usage: no reason needed. */
+  /** A complete body, or `[DONE]` after the usage, needs no reason for its end. */
   #isDeclared = false;
   /** Perplexity adds a message to deltas, with the text so far. */
   #message: Json | null = null;
@@ -120,7 +120,7 @@ export class ChatAnswerReader extends AnswerReader {
     if (isObject(delta["function_call"])) this.#readCall({ function: delta["function_call"] }, 0);
   }
 
-  /** `field`: where the thought goes back. Null: it does not. */
+  /** `field`: where the client's history keeps the thought. Null: nowhere. */
   #think(field: string | null, text: unknown): void {
     if (!isFilled(text)) return;
     if (field !== null) this.#seal ??= { field };
@@ -179,7 +179,7 @@ interface StreamedCall {
 
 type CallName = Omit<StreamedCall, "block"> & { readonly name: string };
 
-/** A stream has each detail in pieces, and they go back whole. */
+/** Joins the pieces of a detail, because the upstream needs it back in one piece. */
 function joinDetail(details: Json[], detail: Json): void {
   const last = details.at(-1);
   const isPiece = last !== undefined && last["type"] === detail["type"] && last["index"] === detail["index"];

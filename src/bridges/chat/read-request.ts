@@ -20,7 +20,7 @@ export function readChatRequest(body: Json, to: ReadingFor): Conversation {
   const { options } = reading;
   const isLegacy = getList(body["functions"]).length > 0;
   if (isLegacy) options.parallel = false;
-  // OpenAI's own word for effort passes, and nobody sees thoughts.
+  // OpenAI's own word for effort is passed on, and chat clients see no thoughts.
   if (to.isShared) {
     delete options.effort;
     delete options.thoughts;
@@ -152,7 +152,7 @@ class ChatReading extends RequestReading {
     const [url, stored, filename] = ["file_data", "file_id", "filename"].map((name) => getField(file, name));
     const name = typeof filename === "string" ? filename : null;
     if (typeof url === "string") return { kind: "file", at: path, url, name };
-    // OpenAI has stored the client's files.
+    // Between OpenAI's dialects, the upstream has stored the file.
     if (!this.isShared || typeof stored !== "string") refuseStored(`${path}.file.file_id`);
     return { kind: "file", at: path, url: stored, name, isStored: true };
   }

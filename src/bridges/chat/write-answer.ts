@@ -60,7 +60,7 @@ export class ChatAnswerWriter extends AnswerWriter {
   readonly #selection = new Selection(this.context);
   #isSeen = false;
   #needsGap = false;
-  /** Those of the open block that have been sent. */
+  /** How many logprobs of the open block have been sent. */
   #logprobs = 0;
   readonly #spoken = new Set<Block["kind"]>();
   readonly #texts: Block[] = [];
@@ -191,7 +191,7 @@ function joinBlocks(blocks: readonly Block[], kind: Block["kind"]): string {
     .join(SEPARATOR);
 }
 
-/** Tools look for the upstream's id in the provider's records. */
+/** Has the upstream's id, because tools look for it in the provider's records. */
 function formHead(object: string, { id, created, model, tier }: AnswerAbout, context: AnswerContext): Json {
   return {
     id: `chatcmpl-${(id ?? context.stamp.id).replace(/^(?:resp|req)_/, "")}`,

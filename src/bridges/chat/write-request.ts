@@ -138,7 +138,7 @@ function writeCall(call: Call): Json {
   };
 }
 
-/** Some servers refuse calls without their thoughts. */
+/** Thoughts go back, because some servers refuse calls without them. */
 function writeThoughts(items: readonly ModelItem[], isNeeded: boolean): Json {
   const written: Record<string, unknown> = {};
   for (const item of items) {

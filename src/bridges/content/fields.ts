@@ -95,7 +95,7 @@ const MODES: Table<FreeChoice> = {
   AUTO: { kind: "auto" },
   ANY: { kind: "any" },
   NONE: { kind: "none" },
-  // Nobody else checks the calls of a free choice.
+  // A free choice, whose calls only this provider checks.
   VALIDATED: { kind: "auto" },
 };
 

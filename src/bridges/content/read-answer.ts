@@ -24,7 +24,7 @@ export class ContentAnswerReader extends AnswerReader {
   readonly #queries = new Set<string>();
   #sources: readonly WebSource[] = [];
 
-  /** Some answers are lists of events. */
+  /** Reads an event or a list of events, as some answers are. */
   read(value: unknown): void {
     const chunks: readonly unknown[] = Array.isArray(value) ? value : [value];
     for (const chunk of chunks) this.#read(chunk);
@@ -55,7 +55,7 @@ export class ContentAnswerReader extends AnswerReader {
       });
   }
 
-  /** The provider does not say which query found what. */
+  /** One block for all queries: the provider does not say which one found what. */
   #addSearches(): void {
     const queries = [...this.#queries];
     if (queries.length > 0) this.closeSpoken();
@@ -93,7 +93,7 @@ export class ContentAnswerReader extends AnswerReader {
     if (typeof signature === "string") this.#sign({ signature, after: true });
   }
 
-  /** Without a thought before it, a signature is one. */
+  /** A signature without a thought before it counts as a thought. */
   #sign(seal: { readonly signature: string; readonly after?: true }): void {
     if (this.spoken?.kind === "reasoning" && seal.after !== true) return this.closeSpoken(seal);
     this.closeSpoken();

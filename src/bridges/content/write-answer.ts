@@ -36,7 +36,7 @@ class Thoughts {
   }
 
   add({ kind, text, seal }: Block): void {
-    // This seal needs the client's copy of the text.
+    // A seal with a `field` needs the text, which the client keeps.
     if (kind === "reasoning" && seal !== null) this.#held.push({ text: "field" in seal ? text : "", seal });
   }
 

@@ -29,7 +29,7 @@ type Members = Table<unknown>;
 
 interface OpenBlock {
   readonly type: unknown;
-  /** Null: it has no place in an answer. */
+  /** The neutral block. Null: it has no place in an answer. */
   readonly block: Block | null;
   /** The message as it was at its beginning. */
   readonly start: Members;
@@ -68,7 +68,7 @@ export class MessagesAnswerReader extends AnswerReader {
     }
   }
 
-  /** Some messages begin with their content. */
+  /** Begins the answer, with content if the message has some already. */
   #begin(message: unknown): void {
     this.to.begin();
     for (const [index, block] of listIn(message, "content").entries()) {

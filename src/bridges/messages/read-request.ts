@@ -15,7 +15,7 @@ import {
 import { nameIn, type ReadingFor, readText, RequestReading, type Said } from "../neutral/read-request.ts";
 import { MESSAGES_FIELDS } from "./fields.ts";
 
-/** Claude Code's first block, new in each request: no cache would hold. */
+/** Claude Code's first block is new in each request: nothing after it would be cached. */
 const ATTRIBUTION = "x-anthropic-billing-header:";
 
 export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {
@@ -73,7 +73,7 @@ const EDITOR = {
   },
   required: ["command", "path"],
 };
-/** Only the provider's models know these schemas. */
+/** Schemas that only the provider's models know by the tool's name. */
 const KNOWN_TOOLS: readonly (readonly [RegExp, Json])[] = [
   [/^bash_\d+$/, COMMAND],
   [/^text_editor_\d+$/, EDITOR],
@@ -179,7 +179,7 @@ function readBlock(reading: RequestReading, block: Json, path: string): ContentP
   }
 }
 
-/** No other provider takes them. */
+/** As text, because other providers do not take the block. */
 function readServerResult(reading: RequestReading, block: Json): ContentPart[] {
   const type = getText(block["type"]);
   if (!type.endsWith("_tool_result")) {

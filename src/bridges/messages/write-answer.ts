@@ -24,7 +24,6 @@ export const STOP_REASONS: Readonly<Record<EndReason, string>> = {
   context: "model_context_window_exceeded",
 };
 
-/** Each delta's type, and the name of its text. */
 const DELTAS: Readonly<Record<Exclude<Block["kind"], "search">, [type: string, name: string]>> = {
   text: ["text_delta", "text"],
   refusal: ["text_delta", "text"],
@@ -128,12 +127,12 @@ function formBlock(block: Block, context: AnswerContext, whole: boolean): Json {
   return { type: "tool_use", id: block.id, name, input: whole ? parseInput(input) : {} };
 }
 
-/** The client sends it back, and it is dropped. */
+/** The client sends an empty one back, too, and the reader drops it. */
 function writeSignature({ seal }: Block, context: AnswerContext): string {
   return seal === null ? "" : context.closeSeal(seal);
 }
 
-/** Claude Code counts these blocks. */
+/** A search as two blocks, which Claude Code counts. */
 function writeSearch({ id, text, sources }: Block): Json[] {
   const made = `srvtoolu_${sha256Hex(id).slice(0, 24)}`;
   const content = sources.map(({ title, url }) => ({

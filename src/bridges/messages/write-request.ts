@@ -55,7 +55,7 @@ export function writeMessagesRequest(conversation: Conversation, to: Destination
   };
 }
 
-/** Without marks, every turn would pay the full price. */
+/** Without marks for the cache, every turn would pay the full price. */
 function markLast(content: unknown): void {
   const last: unknown = Array.isArray(content) ? content.at(-1) : undefined;
   if (typeof last === "object" && last !== null) Object.assign(last, { cache_control: MARK });

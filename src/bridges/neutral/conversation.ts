@@ -143,15 +143,15 @@ export interface Options extends Partial<Record<(typeof OPENAI_OPTIONS)[number],
   effort?: Effort;
   /** OpenAI's own word for effort. */
   own_effort?: unknown;
-  /** The client shows thoughts. */
+  /** Whether the client shows thoughts. */
   thoughts?: boolean;
   schema?: AnswerSchema;
-  /** Any JSON object. */
+  /** The answer is any JSON object. */
   json?: true;
   verbosity?: string;
   tier?: string;
   logprobs?: true;
-  /** Of an image: each image has its own. */
+  /** How exactly an image is read. Each image has its own. */
   detail?: string;
 }
 
@@ -168,12 +168,12 @@ export interface Conversation {
 }
 
 export interface Wishes {
-  /** The stream reports usage. */
+  /** The client's stream reports usage. */
   readonly usage?: boolean;
   readonly logprobs?: boolean;
   /** The client sent `functions`: an answer can have one `function_call`. */
   readonly legacy?: boolean;
-  /** A forced call: it is no reason to end. */
+  /** The call was forced, so it is not a reason to end. */
   readonly forced?: boolean;
 }
 

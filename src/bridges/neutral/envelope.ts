@@ -10,12 +10,12 @@ const ENVELOPE_START = "gw1.";
 
 export interface Envelopes {
   readonly close: (seal: Seal) => string;
-  /** Null: changed, or closed for another upstream. */
+  /** Null: the text was changed, or closed for another upstream. */
   readonly open: (text: unknown) => Seal | null;
 }
 
 const PROOF_LENGTH = 22;
-/** Real ones are a fraction of this. */
+/** Real envelopes are a fraction of this. */
 const MAX_ENVELOPE_LENGTH = 8 * 1024 * 1024;
 
 export function openEnvelopes(secret: () => string, model: string, dialect: DialectName): Envelopes {
@@ -50,7 +50,7 @@ export function openEnvelopes(secret: () => string, model: string, dialect: Dial
 
 const QUOTED_START = `"${ENVELOPE_START}`;
 
-/** For an upstream that cannot read the envelopes. Null: there are none. */
+/** The body without envelopes, which the upstream cannot read. Null: it has none. */
 export function dropEnvelopes(body: Uint8Array | null): Uint8Array | null {
   if (body === null || !asBuffer(body).includes(QUOTED_START)) return null;
   const value = parseFlatJson(new TextDecoder().decode(body));
@@ -73,7 +73,7 @@ function isEnvelope(value: unknown): boolean {
   return typeof value === "string" && value.startsWith(ENVELOPE_START);
 }
 
-/** A `thoughtSignature` goes without its part. */
+/** Only an envelope. A `thoughtSignature` is removed without its part. */
 function isSealed(value: unknown): boolean {
   return (
     isObject(value) && ["signature", "encrypted_content", "data"].some((name) => isEnvelope(value[name]))

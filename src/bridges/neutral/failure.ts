@@ -183,7 +183,7 @@ const ERROR_CODES: Readonly<Record<FailureKind, ErrorCode>> = {
   server: "upstream_failed",
 };
 
-/** The field of a client's conversation. */
+/** The field that has a client's conversation. */
 export const PROMPTS: Readonly<Record<DialectName, string>> = {
   messages: "messages",
   responses: "input",
@@ -194,7 +194,7 @@ export const PROMPTS: Readonly<Record<DialectName, string>> = {
 export function explainFailure(failure: Failure, client: DialectName): GatewayError {
   const { kind } = failure;
   const isOverflow = kind === "overflow" || kind === "output_overflow";
-  // The owner's quota is not the client's.
+  // No code for a quota: it is the owner's, not the client's.
   const wireCode = isOverflow ? "context_length_exceeded" : kind === "quota" ? null : failure.code;
   return new GatewayError(ERROR_CODES[kind], (EXPLAIN[client] ?? explain)(failure), {
     status: failure.status,
@@ -214,7 +214,7 @@ export function nameFields(failure: Failure, translate: (path: string) => string
 }
 
 const QUOTED_PATH = /'([a-z_]{2,40}(?:\.[a-z_]{2,40}|\[\d{1,5}\]){0,8})'/g;
-/** The client's own place is unknown. */
+/** A place in the upstream's request: the client's is unknown. */
 const PLACE = /\b(?:input|messages|contents)(?:\[\d{1,5}\]|\.\d{1,5})(?:\[\d{1,5}\]|\.\w{1,40}){0,8}/g;
 
 function explain({ kind, message }: Failure): string {

@@ -18,7 +18,7 @@ export interface Writing {
 }
 
 interface Field {
-  /** `tools[].function.name`. */
+  /** Such as `tools[].function.name`. */
   readonly path: string;
   /** The name in notes, if options share a path. */
   readonly label?: string;
@@ -35,7 +35,7 @@ type OptionRow<Name extends MemberName = MemberName> = {
     readonly read?: (value: unknown, path: string) => Members[Option] | undefined;
     /** Undefined or null: it is left out. */
     readonly write?: (value: NonNullable<Members[Option]>, writing: Writing) => unknown;
-    /** The upstream has only a near value. */
+    /** The upstream has only a value near the wanted one. */
     readonly near?: true;
   };
 }[Name];
@@ -58,7 +58,7 @@ export interface FieldTable {
   readonly rows: readonly FieldRow[];
   readonly root: FieldNode;
   readonly options: readonly OptionRow[];
-  /** By object: empty for the request, or `tools[]`. */
+  /** Fields by their object: empty for the request, or `tools[]`. */
   readonly placed: ReadonlyMap<string, readonly Placed[]>;
   /** The options that upstreams of the dialect have. */
   readonly written: ReadonlySet<string>;
@@ -129,11 +129,11 @@ function join(path: string, name: string): string {
 
 export interface FieldCheck {
   readonly notes: Notes;
-  /** An unknown field is refused. For others it is left out: agents get new ones every few weeks. */
+  /** Unknown fields are refused. Otherwise they are left out: agents get new ones every few weeks. */
   readonly isShared: boolean;
 }
 
-/** Nothing is dropped silently, at any depth. */
+/** No field is dropped silently, at any depth. */
 export function checkFields(body: Json, { root }: FieldTable, check: FieldCheck): void {
   checkMembers(body, root, "", check);
 }
@@ -198,7 +198,7 @@ export function readMembers(
 
 // Writing.
 
-/** For upstreams without the option. All others are noted. */
+/** What happens to an option that the upstream lacks. All others are noted. */
 const WITHOUT: Readonly<Partial<Record<MemberName, Rule>>> = {
   stop: "refused",
   json: "refused",

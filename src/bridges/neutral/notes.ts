@@ -44,7 +44,7 @@ export class Notes {
 /** Clients then send the conversation again. */
 export const NOT_KEPT = "previous_response_not_found";
 
-/** Its loss would change the answer. */
+/** Refuses a field whose loss would change the answer. */
 export function refuseField(param: string, why: string, wireCode = "unsupported_parameter"): never {
   throw new GatewayError("unsupported", `${param}: ${why}`, { param, wireCode });
 }
@@ -78,7 +78,6 @@ export function eachRecord(
   }
 }
 
-/** Its owner is another provider. */
 export function refuseStored(path: string): never {
   refuseField(path, "this file is in another provider's store.");
 }

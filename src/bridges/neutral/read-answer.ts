@@ -11,7 +11,7 @@ export const WHOLE_ANSWER = "whole answer";
 
 export abstract class AnswerReader {
   protected readonly to: Sequence;
-  /** Some upstreams do not say which block they mean. */
+  /** The block that grows now: some upstreams do not say which one they mean. */
   protected spoken: Block | null = null;
 
   constructor(to: Sequence) {
@@ -25,17 +25,17 @@ export abstract class AnswerReader {
     else if (!this.readWord(data)) this.to.fail(blameAnswer("The upstream sent an event that is not JSON."));
   }
 
-  /** False: it has no meaning in the dialect. */
+  /** False: the word has no meaning in the dialect. */
   readWord(word: string): boolean {
     return word === "[DONE]";
   }
 
-  /** Without its end, an answer is a failure. */
+  /** The stream has ended. An answer without its own end is a failure. */
   finish(): void {
     this.cut();
   }
 
-  /** Only the stream's own end may follow. */
+  /** Whether only the stream's own end may follow. */
   isFinished(): boolean {
     return false;
   }

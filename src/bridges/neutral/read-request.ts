@@ -50,7 +50,7 @@ export class RequestReading implements Conversation {
     this.options = readMembers(table, body, { at: "", place: "" }, this.notes);
   }
 
-  /** Parts in a row are one message. */
+  /** Adds what was said. Parts in a row are one message. */
   say(role: Message["role"], said: readonly Said[]): void {
     let parts: ContentPart[] = [];
     const flush = (): void => {
@@ -68,7 +68,7 @@ export class RequestReading implements Conversation {
     flush();
   }
 
-  /** `at`: the tools in the table. `place`: this one. */
+  /** `at`: the path of tools in the table. `place`: the path of this tool. */
   addTool(
     kind: Tool["kind"],
     value: unknown,
@@ -98,7 +98,7 @@ export class RequestReading implements Conversation {
 
 const NO_PARAMETERS = { type: "object", properties: {} };
 
-/** Some upstreams refuse an empty text. */
+/** No part for an empty text, which some upstreams refuse. */
 export function readText(text: unknown, cache = false): TextPart[] {
   if (typeof text !== "string" || text.trim() === "") return [];
   return [cache ? { kind: "text", text, cache } : { kind: "text", text }];

@@ -22,11 +22,10 @@ export interface Block {
   text: string;
   isClosed: boolean;
   seal: Seal | null;
-  /** What a search found. */
   sources: readonly WebSource[];
   /** The input is free text, not JSON. */
   readonly isFree: boolean;
-  /** Next to the answer, not part of it. */
+  /** The block is next to the answer, not a part of it. */
   readonly isAside: boolean;
   /** Logprobs of the tokens, as OpenAI words them. */
   readonly logprobs: unknown[];
@@ -42,7 +41,7 @@ export interface Citation extends WebSource {
 /** What a responses upstream says about the answer, for chat clients. */
 export interface AnswerAbout {
   readonly id?: string | undefined;
-  /** Seconds. */
+  /** In seconds since 1970. */
   readonly created?: number | undefined;
   readonly model?: string | undefined;
   readonly tier?: unknown;
@@ -83,7 +82,6 @@ export class Sequence {
   hasBegun = false;
   ended: AnswerEnd | null = null;
   failure: Failure | null = null;
-  /** Words a failure with the client's names of fields. */
   readonly #reword: (failure: Failure) => Failure;
   readonly #listener: AnswerListener | null;
   readonly #name: string;
@@ -93,7 +91,7 @@ export class Sequence {
   /** What the listener has not got yet. */
   #pending = "";
   held = 0;
-  /** What happened since the last event. */
+  /** What happened since the last event; the piece if only one came. */
   #steps = 0;
   #brought: [Block, string] | null = null;
 
@@ -108,7 +106,7 @@ export class Sequence {
     return this.ended !== null || this.failure !== null;
   }
 
-  /** Many upstreams repeat this: the first counts. */
+  /** Many upstreams repeat the beginning: the first one counts. */
   begin(): void {
     if (this.hasBegun || this.isOver) return;
     this.hasBegun = true;
@@ -149,7 +147,7 @@ export class Sequence {
     if (block.index === this.#shown && this.#listener !== null) this.#pending += piece;
   }
 
-  /** A piece costs the client as much as a sentence. */
+  /** Sends pieces together: each costs the client as much as a sentence. */
   flush(): void {
     const [piece, block] = [this.#pending, this.blocks[this.#shown]];
     if (piece === "" || block === undefined) return;
@@ -157,7 +155,7 @@ export class Sequence {
     this.#listener?.delta(block, piece);
   }
 
-  /** Null: not only a piece of a text. */
+  /** The piece that the event brought. Null: more happened. */
   takeBrought(): [Block, string] | null {
     const brought = this.#steps === 1 ? this.#brought : null;
     this.#steps = 0;
@@ -180,7 +178,7 @@ export class Sequence {
     this.#advance();
   }
 
-  /** The calls themselves decide, not the upstream's `calls`. */
+  /** Whether there are calls decides the reason, not the upstream's word `calls`. */
   end(reason: EndReason, stop: string | null = null): void {
     if (this.isOver) return;
     this.begin();

@@ -33,7 +33,7 @@ function fit(name: string, limit: number): string {
   return `${name.slice(0, limit - HASH_LENGTH - 1).replaceAll(FOREIGN, "_")}_${hash}`;
 }
 
-/** By the upstream's names. */
+/** Tools by the names that the upstream sees. */
 export type ToolTable = ReadonlyMap<string, Tool>;
 
 export function indexTools(tools: readonly Tool[], dialect: DialectName): ToolTable {
@@ -78,7 +78,7 @@ export function parseSchema(text: string): Json {
   return isObject(schema) ? schema : {};
 }
 
-/** As the text of a JSON object. */
+/** The input as the text of a JSON object. */
 export function writeArguments({ custom, input }: Call): string {
   return custom ? JSON.stringify({ input }) : input.trim() === "" ? "{}" : input;
 }
@@ -87,7 +87,7 @@ export function parseArguments(call: Call): Json {
   return call.custom ? { input: call.input } : parseInput(unwrapObject(call.input));
 }
 
-/** Empty if the text is not an object. */
+/** The input as an object, empty if the text is something else. */
 export function parseInput(text: string): Json {
   const value = parseExact(text);
   return isObject(value) ? value : {};
@@ -99,13 +99,13 @@ function unwrapObject(text: string): string {
   return typeof inside === "string" && isObject(parseExact(inside)) ? inside : text;
 }
 
-/** Models do not keep to `input`. */
+/** Models do not always call the member `input`. */
 function unwrapInput(text: string, { name }: Tool): string {
   const value = parseFlatJson(text);
   const found = ["input", "patch", "command"].map((name) => getField(value, name));
   const inside = typeof value === "string" ? value : found.find((each) => typeof each === "string");
   const input = typeof inside === "string" ? inside : text;
-  // Other tools may take Markdown.
+  // In other tools' inputs, a fence may be wanted.
   return name === "apply_patch" ? removeFence(input) : input;
 }
 
@@ -117,7 +117,7 @@ function removeFence(text: string): string {
 /** Some models fill this optional argument with an empty value. */
 const REPAIRED: ReadonlyMap<string, string> = new Map([["Read", "pages"]]);
 
-/** It is sent only when all of its input is known. */
+/** Whether a call is sent only when all of its input is known. */
 export function isHeld(tool: Tool | null): boolean {
   return tool !== null && (tool.kind === "custom" || tool.form !== undefined || REPAIRED.has(tool.name));
 }

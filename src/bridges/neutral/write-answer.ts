@@ -24,7 +24,7 @@ export interface RequestStamp {
 export interface AnswerContext {
   readonly client: DialectName;
   readonly stamp: RequestStamp;
-  /** Claude Code drops thoughts of other models. */
+  /** As the client asked: Claude Code drops thoughts of other models. */
   readonly model: string;
   readonly tools: ToolTable;
   /** Codex takes a capped answer for a broken one. */
@@ -44,11 +44,10 @@ export interface WholeAnswer {
 
 export abstract class AnswerWriter implements AnswerListener {
   protected readonly context: AnswerContext;
-  /** The tool of the call that is open. */
   protected tool: Tool | null = null;
   /** The open block is written only at its end. */
   protected isHeld = false;
-  /** A call whose input is no object is held. */
+  /** The input of the call may not be an object: then it is held. */
   #mayBeOdd = false;
   #texts: string[] = [];
 
@@ -118,14 +117,13 @@ export function isFreeText({ isFree }: Block, tool: Tool | null): boolean {
   return isFree || tool?.kind === "custom";
 }
 
-/** Some servers repeat an id, and Claude Code would see one answer. */
+/** An own id: some servers repeat theirs, and Claude Code would see one answer. */
 export function nameAnswer({ stamp }: Pick<AnswerContext, "stamp">): string {
   return stamp.id.replace(/^req_/, "");
 }
 
 const WRITE_KINDS = PROMPT_KINDS.filter((kind) => kind.startsWith("cache_write"));
 
-/** The usage that a client sees, as in the ledger. */
 export function sumUsage(usage: Usage) {
   return {
     prompt: countTokens(usage, PROMPT_KINDS),

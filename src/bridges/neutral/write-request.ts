@@ -24,7 +24,7 @@ export type ModelItem = Reasoning | Call | Message;
 
 export type Turn =
   | { readonly side: "model"; readonly items: readonly ModelItem[] }
-  /** `messages`: the system's, too. */
+  /** `messages`: with those of the system. */
   | { readonly side: "user"; readonly results: readonly Result[]; readonly messages: readonly Message[] };
 
 export interface Turns {
@@ -44,13 +44,13 @@ interface OpenTurn {
   readonly model: ModelItem[];
   readonly calls: CallState[];
   readonly messages: Message[];
-  /** The model speaks again in another turn. */
+  /** The results have come: the model speaks again in another turn. */
   isAnswered: boolean;
 }
 
 interface CallState {
   readonly turn: OpenTurn;
-  /** Unique: some models repeat ids. */
+  /** A unique id, because some models repeat ids. */
   readonly id: string;
   result: Result | null;
 }
@@ -67,7 +67,7 @@ export function arrange(items: readonly Item[], notes: Notes, ends: "user" | "an
   return { system: items.slice(0, first).filter((item) => item.type === "message"), turns };
 }
 
-/** Some upstreams answer only the user. */
+/** The user is last: some upstreams answer only the user. */
 export function arrangeForUser({ items, notes, client }: Conversation): Turns {
   const arranged = arrange(items, notes);
   if (arranged.turns.length > 0) return arranged;
@@ -82,7 +82,7 @@ class Draft {
   readonly #uses = new Map<string, number>();
   /** By the client's id. */
   readonly #given = new Map<string, Result>();
-  /** Of the model's next word or call. Upstreams refuse them alone. */
+  /** Thoughts for the model's next word or call. Upstreams refuse them alone. */
   #thoughts: Reasoning[] = [];
 
   constructor(notes: Notes) {
@@ -176,7 +176,7 @@ class Draft {
   }
 }
 
-/** For upstreams that take instructions only first. */
+/** For upstreams that take instructions only at the beginning. */
 export function remind(text: string): string {
   return `<system-reminder>\n${text}\n</system-reminder>`;
 }
@@ -216,12 +216,12 @@ export function joinTexts(parts: readonly ContentPart[], separator = "\n\n"): st
   return texts.length === 1 ? (texts[0] ?? "") : texts.join(separator);
 }
 
-/** Only some dialects have a field for this. */
+/** Not all dialects have a field for a failed call. */
 export function markFailure(text: string, failed: boolean): string {
   return failed && !/^error\b/i.test(text) ? `Error: ${text}` : text;
 }
 
-/** Null for an address. */
+/** The data in a URL. Null: it is an address. */
 export function readDataUrl(url: string): { type: string; data: string } | null {
   if (!url.startsWith("data:")) return null;
   const comma = url.indexOf(",");

@@ -23,7 +23,7 @@ const PART = {
   silent: "annotations logprobs parsed prompt_cache_breakpoint",
 } as const;
 
-/** Other members of chat have no effect. */
+/** For members of chat. All others of chat have no effect here. */
 const OWN_RULES: Table<Rule> = {
   store: "noted",
   moderation: "noted",
@@ -141,7 +141,7 @@ function readChosen(value: unknown): string | undefined {
   return type.startsWith("web_search") ? "web_search" : type;
 }
 
-/** Other dialects have one level only. */
+/** Other dialects have only one level of names. */
 export function joinName(namespace: unknown, name: string): string {
   return typeof namespace === "string" && namespace !== "" ? `${namespace}__${name}` : name;
 }

@@ -24,7 +24,7 @@ import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 type Event = Table<unknown>;
 type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;
 
-/** Announcements begin nothing, so that an early failure gets a status. */
+/** Announcements do not begin the answer, so that an early failure gets a status. */
 const RULES: Table<EventRule> = {
   "response.created": (reader, event) => reader.note(event["response"]),
   "response.output_item.added": (reader, event) => reader.openItem(event),
@@ -47,7 +47,7 @@ const RULES: Table<EventRule> = {
 /** A message may have a text and a refusal. */
 type ItemBlocks = { [Kind in BlockKind]?: Block } & {
   isDone?: true;
-  /** The message is not the answer. */
+  /** The message is not part of the answer. */
   isAside?: boolean;
   /** The last part of a thought. */
   part?: unknown;
@@ -58,7 +58,7 @@ export class ResponsesAnswerReader extends AnswerReader {
   readonly #byBoth = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byId = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byIndex = new BoundedMap<unknown, ItemBlocks>(MAX_BLOCKS);
-  /** By the ids of calls, which never change. */
+  /** Blocks by the ids of calls, which never change. */
   readonly #byCall = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
 
   read(value: unknown, name: string): void {
@@ -91,7 +91,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     if (isCall(getField(item, "type"))) this.#openCall(item, blocks);
   }
 
-  /** A call that was not announced has no name. */
+  /** A call grows only if it was announced: otherwise it has no name. */
   grow(kind: "text" | "refusal" | "call", event: Event): void {
     const { delta, logprobs } = event;
     if (typeof delta !== "string" || delta === "") return;
@@ -102,7 +102,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     this.to.delta(block, delta);
   }
 
-  /** Some upstreams send the input only here. */
+  /** Ends a call's input, which some upstreams send only here. */
   complete(event: Event, input: unknown): void {
     const { call } = this.#find(event);
     if (call !== undefined && typeof input === "string") this.to.complete(call, input);
@@ -120,7 +120,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     this.to.delta(block, delta);
   }
 
-  /** Sends what no delta brought. */
+  /** Ends an item, with what no delta brought. */
   finishItem(item: unknown, event: Event, isWhole = false): void {
     const blocks = this.#findWhole(item, { ...event, item }, isWhole);
     if (blocks.isDone === true) return;
@@ -133,7 +133,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     else if (isCall(type)) this.#finishCall(item, blocks.call ?? this.#openCall(item, blocks));
   }
 
-  /** Some upstreams use a call's id twice: it counts last. */
+  /** The blocks of an item. A call's id is tried last: some upstreams use it twice. */
   #findWhole(item: unknown, at: Event, isWhole: boolean): ItemBlocks {
     if (isWhole) return this.#keep({}, at);
     const place = this.#find(at);
@@ -159,7 +159,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     this.to.end(reason);
   }
 
-  /** Some upstreams change ids and positions in the last event. */
+  /** Ends all items: some upstreams change ids and positions in the last event. */
   #finishItems(items: readonly unknown[]): void {
     const sent = new Set(this.to.blocks.map(({ kind }) => kind));
     for (const [output_index, item] of items.entries()) {
@@ -251,10 +251,10 @@ const PARAGRAPH = "\n\n";
 
 /** Real ids are shorter. */
 const MAX_ID_LENGTH = 1024;
-/** About this much is kept of each. */
+/** About this much of each logprob is kept. */
 const LOGPROB_LENGTH = 64;
 
-/** Files have no address. */
+/** Citations of pages: files have no address. */
 function readCitations(parts: readonly unknown[]): Citation[] {
   const citations: Citation[] = [];
   // Counting takes as long as all other work on a text.
@@ -281,7 +281,7 @@ function isCall(type: unknown): boolean {
   return type === "function_call" || type === "custom_tool_call";
 }
 
-/** Null: not ended. Other causes make the response incomplete. */
+/** Null: the response has not ended. Other causes make the response incomplete. */
 function chooseReason(status: unknown, why: unknown): EndReason | null {
   if (status === "completed" || status === "complete" || status === undefined) return "done";
   if (status !== "incomplete") return null;

@@ -19,13 +19,13 @@ import { ifAny, limitOption, isText, joinTexts, markFailure } from "../neutral/w
 import { findOutputCap, fitsStrict, isOpenaiReasoner, takesBreakpoints } from "../provider-rules.ts";
 import { RESPONSES_FIELDS } from "./fields.ts";
 
-/** The provider refuses less. */
+/** The provider refuses a smaller cap. */
 const MIN_CAP = 16;
 
 export function writeResponsesRequest(conversation: Conversation, to: Destination): Json {
   const { items, notes, stream, isShared, tools } = conversation;
   const options = settleOptions(conversation, tools, RESPONSES_FIELDS);
-  // Elsewhere, a model would begin anew after its words.
+  // Outside of OpenAI's dialects, the user must be last: after its own words, a model begins anew.
   const { system, turns } = arrange(items, notes, isShared ? "any" : "user");
   const isMarked = items.some((item) => "parts" in item && item.parts.some(({ cache }) => cache === true));
   const marks = isShared ? isMarked : takesBreakpoints(to.model);
@@ -42,7 +42,7 @@ export function writeResponsesRequest(conversation: Conversation, to: Destinatio
     ...(to.session === null ? {} : { prompt_cache_key: to.session }),
     ...written,
     include: ifAny(include),
-    // It makes each event longer.
+    // Obfuscation makes each event longer.
     stream_options: isShared && stream ? { include_obfuscation: false } : undefined,
     tools: ifAny(tools.map((tool) => writeTool(tool, writing))),
     max_tool_calls: limitSearches(conversation),
@@ -78,7 +78,7 @@ function limitOptions(
 
 // Tools.
 
-/** It would also limit other tools of the provider. */
+/** The limit is left out if it would also limit other tools of the provider. */
 function limitSearches({ tools, notes }: Conversation): number | undefined {
   const [limit] = tools.flatMap(({ settings }) => settings.max_uses ?? []);
   if (limit === undefined || tools.length === 1) return limit;
@@ -86,7 +86,7 @@ function limitSearches({ tools, notes }: Conversation): number | undefined {
   return undefined;
 }
 
-/** Without `false`, every schema would be strict. OpenAI's own clients hear of its rules from it. */
+/** Without `false`, every schema would be strict. OpenAI's own clients learn its rules from its errors. */
 function writeTool(tool: Tool, writing: Writing): Json {
   const write = (members: Parameters<typeof writeMembers>[2]): Json =>
     writeMembers(RESPONSES_FIELDS, "tools[]", members, writing);
@@ -142,7 +142,7 @@ function writeMessage({ role, parts, word }: Message, marks: boolean): Json {
   return { type: "message", role: role === "system" ? (word ?? "developer") : role, content };
 }
 
-/** A mark does not change the form of a result. */
+/** A result has the same form with a mark as without. */
 function writeResult({ id, parts, failed }: Result, marks: boolean, isCustom: ReadonlySet<string>): Json {
   const call_id = nameCall(id, "responses");
   const isPlain = !marks && parts.every(isText);

@@ -29,7 +29,7 @@ export function openConfig(flags: ConfigFlags): LoadedConfig & ConfigFile {
   return { ...loaded, ...openConfigFile(loaded.path) };
 }
 
-/** A config that a flag names must be usable. */
+/** Null: there is no usable config. Throws if a flag names it. */
 export function openConfigUnless(isOptional: boolean, flags: ConfigFlags): LoadedConfig | null {
   try {
     return openConfig(flags);
@@ -90,7 +90,7 @@ export async function waitForGateway(
     if (config === null || !isSameFile(config, path))
       printNote(`The running gateway uses another config (${config}): it does not follow this change.`);
     else if (outcome?.kind === "refused") {
-      // Goes on, because the command may have a secret to print.
+      // Does not end here, because the command may have a secret to print.
       process.exitCode = 1;
       printNote(`The change is in the file, but the running gateway refuses it: ${outcome.message}`);
     }

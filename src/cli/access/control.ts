@@ -66,7 +66,7 @@ async function sendToGateway(call: ControlCall, method: Method, path: string): P
   return null;
 }
 
-/** A busy gateway replies after seconds. A POST may probe an upstream. */
+/** A busy gateway may take seconds, and a POST may probe an upstream. */
 const TIMEOUT_MS = { GET: 20_000, POST: 60_000 } as const;
 const GONE_CODES = new Set([
   "ENOENT",

@@ -11,7 +11,7 @@ import { looksSecret, sha256Hex } from "../../lib/secret.ts";
 
 const REFERENCE = /^\$\{(\w+)(?::-.*)?\}$/s;
 
-/** Null: the config has the secret itself. */
+/** Null: the config has the secret itself, not a variable. */
 export function findVariable(configPath: string, channel: string): string | null {
   const { tree } = parseSource(readConfigText(configPath));
   return REFERENCE.exec(getText(valueAt(tree, ["channels", channel, "credential"])))?.[1] ?? null;
@@ -50,7 +50,7 @@ function nameOwnVariable(channel: string): string {
   return `GATEWAY_${nameVariable(isPlain ? channel : `${channel}-${sha256Hex(channel).slice(0, 6)}`)}`;
 }
 
-/** A name may be a misplaced secret. */
+/** A name that may be a misplaced secret is not shown. */
 export function listUnset(values: unknown, configPath: string, env: Environment): string[] {
   const own = readEnvFile(configPath);
   const unset = listVariables(values, true).filter((name) => (env[name] ?? own[name]) === undefined);

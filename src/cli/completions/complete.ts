@@ -113,7 +113,7 @@ function listValues(entry: Parameter, { names }: Spot): readonly Suggestion[] {
   if (["config", "file", "ledger", "out"].includes(name)) return [FILES];
   const subject = /^names?$/.test(name) ? (names.at(-2) ?? "") : name;
   const what = NAME_KINDS.find((each) => [each, `${each}s`, `${each}-name`].includes(subject));
-  // A new key cannot have an existing name.
+  // A new key or channel cannot have an existing name.
   if (what === undefined || (names.at(-1) === "add" && what !== "group")) return [];
   const tools = [...TOOLS.values()].filter((tool) => !ENV_TOOLS.has(tool.name));
   if (what === "tool") return tools.map((tool) => [tool.name, tool.title]);
@@ -122,7 +122,7 @@ function listValues(entry: Parameter, { names }: Spot): readonly Suggestion[] {
     const found = listNames(what, openConfig({})).filter(([name]) => isPrintable(name));
     return found.map(([name, about]) => [name, escapeUnprintable(about)]);
   } catch {
-    // A broken config offers none: the tab key must print no error.
+    // A broken config offers no names: the tab key must not print an error.
     return [];
   }
 }

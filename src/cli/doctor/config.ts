@@ -16,7 +16,7 @@ import type { LedgerFlags } from "../access/ledger-place.ts";
 import { formatCount } from "../terminal/text.ts";
 import { bad, type Check, type DoctorFinding, good, note } from "./finding.ts";
 
-/** `path`: empty without a config. */
+/** `path`: empty if there is no config. */
 export function explainProblems(error: unknown, path: string, { ledger }: LedgerFlags): DoctorFinding[] {
   const text = getErrorMessage(error);
   if (!(error instanceof ConfigError) && ledger !== undefined)
@@ -127,7 +127,7 @@ export const checkGit: Check = ({ path, source, catalog: { ledger } }) => {
   ];
 };
 
-/** Files that git does not have begin with a question mark. */
+/** Matches a line about a file that git has: the others begin with a question mark. */
 const HELD = /^[^?]/m;
 
 function describeGit(listed: string, what: string, kept: string): string {
@@ -137,7 +137,7 @@ function describeGit(listed: string, what: string, kept: string): string {
 const SECRET_PLACE = /\.(?:credential|secret)$|\.headers\..*(?:key|auth|cookie|token)/i;
 const NOT_LITERAL = /^(?:none|client|keychain:.*|bearer |basic )?$/i;
 
-/** Also in the default of a variable. */
+/** Also finds secrets in the default of a variable. */
 function listLiterals(tree: unknown, place = ""): string[] {
   if (typeof tree !== "string")
     return Object.entries(tree ?? {}).flatMap(([name, value]) => listLiterals(value, `${place}.${name}`));

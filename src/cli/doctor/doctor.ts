@@ -22,7 +22,7 @@ import * as config from "./config.ts";
 import { bad, type Check, type DoctorFinding, type Examined, good, note } from "./finding.ts";
 import { checkAmounts, checkEnd, checkLedger, checkOwnFiles } from "./ledger.ts";
 
-/** Free of charge. */
+/** Asks for models, which is free of charge. */
 const checkChannels: Check = (examined) => {
   const channels = [...examined.catalog.channels.values()];
   return Promise.all(channels.map((channel) => checkChannel(channel, examined)));
@@ -39,7 +39,7 @@ function judgeUnasked(channel: Channel, { path, source }: Examined): DoctorFindi
   if (usesLogin) return good(check, passed);
   const [unset] = listUnset(valueAt(source, ["channels", name, "credential"]), path, process.env);
   if (unset === undefined) return null;
-  // A problem of the environment, which counts once.
+  // Only a note: checkVariables reports the missing variable as a problem.
   return note(check, `not asked: the credential's variable ${unset} is not set`, adviseCredential(name));
 }
 
@@ -150,7 +150,7 @@ async function collectFindings(flags: LedgerFlags): Promise<readonly DoctorFindi
   }
 }
 
-/** The running gateway was not started from this shell. */
+/** A running gateway was started from another shell: it may have the variable. */
 function excuseUnsetVariable(finding: DoctorFinding): DoctorFinding {
   const { check, detail, fix } = finding;
   if (check === "config" || !detail.includes(" is not set")) return finding;

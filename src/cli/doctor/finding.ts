@@ -28,11 +28,10 @@ export function bad(check: string, detail: string, fix: string): DoctorFinding {
   return { ...note(check, detail, fix), state: "wrong" };
 }
 
-/** A usable config and its surroundings. */
 export interface Examined extends LoadedConfig {
   /** Null: no gateway runs with this config. */
   readonly running: FoundGateway | null;
-  /** Nothing is written next to the ledger. */
+  /** The ledger is a copy: nothing is written next to it. */
   readonly isCopy: boolean;
 }
 

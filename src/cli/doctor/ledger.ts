@@ -57,7 +57,7 @@ function findUnwritable(path: string): DoctorFinding | null {
   }
 }
 
-/** The process with the lock does not answer. */
+/** The process that has the ledger's lock but does not answer. */
 function findHolder({ running, catalog }: Examined): DoctorFinding | null {
   const lock = `${catalog.ledger.path}.lock`;
   if (running !== null || !existsSync(lock)) return null;

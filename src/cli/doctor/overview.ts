@@ -34,7 +34,7 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
   printWrapped(`config: ${config.path}   ledger: ${catalog.ledger.path}`);
   const { amounts, findings } = readLedger(config);
   print(amounts.join("   "));
-  // A running gateway has its own variables.
+  // A running gateway has variables of its own.
   if (state === null) findings.push(...checkVariables(config));
   const attention = [
     ...config.warnings,

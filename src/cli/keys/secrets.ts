@@ -12,7 +12,7 @@ export async function printSecrets(lines: readonly string[], done: string, isKep
     fail(`${done}, but the secret could not be printed: \`gateway keys rotate NAME\`.`);
 }
 
-/** A secret from stdin is not lost. */
+/** If printing fails, a secret from stdin is not lost. */
 export function printKeySecret(
   document: { readonly name: string; readonly secret: string },
   { json, secret: given }: { readonly json?: true; readonly secret?: string },
@@ -26,7 +26,7 @@ export function printKeySecret(
 function writeToStdout(text: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const onError = (): void => resolve(false);
-  // Otherwise program.ts would end the command.
+  // Its own listener: without one, program.ts would end the command.
   process.stdout.once("error", onError);
   process.stdout.write(text, (error) => {
     if (error instanceof Error) return;
@@ -55,7 +55,7 @@ function checkSecret(text: string, force = false): string | undefined {
   return "The secret cannot be used: expected `sk-` and at least 16 more characters (or --force).";
 }
 
-/** Only from stdin: others can see arguments. Null: not given. */
+/** The secret from stdin, because others can see arguments. Null: not given. */
 export async function readGivenSecret({ secret, force }: GivenSecretFlags): Promise<string | null> {
   if (secret === undefined) return force === true ? refuseUsage("--force needs --secret.") : null;
   if (secret !== "-") refuseUsage("--secret accepts only `-`, for stdin: other users can see arguments.");

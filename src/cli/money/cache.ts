@@ -21,7 +21,7 @@ export function showCache(flags: ReportFlags): void {
       notes: () => [
         ...describeMisses(document),
         ...findHourSavings(table, scope).map(adviseOnHour),
-        // Lines of 0.1.0 name no session.
+        // Lines of version 0.1.0 have no session.
         ...(document.unanalysed === 0
           ? []
           : [`Not analysed: ${formatCount(document.unanalysed, "request")} of version 0.1.0.`]),

@@ -15,7 +15,7 @@ import { originOf, type Upstream } from "../../lib/http/upstream.ts";
 import { VERSION } from "../../lib/version.ts";
 
 const MAX_WAITING = 10_000;
-/** Written in less than a millisecond. */
+/** A batch is written in less than a millisecond. */
 const BATCH = 50;
 const PAUSE_MS = 1000;
 const LAST_MS = 2000;
@@ -40,7 +40,7 @@ export function createLiveExport({ catalog, warn }: LiveOptions) {
         isAway = true;
         return;
       }
-      // Some may have been dropped meanwhile.
+      // Some spans may have been dropped meanwhile.
       waiting = waiting.filter((span) => !batch.has(span));
       if (problem !== null) warn(`otlp: spans were refused: ${problem.why}`);
       if (isAway) warn("otlp: the receiver answers again");
@@ -191,7 +191,7 @@ function describeUsage({ usage, official_usd: official, price_source: source }: 
       "gen_ai.usage.reasoning.output_tokens": counts.reasoning ?? 0,
     }),
     ...(official !== null && {
-      // The ledger's digits, without a float between.
+      // The ledger's digits, which a float could change.
       "gen_ai.usage.cost.amount": numberOf(official),
       "gen_ai.usage.cost.currency": "USD",
       "gen_ai.usage.cost.source": source === "reported" ? "provider" : "local",

@@ -54,7 +54,7 @@ export async function updatePrices(flags: UpdateFlags): Promise<void> {
     refuseUsage("Without a terminal, --yes confirms an update.");
   const { source, text, current, next } = await readNext(flags.from, loaded);
   printNote(`Read ${source.name}, SHA-256 ${source.sha256}.`);
-  // Old prices could undo corrections.
+  // Older prices could undo corrections, so they are refused.
   if (source.isRelease && source.date < current.date) {
     const older = `The newest release, ${source.name}, is older than the prices in use (${current.label}).`;
     if (!isDry) fail(`${older} Nothing was changed.`);
@@ -92,7 +92,7 @@ interface Doubt {
 
 const MAX_LOST_SHOWN = 5;
 
-/** More often a fault or a forgery than a change. */
+/** Changes that are more often a fault or a forgery than a new price. */
 function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
   const falls = new Map<string, Set<string>>();
   for (const { provider, was, now } of pairModels({ current, next })) {
@@ -108,7 +108,7 @@ function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
     const seller = { ...ANY_SELLER, provider };
     const ids = current.listModels(provider).flatMap((model) => model.ids);
     const gone = ids.filter((id) => findModel(next, seller, id) === null);
-    // A few names of unused providers always go.
+    // A few names of unused providers disappear with each update.
     if (gone.length === 0 || (!used.has(provider) && gone.length * 4 <= ids.length)) return [];
     const [shown, more] = [gone.slice(0, MAX_LOST_SHOWN), gone.length - MAX_LOST_SHOWN];
     const end = more > 0 ? ` and ${more} more` : "";
@@ -193,7 +193,7 @@ function readScript(text: string): unknown {
   }
 }
 
-/** The built-in book replaces a damaged one. */
+/** The current book, or the built-in one if that is damaged. */
 function loadCurrent(configPath: string): PriceBook {
   try {
     return loadPriceBook(configPath);
@@ -313,7 +313,7 @@ function countModels(book: PriceBook): number {
 interface PriceSource {
   readonly name: string;
   readonly date: string;
-  /** A file has no day of its own. */
+  /** False: a file, whose prices have no date of their own. */
   readonly isRelease: boolean;
   readonly sha256: string;
   readonly text: string;

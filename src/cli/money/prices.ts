@@ -56,7 +56,7 @@ function listSold(
   });
   return providers.flatMap((provider) => {
     const found = findModel(book, { ...ANY_SELLER, provider }, model);
-    // Some sell at another's prices.
+    // Some providers sell at the prices of another one.
     if (found === null || found.model.provider !== provider) return [];
     const own = paid.filter((each) => each.model === found.model).map(({ name }) => name);
     return [{ found, channels: own }];

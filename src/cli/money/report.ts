@@ -40,7 +40,7 @@ export function writeReport(what: string | undefined, flags: EvidenceFlags): voi
 
 const ADVICE = "name another file with -o, or - for stdout";
 
-/** Never replaces a file: two reports may be of the same second. */
+/** Writes to a new name: two reports may be of the same second. */
 function saveNew(text: string, name: string): string {
   for (let count = 1; ; count += 1) {
     const path = resolve(count === 1 ? name : name.replace(".html", `-${count}.html`));
@@ -53,7 +53,7 @@ function saveNew(text: string, name: string): string {
   }
 }
 
-/** A file with the user's words stays, and so does a link. */
+/** Replaces neither a link nor a file that the user has changed. */
 function save(text: string, path: string): string {
   try {
     const found = lstatSync(path, { throwIfNoEntry: false });

@@ -79,7 +79,7 @@ function openChange(model: string) {
   };
 }
 
-/** Between two batches, the gateway serves. */
+/** Between two batches, the gateway serves requests. */
 const BATCH_SIZE = 500;
 
 async function writeCorrections(path: string, corrections: Iterator<Repricing>): Promise<number> {
@@ -126,7 +126,7 @@ function requireWritten({ problem }: Ledger): void {
   if (problem !== null) fail(`Not all corrections were written: ${problem}.`);
 }
 
-/** Without rotation: files are being read. */
+/** Without rotation, because the files are being read. */
 function openToWrite(path: string): Ledger {
   try {
     return openLedger({

@@ -113,7 +113,7 @@ function readFilter(flags: ReportFlags, table: Table): Filter {
   return Object.fromEntries(names.filter(([, name]) => name !== undefined));
 }
 
-/** A mistyped name would look like one without spending. */
+/** Refuses an unknown name: a mistyped one would look like one without spending. */
 function refuseUnknownNames(only: Filter, table: Table, loaded: LoadedConfig | null): void {
   for (const name of ["key", "group", "channel"] as const) {
     const [wanted, own] = [only[name], loaded?.catalog[`${name}s`]];
@@ -158,7 +158,7 @@ export function writeCsv(
   return [[...by, ...columns].join(","), ...lines];
 }
 
-/** Spreadsheets run such cells; a semicolon may start one. */
+/** Spreadsheets run a cell that begins so; a semicolon may begin one. */
 const FORMULA = /(?<=^|;)(?= *[=+\-@＝＋－＠])/g;
 
 function quote(text: string): string {

@@ -14,7 +14,7 @@ import { newSecret } from "../../lib/secret.ts";
 export interface Demo {
   readonly catalog: Catalog;
   readonly secrets: Readonly<Record<ChannelPlatform, string>>;
-  /** Null: the ledger was empty and is removed. */
+  /** Returns the ledger's path. Null: it was empty and has been removed. */
   stop(): string | null;
 }
 

@@ -99,7 +99,7 @@ class ReplayServer {
     }
   }
 
-  /** Tools do not try again. */
+  /** An error after which tools do not try again. */
   #explain(error: unknown): GatewayError {
     if (error instanceof GatewayError) return error;
     const why = getErrorMessage(error);
@@ -115,7 +115,7 @@ class ReplayServer {
       if (this.#log !== "off") print(`${asked.method} ${pathOf(asked.target)}: ${what}`);
       return found.exchange;
     }
-    // A log has no prompts.
+    // Only the place, because a log must not have prompts.
     printNote(`not in the recording: ${found.where}`);
     throw new GatewayError("bad_request", `This is not in the recording: ${found.why}.`);
   }

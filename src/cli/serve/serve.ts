@@ -30,7 +30,7 @@ import { fail, printNote } from "../terminal/terminal.ts";
 import type { Demo } from "./demo.ts";
 
 const GRACE_MS = 30_000;
-/** The log's reader may have stopped. */
+/** The wait for a reader of the log, who may have stopped. */
 const LAST_LINES_MS = 1000;
 const STANDARD_STREAMS = [0, 1, 2];
 
@@ -200,7 +200,7 @@ async function announce(
     screen.warn("warning: there are no keys yet. Create one with `gateway keys add`");
 }
 
-/** For a person only: in a log, a link would be a secret. */
+/** A sign-in link, only for a terminal: in a log, it would be a secret. */
 function createLink(console: RunningGateway["console"]): string | null {
   return process.stdout.isTTY && console?.isServed === true ? console.createLink() : null;
 }
@@ -353,7 +353,7 @@ function createAlertCommand(
   };
 }
 
-/** docs/money.md documents these. */
+/** The variables that docs/money.md lists. */
 function describeInVariables(warning: LimitWarning): Record<string, string> {
   const { holder, limit, usd, spent, resets, percent } = warning;
   return {

@@ -102,7 +102,7 @@ export function createChannelSetUp(config: string): ChannelSetUp {
     add: async ({ what, platform, name, group, credential }) => {
       const own = openConfig({ config });
       const preset = await findPreset(what, { name, platform }, own.catalog);
-      // An address from the page gets no credential of the environment.
+      // The environment's credential is not for an address that the page named.
       const isNeeded = preset.variable !== "" && (platform !== undefined || !isGiven(preset));
       if (credential === undefined && isNeeded) return refuseUsage("The credential is missing.");
       const provider = fillProvider(preset, own.path, credential);

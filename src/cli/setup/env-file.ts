@@ -9,7 +9,7 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import { readOwn, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { complain, fail, printNote } from "../terminal/terminal.ts";
 
-/** Keeps lines that other commands add meanwhile. */
+/** Changes variables, and keeps lines that other commands add meanwhile. */
 export async function changeVariables(
   configPath: string,
   variables: Readonly<Record<string, string>>,
@@ -55,7 +55,7 @@ export function requireWritable(configPath: string, variables: Readonly<Record<s
   }
 }
 
-/** In a git work tree, `git add` would take secrets and the ledger. */
+/** In a git work tree, `git add` would add secrets and the ledger. */
 export function ignoreInGit(path: string): void {
   const folder = dirname(path);
   // The folder may be a link into a work tree.
@@ -80,7 +80,7 @@ function isInGit(folder: string): boolean {
   return existsSync(join(folder, ".git")) || (above !== folder && isInGit(above));
 }
 
-/** As shells, systemd and this program read it. */
+/** Quotes a value as shells, systemd and this program read it. */
 function quoteValue(value: string): string {
   if (/^[\w.:/+=-]+$/.test(value)) return value;
   return value.includes("'") ? `"${value.replaceAll(/["\\$`]/g, "\\$&")}"` : `'${value}'`;

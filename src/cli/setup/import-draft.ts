@@ -38,7 +38,7 @@ interface DraftGroup {
 type Place = Pick<Preset, "platform" | "baseUrl" | "kind"> & Partial<Pick<Preset, "channel" | "group">>;
 
 const REFERENCE = /^(?:os\.environ\/|\$)\{?([A-Za-z_]\w*)\}?$/;
-/** Also from a container. Local servers often use only 127.0.0.1. */
+/** This machine, also from a container. Local servers often use 127.0.0.1 only. */
 const HERE = /^(https?:\/\/)(?:localhost|0\.0\.0\.0|host\.docker\.internal)(?=[:/]|$)/i;
 
 /** Only credentials and keys may refer to variables. */
@@ -99,7 +99,7 @@ export class Draft {
 
   /** A new variable: an old value could be for another address. */
   #storeCredential(name: string, given: string, baseUrl: string): string | null {
-    // Here it would mean the client's own login.
+    // In our config, this word would mean the client's own login.
     const secret = given === CLIENT_LOGIN ? "" : given;
     const [, reference] = REFERENCE.exec(secret) ?? [];
     if (reference !== undefined) return `\${${reference}}`;
@@ -135,7 +135,7 @@ export class Draft {
       this.lost.push(`${setting}: bound to the group ${group} only, not to ${others.join(" and ")}`);
   }
 
-  /** A name may be a misplaced secret. */
+  /** A name that may be a misplaced secret is not shown. */
   loseOthers(value: unknown, known: string, place = ""): void {
     const all = new Set(Object.keys(isObject(value) ? value : {}));
     for (const name of all.difference(new Set(known.split(" "))))
@@ -170,7 +170,6 @@ function findByHost(address: string): Preset | null {
   return KNOWN.find(({ baseUrl }) => new URL(baseUrl).host === host) ?? null;
 }
 
-/** Free if its address and name are local. */
 function describeChatServer(baseUrl: string, name: string): Place {
   const isOwn = isLocal(baseUrl) && findNamed(name)?.kind === "local";
   return { platform: CHAT, baseUrl, kind: isOwn ? "local" : "key" };
@@ -229,7 +228,7 @@ function addProvider(
   draft.change(channel, {
     ...(Number(timeout) > 0 && { timeouts: { first_byte: `${Number(timeout)}ms` } }),
     ...(models.length > 0 && { models }),
-    // A prompt for this machine stays on it.
+    // A prompt for this machine stays on it, without the proxy.
     ...(getText(proxy) !== "" && !isLocal(place.baseUrl) && { proxy: getText(proxy) }),
   });
   draft.loseOthers(provider, "name api_base_url api_key models", `Providers ${name}: `);
@@ -317,7 +316,6 @@ function findPlace(address: string, provider: string): Place | null {
   return { ...describeChatServer(baseUrl, provider), channel };
 }
 
-/** Another name for a model is an alias. */
 function addModel(draft: Draft, name: string, wanted: string, model: string): void {
   const { models = [], aliases } = draft.channels[name] ?? {};
   if (wanted === "") return;

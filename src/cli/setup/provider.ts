@@ -46,7 +46,7 @@ export interface PresetGroup {
   readonly tool: string;
 }
 
-/** A server on this machine also has one for Claude Code; both convert. */
+/** A server on this machine also has a group for Claude Code. Both groups convert. */
 export function listGroups(preset: Preset): PresetGroup[] {
   const { id, group, platform, description, tool, kind } = preset;
   const own = {
@@ -98,7 +98,7 @@ export function describeProvider(preset: Preset, path: string, secret: string | 
   return { preset, baseUrl, credential, variables: {} };
 }
 
-/** Names the servers that run: others do not answer. */
+/** For tests: the servers that count as running. */
 const TEST_SERVERS = "GATEWAY_TEST_LOCAL_SERVERS";
 
 export function locate({ id, baseUrl, kind }: Preset): string | undefined {
@@ -124,7 +124,7 @@ export function describeGroup({ kind, channel }: Preset, group: PresetGroup): Va
   return { platform, ...more, channels: [channel], description };
 }
 
-/** Sends what the gateway would send. */
+/** Checks the credential with what the gateway would send. */
 export function checkProvider(provider: Provider, path: string): Promise<CheckResult> {
   const text = JSON.stringify({ channels: { one: describeChannel(provider) } });
   const env = { ...process.env, ...provider.variables };
@@ -133,7 +133,7 @@ export function checkProvider(provider: Provider, path: string): Promise<CheckRe
   return checkCredential(channel);
 }
 
-/** Again after a refusal. */
+/** Asks for a credential, and again after a refusal. */
 export async function askProvider(wanted: Preset, path: string): Promise<Provider> {
   const ask = { message: "The relay's base URL", check: complain(readBaseUrl) };
   const preset = needsAddress(wanted) ? { ...wanted, baseUrl: await askText(ask) } : wanted;
@@ -146,7 +146,7 @@ export async function askProvider(wanted: Preset, path: string): Promise<Provide
     last = describeProvider(preset, path, secret || null);
     const result = await checkProvider(last, path);
     printNote(`${preset.title}: ${describeCheck(result)}`);
-    // Offline, the credential may be right.
+    // If the upstream was not reached, the credential may be right.
     if (result.kind !== "refused" || isGiven(preset)) return last;
     message = "Paste another one, or Enter to use this one anyway";
   }

@@ -1,5 +1,5 @@
-// `gateway schema`: with the comments of config.example.yaml. The config's may be looser than the
-// loader, never stricter. Scripts rely on it: fields are never removed.
+// `gateway schema`: JSON Schemas. The config's has the comments of config.example.yaml, and may be looser
+// than the loader, never stricter. Scripts rely on it: fields are never removed.
 
 import { z } from "zod";
 import example from "../../../config.example.yaml" with { type: "text" };
@@ -60,7 +60,7 @@ function isNode(value: unknown): value is Node {
   return isObject(value);
 }
 
-/** Null: the name of a channel or the like. */
+/** Null: the path has a name that users choose. */
 function findNode(root: Node, path: readonly string[]): Node | null {
   let node: unknown = root;
   let isSetting = true;

@@ -15,9 +15,9 @@ import {
 } from "./text.ts";
 
 interface Layout {
-  /** Numbers, which are never cut. */
+  /** For numbers, which are never cut. */
   readonly align?: "right";
-  /** Left out without room, the highest first. */
+  /** Without room, the column is left out, the highest first. */
   readonly spare?: number;
 }
 
@@ -73,9 +73,9 @@ function readColumns<Row extends object>(rows: ReadonlyArray<ListColumn<Row>>): 
 }
 
 const GAP = 2;
-/** `plan inactive` fits. */
+/** A cut cell is so wide that `plan inactive` fits. */
 const CUT_CELLS = 13;
-/** More cells of a text never cost a column. */
+/** For more than this much of a text, no column is left out. */
 const WHOLE_CELLS = 48;
 
 export function createTable<Row extends object>(listed: ReadonlyArray<ListColumn<Row>>): Table<Row> {
@@ -118,7 +118,7 @@ export function drawRows<Row extends object>(
   return rows.length === 0 ? [] : createTable(columns).draw(rows, readRoom());
 }
 
-/** Zero: left out. */
+/** Widths. Zero: the column is left out. */
 function fitColumns(columns: readonly Layout[], widths: readonly number[], room: number): number[] {
   const fitted = [...widths];
   const isSpare = (index: number): boolean => columns[index]?.spare !== undefined;

@@ -18,7 +18,6 @@ export function nameOwnCommand(): string {
 
 let config: string | undefined;
 
-/** The file that this command's --config names. */
 export function noteConfig(file: string | undefined): void {
   config = file && resolve(file);
 }

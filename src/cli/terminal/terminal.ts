@@ -9,12 +9,12 @@ import { wrapWords } from "./text.ts";
 
 export { fail, readGiven, refuseUsage } from "../../lib/refusal.ts";
 
-/** A name in it cannot control the terminal. */
+/** Prints a line. A name in it cannot control the terminal. */
 export function print(line: string): void {
   process.stdout.write(`${escapeUnprintable(line)}\n`);
 }
 
-/** Names must be escaped: they could have styles. */
+/** Lines with styles. Names in them must be escaped. */
 export function printLines(lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${escapeBesideStyles(line)}\n`).join(""));
 }
@@ -78,7 +78,7 @@ export function readSize(): { readonly columns: number; readonly rows: number } 
   return { columns: columns || 80, rows: rows || 24 };
 }
 
-/** Nothing is cut for a file or pipe. */
+/** For a file or pipe, lines are not cut. */
 export function readRoom(): number {
   return process.stdout.isTTY ? readSize().columns : Number.POSITIVE_INFINITY;
 }

@@ -27,7 +27,6 @@ export function alignText(text: string, room: number, align: "left" | "right" = 
 /** A command between backticks is not broken. */
 const WORD = /( *)((?:`[^`]*`|[^ ])+)/g;
 
-/** A word wider than the room is not broken. */
 export function wrapWords(line: string, room: number, hang = 0): string[] {
   if (measure(line) <= room) return [line];
   const start = " ".repeat(line.search(/[^ ]|$/) + hang);
@@ -50,14 +49,14 @@ export function formatCount(count: number, word: string): string {
   return `${digits} ${word}${count === 1 ? "" : "s"}`;
 }
 
-/** `gateway ledger show` accepts it. */
+/** A short id, which `gateway ledger show` accepts. */
 export function shortenId(id: string): string {
   return id.replace(/^req_/, "").slice(0, 9);
 }
 
 const INFERRED = /^inferred-/;
 
-/** `~`: the tool did not name it. */
+/** A short session. `~`: the tool did not name it. */
 export function shortenSession(id: string, length = 8): string {
   return INFERRED.test(id) ? `~${id.replace(INFERRED, "").slice(0, length)}` : id.slice(0, length);
 }

@@ -19,7 +19,7 @@ import {
 
 const OWN_FOLDER = "CLAUDE_CONFIG_DIR";
 
-/** The first file counts. */
+/** Values of an earlier file count. */
 function listFiles(env: Environment): string[] {
   const project = join(process.cwd(), ".claude");
   const own = folderOf(env, OWN_FOLDER, ".claude");
@@ -36,7 +36,7 @@ function readAllVariables(env: Environment): Environment {
   return Object.assign({}, ...listFiles(env).toReversed().map(readVariables));
 }
 
-/** There, an empty variable counts as unset. */
+/** In a settings file, an empty variable counts as unset. */
 function writeVariables({ env, unset }: ToolEnvironment): Record<string, string> {
   return { ...Object.fromEntries(unset.map((name) => [name, ""])), ...env };
 }
@@ -163,7 +163,7 @@ export const claude: ToolRow = {
         // Old versions know the second name.
         ...(smallModel &&
           env["ANTHROPIC_SMALL_FAST_MODEL"] === undefined && { ANTHROPIC_DEFAULT_HAIKU_MODEL: smallModel }),
-        // Otherwise it asks again after five minutes.
+        // Without it, Claude Code sends again after five minutes.
         ...(patienceMs !== undefined && {
           API_TIMEOUT_MS: String(patienceMs),
           CLAUDE_STREAM_IDLE_TIMEOUT_MS: String(patienceMs),

@@ -22,7 +22,7 @@ export const codex: ToolRow = {
     const login = readSettings(join(folderOf(env, ...CODEX_FOLDER), "auth.json"));
     return isObject(getField(login, "tokens")) ? "ChatGPT" : null;
   },
-  // Not gpt-oss: these models are open.
+  // Not gpt-oss, whose models other providers serve, too.
   ownModels: {
     pattern: /gpt(?!-oss)|codex/i,
     variable: null,

@@ -54,7 +54,7 @@ export async function connect(
   return connectElsewhere(tool, given, label, secret);
 }
 
-/** Some tools send no other characters. */
+/** In ASCII, because some tools send no other characters. */
 function encodeLabel(label = ""): string | null {
   if (label === "") return null;
   return /^[\w .-]+$/.test(label) ? label : encodeURIComponent(label);
@@ -117,7 +117,7 @@ function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
   };
 }
 
-/** Otherwise the tool would ask again. */
+/** A tool waits this much longer than the gateway, or it would send again. */
 const MORE_PATIENCE_MS = 60_000;
 const NO_LIMIT_MS = 86_400_000;
 
@@ -126,7 +126,7 @@ function waitsAsUsual({ timeouts }: Channel): boolean {
   return firstByte <= 300_000 && idle <= 900_000;
 }
 
-/** Failover waits for each channel in turn. */
+/** Failover waits for each channel in turn: the waits are added up. */
 function findPatience({ channels }: Group, { failover }: Catalog): number {
   const list = (name: "firstByteMs" | "idleMs"): number[] =>
     channels.map(({ timeouts }) => timeouts[name] || NO_LIMIT_MS).toSorted((a, b) => b - a);

@@ -32,7 +32,7 @@ function describeClient(connection: Connection) {
   };
 }
 
-/** A flag selects it, despite the settings file. */
+/** A flag selects the provider, despite the settings file. */
 export const qwen: ToolRow = {
   title: "Qwen Code",
   program: { name: "qwen", install: "npm install -g @qwen-code/qwen-code" },

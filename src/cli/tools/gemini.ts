@@ -24,7 +24,7 @@ function usesKey(env: Environment): boolean {
   return getField(auth, "selectedType") === WANTED.security.auth.selectedType;
 }
 
-/** On Windows, a junction of folders works for all users. */
+/** On Windows, all users may link folders (junctions), but not files. */
 function link(from: string, to: string): void {
   if (process.platform === "win32" && statSync(from).isFile()) cpSync(from, to);
   else symlinkSync(from, to, "junction");
@@ -85,7 +85,7 @@ export const gemini: ToolRow = {
     createFile(join(folder, FILE), JSON.stringify(settings, null, 2));
     return { env: { GEMINI_CLI_HOME: home }, args: [] };
   },
-  // New files of the tool: memory, trusted folders.
+  // Keeps new files of the tool: memory, trusted folders.
   keep: (env, home) => {
     const [own, folder] = [findOwnFolder(env), join(home, FOLDER)];
     for (const entry of readdirSync(folder, { withFileTypes: true })) {

@@ -43,7 +43,7 @@ export interface ToolKey {
   readonly secret: string;
 }
 
-/** Others can see arguments. `word`: a key's name or secret. */
+/** Others can see a secret in an argument. `word`: a key's name or secret. */
 export async function readKeyFlags<Flags extends KeyFlags>(
   word: string | null,
   flags: Flags,
@@ -160,7 +160,7 @@ async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Prom
       secret_sha256: sha256Hex(secret),
       created: formatMoment(new Date()),
     };
-    // The secret first: a crash leaves no key that nobody can use.
+    // The secret is stored first: a crash leaves no key that nobody can use.
     storeToolSecret({ tool: tool.name, key: name, secret }, path);
     return [{ kind: "append", path: ["keys"], values: [value] }];
   });

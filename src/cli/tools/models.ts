@@ -49,7 +49,7 @@ export async function findPlatform(
   return first;
 }
 
-/** `status`: null without an answer. */
+/** `status` null: there is no answer. */
 export async function fetchList({ base, platform, relayPrefix, secret }: Place) {
   const path = readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].dialect.listPath;
   try {
@@ -130,7 +130,7 @@ function isChat({ platform }: Channel): boolean {
   return platform === CHAT;
 }
 
-/** Null: the tool knows its models. */
+/** Null: the tool knows all of these models. */
 function describeForeign({ ownModels }: Tool, group: Group, models: readonly string[]): Foreign | null {
   const { channels, convert, defaultModel } = group;
   // `anthropic/claude-…` is a reseller's name.
@@ -175,7 +175,7 @@ export function findNewestSmall(
   return findSmallModel(models.filter((model) => smallModels.test(model)));
 }
 
-/** The price book does not know one's own servers. */
+/** The upstream's own come first: the price book does not know users' servers. */
 function findLimits(
   listed: readonly ListedModel[],
   { channels }: Group,
@@ -267,7 +267,7 @@ export function smallModelOf(choice: Choice): string | null {
   return choice.foreign?.small ?? findSmallModel(choice.models) ?? mainModelOf(choice);
 }
 
-/** The list's order says more than names. */
+/** The first fitting model: the list's order says more than names. */
 function findFirstModel(models: readonly string[]): string | null {
   return models.find((model) => !UNFIT.test(model)) ?? models[0] ?? null;
 }
@@ -290,7 +290,7 @@ export function findSmallModel(models: readonly string[]): string | null {
   return SMALL.map((small) => findNewest(fit.filter((model) => small.test(model)))).find(Boolean) ?? null;
 }
 
-/** By major version, kind, minor version and date. */
+/** The newest by major version, kind, minor version and date. */
 function findNewest(models: readonly string[], kinds: readonly RegExp[] = []): string | null {
   const rank = (model: string): number[] => {
     const date = /20\d{2}-?\d{2}-?\d{2}(?!\d)/.exec(model)?.[0] ?? "";

@@ -27,7 +27,7 @@ function listLogins(env: Environment): string[] {
 export const opencode: ToolRow = {
   title: "opencode",
   program: { name: "opencode", install: "npm install -g opencode-ai" },
-  // A login, and the only settings that override OPENCODE_CONFIG_CONTENT.
+  // A login, and the folder of the only settings that override OPENCODE_CONFIG_CONTENT.
   misleading: ["OPENCODE_AUTH_CONTENT", "OPENCODE_TEST_MANAGED_CONFIG_DIR"],
   needsModels: true,
   findOwnModel: (env) => {
@@ -40,7 +40,7 @@ export const opencode: ToolRow = {
   connect: (connection, env) => {
     const { isDirect, run } = connection;
     const hasLogin = (env["OPENCODE_AUTH_CONTENT"] ?? "") !== "" || listLogins(env).includes("openai");
-    // After a ChatGPT sign-in, a plugin sends all requests there.
+    // After a sign-in with ChatGPT, a plugin sends all requests to ChatGPT.
     const mayLoad = isDirect === true && run !== undefined && !hasLogin;
     return {
       env: {
@@ -52,7 +52,7 @@ export const opencode: ToolRow = {
   },
 };
 
-/** opencode sends these to a maker, but not from a config. */
+/** opencode sends these fields to a maker, but not to a provider of a config. */
 const BETAS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   anthropic: { "anthropic-beta": "interleaved-thinking-2025-05-14,fine-grained-tool-streaming-2025-05-14" },
 };
@@ -96,7 +96,7 @@ function writeConfig(connection: Connection): string {
       model: nameFully(main),
       small_model: nameFully(findSmallModel(models) ?? main),
     }),
-    // Otherwise titles and summaries would use another provider.
+    // Only these, because titles and summaries would use another provider.
     enabled_providers: providers.map(({ id }) => id),
     disabled_providers: [],
     provider: Object.fromEntries(provider),

@@ -48,7 +48,6 @@ export interface RunFlags extends ToolFlags {
   readonly json?: true;
 }
 
-/** Returns the tool's exit status. */
 export async function runTool(
   name: string | undefined,
   words: readonly string[],
@@ -118,7 +117,7 @@ function readBudget(text: string | undefined): string | null {
   return refuseUsage("--budget is an amount in USD, as in --budget 0.50.");
 }
 
-/** Not by the key: a key alone must not make the gateway write files. */
+/** Asks through the private socket: a key alone must not make the gateway write files. */
 async function record(
   name: string,
   { loaded }: ToolConnection,
@@ -280,7 +279,7 @@ const TERMINAL_SIGNALS = ["SIGINT", "SIGQUIT"] as const;
 const FORWARDED_SIGNALS = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 
 async function runProgram(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  // Before the start: a signal could end this process alone.
+  // Before the tool starts: otherwise a signal could end this process alone.
   const waiting: NodeJS.Signals[] = [];
   let send = (signal: NodeJS.Signals): void => void waiting.push(signal);
   const pass = (signal: NodeJS.Signals): void => send(signal);
@@ -326,7 +325,7 @@ async function startInBackground({ path, catalog }: LoadedConfig): Promise<Addre
   return fail(`The gateway did not start. The end of its log ${log}:\n${last}`);
 }
 
-/** Ctrl-C and a closed terminal do not reach it. */
+/** Starts a gateway that Ctrl-C and a closed terminal do not reach. */
 function spawnDetached(configPath: string, log: string): { pid: number; hasEnded: () => boolean } {
   mkdirSync(dirname(log), { recursive: true, mode: 0o700 });
   const output = openOwn(log, { flags: constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT });

@@ -72,7 +72,7 @@ export function guessShell(env: Readonly<Record<string, string | undefined>>): S
   return SHELLS.find((shell) => shell === name) ?? "bash";
 }
 
-/** The last command of npm's file. */
+/** The last command of the file that npm writes on Windows. */
 const COMMAND = /(?:"%_prog%"((?:\s+-[^\s"]+)*)\s+)?"%dp0%\\([^"]+)"\s+%\*\s*$/;
 
 export function findStart(program: string): readonly string[] {

@@ -32,7 +32,7 @@ export interface Connection {
   readonly limits?: ReadonlyMap<string, ModelLimits>;
   readonly converts?: boolean;
   readonly foreign?: Foreign;
-  /** Only Chat Completions reach every model of the group. */
+  /** Only with Chat Completions does the tool reach every model of the group. */
   readonly speaksChat?: boolean;
   /** All channels are at the own address of the platform's maker. */
   readonly isDirect?: boolean;
@@ -60,7 +60,7 @@ export interface HeaderVariable {
 export const ANTHROPIC_HEADERS: HeaderVariable = { name: "ANTHROPIC_CUSTOM_HEADERS", separator: "\n" };
 export const OPENAI_HEADERS: HeaderVariable = { name: "OPENAI_CUSTOM_HEADERS", separator: "\n" };
 
-/** None of these fields goes upstream. */
+/** Header fields for the gateway. None of them goes upstream. */
 export function listHeaders({ label, run, secret, usesLogin = false }: Connection): Record<string, string> {
   return {
     ...(usesLogin && { "x-gateway-key": secret }),
@@ -90,7 +90,7 @@ export interface ToolRow {
   readonly misleading?: readonly string[];
   /** Variables that mislead the tool's own login next to the key. */
   readonly login?: { readonly misleading: readonly string[] };
-  /** Otherwise `connect` or `overlay` adds them. */
+  /** Absent: `connect` or `overlay` adds header fields. */
   readonly headers?: HeaderVariable;
   /** Variables of the tool's settings files, which override the environment. */
   readonly readVariables?: (env: Environment) => Environment;
@@ -130,7 +130,7 @@ export interface Tool extends ToolRow {
 
 export interface ToolSettings {
   readonly env: Readonly<Record<string, string>>;
-  /** Unless the user has set them. */
+  /** Variables that are set unless the user has set them. */
   readonly defaults?: Readonly<Record<string, string>>;
   readonly args: readonly string[];
 }

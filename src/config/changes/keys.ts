@@ -37,7 +37,7 @@ export async function createKey(
   file: ConfigFile,
   { name, group, secret, expires, limits, now }: NewKey,
 ): Promise<{ readonly created: string; readonly group: Group }> {
-  // What a removed key of this name spent does not count.
+  // The key is new, so what a removed key of this name spent does not count.
   const created = now.toISOString();
   const { groups } = await file.edit((current) => {
     requireNewName("key", name, current.keys);
@@ -65,7 +65,7 @@ export async function removeKeys(file: ConfigFile, names: readonly string[]): Pr
   await file.edit((current) => {
     const edits = names
       .map((name) => findKey(current, name).index)
-      // The remaining indexes stay valid.
+      // From the end, so that the remaining indexes stay valid.
       .sort((a, b) => b - a)
       .map((index): Edit => ({ kind: "remove", path: ["keys", index] }));
     removeToolSecrets(names, file.path);

@@ -31,7 +31,7 @@ function readLimit(word: string): [name: string, value: string | null] {
   return error === undefined ? [name, value] : refuseUsage(`${name}: ${error.issues[0]?.message}, or none.`);
 }
 
-/** It has no limits to remove. */
+/** The limits of a new key, which has none to remove. */
 export function readNewLimits(words: readonly string[] | undefined): Readonly<Record<string, string>> {
   const set = Object.entries(readLimits(words ?? [])).flatMap(([name, value]) =>
     value === null ? [] : [[name, value] as const],

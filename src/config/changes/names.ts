@@ -50,7 +50,7 @@ export function readExpiry(text: string | undefined, now: Date, flag = "--expire
   return moment;
 }
 
-/** Years in the file have four digits. */
+/** Null: no time, or too late for the file's four digits of a year. */
 export function readFuture(text: string, now: Date): Date | null {
   try {
     if (!/^\d+(\.\d+)?[a-z]+$/.test(text)) return readMoment(text);

@@ -18,13 +18,12 @@ export function configHome(env: Environment): string {
   return isAbsolute(named) ? named : join(env["HOME"] || homedir(), ".config");
 }
 
-/** The folder for what commands remember. */
 export function stateFolder(env: Environment): string {
   const named = env["XDG_STATE_HOME"] ?? "";
   return join(isAbsolute(named) ? named : join(env["HOME"] || homedir(), ".local/state"), "gateway");
 }
 
-/** Not in the current folder: a cloned repository could send the user's credentials away. */
+/** Never in the current folder: a cloned repository could send the user's credentials away. */
 export function placeConfig(flag: string | undefined, env: Environment, folder = process.cwd()): string {
   const named = readNamed(flag, env);
   return named === "" ? join(configHome(env), "gateway", FILE_NAME) : resolve(folder, named);
@@ -98,7 +97,7 @@ function refuse(what: string, fix: string): ConfigError {
   return new ConfigError(`${what}: ${fix}`, [], fix);
 }
 
-/** The file is loaded anyway. */
+/** Others can read the file. It is loaded anyway. */
 export function warnOfMode(path: string, { mode }: Ownership): string[] {
   if (!PLATFORM.hasModes || (mode & NOT_OWNER) === 0) return [];
   const what =

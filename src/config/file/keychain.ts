@@ -7,10 +7,10 @@ import { parseSource } from "../yaml/source.ts";
 const SERVICE = "gateway";
 
 export interface Keychain {
-  /** Null: there is none of this name. */
+  /** Null: no secret has this name. */
   get(name: string): Promise<string | null>;
   set(name: string, value: string): Promise<void>;
-  /** False: there was none of this name. */
+  /** False: no secret had this name. */
   remove(name: string): Promise<boolean>;
 }
 
@@ -46,7 +46,7 @@ export function listKeychainNames(text: string): ReadonlyMap<string, readonly st
   return names;
 }
 
-/** No config and no shell can write the names of these variables. */
+/** The secrets as variables whose names no config and no shell can write. */
 export async function readKeychain(
   text: string,
   keychain = systemKeychain,

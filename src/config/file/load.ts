@@ -31,7 +31,6 @@ import { type Path, parseSource, type Problem } from "../yaml/source.ts";
 export interface LoadedConfig {
   readonly catalog: Catalog;
   readonly path: string;
-  /** The hash of the text, which shows whether the file changed. */
   readonly sha256: string;
   /** The hash of gateway.env. */
   readonly variables: string;
@@ -44,7 +43,7 @@ export interface LoadedConfig {
 const LEDGER_START = '{"v":';
 
 export interface LoadOptions {
-  /** `keep`: for commands that send nothing upstream. */
+  /** Unset variables. `keep`: for commands that send nothing upstream. */
   readonly missing?: "refuse" | "keep";
 }
 
@@ -69,7 +68,7 @@ function check(path: string, text: string, env: Environment, options: LoadOption
   return { ...checkConfigText(text, path, env, options), path, sha256: sha256Hex(text), variables };
 }
 
-/** Few configs need the keychain. */
+/** Adds secrets of the keychain, which few configs need. */
 export async function addKeychain(text: string, env: Environment): Promise<Environment> {
   if (!text.includes(KEYCHAIN)) return env;
   const { readKeychain } = await import("./keychain.ts");
@@ -135,7 +134,7 @@ export function checkConfigText(
   const concerned = new Set(issues.map(({ path }) => formatPath(path)));
   const authorities = readAuthorities(parsed.data, dirname(file));
   const isHarmless = ({ path }: ReferenceProblem): boolean =>
-    // `port: ${PORT}` is not a number, but PORT is not set.
+    // If PORT is unset, `port: ${PORT}` is not reported as a wrong number, too.
     !concerned.has(formatPath(path)) && (isUsed ? isIdle(path, tree) : !isNeeded(path));
   const idle = isUsed ? expanded.unset.filter(isHarmless) : [];
   const found = [
@@ -174,7 +173,7 @@ export function checkConfigText(
   return { catalog, warnings: [...warnings, ...notes], source: source.tree };
 }
 
-/** Another ledger would give wrong answers. */
+/** A variable in the ledger's path: another ledger would give wrong answers. */
 function isNeeded([section, setting]: Path): boolean {
   return section === "ledger" && setting === "path";
 }

@@ -24,7 +24,7 @@ const LOCK_WAIT_MS = 30_000;
 /** Editors take no lock: an edit then starts again. */
 const ROUNDS = 5;
 
-/** Called under the lock. It may throw to change nothing. */
+/** Called while the lock is held. To change nothing, it throws. */
 export type Decide = (catalog: Catalog) => readonly Edit[];
 
 /** A running gateway uses the changed file before `edit` resolves. */
@@ -38,7 +38,7 @@ export interface EditedConfig {
   readonly sha256: string;
 }
 
-/** Waits for no gateway. */
+/** Does not wait until a gateway uses the change. */
 export async function editConfig(path: string, env: Environment, decide: Decide): Promise<EditedConfig> {
   const { file, lock } = await lockConfig(path);
   try {
@@ -60,7 +60,7 @@ export async function editConfig(path: string, env: Environment, decide: Decide)
   throw new ConfigError(`${path} keeps changing while it is being edited: try again.`);
 }
 
-/** It also protects the files next to the config. */
+/** The lock also protects the files next to the config. */
 export async function lockConfig(
   path: string,
 ): Promise<{ readonly file: string; readonly owner: Owner; readonly lock: FileLock }> {
@@ -68,7 +68,7 @@ export async function lockConfig(
   const file = resolveLinks(path);
   requireEditable(file);
   const owner = whileReplaced(file, () => statSync(file));
-  // Not next to a link: all ways to the file share the lock.
+  // The lock is next to the file, not to a link: all ways to the file share it.
   return { file, owner, lock: await waitForLock(join(dirname(file), `.${basename(file)}.lock`), owner) };
 }
 
@@ -98,13 +98,12 @@ async function waitForLock(path: string, owner: Owner): Promise<FileLock> {
   }
 }
 
-/** Null while the holder has not yet written its name. */
 function nameHolder(error: unknown): string | null {
   if (!(error instanceof LockHeld) || error.holder === null) return null;
   return `${error.holder.pid} ${error.holder.since}`;
 }
 
-/** Other hard links keep the old content. */
+/** Refuses hard links: the others would keep the old content. */
 function requireEditable(file: string): void {
   try {
     requireOwn(file, true);
@@ -113,7 +112,6 @@ function requireEditable(file: string): void {
   }
 }
 
-/** After a crash, the complete old file or the complete new one is there. */
 function replaceConfig(file: string, text: string): void {
   try {
     const before = statSync(file);

@@ -7,7 +7,7 @@ interface RetiredSetting {
   readonly place: string;
   /** Absent: any value. */
   readonly values?: readonly unknown[];
-  /** A guard must not disappear silently. */
+  /** It guarded something: it is refused, not ignored. */
   readonly isGuard?: true;
   /** What a warning says after the place. */
   readonly text: string;

@@ -34,7 +34,7 @@ const SETTLE_MS = 50;
  * send none. */
 export function watchConfig(loaded: LoadedConfig, env: Environment, listener: ConfigListener): ConfigWatch {
   const { path } = loaded;
-  // A second read of a pipe would wait for a writer.
+  // A pipe is not watched: a second read of it would wait for a writer.
   if (statSync(path, { throwIfNoEntry: false })?.isFIFO() === true)
     return { follow: () => Promise.resolve(null), end: () => {} };
   let seen = nameContent(loaded);
@@ -137,7 +137,7 @@ async function report(
   }
 }
 
-/** Copying a file with its times does not hide a change: ctime is the system's. */
+/** Includes ctime, which the system sets: copied times of a file cannot hide a change. */
 function stampOf(path: string): string {
   const stamps = [path, placeEnvFile(path)].map((file) => {
     const stats = statSync(file, { bigint: true, throwIfNoEntry: false });

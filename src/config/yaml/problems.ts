@@ -73,7 +73,7 @@ function explainIssue(issue: core.$ZodIssue, value: unknown): string {
   return issue.message;
 }
 
-/** The end of a sentence, or "". */
+/** The end of a sentence that suggests a value, or "". */
 export function suggestValue(typed: string, known: readonly string[]): string {
   const platform = Object.entries(PLATFORM_NAMES).find(([name]) => typed.toLowerCase().startsWith(name))?.[1];
   if (platform !== undefined && known.includes(platform)) return ` (did you mean "${platform}"?)`;
@@ -95,7 +95,7 @@ function explainUnknown(issue: core.$ZodIssueUnrecognizedKeys, tree: unknown, so
   });
 }
 
-/** Names that the user chooses are left out. */
+/** The settings at a place, without names that the user chooses. */
 export function listSettings(path: Path): string[] {
   let node: unknown = z.toJSONSchema(configSchema, { io: "input", unrepresentable: "any" });
   for (const step of path)

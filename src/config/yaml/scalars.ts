@@ -76,7 +76,7 @@ function readAtLeast(leastMs: number, problem: string): (text: string) => number
   };
 }
 
-/** Zero would leave no time. */
+/** Not zero, which would leave no time. */
 export const readTimeLimit = readAtLeast(1, "must be more than nothing");
 export const readProbeInterval = readAtLeast(1000, "must be 1s or more: leave it out for no probes");
 
@@ -107,7 +107,7 @@ export const readOtherPath = readForm(
   "a path is such as /v1/files: a version, names, no escapes, no slash at the end",
 );
 
-/** What a header can carry. */
+/** Only characters that a header can carry. */
 export const readSecretText = readForm(
   /^[\x21-\x7e]+$/,
   "a secret is visible ASCII characters without spaces",
@@ -127,7 +127,7 @@ function readBareUrl(text: string, setting: string): URL {
   throw new RangeError(`must not hold a user name or password: the secret belongs in \`${setting}\``);
 }
 
-/** They must not cross a network unencrypted. */
+/** Traces must not cross a network unencrypted. */
 export function readTracesUrl(text: string): URL {
   const url = readBareUrl(text, "headers");
   if (url.protocol === "http:" && !isLoopback(url.hostname))
@@ -165,7 +165,6 @@ export function readHostName(text: string): string {
   throw new RangeError("expected a host name without scheme and port");
 }
 
-/** Without the brackets of an IPv6 address. */
 export function readListenHost(text: string): string {
   return readHostName(text).replace(/^\[(.*)\]$/, "$1");
 }

@@ -34,7 +34,7 @@ export interface Source {
   readonly problems: readonly Problem[];
   /** False after a syntax error. */
   readonly readable: boolean;
-  /** Of a value or key, or else of the nearest node around it. */
+  /** The place of a value or key, or else of the nearest node around it. */
   locate(path: Path, part?: "key" | "value"): Position;
 }
 
@@ -53,7 +53,7 @@ export function parseYaml(text: string, lineCounter = new LineCounter()): Docume
   });
   visit(document, {
     Pair(_, { key }) {
-      // zod silently drops this name.
+      // Refused, because zod silently drops this name.
       if (!isScalar(key) || key.value !== "__proto__") return;
       const [start = 0, end = start] = key.range ?? [];
       document.errors.push(new YAMLParseError([start, end], "BAD_PROP_ORDER", ""));

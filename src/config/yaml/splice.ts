@@ -32,7 +32,7 @@ export interface Splice {
 interface Entry {
   readonly name: string;
   readonly start: number;
-  /** Without the comments after it. */
+  /** Where it ends, without the comments after it. */
   readonly end: number;
   /** Where a value can begin. */
   readonly afterColon: number;
@@ -61,7 +61,7 @@ export function findSplice(text: string, document: Document.Parsed, edit: Edit):
   return insert(text, parent, [`${renderValue(name, inFlow)}: ${rendered}`], after);
 }
 
-/** Many edits ask for the entries of one list. */
+/** Kept, because many edits ask for the entries of one list. */
 const known = new WeakMap<Collection, Entry[]>();
 
 function listEntries(text: string, around: Collection): Entry[] {
@@ -197,7 +197,7 @@ function remove(
     return next === undefined ? null : { start, end: next.start, text: "" };
   const upTo = text.indexOf("\n", end);
   if (upTo >= 0) return { start: from, end: upTo + 1, text: "" };
-  // The last line has no newline: the one before goes.
+  // The last line has no newline, so the newline before it is removed.
   return {
     start: Math.max(from - eolOf(text).length, 0),
     end: text.length,
@@ -246,7 +246,6 @@ function lineStart(text: string, offset: number): number {
   return text.lastIndexOf("\n", offset - 1) + 1;
 }
 
-/** CR LF or LF. */
 function lineEnd(text: string, offset: number): number {
   const end = text.indexOf("\n", offset);
   if (end < 0) return text.length;

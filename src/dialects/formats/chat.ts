@@ -25,7 +25,7 @@ export const chat: Dialect = {
 const OPTIONS = "stream_options";
 const ASKED = { include_usage: true };
 
-/** Null: it is requested already, or cannot be read. */
+/** Null: the body asks for usage already, or cannot be read. */
 export function askForUsage(body: Uint8Array): Uint8Array | null {
   const scan = scanMembers(body, [OPTIONS]);
   if (scan === null || scan.repeated.has(OPTIONS)) return null;
@@ -42,7 +42,7 @@ export function askForUsage(body: Uint8Array): Uint8Array | null {
 
 /** A usage chunk is shorter. */
 const MAX_HELD_BYTES = 16 * 1024;
-/** In every usage chunk. */
+/** Every usage chunk has this text. */
 const COUNTS = "_tokens";
 const NO_CHOICES = /"choices"\s*:\s*\[\s*\]/;
 /** A blank line, after LF, CRLF or CR. */
@@ -52,7 +52,7 @@ const END_BYTES = 3;
 
 /** Removes the usage chunk, which has no choices. */
 export class UsageRemover {
-  /** If the event passes, only its last bytes. */
+  /** The event so far. If it passes, only its last bytes. */
   #held: Uint8Array = new Uint8Array(0);
   /** The event is too long to be a usage chunk. */
   #isPassing = false;

@@ -12,7 +12,7 @@ export interface WireError {
   readonly type: string;
   readonly param: string | null;
   readonly code: string | null;
-  /** Seconds. Codex shows a time of day. */
+  /** Seconds since 1970. Codex shows it as a time of day. */
   readonly resets_at?: number;
 }
 
@@ -54,7 +54,7 @@ function formRecord(model: ModelEntry): Readonly<Record<string, unknown>> {
   return fillRecord(model, { id: model.id, object: "model" }, { created: 0, owned_by: "gateway" });
 }
 
-/** Codex wants instructions for each model, which only an upstream has. */
+/** Records for Codex, which needs the instructions that only an upstream has. */
 function pickCodexRecords(models: readonly ModelEntry[]): unknown[] {
   return models.flatMap(({ raw }) =>
     isObject(raw) && "slug" in raw && "base_instructions" in raw ? [raw] : [],

@@ -8,7 +8,7 @@ import { formWireError, reasonFields } from "./openai.ts";
 
 /** The fields that say where a message belongs. */
 export interface SocketEvent {
-  /** Empty without a type, or if it is no object. */
+  /** Empty without a type, or if the message is not an object. */
   readonly type: string;
   readonly streamId: string | null;
 }
@@ -35,7 +35,6 @@ export function endsResponse({ type }: SocketEvent): boolean {
   return ENDS.has(type);
 }
 
-/** The status in an error event: that of the same refusal over HTTP. */
 export function readErrorStatus(message: Uint8Array): number {
   const event = parseJson(new TextDecoder().decode(message));
   const status = getField(event, "status") ?? getField(event, "status_code");

@@ -22,7 +22,7 @@ export const embeddings: Dialect = { ...responses, openMeter: openEmbeddingsMete
 export const search: Dialect = { ...responses, openMeter: openSearchMeter };
 export const images: Dialect = { ...responses, openMeter: openImagesMeter };
 
-/** Codes for errors that have only a type. */
+/** Codes of errors that have only a type otherwise. */
 const NAMELESS: Readonly<Record<string, string>> = { invalid_request_error: "invalid_prompt" };
 
 /** Codex reads `response.error`, the SDK `error`: it has both. */
@@ -44,7 +44,7 @@ function formFailed(error: WireError, requestId: string, at: StreamBreak): unkno
   };
 }
 
-/** Strict clients need every key. */
+/** Strict clients need every key of a response. */
 export function formResponse(own: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   return {
     object: "response",

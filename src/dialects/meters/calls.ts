@@ -12,14 +12,14 @@ export const SEARCH_PRICE = "codex-search";
 
 interface Endpoint {
   readonly names?: "embeddings";
-  /** If a call's price is not the model's. */
+  /** The name that has a call's price, if it is not the model. */
   readonly name?: string;
   /** The usage of an answer that reports none. */
   readonly call?: Usage;
 }
 
 class BodyReader implements UsageReader {
-  // Without usage, no field marks the body.
+  // Without usage, no single field marks the body.
   readonly needles = listNeedles('"usage"', '"error"', '"type"');
 
   readonly #endpoint: Endpoint;

@@ -6,7 +6,7 @@ import { CalledTools } from "../prompt/calls.ts";
 import { listNeedles, meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros, Reports, readTariff } from "../../billing/counts.ts";
 
-/** More queries are not counted: memory is bounded. */
+/** More queries are not counted. */
 const MAX_QUERIES = 1000;
 const MAX_QUERY_LENGTH = 1024;
 
@@ -91,7 +91,7 @@ export class ContentReader implements UsageReader {
 
   #doubt({ output = 0 }: Usage, counts: CountReader): void {
     if (this.#awaitsUsage) counts.note("usage_early", "usageMetadata");
-    // Google's price list does not name these.
+    // Google's price list has no price for these searches.
     if (this.#soughtImages) counts.note("unknown", "groundingMetadata.imageSearchQueries");
     if (this.#foundWeb && !this.#hasRead && this.#queries.size === 0)
       counts.note("unknown", "groundingMetadata.groundingChunks");
@@ -124,7 +124,7 @@ export class ContentReader implements UsageReader {
 
 export const openContentMeter = meterOf(() => new ContentReader());
 
-/** What a model writes of a call. */
+/** The members of a call that the model writes. */
 const CALLED = ["name", "args", "partialArgs"] as const;
 
 /** A picture's bytes say nothing of tokens. */

@@ -10,7 +10,7 @@ import { CountReader, dropZeros, readTariff, Reports } from "../../billing/count
 
 type Counters = Readonly<Record<string, unknown>>;
 
-// Results of server tools and signatures must match: they are no output.
+// Results of server tools and signatures must match, because they are not output.
 const NEEDLES = listNeedles("message_", '"error"', "content_block_start", "signature_delta");
 
 export class MessagesReader implements UsageReader {
@@ -20,7 +20,7 @@ export class MessagesReader implements UsageReader {
   /** Null: nobody listens to calls. */
   readonly #calls: CallReader | null;
   #model: string | null = null;
-  /** Running totals: never add them. */
+  /** Reports are running totals: never add them. */
   readonly #reports = new Reports(countPrompt);
   #end: Reading["end"] = "open";
   #final = false;
@@ -100,7 +100,7 @@ export class MessagesReader implements UsageReader {
     this.#refusal = { category: getName(getField(getField(delta, "stop_details"), "category")) ?? null };
   }
 
-  /** An earlier report was not the last one. */
+  /** A new block shows that an earlier report was not the last one. */
   #beginBlock(block: unknown): void {
     this.#called.add(block);
     this.#hasContent = true;
@@ -124,7 +124,7 @@ export class MessagesReader implements UsageReader {
       readCacheReason(getField(getField(message, "diagnostics"), "cache_miss_reason")) ?? this.#cacheReason;
   }
 
-  /** An absent or null field keeps its value. */
+  /** A field that a report lacks keeps its value. */
   #merge(reported: unknown, how: { readonly isLate?: boolean; readonly isStart?: boolean }): boolean {
     if (!isObject(reported)) return false;
     const hasAll = !Object.values(reported).includes(null);
@@ -276,7 +276,7 @@ function readPasses(
   return parts;
 }
 
-/** In a server tool's loop. Null if they do not add up to the whole. */
+/** The calls of a server tool's loop. Null if they do not add up to `whole`. */
 function readEqualCalls(iterations: readonly Counters[], whole: Usage): Usage[] | null {
   // Claude Code logs an empty list.
   if (iterations.length === 0) return [];
@@ -286,7 +286,6 @@ function readEqualCalls(iterations: readonly Counters[], whole: Usage): Usage[] 
   return calls.length < 2 ? [] : calls;
 }
 
-/** The usage of each call in a server tool's loop, from a ledger line. */
 export function readCalls(rawUsage: unknown): readonly Usage[] {
   if (!isObject(rawUsage) || !Array.isArray(rawUsage["iterations"])) return [];
   const [part, other] = readParts(rawUsage, new CountReader());
@@ -337,7 +336,7 @@ const KNOWN: ReadonlyMap<string, ReadonlySet<string> | null> = new Map([
   ["output_tokens_details", new Set(["thinking_tokens"])],
   ["server_tool_use", new Set(["web_search_requests", "web_fetch_requests", "tool_search_requests"])],
 ]);
-/** https://platform.claude.com/docs/en/manage-claude/data-residency. In brackets: none. */
+/** https://platform.claude.com/docs/en/manage-claude/data-residency. A text in brackets is not a place. */
 const KNOWN_PLACES = /^(?:us|global|not_available)?$|[^\w-]/;
 
 function noteUnknown(counters: Counters, counts: CountReader): void {

@@ -19,9 +19,9 @@ import { compareDecimals, decimalOf, formatDecimal, parseNumber } from "../../li
 import { BLANK_LINE, EventReader, readEvent, type SseEvent } from "../../lib/sse.ts";
 
 export interface UsageReader {
-  /** Every event with token counts has one. */
+  /** Texts of which every event with token counts has one. */
   readonly needles: readonly Buffer[];
-  /** Others wait for each event. */
+  /** A bridge or a WebSocket needs each event at once. */
   readonly isFollowed?: boolean;
   /** Events may follow an answer's last one. */
   readonly mayGoOn?: boolean;
@@ -86,7 +86,7 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
 
 /** One event costs nearly as much as thirty. */
 const BATCH_BYTES = 4096;
-/** Less does not show a stream's share of text. */
+/** A smaller sample does not show a stream's share of text. */
 const SAMPLE_BYTES = 1024;
 /** In a long stream, one byte of this many is sampled. */
 const SAMPLE_SHARE = 16;
@@ -256,7 +256,7 @@ function findEnd(events: Buffer | string, from: number): number {
   return at < 0 ? events.length : at + BLANK_LINE.length;
 }
 
-/** Ids, usage and names. */
+/** A body's ids, usage and names are about as long. */
 const BODY_FRAME_BYTES = 1000;
 /** Longer bodies have pictures or sound. */
 const MAX_TEXT_BODY_BYTES = 512 * 1024;
@@ -270,7 +270,7 @@ const CODED = /^[\w+/=:;,-]+$/;
 const NUMBERS = /^[\d\s,.eE+-]+$/;
 /** No model writes this without a quotation mark. */
 const MAX_TEXT_GAP_BYTES = 32 * 1024;
-/** In JSON, it is inside a text. */
+/** A character that JSON has only inside a text. */
 const IN_TEXT = /[^\s\d[\]{}:,.+\-Etruefalsn]/;
 /** No line of JSON begins so. */
 const EVENT_LINE = /[\r\n](?:data|event):/;
@@ -278,7 +278,7 @@ const EVENT_LINE = /[\r\n](?:data|event):/;
 /** A JSON body, or a list of JSON values in pieces, is read on demand. */
 class BodyMeter implements Meter {
   readonly #open: () => UsageReader;
-  /** Without the parts that no meter reads. */
+  /** The body without the parts that no meter reads. */
   readonly #kept: Buffer[] = [];
   #keptBytes = 0;
   #bytes = 0;
@@ -354,7 +354,7 @@ class BodyMeter implements Meter {
   }
 }
 
-/** The body stays valid JSON. */
+/** Drops what no meter reads. The body stays valid JSON. */
 function shorten(chunk: Buffer): Buffer {
   const text = chunk.toString("latin1");
   const find = (wanted: string, from: number): number => {
@@ -410,7 +410,7 @@ const BYTES_PER_TOKEN = 4;
 interface Seen {
   readonly textBytes: number;
   readonly hasText?: boolean;
-  /** No text is longer. */
+  /** The text has at most as many. */
   readonly arrivedBytes: number;
 }
 
@@ -421,7 +421,7 @@ const IMPLAUSIBLE: CountFault = {
   text: "the upstream's usage is more than an answer can have",
 };
 
-/** Numbers kept as text go no further. */
+/** Makes plain numbers of those that were kept as text. */
 function makeReading(report: UsageReport, { textBytes, arrivedBytes, hasText }: Seen): Reading {
   const { raw, parts, faults } = report;
   const isOdd = !isPlausible(sumUsage(parts));

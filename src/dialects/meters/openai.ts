@@ -7,7 +7,7 @@ import { CountReader, dropZeros } from "../../billing/counts.ts";
 interface Names {
   readonly input: string;
   readonly output: string;
-  /** A missing output is no fault. */
+  /** A missing output is not a fault. */
   readonly hasNoOutput?: true;
   /** Google's compatible endpoint counts thinking only in the total. */
   readonly hasTotal?: true;
@@ -43,7 +43,7 @@ function isCounted(usage: unknown, ...names: string[]): boolean {
 /** DeepSeek, Moonshot, LiteLLM and Mistral use these. */
 const CACHED = ["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens", "num_cached_tokens"];
 const SERVER_TOOLS = "server_side_tool_usage_details";
-/** Null: it costs only tokens. */
+/** The fee of each tool. Null: it costs only tokens. */
 const SERVER_TOOL_KINDS: ReadonlyMap<string, CallKind | null> = new Map([
   ["web_search_calls", "web_search"],
   ["x_search_calls", "x_search"],
@@ -108,9 +108,9 @@ function readPrompt(usage: unknown, name: string, total: number, counts: CountRe
   const read = Math.min(cached, total - written);
   const audio = readPart("audio_tokens", total - read - written);
   const rest = total - read - written - audio;
-  // xAI and OpenRouter count a cached picture twice.
+  // At most `rest`: xAI and OpenRouter count a cached picture twice.
   const fresh = Math.min(readPart("image_tokens", total - audio), rest);
-  // The others are kept for half an hour.
+  // All other writes are kept for half an hour.
   const kept = counts.readDetail(getField(details, LIFETIMES), "ttl_12h_tokens");
   const long = counts.limitPart(kept, written, LIFETIMES);
   return {

@@ -8,7 +8,7 @@ import { reportCall } from "../prompt/same-call.ts";
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { countsServerTools, PAINTING, readOpenaiUsage, readToolUsage } from "./openai.ts";
 
-/** Of an item, or an event about a part. */
+/** Members that are text, of an item or of an event about a part. */
 const TEXTS = ["text", "refusal", "name", "arguments", "input", "code"] as const;
 const ACTIONS = ["action", "actions", "operation"] as const;
 const ACTING_CALLS: ReadonlySet<string> = new Set([
@@ -17,20 +17,20 @@ const ACTING_CALLS: ReadonlySet<string> = new Set([
   "computer_call",
   "apply_patch_call",
 ]);
-/** More are not measured: memory is bounded. */
+/** More types are not measured. */
 const MAX_TYPES = 64;
 
-/** More are not counted: memory is bounded. */
+/** More calls are not counted. */
 const MAX_CALLS = 10_000;
 const MAX_ID_LENGTH = 1024;
 
 interface BilledCall {
   readonly kind: CallKind;
-  /** A container is paid once. */
+  /** Calls of one container are paid once. */
   readonly feeKey: string;
 }
 
-// Repeated text, hidden reasoning and pictures must match: they are no output.
+// Repeated text, hidden reasoning and pictures must match, because they are not output.
 const NEEDLES = listNeedles('"response"', '.done"', '"error"', 'output_item.added"', 'partial_image"');
 
 export class ResponsesReader implements UsageReader {
@@ -48,10 +48,10 @@ export class ResponsesReader implements UsageReader {
   #preview = false;
   /** The model that makes pictures. */
   #painter: string | null = null;
-  /** OpenAI's counts of its own tools. */
+  /** OpenAI's counts of calls of its own tools. */
   #toolUsage: unknown;
   #unknownItem: string | null = null;
-  /** Later events repeat their text. */
+  /** Deltas came: later events repeat their text. */
   #sawDeltas = false;
   /** Several types of events repeat a text. */
   readonly #textBytes = new Map<string, number>();
@@ -134,7 +134,7 @@ export class ResponsesReader implements UsageReader {
     return [part, { model: this.#painter ?? PAINTING, pass: PAINTING, usage: tools.pictures }];
   }
 
-  /** False without usage. */
+  /** False: there is no usage. */
   #learnUsage(holder: unknown): boolean {
     return this.#reports.add(getField(holder, "usage"), { isLate: this.#end !== "open" });
   }

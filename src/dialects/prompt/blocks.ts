@@ -4,14 +4,14 @@ import { getField, getList, getText, isObject, parseFlatJson, textOf } from "../
 import { findCall, findResult, nameTool, type ToolCall, type ToolResult } from "./calls.ts";
 import type { Layout, Section } from "./layouts.ts";
 
-/** Null: as long as the upstream does. */
+/** A mark. Null: the upstream's own lifetime. */
 export type BlockMark = { readonly lifetimeMs: number | null; readonly hash: number };
 
 /** A tool, a part of the system prompt, or a block of a message. */
 export interface PromptBlock {
   /** A text and a block with only this text have one hash. */
   readonly hash: number;
-  /** Ignores digits. Only for the system prompt. */
+  /** A hash that ignores digits, only for the system prompt. */
   readonly shape: number;
   readonly mark: BlockMark | undefined;
   /** One piece, or the tools inside. */
@@ -20,7 +20,7 @@ export interface PromptBlock {
 
 export interface Piece {
   readonly kind: "tool" | "system" | "user" | "assistant" | "thinking" | "call" | "result";
-  /** Of the tool. Empty for other pieces. */
+  /** The tool's name. Empty for other pieces. */
   readonly name: string;
   /** In characters. */
   readonly size: number;
@@ -37,7 +37,7 @@ export interface NamedPiece extends Piece {
 
 export interface PartFacts {
   readonly blocks: readonly PromptBlock[];
-  /** The message's section at the prompt's beginning. */
+  /** The message's section if it is at the prompt's beginning. */
   readonly opening: Section;
   /** New text of the user, not the result of a tool. */
   readonly isText: boolean;
@@ -80,7 +80,7 @@ function readMessage(message: Readonly<Record<string, unknown>>): PartFacts {
   return {
     blocks: values.map((value) => readBlock(value, "messages", role, frame)),
     opening: "messages",
-    // Results and thoughts come first.
+    // The first block decides: results and thoughts come first.
     isText: role === "user" && type !== "tool_result",
     isThinking: role !== "user" && THOUGHTS.has(type),
   };
@@ -106,7 +106,7 @@ function readBlock(value: unknown, section: Section, role: unknown, frame: strin
 /** Clients mark with these how far to cache. */
 export const MARK_NAMES: ReadonlySet<string> = new Set(["cache_control", "prompt_cache_breakpoint"]);
 
-/** Without marks, which go to `marks`. */
+/** The part as JSON without its marks, which go to `marks`. */
 function writeBare(part: unknown, marks: unknown[], without = ""): string {
   if (!isObject(part)) return textOf(part);
   let text = "";
@@ -143,12 +143,12 @@ export function readLifetime(mark: string): number | null {
   return hours === undefined ? null : Number(hours) * 3_600_000;
 }
 
-/** Anthropic's API leaves it out of the prompt. */
+/** Anthropic's API leaves this line of Claude Code out of the prompt. */
 const ATTRIBUTION = "x-anthropic-billing-header";
 export const ATTRIBUTION_SHAPE = -1;
 /** The line is near the start of its part. */
 const MAX_FRAME_LENGTH = 64;
-/** Only the beginning of a longer one is read. */
+/** Of a longer part, only the beginning is read. */
 const MAX_SHAPED_LENGTH = 64 * 1024;
 
 function readShape(text: string): number {

@@ -3,7 +3,7 @@
 import { getField, getText, isObject } from "../../lib/json/json.ts";
 
 export interface ToolCall {
-  /** Without ids, the name. */
+  /** The name of the tool in dialects without ids. */
   readonly id: string;
   /** The tool definition's name. Empty if unknown. */
   readonly name: string;
@@ -56,17 +56,16 @@ export function findResult(part: unknown): ToolResult | null {
 
 const MAX_NAME_LENGTH = 128;
 
-/** Empty without a name. In responses, MCP servers are namespaces. */
+/** The tool's full name. Empty without a name. In responses, MCP servers are namespaces. */
 export function nameTool(tool: unknown, namespace = getText(getField(tool, "namespace"))): string {
   const name = getText(getField(tool, "name"));
   const isServer = name !== "" && namespace.startsWith("mcp__") && !name.startsWith("mcp__");
   return (isServer ? `${namespace.replace(/_+$/, "")}__${name}` : name).slice(0, MAX_NAME_LENGTH);
 }
 
-/** More are not noted: memory is bounded. */
+/** More tools are not noted. */
 const MAX_TOOLS = 128;
 
-/** The names of the tools that an answer calls, for `gateway context`. */
 export class CalledTools {
   readonly #names = new Set<string>();
 

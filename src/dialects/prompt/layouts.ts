@@ -21,7 +21,7 @@ export type Role =
   /** The upstream changes the conversation by rule. */
   | "edits"
   | "lifetime"
-  /** Marks the whole prompt. */
+  /** A mark on the complete prompt. */
   | "mark";
 
 /** Upstreams do not cache these. */

@@ -24,14 +24,14 @@ export interface CacheMark extends BlockMark {
 }
 
 export interface Prompt {
-  /** Of tools, parts of the system prompt, and messages or blocks. */
+  /** Hashes of tools, parts of the system prompt, and messages or blocks. */
   readonly parts: readonly number[];
-  /** All before `messages` are tools or the system prompt's. */
+  /** Parts before `messages` are tools, then the system prompt's. */
   readonly tools: number;
   readonly messages: number;
   /** Hashes of the system prompt's parts that ignore digits. */
   readonly shapes: readonly number[];
-  /** Of each part from `messages` on, from 1 as in the request. */
+  /** Each message's number in the request, from 1, for the parts from `messages` on. */
   readonly numbers: readonly number[];
   /** Claude Code's line about itself, which changes. In `parts`, it is fixed. */
   readonly attribution: number;
@@ -57,9 +57,9 @@ const MAX_PARTS = 10_240;
 const MAX_MARKS = 256;
 /** Messages at the beginning that may be part of the system prompt. */
 const MAX_OPENING = 64;
-/** Takes less than a millisecond. */
+/** This much takes less than a millisecond to read. */
 const STEP_BYTES = 64 * 1024;
-/** Read on demand, which is rare. */
+/** A shorter prompt is read on demand, which is rare. */
 export const SHORT_BYTES = 16 * 1024;
 
 export interface ScannedBody {
@@ -91,7 +91,7 @@ export class SentPrompt {
     if (!this.isShort) setImmediate(() => this.#advance());
   }
 
-  /** Null: no readable prompt. */
+  /** Null: the body has no readable prompt. */
   read(): ReadPrompt | null {
     while (this.#body !== null) this.#step(this.#body);
     return this.#read;
@@ -135,7 +135,7 @@ export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean
   return true;
 }
 
-/** Null: no prompt, or too many parts. */
+/** Null: the body has no prompt, or too many parts. */
 export function joinPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null {
   const { bytes, scan } = body;
   const rows: PartRow[] = [];
@@ -184,13 +184,13 @@ function buildPrompt(rows: readonly PartRow[], settings: Settings): ReadPrompt |
     lifetimeMs: settings.lifetimeMs,
     continues: settings.continues,
     named: settings.isNamed,
-    // Earlier thinking is removed.
+    // After new text of the user, earlier thinking is removed.
     edited: settings.isEdited || (!settings.keepsThinking && endsWithText && hasThinking),
   };
   return { prompt, pieces: join(rows, (row) => row.pieces) };
 }
 
-/** `places`: of each section's next part in the whole prompt. */
+/** `places`: the number of each section's next part in the prompt. */
 function joinMarks(rows: readonly PartRow[], places: Record<Section, number>): CacheMark[] {
   const all: CacheMark[] = [];
   for (const { marks, sections } of rows) {
@@ -252,7 +252,7 @@ function addParts(
   return true;
 }
 
-/** Between a call and its result. */
+/** Pieces between a call and its result that are searched. */
 const MAX_PIECES_BETWEEN = 256;
 
 class PartRow {
@@ -343,14 +343,14 @@ class Settings {
   }
 
   #addEdits(json: string): void {
-    // Claude Code's rule keeps all of it.
+    // Claude Code's rule keeps all thinking.
     this.keepsThinking = /"keep"\s*:\s*"all"/.test(json);
     this.isEdited =
       /clear_tool|compact/.test(json) || (json.includes("clear_thinking") && !this.keepsThinking);
   }
 }
 
-/** Null: it continues none. */
+/** The continued response. Null: none. */
 export function readPrevious({ bytes, scan }: ScannedBody, { members }: Layout): string | null {
   for (const [name, role] of members) {
     const span = role === "continues" || role === "thread" ? scan.get(name) : undefined;

@@ -27,7 +27,7 @@ const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:
 
 const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
-/** If one pair fills them, four times as many. */
+/** Read first. If one pair of messages fills them, four times as many. */
 const FIRST_MESSAGES = 8;
 
 /** `findChain`: earlier pairs by response id. */
@@ -53,7 +53,7 @@ function listMessages({ bytes, scan }: ScannedBody, { members }: Layout): Buffer
   return starts.map((start, at) => asBuffer(bytes).subarray(start, start + (parts[at]?.length ?? 0)));
 }
 
-/** The client will send its result. */
+/** Reports a call whose result the client will send. */
 export function reportCall(part: unknown, listener: CallListener): void {
   const call = findCall(part);
   const type = getText(getField(part, "type"));
@@ -61,7 +61,7 @@ export function reportCall(part: unknown, listener: CallListener): void {
   if (call !== null && call.input !== undefined && !isOwn) listener.add(call.id, hashCall(call));
 }
 
-/** The same in a request and a response. */
+/** A call has the same hash in a request and in a response. */
 function hashCall({ name, input }: ToolCall): string {
   return `${name} ${Bun.hash.wyhash(writeJson(input))}`;
 }
@@ -80,9 +80,9 @@ function writeJson(value: unknown, without?: ReadonlySet<string>, depth = 0): st
 }
 
 class PairCounter {
-  /** Since the user's last text. */
+  /** The last pairs since the user's last text. */
   last: LastPairs = NO_PAIRS;
-  /** Unread messages cannot change the result. */
+  /** Messages that were not read cannot change the result. */
   isCertain = false;
   readonly #before: CallChain | null;
   /** Hashes of calls without a result, by id. */
@@ -129,7 +129,7 @@ class PairCounter {
   }
 }
 
-/** More than results and the tool's additions. */
+/** Whether a message has more than results and the tool's additions. */
 function isNew(parts: readonly unknown[], hasResult: boolean): boolean {
   const texts = parts.map((part) => (typeof part === "string" ? part : getField(part, "text")));
   const own = texts.map((text) => (typeof text === "string" ? dropAdded(text) : ""));

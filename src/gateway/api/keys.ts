@@ -92,7 +92,6 @@ export const NO_FILE = "A demo has no config file that could be changed.";
 /** The gateway uses the changed file before the page gets its answer. */
 function openFile({ configPath, follow }: ApiParts) {
   const path = configPath ?? fail(NO_FILE);
-  /** Why the gateway does not use the changed file. */
   let problem: string | null = null;
   const edit: ConfigFile["edit"] = async (decide) => {
     const { catalog, sha256 } = await editConfig(path, process.env, decide);

@@ -35,7 +35,6 @@ function define<Input, Document>(
   };
 }
 
-/** Clients may choose long names. */
 const name = z.string().max(4096);
 const view = z.object({
   period: z.string().max(60).default("7d"),

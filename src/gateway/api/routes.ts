@@ -87,7 +87,6 @@ const ACTIONS: Readonly<Record<string, Handler>> = {
   ),
 };
 
-/** For commands only, not for the page. */
 const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
   "accept-ledger": define(nothing, (_, { gateway }) => ({
     accepted: gateway.ledger.acceptMarks().map(({ mark }) => mark),

@@ -78,12 +78,10 @@ export function isPrivate(folder: string): boolean {
   return found !== undefined && isOwn(found) && (found.mode & 0o077) === 0;
 }
 
-/** A link is never accepted. */
 function isOwn(found: Stats): boolean {
   return found.isDirectory() && found.uid === userInfo().uid;
 }
 
-/** Corrections have the largest bodies. */
 const MAX_BODY_BYTES = 64 << 20;
 
 type Answer = (request: Request) => Promise<Response>;

@@ -25,7 +25,6 @@ export function describeFailure({ code, status, message }: GatewayError, { halt 
   return { outcome, status, upstreamStatus: status, reading: null, problem: message };
 }
 
-/** The finish queue does what can wait. */
 export function finish(r: Request, ending: Ending, gateway: Gateway): void {
   r.durationMs = Math.round(performance.now() - r.arrived);
   r.ending = ending;

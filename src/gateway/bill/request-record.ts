@@ -49,7 +49,7 @@ function nameKey(key: Key | null): Pick<RequestRecord, "key" | "group"> {
   return { key: key?.name ?? null, group: key?.group.name ?? null };
 }
 
-/** The request's own words have not been checked yet: they may hold secrets. */
+/** The request's own words may still hold secrets. */
 function describeUnsent(r: Request, { catalog }: Gateway): Partial<RequestRecord> {
   const { ending, exchange } = r;
   const secrets = secretsOf(catalog);

@@ -155,7 +155,7 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   return line;
 }
 
-/** Whether a stored response came completely. After a cut, a later request may fetch it again. */
+/** A stored response that came completely. After a cut, it may be fetched again. */
 function isFetched(reading: Reading | null): boolean {
   return reading?.stored?.goesOn === false && reading.end !== "open";
 }
@@ -360,7 +360,7 @@ function addUsdTexts(a: string | null, b: string | null): string | null {
   return a === null || b === null ? null : formatUsd(addUsd(parseUsd(a), parseUsd(b)));
 }
 
-/** Adds what was not counted: every prompt has tokens, and so has output that was seen. */
+/** What was not counted: every prompt has tokens, and so has output that was seen. */
 function findUncounted({ estimatedInput }: Request, usage: Usage, reading: Reading | null) {
   const isRead = countTokens(usage, PROMPT_KINDS) > 0;
   const output = (reading?.estimatedOutput ?? 0) - countTokens(usage, OUTPUT_KINDS);

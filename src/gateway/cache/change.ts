@@ -24,7 +24,7 @@ export function countSharedMessages(a: Prompt, b: Prompt): number {
   return countShared(a.parts, b.parts, a.messages, b.messages);
 }
 
-/** Whether both begin alike, except for Claude Code's line about itself. */
+/** Claude Code's line about itself may differ. */
 export function hasSameOpening(a: Prompt, b: Prompt): boolean {
   if (a.tools !== b.tools || a.messages !== b.messages) return false;
   for (let at = 0; at < a.messages; at += 1) if (a.parts[at] !== b.parts[at]) return false;
@@ -54,7 +54,7 @@ export function findChange({ turn: { prompt: before }, end }: PastTurn, turn: Ca
   return { because: "messages_changed", at: now.numbers[shared - now.messages] ?? countMessages(now) + 1 };
 }
 
-/** Counts the equal parts. A changed setting comes after the system prompt. */
+/** Equal parts. A changed setting comes after the system prompt. */
 export function countSame({ turn: { prompt: before } }: PastTurn, turn: CacheTurn): number {
   const end = findSetting(before, turn.prompt) === undefined ? Infinity : before.messages;
   return Math.min(countShared(before.parts, turn.prompt.parts), findLine(before, turn), end);

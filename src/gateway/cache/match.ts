@@ -76,14 +76,14 @@ function isBranch(
   return later.size === 0 || later.isDisjointFrom(new Set(listMessages(before.prompt, shared)));
 }
 
-/** The turn with the most equal messages: the first ones may have changed, gone or moved. */
+/** The most equal messages: the first may have changed, gone or moved. */
 function findOverlapping(kept: readonly PastTurn[], prompt: Prompt): PastTurn | null {
   const now = new Set(listMessages(prompt));
   const counts = kept.map(({ turn }) => listMessages(turn.prompt).filter((part) => now.has(part)).length);
   return kept[counts.lastIndexOf(Math.max(1, ...counts))] ?? null;
 }
 
-/** The last turn, if its only message changed and the prompt is longer than before. */
+/** The last turn, if its one message changed and the prompt is longer. */
 function findSingle(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean): PastTurn | null {
   const last = kept.at(-1);
   if (last === undefined || (turn.inferred && !isOnly) || !continuesOpening(last, turn)) return null;
@@ -91,7 +91,7 @@ function findSingle(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean)
   return isLonger && turn.prompt.messages > 0 ? last : null;
 }
 
-/** A turn of which only the opening was cached, and only digits in it differ. */
+/** Only the opening was cached, and only digits in it differ. */
 function findOpening(kept: readonly PastTurn[], { tools, shapes }: Prompt): PastTurn | null {
   const isAlike = ({ turn: { prompt }, end }: PastTurn): boolean =>
     end <= prompt.messages && prompt.tools === tools && Bun.deepEquals(prompt.shapes, shapes);

@@ -20,7 +20,7 @@ export class CacheMemory {
     return this.#parts;
   }
 
-  /** False: the request can neither miss nor leave anything in the cache. */
+  /** False: nothing can be missed or left in the cache. */
   needsPrompt(session: string, turn: CountedTurn): boolean {
     const { tokens, reason } = turn;
     if (tokens.total === 0) return false;

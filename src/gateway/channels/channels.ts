@@ -264,7 +264,7 @@ function readSaved(path: string): records.ChannelRecord[] {
   }
 }
 
-/** How long until the rest ends or, if its length is a guess, the running trial. */
+/** Until the rest ends. If that is a guess: until the trial ends. */
 function waitOf({ isNamed, until, trialUntil }: records.Rest, now: number): number {
   return (isNamed ? until : trialUntil) - now;
 }

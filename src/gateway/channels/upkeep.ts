@@ -40,7 +40,7 @@ function originOf(channel: Channel): Origin {
   return addressOf(channel).origin;
 }
 
-/** Whether a warm connection saves time: a dial to this machine without TLS takes 0.1 ms. */
+/** False for this machine without TLS: a dial takes 0.1 ms. */
 function gains(channel: Channel): boolean {
   const { tls, host, proxy } = originOf(channel);
   return !channel.disabled && (tls || proxy !== undefined || !isLoopback(host));

@@ -17,7 +17,7 @@ import {
   passBody,
 } from "./delivery.ts";
 
-/** How long to wait for a response's end: only then can its connection be reused. */
+/** The wait for a response's end: then its connection can be reused. */
 const MAX_LINGER_MS = 1000;
 /** Gemini CLI gives up after a minute if no answer has begun. */
 const MAX_QUIET_SECONDS = 15;

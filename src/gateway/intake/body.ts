@@ -143,7 +143,6 @@ function wantedOf({ promptLayout }: Dialect, hasParts: boolean): Wanted<PartFact
 
 const NO_LISTS: ReadonlySet<string> = new Set();
 
-/** The name is written to the ledger. */
 const MAX_MODEL_LENGTH = 256;
 const NAMING = ["model", "stream"] as const;
 

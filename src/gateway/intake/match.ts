@@ -132,7 +132,6 @@ function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: n
   );
 }
 
-/** Only `*` is special. */
 function matchesGlob(glob: string, text: string): boolean {
   const parts = glob.split("*");
   const first = parts[0] ?? "";

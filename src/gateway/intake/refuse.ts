@@ -8,7 +8,6 @@ import { type Observer, reportFault } from "../observe/observer.ts";
 import { cleanError } from "./secrets.ts";
 import type { Field } from "../../lib/http/fields.ts";
 
-/** Also reports the gateway's own faults. */
 export function toGatewayError(error: unknown, exchange: Exchange, observer: Observer): GatewayError {
   if (error instanceof GatewayError) return cleanError(error, exchange);
   if (error instanceof ClientGone) return new GatewayError("client_gone", "The client disconnected.");

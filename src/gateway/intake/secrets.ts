@@ -65,7 +65,6 @@ export class Secrets {
   readonly #base: Secrets | null;
   readonly #secrets: readonly string[];
   #pieces: ReadonlySet<string> | null = null;
-  /** The same names come again and again. */
   readonly #clean = new BoundedMap<string, true>(MAX_CLEAN);
 
   constructor(secrets: Iterable<string>, base: Secrets | null = null) {
@@ -136,7 +135,6 @@ export class Secrets {
     return this.#pieces.has(piece) || (this.#base !== null && this.#base.#isPart(piece));
   }
 
-  /** Whether a header field has a whole secret. */
   holdsField(name: string, value: string): boolean {
     return this.#hasWhole(name) || this.#hasWhole(value);
   }
@@ -223,7 +221,6 @@ const LONG_WORD = /\S{4,}/g;
 const KEY_LIKE = /(?:^|[\s"'=:,;-])sk-[\w-]{8}/;
 const MAX_PLAIN = 1000;
 const MAX_PLAIN_LENGTH = 256;
-/** Keys and logins are few. */
 const MAX_SENDERS = 64;
 
 /** The credentials of all channels, and the gateway's keys, known only by hash. */
@@ -264,7 +261,7 @@ export class KnownSecrets {
     });
   }
 
-  /** Whether a text holds a secret, or what looks like a key, in any spelling. */
+  /** A secret, or what looks like a key, in any spelling. */
   holds(text: string): boolean {
     if (this.#plain.has(text)) return false;
     const isFound = [...new Set([text, decode(text)])].some(
@@ -274,7 +271,7 @@ export class KnownSecrets {
     return isFound;
   }
 
-  /** Masks secrets in a query. Every other byte stays. */
+  /** Masks secrets. Every other byte stays. */
   cleanQuery(query: string): string {
     if (query === "" || this.#plain.has(query)) return query;
     const parts = query.slice(1).split("&");

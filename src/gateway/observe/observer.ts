@@ -21,7 +21,6 @@ export interface RequestRecord {
   readonly durationMs: number;
   readonly usage: Usage | null;
   readonly chargeUsd: string | null;
-  /** What a plan paid, by official prices; not part of the charge. */
   readonly planUsd?: string | undefined;
   readonly problem: string | null;
 }

@@ -125,7 +125,6 @@ export async function readError({ secrets }: Request, answer: Answer): Promise<U
   }
 }
 
-/** The error body shows whether the channel or the request is at fault. */
 async function judgeRefusal(
   r: Request,
   candidate: Candidate,

@@ -70,7 +70,7 @@ export function takeCrossing(r: Request, candidate: Candidate): void {
   if (r.crossed?.candidate !== candidate) r.crossed = runAtOnce(cross(r, candidate));
 }
 
-/** Converts in advance, in steps, so that a long body does not block the event loop. */
+/** Converts in advance. A long body takes several turns of the event loop. */
 export async function crossFirst(r: Request, candidate: Candidate): Promise<void> {
   const steps = cross(r, candidate);
   r.crossed = isLongWork(r.body.plain?.length ?? 0) ? await runInTurns(steps) : runAtOnce(steps);

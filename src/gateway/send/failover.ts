@@ -108,7 +108,6 @@ function isFinal({ failure }: Bad): boolean {
   return failure === null || needsOwner(failure);
 }
 
-/** Returns the client's response, or throws an error of the gateway. */
 function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelResponse {
   const wait = findWait(r, bad, gateway);
   if (wait !== null) return repeat(r, wait, gateway);

@@ -113,7 +113,6 @@ export function failureOf(channel: string, { kind, message }: UpstreamFault): Fa
   return { ...NOTHING, ...FAULT_RULES[kind], channel, message, fault: kind };
 }
 
-/** For an error inside a stream, `status` is the equivalent HTTP status. */
 export function failureOfStatus(channel: string, status: number, message: string): Failure {
   // One line: a second one could look like a message of the gateway in its log.
   const line = message.slice(0, MAX_MESSAGE_LENGTH).replaceAll(/\s+/g, " ").trim();
@@ -158,7 +157,7 @@ function ruleOf(status: number): Rule {
   return STATUS_RULES[status] ?? (status < 400 ? REDIRECT : SERVER_ERROR);
 }
 
-/** Whether the channel is at fault, so that another one may succeed. */
+/** True: another channel may succeed. */
 export function blamesChannel(status: number): boolean {
   return status >= 500 || (status >= 300 && status < 400) || STATUS_RULES[status] !== undefined;
 }

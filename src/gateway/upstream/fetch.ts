@@ -3,7 +3,6 @@
 import { readUpTo, type Upstream, type UpstreamRequest } from "../../lib/http/upstream.ts";
 import { decodeAnswer } from "./decode.ts";
 
-/** Rejects with UpstreamFault. A body is cut after `maxBytes`. */
 export async function fetchWhole(client: Upstream, request: UpstreamRequest, maxBytes: number) {
   const sent = client.send(request);
   try {

@@ -47,7 +47,7 @@ export class LockHeld extends Error {
   }
 }
 
-/** Paths that this process locked: opening and closing such a file again would free its lock. */
+/** Locked paths: opening and closing such a file again would free its lock. */
 const held = new Set<string>();
 
 /** `owner`: the user whose file the administrator locks. */

@@ -33,7 +33,7 @@ export interface Exchange {
   readonly gone: boolean;
   /** Resolves also when the client has left. */
   readonly sent: Promise<void>;
-  /** Called once if the client leaves before the end of the reply. */
+  /** Called once, if the client leaves before the end. */
   onGone(listener: () => void): void;
 }
 

@@ -76,7 +76,6 @@ export class Pool {
     this.#open.delete(wire);
   }
 
-  /** Closes idle connections. A busy one closes when its request ends. */
   close(): void {
     this.#isClosed = true;
     this.#closeIdle();

@@ -78,7 +78,6 @@ export class Wire {
     if (this.#unsent.length === 1) this.#flush();
   }
 
-  /** Resolves when everything has left, or at the connection's end. */
   get unsent(): Promise<void> | null {
     if (this.unsentBytes === 0 || this.isClosed) return null;
     return (this.#drained ??= Promise.withResolvers()).promise;

@@ -27,7 +27,7 @@ for (const byte of Buffer.from("[{")) KINDS[byte] = DEEPER;
 for (const byte of Buffer.from("]}")) KINDS[byte] = HIGHER;
 KINDS[QUOTE] = STRING;
 
-/** Text is searched in windows, in a tenth of the time. The first one after a leap is short. */
+/** Searching windows of text takes a tenth of the time. After a leap, the first is short. */
 const [FIRST_WINDOW_BYTES, WINDOW_BYTES] = [256, 4 * 1024] as const;
 
 /** Forward only, until an error sets `failed`. */

@@ -22,7 +22,6 @@ export class Deadline {
     this.#expire = expire;
   }
 
-  /** Zero, negative values and Infinity switch it off. */
   arm(ms: number): void {
     if (ms <= 0 || ms === Infinity) {
       this.disarm();

@@ -43,7 +43,7 @@ export function Empty({
   );
 }
 
-/** An entry of a `dl`. `more`: its title. `href`: leads to what it sums up. */
+/** An entry of a `dl`. `more`: its tooltip. `href`: leads to what it sums up. */
 export function Fact({
   title,
   text,
@@ -125,7 +125,6 @@ export function Waiting({
 const COPIED_MS = 2000;
 const COPY_KEYS = /Mac|iP/.test(navigator.platform) ? "⌘C" : "Ctrl+C";
 
-/** The text with a button that copies it. */
 export function Copy({ text, label }: { readonly text: string; readonly label: string }) {
   const shown = useRef<HTMLElement>(null);
   const [done, setDone] = useState<string | null>(null);
@@ -212,7 +211,6 @@ export function Pill({
   return <span class={`pill ${tone}`}>{children}</span>;
 }
 
-/** The width of a place, also after the window changes. */
 export function useWidth(): readonly [box: RefObject<HTMLDivElement | null>, width: number] {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
@@ -248,7 +246,7 @@ export function Bar({
   );
 }
 
-/** All rounded amounts of the page have the exact one as title. */
+/** A rounded amount, with the exact one as its tooltip. */
 export function Amount({ usd }: { readonly usd: string }) {
   return <span title={formatExact(usd)}>{formatUsd(usd)}</span>;
 }

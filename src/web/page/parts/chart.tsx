@@ -52,13 +52,11 @@ function sum(amounts: readonly string[]): string {
   return formatDecimal(amounts.map(parseDecimal).reduce(addDecimals, parseDecimal("0")));
 }
 
-/** A series, or the sum of all. */
 interface Line extends Pick<Series, "total" | "values"> {
   readonly name: string | null;
   readonly unpriced?: boolean;
 }
 
-/** All series and their sum. */
 function listLines({ series, spans }: Bars): readonly Line[] {
   const together = {
     name: null,
@@ -149,7 +147,7 @@ function AsTable({ bars, label }: Pick<ChartProps, "bars" | "label">) {
   );
 }
 
-/** A new plot for new series, else only new data. */
+/** Makes a new plot for new series, and otherwise only gives it new data. */
 function usePlot(
   box: { readonly current: HTMLDivElement | null },
   bars: Bars,
@@ -190,7 +188,7 @@ function useColourScheme(): string {
   return isDark ? "dark" : "light";
 }
 
-/** Each series on top of those before. The highest is drawn first. */
+/** Puts each series on top of those before. The highest is drawn first. */
 function stack({ spans, series }: Bars): Plot.AlignedData {
   const sums = spans.map(() => 0);
   const stacked = series.map(({ values }) =>
@@ -235,7 +233,7 @@ function describePlot(
       },
       {
         ...axis,
-        // As wide as the longest text.
+        // The axis is as wide as its longest text.
         size: (_, ticks) => 16 + 7 * Math.max(4, ...(ticks ?? []).map(({ length }) => length)),
         grid: { stroke: read("--line"), width: 1 },
         values: (_, ticks) => formatTicks(show, ticks),

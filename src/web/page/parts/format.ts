@@ -227,7 +227,7 @@ export const MEASURE_TITLES: Readonly<Record<Measure, string>> = {
   errors: "Errors",
 };
 
-/** Failed at an upstream. */
+/** Whether a request failed at an upstream. */
 export function isFailed(outcome: string): boolean {
   return !["complete", "client_closed", "refused"].includes(outcome);
 }
@@ -264,7 +264,7 @@ export function nameLimit(limit: string): string {
   return LIMITS[limit] ?? limit.replaceAll("_", " ");
 }
 
-/** Empty: the requests did not state the name. */
+/** A name for people. Empty: the requests did not state it. */
 export function nameOf(name: string): string {
   return name === "" ? "not stated" : name;
 }

@@ -21,7 +21,6 @@ interface Place {
   readonly isCounting?: boolean;
   /** The filters of a view of the present, which has no period. */
   readonly names?: readonly FilterName[];
-  /** Actions on what is shown. */
   readonly children?: ComponentChildren;
 }
 

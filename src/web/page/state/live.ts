@@ -24,7 +24,7 @@ export interface LiveState {
   /** Newest first. */
   readonly notices: readonly Notice[];
   readonly ledgerProblem: string | null;
-  /** A new number: the config has changed. */
+  /** A new number means that the config has changed. */
   readonly revision: number | null;
 }
 
@@ -40,7 +40,6 @@ const START: LiveState = {
   revision: null,
 };
 
-/** A stream's tokens at one moment. */
 interface Sample {
   readonly at: number;
   readonly tokens: number;
@@ -49,7 +48,7 @@ interface Sample {
 /** By the stream's id. */
 type Samples = Map<string, readonly Sample[]>;
 
-/** Short enough to follow changes, long enough not to jump. */
+/** The time over which a rate is measured: it follows changes, but does not jump. */
 const RATE_MS = 3000;
 const MAX_REQUESTS = 200;
 const FIRST_WAIT_MS = 300;

@@ -76,7 +76,7 @@ async function send(name: string, init: RequestInit): Promise<Response> {
   throw new Refused(response.status, error);
 }
 
-/** Both sides share their build and types: the document is not checked. */
+/** The document is not checked: page and gateway are of one build, with the same types. */
 async function readJson<T>(response: Response, escape: typeof escapeTexts): Promise<T> {
   return JSON.parse(await response.text(), escape);
 }

@@ -37,7 +37,6 @@ export function hrefFrom(route: Route, path: readonly string[]): string {
   return isScoped ? hrefScoped(path, readScope(route)) : hrefOf(path);
 }
 
-/** Adds a filter for this name. */
 export function narrow(scope: ViewScope, name: FilterName, value: string): ViewScope {
   return { ...scope, filters: { ...scope.filters, [name]: value } };
 }

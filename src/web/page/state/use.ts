@@ -19,7 +19,6 @@ export function useLive(): LiveState {
   return state;
 }
 
-/** Returns the current time, renewed every `everyMs`. */
 export function useNow(everyMs: number): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
@@ -39,7 +38,7 @@ export interface LoadedData<T> {
   readonly load: () => void;
 }
 
-/** Loads when the name changes, and at `load`. */
+/** Loads when the name changes, and when `load` is called. */
 export function useData<T>(name: string): LoadedData<T> & { readonly set: (data: T) => void } {
   const [answer, setAnswer] = useState<{ readonly name: string; readonly data: T } | null>(null);
   const [error, setError] = useState<string | null>(null);
@@ -71,7 +70,6 @@ export function useData<T>(name: string): LoadedData<T> & { readonly set: (data:
   };
 }
 
-/** Loads again while the answer is not complete. */
 export function useRetry(isPartial: boolean, afterMs: number, { data, load }: LoadedData<unknown>): void {
   useEffect(() => {
     if (!isPartial) return undefined;
@@ -92,7 +90,6 @@ export function useFresh(everyMs: number, load: () => void): void {
   useAfterChange(revision, 0, load);
 }
 
-/** Calls `act` after `value` changes, at most every `everyMs`. */
 export function useAfterChange(value: unknown, everyMs: number, act: () => void): void {
   const acted = useRef({ value, at: Date.now() });
   useEffect(() => {

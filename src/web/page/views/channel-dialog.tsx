@@ -76,7 +76,6 @@ export function AddChannel({
   );
 }
 
-/** The fields for an upstream without a preset. */
 function Address({ platforms }: Pick<ChannelChoices, "platforms">) {
   return (
     <>

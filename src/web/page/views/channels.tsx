@@ -217,7 +217,7 @@ function Strip({
 }: {
   readonly counts: ChannelView["hour"];
   readonly label: string;
-  /** Leads to the requests. */
+  /** A link to these requests. */
   readonly href: string;
 }) {
   const most = Math.max(1, ...counts.map(({ requests }) => requests));

@@ -9,7 +9,6 @@ import { nameLimit } from "../parts/format.ts";
 import { post } from "../state/request.ts";
 import { useLive } from "../state/use.ts";
 
-/** The dropdown of groups, with what each costs. */
 function GroupField({ groups, value }: { readonly groups: readonly GroupChoice[]; readonly value?: string }) {
   return (
     <label class="field">
@@ -182,7 +181,6 @@ export function NewSecret({
   onClose,
 }: {
   readonly secret: NonNullable<KeysChanged["secret"]>;
-  /** The tools of the group's platform. */
   readonly tools: GroupChoice["tools"];
   readonly onClose: () => void;
 }) {

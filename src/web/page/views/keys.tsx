@@ -76,7 +76,6 @@ export function KeysView({ route }: { readonly route: Route }) {
   );
 }
 
-/** The dialog that the address names. */
 function KeyDialog({
   route,
   data,

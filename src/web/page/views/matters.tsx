@@ -45,7 +45,6 @@ interface Matter {
   readonly tone: "bad" | "warn";
   readonly title: string;
   readonly text: ComponentChildren;
-  /** The path and query of the view that says more. */
   readonly to: readonly [path: readonly string[], query?: Readonly<Record<string, string>>];
 }
 

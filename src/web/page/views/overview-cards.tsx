@@ -46,7 +46,6 @@ export function Limits({ limits }: { readonly limits: readonly LimitRow[] }) {
 
 const REFRESH_MS = 15_000;
 
-/** Why prompts missed the cache, the cost, and what helps. */
 export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly asOf: string }) {
   const loaded = useData<Document<"cache">>(`reports/cache?${askScoped(scope)}`);
   const { data } = loaded;
@@ -92,7 +91,6 @@ export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly as
   );
 }
 
-/** The help as a sentence. */
 function writeHelp(help: string | null): string | null {
   if (help === null) return null;
   const text = help.replaceAll("`", "");
@@ -152,7 +150,6 @@ export function Limit({
 
 const PERIODS: Readonly<Record<string, string>> = { usd_per_day: "today", usd_per_month: "month" };
 
-/** Leads to what the limit was spent on. */
 function hrefOfLimit({ holder: { kind, name }, limit }: LimitRow): string {
   const scope = { period: PERIODS[limit] ?? "all", filters: { [kind]: name } };
   return hrefScoped(["sessions"], scope, { order: "charge" });

@@ -31,7 +31,7 @@ import { Limits, Misses, Tokens } from "./overview-cards.tsx";
 import { StatusStrip } from "./matters.tsx";
 
 const REFRESH_MS = 3000;
-/** The wait while the thread reads older lines. */
+/** How often to ask again while the gateway reads older lines. */
 const READING_MS = 150;
 
 export function OverviewView({ route }: { readonly route: Route }) {

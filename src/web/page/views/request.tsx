@@ -63,7 +63,6 @@ export function hasLine({ outcome, channel }: RequestRecord): boolean {
   return BILLED.has(outcome) && channel !== null;
 }
 
-/** Whether the line may still be written. */
 function mayCome(request: RequestRecord | null): boolean {
   if (request === null || !hasLine(request)) return false;
   return Date.now() - request.time - request.durationMs < AWAITED_MS;
@@ -151,7 +150,6 @@ const COLUMNS: readonly Column<Row>[] = [
 
 const UNITS = { "1,000 calls": "1,000", "1,000,000 tokens": "1M" } as const;
 
-/** The bill, from the counts to the charge. */
 function Bill({ found: { line, corrections, passes } }: { readonly found: RequestDocument }) {
   const {
     official_usd: official,

@@ -74,7 +74,7 @@ function isLost(request: RequestRecord): boolean {
   return request.problem !== null && !hasLine(request);
 }
 
-/** A stream has no outcome and no group. */
+/** A stream has no outcome and no group yet. */
 function fits(row: StreamState | RequestRecord, filters: Filter): boolean {
   const { tool, label, session } = row.client ?? {};
   const names: Partial<Record<FilterName, string | null | undefined>> = { ...row, tool, label, session };
@@ -123,7 +123,6 @@ function Streams({ streams, linkTo }: Links & { readonly streams: readonly Strea
   );
 }
 
-/** The ledger's requests, newest first. */
 function Requests({ scope, linkTo }: Links & { readonly scope: ViewScope }) {
   const question = askScoped(scope);
   const more = useMore(question);
