@@ -157,7 +157,7 @@ export interface Load {
   readonly kind: Kind;
   readonly clients: number;
   readonly ms: number;
-  /** Between an answer and the client's next request. */
+  /** The pause between an answer and the client's next request. */
   readonly pauseMs?: number;
 }
 
@@ -179,7 +179,7 @@ interface Client {
   unsent: Buffer;
   began: number;
   isFirst: boolean;
-  /** Of the answer. */
+  /** The last bytes of the answer. */
   tail: Buffer;
   missing: number;
 }

@@ -70,7 +70,7 @@ function makeTarget(name: string, port: number, child: Subprocess, folder: strin
 /** Linux counts in hundredths of a second here, for every program. */
 const TICK_MICROS = 10_000;
 
-/** Of the process and of those that it started, ended ones included. */
+/** The CPU time of the process and of those that it started, ended ones included. */
 function readCpu(pid: number): number | null {
   if (process.platform !== "linux") return null;
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -149,7 +149,7 @@ export async function startFloor(upstream: number): Promise<Target> {
 /** A gateway's command by its name in the table. */
 export type Gateways = ReadonlyMap<string, readonly string[]>;
 
-/** From source, and executables. */
+/** The gateway from source, and as executables. */
 export function listGateways(executables: readonly string[]): Gateways {
   const others = executables.map((file) => [basename(file), [file]] as const);
   return new Map<string, readonly string[]>([["gateway", [process.execPath, MAIN]], ...others]);

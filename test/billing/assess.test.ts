@@ -137,12 +137,12 @@ describe("a whole answer", () => {
     });
   });
 
-  test("that is not a stream is suspect when it reports zeros", () => {
+  test("a whole answer that is not a stream is suspect when it reports zeros", () => {
     const shown = judge(readingOf({ input: 0, output: 0 }, FINAL), { ...whole, streamed: false });
     expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: true });
   });
 
-  test("that goes on in the background is unknown so far, and not suspect", () => {
+  test("a whole answer that goes on in the background is unknown so far, and not suspect", () => {
     const stored = { id: "resp_1", goesOn: true };
     const shown = judge(readingOf(null, { ...FINAL, stored }), whole);
     expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: false });
@@ -156,7 +156,7 @@ describe("a whole answer", () => {
     expect(judge(OPEN, whole)).toMatchObject({ basis: "unknown", usage: [], suspect: false });
   });
 
-  test("costs what it reports, and nothing if it reports zeros", () => {
+  test("a whole answer costs what it reports, and nothing if it reports zeros", () => {
     for (const usage of [
       { input: 5, output: 0, web_search: 2 },
       { input: 0, output: 0 },
@@ -223,7 +223,7 @@ describe("an answer that says it failed", () => {
     expect(assessFailed(readingOf({ input: 5, output: 1 }, counted))).not.toHaveProperty("lacksOutput");
   });
 
-  test("lacks the output that was seen after its last report", () => {
+  test("an answer that says it failed lacks the output that was seen after its last report", () => {
     const reading = readingOf({ input: 5, output: 1 }, { end: "error", estimatedOutput: 9 });
     expect(assessFailed(reading)).toMatchObject({ basis: "partial", estimated: [], lacksOutput: true });
   });
@@ -235,7 +235,7 @@ describe("P134: a count that cannot be trusted", () => {
   const assessWith = (reading: Reading, more: Partial<EndedResponse> = {}) =>
     assess({ outcome: "complete", status: 200, streamed: true, estimatedInput: 70, reading, ...more });
 
-  test("makes a whole answer unknown if the amount depends on it", () => {
+  test("a count that cannot be trusted makes a whole answer unknown if the amount depends on it", () => {
     const reading = readingOf({ input: 0, output: 3 }, { ...FINAL, faults: [doubtful, unreadable] });
     expect(assessWith(reading)).toEqual({
       basis: "unknown",
@@ -246,12 +246,12 @@ describe("P134: a count that cannot be trusted", () => {
     expect(assessWith(readingOf(null, { ...FINAL, faults: [unreadable] })).suspect).toBe(unreadable.text);
   });
 
-  test("makes the answer suspect if the count only divides a total", () => {
+  test("a count that cannot be trusted makes the answer suspect if the count only divides a total", () => {
     const reading = readingOf({ input: 9, output: 3 }, { ...FINAL, faults: [doubtful] });
     expect(assessWith(reading)).toMatchObject({ basis: "exact", suspect: doubtful.text });
   });
 
-  test("says that output is missing, by a fault or by the text that was seen", () => {
+  test("a count that cannot be trusted says that output is missing, by a fault or by the text that was seen", () => {
     const fault = { ...doubtful, lacksOutput: true } as const;
     const reading = readingOf({ input: 9, output: 1 }, { ...FINAL, faults: [fault] });
     expect(assessWith(reading)).toMatchObject({ basis: "exact", lacksOutput: true });
@@ -261,13 +261,13 @@ describe("P134: a count that cannot be trusted", () => {
     expect(assessWith(whole)).not.toHaveProperty("lacksOutput");
   });
 
-  test("makes a broken answer suspect, although its prompt is estimated anyway", () => {
+  test("a count that cannot be trusted makes a broken answer suspect, although its prompt is estimated anyway", () => {
     const reading = readingOf({ input: 0, output: 3 }, { faults: [unreadable] });
     const assessment = assessWith(reading, { outcome: "upstream_cut" });
     expect(assessment).toMatchObject({ basis: "partial", estimated: ["input"], suspect: unreadable.text });
   });
 
-  test("means nothing for an error status, which costs nothing", () => {
+  test("a count that cannot be trusted means nothing for an error status, which costs nothing", () => {
     const reading = readingOf(null, { ...FINAL, faults: [unreadable] });
     expect(assessWith(reading, { status: 400 })).toMatchObject({ basis: "exact", suspect: null });
   });

@@ -28,7 +28,7 @@ function bill(model: string, usage: Usage, more: Partial<BilledAnswer> = {}) {
 }
 
 describe("P135: a kind of usage without a price", () => {
-  test("is named with its count, and the amount of all others is the least that is charged", () => {
+  test("a kind of usage without a price is named with its count, and the amount of all others is the least that is charged", () => {
     const usage = { input: 1_000_000, output: 0, code_interpreter: 2, input_audio: 7 };
     const overrides = new Map([["m", { input: "1.5" }]]);
     expect(bill("m", usage, { overrides, multiplier: "0.5" })).toMatchObject({
@@ -63,11 +63,11 @@ describe("P135: a kind of usage without a price", () => {
     });
   });
 
-  test("is never named if all kinds have a price", () => {
+  test("a kind of usage without a price is never named if all kinds have a price", () => {
     expect(bill("gpt-5", { input: 1 })).toMatchObject({ unpricedUsage: null, atLeast: null });
   });
 
-  test("leaves a least amount of what the other kinds cost, whatever is used", () => {
+  test("a kind of usage without a price leaves a least amount of what the other kinds cost, whatever is used", () => {
     const count = fc.integer({ min: 0, max: 10 ** 9 });
     fc.assert(
       fc.property(count, count, count, (input, output, audio) => {
@@ -84,7 +84,7 @@ describe("P135: a kind of usage without a price", () => {
 });
 
 describe("P117: a channel that costs nothing", () => {
-  test("charges 0 for every kind, whatever the model is called", () => {
+  test("a channel that costs nothing charges 0 for every kind, whatever the model is called", () => {
     const seller = { ...ANY_SELLER, free: true };
     const usage = { input: 5, output: 6, reasoning: 1, code_interpreter: 1, cache_write_1h: 3 };
     expect(bill("llama3:8b", usage, { seller, tariff: { service_tier: "any" } })).toMatchObject({
@@ -107,7 +107,7 @@ describe("P130: several calls to the model in one answer", () => {
     calls: each,
   });
 
-  test("pay long-prompt prices each by its own prompt, not by the sum", () => {
+  test("several calls to the model in one answer pay long-prompt prices each by its own prompt, not by the sum", () => {
     const charged = bill("claude-haiku-5-5", {}, { parts: [part(calls)] });
     expect(charged).toMatchObject({ official: "0.01215", tier: "standard", usage: { input: 120_000 } });
     expect(charged.parts).toHaveLength(3);
@@ -122,7 +122,7 @@ describe("P130: several calls to the model in one answer", () => {
 });
 
 describe("P129: an answer's charge", () => {
-  test("is usage × price, and names the prices", () => {
+  test("an answer's charge is usage × price, and names the prices", () => {
     const usage = {
       input: 12,
       cache_read: 11000,
@@ -222,7 +222,7 @@ describe("the prices of an answer in parts", () => {
   const advisor = { model: "claude-opus-4-8", pass: "advisor_message", usage: { input: 1 } };
   const compaction = { model: "claude-haiku-4-5", pass: "compaction", usage: { input: 1 } };
 
-  test("are those of the model that the answer names, wherever its part stands", () => {
+  test("the prices of an answer in parts are those of the model that the answer names, wherever its part stands", () => {
     const parts = [advisor, { model: null, pass: "message", usage: { input: 1 } }];
     expect(bill("claude-sonnet-5", {}, { parts })).toMatchObject({ prices: { input: "2" } });
     const asked = { parts, model: null, requested: "claude-sonnet-5" };
@@ -233,12 +233,12 @@ describe("the prices of an answer in parts", () => {
     expect(bill("claude-sonnet-5", {}, both)).toMatchObject({ prices: { input: "2" } });
   });
 
-  test("are the first part's where none is the answer's own", () => {
+  test("the prices of an answer in parts are the first part's where none is the answer's own", () => {
     const parts = [advisor, compaction];
     expect(bill("claude-sonnet-5", {}, { parts })).toMatchObject({ prices: { input: "5" } });
   });
 
-  test("come from each source once", () => {
+  test("the prices of an answer in parts come from each source once", () => {
     const overrides = new Map<string, Rates>([["mine", { input: "3" }]]);
     const own = { model: "mine", pass: "message", usage: { input: 1 } };
     const from = (...parts: BilledAnswer["parts"]) => bill("mine", {}, { parts, overrides }).priceSource;
@@ -452,7 +452,7 @@ describe("P133: a price in the config", () => {
     ["my-model", { input: "3", web_search_per_1k: "5" }],
   ]);
 
-  test("replaces all prices that the book has for the model and its snapshots", () => {
+  test("a price in the config replaces all prices that the book has for the model and its snapshots", () => {
     expect(bill("gpt-5-2025-08-07", { input: 1_000_000 }, { overrides })).toMatchObject({
       official: "1",
       priceSource: "config",
@@ -463,7 +463,7 @@ describe("P133: a price in the config", () => {
     expect(bill("gpt-5-mini", { input: 1_000_000 }, { overrides })).toMatchObject({ official: "0.25" });
   });
 
-  test("is multiplied by the book's factor for the model's service tier", () => {
+  test("a price in the config is multiplied by the book's factor for the model's service tier", () => {
     const charged = bill("gpt-5", { input: 1_000_000 }, { overrides, tariff: { service_tier: "flex" } });
     expect(charged).toMatchObject({ official: "0.5" });
   });
@@ -541,7 +541,7 @@ describe("P129: for any usage, prices and multiplier the charge", () => {
   const charge = (usage: Usage, prices: Rates, multiplier: string) =>
     bill("m", usage, { overrides: new Map([["m", prices]]), multiplier });
 
-  test("equals the fraction that it stands for, rounded once", () => {
+  test("for any usage, prices and multiplier the charge equals the fraction that it stands for, rounded once", () => {
     fc.assert(
       fc.property(counts, rates, multipliers, (usage, prices, multiplier) => {
         expect(charge(usage, prices, multiplier).charge).toBe(expectedCharge(usage, prices, multiplier));
@@ -549,7 +549,7 @@ describe("P129: for any usage, prices and multiplier the charge", () => {
     );
   });
 
-  test("is derived again from the line alone", () => {
+  test("for any usage, prices and multiplier the charge is derived again from the line alone", () => {
     fc.assert(
       fc.property(counts, rates, multipliers, (usage, prices, multiplier) => {
         const charged = charge(usage, prices, multiplier);
@@ -563,7 +563,7 @@ describe("P129: for any usage, prices and multiplier the charge", () => {
     );
   });
 
-  test("is additive over usage, and never shrinks or turns negative with more of it", () => {
+  test("for any usage, prices and multiplier the charge is additive over usage, and never shrinks or turns negative with more of it", () => {
     fc.assert(
       fc.property(counts, counts, rates, (some, more, prices) => {
         const both = Object.fromEntries(KINDS.map((kind) => [kind, (some[kind] ?? 0) + (more[kind] ?? 0)]));

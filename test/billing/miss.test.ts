@@ -16,13 +16,13 @@ describe("the cost of missed tokens", () => {
     expect(deriveMissCost({ usage, prices: PRICES, multiplier: "1" }, missed)).toBe(usd);
   });
 
-  test("has the multiplier, and the factor of a tier, and is rounded once", () => {
+  test("the cost of missed tokens has the multiplier, and the factor of a tier, and is rounded once", () => {
     const usage = { input: 7 };
     const prices = { ...PRICES, "factor:service_tier=flex": "0.5" };
     expect(deriveMissCost({ usage, prices, multiplier: "0.333333333333" }, 7)).toBe("0.00000315");
   });
 
-  test("is not known without the price of a read, and never negative", () => {
+  test("the cost of missed tokens is not known without the price of a read, and never negative", () => {
     const usage = { input: 7 };
     expect(deriveMissCost({ usage, prices: { input: "3" }, multiplier: "1" }, 7)).toBeNull();
     expect(deriveMissCost({ usage, prices: null, multiplier: "1" }, 7)).toBeNull();

@@ -64,7 +64,7 @@ function listMoving(lines: readonly unknown[]) {
 }
 
 describe("a name that moves from version to version", () => {
-  test("never has a price without a date, in the whole book", () => {
+  test("a name that moves from version to version never has a price without a date, in the whole book", () => {
     const moving = listMoving(entries);
     expect(moving.map(({ id }) => id)).toContain("mistral-large-latest");
     for (const { id, periods } of moving) {
@@ -73,7 +73,7 @@ describe("a name that moves from version to version", () => {
     }
   });
 
-  test("has none in a newer book either, unless that book dates the price", () => {
+  test("a name that moves from version to version has none in a newer book either, unless that book dates the price", () => {
     const model = (id: string, prices: unknown) => ({ id, match: { equals: id }, prices });
     const published = publishedSchema.parse([
       {
@@ -97,7 +97,7 @@ describe("a name that moves from version to version", () => {
     expect(names.map((id) => priceOn(id, "2026-12-01"))).toEqual([null, "2", "4"]);
   });
 
-  test("pays what the model that the answer names costs", () => {
+  test("a name that moves from version to version pays what the model that the answer names costs", () => {
     const priced = (model: string) =>
       computeCharge({
         parts: [{ model: null, pass: "message", usage: { input: 1_000_000 } }],

@@ -212,7 +212,7 @@ test("P49: sums of random lines are those of plain arithmetic, by every name and
 
 const count = (table: Table): number => reportUsage(table, ALL).total.requests;
 
-/** What somebody who asks gets, and is told. */
+/** What a question gets, and what is reported meanwhile. */
 function look() {
   const notes: string[] = [];
   using table = new Table(path, { report: (text) => notes.push(text) });
@@ -228,14 +228,14 @@ describe("the table", () => {
   );
   const FINE = { isInMemory: false, requests: 40, charge: "20", notes: [] };
 
-  test("can be read by its user only, and so can what SQLite puts next to it", () => {
+  test("the table can be read by its user only, and so can what SQLite puts next to it", () => {
     write(path, lines);
     using _ = new Table(path, { report: () => {} });
     for (const tail of ["", "-wal", "-shm"])
       expect(statSync(`${path}.index${tail}`).mode & 0o777).toBe(0o600);
   });
 
-  test("answers all questions of one report from the same moment", () => {
+  test("the table answers all questions of one report from the same moment", () => {
     write(path, lines.slice(0, 10));
     using table = new Table(path, { report: () => {} });
     write(path, lines);
@@ -243,7 +243,7 @@ describe("the table", () => {
     expect(count(table)).toBe(10);
   });
 
-  test("has each line once if several processes read the ledger at the same time", async () => {
+  test("the table has each line once if several processes read the ledger at the same time", async () => {
     write(path, lines);
     const code = `import { Table } from ${JSON.stringify(require.resolve("../../src/billing/store/open.ts"))};
       new Table(${JSON.stringify(path)}, { report: console.log })[Symbol.dispose]();`;
@@ -255,7 +255,7 @@ describe("the table", () => {
     expect(look()).toEqual(FINE);
   });
 
-  test("goes on after a rotation, and counts nothing twice", () => {
+  test("the table goes on after a rotation, and counts nothing twice", () => {
     write(path, lines.slice(0, 20));
     makeTable(path);
     write(path, lines.slice(0, 25));
@@ -264,7 +264,7 @@ describe("the table", () => {
     expect([look(), look()]).toEqual([FINE, FINE]);
   });
 
-  test("has a torn line as soon as it is whole", () => {
+  test("the table has a torn line as soon as it is whole", () => {
     write(path, lines.slice(0, 5));
     appendFileSync(path, (lines[5] ?? "").slice(0, 50));
     expect(look().requests).toBe(5);
@@ -341,7 +341,7 @@ describe("the table", () => {
     ],
   ] as const;
 
-  test.each(changes)("in which somebody has changed %s is made again at a start", (_, sql) => {
+  test.each(changes)("the table in which somebody has changed %s is made again at a start", (_, sql) => {
     write(path, lines);
     makeTable(path);
     changeTable(sql);
@@ -378,7 +378,7 @@ describe("the table", () => {
     expect(readFileSync(target, "utf8")).toBe("mine");
   });
 
-  test("with a damaged page is replaced by one in memory, the report says so, and the next makes it again", () => {
+  test("the table with a damaged page is replaced by one in memory, the report says so, and the next makes it again", () => {
     write(path, lines);
     makeTable(path);
     damageTable(path);
@@ -387,14 +387,14 @@ describe("the table", () => {
     expect(look()).toEqual(FINE);
   });
 
-  test("with an amount that is not JSON is named by the error", () => {
+  test("the table with an amount that is not JSON is named by the error", () => {
     write(path, lines);
     makeTable(path);
     changeTable("UPDATE lines SET exact = 'x'");
     expect(look).toThrow(`The index ${path}.index is damaged: remove it`);
   });
 
-  test("is kept when a question fails for another reason, and made again if a cell is not JSON", () => {
+  test("the table is kept when a question fails for another reason, and made again if a cell is not JSON", () => {
     write(path, lines);
     makeTable(path);
     const notes: string[] = [];
@@ -409,7 +409,7 @@ describe("the table", () => {
     expect([changed.isInMemory, existsSync(`${path}.index`), notes.length]).toEqual([true, false, 1]);
   });
 
-  test("is in memory next to a copy, in a folder that cannot be written, and if its place is taken", () => {
+  test("the table is in memory next to a copy, in a folder that cannot be written, and if its place is taken", () => {
     write(path, lines);
     using copy = new Table(path, { report: () => {}, isCopy: true });
     expect([copy.isInMemory, count(copy), existsSync(`${path}.index`)]).toEqual([true, 40, false]);
@@ -426,7 +426,7 @@ describe("the table", () => {
     chmodSync(folder.join(""), 0o700);
   });
 
-  test("is empty for a ledger that does not exist yet", () => {
+  test("the table is empty for a ledger that does not exist yet", () => {
     expect(look()).toEqual({ ...FINE, requests: 0, charge: "0" });
     write(path, lines);
     expect(look()).toEqual(FINE);

@@ -72,13 +72,13 @@ describe("P130: the rates of a long context", () => {
     return "tier" in chosen ? chosen.tier : chosen;
   };
 
-  test.each(PROMPT_KINDS)("count %s as input: the last tier that is passed counts", (kind) => {
+  test.each(PROMPT_KINDS)("long prompts count %s as input: the last passed tier counts", (kind) => {
     expect(tierOf({ [kind]: 100 })).toBe("standard");
     expect(tierOf({ [kind]: 101 })).toBe("standard+over_100");
     expect(tierOf({ [kind]: 201 })).toBe("standard+over_200");
   });
 
-  test("count nothing else", () => {
+  test("long prompts count nothing else", () => {
     expect(tierOf({ input: 1, output: 999, reasoning: 999, output_audio: 999, web_search: 999 })).toBe(
       "standard",
     );
@@ -109,7 +109,7 @@ describe("P130: how an answer was served", () => {
     expect(serve(tariff)).toEqual({ prices: { input: "1" }, tier: "standard", unpriced: [] });
   });
 
-  test("names each factor, if it differs from the standard one", () => {
+  test("the tier names each factor, if it differs from the standard one", () => {
     expect(serve({ service_tier: "flex", speed: "fast", inference_geo: "us" })).toEqual({
       prices: {
         input: "1",

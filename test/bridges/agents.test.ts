@@ -46,7 +46,7 @@ describe("Codex", () => {
     },
   );
 
-  test("has custom tools in a namespace, and gets their calls with it", () => {
+  test("Codex has custom tools in a namespace, and gets their calls with it", () => {
     const exec = { type: "custom", name: "exec", description: "Runs.", format: { type: "text" } };
     const tools = [{ type: "namespace", name: "functions", description: "", tools: [exec] }];
     const body = { model: "m", stream: true, input: [{ type: "additional_tools", tools }, HI] };
@@ -60,7 +60,7 @@ describe("Codex", () => {
     ]);
   });
 
-  test("can ask for the original image, for which chat has no word", () => {
+  test("Codex can ask for the original image, for which chat has no word", () => {
     const image = (detail: string): Any => ({
       type: "input_image",
       image_url: "data:image/png;base64,eA==",
@@ -107,7 +107,7 @@ describe("Claude Code", () => {
     },
   );
 
-  test("begins no answer for the model to continue, and a request that does is refused", () => {
+  test("Claude Code begins no answer for the model to continue, and a request that does is refused", () => {
     const body = {
       max_tokens: 9,
       messages: [

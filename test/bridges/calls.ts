@@ -52,7 +52,7 @@ export function convert(direction: string, body: Any, setting: Setting = {}): Co
   };
 }
 
-/** The steps in which it is converted. */
+/** The conversion, step by step. */
 export function openCall(direction: string, body: Any, setting: Setting = {}): Steps<ConvertedCall> {
   const [client, dialect] = readDirection(direction);
   const {
@@ -74,7 +74,7 @@ export function openCall(direction: string, body: Any, setting: Setting = {}): S
   });
 }
 
-/** Those that go through the neutral form. */
+/** The directions that go through the neutral form. */
 export const DIRECTIONS = DIALECT_NAMES.flatMap((client) =>
   DIALECT_NAMES.filter((upstream) => upstream !== client).map((upstream) => `${client}>${upstream}`),
 );

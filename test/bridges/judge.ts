@@ -103,7 +103,7 @@ function judgeCalls(events: readonly Any[], { note }: Problems): void {
   note("a call without a result at the end", open.size > 0);
 }
 
-/** Of the tools, and of the calls. */
+/** Which names of tools and calls a provider takes. */
 const NAMES: Readonly<Record<DialectName, RegExp>> = {
   messages: /^[\w-]{1,128}$/,
   responses: /^[\w-]{1,64}$/,
@@ -158,7 +158,7 @@ function judgeMessages(body: Any, problems: Problems): void {
 const LIMITS =
   /^(?:minimum|maximum|exclusive\w+|multipleOf|minLength|maxLength|pattern|maxItems|uniqueItems|oneOf|nullable|propertyOrdering)$/;
 
-/** As Claude's structured outputs want it. */
+/** Whether a schema is as Claude's structured outputs want it. */
 function isClosed(schema: Any): boolean {
   if (typeof schema !== "object" || schema === null) return true;
   if (schema.type === "object" && schema.additionalProperties !== false) return false;
@@ -166,7 +166,7 @@ function isClosed(schema: Any): boolean {
   return Object.values(schema.properties ?? {}).every(isClosed) && isClosed(schema.items);
 }
 
-/** As OpenAI's strict mode wants it. */
+/** Whether a schema is as OpenAI's strict mode wants it. */
 function isStrict(schema: Any): boolean {
   if (typeof schema !== "object" || schema === null) return true;
   const { type, properties = {}, required = [], $defs = {}, items } = schema;

@@ -148,7 +148,7 @@ describe("a call of a responses channel", () => {
   const added = (item: Any): Any => ({ type: "response.output_item.added", output_index: 0, item });
   const done = { type: "response.completed", response: { status: "completed", output: [] } };
 
-  test("gets its arguments from the event that reports them when they are complete", () => {
+  test("a call of a responses channel gets its arguments from the event that reports them when they are complete", () => {
     const events = [
       added({ type: "function_call", id: "fc", call_id: "c", name: "f", arguments: "" }),
       { type: "response.function_call_arguments.done", ...place, arguments: '{"a":1}' },
@@ -173,7 +173,7 @@ describe("an answer without a reason for its end", () => {
     expect([status, body.stop_reason, body.content[0].text]).toEqual([200, "end_turn", "4"]);
   });
 
-  test("is an answer if the stream declares its end after the usage", () => {
+  test("an answer without a reason for its end is an answer if the stream declares its end after the usage", () => {
     const events = [chunk({ content: "4" }), chunk({}, "", { usage: USAGE }), "[DONE]"];
     const answer = stream(ask("messages>chat"), [sse(events)]);
     expect([answer.phase, stopOf(answer)]).toEqual(["done", "end_turn"]);
@@ -226,19 +226,19 @@ test("Mistral's thoughts are thoughts", () => {
 describe("a chat stream that has its reason and never ends", () => {
   const open = () => openStream(ask("messages>chat").conversion);
 
-  test("ends with its usage", () => {
+  test("a chat stream with a reason but without an end ends with its usage", () => {
     const usage = { object: "chat.completion.chunk", choices: [], usage: USAGE };
     const { phase } = open().push(Buffer.from(sse([chunk({ content: "a" }), chunk({}, "stop"), usage])));
     expect(phase).toBe("done");
   });
 
-  test("ends when nothing comes any more", () => {
+  test("a chat stream with a reason but without an end ends when nothing comes any more", () => {
     const answer = open();
     expect(answer.push(Buffer.from(sse([chunk({ content: "a" }), chunk({}, "stop")]))).phase).toBe("open");
     expect(answer.idle().phase).toBe("done");
   });
 
-  test("goes on before it has a reason", () => {
+  test("a chat stream with a reason but without an end goes on before it has a reason", () => {
     const answer = open();
     answer.push(Buffer.from(sse([chunk({ content: "a" })])));
     expect(answer.idle().phase).toBe("open");
@@ -286,7 +286,7 @@ describe("a filtered answer", () => {
     { type: "message_stop" },
   ];
 
-  test("is incomplete for a responses client", () => {
+  test("a filtered answer is incomplete for a responses client", () => {
     const { events } = stream(ask("responses>messages"), [sse(cut)]);
     expect(events.at(-1)).toMatchObject({
       type: "response.incomplete",

@@ -272,13 +272,13 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     };
     const converted = convert(direction, formRequest(client, formUser(client, ASK, []), true));
     const bytes = Buffer.from(sse(formAnswer(upstream, turn, USAGE)));
-    // In turn by a connection that breaks and by one that ends.
+    // The stream is cut in turn by a connection that breaks and by one that ends.
     for (let at = 0; at < bytes.length; at += 5) {
       const broken = at % 2 === 0;
       const { phase, text, refusal } = stream(converted, [bytes.subarray(0, at)], broken);
       const meter = DIALECTS[upstream].openMeter("text/event-stream");
       meter.see(bytes.subarray(0, at));
-      // After a reason, a clean end is one, too: some chat servers send nothing more.
+      // After a reason, a clean end completes the answer, too: some chat servers send nothing more.
       const hasReason = !broken && /"finish_reason":"\w+"}]}/.test(bytes.subarray(0, at).toString());
       if (meter.read().end === "complete" || hasReason) continue;
       expect([at, phase === "broken" || phase === "refused"]).toEqual([at, true]);
@@ -322,7 +322,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
       return user + system;
     };
     measure(50);
-    // As long if it is linear, and eight times as long if it is quadratic. Others on the machine make a single try longer.
+    // Linear work takes as long as eight parts of it. On a busy machine, a single try may take longer.
     const compare = (): number => {
       let eightTimes = 0;
       for (let at = 0; at < 8; at += 1) eightTimes += measure(100);

@@ -53,14 +53,14 @@ describe("the schema of an answer for Claude", () => {
     expect([schema.properties.b.items.additionalProperties, notes]).toEqual([false, []]);
   });
 
-  test("has its limits in the description, and the client hears of it", () => {
+  test("the schema of an answer for Claude has its limits in the description, and the client hears of it", () => {
     const a = { type: "integer", description: "A.", minimum: 1, maximum: 5 };
     const { schema, notes } = ask("chat", { ...CLOSED, properties: { a } });
     expect(schema.properties.a).toEqual({ type: "integer", description: 'A.\n\n{"minimum":1,"maximum":5}' });
     expect(notes).toEqual(["response_format.json_schema"]);
   });
 
-  test("of Gemini's own kind becomes JSON Schema", () => {
+  test("a schema of Gemini's own kind becomes JSON Schema for Claude", () => {
     const schema = {
       type: "OBJECT",
       propertyOrdering: ["a"],
@@ -86,13 +86,13 @@ describe("OpenAI's strict mode", () => {
     ["one of several", { ...CLOSED, properties: { a: { oneOf: [{ type: "string" }] } } }, false],
   ];
 
-  test.each(SCHEMAS)("is on for an answer with %s: %j", (_name, schema, strict) => {
+  test.each(SCHEMAS)("OpenAI's strict mode is on for an answer with %s: %j", (_name, schema, strict) => {
     expect(send("messages>responses", ANSWERS.messages(schema)).body.text.format.strict).toBe(strict);
     const { json_schema } = send("messages>chat", ANSWERS.messages(schema)).body.response_format;
     expect(json_schema.strict).toBe(strict);
   });
 
-  test.each(SCHEMAS)("is on for a strict tool with %s: %j", (_name, schema, strict) => {
+  test.each(SCHEMAS)("OpenAI's strict mode is on for a strict tool with %s: %j", (_name, schema, strict) => {
     const tools = [{ name: "f", input_schema: schema, strict: true }];
     expect(send("messages>responses", { tools }).body.tools[0].strict).toBe(strict);
     expect(send("messages>chat", { tools }).body.tools[0].function.strict ?? false).toBe(strict);
@@ -143,17 +143,17 @@ describe("a choice among some tools", () => {
     },
   };
 
-  test("of a chat client sends Claude only these", () => {
+  test("a chat client's choice among some tools sends Claude only these", () => {
     const { body } = send("chat>messages", sent);
     expect([body.tools.map(({ name }: Any) => name), body.tool_choice.type]).toEqual([["a", "b"], "any"]);
   });
 
-  test("of a chat client is Gemini's list", () => {
+  test("a chat client's choice among some tools is Gemini's list", () => {
     const { body } = send("chat>content", sent);
     expect(body.toolConfig.functionCallingConfig).toEqual({ mode: "ANY", allowedFunctionNames: ["a", "b"] });
   });
 
-  test("of a content client is a list for OpenAI, and only these for a chat server", () => {
+  test("a content client's choice among some tools is a list for OpenAI, and only these tools for a chat server", () => {
     const request = {
       tools: [
         { functionDeclarations: ["a", "b", "c"].map((name) => ({ name, parametersJsonSchema: OPEN })) },
@@ -180,7 +180,7 @@ describe("a web search on Gemini", () => {
     expect(refusal("messages>content", sent)).toBe(`400 tools[].${name}`);
   });
 
-  test("leaves out a place and a limit, and notes them", () => {
+  test("a web search on Gemini leaves out a place and a limit, and notes them", () => {
     const { notes } = send(
       "messages>content",
       search({ max_uses: 3, user_location: { type: "approximate" } }),

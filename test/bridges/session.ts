@@ -17,7 +17,7 @@ export interface ModelTurn {
 }
 
 export interface UserTurn {
-  /** By the calls of the model's turn before. */
+  /** The results of the calls in the model's turn before. */
   readonly results: readonly string[];
   readonly text: string | null;
   readonly image: boolean;

@@ -104,7 +104,7 @@ describe("the Anthropic SDK", () => {
     expect(helped.message).toContain("because of this");
   });
 
-  test("raises an error when a stream breaks inside an event", async () => {
+  test("the Anthropic SDK raises an error when a stream breaks inside an event", async () => {
     breakOff(messages, `${start}event: content_block_delta\ndata: {"type":"content_bl\n\n`);
     await readFailure(() => readAll(anthropic.messages.create({ ...PROMPT, stream: true })));
   });

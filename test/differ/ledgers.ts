@@ -277,7 +277,7 @@ export function listCommands(folder: string, which: "all" | "most" | "few"): rea
   ];
 }
 
-/** Those that show what a start has done. */
+/** Commands that show what a start has done. */
 export const AFTER_START: readonly string[] = [
   "ledger verify",
   "ledger show last",

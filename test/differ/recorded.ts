@@ -52,7 +52,7 @@ function pathOf({ family, url_path: path, file }: Recording, stream: boolean): s
 const keyOf = (dialect: Dialect): string => (dialect === "content" ? "x-goog-api-key" : "authorization");
 const platformOf = (dialect: Dialect): string => (dialect === "chat" ? "responses" : dialect);
 
-/** Through its own dialect, with the recorded request if there is one. */
+/** Passes a recording through its own dialect, with the recorded request if there is one. */
 function pass(recording: Recording): Step {
   const dialect = DIALECT_OF[recording.family];
   const body =
@@ -69,7 +69,7 @@ function pass(recording: Recording): Step {
 
 const isGeneration = ({ url_path: path }: Recording): boolean =>
   /(?:messages|completions|responses|[gG]enerateContent)$/.test(path);
-/** Its channel rests after it. */
+/** Whether the channel rests after the recording. */
 const isFailure = ({ status, expect }: Recording): boolean =>
   status !== 200 || (expect.error ?? null) !== null;
 

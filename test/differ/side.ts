@@ -47,7 +47,7 @@ export interface Scenario {
 
 export interface Outcome {
   readonly got: readonly Got[];
-  /** Of each step. */
+  /** What the upstream received in each step. */
   readonly received: readonly (readonly Received[])[];
   /** The requests for lists of models, each once. */
   readonly lists: readonly string[];

@@ -16,7 +16,7 @@ import {
 
 const FOLDER = join(import.meta.dir, "snapshots");
 
-/** By command. */
+/** What was printed, by command. */
 export type Snapshot = ReadonlyMap<string, Printed>;
 
 export async function printAll(run: Run, name: string, folder: string): Promise<Snapshot> {

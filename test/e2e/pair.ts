@@ -33,7 +33,7 @@ export interface Pair {
   readonly b: DemoUpstream;
   readonly gateway: InsideGateway;
   readonly ask: (request: RequestLines) => Promise<Outcome>;
-  /** Of `messages-a` and so on. */
+  /** The view of a channel: `messages-a` and so on. */
   readonly view: (name: string) => ChannelView;
   stop(): Promise<void>;
 }

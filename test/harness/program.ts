@@ -59,7 +59,7 @@ export function cleanEnv(
   };
 }
 
-/** Without a terminal, in a process of its own. */
+/** Runs the program without a terminal, in a process of its own. */
 export async function runProcess(
   { folder, env, stdin, cwd = folder }: Circumstances,
   ...args: string[]

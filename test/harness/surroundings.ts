@@ -11,7 +11,7 @@ const NOT_OURS =
 
 for (const name of Object.keys(process.env)) if (NOT_OURS.test(name)) delete process.env[name];
 process.env["TZ"] = "UTC";
-// What starts an emulated runtime.
+// A command that starts an emulated runtime, if one is given.
 process.execPath = process.env["GATEWAY_TEST_RUNTIME"] || process.execPath;
 
 afterAll(() => {

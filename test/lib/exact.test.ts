@@ -35,7 +35,7 @@ describe("an amount of an upstream's usage", () => {
     expect(JSON.stringify(parseWithAmounts(text))).toBe(text.replace(" : ", ":"));
   });
 
-  test("keeps the text of its number, and no other member does", () => {
+  test("an amount of an upstream's usage keeps the text of its number, and no other member does", () => {
     const read = parseWithAmounts('{"cost":1.50,"price":1.50,"total_cost":"1.50"}');
     expect(["cost", "price", "total_cost"].map((name) => readNumberText(getField(read, name)))).toEqual([
       "1.50",
@@ -45,11 +45,11 @@ describe("an amount of an upstream's usage", () => {
     expect(getField(read, "price")).toBe(1.5);
   });
 
-  test("cannot be imitated by an object of the same form", () => {
+  test("an amount of an upstream's usage cannot be imitated by an object of the same form", () => {
     expect(readNumberText(getField(parseWithAmounts('{"cost":{"rawJSON":"5"}}'), "cost"))).toBeUndefined();
   });
 
-  test("does not make text valid that is no JSON", () => {
+  test("an amount of an upstream's usage does not make text valid that is no JSON", () => {
     expect(parseWithAmounts('{"cost":1.5')).toBeUndefined();
   });
 });

@@ -56,7 +56,7 @@ describe("a decimal", () => {
     expect(formatDecimal(roundDecimal(parseDecimal(text), places))).toBe(rounded);
   });
 
-  test("is read back as it was written", () => {
+  test("a decimal is read back as it was written", () => {
     fc.assert(
       fc.property(decimals, (value) => {
         expect(subtractDecimals(parseDecimal(formatDecimal(value)), value).units).toBe(0n);
@@ -64,7 +64,7 @@ describe("a decimal", () => {
     );
   });
 
-  test("adds and multiplies as a fraction does", () => {
+  test("a decimal adds and multiplies as a fraction does", () => {
     fc.assert(
       fc.property(decimals, decimals, (a, b) => {
         const [unit, other] = [10n ** BigInt(a.scale), 10n ** BigInt(b.scale)];
@@ -85,7 +85,7 @@ describe("an amount of dollars", () => {
     expect(formatUsd(sum)).toBe("651");
   });
 
-  test("holds twelve decimals, compares, and goes below zero for a correction", () => {
+  test("an amount of dollars holds twelve decimals, compares, and goes below zero for a correction", () => {
     expect(formatUsd(parseUsd("0.000000000001"))).toBe("0.000000000001");
     expect(parseUsd("0.1") < parseUsd("0.10000000001")).toBe(true);
     expect(formatUsd(subtractUsd(parseUsd("1"), parseUsd("2.5")))).toBe("-1.5");
@@ -114,7 +114,7 @@ describe("a number in JSON", () => {
     },
   );
 
-  test("has at most 30 places after its division", () => {
+  test("a number in JSON has at most 30 places after its division", () => {
     expect(parseNumber(`0.${"1".repeat(29)}`, 10)).toBeNull();
   });
 });

@@ -51,12 +51,12 @@ describe("the model is found where a JSON parser would find it", () => {
     expect(modelOf(text)).toBe(model);
   });
 
-  test("last in a body of 10 MB, full of quotes and backslashes", () => {
+  test("the model is found where a JSON parser would find it last in a body of 10 MB, full of quotes and backslashes", () => {
     const text = `say "\\" \\\\ {"model":"no"} `.repeat(400_000);
     expect(modelOf(JSON.stringify({ messages: [{ content: text }], model: "m" }))).toBe("m");
   });
 
-  test("in a view of a larger buffer", () => {
+  test("the model is found where a JSON parser would find it in a view of a larger buffer", () => {
     const bytes = encode(`xxxx{"model":"m"}yyyy`).subarray(4, -4);
     expect(scan(bytes)?.get("model")).toEqual({ start: 9, end: 12 });
   });

@@ -12,7 +12,7 @@ function parse(...chunks: readonly Uint8Array[]): SseEvent[] {
 }
 
 describe("the parser of event streams", () => {
-  test("gives the events of the standard, wherever the stream is cut", () => {
+  test("the parser of event streams gives the events of the standard, wherever the stream is cut", () => {
     fc.assert(
       fc.property(streams, cuts, (text, offsets) => {
         expect(parse(...cutAt(text, offsets))).toEqual(readByStandard(text));
@@ -21,26 +21,26 @@ describe("the parser of event streams", () => {
     );
   });
 
-  test("reads the name and the data, and ignores other fields and comments", () => {
+  test("the parser of event streams reads the name and the data, and ignores other fields and comments", () => {
     expect(parse(encode(": hi\nid: 1\nevent: a\ndata: x\nretry: 5\n\ndata:y\n\nevent: lost\n\n"))).toEqual([
       { name: "a", data: "x" },
       { name: "", data: "y" },
     ]);
   });
 
-  test("gives an event as soon as its last CR has arrived, and ignores the LF that follows", () => {
+  test("the parser of event streams gives an event as soon as its last CR has arrived, and ignores the LF that follows", () => {
     const parser = openSseParser();
     expect(parser.push(encode("data: a\r\n\r"))).toEqual([{ name: "", data: "a" }]);
     expect(parser.push(encode("\ndata: b\r\r"))).toEqual([{ name: "", data: "b" }]);
   });
 
-  test("gives an event without its closing blank line at the end", () => {
+  test("the parser of event streams gives an event without its closing blank line at the end", () => {
     const parser = openSseParser();
     expect(parser.push(encode("data: a\n\ndata: b"))).toEqual([{ name: "", data: "a" }]);
     expect(parser.end()).toEqual([{ name: "", data: "b" }]);
   });
 
-  test("refuses an event of more than 32 MB", () => {
+  test("the parser of event streams refuses an event of more than 32 MB", () => {
     const parser = openSseParser();
     const piece = new Uint8Array(8 * 1024 * 1024).fill(0x61);
     expect(() => Array.from({ length: 5 }, () => parser.push(piece))).toThrow("an event of more than");

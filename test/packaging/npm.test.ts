@@ -52,7 +52,7 @@ afterAll(() => folder.remove());
 const command = (): string => folder.join("app/node_modules/.bin/gateway");
 
 describe("the installed command", () => {
-  test("passes arguments, stdin and the exit status on", () => {
+  test("the installed command passes arguments, stdin and the exit status on", () => {
     const done = Bun.spawnSync([command(), "a b", "$(x)", ""], {
       stdin: new TextEncoder().encode("from stdin"),
     });
@@ -61,7 +61,7 @@ describe("the installed command", () => {
     expect(Bun.spawnSync([command(), "killed"]).signalCode).toBe("SIGKILL");
   });
 
-  test("passes SIGTERM on and waits for the end", async () => {
+  test("the installed command passes SIGTERM on and waits for the end", async () => {
     const child = Bun.spawn([command(), "wait"], { stdout: "pipe" });
     const reader = child.stdout.getReader();
     const first = await reader.read();
@@ -70,7 +70,7 @@ describe("the installed command", () => {
     expect(await child.exited).toBe(7);
   });
 
-  test("says what is missing without the package of the platform, and starts no other program of its name", () => {
+  test("the installed command says what is missing without the package of the platform, and starts no other program of its name", () => {
     const own = join("lone/node_modules", OWNER.npm);
     const start = (): string => {
       const env = { ...process.env, NODE_PATH: folder.join("path/node_modules") };

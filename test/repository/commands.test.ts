@@ -26,7 +26,7 @@ function listCommands(name: string, row: CommandRow): Command[] {
 
 const inTable = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");
 
-/** Not the list of choices, which are in the help. */
+/** Without the list of choices, which the help has. */
 const firstClause = (text: string): string =>
   text.replace(/; names: .*$/s, "").replace(/,? such as [^,;]*$/, "");
 
@@ -71,7 +71,7 @@ function listSettings(node: unknown, path: string): Setting[] {
   return [{ path: path.replace(/^\./, ""), about: inTable(first) }, ...children];
 }
 
-/** Those without a description of their own stand in the line of the setting above them. */
+/** Settings without a description of their own are in the line of the setting above them. */
 function writeSettings(settings: readonly Setting[]): string[] {
   const rows = new Map<string, { names: string[]; about: string }>();
   for (const { path, about } of settings) {
@@ -86,7 +86,7 @@ function writeSettings(settings: readonly Setting[]): string[] {
   );
 }
 
-/** Each with its column in the table next to the ledger, if it has one. */
+/** Fields, each with its column in the table next to the ledger, if it has one. */
 function writeFields(shape: Readonly<Record<string, z.ZodType>>, above = ""): string[] {
   return Object.entries(shape).flatMap(([name, schema]) => {
     const { description = "", column } = schema.meta() ?? {};

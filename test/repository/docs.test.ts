@@ -17,10 +17,10 @@ const documents = [
 ].toSorted();
 /** A changelog names old files, and of the README only links and commands are checked. */
 const present = documents.filter((file) => file !== "CHANGELOG.md");
-/** It is made from the table of commands itself. */
+/** This document is made from the table of commands itself. */
 const MADE = "docs/commands.md";
 
-/** As GitHub makes them of headings. */
+/** The anchors that GitHub makes of headings. */
 function listAnchors(text: string): Set<string> {
   const headings = [...text.matchAll(/^#{1,6} (.+)$/gm)].map(([, title = ""]) => title);
   return new Set(
@@ -58,7 +58,7 @@ describe("links", () => {
 });
 
 describe("files", () => {
-  test.each(present)("that %s names exist", (file) => {
+  test.each(present)("files that %s names exist", (file) => {
     const named = listCode(read(file)).flatMap((code) =>
       [...code.matchAll(/(?<![\w./-])(?:src|test|docs|examples|\.ci|\.github)\/[\w./-]*\w\/?/g)].map(
         ([path]) => path,
@@ -142,7 +142,7 @@ function findFault(words: readonly string[]): string | null {
 }
 
 describe("commands", () => {
-  test("were read from the program", () => {
+  test("the commands were read from the program", () => {
     expect(tree.get("")?.subcommands).toContain("serve");
     expect(tree.get("keys")?.subcommands).toContain("add");
     expect(tree.get("usage")?.flags).toContain("--since");
@@ -159,7 +159,7 @@ describe("commands", () => {
     ]);
   });
 
-  test.each(present.filter((file) => file !== MADE))("that %s names exist", (file) => {
+  test.each(present.filter((file) => file !== MADE))("commands that %s names exist", (file) => {
     const uses = listCode(read(file)).flatMap(listUses);
     const faults = uses
       .map((words) => ({ words: words.join(" "), fault: findFault(words) }))

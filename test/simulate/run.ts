@@ -437,7 +437,7 @@ export class World {
     );
   }
 
-  /** Minutes of the wall clock. */
+  /** Whether the refusal is right: a limit is spent, or its minute passed differently on the wall clock. */
   #isSpent(text: string): boolean {
     const isEarly = text.includes("requests_per_minute") && (this.bends.length > 0 || this.stoodStill);
     return isEarly || (text.includes("has spent") && !text.includes("reserved"));

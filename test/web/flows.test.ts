@@ -36,7 +36,7 @@ const channel = (priority: number) => ({
   priority,
 });
 
-/** A session of it may send one request. */
+/** A key with which each session may send one request. */
 const SHORT_KEY = {
   name: "short",
   group: "messages",
@@ -231,7 +231,7 @@ onPage("a button saves the file of `gateway report`", async ({ page, problems })
   const text = readFileSync(await download.path(), "utf8");
   expect(text).toContain("claude-haiku-4-5");
   expect(text).not.toContain("from-page");
-  // The command may replace it.
+  // The command may replace the page's file.
   const words = ["report", "-o", await download.path(), "--ledger", folder.join("ledger.jsonl")];
   expect(Bun.spawnSync([...PROGRAM, ...words]).exitCode).toBe(0);
   expect(problems).toEqual([]);
@@ -593,7 +593,7 @@ describe("for everybody", () => {
     ["/nowhere", "Gateway"],
   ] as const;
 
-  /** As a link of the page does it. To load the page costs six times as much. */
+  /** Shows a view as a link of the page does: loading the page costs six times as much. */
   const show = async (page: Page, view: string, title: string): Promise<void> => {
     await page.evaluate(`history.pushState(null, "", ${JSON.stringify(`/console${view}`)});
       dispatchEvent(new PopStateEvent("popstate"));`);

@@ -105,11 +105,11 @@ test("P37: a group without its plan is not offered, and no key is made or moved 
 });
 
 describe("another web page", () => {
-  test("with a forged origin gets nothing, even with cookie and token", async () => {
+  test("another web page with a forged origin gets nothing, even with cookie and token", async () => {
     expectNothing(await tryAll({ ...OWN(), origin: "https://evil.example" }), 403);
   });
 
-  test("on another port of this machine gets nothing", async () => {
+  test("a web page on another port of this machine gets nothing", async () => {
     expectNothing(
       await tryAll({ ...OWN(), origin: "http://127.0.0.1:1", "sec-fetch-site": "same-site" }),
       403,
@@ -117,7 +117,7 @@ describe("another web page", () => {
     expectNothing(await tryAll({ ...OWN(), "sec-fetch-site": "same-site" }), 403);
   });
 
-  test("whose name was bound to this address gets nothing", async () => {
+  test("another web page whose name was bound to this address gets nothing", async () => {
     const host = `evil.example:${gateway.port}`;
     const fields = { ...OWN(), host, origin: `http://${host}` };
     for (const target of [...DATA, "/console", "/console/assets/icon.svg"]) {
@@ -126,7 +126,7 @@ describe("another web page", () => {
     }
   });
 
-  test("cannot send a form", async () => {
+  test("another web page cannot send a form", async () => {
     const body = JSON.stringify({ name: "messages", action: "disable" });
     for (const type of [
       "text/plain",
@@ -154,7 +154,7 @@ describe("another web page", () => {
     expect(channels.view(catalog, now).find(({ name }) => name === "messages")?.state).not.toBe("disabled");
   });
 
-  test("gets no permission for the header that a change needs", async () => {
+  test("another web page gets no permission for the header that a change needs", async () => {
     const answer = await visit(gateway, "/console/api/actions/change-channel", {
       method: "OPTIONS",
       fields: {
@@ -167,7 +167,7 @@ describe("another web page", () => {
     expect(answer.field("access-control-allow-origin")).toBeUndefined();
   });
 
-  test("cannot send a change that hides where it comes from", async () => {
+  test("another web page cannot send a change that hides where it comes from", async () => {
     const { origin: _, ...fields } = OWN();
     const answer = await visit(gateway, "/console/api/actions/change-channel", {
       body: { name: "messages", action: "disable" },
@@ -176,7 +176,7 @@ describe("another web page", () => {
     expect(answer.status).toBe(403);
   });
 
-  test("P184: cannot show the page in a frame, and no policy names another host", async () => {
+  test("P184: another web page cannot show the page in a frame, and no policy names another host", async () => {
     const answer = await visit(gateway, "/console", {
       fields: { "sec-fetch-dest": "iframe", "sec-fetch-site": "cross-site" },
     });
@@ -192,7 +192,7 @@ describe("another web page", () => {
 });
 
 describe("P182: a sign-in link", () => {
-  test("works once; a second use also ends the session of the first", async () => {
+  test("a sign-in link works once; a second use also ends the session of the first", async () => {
     const link = gateway.running.console?.createLink() ?? "";
     const thief = await trySignIn(gateway, link);
     const token = JSON.parse(thief.text).token;
@@ -207,7 +207,7 @@ describe("P182: a sign-in link", () => {
     expect((await visit(gateway, "/console/api/reports/keys", { fields: stolen })).status).toBe(401);
   });
 
-  test("works for sixty seconds", async () => {
+  test("a sign-in link works for sixty seconds", async () => {
     const early = gateway.running.console?.createLink() ?? "";
     now += 59_999;
     expect((await trySignIn(gateway, early)).status).toBe(200);
@@ -220,21 +220,21 @@ describe("P182: a sign-in link", () => {
     ]);
   });
 
-  test("cannot be guessed, and has its secret where no server and no log sees it", async () => {
+  test("a sign-in link cannot be guessed, and has its secret where no server and no log sees it", async () => {
     const link = gateway.running.console?.createLink() ?? "";
     expect(link).toMatch(new RegExp(`^http://127\\.0\\.0\\.1:${gateway.port}/console#code=[\\w-]{22}$`));
     const answer = await trySignIn(gateway, `${link.slice(0, -1)}${link.endsWith("A") ? "B" : "A"}`);
     expect(answer.status).toBe(403);
   });
 
-  test("gives a cookie that no script reads and no other site sends", async () => {
+  test("a sign-in link gives a cookie that no script reads and no other site sends", async () => {
     const answer = await trySignIn(gateway, gateway.running.console?.createLink() ?? "");
     expect(answer.field("set-cookie")).toMatch(
       /^gateway_console_\d+=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=2592000$/,
     );
   });
 
-  test("does not work from another origin", async () => {
+  test("a sign-in link does not work from another origin", async () => {
     const code = (gateway.running.console?.createLink() ?? "").split("=")[1];
     const fields = { ...ownFields(gateway), origin: "https://evil.example" };
     expect((await visit(gateway, "/console/api/sign-in", { body: { code }, fields })).status).toBe(403);
@@ -276,7 +276,7 @@ describe("a live feed ends", () => {
   const openFeed = (own: Visitor): Promise<Response> =>
     fetch(`http://127.0.0.1:${gateway.port}/console/api/live`, { headers: knownFields(gateway, own) });
 
-  test("with its session", async () => {
+  test("a live feed ends with its session", async () => {
     const own = await signIn(gateway);
     const [feed, other] = [await openFeed(own), await openFeed(visitor)];
     await visit(gateway, "/console/api/sign-out", { body: {}, fields: knownFields(gateway, own) });
@@ -285,7 +285,7 @@ describe("a live feed ends", () => {
     await other.body?.cancel();
   });
 
-  test("when the link that began it is used again", async () => {
+  test("a live feed ends when the link that began it is used again", async () => {
     const link = gateway.running.console?.createLink() ?? "";
     const thief = await trySignIn(gateway, link);
     const [cookie = ""] = (thief.field("set-cookie") ?? "").split(";");
@@ -368,7 +368,7 @@ describe("P83: metrics", () => {
     expect((await rawRequest(gateway.port, { target: "/v1/messages", fields, body })).status).toBe(200);
   });
 
-  test("with a key that nobody knows are refused", async () => {
+  test("metrics with a key that nobody knows are refused", async () => {
     expect((await ask({ authorization: "Bearer sk-unknown" })).status).toBe(401);
     expect((await ask({ ...OWN(), "x-gateway-key": "sk-unknown" })).status).toBe(401);
   });

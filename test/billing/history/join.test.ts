@@ -3,7 +3,7 @@ import type { LogEntry } from "../../../src/billing/history/entry.ts";
 import { joinHistory, type OurLine } from "../../../src/billing/history/join.ts";
 import { entryOf, lineOf, T } from "./made-requests.ts";
 
-/** [in both, only in the log, only in the ledger] */
+/** How many requests are in both, only in the log, and only in the ledger. */
 function count(entries: readonly LogEntry[], lines: readonly OurLine[]): number[] {
   const { pairs, onlyEntries, onlyLines } = joinHistory(entries, lines);
   return [pairs.length, onlyEntries.length, onlyLines.length];

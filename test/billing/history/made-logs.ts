@@ -31,7 +31,7 @@ export function readEntries(files: Parameters<typeof makeHome>[0]): LogEntry[] {
   return [...read(makeHome(files)).entries.values()];
 }
 
-/** What a test looks at. */
+/** The entries' usages, which a test compares. */
 export function usages(entries: readonly LogEntry[]): unknown[] {
   return entries.map(({ usage }) => usage);
 }

@@ -20,7 +20,7 @@ export function entryOf(more: Partial<LogEntry> = {}): LogEntry {
   };
 }
 
-/** `session`, `tool` and `inferred`: of the client. */
+/** `session`, `tool` and `inferred` are the client's. */
 export function lineOf(more: Partial<Omit<OurLine, "client">> & ClientIdentity = {}): OurLine {
   const { tool = "codex", session = "s1", inferred, ...others } = more;
   return {

@@ -52,7 +52,7 @@ function countsOf(path: string): Array<[string, number]> {
 }
 
 describe("a line", () => {
-  test("may contain any text in names and usage without breaking the file", async () => {
+  test("a line may contain any text in names and usage without breaking the file", async () => {
     const path = newLedgerPath();
     const names = sample(string({ unit: "binary" }), { numRuns: 20, seed: 7 });
     const ledger = openLedger(optionsFor(path));
@@ -373,7 +373,7 @@ describe("P126: a ledger that another program", () => {
     },
   );
 
-  test("moves away and puts back is written again, with the lines that waited", async () => {
+  test("a ledger that another program moves away and puts back is written again, with the lines that waited", async () => {
     const path = newLedgerPath();
     const messages: string[] = [];
     const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
@@ -392,7 +392,7 @@ describe("P126: a ledger that another program", () => {
     expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(["req_1", "req_2", "req_3"]);
   });
 
-  test("moves away keeps the charge of a response that was delivered meanwhile", async () => {
+  test("a ledger that another program moves away keeps the charge of a response that was delivered meanwhile", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
     await bill(ledger, "req_1");
@@ -484,7 +484,7 @@ test("P143: a place in the chain is found after its file was renamed, and nowher
 describe("sums", () => {
   const at = (time: string) => ({ now: () => Date.parse(time) });
 
-  test("are kept by day, by month and in total, for key and group, in UTC, and survive a restart", async () => {
+  test("sums are kept by day, by month and in total, for key and group, in UTC, and survive a restart", async () => {
     const path = newLedgerPath();
     const options = optionsFor(path, at("2026-11-20T12:00:00Z"));
     const sumsOf = (ledger: Ledger) =>
@@ -686,7 +686,7 @@ describe("a sync that failed before a restart of the gateway", () => {
     },
   );
 
-  test("means nothing after a restart of the machine, which has only what is on the disk", async () => {
+  test("a sync that failed before a restart of the gateway means nothing after a restart of the machine, which has only what is on the disk", async () => {
     const path = newLedgerPath();
     await failFirstSync(path, true);
     writeFileSync(`${path}.open`, asOfAnotherBoot(readFileSync(`${path}.open`, "utf8")));
@@ -694,7 +694,7 @@ describe("a sync that failed before a restart of the gateway", () => {
     expect(listLedgerFiles(path)).toHaveLength(2);
   });
 
-  test("is not tried again when the gateway has stopped", async () => {
+  test("a sync that failed before a restart of the gateway is not tried again when the gateway has stopped", async () => {
     using timers = spyOn(globalThis, "setTimeout");
     await failFirstSync(newLedgerPath(), true);
     expect(timers.mock.calls.filter(([, ms]) => ms === 1000)).toEqual([]);
@@ -771,7 +771,7 @@ describe("the days of sums", () => {
     return ledger;
   }
 
-  test("follow another zone after a restart, with an index or without", async () => {
+  test("the days of sums follow another zone after a restart, with an index or without", async () => {
     const path = newLedgerPath();
     await (await spendOnBothSides(path)).close();
     const spent = (sums: Sums) => formatUsd(sums.spentOf(KEY, "day").charged);
@@ -785,7 +785,7 @@ describe("the days of sums", () => {
     expect(formatUsd(addUp(path, BERLIN).spentOf(KEY, "total").charged)).toBe("21");
   });
 
-  test("follow a zone that is changed while the ledger is open, with lines that are not written yet", async () => {
+  test("the days of sums follow a zone that is changed while the ledger is open, with lines that are not written yet", async () => {
     const ledger = await spendOnBothSides(newLedgerPath());
     expect(formatUsd(ledger.sums.spentOf(KEY, "day").charged)).toBe("21");
     await bill(ledger, "req_3", { charge_usd: "300", time: "2026-11-20T23:10:00.000Z" });

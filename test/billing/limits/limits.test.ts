@@ -60,7 +60,7 @@ function refusalOf(act: () => unknown): GatewayError {
 }
 
 describe("P113: a USD limit", () => {
-  test("per day refuses with the limit, the sum and the reset, and ends at UTC midnight", async () => {
+  test("a USD limit per day refuses with the limit, the sum and the reset, and ends at UTC midnight", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("4.999999999999");
       const key = limitedKey({ usdPerDay: "5" });
@@ -79,7 +79,7 @@ describe("P113: a USD limit", () => {
     }, Date.parse("2026-11-21T00:00:00Z"));
   });
 
-  test("per day never asks to retry after less than one second, even in its last second", async () => {
+  test("a USD limit per day never asks to retry after less than one second, even in its last second", async () => {
     const late = Date.parse("2026-12-31T23:59:59.500Z");
     await withLedger(async (_, gate, spend) => {
       await spend("5");
@@ -90,7 +90,7 @@ describe("P113: a USD limit", () => {
     }, late);
   });
 
-  test("per day and month, ends at midnight in the time zone of the config", async () => {
+  test("a USD limit per day and month, ends at midnight in the time zone of the config", async () => {
     // Summer time ends in this night: it has 25 hours.
     const evening = Date.parse("2026-10-24T22:30:00Z");
     const zone = createZone("Europe/Berlin");
@@ -110,7 +110,7 @@ describe("P113: a USD limit", () => {
     await ledger.close();
   });
 
-  test("per month or in total counts for a group as for a key", async () => {
+  test("a USD limit per month or in total counts for a group as for a key", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("3", "2026-11-01T00:00:00.000Z");
       await spend("4", "2026-10-31T00:00:00.000Z");
@@ -127,7 +127,7 @@ describe("P113: a USD limit", () => {
     });
   });
 
-  test("is exceeded by parallel requests by at most the last one let in", async () => {
+  test("a USD limit is exceeded by parallel requests by at most the last one let in", async () => {
     await withLedger(async (_, gate, spend) => {
       const key = limitedKey({ usdPerDay: "5" });
       const running = Array.from({ length: 4 }, () => admit(gate, key, NOON, costing("1.5")));
@@ -186,7 +186,7 @@ test.each([true, false])("P118: an estimate leaves its own day (kept in memory: 
 });
 
 describe("P113: a rate limit", () => {
-  test("of requests per minute is a sliding minute, and says when the next request is free", async () => {
+  test("a rate limit of requests per minute is a sliding minute, and says when the next request is free", async () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinute: 3 });
       for (const second of [0, 10, 20]) admit(gate, key, NOON + second * 1000, null).release();
@@ -205,7 +205,7 @@ describe("P113: a rate limit", () => {
     });
   });
 
-  test("of requests per minute counts all requests of one instant, and one a minute means one a minute", async () => {
+  test("a rate limit of requests per minute counts all requests of one instant, and one a minute means one a minute", async () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinute: 3 });
       for (const _each of [1, 2, 3]) admit(gate, key, NOON, null).release();
@@ -216,7 +216,7 @@ describe("P113: a rate limit", () => {
     });
   });
 
-  test("of requests per minute refuses nobody for longer than a minute after a clock was set back", async () => {
+  test("a rate limit of requests per minute refuses nobody for longer than a minute after a clock was set back", async () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinute: 2 });
       for (const second of [0, 1]) admit(gate, key, NOON + second * 1000, null).release();
@@ -246,7 +246,7 @@ describe("P119: the limits of a session", () => {
     await bill(ledger, id, { time: at, charge_usd: usd, ...more });
   }
 
-  test("count what the session has spent with any key, and say how to go on", async () => {
+  test("the limits of a session count what the session has spent with any key, and say how to go on", async () => {
     await withLedger(async (ledger, gate) => {
       const key = limitedKey({ usdPerSession: "2" });
       await spendIn(ledger, "req_1", "1.5", inSession("a"));
@@ -262,7 +262,7 @@ describe("P119: the limits of a session", () => {
     });
   });
 
-  test("reserve for each session what its requests in flight may cost", async () => {
+  test("the limits of a session reserve for each session what its requests in flight may cost", async () => {
     await withLedger(async (_ledger, gate) => {
       const key = limitedKey({ usdPerSession: "2" }, { usdPerSession: "5" });
       const running = [
@@ -277,7 +277,7 @@ describe("P119: the limits of a session", () => {
     });
   });
 
-  test("are kept while a request of the session runs, however many sessions come after it", () => {
+  test("the limits of a session are kept while a request of the session runs, however many sessions come after it", () => {
     const gate = createGate({ spentOf: () => NOTHING, zone: UTC });
     const key = limitedKey({ usdPerSession: "2" });
     const running = admit(gate, key, NOON, costing("2"), "a");

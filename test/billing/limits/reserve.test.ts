@@ -20,7 +20,7 @@ function request(body: string, more: Partial<ReservedRequest> = {}): ReservedReq
   };
 }
 
-/** The answers of a model before. */
+/** A model's earlier answers. */
 
 const expectedOf = (asked: ReservedRequest): string | null => {
   const forecast = forecastCost(asked);
@@ -80,7 +80,7 @@ describe("the expected cost", () => {
     expect(expectedOf(request(body, { capNames }))).toBe("4000");
   });
 
-  test("is that of the dearest channel, and unknown if one channel has no price", () => {
+  test("the expected cost is that of the dearest channel, and unknown if one channel has no price", () => {
     expect(expectedOf(request("{}", { quotes: [() => "1", () => "3", () => "2"] }))).toBe("3");
     expect(expectedOf(request("{}", { quotes: [() => "1", () => null] }))).toBe(null);
   });
@@ -97,7 +97,7 @@ describe("what a request may well cost", () => {
     expect(formatUsd(forecastCost(request(body, { answer: 20 }))!.most)).toBe(usd);
   });
 
-  test("includes the expected prompt, and is the prompt's cost alone for embeddings", () => {
+  test("what a request may well cost includes the expected prompt, and is the prompt's cost alone for embeddings", () => {
     const quotes: Quote[] = [
       ({ input = 0, cache_read: read = 0, output = 0 }) => String((input * 10 + read) / 10 + output),
     ];

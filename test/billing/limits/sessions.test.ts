@@ -31,7 +31,7 @@ interface Shape {
   readonly turns: number;
   /** Tokens of the first and of the last prompt. */
   readonly prompts: readonly [number, number];
-  /** Of each answer; else they are like an agent's. */
+  /** The tokens of each answer. Without it, answers are like an agent's. */
   readonly output?: number;
   readonly beginsAt?: number;
 }
@@ -90,7 +90,7 @@ const TIMES: readonly Times[] = [
   { name: "answers of 5 to 40 s", of: (next) => 5 + Math.floor(next() * 36) },
 ];
 const CAPS = [null, 32_000, 64_000, 128_000];
-/** Tokens of a text, for each that is estimated from its size. */
+/** How many tokens a text has for each that is estimated from its size. */
 const DENSITIES = [1, 0.8, 1.25];
 
 function multiply(usd: Usd, factor: string): string {
@@ -164,7 +164,7 @@ interface Burst {
   readonly cap: number | null;
   readonly output: number;
   readonly prompt: number;
-  /** Answers of 50 tokens before, so many at once. */
+  /** How many answers of 50 tokens came before, and how many requests come at once. */
   readonly before?: number;
   readonly together?: number;
 }
@@ -221,7 +221,7 @@ describe("P115: 200 requests at once spend at most twice the limit, or the limit
     const limit = Number(burst.limit);
     const single = Number(formatUsd(costOf(agents.at(-1)!.turns)));
     expect(Number(spent)).toBeLessThanOrEqual(Math.max(2 * limit, limit + single));
-    // It is not a refusal of everything, either.
+    // The limit does not refuse everything, either.
     expect(Number(spent)).toBeGreaterThan(limit * 0.9);
   });
 

@@ -36,7 +36,7 @@ export interface Agent {
   readonly name: string;
   readonly beginsAt: number;
   readonly turns: readonly Turn[];
-  /** Without one, nothing is known of what it has in the cache. */
+  /** Without a session, nothing is known of what the agent has in the cache. */
   readonly session: string;
 }
 
@@ -96,7 +96,7 @@ export function limitedKey(own: Partial<Limits>, ofGroup: Partial<Limits> = {}, 
 }
 
 const START = Date.parse("2026-11-20T08:00:00Z");
-/** As the official SDKs do. */
+/** The official SDKs try again this often. */
 const RETRIES = 2;
 
 const book = loadPriceBook();
@@ -264,7 +264,7 @@ export class Simulation {
     return { model, forecast };
   }
 
-  /** From the size of its text. */
+  /** Estimates a prompt's tokens from the size of its text. */
   #estimate(prompt: number): number {
     return Math.round(prompt / this.#density);
   }

@@ -37,7 +37,7 @@ interface Case {
   readonly calls?: readonly Term[];
   readonly factor?: string;
   readonly suspect?: boolean;
-  /** What all that has a price costs, where not all has. */
+  /** What the kinds with a price cost, if some have none. */
   readonly least?: readonly Term[];
   readonly isFree?: boolean;
   readonly pricedAs?: string;
@@ -92,7 +92,7 @@ const METERS: Readonly<Record<Dialect, (contentType: string) => Meter>> = {
   chat: openChatMeter,
 };
 
-/** Makes 12 decimals too few for most amounts. */
+/** With this multiplier, most amounts have more than 12 decimals. */
 const MULTIPLIER = "0.3333337";
 const book = loadPriceBook();
 

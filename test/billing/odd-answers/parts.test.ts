@@ -38,7 +38,7 @@ function test(dialect: Dialect, id: string, usage: object, wanted?: Wanted): voi
     add(dialect)(`${dialect}, ${form}: ${id}`, model, body, { terms, suspect: true, ...wanted });
 }
 
-/** More than the total, and what cannot be read. */
+/** Counts that exceed the total, or cannot be read. */
 for (const odd of [99_999_999, 1e300, -1, 0.5, "5"]) {
   const named = (name: string): string => `${name} of ${JSON.stringify(odd)}`;
   for (const dialect of ["chat", "responses"] as const) {
@@ -83,9 +83,9 @@ test(
 const several = { prompt_tokens_details: { cache_write_tokens: 1000, audio_tokens: 1 } };
 test("chat", "more tokens in several parts", { ...sound, ...several });
 
-/** No answer uses so much. */
+/** No answer uses so many tokens. */
 const UNKNOWN: Wanted = { basis: "unknown" };
-/** Of Chat, whose servers may report none: one token each. */
+/** For Chat, whose servers may report no usage: one token of each kind. */
 const ESTIMATED: Wanted = {
   basis: "partial",
   terms: pay("1 × 2.5, 1 × 15"),

@@ -77,7 +77,7 @@ describe("a channel", () => {
     return sellerOf(channel);
   };
 
-  test("pays the prices of its address, of the provider that it names, or none", () => {
+  test("a channel pays the prices of its address, of the provider that it names, or none", () => {
     expect(sellerFor("base_url: https://api.anthropic.com")).toEqual({
       provider: "anthropic",
       makers: ["anthropic"],

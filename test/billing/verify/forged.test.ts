@@ -164,7 +164,7 @@ const CHANGES: readonly [what: string, edit: Edit, removed?: readonly string[]][
   ["has two lines in the other order", ([one = "", two = "", ...others]) => [two, one, ...others]],
 ];
 
-// Strangers tried these ways to change a ledger, and the forgeries above.
+// Strangers have tried these changes, and the forgeries above.
 for (const how of ["stopped", "killed"] as const)
   test.each(CHANGES)(
     `verify finds a ledger of a ${how} gateway that %s, before the next starts and after them`,

@@ -43,7 +43,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 interface Samples {
-  /** Two requests are in flight; the first of five others was before them. */
+  /** Of a killed gateway: two requests in flight, which began after the first of five others. */
   readonly killed: string;
   readonly stopped: string;
 }
@@ -101,7 +101,7 @@ describe.each(["killed", "stopped"] as const)("after a gateway was %s,", (how) =
       const cut = copy(path);
       cutTo(cut, count);
       expect(look(cut).problems).toContain(END);
-      // While a gateway runs, too.
+      // The cut is found while a gateway runs, too.
       expect(look(cut, true).problems).toContain(END);
       expect((await goOn(cut)).join()).toContain("no power cut explains it");
       expect(look(cut).problems).toEqual([expect.stringMatching(GAP)]);
@@ -170,7 +170,7 @@ async function killAtEachStep(
     killed.push(copy(path));
   }
   await ledger.close();
-  // It writes its first lines before it replaces the journal.
+  // The next gateway writes its first lines before it replaces the journal.
   const [first = path] = killed;
   copyFileSync(`${before}.open`, `${first}.open`);
   return killed;
@@ -200,7 +200,7 @@ describe("a gateway that is killed after it went on from missing lines", () => {
     }
   });
 
-  test("leaves the gap also if a power cut takes its lines", async () => {
+  test("a gateway killed after missing lines leaves the gap also if a power cut takes its lines", async () => {
     const { killed: path } = await makeLedgers();
     cutTo(path, 3);
     for (const killed of await killAtEachStep(path, STEPS)) {
@@ -228,7 +228,7 @@ test("lines that are missing before the noted end leave one gap, which a backup 
 });
 
 describe("P142: lines that were never synced", () => {
-  test("are found missing after a power cut, and the next start goes on from what is there", async () => {
+  test("unsynced lines are found missing after a power cut, and the next start goes on from what is there", async () => {
     const { killed } = await makeLedgers(false);
     writeFileSync(`${killed}.open`, asOfAnotherBoot(readFileSync(`${killed}.open`, "utf8")));
     cutTo(killed, 2);
@@ -238,7 +238,7 @@ describe("P142: lines that were never synced", () => {
   });
 
   // Only Linux says whether the machine has been started again.
-  test.skipIf(readBootId() === null)("are found missing for ever if the machine did not stop", async () => {
+  test.skipIf(readBootId() === null)("they are missing for ever if the machine did not stop", async () => {
     const { killed } = await makeLedgers(false);
     cutTo(killed, 2);
     expect(look(killed).problems).toContain(END);
@@ -269,7 +269,7 @@ test("the end that version 0.2 noted in a file is judged before and at the first
   noteOldEnd(stopped);
   expect(look(stopped)).toEqual(WHOLE);
   const cut = copy(stopped);
-  // The journal alone would say so, too.
+  // The journal alone would show the cut, too.
   rmSync(`${cut}.open`);
   cutTo(cut, 3);
   expect(look(cut).problems).toContain(END);

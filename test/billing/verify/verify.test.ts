@@ -129,7 +129,7 @@ describe("P139: the chain", () => {
     expect(parseAnchor(text)).toBe(null);
   });
 
-  test("continues across rotated files, and a missing one is found", () => {
+  test("the chain continues across rotated files, and a missing one is found", () => {
     const lines = readFileSync(writeChain(THREE), "utf8").trim().split("\n");
     const path = newLedgerPath();
     const name = (suffix: string) => path.replace(".jsonl", `-${suffix}.jsonl`);
@@ -148,7 +148,7 @@ describe("P139: the chain", () => {
     ]);
   });
 
-  test("is checked as it was at the start, whatever a gateway writes and rotates meanwhile", () => {
+  test("the chain is checked as it was at the start, whatever a gateway writes and rotates meanwhile", () => {
     const wrong = draftOf("req_1", { charge_usd: "1" });
     const later = [draftOf("req_4"), draftOf("req_5")];
     const texts = readFileSync(writeChain([wrong, draftOf("req_2"), ...later]), "utf8").split(/(?<=\n)/);
@@ -303,7 +303,7 @@ describe("P139: a line", () => {
     expect(findingsOf(path)[0]).toStartWith(`ledger.jsonl:1 ${name}: `);
   });
 
-  test("whose prev is not a hash is found, although a partial ledger may begin with any", () => {
+  test("a line whose prev is not a hash is found, although a partial ledger may begin with any", () => {
     const line = { ...JSON.parse(encodeLine(draftOf("req_1"), GENESIS)), prev: 5 };
     const path = newLedgerPath();
     writeFileSync(path, `${JSON.stringify(line)}\n`);
@@ -335,7 +335,7 @@ describe("P139: a line", () => {
     expect(findingsOf(path)[0]).toStartWith("ledger.jsonl:1 outcome: Invalid option");
   });
 
-  test("that is unpriced or unknown has no amounts and is right", () => {
+  test("a line that is unpriced or unknown has no amounts and is right", () => {
     const none = { official_usd: null, charge_usd: null, prices: null };
     expect(
       findingsOf(
@@ -372,7 +372,7 @@ describe("P139: a line", () => {
       "unpriced_usage.code_interpreter is 3",
     );
     expect(findingsOf(least({ unpriced_usage: {} }))[0]).toContain("unpriced_usage.code_interpreter is 0");
-    // Many of one form are read quickly, and are checked all the same.
+    // Many lines of one form are read quickly, and are checked all the same.
     const many = writeChain(
       Array.from({ length: 5 }, (_, index) =>
         draftOf(`req_${index}`, {
@@ -408,7 +408,7 @@ describe("P139: a line", () => {
     expect(findingsOf(writeChain([draftOf("req_1", { ...whole, usage: { input: 4 } })]))).toEqual([
       "ledger.jsonl:1 usage.input is 4, but the parts have 3",
     ]);
-    // Only one side counts it. The kind costs nothing, so no amount shows it.
+    // Only the line counts this kind, not its parts. It costs nothing, so no amount shows it.
     const silent = { ...whole, usage: { input: 3, reasoning: 1 } };
     expect(findingsOf(writeChain([draftOf("req_1", silent)]))).toEqual([
       "ledger.jsonl:1 usage.reasoning is 1, but the parts have 0",
@@ -503,7 +503,7 @@ describe("P139: corrections", () => {
     return path;
   }
 
-  test("follow one another: each replaces the current amounts", () => {
+  test("corrections follow one another: each replaces the current amounts", () => {
     const second = correctionOf("cor_2", {
       usage: {},
       official_usd: "0",
@@ -535,7 +535,7 @@ describe("P139: corrections", () => {
     expect(findingsOf(path, { ...STRICT, partial: true })).toEqual([]);
   });
 
-  test("are counted separately, whatever alphabet the lines use", () => {
+  test("corrections are counted separately, whatever alphabet the lines use", () => {
     const path = writeChain([draftOf("req_1", { key: "schlüssel" }), draftOf("req_2")]);
     expect(verifyLedger(path, STRICT, () => undefined)).toMatchObject({
       lines: 2,

@@ -372,7 +372,7 @@ describe("upstreams that deviate", () => {
   const thought = { type: "reasoning", id: "r", summary: [{ type: "summary_text", text: "Hm." }] };
   const expected = { content: "One.", reasoning_content: "Hm." };
 
-  test("may send no deltas, or the last event alone: its items are converted", () => {
+  test("upstreams may send no deltas, or the last event alone: its items are converted", () => {
     const items = [thought, one, tool];
     const done = items.map((item, output_index) => ({
       type: "response.output_item.done",
@@ -386,7 +386,7 @@ describe("upstreams that deviate", () => {
       });
   });
 
-  test("may send text in deltas and calls only in the last event: the calls are sent at the end", () => {
+  test("upstreams may send text in deltas and calls only in the last event: the calls are sent at the end", () => {
     const spoken = stream(one, 0, words("One."), TEXT);
     const [choice] = complete([created, ...spoken, end([one, tool])])["choices"];
     expect(choice).toMatchObject({
@@ -395,7 +395,7 @@ describe("upstreams that deviate", () => {
     });
   });
 
-  test("may send thoughts in deltas and text only in the last event: the text is sent at the end", () => {
+  test("upstreams may send thoughts in deltas and text only in the last event: the text is sent at the end", () => {
     const thinking = stream(thought, 0, words("Hm."), "response.reasoning_summary_text.delta", {
       summary_index: 0,
     });
@@ -403,7 +403,7 @@ describe("upstreams that deviate", () => {
     expect(choice.message).toMatchObject(expected);
   });
 
-  test("may send a call in an event, and its arguments only in the last event", () => {
+  test("upstreams may send a call in an event, and its arguments only in the last event", () => {
     const added = { ...tool, id: "i1", arguments: "" };
     const events = [
       created,
@@ -413,7 +413,7 @@ describe("upstreams that deviate", () => {
     expect(complete(events)["choices"][0].message.tool_calls).toHaveLength(1);
   });
 
-  test("may send a last event without output: the finished items count", () => {
+  test("upstreams may send a last event without output: the finished items count", () => {
     const cited = message("a", "One.", {
       content: [
         {
@@ -434,7 +434,7 @@ describe("upstreams that deviate", () => {
     expect(choice.message.annotations).toHaveLength(1);
   });
 
-  test("may send arguments only when they are done", () => {
+  test("upstreams may send arguments only when they are done", () => {
     const events = [
       created,
       { type: "response.output_item.added", output_index: 0, item: { ...tool, arguments: "" } },
@@ -465,7 +465,7 @@ describe("upstreams that deviate", () => {
     expect(complete(events)["choices"][0].message.content).toBe("One.");
   });
 
-  test("may send new ids with each event: the index counts", () => {
+  test("upstreams may send new ids with each event: the index counts", () => {
     let fresh = 0;
     const rotate = (event: Json): Json => {
       const item = event["item"] && { ...event["item"], id: `i${fresh++}` };
@@ -480,7 +480,7 @@ describe("upstreams that deviate", () => {
     expect(choice.message.tool_calls).toHaveLength(2);
   });
 
-  test("may send index 0 for every item: the ids count", () => {
+  test("upstreams may send index 0 for every item: the ids count", () => {
     const other = call("call_b", "g", "{}");
     const [a, a1, a2, b, ...rest] = [
       ...stream(tool, 0, words('{"a"', ":1}"), ARGUMENTS).slice(0, 3),

@@ -114,7 +114,7 @@ describe("defaults that differ between the two APIs are written out", () => {
   const tool = { type: "function", function: { name: "f" } };
   const schema = { type: "json_schema", json_schema: { name: "s", schema: { type: "object" } } };
 
-  test("as are store, and strict of functions and schemas", () => {
+  test("store, and strict of functions and schemas, are written out like other defaults that differ", () => {
     const upstream = convert({ tools: [tool], response_format: schema });
     expect(upstream["store"]).toBe(false);
     expect(upstream["tools"]).toEqual([
@@ -161,7 +161,7 @@ describe("top-level fields", () => {
     service_tier: "flex",
     moderation: { model: "omni-moderation-latest" },
   };
-  test("keep their name where both APIs have it", () => {
+  test("top-level fields keep their name where both APIs have it", () => {
     expect(convert(same)).toMatchObject(same);
   });
 

@@ -29,7 +29,7 @@ const catalog = () => loadConfig(folder.join("gateway.yaml"), {}).catalog;
 const gateway = (...args: string[]): Promise<Outcome> => run({ folder: folder.path }, ...args);
 
 describe("gateway groups", () => {
-  test("P18: add, set and remove leave the rest of the file as it is", async () => {
+  test("P18: gateway groups add, set and remove leave the rest of the file as it is", async () => {
     const flags = ["--channel", "main", "--multiplier", "0.2", "--exclusive", "--description", "for max"];
     const added = await gateway("groups", "add", "max", ...flags);
     expect(added.stderr).toBe(
@@ -80,7 +80,7 @@ test("create, new, delete, rm, ls and version are understood, and so is a key's 
 });
 
 describe("gateway plans", () => {
-  test("add and remove plans", async () => {
+  test("gateway plans adds and removes plans", async () => {
     await gateway("groups", "add", "max", "--channel", "main", "--exclusive");
     expect((await gateway("plans", "add", "pro", "--group", "max")).stderr).toBe(
       'Added the plan "pro". `gateway plans activate pro` activates it.\n',
@@ -95,7 +95,7 @@ describe("gateway plans", () => {
     expect(catalog().plans.get("team")?.groups).toEqual(["claude"]);
   });
 
-  test("refuse an unknown group, a known name and a removal without --yes", async () => {
+  test("gateway plans refuses an unknown group, a known name and a removal without --yes", async () => {
     expect((await gateway("plans", "add", "pro", "--group", "cluade")).stderr).toContain(
       '(did you mean "claude"?)',
     );
@@ -109,7 +109,7 @@ describe("gateway plans", () => {
 });
 
 describe("gateway prices set", () => {
-  test("sets, changes and removes prices", async () => {
+  test("gateway prices set sets, changes and removes prices", async () => {
     const { status, stderr } = await gateway("prices", "set", "my/model-1.5", "input=3", "output=15");
     expect(stderr).toBe('In the config, "my/model-1.5" costs input $3, output $15 from now on.\n');
     expect(status).toBe(0);

@@ -45,7 +45,7 @@ function makeChannels(): Record<string, unknown> {
   };
 }
 
-/** On the socket where a gateway of this folder's config would be. */
+/** Answers on the socket where a gateway of this folder's config would be. */
 function answerInstead(state: unknown, version?: string): Disposable {
   const [place] = locateControl(folder.join("ledger.jsonl"));
   if (place === undefined) throw new Error("there is no place for a control socket");
@@ -97,7 +97,7 @@ const ask = (port: number, key = keyOf("messages"), text = "Hello") =>
   });
 
 describe("gateway channels", () => {
-  test("shows each channel as the running gateway knows it", async () => {
+  test("gateway channels shows each channel as the running gateway knows it", async () => {
     const { port } = start();
     await ask(port);
     const { status, stdout, stderr } = await run(around(), "channels");
@@ -145,7 +145,7 @@ describe("gateway channels", () => {
 });
 
 describe("gateway channels --watch", () => {
-  test("shows what changes, fits any width, and leaves the terminal as it was", async () => {
+  test("gateway channels --watch shows what changes, fits any width, and leaves the terminal as it was", async () => {
     const { port } = start();
     const watched = watch({ ...around(), columns: 150, rows: 12 }, "channels", "--watch");
     await watched.until(/main +messages +messages +unknown/);
@@ -161,7 +161,7 @@ describe("gateway channels --watch", () => {
     expect(watched.screen.cursor).toMatchObject({ column: 0, isShown: true });
   });
 
-  test("goes on when the gateway ends, and when it is back", async () => {
+  test("gateway channels --watch goes on when the gateway ends, and when it is back", async () => {
     start();
     const watched = watch({ ...around(), columns: 150, rows: 12 }, "channels", "--watch");
     await watched.until("main");
@@ -175,7 +175,7 @@ describe("gateway channels --watch", () => {
 });
 
 describe("P47: gateway models", () => {
-  test("lists what each group serves, with its price and multiplier", async () => {
+  test("gateway models lists what each group serves, with its price and multiplier", async () => {
     start();
     const { status, stdout, stderr } = await run(around(), "models", "--group", "messages", "--json");
     expect([status, stderr]).toEqual([0, ""]);
@@ -194,7 +194,7 @@ describe("P47: gateway models", () => {
     );
   });
 
-  test("reports which channel could not be reached, and fails if none could", async () => {
+  test("gateway models reports which channel could not be reached, and fails if none could", async () => {
     start();
     const { status, stdout, stderr } = await run(around(), "models", "--json");
     expect(status).toBe(1);
@@ -204,7 +204,7 @@ describe("P47: gateway models", () => {
     );
   });
 
-  test("reports which channel could not be reached next to one that could", async () => {
+  test("gateway models reports which channel could not be reached next to one that could", async () => {
     const config = makeChannels();
     const groups = { messages: { platform: "messages", channels: ["main", "lost"] } };
     gateway = startGatewayHere({ config: { ...config, groups, keys: [] }, folder });

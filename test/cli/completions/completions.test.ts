@@ -121,13 +121,13 @@ describe("bash", () => {
     return (await child.stdout.text()).split("\n").filter((line) => line !== "");
   };
 
-  test("offers commands, names and files", async () => {
+  test("bash offers commands, names and files", async () => {
     expect(await complete(["keys", "show", "la"])).toEqual(["laptop", "lab"]);
     expect(await complete(["keys", "add", "--group", "="])).toEqual(["claude"]);
     expect(await complete(["serve", "--config", "gateway.y"])).toEqual(["gateway.yaml"]);
   });
 
-  test("completes at the press of the tab key", async () => {
+  test("bash completes at the press of the tab key", async () => {
     const screen = await press(
       ["bash", "--norc", "--noprofile", "-i"],
       'eval "$(gateway completions bash)"',
@@ -138,7 +138,7 @@ describe("bash", () => {
 });
 
 describe.skipIf(Bun.which("zsh") === null)("zsh", () => {
-  test("completes at the press of the tab key", async () => {
+  test("zsh completes at the press of the tab key", async () => {
     const prepare = 'autoload -Uz compinit; compinit -u; eval "$(gateway completions zsh)"';
     const screen = await press(["zsh", "-f", "-i"], prepare, "gateway keys sh\tlap\t");
     expect(screen).toContain("gateway keys show laptop");
@@ -146,7 +146,7 @@ describe.skipIf(Bun.which("zsh") === null)("zsh", () => {
 });
 
 describe.skipIf(Bun.which("fish") === null)("fish", () => {
-  test("offers names with descriptions", async () => {
+  test("fish offers names with descriptions", async () => {
     const script = 'gateway completions fish | source; complete -C "gateway keys show la"';
     const child = Bun.spawn(["fish", "--no-config", "-c", script], { cwd: folder.path, env: env() });
     expect(await child.stdout.text()).toBe("lab\tclaude, messages\nlaptop\tclaude, messages\n");

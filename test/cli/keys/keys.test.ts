@@ -89,7 +89,7 @@ describe("keys add", () => {
     ["a secret argument", 2, "--secret accepts only `-`", [...NEW, "--secret", "sk-abc"]],
     ["an unknown flag", 2, "unknown option '--nmae'", ["--nmae", "x"]],
   ];
-  test.each(refused)("refuses %s with status %d", async (_, expected, sentence, args) => {
+  test.each(refused)("keys add refuses %s with status %d", async (_, expected, sentence, args) => {
     const { status, stdout, stderr } = await gateway("keys", "add", ...args);
     expect(stderr).toContain(sentence);
     expect([status, stdout]).toEqual([expected, ""]);
@@ -121,7 +121,7 @@ test.skipIf(!existsSync("/dev/full"))("a failed write to stdout is an error with
 });
 
 describe("keys list and show", () => {
-  test("list shows what each key has spent today and in total, from the ledger", async () => {
+  test("keys list shows what each key has spent today and in total, from the ledger", async () => {
     await passMidnight();
     const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
     const today = new Date().toISOString();
@@ -136,7 +136,7 @@ describe("keys list and show", () => {
     expect(laptop.last_used).toStartWith(today.slice(0, 10));
   });
 
-  test("show describes one key, and suggests the nearest name for an unknown one", async () => {
+  test("keys show describes one key, and suggests the nearest name for an unknown one", async () => {
     expect((await gateway("keys", "show", "laptop")).stdout).toContain("claude (messages, ×1)");
     expect(JSON.parse((await gateway("keys", "show", "laptop", "--json")).stdout)).toMatchObject({
       multiplier: "1",
@@ -156,7 +156,7 @@ describe("changing keys", () => {
     expect(stderr).toContain('(did you mean "old"?)');
   });
 
-  test("rotate of an expired key needs --expires", async () => {
+  test("keys rotate of an expired key needs --expires", async () => {
     const { status, stderr } = await gateway("keys", "rotate", "old");
     expect([status, text()]).toEqual([2, CONFIG]);
     expect(stderr).toContain("--expires is missing");

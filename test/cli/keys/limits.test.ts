@@ -35,7 +35,7 @@ const text = (): string => readFileSync(folder.join("gateway.yaml"), "utf8");
 const limitsOf = (name: string) => loadConfig(folder.join("gateway.yaml"), {}).catalog.keys.get(name)?.limits;
 
 describe("keys add --limit", () => {
-  test("sets limits of the new key", async () => {
+  test("keys add --limit sets limits of the new key", async () => {
     const flags = ["--group", "claude", "--limit", "usd_per_day=0.50", "--limit", "requests_per_minute=60"];
     expect((await gateway("keys", "add", "--name", "g", ...flags)).status).toBe(0);
     expect(limitsOf("g")).toMatchObject({ usdPerDay: "0.5", requestsPerMinute: 60, usdTotal: null });
@@ -57,7 +57,7 @@ describe("keys add --limit", () => {
 });
 
 describe("keys limit and groups limit", () => {
-  test("P18: set limits where there are none, and keep the rest of the file", async () => {
+  test("P18: keys limit and groups limit set limits where there are none, and keep the rest of the file", async () => {
     const { stderr } = await gateway("keys", "limit", "laptop", "usd_per_day=5", "usd_per_month=$50");
     expect(stderr).toBe('The key "laptop" is limited to usd_per_day 5, usd_per_month 50.\n');
     expect(text()).toBe(
@@ -72,7 +72,7 @@ describe("keys limit and groups limit", () => {
     );
   });
 
-  test("set and remove how limits in USD are kept", async () => {
+  test("keys limit and groups limit set and remove how limits in USD are kept", async () => {
     const { stderr } = await gateway("keys", "limit", "laptop", "usd_per_day=5", "unpriced=allow");
     expect(stderr).toBe('The key "laptop" is limited to usd_per_day 5, unpriced allow.\n');
     expect(limitsOf("laptop")).toMatchObject({ usdPerDay: "5", allowUnpriced: true });
@@ -86,7 +86,7 @@ describe("keys limit and groups limit", () => {
     expect(text()).toContain("limits: { usd_total: 7, unpriced: allow } } # the group");
   });
 
-  test("change and remove single limits, and the section with the last one", async () => {
+  test("keys limit and groups limit change and remove single limits, and the section with the last one", async () => {
     await gateway("keys", "limit", "ci", "usd_per_day=6", "usd_total=none", "concurrent_requests=3");
     expect(limitsOf("ci")).toMatchObject({ usdPerDay: "6", usdTotal: null, concurrentRequests: 3 });
     expect(text()).toContain("usd_per_day: 6 # a day");
@@ -95,7 +95,7 @@ describe("keys limit and groups limit", () => {
     expect(text()).not.toContain("limits");
   });
 
-  test("refuse an unknown key or group with the nearest name", async () => {
+  test("keys limit and groups limit refuse an unknown key or group with the nearest name", async () => {
     expect((await gateway("keys", "limit", "laptpo", "usd_total=1")).stderr).toContain(
       'did you mean "laptop"?',
     );

@@ -10,7 +10,7 @@ import { type Watched, watch } from "../../harness/terminal/watching.ts";
 let folder: TempFolder;
 let upstream: DemoUpstream;
 let gateway: ChildGateway;
-/** Nobody may forget it: a stream that is collected is left. */
+/** Held here, because a stream that is garbage-collected leaves the gateway. */
 let held: Response;
 const leaving = new AbortController();
 
@@ -69,7 +69,7 @@ function top(
 }
 
 describe("gateway top on a terminal", () => {
-  test("shows what runs, and one table of requests, those that are open first", async () => {
+  test("top shows what runs, and one table of requests, those that are open first", async () => {
     const { screen, until } = top({ columns: 140 });
     await until(ENDS);
     const rows = screen.rows();
@@ -83,7 +83,7 @@ describe("gateway top on a terminal", () => {
     expect(before).toMatch(/ relay +claude-haiku-4-5 +relay .* 200 .*\$0\.\d{6}/);
   });
 
-  test("fits whatever the terminal is resized to", async () => {
+  test("top fits whatever the terminal is resized to", async () => {
     const { screen, until, resize } = top();
     await until(ENDS);
     for (const [columns, rows] of [
@@ -101,7 +101,7 @@ describe("gateway top on a terminal", () => {
     expect(screen.rows().join("\n")).toContain("claude-opus-4-1");
   });
 
-  test.each([60, 61, 80, 120])("loses no digit of an amount at %p columns", async (columns) => {
+  test.each([60, 61, 80, 120])("top loses no digit of an amount at %p columns", async (columns) => {
     const { screen, until } = top({ columns });
     await until(ENDS);
     const rows = screen.rows();
@@ -111,14 +111,14 @@ describe("gateway top on a terminal", () => {
     for (const amount of amounts) expect(amount).toMatch(/^\$\d+\.\d{6}$/);
   });
 
-  test("sees what comes while it runs", async () => {
+  test("top sees what comes while it runs", async () => {
     const { until } = top({ columns: 120 });
     await until(ENDS);
     await (await fetch(`${gateway.url}/v1/nothing`)).text();
     await until("2 refused");
   });
 
-  test("ends at Ctrl-C with status 0, with the cursor below what it showed", async () => {
+  test("top ends at Ctrl-C with status 0, with the cursor below what it showed", async () => {
     const program = top();
     await program.until(ENDS);
     program.press(KEYS.interrupt);
@@ -127,13 +127,13 @@ describe("gateway top on a terminal", () => {
     expect(program.screen.cursor).toMatchObject({ column: 0, isShown: true });
   });
 
-  test("P30: uses no colour with NO_COLOR", async () => {
+  test("P30: top uses no colour with NO_COLOR", async () => {
     const { screen, until } = top({ env: { NO_COLOR: "1" } });
     await until(ENDS);
     expect(screen.hasColour).toBe(false);
   });
 
-  test("says when the gateway has stopped, and continues when it is back", async () => {
+  test("top says when the gateway has stopped, and continues when it is back", async () => {
     using own = makeTempFolder();
     const config = makeConfig(upstream);
     const first = await startGateway({ config, folder: own });
@@ -148,7 +148,7 @@ describe("gateway top on a terminal", () => {
 });
 
 describe("gateway top elsewhere", () => {
-  test("prints the state once, without escapes", async () => {
+  test("top without a terminal prints the state once, without escapes", async () => {
     const { status, stdout } = await run({ folder: folder.path }, "top");
     expect(status).toBe(0);
     expect(stdout).not.toContain("\u001B");
@@ -157,7 +157,7 @@ describe("gateway top elsewhere", () => {
     expect(stdout).not.toContain(ENDS);
   });
 
-  test("stands in columns from the first row on", async () => {
+  test("top without a terminal has columns from the first row on", async () => {
     const { stdout } = await run({ folder: folder.path }, "top");
     const [head = "", ...rows] = stdout.slice(stdout.indexOf("TIME ")).trimEnd().split("\n");
     const statuses = rows.map((row) => row.slice(head.indexOf("STATUS"), head.indexOf("STATUS") + 3));
@@ -165,7 +165,7 @@ describe("gateway top elsewhere", () => {
     expect(rows.length).toBeGreaterThan(2);
   });
 
-  test("prints the same as one JSON document, without the lists of models that tools ask for", async () => {
+  test("top --json prints the same as one JSON document, without the lists of models that tools ask for", async () => {
     const { status, stdout } = await run({ folder: folder.path }, "top", "--json");
     expect(status).toBe(0);
     const { streams, recent, totals } = JSON.parse(stdout);
@@ -175,7 +175,7 @@ describe("gateway top elsewhere", () => {
     expect(recent[0]).toMatchObject({ charge_usd: expect.stringMatching(/^0\.\d+$/) });
   });
 
-  test("fails if no gateway is running", async () => {
+  test("top fails if no gateway is running", async () => {
     using empty = makeTempFolder();
     writeFileSync(empty.join("gateway.yaml"), JSON.stringify(makeConfig(upstream)), { mode: 0o600 });
     const { status, stdout, stderr } = await run({ folder: empty.path }, "top");

@@ -17,7 +17,7 @@ afterEach(() => folder.remove());
 const path = () => folder.join("gateway.yaml");
 
 describe("gateway init", () => {
-  test("sets up what the environment has credentials for, by reference", async () => {
+  test("gateway init sets up what the environment has credentials for, by reference", async () => {
     const env = { ANTHROPIC_API_KEY: "sk-ant-hush", GEMINI_API_KEY: "AIza-hush" };
     const { status, stdout, stderr } = await run({ folder: folder.path, env }, "init");
     expect(status).toBe(0);
@@ -104,7 +104,7 @@ describe("gateway init", () => {
     expect(catalog.channels.get(channel)?.baseUrl.href.replace(/\/$/, "")).toBe(baseUrl);
   });
 
-  test("finds a model server that runs on this machine, and no other program on its port", async () => {
+  test("gateway init finds a model server that runs on this machine, and no other program on its port", async () => {
     using server = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,
@@ -152,7 +152,7 @@ describe("gateway init", () => {
     expect([await child.exited, existsSync(path())]).toEqual([1, false]);
   });
 
-  test("ends with one line to paste, which works as printed", async () => {
+  test("gateway init ends with one line to paste, which works as printed", async () => {
     const place = folder.join("my own.yaml");
     const env = { OPENAI_API_KEY: "x" };
     const { stderr } = await runProcess({ folder: folder.path, env }, "init", "--config", place);
@@ -169,7 +169,7 @@ describe("gateway init", () => {
     expect(shell.stdout.toString()).toMatch(/^started with sk-\w{43}\n$/);
   });
 
-  test("P39: writes to the user's configuration folder, which nobody else can read", async () => {
+  test("P39: gateway init writes to the user's configuration folder, which nobody else can read", async () => {
     const env = { GATEWAY_CONFIG: "", HOME: folder.path, OPENAI_API_KEY: "x" };
     const { status, stderr } = await run({ folder: folder.path, env }, "init");
     expect(status).toBe(0);
@@ -208,8 +208,8 @@ describe("gateway init on a terminal", () => {
     return screen;
   };
 
-  test("asks for a missing credential with hidden input, checks it, and keeps it next to the config", async () => {
-    // Of another config in this folder.
+  test("gateway init on a terminal asks for a missing credential with hidden input, checks it, and keeps it next to the config", async () => {
+    // The variable of another config in this folder.
     const before = "GATEWAY_RELAY_MAIN_API_KEY=another-12345\n";
     writeFileSync(folder.join("gateway.env"), before, { mode: 0o600 });
     const upstream = startDemoUpstream({ platform: "relay" });
@@ -235,7 +235,7 @@ describe("gateway init on a terminal", () => {
     expect(readFileSync(path(), "utf8")).toContain('credential: "${RELAY_API_KEY}"');
   });
 
-  test("lets the user correct a refused credential", async () => {
+  test("gateway init on a terminal lets the user correct a refused credential", async () => {
     const seen: (string | null)[] = [];
     using upstream = Bun.serve({
       hostname: "127.0.0.1",

@@ -27,7 +27,7 @@ describe("the config's schema", () => {
     check = await compile("config");
   });
 
-  test("accepts the example config, with YAML numbers and booleans", () => {
+  test("the config's schema accepts the example config, with YAML numbers and booleans", () => {
     expect(check(parse(EXAMPLE)) ? null : check.errors).toBeNull();
   });
 
@@ -39,10 +39,11 @@ describe("the config's schema", () => {
     ["a section without anything in it", "  drain: 0s", ""],
   ];
   for (const [what, from, to] of fine) {
-    test(`accepts ${what}`, () => expect(check(edit(from, to)) ? null : check.errors).toBeNull());
+    test(`the config's schema accepts ${what}`, () =>
+      expect(check(edit(from, to)) ? null : check.errors).toBeNull());
   }
 
-  test("accepts an empty object", () => expect(check({})).toBe(true));
+  test("the config's schema accepts an empty object", () => expect(check({})).toBe(true));
 
   const mistakes: ReadonlyArray<readonly [what: string, from: string, to: string]> = [
     ["an unknown setting", "relay_prefix:", "relay_prefx:"],
@@ -56,10 +57,10 @@ describe("the config's schema", () => {
     ["a channel without an address", "    base_url:", "    # base_url:"],
   ];
   for (const [what, from, to] of mistakes) {
-    test(`refuses ${what}`, () => expect(check(edit(from, to))).toBe(false));
+    test(`the config's schema refuses ${what}`, () => expect(check(edit(from, to))).toBe(false));
   }
 
-  test("describes every setting as the example does", async () => {
+  test("the config's schema describes every setting as the example does", async () => {
     const { stdout } = await run({ folder: "/" }, "schema", "config");
     const { properties } = JSON.parse(stdout);
     expect(properties.relay_prefix.description).toStartWith("The path under which groups of the relay");
@@ -67,7 +68,7 @@ describe("the config's schema", () => {
     expect(channel.properties.priority.description).toContain("Equal priorities share by weight");
     expect(channel.properties.probe.description).toContain("Ask this often");
     expect(properties.keys.items.properties.limits.description).toBe("Of this key alone.");
-    // Of one channel, and of the settings above.
+    // A comment about one channel, or about settings above it, describes no setting.
     expect(channel.description).toBeUndefined();
     expect(channel.properties.weight.description).toBeUndefined();
     expect(properties.keys.items.properties.name.description).toBeUndefined();

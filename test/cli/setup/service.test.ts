@@ -15,12 +15,12 @@ describe("P199: the systemd unit", () => {
     envPath: "/srv/gateway.env",
   });
 
-  test("quotes paths, so that no character has a special meaning", () => {
+  test("the systemd unit quotes paths, so that no character has a special meaning", () => {
     const quoted = `/srv/a \\"b\\" $$c %%d & <e> 'f'\\\\g`;
     expect(unit).toContain(`"${quoted}/gateway" serve --config "${quoted}/gateway.yaml"\n`);
   });
 
-  test("leaves plain paths plain", () => {
+  test("the systemd unit leaves plain paths plain", () => {
     const plain = writeUnit({
       command: ["/usr/bin/gateway"],
       configPath: "/etc/g.yaml",
@@ -28,7 +28,7 @@ describe("P199: the systemd unit", () => {
     });
     expect(plain).toContain("\nExecStart=/usr/bin/gateway serve --config /etc/g.yaml\n");
     expect(plain).toContain("\nEnvironmentFile=-/etc/50%%.env\n");
-    // 2: of an invalid config.
+    // 2 is the exit status for an invalid config.
     for (const word of ["Restart=on-failure", "RestartPreventExitStatus=2", "WantedBy=default.target"])
       expect(plain).toContain(`\n${word}\n`);
   });
@@ -72,7 +72,7 @@ describe("P199: the task at logon on Windows", () => {
     return { xml, words: stdout.toString().trim() };
   };
 
-  test("is well-formed, has no time limit, and starts for its user at the user's logon without a window", () => {
+  test("the task at logon on Windows is well-formed, has no time limit, and starts for its user at the user's logon without a window", () => {
     const { xml, words } = write(["C:\\Program Files\\gateway.exe"], "C:\\x");
     expect(xml.match(/<UserId>HOME\\R&amp;D<\/UserId>/g)).toHaveLength(2);
     expect(xml).toContain("<ExecutionTimeLimit>PT0S</ExecutionTimeLimit>");
@@ -103,7 +103,7 @@ describe("P199: the launchd agent", () => {
     "/Users/a&b/Library/Logs/gateway.log",
   );
 
-  test("is off until launchctl enables it", () => {
+  test("the launchd agent is off until launchctl enables it", () => {
     expect(agent).toContain("<key>Disabled</key><true/>");
   });
 

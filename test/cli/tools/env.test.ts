@@ -20,7 +20,7 @@ const PROGRAMS: Readonly<Record<Shell, readonly string[]>> = {
   zsh: ["zsh", "-f", "-c"],
   fish: ["fish", "--no-config", "-c"],
   powershell: ["pwsh", "-NoProfile", "-Command"],
-  // A test below reads its lines: it has no `-c` that takes several.
+  // cmd has no option that takes several lines: a test below reads them.
   cmd: ["cmd.exe"],
 };
 
@@ -167,7 +167,7 @@ keys:
       return [set.ENABLE_TOOL_SEARCH, ...caches, set.CLAUDE_CODE_PROPAGATE_TRACEPARENT];
     };
 
-    test("searches its MCP tools where every channel is Anthropic's own, unless the user has set it", async () => {
+    test("Claude Code searches its MCP tools where every channel is Anthropic's own, unless the user has set it", async () => {
       const [search] = await read(["claude", "own"]);
       expect(search).toBe("true");
       expect((await read(["claude", "both"]))[0]).toBeUndefined();
@@ -175,7 +175,7 @@ keys:
       expect((await read(["claude", "own"], {}, { ENABLE_TOOL_SEARCH: "false" }))[0]).toBeUndefined();
     });
 
-    test("names its own trace where the gateway sends spans, unless the user has set it", async () => {
+    test("Claude Code names its own trace where the gateway sends spans, unless the user has set it", async () => {
       const traces = async (more: string, env = {}) =>
         (await read(["claude", "own"], env, undefined, more))[3];
       expect(await traces("")).toBeUndefined();
@@ -183,7 +183,7 @@ keys:
       expect(await traces(TRACES, { CLAUDE_CODE_PROPAGATE_TRACEPARENT: "0" })).toBeUndefined();
     });
 
-    test("asks for caches of the lifetime of its group, or of the one that is given", async () => {
+    test("Claude Code asks for caches of the lifetime of its group, or of the one that is given", async () => {
       expect((await read(["claude", "own"])).slice(1, 3)).toEqual(["1", ""]);
       expect((await read(["claude", "own", "--cache", "5m"])).slice(1, 3)).toEqual(["", "1"]);
       expect((await read(["claude", "both"])).slice(1, 3)).toEqual([undefined, undefined]);

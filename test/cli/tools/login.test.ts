@@ -83,7 +83,7 @@ async function serve({ folder, config, env }: ReturnType<typeof openHome>) {
   };
 }
 
-/** Beside the login, a channel with a credential. */
+/** Adds a channel with a credential next to the login. */
 function addMetered(config: string): void {
   const text = readFileSync(config, "utf8")
     .replace(
@@ -104,7 +104,7 @@ describe("gateway init --login", () => {
     expect([...catalog.keys.keys()]).toEqual([`${tool}-plan`]);
   });
 
-  test("is an error for a tool whose login is not passed on", async () => {
+  test("gateway init --login is an error for a tool whose login is not passed on", async () => {
     using home = openHome();
     const { status, stderr } = await run(home.around, "init", "--login", "gemini");
     expect([status, existsSync(home.config)]).toEqual([2, false]);
@@ -113,7 +113,7 @@ describe("gateway init --login", () => {
 });
 
 describe("gateway run", () => {
-  test("uses the login if the config has no other group for the tool, and says so in one line", async () => {
+  test("gateway run uses the login if the config has no other group for the tool, and says so in one line", async () => {
     using home = openHome();
     await init(home, "claude");
     await using _gateway = await serve(home);
@@ -123,7 +123,7 @@ describe("gateway run", () => {
     expect(stderr).toContain("with its own login, which is passed on: a plan pays.");
   });
 
-  test("P157: moves nobody from a plan to metered billing without being asked", async () => {
+  test("P157: gateway run moves nobody from a plan to metered billing without being asked", async () => {
     using home = openHome();
     await init(home, "claude");
     addMetered(home.config);
@@ -136,7 +136,7 @@ describe("gateway run", () => {
     expect((await run(home.around, "run", "claude")).stdout).toMatch(hasKey);
   });
 
-  test("gives the login's group to no other tool", async () => {
+  test("gateway run gives the login's group to no other tool", async () => {
     using home = openHome();
     await init(home, "claude");
     await using _gateway = await serve(home);

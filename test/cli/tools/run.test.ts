@@ -59,7 +59,7 @@ interface Start {
   readonly env?: Readonly<Record<string, string>>;
   readonly place?: string;
   readonly stdin?: string;
-  /** If it has another name than the tool. */
+  /** The program's name, if it is not the tool's. */
   readonly program?: string;
 }
 

@@ -14,7 +14,7 @@ import { quoteWord } from "../../../src/lib/text/shell-word.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 describe("the config file", () => {
-  test("P2: is not looked for in a relative XDG_CONFIG_HOME, which the current folder would decide", () => {
+  test("P2: the config file is not looked for in a relative XDG_CONFIG_HOME, which the current folder would decide", () => {
     expect(configHome({ XDG_CONFIG_HOME: ".config", HOME: "/home/me" })).toBe(join("/home/me", ".config"));
     expect(configHome({ XDG_CONFIG_HOME: "", HOME: "/home/me" })).toBe(join("/home/me", ".config"));
     expect(configHome({ XDG_CONFIG_HOME: "/x", HOME: "/home/me" })).toBe("/x");
@@ -81,7 +81,7 @@ describe.skipIf(process.platform === "win32")("owner and mode", () => {
     expect(new Set(listOwnIds({}))).toEqual(new Set([own]));
   });
 
-  test("are those of the file at the end of a link, however it is opened", () => {
+  test("owner and mode are those of the file at the end of a link, however it is opened", () => {
     using folder = makeTempFolder();
     writeFileSync(folder.join("real.yaml"), "keys:\n");
     chmodSync(folder.join("real.yaml"), 0o666);

@@ -29,14 +29,14 @@ function makeKeychain(get: (name: string) => Promise<string | null>): Keychain {
 const VALUE = { VALUE: "keychain:main" };
 
 describe("P7, P8: a credential in the keychain", () => {
-  test("is found by what the file says, and not by what a variable holds", () => {
+  test("a credential in the keychain is found by what the file says, and not by what a variable holds", () => {
     expect([...listKeychainNames(TEXT)]).toEqual([
       ["main", ["a"]],
       ["other", ["b"]],
     ]);
   });
 
-  test("reaches its channel; a variable that begins like one is a credential", async () => {
+  test("a credential in the keychain reaches its channel; a variable that begins like one is a credential", async () => {
     const read = await readKeychain(
       TEXT,
       makeKeychain((name) => Promise.resolve(`sk-\${${name}}`)),
@@ -48,7 +48,7 @@ describe("P7, P8: a credential in the keychain", () => {
     expect(catalog.groups.get("all")?.channels).toHaveLength(3);
   });
 
-  test("that is missing or behind a locked keychain makes its channel unavailable with the reason, and the others go on", async () => {
+  test("a credential in the keychain that is missing or behind a locked keychain makes its channel unavailable with the reason, and the others go on", async () => {
     const never = new Promise<null>(() => {});
     const keychain = makeKeychain((name) => (name === "main" ? never : Promise.resolve(null)));
     const read = await readKeychain(TEXT, keychain, 20);
@@ -64,7 +64,7 @@ describe("P7, P8: a credential in the keychain", () => {
     expect(catalog.groups.get("all")?.channels.map(({ name }) => name)).toEqual(["c"]);
   });
 
-  test("says what to do instead on a machine without a keychain", async () => {
+  test("a machine without a keychain says what to do instead", async () => {
     const read = await readKeychain(
       TEXT,
       makeKeychain(() => Promise.reject(new Error("no D-Bus"))),
@@ -75,7 +75,7 @@ describe("P7, P8: a credential in the keychain", () => {
     );
   });
 
-  test("is read for a running gateway whenever its file changes", async () => {
+  test("a credential in the keychain is read for a running gateway whenever its file changes", async () => {
     using folder = makeTempFolder();
     using asked = spyOn(Bun.secrets, "get").mockImplementation(({ name }) => Promise.resolve(`sk-${name}`));
     const path = folder.join("gateway.yaml");
@@ -100,7 +100,7 @@ describe("P7, P8: a credential in the keychain", () => {
     expect(asked).toHaveBeenCalledTimes(2);
   });
 
-  test("is not asked for by a config without one", async () => {
+  test("a credential in the keychain is not asked for by a config without one", async () => {
     using folder = makeTempFolder();
     const path = folder.join("gateway.yaml");
     writeFileSync(path, TEXT.replaceAll(/keychain:(main|other)/g, "sk-plain"), { mode: 0o600 });

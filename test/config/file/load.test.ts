@@ -250,7 +250,7 @@ describe("P159, P160: the channels of a group", () => {
     },
   );
 
-  test("are all checked, the second like the first", () => {
+  test("the channels of a group are all checked, the second like the first", () => {
     expect(judge(["messages", "chat"], { platform: "messages" })).toContain("groups.g.channels[1]");
     expect(judge(["chat", "relay"], { platform: "messages", convert: true })).toContain(
       "groups.g.channels[1]",
@@ -524,7 +524,7 @@ describe("the file on the disk", () => {
     writeFileSync(folder.join("latin.yaml"), Buffer.from("# caf\xe9", "latin1"));
     expect(() => loadConfig(folder.join("latin.yaml"), {})).toThrow("is not UTF-8 text");
     if (process.platform === "win32") return;
-    // Not that there is none: `init` would refuse, for there is something.
+    // The error does not say that there is no file: `init` would refuse, because of the link.
     symlinkSync("gone.yaml", folder.join("link.yaml"));
     expect(() => loadConfig(folder.join("link.yaml"), {})).toThrow("is a link to gone.yaml, which is not");
   });

@@ -225,7 +225,7 @@ test.skipIf(Bun.which("mkfifo") === null)(
     const shown = () => process.exit(1);
     watchConfig(loadConfig(${JSON.stringify(path)}, {}), {}, { onChange: shown, onProblem: shown });
     setTimeout(() => process.exit(0), 500);`;
-    // Only ends what waits for ever.
+    // The time limit only ends a process that waits for ever.
     const child = Bun.spawn([process.execPath, "-e", script], { timeout: 50_000, killSignal: "SIGKILL" });
     await Bun.spawn(["sh", "-c", `echo 'listen: { port: 1 }' > "$0"`, path], { timeout: 50_000 }).exited;
     expect(await child.exited).toBe(0);

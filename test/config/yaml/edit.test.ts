@@ -295,7 +295,7 @@ const CASES: Case[] = [
   },
 ];
 
-/** Small files come out of a YAML library as they went in: with spacing that none would keep, they don't. */
+/** Adds spacing that no YAML library would keep: without it, small files come out as they went in. */
 function writeOddly(text: string): string {
   const [, mark = "", rest = ""] = /^(\uFEFF?)(.*)$/s.exec(text) ?? [];
   const eol = rest.includes("\r\n") ? "\r\n" : "\n";

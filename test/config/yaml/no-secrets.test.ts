@@ -26,7 +26,7 @@ function writeConfig(): string {
   return filled.replace(/^keys:\n/m, `$&${keys.join("")}`);
 }
 
-/** Of what a message would show at least. */
+/** A message that shows a secret shows at least this many characters of it. */
 const PIECE = 8;
 const pieces = SECRETS.flatMap((secret) =>
   Array.from({ length: secret.length - PIECE + 1 }, (_, at) => secret.slice(at, at + PIECE)),

@@ -73,19 +73,19 @@ describe.each([
   const around = (...extra: readonly string[]): string =>
     write(": hello", TEXT, LAST, ...extra, `event: done${end}data: [DONE]`);
 
-  test("loses its chunk with the usage, whole, and no other byte, however it is cut into pieces", () => {
+  test("a stream loses its complete chunk with the usage and no other byte, however it is cut into pieces", () => {
     const stream = around(`data: ${USAGE}`);
     for (let size = 1; size <= stream.length; size += size < 40 ? 1 : 37)
       expect([size, remove(stream, size)]).toEqual([size, latin(around())]);
   });
 
-  test("loses it with all of its lines, wherever it is, and each of several", () => {
+  test("a stream loses the chunk with all of its lines, wherever it is, and each of several", () => {
     const lines = `id: 7${end}data: ${USAGE.slice(0, 20)}${end}data: ${USAGE.slice(20)}`;
     const stream = write(`data: ${USAGE}`) + around(lines, `data:${USAGE}`);
     expect(remove(stream, 11)).toBe(latin(around()));
   });
 
-  test("loses it at the end of the stream without a blank line", () => {
+  test("a stream loses the chunk at its end without a blank line", () => {
     expect(remove(write(TEXT) + `data: ${USAGE}`, 9)).toBe(latin(write(TEXT)));
     expect(remove(write(TEXT) + `data: [DONE]`, 9)).toBe(latin(write(TEXT) + "data: [DONE]"));
   });

@@ -166,7 +166,7 @@ test.skipIf(!present)(
   },
 );
 
-/** Of all recordings, also those of compatible platforms. Each really contradicts itself, or counts a refused attempt. */
+/** All recordings whose usage is doubted. Each really contradicts itself, or counts a refused attempt. */
 const DOUBTED: Readonly<Record<string, string>> = {
   "anthropic/vercel-ai--anthropic-fallback-v2":
     "the upstream's iterations[0] has no output: it may have been refused, and cost nothing",
@@ -193,7 +193,7 @@ function isRunningText({ kind, file, expect: { text, ...found } }: Fixture): boo
 }
 
 describe.skipIf(!present)("output that is estimated from what has been seen", () => {
-  test("is within a factor of two of the visible output for most recordings of running text", () => {
+  test("output that is estimated from what has been seen is within a factor of two of the visible output for most recordings of running text", () => {
     const ratios = fixtures.filter(isRunningText).flatMap((fixture) => {
       const { parts, estimatedOutput } = readWhole(fixture);
       const { output = 0, reasoning = 0 } = parts.at(-1)?.usage ?? {};

@@ -580,7 +580,7 @@ describe("the chunks of the content dialect:", () => {
       }
     });
 
-    test("is open after the first letters of another event, and complete before a comment", () => {
+    test("an answer with a finish reason in every chunk is open after the first letters of another event, and complete before a comment", () => {
       const one = events(write("one"));
       for (const begun of ["d", "data:", 'data: {"candidates"'])
         expect(see(one + begun, "", 1).end).toBe("open");
@@ -1088,7 +1088,7 @@ describe("estimated output", () => {
     }
   });
 
-  test("is a quarter of the text's bytes in a list of values", () => {
+  test("estimated output is a quarter of the text's bytes in a list of values", () => {
     const chunk = (text: string) =>
       JSON.stringify({
         candidates: [
@@ -1105,7 +1105,7 @@ describe("estimated output", () => {
     }
   });
 
-  test("is zero for a body with a picture", () => {
+  test("estimated output is zero for a body with a picture", () => {
     const meter = openContentMeter("application/json");
     meter.see(
       Buffer.from(`{"candidates":[{"content":{"parts":[{"inlineData":{"data":"${"x".repeat(1 << 20)}`),
@@ -1113,7 +1113,7 @@ describe("estimated output", () => {
     expect(meter.read()).toMatchObject({ end: "open", parts: [], estimatedOutput: 0 });
   });
 
-  test("leaves out repeated and hidden text", () => {
+  test("estimated output leaves out repeated and hidden text", () => {
     const long = "x".repeat(3000);
     const repeated = events(
       { type: "response.created", response: { instructions: long } },
@@ -1415,13 +1415,13 @@ describe("the tools that an answer calls", () => {
   ])("are known: %s", (_, open, text, expected) => {
     const type = text.startsWith("{") ? "application/json" : "text/event-stream";
     expect(read(open, text, type).called).toEqual(expected);
-    // Too long for one piece, its members are picked.
+    // A body that is too long to parse in one piece: its members are picked.
     const meter = open(type);
     for (const byte of new TextEncoder().encode(text)) meter.see(Uint8Array.of(byte));
     expect(meter.read().called).toEqual(expected);
   });
 
-  test("are counted up to a bound, with names of a bounded length", () => {
+  test("the tools that an answer calls are counted up to a bound, with names of a bounded length", () => {
     const many = Array.from({ length: 1000 }, (_, index) => ({
       ...called,
       name: `${index} ${"x".repeat(1000)}`,

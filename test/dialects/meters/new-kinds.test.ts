@@ -62,7 +62,7 @@ describe("responses", () => {
     ...more,
   });
 
-  test("say which cache writes are kept for twelve hours, and those have their own price", () => {
+  test("Responses answers say which cache writes are kept for twelve hours, and those have their own price", () => {
     const shown = readJson(
       openResponsesMeter,
       answer({ usage: usage(4000, { ttl_12h_tokens: 3000, ttl_30m_tokens: 1000 }) }),
@@ -87,7 +87,7 @@ describe("responses", () => {
     },
   );
 
-  test("count a picture that is cached once, with the cached tokens", () => {
+  test("Responses answers count a picture that is cached once, with the cached tokens", () => {
     const input_tokens_details = { cached_tokens: 9950, image_tokens: 700 };
     const shown = readJson(
       openResponsesMeter,
@@ -97,7 +97,7 @@ describe("responses", () => {
     expect(shown.faults).toBeUndefined();
   });
 
-  test("count each container of the hosted shell once, and none of the client's own shell", () => {
+  test("Responses answers count each container of the hosted shell once, and none of the client's own shell", () => {
     const shell = (id: string, environment: unknown) => ({ id, type: "shell_call", environment });
     const hosted = (container_id: string) => ({ type: "container_reference", container_id });
     const output = [
@@ -116,7 +116,7 @@ describe("responses", () => {
     }));
     const end = { type: "response.completed", response: answer({ usage: usage(0), output }) };
     expect(readEvents(openResponsesMeter, ...done, end).parts[0]?.usage).toMatchObject({ hosted_shell: 2 });
-    // Its minutes are not reported: there is no price, and the line says so.
+    // The container's minutes are not reported: there is no price, and the line says so.
     expect(billOf(shown, "gpt-6.2-sol")).toMatchObject({
       official: null,
       unpricedUsage: { hosted_shell: 2 },
@@ -150,7 +150,7 @@ describe("messages", () => {
       { type: "message_stop" },
     );
 
-  test("refused for cyber before any output cost nothing", () => {
+  test("Messages answers refused for cyber before any output cost nothing", () => {
     for (const reading of [readJson(openMessagesMeter, refused("cyber")), streamed("cyber")])
       expect(billOf(reading, "claude-opus-5")).toMatchObject({
         basis: "exact",
@@ -161,7 +161,7 @@ describe("messages", () => {
       });
   });
 
-  test("refused for another reason cost the reported usage, and a person should look at them", () => {
+  test("Messages answers refused for another reason cost the reported usage, and a person should look at them", () => {
     for (const category of ["bio", null])
       expect(billOf(readJson(openMessagesMeter, refused(category)), "claude-opus-5")).toMatchObject({
         official: "0.005025",
@@ -169,7 +169,7 @@ describe("messages", () => {
       });
   });
 
-  test("refused after some output cost what was used", () => {
+  test("Messages answers refused after some output cost what was used", () => {
     const block = { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } };
     const text = { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "So" } };
     for (const reading of [
@@ -179,7 +179,7 @@ describe("messages", () => {
       expect(billOf(reading, "claude-opus-5")).toMatchObject({ suspect: null, usage: { input: 1000 } });
   });
 
-  test("list the calls of a loop if these add up to the whole", () => {
+  test("Messages answers list the calls of a loop if these add up to the whole", () => {
     const call = (input: number, output: number) => ({
       type: "message",
       input_tokens: input,
@@ -267,7 +267,7 @@ describe("xAI's own tools", () => {
     expect(units * 10n ** BigInt(10 - scale)).toBe(BigInt(ticks));
   });
 
-  test("are counted as xAI counts them, and not by the calls that the answer shows", () => {
+  test("xAI's own tools are counted as xAI counts them, and not by the calls that the answer shows", () => {
     const calls = Array.from({ length: 4 }, (_, index) => ({
       type: "web_search_call",
       id: `ws_${index}`,
@@ -280,7 +280,7 @@ describe("xAI's own tools", () => {
     expect(billOf(answer(bare, calls), "grok-4.7").usage.web_search).toBe(4);
   });
 
-  test("charge a search on X by what it fetched since 2026-09-21, and no longer by the call", () => {
+  test("xAI's own tools charge a search on X by what it fetched since 2026-09-21, and no longer by the call", () => {
     const fetched = { x_search_calls: 3, x_posts_fetched: 20, x_users_fetched: 2 };
     const bill = billOf(answer(usage(1000, 0, 100, fetched)), "grok-4.20", NOVEMBER);
     expect(bill).toMatchObject({ usage: { x_posts: 20, x_users: 2 }, official: "0.1215" });
@@ -290,19 +290,19 @@ describe("xAI's own tools", () => {
     expect(silent).toMatchObject({ official: null, unpricedUsage: { x_search: 3 } });
   });
 
-  test("have prices for code and collections; files have none that is known, and MCP costs tokens only", () => {
+  test("xAI's own tools have prices for code and collections; files have none that is known, and MCP costs tokens only", () => {
     const known = { code_interpreter_calls: 2, file_search_calls: 4, mcp_calls: 9 };
     expect(billOf(answer(usage(1000, 0, 100, known)), "grok-4.20").official).toBe("0.0215");
     const files = billOf(answer(usage(1000, 0, 100, { document_search_calls: 1 })), "grok-4.20");
     expect(files).toMatchObject({ official: null, unpricedUsage: { document_search: 1 } });
   });
 
-  test("that are newer than the gateway make the line suspect", () => {
+  test("xAI's own tools that are newer than the gateway make the line suspect", () => {
     const bill = billOf(answer(usage(10, 0, 10, { time_travel_calls: 1 })), "grok-4.7");
     expect(bill.suspect).toContain("server_side_tool_usage_details.time_travel_calls");
   });
 
-  test("are read from Chat Completions too", () => {
+  test("xAI's own tools are read from Chat Completions too", () => {
     const reading = readJson(openChatMeter, {
       model: "grok-4.7",
       choices: [{ finish_reason: "stop", message: { content: "hello" } }],

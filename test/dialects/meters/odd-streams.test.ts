@@ -28,7 +28,7 @@ function read(open: Open, text: string, pieceBytes = WHOLE): Reading {
 }
 
 describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, write) => {
-  test.each([33_000, 40_000, 63_000, 70_000, 300_000])("counts an event of %d bytes", (bytes) => {
+  test.each([33_000, 40_000, 63_000, 70_000, 300_000])("the text of an event of %d bytes counts", (bytes) => {
     for (const pieceBytes of [WHOLE, 16_384, 1000]) {
       const reading = read(open, write("x".repeat(bytes)), pieceBytes);
       expect(reading.hasText).toBe(true);
@@ -36,14 +36,14 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     }
   });
 
-  test("counts long events between short ones", () => {
+  test("long events between short ones count", () => {
     const long = write("x".repeat(40_000));
     const { estimatedOutput } = read(open, long + write("y".repeat(4000)) + long);
     expect(estimatedOutput).toBeGreaterThan(20_000);
     expect(estimatedOutput).toBeLessThan(22_000);
   });
 
-  test.each([100, 30_000, 117_000])("counts %d bytes of an event that was cut", (bytes) => {
+  test.each([100, 30_000, 117_000])("%d bytes of an event that was cut count", (bytes) => {
     const text = write("x".repeat(bytes + 50));
     const cut = text.slice(0, text.indexOf("xxx") + bytes);
     for (const pieceBytes of [WHOLE, 16_384, 1000]) {
@@ -60,13 +60,13 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     }
   });
 
-  test("counts the last event without its blank line", () => {
+  test("the last event counts without its blank line", () => {
     const text = write("x".repeat(1000)).trimEnd();
     expect(read(open, text).estimatedOutput).toBe(250);
     expect(read(open, `${text}\n`).estimatedOutput).toBe(250);
   });
 
-  test("counts no text for the frame of an event that was cut", () => {
+  test("the frame of an event that was cut counts for no text", () => {
     const text = write("x");
     for (let end = 0; end <= text.lastIndexOf('"x') + 1; end += 1) {
       const reading = read(open, text.slice(0, end));
@@ -74,7 +74,7 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     }
   });
 
-  test.each([10_000, 33_000, 500_000])("counts text after %d bytes of pings", (bytes) => {
+  test.each([10_000, 33_000, 500_000])("text after %d bytes of pings counts", (bytes) => {
     const ping = 'event: ping\ndata: {"type": "ping"}\n\n';
     const pings = ping.repeat(Math.ceil(bytes / ping.length));
     const text = write("Some words. ".repeat(5)).repeat(3300);
@@ -86,7 +86,7 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     }
   });
 
-  test("counts an event over several data lines", () => {
+  test("an event over several data lines counts", () => {
     const split = write("x".repeat(1000)).replaceAll(/([{,])"/g, '$1\r\nid: 1\r\ndata: "');
     expect(split.split("data:").length).toBeGreaterThan(4);
     for (const pieceBytes of [WHOLE, 100]) expect(read(open, split, pieceBytes).estimatedOutput).toBe(250);
@@ -103,7 +103,7 @@ describe("a JSON body that is labelled as a stream of events", () => {
     usage: { input_tokens: 10, output_tokens: 900 },
   });
 
-  test("is read as a body, wherever it is cut", () => {
+  test("a JSON body labelled as a stream is read as a body, wherever it is cut", () => {
     for (const pieceBytes of [WHOLE, 100, 1]) {
       const reading = read(openMessagesMeter, body, pieceBytes);
       expect(reading.parts.map(({ usage }) => usage)).toEqual([{ input: 10, output: 900 }]);
@@ -112,13 +112,13 @@ describe("a JSON body that is labelled as a stream of events", () => {
     }
   });
 
-  test("is open if it was cut", () => {
+  test("a JSON body labelled as a stream is open if it was cut", () => {
     const reading = read(openMessagesMeter, body.slice(0, 3000), 100);
     expect([reading.end, reading.final]).toEqual(["open", false]);
     expect(reading.estimatedOutput).toBeGreaterThan(400);
   });
 
-  test("is an error if it has one, and events after it are read", () => {
+  test("a JSON body labelled as a stream is an error if it has one, and events after it are read", () => {
     const error = JSON.stringify({ error: { message: "overloaded" } }, null, 2);
     expect(read(openChatMeter, error).end).toBe("error");
     expect(read(openChatMeter, `${error}\n\ndata: [DONE]\n\n`).end).toBe("error");
@@ -128,7 +128,7 @@ describe("a JSON body that is labelled as a stream of events", () => {
     expect(parts.map((part) => part.usage)).toEqual([{ input: 3, output: 4 }]);
   });
 
-  test("is not the end of the answer if events follow", () => {
+  test("a JSON body labelled as a stream is not the end of the answer if events follow", () => {
     const start = {
       type: "message_start",
       message: { model: "m", usage: { input_tokens: 1, output_tokens: 1 } },

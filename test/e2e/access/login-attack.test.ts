@@ -12,7 +12,7 @@ import { expectSafe } from "../../harness/secrets.ts";
 import { knownFields, signInBy, visit } from "../../web/visitor.ts";
 import { run } from "../../cli/driving.ts";
 
-/** What is secret of each. Beginnings that all logins share are not. */
+/** What is secret of each login: not the beginning that all logins share. */
 const HIDDEN = {
   claude: "INVENTED0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uVwXyZ",
   codex: "s1gN4tUr3oFnObOdY5aB6cD7eF8gH9iJ0kL1mN2oP3",
@@ -56,7 +56,7 @@ const LOGINS: readonly Login[] = [
   },
 ];
 
-/** Ways to write a login. Its account is a login's, too. */
+/** Ways to write a login or its account. */
 const SPELLINGS: readonly ((text: string) => string)[] = [
   (text) => text,
   (text) => text.slice(20),
@@ -195,7 +195,7 @@ function startCollector() {
 
 let attacks = 0;
 
-/** In turn with the key of the login's own group, of a metered one, and without any. */
+/** Attacks come in turn with the key of the login's own group, of a metered one, and without any. */
 function nextKey({ name }: Login): string | undefined {
   return [name, name === "codex" ? "plain" : "metered", undefined][(attacks += 1) % 3];
 }
@@ -234,7 +234,7 @@ test("P153: nothing of a login is in an error, the log, a file, a trace, a proce
       for (const text of login.name === "codex" ? [CODEX, HIDDEN.account] : [CLAUDE])
         for (const spell of SPELLINGS) await attack(login, place, spell(text));
   const statuses = new Set(shown.map(([where]) => where.slice(0, 14)));
-  // Some go upstream, and some are refused in each way.
+  // Some attacks go upstream, and some are refused in each way.
   expect([...statuses].toSorted()).toEqual([200, 400, 401, 403, 404].map((status) => `the answer ${status}`));
   const home = makeHome();
   for (const words of COMMANDS) {
@@ -260,7 +260,7 @@ test("P153: nothing of a login is in an error, the log, a file, a trace, a proce
   for (const name of ["cmdline", "comm", "environ"]) shown.push([name, readProcess(name)]);
   await lookAtPage();
   const list = (): string[] => readdirSync(folder.path, { recursive: true, encoding: "utf8" });
-  // What records gives way to requests, so it may be behind.
+  // Recording gives way to requests, so it may be behind.
   while (list().filter((name) => name.endsWith(".exchange")).length <= 50) await Bun.sleep(20);
   gateway.signal("SIGKILL");
   await gateway.exited;

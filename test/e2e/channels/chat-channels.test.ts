@@ -149,7 +149,7 @@ describe("P111: the usage of a stream", () => {
     },
   );
 
-  test("is not asked for with `ask_usage: false`, and the line is an estimate that says so", async () => {
+  test("usage is not asked for with `ask_usage: false`, and the line is an estimate that says so", async () => {
     const upstream = startUpstream();
     const { ask, line } = open({ local: channelAt(upstream, { ask_usage: false }) });
     const answer = await ask(CHAT, STREAM);
@@ -160,7 +160,7 @@ describe("P111: the usage of a stream", () => {
     expect(Number(billed!["charge_usd"])).toBeGreaterThan(0);
   });
 
-  test("is not asked for where the address is known to refuse it", async () => {
+  test("usage is not asked for where the address is known to refuse it", async () => {
     const { catalog } = open({ local: channelAt(startUpstream()) }).gateway.running.gateway;
     const { quirksOf } = await import("../../../src/bridges/chat/quirks.ts");
     const at = (url: string) =>
@@ -239,7 +239,7 @@ describe("P111: the usage of a stream", () => {
     expect(await line()).toMatchObject(expected);
   });
 
-  test("is an estimate for a whole answer that reports none", async () => {
+  test("usage is an estimate for a whole answer that reports none", async () => {
     const upstream = startUpstream();
     const body = {
       id: "c",
@@ -271,7 +271,7 @@ describe("a group of both kinds", () => {
     far: channelAt(far, { priority: 2, ...more }),
   });
 
-  test("P78: sends a model to the channel that lists it, and converts for that if it has to", async () => {
+  test("P78: a group of both kinds sends a model to the channel that lists it, and converts for that if it has to", async () => {
     const [far, own] = [startUpstream(), startUpstream("responses")];
     const { ask, line, listModels } = open(both(far, own));
     expect(await listModels()).toEqual([...listIds("responses"), ...listIds("chat")]);
@@ -305,7 +305,7 @@ describe("a group of both kinds", () => {
     },
   );
 
-  test("fails over from the converted channel to the chat channel", async () => {
+  test("a group of both kinds fails over from the converted channel to the chat channel", async () => {
     const [far, own] = [startUpstream(), startUpstream("responses")];
     const { ask, line, listModels } = open(both(far, own));
     await listModels();
@@ -321,7 +321,7 @@ describe("a group of both kinds", () => {
     expect(answer.text).not.toContain('"choices":[]');
   });
 
-  test("keeps the first channel's error where the request cannot be converted for the second", async () => {
+  test("a group of both kinds keeps the first channel's error where the request cannot be converted for the second", async () => {
     const [far, own] = [startUpstream(), startUpstream("responses")];
     const { ask } = open(both(far, own));
     far.next("status-529");
@@ -330,7 +330,7 @@ describe("a group of both kinds", () => {
     expect(own.requests).toEqual([]);
   });
 
-  test("does not offer Responses for a model that only the chat channel may have", async () => {
+  test("a group of both kinds does not offer Responses for a model that only the chat channel may have", async () => {
     const [far, own] = [startUpstream(), startUpstream("responses")];
     const { ask } = open(both(far, own, { models: ["qwen3-coder"] }, { models: ["gpt-*"] }));
     const answer = await ask("/v1/responses", { model: "qwen3-coder", input: "Hi" });
@@ -373,7 +373,7 @@ describe("P110: a group with chat channels only", () => {
     expect(upstream.requests).toEqual([]);
   });
 
-  test.each([{}, { convert: true }])("answers the upgrade to a WebSocket with 426 (%p)", async (group) => {
+  test.each([{}, { convert: true }])("an upgrade to a WebSocket gets 426 (%p)", async (group) => {
     const upstream = startUpstream();
     const { gateway } = open({ local: channelAt(upstream) }, {}, group);
     const headers = { ...UPGRADE, authorization: "Bearer sk-test-chat" };

@@ -370,7 +370,7 @@ function openGemini(baseUrl: string, apiKey: string): ProgramAgent {
   };
 }
 
-/** At the address of the gateway, with a key. */
+/** Each opens an agent at the gateway's address, with a key. */
 export const PROGRAM_AGENTS: readonly ((url: string, key: string) => ProgramAgent)[] = [
   openClaude,
   (url, key) => openCodex(url, key, false),

@@ -27,7 +27,7 @@ export interface ScriptedUpstream {
   /** The requests for a count of tokens. */
   readonly counted: Asked[];
   readonly problems: string[];
-  /** Comes before the script, once. */
+  /** An answer that comes once, before the script. */
   next: ((asked: Asked) => Response) | null;
   stop(): void;
 }

@@ -164,7 +164,7 @@ describe("P165: a thread that its provider keeps", () => {
   const CONTINUED = { ...ASKED, thread: { type: "continue", previous_message_id: "msg_1" } };
   const groups = { g: { platform: "messages", channels: ["own", "far"], convert: true } };
 
-  test("continues on a channel of its own dialect, byte for byte", async () => {
+  test("a thread that its provider keeps continues on a channel of its own dialect, byte for byte", async () => {
     const own = serve(() => ({ pieces: [JSON.stringify(ANSWERS["messages"])] }));
     const far = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));
     const gateway = open({ own: channelOf("messages", own), far: channelOf("chat", far) }, groups);

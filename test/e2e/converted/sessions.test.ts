@@ -151,7 +151,7 @@ describe.each(DIRECTIONS)("%s clients on a %s channel", (client, dialect) => {
     const whole = await post(formRequest(client, history, false), false);
     const streamed = await post(formRequest(client, history, true), true);
     expect(whole.headers.get("content-type")).toStartWith("application/json");
-    // Each answer has names of its own.
+    // Each answer has an id of its own.
     const plain = (kept: Any[]): Any[] => kept.map((each) => ({ ...each, id: null }));
     expect(plain(keepAnswer(client, [await whole.json()]))).toEqual(
       plain(keepAnswer(client, readEvents(await streamed.text()))),
@@ -300,7 +300,7 @@ function openAiSdk(url: string, dialect: "chat" | "responses"): Sdk {
         });
       if (typeof said === "string") messages.push({ role: "user", content: said });
       else messages.push({ role: "tool", content: results(said) });
-      // Otherwise it sends the names of items that OpenAI would have kept.
+      // Without this, it sends the ids of items that OpenAI would have kept.
       const providerOptions = { openai: { store: false } };
       const call = { model, tools, messages, maxRetries: 0, providerOptions };
       const answer = isStreamed ? streamText(call) : await generateText(call);
@@ -320,18 +320,18 @@ const WAYS = ["streamed", "whole"] as const;
 const ALL_DIRECTIONS = [...DIRECTIONS, ["chat", "responses"] as const];
 
 describe.each(WAYS)("a session in a client's own objects, %s,", (way) => {
-  test.each(ALL_DIRECTIONS)("is held by the SDK of a %s client on a %s channel", (client, dialect) =>
+  test.each(ALL_DIRECTIONS)("the SDK of a %s client holds a session on a %s channel", (client, dialect) =>
     holdSession(client, dialect, way, SDKS[client]),
   );
 
   const ofOpenai = ALL_DIRECTIONS.flatMap(([client, dialect]) =>
     client === "chat" || client === "responses" ? [[client, dialect] as const] : [],
   );
-  test.each(ofOpenai)("is held by LangChain as a %s client on a %s channel", (client, dialect) =>
+  test.each(ofOpenai)("LangChain as a %s client holds one on a %s channel", (client, dialect) =>
     holdSession(client, dialect, way, (url) => openLangChain(url, client === "responses")),
   );
 
-  test.each(ofOpenai)("is held by the AI SDK as a %s client on a %s channel", (client, dialect) =>
+  test.each(ofOpenai)("the AI SDK as a %s client holds one on a %s channel", (client, dialect) =>
     holdSession(client, dialect, way, (url) => openAiSdk(url, client)),
   );
 });

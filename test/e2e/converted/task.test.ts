@@ -25,7 +25,7 @@ const MAX_TRIES = 3;
 
 const bodies: Readonly<Record<DialectName, Any[]>> = { messages: [], responses: [], chat: [], content: [] };
 
-/** The files are made up. */
+/** Plays a call: the files are made up. */
 function run({ name, input }: AgentCall): Outcome {
   const asked = JSON.stringify(input);
   if (asked.includes("exit 3")) return { text: "wrong\nExit code 3", isFailed: true };

@@ -19,7 +19,7 @@ type Step =
 
 const READS = ["a.txt", "b.txt", "c.txt"].map((file): Act => ({ do: "read", file }));
 
-/** Of one sitting each: it ends when the model calls no tool. */
+/** The steps of each sitting, which ends when the model calls no tool. */
 export const SITTINGS: readonly (readonly Step[])[] = [
   [
     { thought: "Three files.", text: "I read them.", acts: READS },
@@ -211,7 +211,7 @@ function findSkill(act: Act["do"], name: string): Skill | undefined {
   return Object.entries(SKILLS[act]).find(([known]) => isNamed(name, known))?.[1];
 }
 
-/** Of the answer that is asked for. */
+/** The schema of the answer that is asked for. */
 function findSchema({ output_config, text, response_format, generationConfig }: Any): Any {
   return (
     output_config?.format?.schema ??

@@ -175,7 +175,7 @@ describe("P118: a limit in USD", () => {
         const [line] = gateway.ledger();
         expect(line).toMatchObject({ basis: "exact", charge_usd: "0.00003" });
         expect(line?.["suspect"]).toContain("output_tokens is missing");
-        // The prompt, and a token for every four bytes of the text.
+        // The limit counts the prompt, and a token for every four bytes of the text.
         expect(Number(line?.["limit_usd"])).toBeCloseTo(0.03, 2);
       },
     );

@@ -76,7 +76,7 @@ async function lineOf(gateway: InsideGateway, count = 1): Promise<Record<string,
 }
 
 describe("P60: a search of Codex", () => {
-  test("goes to OpenAI's own address byte for byte, and its line has no price", async () => {
+  test("a search of Codex goes to OpenAI's own address byte for byte, and its line has no price", async () => {
     const upstream = openUpstream();
     const gateway = openGateway({ channels: { openai: atOpenai(upstream) } });
     const answer = await post(gateway, "/v1/alpha/search", SEARCH);
@@ -100,7 +100,7 @@ describe("P60: a search of Codex", () => {
     expect([line["suspect"], line["priced_as"]]).toEqual([undefined, undefined]);
   });
 
-  test("costs what the owner says, also under a limit in USD", async () => {
+  test("a search of Codex costs what the owner says, also under a limit in USD", async () => {
     const gateway = openGateway({
       channels: { openai: atOpenai(openUpstream()) },
       limits: { usd_per_day: "1" },
@@ -116,7 +116,7 @@ describe("P60: a search of Codex", () => {
     });
   });
 
-  test("is refused under a limit in USD if nothing gives it a price, unless the limit allows that", async () => {
+  test("a search of Codex is refused under a limit in USD if nothing gives it a price, unless the limit allows that", async () => {
     const upstream = openUpstream();
     const channels = { openai: atOpenai(upstream) };
     const refused = await post(
@@ -133,7 +133,7 @@ describe("P60: a search of Codex", () => {
     expect((await post(allowed, "/v1/alpha/search", SEARCH)).status).toBe(200);
   });
 
-  test("is an unknown path if a channel of the group is elsewhere, and for keys of other platforms", async () => {
+  test("a search of Codex is an unknown path if a channel of the group is elsewhere, and for keys of other platforms", async () => {
     const upstream = openUpstream();
     const elsewhere = { platform: "responses", base_url: upstream.url, credential: CREDENTIAL };
     const gateway = openGateway({ channels: { openai: atOpenai(upstream), other: elsewhere } });
@@ -154,7 +154,7 @@ describe("P60: a search of Codex", () => {
     expect(upstream.requests).toHaveLength(0);
   });
 
-  test("goes to the channel that served the session's last response, and does not move the session", async () => {
+  test("a search of Codex goes to the channel that served the session's last response, and does not move the session", async () => {
     const [one, two] = [openUpstream(), openUpstream()];
     const gateway = openGateway({
       channels: { one: { ...atOpenai(one), priority: 1 }, two: { ...atOpenai(two), priority: 1 } },
@@ -175,7 +175,7 @@ describe("P60: a search of Codex", () => {
     expect([home.requests.length, other.requests.length]).toEqual([10, 0]);
   });
 
-  test("pays for the tokens that its answer reports, and for the call otherwise", () => {
+  test("a search of Codex pays for the tokens that its answer reports, and for the call otherwise", () => {
     const read = (body: string) => {
       const meter = openSearchMeter("application/json");
       meter.see(Buffer.from(body));

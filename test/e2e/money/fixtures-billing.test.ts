@@ -121,7 +121,7 @@ function isUnreported(billing: Billing): boolean {
   return counts.every((count: unknown) => typeof count !== "number" || count === 0);
 }
 
-/** Billed differently from the manifest or from similar recordings; each with its reason below. */
+/** Recordings billed differently from the manifest or from similar ones; each has its reason below. */
 const APART = /\/spliced--truncated-0$|file-uri-image-true$|programmatic-tool-calling-1-1$/;
 
 const ofFamily = (family: Family, holds: (fixture: Fixture) => boolean) =>

@@ -110,7 +110,7 @@ const withPieces = (answer: Answer, pieces: readonly string[]): Answer => ({
   pieces: pieces.map((piece) => Buffer.from(piece)),
 });
 
-/** Nothing says how many tokens there were, and a stream is cut before its end. */
+/** Removes the counts of output, and cuts a stream before its end. */
 function hideCounts(pieces: readonly string[], stream: boolean): string[] {
   const counts = /"((?:output|completion)_tokens|candidatesTokenCount)":\d+/g;
   return pieces.slice(0, stream ? -2 : undefined).map((piece) => piece.replaceAll(counts, '"$1":"?"'));
@@ -172,7 +172,7 @@ test(
         throw new Error(`${lines.length} lines: ODD_VALUES_SEED=${SEED}, request ${number}`);
       if (number % 5000 === 0) expect(verify()).toBe("right");
     }
-    // Of the lines above, too.
+    // The checks cover the lines above, too.
     expect([findFault(), verify()]).toEqual([null, "right"]);
     const ids = gateway.ledger().map((line) => line["id"]);
     expect(new Set(ids).size).toBe(ids.length);

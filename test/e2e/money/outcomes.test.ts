@@ -229,7 +229,7 @@ const SEEN: Money = {
   official_usd: "0.0006",
   charge_usd: "0.00048",
 };
-/** After the tenth word. */
+/** What is charged for an answer that breaks after the tenth word. */
 const BROKEN: Record<DialectName, Money> = {
   // The prompt is reported at the beginning, the words are 20 tokens: 1650 + 20 × 15 = 1950; × 0.8 = 1560
   messages: {
@@ -447,7 +447,7 @@ describe("P118: a background response", () => {
     charge_usd: "0.00096",
   };
 
-  test("is billed to the first request that fetches it finished", async () => {
+  test("a background response is billed to the first request that fetches it finished", async () => {
     await inWorld(async (world) => {
       const trace = async (request: RequestLines, answer: Answer) => {
         world.upstream.next({ answer });
@@ -464,7 +464,7 @@ describe("P118: a background response", () => {
     }, withPrices());
   });
 
-  test("is billed to a later request if the first one that fetches it finished is cut", async () => {
+  test("a background response is billed to a later request if the first one that fetches it finished is cut", async () => {
     await inWorld(async (world) => {
       const trace = async (request: RequestLines, answer: Answer) => {
         world.upstream.next({ answer });
@@ -473,7 +473,7 @@ describe("P118: a background response", () => {
       await trace(ask, shown("queued"));
       const whole = shown("completed", { usage });
       const [body = Buffer.alloc(0)] = whole.pieces;
-      // Its id and its status came, its usage did not.
+      // The id and the status came, the usage did not.
       const text = Buffer.from(body).toString();
       const cut = {
         ...whole,
@@ -486,7 +486,7 @@ describe("P118: a background response", () => {
     }, withPrices());
   });
 
-  test("is billed the same way if it is streamed or was cancelled", async () => {
+  test("a background response is billed the same way if it is streamed or was cancelled", async () => {
     for (const [type, status] of [
       ["response.completed", "completed"],
       ["response.failed", "failed"],
@@ -506,7 +506,7 @@ describe("P118: a background response", () => {
     }
   });
 
-  test("is billed once, even if it is fetched again", async () => {
+  test("a background response is billed once, even if it is fetched again", async () => {
     await inWorld(async (world) => {
       world.upstream.next(
         { answer: shown("completed", { usage }) },

@@ -24,7 +24,7 @@ const ask = (model: string) => ({
   body: { model, input: "Hello" },
 });
 
-/** It runs at the provider, and no answer says for how long. */
+/** The shell runs at the provider, and no answer says for how long. */
 const shell = {
   id: "sh_1",
   type: "shell_call",

@@ -17,7 +17,7 @@ beforeAll(() => {
 });
 afterAll(() => world.stop());
 
-/** All requests since then have ended and were billed exactly. */
+/** Fails unless this many requests have ended since then and were billed exactly. */
 async function expectBilled(before: number, count: number): Promise<void> {
   const records = (await world.gateway.recorded(before + count)).slice(before);
   expect(records).toHaveLength(count);
@@ -57,7 +57,7 @@ describe.each([
   const ask = { model: "claude-haiku-4-5", max_tokens: 200 };
   const hello = { ...ask, messages: [{ role: "user" as const, content: "Hello" }] };
 
-  test("reads text, whole and streamed, and counts tokens", async () => {
+  test("the SDK of Anthropic reads text, whole and streamed, and counts tokens", async () => {
     const before = world.gateway.records.length;
     const whole = await open().messages.create(hello);
     expect(whole.content[0]).toMatchObject({
@@ -102,7 +102,7 @@ describe("openai on the responses platform", () => {
   const hello = { model: "gpt-5.4", input: "Hello" };
   const chat = { model: "gpt-5.4", messages: [{ role: "user" as const, content: "Hello" }] };
 
-  test("reads text, whole and streamed", async () => {
+  test("openai on the responses platform reads text, whole and streamed", async () => {
     const before = world.gateway.records.length;
     expect((await open().responses.create(hello)).output_text).toContain('You said: "Hello"');
     const final = await open().responses.stream(hello).finalResponse();
@@ -132,7 +132,7 @@ describe("openai on the responses platform", () => {
     await expectBilled(before, 2);
   });
 
-  test("reads chat completions: text, whole and streamed, and a tool", async () => {
+  test("openai on the responses platform reads chat completions: text, whole and streamed, and a tool", async () => {
     const before = world.gateway.records.length;
     expect((await open().chat.completions.create(chat)).choices[0]!.message.content).toContain(
       'You said: "Hello"',
@@ -160,7 +160,7 @@ describe("openai on the responses platform", () => {
     await expectBilled(before, 4);
   });
 
-  test("reads embeddings as numbers and in base64, of one text and of several", async () => {
+  test("openai on the responses platform reads embeddings as numbers and in base64, of one text and of several", async () => {
     const before = world.gateway.records.length;
     const model = "text-embedding-3-small";
     // The SDK asks for base64 by itself, and decodes it.
@@ -189,7 +189,7 @@ describe.each([
     new GoogleGenAI({ apiKey: key, apiVersion, httpOptions: { baseUrl: world.gateway.url + prefix } });
   const hello = { model: "gemini-2.5-pro", contents: "Hello" };
 
-  test("reads text, whole and streamed, counts tokens and gets embeddings", async () => {
+  test("the SDK of Google reads text, whole and streamed, counts tokens and gets embeddings", async () => {
     const before = world.gateway.records.length;
     expect((await open().models.generateContent(hello)).text).toContain('You said: "Hello"');
     let text = "";

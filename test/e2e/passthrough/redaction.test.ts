@@ -75,7 +75,7 @@ describe("P189: a credential in an upstream's answer", () => {
   });
   afterAll(() => world.stop());
 
-  /** Forgets what the request before showed about the channels. */
+  /** The answer to a request. The channels first forget what the request before showed about them. */
   async function answerTo(dialect: DialectName, stream: boolean, answer: Answer): Promise<string> {
     const { channels, catalog } = world.gateway.running.gateway;
     for (const channel of catalog.channels.values()) channels.setDisabled(channel, false, Date.now());

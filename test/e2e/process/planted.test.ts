@@ -210,7 +210,7 @@ describe.skipIf(WINDOWS)("P192: whatever is planted", () => {
 });
 
 describe.skipIf(WINDOWS)("the commands, with a link to a key file planted", () => {
-  /** Each with its exit status. */
+  /** Commands, each with its exit status. */
   const COMMANDS = [
     { name: ".gateway.yaml.lock", words: ["keys", "disable", "messages"], status: 1 },
     { name: ".gateway.yaml.lock", words: ["doctor"], status: 1 },

@@ -46,7 +46,7 @@ test.skipIf(process.platform !== "linux")("a server has switched the last compil
 });
 
 describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
-  test("P98: lets running requests finish, accepts no new ones, and exits with 0", async () => {
+  test("P98: a gateway with a signal lets running requests finish, accepts no new ones, and exits with 0", async () => {
     await withGateway(async (served) => {
       const { upstream, gateway } = served;
       const [early, middle] = [makeGate(), makeGate()];
@@ -102,7 +102,7 @@ describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
         await client.ended;
         expect(parseAnswer(client.bytes())?.complete ?? false).toBe(false);
       }
-      // The second one was not taken for another first one, which would let them go on for the time of grace.
+      // The second signal was not taken for a first one, which would let requests go on.
       expect(gateway.stderr().split("stopping: ")).toHaveLength(2);
       const lines = gateway.ledger();
       expect(lines).toHaveLength(clients.length);
@@ -147,7 +147,7 @@ describe("a gateway whose output nobody reads", () => {
     const child = serveTo(folder, log, "pipe");
     const err = child.stderr instanceof ReadableStream ? child.stderr : null;
     const port = await portIn(err);
-    // More than a pipe holds.
+    // The log is longer than a pipe holds.
     for (let asked = 0; asked < 400; asked += 1) await rawRequest(port, makeRequest("messages"));
     child.kill("SIGTERM");
     expect(await child.exited).toBe(0);
@@ -166,13 +166,13 @@ function serveTo(folder: TempFolder, stdout: Sink, stderr: Sink): Bun.Subprocess
     stdin: "ignore",
     stdout,
     stderr,
-    // Only ends what never would. A busy machine may take long.
+    // The limit only ends a gateway that would never end. A busy machine may take long.
     timeout: 55_000,
     killSignal: "SIGKILL",
   });
 }
 
-/** The address, once it is ready. */
+/** The port in the gateway's address, once it is ready. */
 async function portIn(words: ReadableStream<Uint8Array> | null): Promise<number> {
   let text = "";
   for await (const chunk of words ?? []) {

@@ -48,19 +48,19 @@ interface Case {
 }
 
 const HELLO = ["-p", "hello"];
-/** A command, a page and a subagent. */
+/** The prompt that asks for a command, a page and a subagent. */
 const WORK = "[work]";
 const CLAUDE_WORK = ["-p", "--allowedTools=Bash,WebFetch,Agent", WORK];
 const CODEX = ["exec", "--skip-git-repo-check"];
-/** Its default model depends on the list that it gets. */
+/** opencode's default model depends on the list that it gets. */
 const OPENCODE = (model: string): string[] => ["run", "-m", model];
-/** Since 1.0, `gateway run` has to name one, and takes the newest of the list. */
+/** Since pi 1.0, `gateway run` has to name a model, and takes the newest of the list. */
 const PI = (model: string): string[] => ["--model", model, ...HELLO];
 const CASES: readonly Case[] = [
   { tool: "claude", args: HELLO, group: "messages" },
   { tool: "claude", args: HELLO, group: "login" },
   { tool: "claude", args: ["hello"], group: "messages", onTerminal: true },
-  // First: the gateway asks a channel that refuses a WebSocket only later for another.
+  // This case is first: the gateway asks a channel that has refused a WebSocket only later for another one.
   { tool: "codex", args: [...CODEX, "hello"], group: "responses", sockets: true },
   { tool: "codex", args: [...CODEX, "hello"], group: "responses" },
   { tool: "codex", args: [...CODEX, "hello"], group: "chatgpt" },
@@ -78,7 +78,7 @@ const CASES: readonly Case[] = [
   { tool: "opencode", args: [...OPENCODE("anthropic/claude-sonnet-4-5"), WORK], group: "messages" },
 ];
 
-/** As Codex keeps it. Nobody has signed the token. */
+/** A login as Codex keeps it. Nobody has signed the token. */
 function describeChatgpt(): object {
   const account_id = CHATGPT_ACCOUNT;
   const auth = { chatgpt_plan_type: "plus", chatgpt_account_id: account_id, chatgpt_user_id: "u" };
@@ -98,8 +98,7 @@ function prepareHome(home: string, { group }: Case): void {
     writeFileSync(join(home, name), JSON.stringify(content));
   };
   write(".gemini/settings.json", { security: { auth: { selectedType: "gemini-api-key" } } });
-  // Otherwise its vendor is asked whether the host is a good one.
-  // It has no questions left.
+  // Claude Code asks its user nothing then, and does not ask its vendor whether a host is a good one.
   const [hasCompletedOnboarding, hasTrustDialogAccepted] = [true, true];
   write(".claude.json", {
     hasCompletedOnboarding,
@@ -217,7 +216,7 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
       },
     });
     const arrived = vendor.arrived.slice(before);
-    // Otherwise there is nothing to compare.
+    // The tool must have worked: otherwise there is nothing to compare.
     expect([stderr.slice(-400), /simulated model|that is all I needed/.test(stdout)]).toEqual([
       expect.anything(),
       true,

@@ -30,7 +30,7 @@ function group(requests: readonly Arrived[]): Map<string, Arrived[]> {
     const kind = `${request.method} ${request.target.split("?")[0]}`;
     groups.set(kind, [...(groups.get(kind) ?? []), request]);
   }
-  // A tool asks for it again when it is refused.
+  // Lists of models count once: a tool asks again when its request is refused.
   const lists = [...groups].filter(([kind]) => kind.endsWith("/models"));
   for (const [kind, all] of lists) groups.set(kind, all.slice(0, 1));
   return groups;
@@ -105,7 +105,7 @@ function normalise(text: string): string {
       .replaceAll(/\b1\d{9}(?:\d{3})?(?:\.\d+)?\b/g, "TIME")
       .replaceAll(/\bcch=\w+/g, "cch=ID")
       .replace(/^a[\da-f]{16}$/, "AGENT")
-      // The probe of a plan's quota goes to another one.
+      // The probe of a plan's quota goes to another Haiku.
       .replace(/^claude-haiku-[\d-]+$/, "claude-haiku")
       // The skills of the Artifact tool.
       .replaceAll(/^- artifact-.*\n/gm, "")

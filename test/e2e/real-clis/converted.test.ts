@@ -27,11 +27,11 @@ interface Agent {
   /** Asks for the compaction of the conversation. Otherwise the agent begins it when its window is full. */
   readonly compact?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** What it knows of a prompt's size it learns in this run: Gemini CLI estimates that of a resumed session. */
+  /** The agent knows a prompt's size only from this run: Gemini CLI estimates that of a resumed session. */
   readonly isFullEarly?: true;
   /** Files of the home. */
   readonly files?: (url: string) => Readonly<Record<string, unknown>>;
-  /** It knows no model by itself. */
+  /** The agent knows no model by itself. */
   readonly needsModel?: true;
   /** These files name the gateway: `gateway run` knows no way to have the tool speak this dialect. */
   readonly isStartedAlone?: true;
@@ -67,7 +67,7 @@ const AGENTS: readonly Agent[] = [
       first: ["-p", TASK],
       next: ["-p", "-c", GO_ON],
       needsModel: true,
-      // It compacts nothing that is shorter.
+      // pi compacts nothing that is shorter.
       files: () => ({ ".pi/agent/settings.json": { compaction: { keepRecentTokens: 50 } } }),
     },
   ]),

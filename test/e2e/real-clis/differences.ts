@@ -5,7 +5,7 @@
 import type { ToolName } from "../../../src/dialects/platforms.ts";
 
 export interface Difference {
-  /** Empty: all of them. */
+  /** The tools that differ. Empty: all of them. */
   readonly tools: readonly ToolName[];
   /** As the comparison names it. */
   readonly part: RegExp;

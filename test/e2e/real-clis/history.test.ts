@@ -25,7 +25,7 @@ import type { ReceivedRequest } from "../../harness/upstreams/demo-upstream.ts";
 import { hasTool, startProgram, TEST_MS, WANTED } from "./installed.ts";
 import { type Reported, type ScriptedModel, startScriptedModel } from "./scripted-model.ts";
 
-/** The session that is begun next to the gateway has another one. */
+/** The id of the session that goes past the gateway. */
 const UUID = "db7f03b5-105b-464a-ba35-e8c230eff292";
 const OTHER_UUID = "5c1d6c0e-3f2a-4b7e-9a51-0d6f4b1c2e3f";
 
@@ -57,7 +57,7 @@ const FAILED = ["an answer that broke off", /\[cut\]/] as const;
 const LAST = "LAST";
 const codex = (...words: string[]): string[] => ["exec", "--skip-git-repo-check", ...words];
 
-/** By their names, which begin with their times. */
+/** The logs, sorted by their names, which begin with their times. */
 function listLogs(home: string, pattern: string): string[] {
   return [...new Bun.Glob(`**/${pattern}`).scanSync({ cwd: home, dot: true, absolute: true })].toSorted();
 }
@@ -99,7 +99,7 @@ const SCENES: readonly Scene[] = [
         .concat("-c", "model_provider=direct"),
     }),
     unlogged: [STOPPED, FAILED],
-    // That of the user's last thread.
+    // The id of the user's last thread.
     findLast: (home) =>
       listLogs(home, "rollout-*.jsonl").flatMap((file) => {
         const { payload } = JSON.parse(readFileSync(file, "utf8").split("\n")[0] ?? "");
@@ -153,7 +153,7 @@ const SCENES: readonly Scene[] = [
   },
 ];
 
-/** Input, read from the cache, output. */
+/** The counts as a text: input, read from the cache, output. */
 function countReported({ counts }: Reported): string {
   const { input, cacheRead, cacheWrite5m, cacheWrite1h, output } = counts;
   return [input + cacheRead + cacheWrite5m + cacheWrite1h, cacheRead, output].join(" ");

@@ -9,12 +9,12 @@ export const WANTED = process.env["REAL_CLIS"] ?? "";
 
 const PROGRAMS = "node_modules/.bin";
 
-/** Of a whole test. Only one that hangs by itself needs it: a tool that hangs is ended before. */
+/** The time limit of a test. Only a test that hangs by itself needs it: a tool that hangs is ended before. */
 export const TEST_MS = 3_600_000;
 /** No tool waits this long in all without an end, unless it hangs. */
 const MOST_IDLE_MS = 180_000;
 const LOOK_MS = 250;
-/** For what a tool asks next to its answer. */
+/** The time for what a tool asks next to its answer. */
 const LEFT_AFTER_MS = 3000;
 
 /** The folder may have some of the tools. */
@@ -23,13 +23,13 @@ export function hasTool(name: string): boolean {
 }
 
 export interface Surroundings {
-  /** Of the user who starts the tool: the home, the temporary files, the work. */
+  /** The folder of the user who starts the tool: the home, the temporary files, the work. */
   readonly folder: string;
   readonly env?: Readonly<Record<string, string>>;
   /** The tool is ended when it has waited this long in all. While it runs, or waits for a processor, it does not wait: a
    *  crowded machine ends no tool. */
   readonly mostIdleMs?: number;
-  /** Its user stops it then. */
+  /** When this resolves, the tool's user stops it. */
   readonly stopped?: Promise<void>;
   /** It has a terminal, whose user leaves a moment after these words. */
   readonly leftAfter?: RegExp;

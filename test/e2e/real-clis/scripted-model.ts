@@ -30,7 +30,7 @@ const FAMILIES: ReadonlyArray<readonly [path: RegExp, family: Family]> = [
   [/\/models\/(.+):(?:g|streamG)enerateContent$/, content],
 ];
 
-/** More than any window. */
+/** More tokens than any window has. */
 const FULL_TOKENS = 9_000_000;
 
 type Input = Readonly<Record<string, string>>;

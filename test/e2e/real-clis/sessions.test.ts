@@ -18,7 +18,7 @@ const UUID = "db7f03b5-105b-464a-ba35-e8c230eff292";
 interface Talk {
   readonly tool: string;
   readonly platform: Platform;
-  /** Its name in the ledger. */
+  /** The tool's name in the ledger. */
   readonly name: string;
   /** The arguments of each call. One fills the window, so that the next one begins with a summary. */
   readonly calls: ReadonlyArray<readonly string[]>;

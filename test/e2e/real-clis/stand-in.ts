@@ -38,7 +38,7 @@ function signClaude(): Record<string, string> {
   return { authorization: `Bearer ${readLogin()}`, "anthropic-beta": "oauth-2025-04-20" };
 }
 
-/** It decides by the host whether it asks for what only Anthropic's own API has. */
+/** Claude Code decides by the host whether it asks for what only Anthropic's own API has. */
 function askClaude(): Sent {
   const base = env["ANTHROPIC_BASE_URL"] ?? "https://api.anthropic.com";
   const isOwn = new URL(base).host === "api.anthropic.com";
@@ -66,7 +66,7 @@ function askClaude(): Sent {
   };
 }
 
-/** Until 2.1.278 it searched its tools at its own host only, unless it was told to. */
+/** Until 2.1.278, Claude Code searched its tools only at its own host, unless a variable said otherwise. */
 function writeClaude(isOwn: boolean): object {
   const tools = isOwn || env["ENABLE_TOOL_SEARCH"] === "true" ? ["ToolSearch"] : ["mcp__a", "mcp__b"];
   const mark = { type: "ephemeral", ...(isOwn && { scope: "global" }) };
@@ -81,7 +81,7 @@ function writeClaude(isOwn: boolean): object {
   };
 }
 
-/** It decides by the provider's name. */
+/** Codex decides by the provider's name. */
 function askCodex(args: readonly string[]): Sent {
   const set = new Map(
     args.flatMap((word) => {

@@ -73,7 +73,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   /** `gateway env` alone is not enough for these: they need the file that it describes. */
   const needsFile = (tool: string): boolean => ["pi", "continue", "cline"].includes(tool);
 
-  /** `gateway run` starts it. */
+  /** Whether `gateway run` starts the tool. */
   const isStarted = (tool: string): boolean => !ENV_TOOLS.has(tool);
 
   for (const [tool, platform, args] of prompts.filter(([name]) => isStarted(name))) {

@@ -11,7 +11,7 @@ import { Random } from "../../simulate/world/random.ts";
 
 const CLIENTS = 12;
 const SEEDS = Array.from({ length: 10 }, (_, index) => index + 1);
-/** Ids have small letters. */
+/** Marks have capital letters, and ids have small ones. */
 const MARK = /M\d+X\d+X/g;
 
 test.each(SEEDS)(
@@ -131,7 +131,7 @@ async function answer(socket: Socket, random: Random, body: string): Promise<voi
   const framing = random.pick(FRAMINGS);
   const wire = writeWire(framing, body, random);
   const isCut = random.chance(200);
-  // Nobody requested it. A later one could be taken for the next answer, by chance.
+  // An answer that nobody requested. A later one could be taken for the next answer, by chance.
   const isUnasked = random.chance(150) && !isCut && framing !== "close";
   const unasked = isUnasked ? "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nM9X9X" : "";
   const end = isCut ? random.pick([0, random.int(wire.length)]) : wire.length;
@@ -263,7 +263,7 @@ class Client {
   }
 }
 
-/** As a strict client reads them. The last one may be cut. */
+/** Reads replies as a strict client does. The last one may be cut. */
 function readReplies(bytes: Buffer): Got[] {
   const got: Got[] = [];
   let text = bytes.toString("latin1");

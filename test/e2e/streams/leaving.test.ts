@@ -80,7 +80,7 @@ describe("a client that stops reading", () => {
       const sent = await upstream.received(1);
       await waitUntilStill(() => sent.sentBytes());
       expect(sent.sentBytes()).toBeLessThan(32 * 1024 * 1024);
-      // Of an answer of 64 MB. A process of the source takes up to 24 MB for its own code on a busy machine.
+      // The answer has 64 MB. A process of the source takes up to 24 MB for its own code on a busy machine.
       expect(readResident(gateway.pid) - before).toBeLessThan(40);
       client.resume();
       await client.until(64 * 1024 * 1024);

@@ -110,7 +110,7 @@ describe.skipIf(NODE === null)("the npm package ws under Node", () => {
 });
 
 describe("the official SDK's WebSocket client", () => {
-  test("runs responses one after another on one connection", async () => {
+  test("the official SDK's WebSocket client runs responses one after another on one connection", async () => {
     const upstream = startSocketUpstream();
     ends.push(() => upstream.stop());
     const gateway = startGateway(upstream.url);

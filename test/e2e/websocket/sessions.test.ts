@@ -206,7 +206,7 @@ describe("before the first response", () => {
     const client = await openSocket(gateway.port, KEY);
     await runResponse(client);
     expect([first.handshakes.length, second.received.length]).toEqual([1, 1]);
-    // Now it stays there.
+    // Now the connection stays at this channel.
     client.send(create({ model: "gpt-6.2-sol" }));
     expect(await client.next("error")).toMatchObject({
       error: { code: "websocket_connection_limit_reached" },

@@ -64,7 +64,7 @@ const CLIENTS = DIALECTS.flatMap((dialect) =>
 );
 
 describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes it,", (dialect, writer) => {
-  test.each(CHANGES)("is reported as %s, with its cost", (_title, change, expected) => {
+  test.each(CHANGES)("a changed prompt is reported as %s, with its cost", (_title, change, expected) => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
@@ -77,7 +77,7 @@ describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes i
     expect(session.ask(talk)).toBeNull();
   });
 
-  test("causes a miss in a conversation of one message", () => {
+  test("a changed prompt causes a miss in a conversation of one message", () => {
     const session = new Session(dialect, writer);
     const talk = openConversation("a", textOf(4000, "one"), "gemini-2.5-pro");
     session.ask(talk);
@@ -88,7 +88,7 @@ describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes i
     expect(miss).toMatchObject({ missed: left - session.last.read, ...message(1)(dialect) });
   });
 
-  test("causes a miss by a time in the system prompt", () => {
+  test("a changed prompt causes a miss by a time in the system prompt", () => {
     const session = new Session(dialect, writer);
     const talk = openConversation("a", textOf(400, "one"), "gemini-2.5-pro");
     talk.system[0] = `It is 2026-11-20T10:00:01Z. ${talk.system[0]}`;
@@ -98,7 +98,7 @@ describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes i
     expect(session.ask(talk)).toMatchObject({ ...system(1)(dialect), detail: "digits" });
   });
 
-  test("causes a miss if the oldest messages are dropped", () => {
+  test("a changed prompt causes a miss if the oldest messages are dropped", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
@@ -106,7 +106,7 @@ describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes i
     expect(session.ask(talk)).toMatchObject({ missed: left - session.last.read, ...message(1)(dialect) });
   });
 
-  test("is not blamed if the lifetime has passed", () => {
+  test("a changed prompt is not blamed if the lifetime has passed", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
@@ -114,7 +114,7 @@ describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes i
     expect(session.ask(talk)).toEqual({ missed: left, because: "lifetime_passed" });
   });
 
-  test("is not blamed if the upstream lost the cache, or any member of the request changed", () => {
+  test("a changed prompt is not blamed if the upstream lost the cache, or any member of the request changed", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
@@ -138,7 +138,7 @@ describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes i
     expect(session.ask(talk)).toMatchObject({ because: "upstream_lost" });
   });
 
-  test("late in the prompt is blamed, unless the unchanged part before it was lost too", () => {
+  test("a change late in the prompt is blamed, unless the unchanged part before it was lost too", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     for (const isLost of [false, true]) {
@@ -150,7 +150,7 @@ describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes i
     }
   });
 
-  test("of the message before, in each turn, is not blamed for what the upstream lost", () => {
+  test("a change in the message before, in each turn, is not blamed for what the upstream lost", () => {
     const session = new Session(dialect, writer);
     const talk = openConversation("a", "", "gemini-2.5-pro");
     for (const turn of [1, 2, 3, 4]) {
@@ -164,7 +164,7 @@ describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes i
     }
   });
 
-  test("is blamed also after a turn that read what an earlier system prompt had left", () => {
+  test("a changed prompt is blamed also after a turn that read what an earlier system prompt had left", () => {
     const session = new Session(dialect, writer);
     const talk = openConversation("a", textOf(2400, "question"), "gemini-2.5-pro");
     const misses = ["plan", "act", "plan", "check"].map((mode) => {
@@ -175,7 +175,7 @@ describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes i
     expect(misses.at(-1)).toMatchObject(system(1)(dialect));
   });
 
-  test("is not blamed if the model, the channel or the tier changed", () => {
+  test("a changed prompt is not blamed if the model, the channel or the tier changed", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const ask = (change: Turn, cause: Partial<Miss>): void => {

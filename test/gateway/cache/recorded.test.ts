@@ -34,7 +34,7 @@ function groupSessions(): Map<string, Fixture[]> {
 }
 
 describe.skipIf(!hasFixtures)("recorded requests", () => {
-  test("can all be read as prompts, if they have messages", () => {
+  test("recorded requests can all be read as prompts, if they have messages", () => {
     const unread = recorded.filter(
       (fixture) => readPrompt(readRequest(fixture), DIALECT_OF[fixture.family].promptLayout) === null,
     );
@@ -45,7 +45,7 @@ describe.skipIf(!hasFixtures)("recorded requests", () => {
     expect(recorded.length - unread.length).toBeGreaterThan(400);
   });
 
-  test("have no miss in a session whose usage was reported so", () => {
+  test("recorded requests have no miss in a session whose usage was reported so", () => {
     const memory = new CacheMemory();
     const misses: unknown[] = [];
     let now = Date.UTC(2026, 10, 20);

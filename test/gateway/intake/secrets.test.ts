@@ -59,7 +59,7 @@ function pass(text: string, cuts: readonly number[]): string {
 }
 
 describe("P189: a secret in an answer", () => {
-  test("is masked however it is written and wherever the chunks are cut, and nothing else changes", () => {
+  test("a secret in an answer is masked however it is written and wherever the chunks are cut, and nothing else changes", () => {
     fc.assert(
       fc.property(around, carried, around, fc.array(fc.nat(500)), (before, secret, after, cuts) => {
         const expected = `${before}${"*".repeat(secret.length)} ${after}`;
@@ -70,7 +70,7 @@ describe("P189: a secret in an answer", () => {
     );
   });
 
-  test("is masked byte by byte", () => {
+  test("a secret in an answer is masked byte by byte", () => {
     for (const escape of ESCAPES) {
       const text = Array.from(SECRET, escape).join("");
       const cuts = Array.from({ length: text.length }, (_, at) => at);
@@ -78,12 +78,12 @@ describe("P189: a secret in an answer", () => {
     }
   });
 
-  test("of less than 12 characters is a word", () => {
+  test("a secret in an answer of less than 12 characters is a word", () => {
     const secrets = channelSecrets({ credential: "ollama", headers: [["x-key", "secret-word"]] });
     expect(secrets.maskText("ollama, secret-word")).toBe("ollama, secret-word");
   });
 
-  test("may also be in a channel's own header", () => {
+  test("a secret in an answer may also be in a channel's own header", () => {
     const secrets = channelSecrets({ credential: "", headers: [["x-api-key", `Bearer ${HIDDEN}`]] });
     expect(secrets.maskText(`bad key ${HIDDEN}`)).toBe(`bad key ${"*".repeat(HIDDEN.length)}`);
   });

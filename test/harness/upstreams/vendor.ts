@@ -9,7 +9,7 @@ import { readEvents } from "../raw.ts";
 import { type DemoUpstream, startDemoUpstream } from "./demo-upstream.ts";
 import { openTlsHosts } from "./tls-hosts.ts";
 
-/** Of a page that tools can fetch. */
+/** The host of a page that tools can fetch. */
 export const PAGE_HOST = "pages.example";
 const HOSTS = [
   "api.anthropic.com",
@@ -19,7 +19,7 @@ const HOSTS = [
   PAGE_HOST,
 ];
 
-/** Of the login that Codex has in tests: where its requests go. */
+/** The account of the login that Codex has in tests. */
 export const CHATGPT_ACCOUNT = "0f9e8d7c-6b5a-4321-8fed-cba987654321";
 const CHATGPT_ROUTE = { workspace_backend_origin: "https://chatgpt.com", account_routing_override: "us" };
 const CHATGPT_ACCOUNTS = {
@@ -50,7 +50,7 @@ export interface Vendor {
   stop(): void;
 }
 
-/** Of the connection, and what the model does not need. */
+/** Fields of the connection, and those that the model does not need. */
 const OF_HOP = new Set(["accept-encoding", "connection", "content-encoding", "content-length", "host"]);
 const MAX_BYTES = 64 << 20;
 
@@ -67,7 +67,7 @@ export async function startVendor(
     const host = exchange.field("host") ?? "";
     arrived.push({ host, method, target, fields: [...fields], body });
     if (exchange.field("upgrade") !== undefined) {
-      // Clients send what they have over HTTP then.
+      // Clients then send their requests over HTTP.
       if (!settings.sockets) return exchange.answer(426, [], "");
       return serveSocket(exchange, (text) => {
         arrived.push({ host, method: "MESSAGE", target, fields: [], body: text });

@@ -36,7 +36,7 @@ const MODULE = `${import.meta.dir}/../../../src/lib/files/own-file.ts`;
 const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
 describe("a file that is opened for writing", () => {
-  test.skipIf(WINDOWS)("is accessible to its user only, whatever the umask", () => {
+  test.skipIf(WINDOWS)("an own file is accessible to its user only, whatever the umask", () => {
     using folder = makeTempFolder();
     const before = process.umask(0);
     closeSync(openOwn(folder.join("a"), { flags: APPEND }));
@@ -46,7 +46,7 @@ describe("a file that is opened for writing", () => {
     expect(["a", "b"].map((name) => statSync(folder.join(name)).mode & 0o777)).toEqual([0o600, 0o600]);
   });
 
-  test.skipIf(WINDOWS)("is not a link, a folder or a pipe, which would be waited for", () => {
+  test.skipIf(WINDOWS)("an own file is not a link, a folder or a pipe, which would be waited for", () => {
     using folder = makeTempFolder();
     writeFileSync(folder.join("victim"), "text");
     symlinkSync("victim", folder.join("link"));
@@ -65,24 +65,24 @@ describe("a file that is opened for writing", () => {
     expect(lstatSync(folder.join("none"), { throwIfNoEntry: false })).toBeUndefined();
   });
 
-  test("may have other names if its content shows that it is the gateway's", () => {
+  test("an own file may have other names if its content shows that it is the gateway's", () => {
     using folder = makeTempFolder();
     writeFileSync(folder.join("one"), "text");
     linkSync(folder.join("one"), folder.join("other"));
     closeSync(openOwn(folder.join("one"), { flags: APPEND, shared: true }));
   });
 
-  test.skipIf(WINDOWS)("does not pass a link's control characters on to the terminal", () => {
+  test.skipIf(WINDOWS)("a link's control characters do not reach the terminal", () => {
     using folder = makeTempFolder();
     symlinkSync("\u001B[2Jinnocent", folder.join("link"));
     expect(() => openOwn(folder.join("link"), { flags: APPEND })).toThrow("is a link to ?[2Jinnocent,");
   });
 
-  test.skipIf(!canBeOther)("belongs to its user", () => {
+  test.skipIf(!canBeOther)("an own file belongs to its user", () => {
     using folder = makeSharedFolder();
     const path = join(folder.path, "a");
     writeFileSync(path, "text");
-    // Anybody may write to it.
+    // Now anybody may write to it.
     chmodSync(path, 0o666);
     const code = `try { openOwn(${JSON.stringify(path)}, { flags: ${APPEND} }); console.log("opened"); }
       catch (error) { console.log(error.message); }`;

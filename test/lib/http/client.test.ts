@@ -53,7 +53,7 @@ test.skipIf(process.platform === "win32")(
 );
 
 describe("a request", () => {
-  test("does not time out because the process stood still: bytes that arrived meanwhile are read first", async () => {
+  test("a request does not time out because the process stood still: bytes that arrived meanwhile are read first", async () => {
     const upstream = await upstreamThat((socket, { turn }) => {
       socket.write(OK);
       if (turn === 2) Bun.sleepSync(2400); // as after Ctrl-Z, a suspended machine, a long turn of the event loop
@@ -67,7 +67,7 @@ describe("a request", () => {
     expect(upstream.connections).toBe(1);
   });
 
-  test("that would break its own framing is not sent", async () => {
+  test("a request that would break its own framing is not sent", async () => {
     const upstream = await upstreamThat(reply(OK));
     const client = openClient();
     expect(() => client.send(outbound(upstream.origin, { fields: [["x", "a\r\nb: c"]] }))).toThrow(
@@ -80,7 +80,7 @@ describe("a request", () => {
     expect(upstream.connections).toBe(0);
   });
 
-  test("with a body of 30 MB arrives whole at a slow upstream, from the caller's own bytes", async () => {
+  test("a request with a body of 30 MB arrives whole at a slow upstream, from the caller's own bytes", async () => {
     const body = new Uint8Array(30_000_000);
     for (let at = 0; at < body.length; at += 1) body[at] = at * 7;
     const upstream = await upstreamThat(reply(OK), (socket) => {
@@ -116,7 +116,7 @@ const ANSWERS: [name: string, wire: string, closes: boolean][] = [
 
 describe("an answer", () => {
   describe.each(ANSWERS)("%s", (_, wire, closes) => {
-    test("is the same wherever the network cuts it", async () => {
+    test("an answer is the same wherever the network cuts it", async () => {
       let cut = 0;
       const upstream = await upstreamThat((socket) => {
         socket.setNoDelay(true);
@@ -141,7 +141,7 @@ describe("an answer", () => {
       expect(upstream.connections).toBe(closes ? wire.length - 1 : 1);
     });
 
-    test("that is cut before its end never counts as complete", async () => {
+    test("an answer that is cut before its end never counts as complete", async () => {
       let end = 0;
       let leave: "end" | "resetAndDestroy" = "end";
       const upstream = await upstreamThat((socket) => {
@@ -167,7 +167,7 @@ describe("an answer", () => {
     });
   });
 
-  test("to HEAD has no body, whatever its head says", async () => {
+  test("an answer to HEAD has no body, whatever its head says", async () => {
     const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n"));
     const inbound = await openClient().send(outbound(upstream.origin, { method: "HEAD" })).answer;
     expect([inbound.head.length, await inbound.read()]).toEqual([500, null]);
@@ -203,7 +203,7 @@ describe("an answer", () => {
     expect(upstream.connections).toBe(1);
   });
 
-  test("may arrive, and end, while its request is still being sent", async () => {
+  test("an answer may arrive, and end, while its request is still being sent", async () => {
     const upstream = await upstreamThat(
       () => {},
       (socket) => {
@@ -250,7 +250,7 @@ describe("an answer", () => {
 });
 
 describe("connections", () => {
-  test("are shared by equal origins and not by others", async () => {
+  test("connections are shared by equal origins and not by others", async () => {
     const upstream = await upstreamThat(reply(OK));
     const client = openClient();
     for (const origin of [
@@ -278,7 +278,7 @@ describe("connections", () => {
     expect(client.stats()).toEqual({ open: 0, idle: 0 });
   });
 
-  test("that are idle are dropped when the upstream closes them or sends bytes", async () => {
+  test("connections that are idle are dropped when the upstream closes them or sends bytes", async () => {
     const upstream = await upstreamThat(reply(OK));
     const client = openClient();
     for (const disturb of [
@@ -294,7 +294,7 @@ describe("connections", () => {
     }
   });
 
-  test("that are idle are dropped a second before the upstream would", async () => {
+  test("connections that are idle are dropped a second before the upstream would", async () => {
     const upstream = await upstreamThat(
       reply("HTTP/1.1 200 OK\r\nkeep-alive: timeout=2, max=100\r\ncontent-length: 2\r\n\r\nok"),
     );
@@ -361,7 +361,7 @@ describe("connections", () => {
     expect(upstream.requests).toHaveLength(2);
   });
 
-  test("are closed with the client, but running requests continue", async () => {
+  test("connections are closed with the client, but running requests continue", async () => {
     const upstream = await upstreamThat((socket, { head }) => {
       if (head.startsWith("GET /slow")) setImmediate(() => socket.write(OK));
       else socket.write(OK);
@@ -377,7 +377,7 @@ describe("connections", () => {
 });
 
 describe("a cancelled request", () => {
-  test("sends nothing if it was still connecting", async () => {
+  test("a cancelled request sends nothing if it was still connecting", async () => {
     const upstream = await upstreamThat(reply(OK));
     const client = openClient();
     const sending = client.send(outbound(upstream.origin));
@@ -387,13 +387,13 @@ describe("a cancelled request", () => {
     expect(upstream.requests).toHaveLength(1);
   });
 
-  test("causes no unhandled rejection if nobody awaits its head", async () => {
+  test("a cancelled request causes no unhandled rejection if nobody awaits its head", async () => {
     const upstream = await upstreamThat(() => {});
     openClient().send(outbound(upstream.origin)).cancel();
     await tick();
   });
 
-  test("keeps its connection if it had ended", async () => {
+  test("a cancelled request keeps its connection if it had ended", async () => {
     const upstream = await upstreamThat(reply(OK));
     const client = openClient();
     const sending = client.send(outbound(upstream.origin));
@@ -408,7 +408,7 @@ describe("a cancelled request", () => {
 describe("a time limit", () => {
   const short = { connectMs: 10_000, firstByteMs: 50, idleMs: 50 };
 
-  test("runs out in a body that stops arriving while it is read", async () => {
+  test("a time limit runs out in a body that stops arriving while it is read", async () => {
     const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\n\r\nsome"));
     const inbound = await openClient().send(
       outbound(upstream.origin, { deadlines: { ...short, firstByteMs: 10_000 } }),
@@ -418,7 +418,7 @@ describe("a time limit", () => {
     await upstream.closed();
   });
 
-  test("runs out in a body of which only a chunk's size came last", async () => {
+  test("a time limit runs out in a body of which only a chunk's size came last", async () => {
     const upstream = await upstreamThat(
       reply("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nsome\r\n"),
     );
@@ -431,7 +431,7 @@ describe("a time limit", () => {
     expect(await faultOf(rest)).toEqual({ kind: "idle_timeout", answered: true });
   });
 
-  test("does not run while nobody reads", async () => {
+  test("a time limit does not run while nobody reads", async () => {
     const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\n\r\nsome"));
     const client = openClient();
     // The limit is long enough for a busy machine to deliver bytes that were sent, and the wait is longer than the limit.
@@ -447,7 +447,7 @@ describe("a time limit", () => {
 });
 
 describe("an answer that is not read", () => {
-  test("pauses its upstream, and is complete when it is read later", async () => {
+  test("an answer that is not read pauses its upstream, and is complete when it is read later", async () => {
     const size = 40_000_000;
     const chunk = Buffer.alloc(100_000, "z");
     let written = 0;

@@ -13,7 +13,7 @@ afterEach(async () => {
 const CREDENTIAL = "sk-credential-of-the-channel-0123456789";
 const SRC = `${import.meta.dir}/../../../src/lib/http`;
 
-/** Notes all that it gets. */
+/** A server that notes all that it gets. */
 async function listen(answer: string): Promise<{ port: number; seen: () => string }> {
   let text = "";
   const sockets = new Set<Socket>();

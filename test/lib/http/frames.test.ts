@@ -95,7 +95,7 @@ describe("a message", () => {
     }
   });
 
-  test("whose characters are cut between fragments is valid", async () => {
+  test("a message whose characters are cut between fragments is valid", async () => {
     const [first = 0, second = 0, third = 0] = Buffer.from("€");
     const whole = Buffer.concat([
       frame(0x01, Buffer.from([first])),
@@ -188,12 +188,12 @@ describe("a close frame", () => {
     expect((await read(frame(0x88, ""))).closings).toEqual([{ code: 1005, reason: "" }]);
   });
 
-  test("cuts a long reason between characters", async () => {
+  test("a close frame cuts a long reason between characters", async () => {
     const { payload } = unmask(writeClose({ code: 1000, reason: "€".repeat(100) }));
     expect(payload.subarray(2).toString()).toBe("€".repeat(41));
   });
 
-  test("ends reading: what follows is ignored, however wrong it is", async () => {
+  test("a close frame ends reading: what follows is ignored, however wrong it is", async () => {
     const whole = Buffer.concat([close(1000), frame(0x81, "late"), frame(0xff, "x")]);
     for (let piece = 1; piece <= whole.length; piece += 1) {
       const { closings, messages } = await read(whole, { piece });

@@ -40,7 +40,7 @@ async function connectPair(onServer: SocketHandler = {}, onClient: SocketHandler
 }
 
 describe("a socket of this runtime", () => {
-  test("takes what fits and keeps nothing else: write says how much, then 0, and drain follows (wire.ts)", async () => {
+  test("a socket of this runtime takes what fits and keeps nothing else: write says how much, then 0, and drain follows (wire.ts)", async () => {
     const drained = Promise.withResolvers<void>();
     const received = Promise.withResolvers<number>();
     let count = 0;
@@ -64,7 +64,7 @@ describe("a socket of this runtime", () => {
     await received.promise;
   });
 
-  test("resets on terminate, and calls close before terminate returns (wire.ts)", async () => {
+  test("a socket of this runtime resets on terminate, and calls close before terminate returns (wire.ts)", async () => {
     const how = Promise.withResolvers<unknown>();
     let closed = false;
     const { server } = await connectPair(
@@ -89,20 +89,20 @@ describe("a socket of this runtime", () => {
     },
   );
 
-  test("takes no byte once the other side has reset it (wire.ts)", async () => {
+  test("a socket of this runtime takes no byte once the other side has reset it (wire.ts)", async () => {
     const { server, client } = await connectPair();
     server.terminate();
     expect(client.write("x")).toBeLessThanOrEqual(0);
   });
 
-  test("reports close without an error after a FIN (wire.ts)", async () => {
+  test("a socket of this runtime reports close without an error after a FIN (wire.ts)", async () => {
     const how = Promise.withResolvers<unknown>();
     const { server } = await connectPair({}, { close: (_, error) => how.resolve(error) });
     server.end();
     expect(await how.promise).toBeUndefined();
   });
 
-  test("still receives after shutdown, while the other side has learned of the end (peer.ts)", async () => {
+  test("a socket of this runtime still receives after shutdown, while the other side has learned of the end (peer.ts)", async () => {
     const came = Promise.withResolvers<string>();
     const learned = Promise.withResolvers<void>();
     const listener = Bun.listen({
@@ -129,7 +129,7 @@ describe("a socket of this runtime", () => {
     expect(await came.promise).toBe("late");
   });
 
-  test("receives nothing while paused, and all of it with the FIN after resume (wire.ts)", async () => {
+  test("a socket of this runtime receives nothing while paused, and all of it with the FIN after resume (wire.ts)", async () => {
     const ended = Promise.withResolvers<void>();
     const came: string[] = [];
     const { server, client } = await connectPair({
@@ -147,7 +147,7 @@ describe("a socket of this runtime", () => {
     expect(came).toEqual(["a"]);
   });
 
-  test("delivers nothing more in a turn in which its handler has paused it (wire.ts)", async () => {
+  test("a socket of this runtime delivers nothing more in a turn in which its handler has paused it (wire.ts)", async () => {
     const sizes: number[] = [];
     const first = Promise.withResolvers<void>();
     const { server, client } = await connectPair({
@@ -188,7 +188,7 @@ const HOST = "host: a\r\n";
 const P = "POST / HTTP/1.1\r\n";
 
 describe("the runtime's server", () => {
-  test("gives fields in lower case, repeats joined by a comma, values as Latin-1 (serve.ts)", async () => {
+  test("the runtime's server gives fields in lower case, repeats joined by a comma, values as Latin-1 (serve.ts)", async () => {
     const { port } = serve((request) => Response.json([...request.headers]));
     const wire = `GET / HTTP/1.1\r\nHost: a\r\nX-B: 1\r\nhost: b\r\nx-b: 2\r\nX-C: caf\u00e9\r\n\r\n`;
     expect(JSON.parse((await rawRequest(port, Buffer.from(wire, "latin1"))).text)).toEqual([
@@ -226,7 +226,7 @@ describe("the runtime's server", () => {
     expect(answer.ending).toBe("fin");
   });
 
-  test("leaves a body that nobody reads in the kernel (serve.ts)", async () => {
+  test("the runtime's server leaves a body that nobody reads in the kernel (serve.ts)", async () => {
     const arrived = Promise.withResolvers<Request>();
     const { port } = serve((request) => (arrived.resolve(request), new Promise<Response>(() => {})));
     const client = await connectTo(port, `${P}${HOST}content-length: ${64 << 20}\r\n\r\n`);
@@ -239,7 +239,7 @@ describe("the runtime's server", () => {
     expect((await request.bytes()).length).toBe(64 << 20);
   });
 
-  test("answers `Expect: 100-continue` before anybody reads the body (serve.ts)", async () => {
+  test("the runtime's server answers `Expect: 100-continue` before anybody reads the body (serve.ts)", async () => {
     const { port } = serve(() => new Promise(() => {}));
     const client = await connectTo(port, `${P}${HOST}content-length: 5\r\nexpect: 100-continue\r\n\r\n`);
     await client.until("HTTP/1.1 100 Continue\r\n\r\n");
@@ -263,7 +263,7 @@ describe("the runtime's server", () => {
     },
   );
 
-  test("never starts a request that is pipelined behind one that waits, and closes (serve.ts)", async () => {
+  test("the runtime's server never starts a request that is pipelined behind one that waits, and closes (serve.ts)", async () => {
     const urls: string[] = [];
     const { port } = serve(async ({ url }) => {
       urls.push(new URL(url).pathname);

@@ -252,7 +252,7 @@ describe("a client that leaves", () => {
     ["by reset", (client) => client.reset()],
   ];
   describe.each(ways)("%s", (_, leave) => {
-    test("is noticed before the reply and after its body, and nothing more is sent", async () => {
+    test("a client that leaves is noticed before the reply and after its body, and nothing more is sent", async () => {
       const { client, exchange } = await begin(post("content-length: 5\r\n", "hello"));
       await exchange.readBody(5);
       const left = leaveOf(exchange);
@@ -266,14 +266,14 @@ describe("a client that leaves", () => {
       exchange.reset();
     });
 
-    test("is noticed while its body arrives", async () => {
+    test("a client that leaves is noticed while its body arrives", async () => {
       const { client, exchange } = await begin(post("content-length: 9\r\n", "hello"));
       const failed = exchange.readBody(9).catch((thrown: unknown) => thrown);
       leave(client);
       expect(await failed).toBeInstanceOf(ClientGone);
     });
 
-    test("is noticed during a stream, also while its writer waits", async () => {
+    test("a client that leaves is noticed during a stream, also while its writer waits", async () => {
       const { client, exchange } = await begin();
       client.pause();
       exchange.begin(200, []);
@@ -285,7 +285,7 @@ describe("a client that leaves", () => {
       await Promise.all([left, slow]);
     });
 
-    test("is not reported if it leaves after the reply", async () => {
+    test("a client that leaves after the reply is not reported", async () => {
       const { client, exchange } = await begin();
       exchange.onGone(() => expect.unreachable());
       exchange.answer(200, [], "done");

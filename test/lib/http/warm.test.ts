@@ -55,7 +55,7 @@ async function start(): Promise<{ client: HttpClient; upstream: Upstream; origin
   return { client: openClient(), upstream, origin: upstream.origin };
 }
 
-/** As the look after warm connections each second. */
+/** What the gateway does for warm connections each second. */
 function look(client: HttpClient, origin: Origin): void {
   client.keepWarm([origin]);
 }
@@ -64,7 +64,7 @@ async function ask(client: HttpClient, origin: Origin): Promise<string> {
   return (await readAll(await client.send(outbound(origin)).answer)).toString();
 }
 
-/** The six of an expected use are open. */
+/** A client whose six connections for an expected use are open. */
 async function startSix(): Promise<Awaited<ReturnType<typeof start>>> {
   const started = await start();
   const { client, upstream, origin } = started;
@@ -74,14 +74,14 @@ async function startSix(): Promise<Awaited<ReturnType<typeof start>>> {
 }
 
 describe("a warm client", () => {
-  test("opens six connections where a use is expected, sends nothing on them, and closes them with itself", async () => {
+  test("a warm client opens six connections where a use is expected, sends nothing on them, and closes them with itself", async () => {
     const { client, upstream } = await startSix();
     client.close();
     await until(() => upstream.sockets.size === 0);
     expect(upstream.requests).toHaveLength(0);
   });
 
-  test("replaces a connection before it has been idle for 55 seconds", async () => {
+  test("a warm client replaces a connection before it has been idle for 55 seconds", async () => {
     const { client, upstream, origin } = await startSix();
     for (let second = 0; second < 49; second += 1) {
       pass(SECOND);
@@ -96,8 +96,8 @@ describe("a warm client", () => {
     expect(upstream.requests[0]?.connection).toBeGreaterThan(6);
   });
 
-  test("that has begun to dial keeps no request waiting longer than the request's own limit", async () => {
-    // It accepts connections, but its TLS handshake never ends.
+  test("a warm client that has begun to dial keeps no request waiting longer than the request's own limit", async () => {
+    // An upstream that accepts connections, but whose TLS handshake never ends.
     const upstream = await startUpstream(() => {});
     cleanUps.push(() => upstream[Symbol.asyncDispose]());
     const client = openClient();
@@ -108,7 +108,7 @@ describe("a warm client", () => {
     expect(await faultOf(head)).toEqual({ kind: "connect_timeout", answered: false });
   });
 
-  test("uses no connection from before the machine slept", async () => {
+  test("a warm client uses no connection from before the machine slept", async () => {
     const { client, upstream, origin } = await startSix();
     pass(20 * SECOND);
     look(client, origin);

@@ -30,7 +30,7 @@ describe("a time zone", () => {
     expect(hours("2026-10-25T00:00:00Z", "2026-10-26T00:00:00Z")).toBe(25);
   });
 
-  test("that nobody knows is an error", () => {
+  test("a time zone that nobody knows is an error", () => {
     expect(() => createZone("Mars/Olympus").toLocal(0)).toThrow(RangeError);
   });
 });

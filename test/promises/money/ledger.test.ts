@@ -19,7 +19,7 @@ import {
   World,
 } from "../world/world.ts";
 
-// Its clock's zone is none of the ledger's.
+// The zone of its clock is not the ledger's.
 const world = useWorld({ env: { TZ: "Asia/Tokyo" }, config: { otlp: { url: "http://127.0.0.1:9" } } });
 const plain = world.group("plain");
 const half = world.group("half", { group: { multiplier: 0.1 } });
@@ -248,7 +248,7 @@ test("P128, P138: with bill: reported, the seller's amount counts, and a line wi
   const [usd, price_source] = ["0.0000000005", "reported"];
   expect(named).toMatchObject({ provider_usd: usd, official_usd: usd, charge_usd: usd, price_source });
   expect(named["suspect"]).toBeUndefined();
-  // Also where nothing else of its usage is known.
+  // The seller's amount counts also where nothing else of the usage is known.
   seller.channel().next({ body: { ...whole("chat"), usage: { cost: 0.0005 } } });
   expect(await world.line(await seller.ask("chat"))).toMatchObject({ charge_usd: "0.0005" });
   for (const usage of [{}, { cost: "much" }]) {
@@ -793,7 +793,7 @@ test.skipIf(!hasPrlimit)(
         group.channel().next(() => held.promise.then(() => ({})));
         const running = group.ask("messages");
         await group.channel().got(2);
-        // A line fits in part.
+        // Only a part of a line fits.
         limit(readFileSync(own.path("ledger.jsonl")).length + 100);
         held.resolve();
         const finished = await running;

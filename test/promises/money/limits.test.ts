@@ -146,9 +146,9 @@ test("P113: requests_per_minute and concurrent_requests refuse with 429 that nam
 
 test("P114: a request alone is let in as long as less than the limit is spent", async () => {
   expect(await statuses(exact, 1)).toEqual([200]);
-  // It is expected to cost more than is left.
+  // This request is expected to cost more than is left.
   expect((await exact.ask("messages", { system: "x".repeat(40_000) })).status).toBe(200);
-  // The two have spent the limit to the last part.
+  // The two requests have spent all of the limit.
   expect(await statuses(exact, 1)).toEqual([429]);
 });
 
@@ -175,7 +175,7 @@ test("P115: five agents at once lose no request of $0.50, also before the model 
     await Bun.sleep(ms);
     return { body };
   };
-  // Longer than agents wait who are refused.
+  // This takes longer than agents wait who are refused.
   fresh.channel().next(() => answer(5500));
   fresh.channel().always(() => answer(30));
   const prompt = { model, max_tokens: 32_000, system: "You are an agent. ".repeat(900) };
@@ -463,7 +463,7 @@ test("P120: spending counts after a restart, and a changed limit applies to the 
     expect(await askAll(1)).toEqual(keys.map(() => [429]));
     expect(await statuses(doubtful, 1)).toEqual([429]);
     await own.kill();
-    // So do a channel's amounts, whatever else is known of it.
+    // The amounts of a channel count after a restart, too, whatever else is known of it.
     rmSync(own.path("ledger.jsonl.channels.json"), { force: true });
     await own.start();
     const channels: Record<string, string>[] = await own.json("channels");
@@ -520,7 +520,7 @@ test("P121: at each percentage of alerts.at, a limit warns once: log, statusline
     await own.line(await team.ask("messages", {}, session("t")));
     await eventually(() => runs().length === 5);
     expect(runs().slice(-2).toSorted()).toEqual(["t 20", "team 20"]);
-    // The file says that it was in an earlier day.
+    // Now the file says that the warnings are from an earlier day.
     await own.halt();
     const known = own.path("ledger.jsonl.alerts.json");
     writeFileSync(known, readFileSync(known, "utf8").replaceAll(/"resets":\d+/g, '"resets":1'));

@@ -140,7 +140,7 @@ const NAMED: readonly (readonly [Dialect, ChannelPlatform, Section, string])[] =
   ["messages", "chat", { top_k: 5 }, "top_k"],
   ["chat", "messages", { temperature: 1.5, seed: 1 }, "temperature=1"],
   ["responses", "chat", { truncation: "auto" }, "truncation"],
-  // A field that nobody knows yet, on top and inside.
+  // A field that nobody knows yet, at the top and inside.
   ...crossed
     .filter((pair) => !pair.every((each) => each === "chat" || each === "responses"))
     .map(([client, channel]) => [client, channel, { strangeField: 1 }, "strangeField"] as const),
@@ -408,7 +408,7 @@ test.each(crossed)(
 test("P169: a converted body above 32 MiB gets 413", async () => {
   const group = groupOf("messages", "chat");
   const before = group.channel().seen.length;
-  // Of two bytes each.
+  // The characters have two bytes each.
   const content = "é".repeat(17 << 20);
   const answer = await group.ask("messages", { messages: [{ role: "user", content }] });
   expect([answer.status, group.channel().seen.length - before]).toEqual([413, 0]);

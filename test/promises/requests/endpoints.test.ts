@@ -407,7 +407,7 @@ const FORWARDED: Fields = {
   "user-agent": "tool/1.0",
   "x-unknown-of-tomorrow": "value; with=signs",
   accept: "application/json",
-  // Near those that are kept back.
+  // These are like fields that are kept back.
   originator: "codex_cli_rs",
   sector: "7",
   "x-gateways": "2",
@@ -482,7 +482,7 @@ test("P74: the upstream's headers come back except for the listed ones", async (
     "request-id": "req_up",
     "retry-after": "3",
     "openai-processing-ms": "5",
-    // Near those that are dropped.
+    // These are like fields that are dropped.
     "content-disposition": "inline",
     accessory: "1",
     "x-gateways": "2",
@@ -576,7 +576,7 @@ test("P77: a list has the channels' models, filtered, with aliases, without dupl
   expect(idsOf(aliased.text).toSorted()).toEqual(["big-one", "other-model", "plain", "test-model"]);
   const filtered = await world.request("/v1/models", bearer(only.key));
   expect(idsOf(filtered.text)).toEqual(["test-model"]);
-  // The current ones, of each page.
+  // The list has the current models, of each page.
   const newer = ["newer-1", "newer-2", "newer-3"];
   for (const group of [listed, content]) {
     group.channel().models = newer;
@@ -606,7 +606,7 @@ test("P1, P77: a relay lists both its families, also if its upstream has a list 
     path.startsWith("/v1beta") ? ["of-content"] : path.startsWith("/v1/") ? ["of-messages"] : null;
   const list = await world.request("/relay/models", bearer(relay.key));
   expect(idsOf(list.text).toSorted()).toEqual(["of-content", "of-messages"]);
-  // Or one for both, whichever the client asks for.
+  // An upstream may also have one list for both, whichever the client asks for.
   relay.channel().models = (path) => (path.startsWith("/models") ? ["of-both"] : null);
   const one = await world.request("/relay/v1beta/models", bearer(relay.key));
   relay.channel().models = models;
@@ -656,7 +656,7 @@ test("P81: default_model replaces a model that nothing names, and no other", asy
   for (const model of ["other-model", "strange-model", "odd-1"]) await unlisted.ask("messages", { model });
   const others = unlisted.channel().seen.map(({ text }) => JSON.parse(text).model);
   expect(others).toEqual(["other-model", "test-model", "far-model"]);
-  // The upstream lists the one that `models` names no more than the default.
+  // The upstream lists neither the default nor the model that `models` names.
   await world.request("/v1/models", bearer(hidden.key));
   await hidden.ask("messages", { model: "hidden-model" });
   expect(hidden.channel().seen.at(-1)!.text).toContain('"hidden-model"');

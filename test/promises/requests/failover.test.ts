@@ -211,7 +211,7 @@ test("P100: a channel has its own time limits, whatever failover.total is: after
 });
 
 describe("P101: the next channel is tried", () => {
-  test.each(failing)("if one %s (streamed: %p)", async (_, streamed, script, group) => {
+  test.each(failing)("the next one is tried if one %s (streamed: %p)", async (_, streamed, script, group) => {
     group.channel("first").next(script);
     const answer = await group.ask("messages", { stream: streamed });
     expect([answer.status, answer.text]).toEqual([
@@ -221,21 +221,24 @@ describe("P101: the next channel is tried", () => {
     expect(used(group, "first", "second")).toEqual([1, 1]);
   });
 
-  test.each(beginning)("if one begins its stream with an error, in %s", async (dialect, pieces, group) => {
-    group.channel("first").next({ pieces });
-    const answer = await group.ask(dialect, { stream: true });
-    expect([answer.status, answer.text]).toEqual([200, stream(dialect, {}, false).join("")]);
-    expect((await world.line(answer))["attempts"]).toHaveLength(2);
-    expect(used(group, "first", "second")).toEqual([1, 1]);
-  });
+  test.each(beginning)(
+    "the next one is tried after an early error, in %s",
+    async (dialect, pieces, group) => {
+      group.channel("first").next({ pieces });
+      const answer = await group.ask(dialect, { stream: true });
+      expect([answer.status, answer.text]).toEqual([200, stream(dialect, {}, false).join("")]);
+      expect((await world.line(answer))["attempts"]).toHaveLength(2);
+      expect(used(group, "first", "second")).toEqual([1, 1]);
+    },
+  );
 
-  test.each(paged)("if one answers 200 with a page, in %s", async (dialect, group) => {
+  test.each(paged)("the next one is tried after a page with status 200, in %s", async (dialect, group) => {
     group.channel("first").next({ body: "<html>sign in</html>" });
     expect((await group.ask(dialect)).status).toBe(200);
     expect(used(group, "first", "second")).toEqual([1, 1]);
   });
 
-  test("if one is unreachable", async () => {
+  test("the next one is tried if one is unreachable", async () => {
     expect((await unreachable.ask("messages")).status).toBe(200);
     expect(used(unreachable, "second")).toEqual([1]);
   });
@@ -291,7 +294,7 @@ test("P104: failover ends with the first byte of the answer", async () => {
   expect(answer.text).toContain("event: error");
   begun.channel("first").next({ body: whole("messages"), ending: "cut" });
   expect((await begun.ask("messages")).status).toBe(502);
-  // Not HTTP, and too little to be judged.
+  // The answers are not HTTP, or too short to be judged.
   odd.channel("first").next({ body: "", fields: { "content-length": "x" } });
   expect((await odd.ask("messages")).status).toBe(502);
   odd.channel("first").next({ pieces: ["eve"], ending: "cut" });
@@ -378,7 +381,7 @@ test.each(conversations)("P106: a conversation stays on its channel: %s", async 
   }
   for (const [session, channels] of channelsOf) expect([session, channels.size]).toEqual([session, 1]);
   expect(Math.min(...used(group, "one", "two"))).toBeGreaterThan(0);
-  // It leaves a channel that cannot be used.
+  // A session leaves a channel that cannot be used.
   expect((await world.run("channels", "disable", group.channelName("one"))).status).toBe(0);
   for (const session of channelsOf.keys()) expect(await findChannel(session)).toBe(group.channelName("two"));
 });

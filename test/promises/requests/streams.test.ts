@@ -31,7 +31,7 @@ const lineOf = (id: string): Promise<Line> => eventually(() => world.lines(id)[0
 
 describe("P93: each piece of a response reaches the client as it arrives", () => {
   const rows = DIALECTS.flatMap((dialect) => [1, 2].map((parts) => [dialect, parts] as const));
-  test.each(rows)("in %s, if the upstream sends each event in %d pieces", async (dialect, parts) => {
+  test.each(rows)("pieces arrive in %s, if the upstream sends each event in %d", async (dialect, parts) => {
     const group = groups[dialect];
     const pieces = stream(dialect, { text: "first words" }).flatMap((piece) =>
       parts === 1 ? [piece] : [piece.slice(0, -6), piece.slice(-6)],
@@ -113,7 +113,7 @@ describe("P94: a response that breaks after its first byte never looks complete"
   const rows = DIALECTS.flatMap((dialect) =>
     (["cut", "reset", "end"] as const).map((ending) => [dialect, ending] as const),
   );
-  test.each(rows)("in %s, if the upstream ends it by %s", async (dialect, ending) => {
+  test.each(rows)("it does not in %s, if the upstream ends it by %s", async (dialect, ending) => {
     const group = groups[dialect];
     const pieces = stream(dialect, { text: "the beginning" });
     const upTo = pieces.findIndex((piece) => piece.includes("the beginning")) + 1;
@@ -230,7 +230,7 @@ function leaveAfter(group: Group, pieces: readonly string[], later: readonly str
 }
 
 describe("P96: when a client leaves, the upstream request ends", () => {
-  test.each([...DIALECTS])("at once, and the line says so, in %s", async (dialect) => {
+  test.each([...DIALECTS])("the request ends at once, and the line says so, in %s", async (dialect) => {
     const { closed } = leaveAfter(groups[dialect], stream(dialect).slice(0, 1));
     const client = await groups[dialect].open(dialect, { stream: true });
     await client.until((all) => all.includes("\r\n\r\n"));
@@ -241,7 +241,7 @@ describe("P96: when a client leaves, the upstream request ends", () => {
     expect((await lineOf(idOf(client.bytes())))["outcome"]).toBe("client_closed");
   });
 
-  test("at once, also before its head", async () => {
+  test("the request ends at once, also before its head", async () => {
     const left = Promise.withResolvers<void>();
     messages.channel().next((_, out) => out.left.then(left.resolve));
     const before = messages.channel().seen.length;
@@ -251,7 +251,7 @@ describe("P96: when a client leaves, the upstream request ends", () => {
     await left.promise;
   });
 
-  test("after on_disconnect.drain, with the usage that came meanwhile", async () => {
+  test("the request ends after on_disconnect.drain, with the usage that came meanwhile", async () => {
     const config = { on_disconnect: { drain: "20s" } };
     await inWorld(
       { config },
@@ -280,7 +280,7 @@ describe("P96: when a client leaves, the upstream request ends", () => {
     );
   });
 
-  test("after on_disconnect.drain, if the response goes on for longer", async () => {
+  test("the request ends after on_disconnect.drain, if the response goes on for longer", async () => {
     const config = { on_disconnect: { drain: "100ms" } };
     await inWorld(
       { config },
@@ -309,7 +309,7 @@ describe("P97: a request whose client leaves after the terminal event is complet
     chat: "[DONE]",
     content: '"finishReason"',
   };
-  test.each([...DIALECTS])("in %s", async (dialect) => {
+  test.each([...DIALECTS])("it is complete in %s", async (dialect) => {
     const group = groups[dialect];
     const { closed } = leaveAfter(group, stream(dialect));
     const client = await group.open(dialect, { stream: true });
@@ -319,7 +319,7 @@ describe("P97: a request whose client leaves after the terminal event is complet
     expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "complete", charge_usd: "0.00142" });
   });
 
-  test("in responses, also where the response is incomplete", async () => {
+  test("it is complete in responses, also where the response is incomplete", async () => {
     const pieces = stream("responses").map((piece) =>
       piece.includes("response.completed") ? piece.replaceAll("completed", "incomplete") : piece,
     );
@@ -331,7 +331,7 @@ describe("P97: a request whose client leaves after the terminal event is complet
     expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "complete", charge_usd: "0.00142" });
   });
 
-  test("in chat, also where no chunk reports usage", async () => {
+  test("it is complete in chat, also where no chunk reports usage", async () => {
     const { closed } = leaveAfter(chats, stream("chat", {}, false));
     const client = await chats.open("chat", { stream: true });
     await client.until("[DONE]");

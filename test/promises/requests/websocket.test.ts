@@ -32,7 +32,7 @@ const world = new World({
     channels: {
       ...built.channels,
       "mixed-main": { ...built.channels["mixed-main"], base_url: upstream.url },
-      // Its upstream could, but the config says no.
+      // Its upstream could accept a WebSocket, but the config says no.
       "http-main": { ...built.channels["http-main"], base_url: upstream.url },
       "socket-main": {
         platform: "responses",
@@ -78,7 +78,7 @@ const linesOf = (key: string) => world.lines().filter((line) => line["key"] === 
 test("P75, P170, P188: an upgrade is served if a channel of the group supports it, otherwise 426", async () => {
   const refused = await world.request("/v1/responses", { ...bearer(http.key), ...UPGRADE });
   expect(refused.status).toBe(426);
-  // A channel that says itself that it has none.
+  // A channel that says itself that it has no WebSocket.
   refusing.channel().next({ status: 404, body: {} });
   const target = `/v1/responses?copy=${refusing.key}`;
   const unknown = await world.request(target, { ...bearer(refusing.key), ...UPGRADE });
@@ -113,7 +113,7 @@ test("P171: each response.create is a request with its own line", async () => {
   for (const line of lines)
     // 60 × $1, 40 × $0.1 and 2 × $2 a million.
     expect(line).toMatchObject({ outcome: "complete", transport: "websocket", charge_usd: "0.000068" });
-  // Also one that is incomplete.
+  // An incomplete response has its line, too.
   act = (event, connection) => {
     for (const each of responseEvents(event))
       connection.send(JSON.stringify(each).replace("response.completed", "response.incomplete"));

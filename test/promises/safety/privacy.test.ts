@@ -31,7 +31,7 @@ const world = useWorld({ config: { otlp } });
 const plain = world.group("plain");
 const chat = world.group("chat", { platform: "responses", channels: { main: { platform: "chat" } } });
 const other = world.group("other", { key: { secret: "words-of-the-owner-0123" } });
-/** Of twelve characters. */
+/** A credential of twelve characters, with signs that are escaped. */
 const SIGNS = 'cr/w+s="0123';
 /** As long as a token with claims in it. */
 const LONG = `cred-${"0123456789abcdef".repeat(20)}`;
@@ -128,7 +128,7 @@ describe("P188: the client's key never goes upstream", () => {
     places.map(([where, put]) => [where, how, write, put] as const),
   );
 
-  test("in the path: the request is refused", async () => {
+  test("a request with the key in its path is refused", async () => {
     for (const key of [stored.key, other.key])
       expect((await world.request(`/v1/responses/${key}`, bearer(stored.key))).status).toBe(400);
   });
@@ -206,7 +206,7 @@ describe("P189: answers contain no channel credential and no key, whole or split
     await repeat(group, write(secret), secret);
   });
 
-  test("in a list of models", async () => {
+  test("a list of models contains no credential", async () => {
     own.channel().models = ["test-model", SIGNS];
     const list = await world.request("/v1/models", keyFields("messages", own.key));
     expect([list.status, leaks(list.text, SIGNS)]).toEqual([200, false]);
@@ -487,14 +487,14 @@ const DOUBLE = [
 ];
 
 describe("P196: a body with a second model gets 400 where the model decides something", () => {
-  test("in the path and in the body", async () => {
+  test("a model in the path and another one in the body get 400", async () => {
     const { target, body } = ask("content");
     const named = { ...body, model: "other-model" };
     const answer = await world.request(target, keyFields("content", narrow.key), named);
     expect([answer.status, narrow.channel().seen.length]).toEqual([400, 0]);
   });
 
-  test.each([alias, globs, models, limited, total, session, grouped])("in the group $name", async (group) => {
+  test.each([alias, globs, models, limited, total, session, grouped])("it gets 400: $name", async (group) => {
     for (const body of DOUBLE) {
       const before = group.channel().seen.length;
       const answer = await world.request("/v1/messages", keyFields("messages", group.key), body);

@@ -181,7 +181,7 @@ test("P35: with --grace, the old secret works for that time, and no longer", asy
   expect([await status(old), await status(second)]).toEqual([200, 200]);
   const { previous_until: until } = await world.json("keys", "show", "grace");
   expect(Date.parse(until) - Date.now()).toBeWithin(3_000_000, 3_600_001);
-  // A reload and a restart keep it.
+  // A reload and a restart keep the time.
   await world.run("keys", "limit", "grace", "requests_per_minute=1000");
   await world.halt();
   await world.start();
@@ -199,7 +199,7 @@ test("P35: with --grace, the old secret works for that time, and no longer", asy
   expect(await status(fourth)).toBe(200);
   expect(await rotate()).not.toBe(fourth);
   expect(await status(fourth)).toBe(401);
-  // Nor longer than the key works.
+  // The old secret works no longer than the key does.
   const short = await world.json("keys", "rotate", "grace", "--grace", "1h", "--expires", "1m");
   expect(short.previous_until).toBe(short.expires);
   await world.run("keys", "disable", "grace");
@@ -221,7 +221,7 @@ test("P36: a key added under a removed key's name starts with nothing spent", as
   const second = await add();
   const nothing = { spent_today_usd: "0", spent_total_usd: "0", last_used: null };
   expect(await world.json("keys", "show", "again")).toMatchObject(nothing);
-  // Also if a request of the removed key ends later.
+  // This holds also if a request of the removed key ends later.
   const held = Promise.withResolvers<void>();
   plain.channel().next(() => held.promise.then(() => ({})));
   const sent = plain.channel().seen.length;
@@ -255,7 +255,7 @@ test("P37, P38: an exclusive group is selectable only while its plan is active, 
   const until = new Date(Date.now() + 5000).toISOString();
   expect((await world.run("plans", "activate", "max", "--until", until)).status).toBe(0);
   expect(await status()).toBe(200);
-  // Its end comes by itself.
+  // The plan ends by itself.
   await eventually(async () => (await status()) === 403);
   expect((await names()).includes("vip")).toBe(false);
   expect((await world.run("plans", "activate", "max", "--until", "never")).status).toBe(0);
@@ -411,7 +411,7 @@ const runCalls = (script: string, ...flags: string[]) =>
 
 test("P44: run --budget limits the cost of the run's sessions together, and further requests get 429", async () => {
   const session = (name: string): string => CALL.replace("-d ", `-H 'session-id: ${name}' -d `);
-  // Of a subagent, too.
+  // A subagent's requests count, too.
   const agent = `-A '${CLAUDE["user-agent"]}' -H 'x-claude-code-agent-id: a1'`;
   const script = [session("a"), session("b").replace("-d ", `${agent} -d `), session("c")].join("; ");
   const { stdout, stderr } = await runCalls(script, "--budget", "0.002");
@@ -427,7 +427,7 @@ test("P44: run --budget limits the cost of the run's sessions together, and furt
   expect(unknown.stderr).toContain("The budget of $0.00001 is spent");
   const one = await runCalls(CALL, "--budget", "0.00001");
   expect(one.stderr).toMatch(/ \$0\.0014, .* The budget of \$0\.00001 is spent\. gateway sessions show/);
-  // Of a gateway elsewhere, only the answer to a question is known.
+  // Of a gateway on another machine, `run` only learns whether the budget is spent.
   for (const [usd, state] of Object.entries({ "0.00001": "is spent", "5": "is not spent" })) {
     const { stderr: end } = await runCalls(CALL, "--budget", usd, "--url", world.url);
     expect(end).toContain(`This run: its budget of $${usd} ${state}.`);
@@ -564,10 +564,10 @@ test("P47, P48: models lists no disabled channel's, and channels has exit status
     1,
     expect.not.stringContaining("test-model"),
   ]);
-  // Nor has a tool a time limit then that is no number.
+  // A tool's time limit is a number then, too.
   expect((await world.run("env", "codex", "--key", "cheap", "--json")).stdout).not.toMatch(/Infinity|NaN/);
   await world.run("channels", "enable", "cheap-main");
-  // One of two is enough, and one that rests is none.
+  // One channel of two is enough, but not one that rests.
   await world.run("channels", "disable", "weary-spare");
   expect((await world.run("channels")).status).toBe(0);
   weary.channel().next({ status: 429, body: {}, fields: { "retry-after": "100" } });
@@ -575,7 +575,7 @@ test("P47, P48: models lists no disabled channel's, and channels has exit status
   expect((await world.run("channels")).status).toBe(1);
   await world.run("channels", "enable", "weary-main");
   expect((await world.run("channels")).status).toBe(0);
-  // Nor is one whose credential is refused.
+  // A channel whose credential is refused is not enough, either.
   weary.channel().next({ status: 401, body: {} });
   await weary.ask("messages");
   expect((await world.run("channels")).status).toBe(1);
@@ -748,7 +748,7 @@ test("P54: report writes one file without prompts, answers, secrets or labels", 
   for (const secret of ["Hello from upstream", '"Hello"', plain.key, plain.credentialOf(), ...names])
     expect(text).not.toContain(secret);
   expect(text).toMatch(/>model-[0-9a-f]{8}</);
-  // It opens without a network.
+  // The report opens without a network.
   expect(text).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`);
   expect(text).not.toMatch(/<(?:script|link|img|iframe)|https?:|url\(|@import/);
   expect(text.length).toBeLessThan(200_000);
@@ -825,7 +825,7 @@ test("P53, P55: the cache misses in a report have time, request id, version, cha
     anchor,
     paid_again: { misses: 2, tokens: 8000 },
   });
-  // What has no price costs no dollars, rather than none.
+  // Misses without a price have no amount, not an amount of 0.
   const free = { session: "session-without-price", model: "mystery-9" };
   for (const tool of ["read", "write"]) await ask(`${id}4`, tool, "s", free);
   const unpriced = (await world.run("report", free.session, "--markdown")).stdout;

@@ -27,7 +27,7 @@ const isReachable = (port: number): Promise<boolean> =>
   );
 
 const FOLDER = "ledger.jsonl.recordings";
-/** Without files that are being written: they get their names when they are whole. */
+/** Leaves out files that are being written: they get their names when they are whole. */
 const filesOf = (folder: string): string[] =>
   (existsSync(folder) ? readdirSync(folder, { recursive: true }) : [])
     .filter((name) => !String(name).endsWith(".tmp"))
@@ -88,7 +88,7 @@ test("P177: a recording has mode 0700 and its files 0600, and holds no key, cred
 });
 
 describe("P178: a recording ends, and requests go on", () => {
-  test("at max_size", async () => {
+  test("a recording ends at max_size, and requests go on", async () => {
     const config = { recordings: { max_size: "4KiB" } };
     const set = (own: typeof world) => own.group("small", { key: { record: "small" } });
     await inWorld({ config }, set, async (own, group) => {
@@ -97,7 +97,7 @@ describe("P178: a recording ends, and requests go on", () => {
         expect((await group.ask("messages", { messages: [{ role: "user", content }] })).status).toBe(200);
       };
       for (const letter of "xxxx") await ask(letter);
-      // It has stopped for short ones, too.
+      // The recording has stopped for short requests, too.
       expect((await group.ask("messages", { system: "a short one" })).status).toBe(200);
       await own.halt();
       expect(textOf(own.path(FOLDER, "small"))).not.toContain("a short one");
@@ -110,7 +110,7 @@ describe("P178: a recording ends, and requests go on", () => {
     });
   });
 
-  test("after max_age", async () => {
+  test("a recording ends after max_age, and requests go on", async () => {
     const config = { recordings: { max_age: "1d" } };
     const set = (own: typeof world) => own.group("old", { key: { record: "old" } });
     await inWorld({ config }, set, async (own, group) => {
@@ -141,7 +141,7 @@ describe("serve --replay", () => {
   test("P179, P180: a replay answers any key, only as recorded, sends nothing upstream, and names a difference", async () => {
     await record("what is replayed");
     const sent = kept.channel().seen.length;
-    // Its port is the config's.
+    // The replay's port is the config's.
     const replay = await serveIn(world.folder, ["--replay", "script"]);
     const ask = (body: object, fields = {}) =>
       rawRequest(replay.port, {

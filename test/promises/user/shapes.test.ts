@@ -119,11 +119,11 @@ beforeAll(async () => {
   const answer = { body: whole("messages", { usage }), fields: rates };
   plain.channel().next(answer, answer);
   await world.line(await plain.ask("messages", body, fields));
-  // A second one misses the cache of the first.
+  // A second request misses the cache of the first.
   const other = [{ type: "text", text: "You are another test", cache_control: { type: "ephemeral" } }];
   await world.line(await plain.ask("messages", { ...body, system: other }, fields));
   await world.line(await plain.ask("messages", { model: "mystery-9" }, fields));
-  // A price that is another one now, and a ledger that is not right.
+  // A price that has changed since, and a ledger that is not right.
   await world.run("prices", "set", "test-model", "input=9");
   const lines = readFileSync(world.path("ledger.jsonl"), "utf8");
   writeFileSync(world.path("broken.jsonl"), lines.replace('"status":200', '"status":201'), { mode: 0o600 });

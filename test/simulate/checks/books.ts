@@ -216,7 +216,7 @@ function checkExact(world: World, name: string, line: Line, { counts }: Arrival)
   );
 }
 
-/** Lines that a power cut may lose. */
+/** Whether a power cut may have lost the line. */
 function mayBeLost(world: World, arrival: Arrival): boolean {
   const sentAt = latestSending(arrival);
   // checkDurable looks for the lines that a sync has covered, or should have.

@@ -6,7 +6,7 @@ import type { Death, World, Written } from "../run.ts";
 
 /** Lines wait this long for a sync. */
 const BATCH_US = 100_000;
-/** Timers are late. */
+/** Timers may be late by this much. */
 const MARGIN_US = 10_000;
 
 /** `there`: the ids of the lines that are in the ledger. */

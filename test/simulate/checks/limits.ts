@@ -33,7 +33,7 @@ export function checkLimits(world: World, lines: readonly Counted[]): void {
   if (!mayMissLines(world)) for (const send of world.sends) checkRefused(world, send, lines);
 }
 
-/** What counted once may be gone from the ledger, or wait for it. */
+/** Whether lines that limits counted may be gone from the ledger, or wait for it. */
 function mayMissLines(world: World): boolean {
   return mayForget(world) || hasBadDisk(world.plan) || world.stoodStill;
 }

@@ -78,7 +78,8 @@ export class Client {
     this.#later(waitMs ?? this.plan.requests[this.#at]?.gapMs ?? SETTLE_MS, () => this.#next());
   }
 
-  /** As the official SDKs do: twice, after half a second or more, or after the time in retry-after. */
+  /** Tries again as the official SDKs do: twice, after half a second or more, or after the time in
+   *  retry-after. */
   #retryAfter({ end, reply }: Send): number | null {
     if (this.#again >= this.plan.retries || end === "left" || end === "gave up") return null;
     const backoff = 500 * 2 ** this.#again;

@@ -34,7 +34,7 @@ export interface Ask {
   readonly request: RequestPlan;
 }
 
-/** As the gateway's server hands it on. */
+/** The request as the gateway's server hands it on. */
 export function writeCall(ask: Ask): Call {
   const { name, client, request } = ask;
   const { dialect, key } = client;
@@ -65,7 +65,7 @@ function writeTarget({ client, request }: Ask): string {
   return `/v1beta/models/${modelOf(client.dialect, request.number)}:${action}`;
 }
 
-/** What an upstream gets, too: nothing is changed. */
+/** The body. An upstream gets it unchanged. */
 export function writeBody({ name, client: { dialect }, request }: Ask): string {
   const { stream, maxTokens, promptBytes, number } = request;
   const prompt = `${name.replace(/s\d+$/, "")} `.padEnd(promptBytes, "please tell me more ");

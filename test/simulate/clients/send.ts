@@ -9,7 +9,7 @@ import { type Ask, writeCall } from "./requests.ts";
 export interface Reply {
   readonly status: number;
   readonly fields: Map<string, string>;
-  /** When it has ended, however it has. */
+  /** All of it that came, once the reply has ended. */
   body: Buffer;
 }
 
@@ -30,7 +30,7 @@ export interface Send extends Ask {
 /** Longer than every time limit of the gateway in all simulated configs. */
 const PATIENCE_MS = 150_000;
 
-/** How long a client waits, how fast it reads, and when it leaves, is planned. */
+/** The plan says how long a client waits, how fast it reads, and when it leaves. */
 export function sendRequest(network: Network, send: Send, ended: () => void): void {
   const { slow, leave } = send.request;
   const { scheduler } = network;
@@ -71,7 +71,7 @@ export function sendRequest(network: Network, send: Send, ended: () => void): vo
   });
 }
 
-/** Returns what ends it. */
+/** Returns a function that ends the wait. */
 function startWaiting(
   scheduler: Scheduler,
   { name, request }: Send,

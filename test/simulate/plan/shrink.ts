@@ -3,7 +3,7 @@
 import { GOOD_ANSWER } from "../upstreams/upstream.ts";
 import type { ClientPlan, Plan, RequestPlan } from "./plan.ts";
 
-/** Of the processor: a busy machine shortens as much. The result can be shortened again. */
+/** Time of the processor, so that a busy machine shortens as much. The result can be shortened again. */
 const MAX_MS = 60_000;
 const MAX_TRIES = 600;
 

@@ -13,13 +13,13 @@ export interface Call {
   readonly target: string;
   readonly fields: readonly Field[];
   readonly body: Buffer;
-  /** Otherwise the rest of it never comes. */
+  /** False: the rest of the body never comes. */
   readonly isBodyWhole: boolean;
 }
 
 /** What the client sees of its request. */
 export interface ClientEars {
-  /** Nobody listens. */
+  /** Called if no gateway listens. */
   refused(): void;
   begin(status: number, fields: Map<string, string>): void;
   data(bytes: Buffer): void;
@@ -147,7 +147,7 @@ export class SimExchange implements Exchange, Connection {
     const { body, isBodyWhole } = this.#call;
     if (this.gone) return Promise.reject(new seam.ClientGone("the client has left"));
     if (body.length > limit) return Promise.reject(new seam.BodyTooLarge("the body is too large"));
-    // The gateway may change it.
+    // A copy, because the gateway may change it.
     if (isBodyWhole) return Promise.resolve(Buffer.from(body));
     this.#body = Promise.withResolvers();
     scheduler.after(BODY_US, this.#host, `the body of ${this.name} does not come`, () => this.terminate());
@@ -177,7 +177,7 @@ export class SimExchange implements Exchange, Connection {
     return this.#unsent?.promise ?? null;
   }
 
-  /** With the first bytes of the body, or the end. */
+  /** The head leaves with the first bytes of the body, or at the end. */
   #sendHead(): void {
     this.#host.step(`write to ${this.name}`);
     if (this.#head !== null) this.#pipe.mark(this.#head);

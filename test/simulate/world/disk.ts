@@ -209,7 +209,7 @@ export class Disk {
   names = new Map<string, Inode>();
   #safeNames = new Map<string, Inode>();
   #nameChanges: NameChange[] = [];
-  /** How many there have ever been. */
+  /** How many changes of names there have ever been. */
   #namesChanged = 0;
   #count = 2;
   readonly random: Random;

@@ -18,7 +18,7 @@ const { constants } = realFs;
 
 export function fail(code: string, call: string, path?: string): Error {
   const about = path === undefined ? "" : ` '${path}'`;
-  // Where it came from is in `call`; to find it again for a stack costs more than all that is around it.
+  // `call` says where the error came from: finding it again for a stack costs more than all other work.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   const error = new Error(`${code}: ${call}${about}`);

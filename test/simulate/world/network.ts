@@ -27,7 +27,7 @@ interface Ends {
   drained(): void;
 }
 
-/** One direction. */
+/** One direction of a connection. */
 export class Pipe {
   closed = false;
   /** How many bytes have arrived. */
@@ -78,7 +78,7 @@ export class Pipe {
     if (isReading) this.#wake(0);
   }
 
-  /** It breaks: a random beginning of what is in flight still arrives, if it is read. */
+  /** The connection breaks: a random beginning of what is in flight still arrives, if it is read. */
   break(run: () => void): void {
     if (this.closed) return;
     const isKept = this.#random.chance(300);
@@ -191,7 +191,7 @@ export class Network {
     return { name: full, weather: this.weatherOf(full) };
   }
 
-  /** Returns what ends it. */
+  /** Returns a function that ends the listening. */
   listen(server: SimServer): () => void {
     this.#gateway = server;
     return () => {

@@ -43,7 +43,7 @@ export interface Connection {
   abandon(how: "killed" | "without power"): void;
 }
 
-/** One of the process's own. */
+/** A timer of the process. */
 export interface Timer {
   readonly event: { current: Event | null };
   unref(): Timer;

@@ -24,7 +24,7 @@ export interface Arriving {
   readonly body: Buffer;
   readonly sender: Owner;
   readonly sentAt: number;
-  /** The upstream's end. */
+  /** The upstream's side of the connection. */
   readonly reply: SimConnection;
 }
 

@@ -23,7 +23,7 @@ function history(...args: string[]): ReturnType<typeof drive> {
 }
 
 describe("usage --history", () => {
-  test("P51: shows what agents used without a config, a key or a gateway, and what it cannot know", async () => {
+  test("P51: usage --history shows what agents used without a config, a key or a gateway, and what it cannot know", async () => {
     const { status, stdout, stderr } = await history("--by", "tool,model");
     expect([status, stdout.trimEnd().split("\n")]).toEqual([
       0,
@@ -42,7 +42,7 @@ describe("usage --history", () => {
     ]);
   });
 
-  test("divides by day, project and session, and takes a period and filters", async () => {
+  test("usage --history divides by day, project and session, and takes a period and filters", async () => {
     const read = async (...args: string[]): Promise<unknown> =>
       JSON.parse((await history(...args, "--json")).stdout);
     const one = { requests: 1, official_usd: "0.000565" };
@@ -85,7 +85,7 @@ describe("usage --history", () => {
     expect(stderr).toContain(message);
   });
 
-  test("says so if there are no logs", async () => {
+  test("usage --history says so if there are no logs", async () => {
     const { status, stderr } = await drive(
       { folder: "/", env: { GATEWAY_CONFIG: "" } },
       "usage",

@@ -169,7 +169,7 @@ describe("prices check", () => {
       { model: "our-best", upstream_model: "claude-sonnet-5" },
       { model: "our-best", upstream_model: "deployment-7", ...unpriced },
       { model: "our-new", upstream_model: null, ...unknown, outcome: "upstream_error" },
-      // Priced now, by the name in the answer or by the requested one.
+      // Both are priced now, by the name in the answer or by the requested one.
       { model: "our-old", upstream_model: "claude-sonnet-5", ...unpriced },
       { model: "claude-opus-5", upstream_model: "deployment-8", ...unpriced },
     ]);
@@ -423,7 +423,7 @@ describe("prices update", () => {
     const start = await run(place, "serve");
     expect(start.status).toBe(1);
     expect(start.stderr.replaceAll("\n", " ")).toContain("`gateway prices update` writes it again");
-    // What needs no prices goes on, and the doctor names the way out.
+    // Commands that need no prices go on, and the doctor names the way out.
     for (const command of [["usage"], ["ledger", "verify"], ["keys", "list"], ["sessions"]])
       expect([command, (await run(place, ...command)).status]).toEqual([command, 0]);
     const { checks }: { checks: unknown[] } = JSON.parse((await run(place, "doctor", "--json")).stdout);
@@ -460,7 +460,7 @@ describe("prices update", () => {
     expect(refused.stderr).toMatch(/output falls from 10 to 0\.9/);
     expect(refused.stderr).toMatch(/openai: it no longer has \S+, \S+, \S+/);
     expect(refused.stderr).toMatch(/anthropic: it no longer has /);
-    // A tenth is not below a tenth.
+    // A price that fell to a tenth is not below a tenth.
     expect(refused.stderr).not.toMatch(/haiku-4-5|mistral/);
     const [, flags = ""] = /right, add (.*)/.exec(refused.stderr) ?? [];
     const names = flags.split(" ").filter((word) => word !== "--accept");
@@ -516,7 +516,7 @@ describe("prices update", () => {
     expect(used.stderr).toContain("add --accept anthropic");
     const [first] = publish().find(({ id }) => id === "anthropic")?.models ?? [];
     expect(used.stderr).toContain(`anthropic: it no longer has ${first?.id}`);
-    // The config has no channel there.
+    // The config has no channel at this provider.
     writeFileSync(folder.join("data.json"), JSON.stringify(fewer("x-ai")));
     expect((await run({ folder: folder.path }, ...words)).status).toBe(0);
   });
@@ -580,7 +580,7 @@ describe("prices update", () => {
         expect.stringContaining("is older than the prices in use"),
       ]);
       expect(readFileSync(folder.join("gateway.prices.jsonl"), "utf8")).toContain("v0.9.1");
-      // One of the same day is not older.
+      // A release of the same day is not older.
       publishRelease("v0.9.2", "2027-01-05T12:00:00Z");
       expect((await gateway(folder, "prices update --yes")).status).toBe(0);
     });

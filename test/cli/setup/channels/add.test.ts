@@ -76,7 +76,7 @@ describe("gateway channels add", () => {
     expect(readFileSync(place, "utf8")).toBe(`${variables}GATEWAY_${own}_API_KEY=sk-new-1\n`);
   });
 
-  test("adds a URL with a new group, and keeps the credential next to the config, out of git", async () => {
+  test("gateway channels add adds a URL with a new group, and keeps the credential next to the config, out of git", async () => {
     Bun.spawnSync(["git", "init", "-q", folder.path]);
     const flags = ["--platform", "messages", "--name", "demo", "--credential", "-", "--json"];
     const { status, stdout, stderr } = await add("secret-12345\n", upstream.url, ...flags);
@@ -143,7 +143,7 @@ describe("gateway channels add", () => {
     );
   });
 
-  test("adds a channel to an existing group", async () => {
+  test("gateway channels add adds a channel to an existing group", async () => {
     const flags = ["--platform", "messages", "--name", "second", "--group", "claude", "--credential", "-"];
     expect((await add("secret-12345", upstream.url, ...flags)).status).toBe(0);
     expect(
@@ -154,7 +154,7 @@ describe("gateway channels add", () => {
     expect(text()).toContain("  claude: { platform: messages, channels: [main, second] } # at cost\n");
   });
 
-  test("adds a preset whose variable is set, as a reference", async () => {
+  test("gateway channels add adds a preset whose variable is set, as a reference", async () => {
     const env = { DEEPSEEK_API_KEY: "hush-hush-1" };
     const { status } = await run({ folder: folder.path, env }, "channels", "add", "deepseek", "--no-check");
     expect(status).toBe(0);
@@ -166,7 +166,7 @@ describe("gateway channels add", () => {
     expectKept();
   });
 
-  test("fills a config without channels and groups; a server on this machine needs no credential", async () => {
+  test("gateway channels add fills a config without channels and groups; a server on this machine needs no credential", async () => {
     writeFileSync(folder.join("gateway.yaml"), "# empty\nchannels:\ngroups: {}\n");
     const flags = ["--platform", "messages", "--name", "demo", "--no-check"];
     expect((await add("", upstream.url, ...flags)).status).toBe(0);
@@ -185,7 +185,7 @@ describe("gateway channels add", () => {
     expect(catalog().channels.get("demo")?.credential).toBe("pasted-12345");
   });
 
-  test("adds nothing when the upstream refuses the credential", async () => {
+  test("gateway channels add adds nothing when the upstream refuses the credential", async () => {
     using refusing = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,

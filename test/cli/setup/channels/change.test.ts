@@ -36,7 +36,7 @@ const catalog = () => loadConfig(folder.join("gateway.yaml"), {}).catalog;
 const channels = (...args: string[]): Promise<Outcome> => run({ folder: folder.path }, "channels", ...args);
 
 describe("gateway channels set", () => {
-  test("P18: changes, adds and removes settings, and every comment stays", async () => {
+  test("P18: gateway channels set changes, adds and removes settings, and every comment stays", async () => {
     const words = "priority=2 models=claude-*,gpt-5.4 timeouts.idle=20m aliases.gpt-5.4=claude-haiku-4-5";
     const { status, stderr } = await channels("set", "main", ...words.split(" "));
     expect(stderr).toBe(
@@ -57,7 +57,7 @@ describe("gateway channels set", () => {
     expect(text()).toBe(CONFIG.replace('    models: [claude-*, "fast"] # some\n', ""));
   });
 
-  test("changes a channel that is written on one line", async () => {
+  test("gateway channels set changes a channel that is written on one line", async () => {
     expect(
       (await channels("set", "second", "weight=3", "base_url=https://c.example", "--no-check")).status,
     ).toBe(0);
@@ -81,7 +81,7 @@ describe("gateway channels set", () => {
     expect(text()).toBe(CONFIG);
   });
 
-  test("suggests the name of the channel", async () => {
+  test("gateway channels set suggests the name of the channel", async () => {
     const { status, stderr } = await channels("set", "mian", "priority=2");
     expect(stderr).toBe(
       'gateway: There is no channel "mian" (did you mean "main"?). Known channels: main, second.\n',
@@ -89,7 +89,7 @@ describe("gateway channels set", () => {
     expect(status).toBe(1);
   });
 
-  test("checks a new address and credential, and keeps the credential next to the config", async () => {
+  test("gateway channels set checks a new address and credential, and keeps the credential next to the config", async () => {
     const strict = startDemoUpstream({ credential: "secret-12345" });
     const args = ["channels", "set", "main", `base_url=${strict.url}`, "--credential", "-"];
     const right = await run({ folder: folder.path, stdin: "secret-12345\n" }, ...args);
@@ -170,7 +170,7 @@ describe("gateway channels set", () => {
     });
   });
 
-  test("shows neither a credential nor a header's value", async () => {
+  test("gateway channels set shows neither a credential nor a header's value", async () => {
     const words = ["headers.authorization=Bearer secret-12345", "credential=${MAIN_KEY}"];
     const { status, stdout, stderr } = await channels("set", "main", ...words, "--no-check");
     expect(stdout + stderr).toBe('Changed the channel "main": headers.authorization, credential.\n');
@@ -178,7 +178,7 @@ describe("gateway channels set", () => {
     expect(text()).toContain("Bearer secret-12345");
   });
 
-  test("changes nothing when the upstream refuses the credential", async () => {
+  test("gateway channels set changes nothing when the upstream refuses the credential", async () => {
     using refusing = Bun.serve({
       port: 0,
       hostname: "127.0.0.1",
@@ -196,7 +196,7 @@ describe("gateway channels set", () => {
 });
 
 describe("gateway channels remove", () => {
-  test("removes the channel from its groups too", async () => {
+  test("gateway channels remove removes the channel from its groups too", async () => {
     const { status, stderr } = await channels("remove", "main", "--yes");
     expect(stderr).toBe('Removed the channel "main" from the group "claude". The ledger keeps its lines.\n');
     expect(status).toBe(0);
@@ -207,7 +207,7 @@ describe("gateway channels remove", () => {
     );
   });
 
-  test("P21: refuses what would leave a group without channels, and names the group", async () => {
+  test("P21: gateway channels remove refuses what would leave a group without channels, and names the group", async () => {
     const { status, stderr } = await channels("remove", "second", "--yes");
     expect(stderr).toBe(
       'gateway: "second" was not removed: the group "only" has no other. ' +
@@ -217,7 +217,7 @@ describe("gateway channels remove", () => {
     expect(text()).toBe(CONFIG);
   });
 
-  test("asks on a terminal, and needs --yes without one", async () => {
+  test("gateway channels remove asks on a terminal, and needs --yes without one", async () => {
     expect((await channels("remove", "main")).stderr).toContain("--yes is missing");
     const screen = runOnTerminal({ folder: folder.path }, "channels", "remove", "main");
     await screen.shows('Remove the channel "main" from the group "claude" for good?');
