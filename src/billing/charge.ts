@@ -141,8 +141,7 @@ type Entry = readonly [kind: string, count: number];
 const TOKENS_PLACES = 6;
 const CALLS_PLACES = 3;
 
-/** The only place that computes an official amount. Null: a used kind has no price, and `unpriced`
- *  does not collect it. */
+/** Null: a used kind has no price, and `unpriced` does not collect it. */
 function multiplyUsage(usage: Counts, prices: Prices, unpriced: Entry[] | null = null): Decimal | null {
   let tokens = ZERO_DECIMAL;
   let calls = ZERO_DECIMAL;
@@ -175,7 +174,7 @@ function multiplyFactors(tokens: Decimal, prices: Prices): Decimal {
   return product;
 }
 
-/** The charge of an official amount. This is the only rounding. */
+/** This is the only rounding. */
 function multiplyUp(official: Decimal, multiplier: string): string {
   return formatDecimal(roundDecimal(multiplyDecimals(official, parseDecimal(multiplier)), CHARGE_PLACES));
 }

@@ -174,7 +174,7 @@ export interface Meter {
   read(): Reading;
 }
 
-/** A kind may be named `constructor`. */
+/** In a Map, because a kind may be named `constructor`. */
 export function addCounts(counts: Iterable<readonly [kind: string, count: number]>): Record<string, number> {
   const sum = new Map<string, number>();
   for (const [kind, count] of counts) sum.set(kind, (sum.get(kind) ?? 0) + count);

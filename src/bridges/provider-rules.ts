@@ -180,7 +180,7 @@ const LOWEST: readonly (readonly [RegExp, string | null])[] = [
   [/^gpt-/, "none"],
 ];
 
-/** Null: leave it out. */
+/** Null: the request has no effort. */
 export function writeOpenaiEffort(effort: Effort, model: string): string | null {
   const name = bareName(model);
   const lowest = LOWEST.find(([pattern]) => pattern.test(name))?.[1];

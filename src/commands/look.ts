@@ -63,7 +63,7 @@ const RECORDINGS: CommandRow = {
   examples: ["gateway recordings list  # what was recorded"],
   commands: {
     list: {
-      about: "show the recordings beside the ledger",
+      about: "show the recordings next to the ledger",
       flags: [JSON_FORM, LEDGER],
       examples: ["gateway recordings list --json  # for scripts"],
       run: list(recordings, (found) => found.showRecordings, [

@@ -348,7 +348,7 @@ export const configSchema = z
     max_body: size.prefault("64MiB"),
     cors_origins: z.array(scalar(scalars.readOrigin)).default([]),
     console: z.enum(["loopback", "always", "never"]).default("loopback"),
-    /** Accepted `Host` headers, besides loopback names. */
+    /** Accepted `Host` headers, in addition to loopback names. */
     allowed_hosts: z.array(scalar(scalars.readHostName)).default([]),
     cache_analysis: onOrOff,
     context: onOrOff,

@@ -33,7 +33,7 @@ export interface Wanted<About> {
   readonly names: ReadonlySet<string>;
   /** How many members of other names are found, too. */
   readonly others?: number;
-  /** Their elements are wanted, too. */
+  /** Lists whose elements are wanted, too. */
   readonly lists?: ReadonlySet<string>;
   /** In lower case: members that some parser takes for one of these are counted. */
   readonly alike?: ReadonlySet<string>;

@@ -169,7 +169,7 @@ describe("a whole answer", () => {
   test.each<[string, Usage | null, number]>([
     ["no usage", null, 9],
     ["no usage, nor a word", null, 0],
-    ["zeros beside its words", { input: 0, output: 0 }, 9],
+    ["zeros next to its words", { input: 0, output: 0 }, 9],
     ["its searches alone", { web_search: 2 }, 9],
     ["its searches alone, and not a word", { web_search: 2 }, 0],
     ["zeros, searches and words", { input: 0, output: 0, web_search: 2 }, 9],

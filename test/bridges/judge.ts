@@ -143,8 +143,8 @@ function judgeMessages(body: Any, problems: Problems): void {
   if (thinking !== undefined) {
     const { budget_tokens: budget = 1024 } = thinking;
     note("budget", budget < 1024 || budget >= body.max_tokens);
-    note("a forced call beside thinking", /any|tool/.test(choice?.type));
-    note("sampling beside thinking", "temperature" in body || "top_p" in body);
+    note("a forced call next to thinking", /any|tool/.test(choice?.type));
+    note("sampling next to thinking", "temperature" in body || "top_p" in body);
   }
   for (const tool of body.tools ?? [])
     note(`the schema of ${tool.name}`, "input_schema" in tool && tool.input_schema.type !== "object");
@@ -207,7 +207,7 @@ function judgeResponses(body: Any, { note }: Problems): void {
   note("the request is stored", body.store !== false);
   note("too small a cap", cap < 16);
   note("the key of the cache is too long", key.length > 64);
-  note("sampling beside reasoning", /^(?!none)/.test(reasoning.effort ?? "none") && "temperature" in body);
+  note("sampling next to reasoning", /^(?!none)/.test(reasoning.effort ?? "none") && "temperature" in body);
   judgeSchemas(body, note);
   for (const at of input.keys()) judgeItem(input, at, note);
   note("the last item is the model's", input.at(-1)?.role === "assistant");

@@ -500,7 +500,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       { tools: [{ googleSearch: {} }] },
     ],
     [
-      "a search beside functions",
+      "a search next to functions",
       { tools: [{ type: "web_search_20250305", name: "web_search" }, TOOL] },
       { tools: [{ functionDeclarations: [{ name: "Read" }] }] },
       ["tools:web_search"],
@@ -651,7 +651,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       },
     ],
     [
-      "arguments that are no JSON",
+      "arguments that are not JSON",
       { input: [HI, { type: "function_call", call_id: "a", name: "Read", arguments: "{" }] },
       {
         messages: [

@@ -287,7 +287,7 @@ const WANTED: readonly Wanted[] = [
     new: /iled","sequence_number"/,
   },
   {
-    why: "P99, P101: a head that breaks off is no answer. Another channel is tried, and the line says that two may have to be paid",
+    why: "P99, P101: a head that breaks off is not an answer. Another channel is tried, and the line says that two may have to be paid",
     where: /^(?:traffic|live)\/.*over-[\w-]+-half-head(?:\.\d\/|-\w\]|\])/,
   },
   // Decision 0029: the runtime's server towards clients.

@@ -83,7 +83,7 @@ export interface ChildGateway extends Prepared {
   records(): RequestRecord[];
   /** Resolves as soon as that many requests have ended. */
   recorded(count: number): Promise<RequestRecord[]>;
-  /** Resolves as soon as the log has this text in what it says besides requests. */
+  /** Resolves as soon as the log has this text outside of its lines about requests. */
   noticed(text: string): Promise<void>;
   signal(name: NodeJS.Signals): void;
   readonly exited: Promise<number>;
@@ -166,7 +166,7 @@ export interface InsideGateway extends Prepared {
   readonly records: readonly RequestRecord[];
   /** Resolves as soon as that many requests have ended. */
   recorded(count: number): Promise<readonly RequestRecord[]>;
-  /** What the log says besides requests, in order. */
+  /** The log without its lines about requests, in order. */
   readonly notices: readonly string[];
   stop(): Promise<void>;
 }

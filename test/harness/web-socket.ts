@@ -110,7 +110,7 @@ const answerWhole: Reply = (event, socket) => {
 
 export interface SocketClient {
   readonly messages: Event[];
-  /** Each message as it came; `binary: …` if it was no text. */
+  /** Each message as it came; `binary: …` if it was not a text. */
   readonly texts: string[];
   readonly closing: Promise<{ code: number; reason: string }>;
   send(event: Event | string): void;

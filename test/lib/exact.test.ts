@@ -49,7 +49,7 @@ describe("an amount of an upstream's usage", () => {
     expect(readNumberText(getField(parseWithAmounts('{"cost":{"rawJSON":"5"}}'), "cost"))).toBeUndefined();
   });
 
-  test("an amount of an upstream's usage does not make text valid that is no JSON", () => {
+  test("an amount of an upstream's usage does not make text valid that is not JSON", () => {
     expect(parseWithAmounts('{"cost":1.5')).toBeUndefined();
   });
 });

@@ -124,7 +124,7 @@ test("a difference is shown by its differing part, and not by a clock before it"
   expect(findDifference(one, other)).toMatchObject({ recorded: "at … Hello", sent: "at … Goodbye" });
 });
 
-test("bodies that are no JSON are the same only byte for byte", () => {
+test("bodies that are not JSON are the same only byte for byte", () => {
   const [one, other] = [readComparable(Buffer.from("a=1")), readComparable(Buffer.from("a=2"))];
   expect(findDifference(one, one)).toBeNull();
   expect(findDifference(one, other)?.path).toBe("the body");

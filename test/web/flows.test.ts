@@ -517,7 +517,8 @@ test.skipIf(!hasBrowser)("the month is projected, and a day of the chart shows i
     ["claude-sonnet-4-5", "$3.00", "37 %"],
     ["All together", "$8.00", "100 %"],
   ]);
-  // The pointer is on yesterday's bar, the last but one of seven. The plot begins and ends 0.6 bars beside them.
+  // The pointer is on yesterday's bar, the last but one of seven. The plot begins and ends 0.6 bars away from
+  // them.
   const { x, y, width, height } = (await page.locator(".u-over").boundingBox()) ?? expect.unreachable();
   await page.mouse.move(x + (width * (5 + 0.6)) / (6 + 2 * 0.6), y + height / 2);
   await legend.getByText("25 %").waitFor();

@@ -55,11 +55,11 @@ const NONE: Readonly<Sum> = { ...NOTHING, last: FIRST_MS };
 interface Tally {
   readonly since: number;
   readonly until: number;
-  /** By names such as `key laptop`. */
+  /** Sums by names such as `key laptop`. */
   readonly sums: Map<string, Sum>;
 }
 
-/** `last`: of the last line, even after the tally's end if the clock was set back. */
+/** `last`: when the last request came, by the clock at that time. */
 interface Sum extends MutableAmounts {
   last: number;
 }
@@ -154,7 +154,7 @@ export class Sums {
     return sums.get(name) ?? NONE;
   }
 
-  /** The current sums. A new day or month begins with 0, unless a line is later. Null: read the table. */
+  /** The current sums. A new day or month begins with 0. Null: the table has to be read. */
   #roll(window: Window): Tally | null {
     const now = this.#options.now();
     const known = this.#tallies.get(window);

@@ -1,6 +1,5 @@
 // Writes the ledger of a running gateway. The journal names a request before it goes out. The request's line
-// closes the request. Lines of one turn are written together. Only for a rotation does the event loop wait
-// for the disk.
+// closes the request. Lines of one turn are written together.
 
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";

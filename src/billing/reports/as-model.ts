@@ -1,5 +1,4 @@
 // `gateway usage --as MODEL`: the cost of requests with another model, if both amounts are known.
-// Each line is priced again, which the database cannot do.
 
 import {
   addDecimals,

@@ -1,5 +1,5 @@
-// Notes on the parts of sessions' prompts: kinds, names of tools, lengths and keyed hashes, but no
-// text. Each session has a file in a folder next to the ledger. Torn lines are left out.
+// Notes on the parts of sessions' prompts: kinds, names of tools, lengths and keyed hashes, but no text. Each
+// session has a file in a folder next to the ledger.
 
 import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";

@@ -181,8 +181,7 @@ function addLost(rows: readonly MissTotals[]) {
   };
 }
 
-/** A channel's name and an unknown setting are users' words.
- *  An upstream may give any reason. */
+/** Leaves out words of users (a channel's name, an unknown setting) and of upstreams. */
 function describeChanged({ because, at, part = "", detail }: Cause): string {
   if (!IS_CAUSE.test(because)) return "a reason of the upstream";
   return describeCause({ because, at, detail, ...(SETTINGS.has(part) && { part }) });

@@ -161,7 +161,7 @@ const MIN_DAYS = 7;
 /** In standard deviations: eight of ten normal values are nearer to the mean. */
 const EIGHT_OF_TEN = 1.2816;
 
-/** The charges of today and of this month, and the month's, projected from four weeks, with its 80 %
+/** The charges of today and this month, and that of the month as projected from four weeks, with its 80 %
  *  interval. Null: too few days. */
 function sumMonth(table: Table, only: Filter, { zone, now }: Clock) {
   const local = zone.toLocal(now.getTime());

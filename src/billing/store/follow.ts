@@ -1,5 +1,4 @@
-// Updates a table from its ledger. Any process of the owner may do so: SQLite's lock admits one at
-// a time. New rows and the new position become visible together.
+// Updates a table from its ledger. Any process of the owner may do so: SQLite's lock admits one at a time.
 
 import { fstatSync, statSync } from "node:fs";
 import { z } from "zod";

@@ -157,7 +157,7 @@ class Verifier {
     if (this.#counts.lines === 1)
       return [
         "it follows a line that is missing: older lines are not here",
-        "Put the older files back beside this one. If they are kept elsewhere, run this again with --partial.",
+        "Put the older files back next to this one. If they are kept elsewhere, run this again with --partial.",
       ];
     const before = this.#line === 1 ? this.#before : `line ${this.#line - 1}`;
     return [
@@ -257,7 +257,7 @@ function readCharge(line: ParsedLine): string | null {
   return typeof charge === "string" ? charge : null;
 }
 
-/** Later proves that a ledger still has its lines: their number, and the hash of the last one, which
+/** A later proof that a ledger still has its lines: their number, and the hash of the last one, which
  *  covers all before it. Users keep it away from those who can change the ledger. */
 export type Anchor = ReturnType<typeof takeAnchor>;
 

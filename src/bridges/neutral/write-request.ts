@@ -77,10 +77,10 @@ export function arrangeForUser({ items, notes, client }: Conversation): Turns {
 class Draft {
   readonly #notes: Notes;
   readonly #turns: OpenTurn[] = [];
-  /** By the client's id. */
+  /** Calls by the client's id. */
   readonly #open = new Map<string, CallState>();
   readonly #uses = new Map<string, number>();
-  /** By the client's id. */
+  /** Results by the client's id. */
   readonly #given = new Map<string, Result>();
   /** Thoughts for the model's next word or call. Upstreams refuse them alone. */
   #thoughts: Reasoning[] = [];

@@ -130,7 +130,7 @@ function writeConfig(
   const created = formatMoment(new Date());
   const lines = [
     "# A running gateway applies changes. `gateway channels add` adds a provider.",
-    "# All settings: `gateway schema config`. Every charge: ledger.jsonl beside this file.",
+    "# All settings: `gateway schema config`. Every charge: ledger.jsonl next to this file.",
     "channels: # ${NAME} is an environment variable, or a line of gateway.env",
     ...providers.map((each) => `  ${each.preset.channel}: ${renderValue(describeChannel(each))}`),
     "",
@@ -171,7 +171,7 @@ export function refuseOverwrite(path: string): never {
 function describeNext(path: string, providers: readonly Provider[]): string[] {
   const tool = providers[0]?.preset.tool ?? "claude";
   return [
-    `Wrote ${path}. The ledger will be beside it.`,
+    `Wrote ${path}. The ledger will be next to it.`,
     "The keys are shown only this once. `gateway run` knows them.",
     ...providers
       .filter(({ preset, credential }) => credential === `\${${preset.variable}}` && !isSet(preset.variable))

@@ -272,7 +272,7 @@ const NUMBERS = /^[\d\s,.eE+-]+$/;
 const MAX_TEXT_GAP_BYTES = 32 * 1024;
 /** A character that JSON has only inside a text. */
 const IN_TEXT = /[^\s\d[\]{}:,.+\-Etruefalsn]/;
-/** No line of JSON begins so. */
+/** No line of JSON begins like this. */
 const EVENT_LINE = /[\r\n](?:data|event):/;
 
 /** A JSON body, or a list of JSON values in pieces, is read on demand. */

@@ -1,5 +1,4 @@
 // What a gateway answers to its user: `GET reports/NAME` and `POST actions/NAME`.
-// socket.ts serves commands, web/console.ts the page.
 
 import { z } from "zod";
 import { repricingSchema } from "../../billing/ledger/line.ts";

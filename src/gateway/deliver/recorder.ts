@@ -76,7 +76,7 @@ export class RequestRecorder implements Recorder {
     this.#named = named;
     try {
       for (const name of removeOld(this.#root, catalog.recordings.maxAgeMs, this.#now()))
-        this.#observer.notice("note", `recording: "${name}" was removed: it got nothing for so long`);
+        this.#observer.notice("note", `recording: "${name}" was removed: it got nothing for that long`);
     } catch (error) {
       this.#observer.notice("warning", `recording: old ones were not removed: ${getErrorMessage(error)}`);
     }

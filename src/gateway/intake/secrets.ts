@@ -285,7 +285,7 @@ export class KnownSecrets {
   }
 }
 
-/** A sentence may end with a key. */
+/** A key, also at the end of a sentence. */
 export function isKey(word: string, keys: Catalog["keysBySha256"]): boolean {
   const bare = word.endsWith(".") ? word.slice(0, -1) : word;
   return keys.has(sha256Hex(word)) || (bare !== word && keys.has(sha256Hex(bare)));

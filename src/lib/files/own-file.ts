@@ -256,8 +256,7 @@ function keepOthersOut(path: string): void {
 // to `PATH.former`, and then the new file gets the path. Between the two, readers wait. If the
 // process is killed there, the next reader renames the old file back.
 
-/** Works while somebody has the old file open.
- *  A crash leaves the old or the new file, complete. */
+/** Works while somebody has the old file open. A crash leaves the old or the new file. */
 function replaceName(draft: string, path: string): void {
   try {
     renameSync(draft, path);

@@ -79,7 +79,7 @@ export class Scanner {
     return byte === COMMA || (byte !== open + 2 && this.#fail());
   }
 
-  /** Empty also if nobody wants so long a name. */
+  /** Empty also if the name is longer than any that is wanted. */
   key(): string {
     if (this.peek() !== QUOTE) this.#fail();
     const start = this.at;

@@ -10,7 +10,7 @@ const armed: Deadline[] = [];
 let timer: ReturnType<typeof setTimeout> | null = null;
 let wakeAt = Infinity;
 /** A standstill postponed the last sweep.
- *  Twice in a row, a slow loop would disable all limits. */
+ *  It must not postpone two in a row: a slow loop would disable all limits. */
 let postponed = false;
 
 export class Deadline {

@@ -20,7 +20,7 @@ test("P51: logs are read where a tool's variable says that they are, and below ~
 });
 
 describe("hostile logs", () => {
-  test("a line that is no JSON is counted as damaged, and the next one is read", () => {
+  test("a line that is not JSON is counted as damaged, and the next one is read", () => {
     const text = `{"type":"assistant","message":{"usage":{}\n${JSON.stringify(claudeRow())}\n`;
     const history = read(makeHome({ [`${CLAUDE}/a.jsonl`]: text }));
     expect([history.entries.size, history.damaged]).toEqual([1, 1]);
@@ -62,7 +62,7 @@ describe("hostile logs", () => {
 
   test.each([
     ["no time", { timestamp: undefined }],
-    ["a time that is none", { timestamp: { $date: 1 } }],
+    ["a time that cannot be read", { timestamp: { $date: 1 } }],
     ["a time long ago", { timestamp: "0001-01-01T00:00:00Z" }],
   ])("an answer with %s is damaged", (_, row) => {
     expect(read(makeHome({ [`${CLAUDE}/a.jsonl`]: [claudeRow(row)] }))).toMatchObject({

@@ -79,7 +79,7 @@ test.each([
   );
 });
 
-test("a database that is none, and rows that are none, do not stop the others", () => {
+test("a file that is not a database, and rows that are not JSON, do not stop the others", () => {
   const home = makeHome({
     [`${FOLDER}/opencode-dev.db`]: "this is not a database, though it has the name of one",
   });

@@ -308,7 +308,7 @@ describe("P127: one writer", () => {
 
 describe("P126: a disk that cannot be written", () => {
   test.skipIf(!existsSync("/dev/null"))(
-    "a device is not a place for a ledger, and nothing is put beside it",
+    "a device is not a place for a ledger, and nothing is put next to it",
     () => {
       const path = newLedgerPath();
       symlinkSync("/dev/null", path);

@@ -35,9 +35,13 @@ claude("a region that is an anonymised word is nothing", ',"inference_geo":"<REG
 claude("a hosted tool that is counted in text", ',"server_tool_use":{"deep_crawl":"3"}');
 claude("a hosted tool that is counted deeper inside", ',"server_tool_use":{"deep":{"crawl":{"pages":3}}}');
 claude("hosted tools that are a word", ',"server_tool_use":"3"');
-claude("a word beside hosted tools is nothing", ',"server_tool_use":{"note":"none","old":{"a":0,"b":"0"}}', {
-  terms: CLAUDE,
-});
+claude(
+  "a word next to hosted tools costs nothing",
+  ',"server_tool_use":{"note":"none","old":{"a":0,"b":"0"}}',
+  {
+    terms: CLAUDE,
+  },
+);
 claude("tokens of a new name", ',"storage_tokens":9');
 claude(
   "tokens under Chat's names are nothing new",

@@ -83,7 +83,7 @@ test(
 const several = { prompt_tokens_details: { cache_write_tokens: 1000, audio_tokens: 1 } };
 test("chat", "more tokens in several parts", { ...sound, ...several });
 
-/** No answer uses so many tokens. */
+/** No answer has this many tokens. */
 const UNKNOWN: Wanted = { basis: "unknown" };
 /** For Chat, whose servers may report no usage: one token of each kind. */
 const ESTIMATED: Wanted = {
@@ -120,6 +120,6 @@ const reports = (id: string, events: readonly object[], suspect: boolean): void 
   });
 reports("a prompt that shrinks keeps its larger count", [counted(1000, 1), counted(10, 50)], true);
 reports("output that shrinks has its last count", [counted(1000, 500), counted(1000, 50)], true);
-reports("a report of nothing is none", [counted(1000, 50), counted(null, null)], false);
+reports("a report without counts is not a report", [counted(1000, 50), counted(null, null)], false);
 
 testCases(cases);

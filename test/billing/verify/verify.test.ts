@@ -315,11 +315,11 @@ describe("P139: a line", () => {
     ["a price that is not a text", { prices: { input: 3 } }],
     ["a count that is not whole", { usage: { input: 0.5 } }],
     ["no usage", { usage: null }],
-    ["parts that are none", { parts: {} }],
-    ["a part that is none", { parts: [5] }],
+    ["parts that are not a list", { parts: {} }],
+    ["a part that is not an object", { parts: [5] }],
     ["a part without usage", { parts: [{ prices: {} }] }],
     ["a part without prices", { parts: [{ usage: {} }] }],
-    ["one good part and one that is none", { parts: [{ usage: {}, prices: {} }, null] }],
+    ["one good part and one that is null", { parts: [{ usage: {}, prices: {} }, null] }],
   ])("with %s is found", (_, change) => {
     const line = { ...JSON.parse(encodeLine(draftOf("req_1"), GENESIS)), ...change };
     const path = newLedgerPath();

@@ -55,7 +55,7 @@ test("P28: on a terminal, nobody is asked for what a flag says", async () => {
   expect(groupOf("new")).toBeUndefined();
 });
 
-test("P28, P29: nobody is asked where stderr, which has the prompts, is no terminal", async () => {
+test("P28, P29: nobody is asked where stderr, which has the prompts, is not a terminal", async () => {
   const captured = folder.join("messages");
   const screen = runOnTerminal({ folder: folder.path, captured, what: 2 }, "keys", "add", "--name", "new");
   expect(await screen.status).toBe(2);

@@ -174,7 +174,7 @@ describe("gateway init", () => {
     const { status, stderr } = await run({ folder: folder.path, env }, "init");
     expect(status).toBe(0);
     const place = folder.join(".config", "gateway", "gateway.yaml");
-    expect(stderr).toContain(`Wrote ${place}. The ledger will be beside it.`);
+    expect(stderr).toContain(`Wrote ${place}. The ledger will be next to it.`);
     expect(stderr).toMatch(/\nNext:\n  \S.* run codex\n$/);
     expectMode(folder.join(".config", "gateway"), 0o700);
     expect(loadConfig(place, env).catalog.ledger.path).toBe(

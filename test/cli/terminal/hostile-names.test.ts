@@ -11,7 +11,7 @@ import { draftOf } from "../../billing/ledger/ledger-samples.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { run, runOnTerminal } from "../driving.ts";
 
-/** Its red is one of the colours that the commands write themselves. */
+/** A name with a red that the commands also write themselves. */
 const HOSTILE = "zz\u001B[31m\u001B]0;x\u0007\u001B[8m\u009B31m\u202Eb\u2066\u200B\u2028\r\nfaked line\tc";
 /** Line breaks that the user types are their own. */
 const TYPED = HOSTILE.replace("\r\n", "");

@@ -20,7 +20,7 @@ const PROGRAMS: Readonly<Record<Shell, readonly string[]>> = {
   zsh: ["zsh", "-f", "-c"],
   fish: ["fish", "--no-config", "-c"],
   powershell: ["pwsh", "-NoProfile", "-Command"],
-  // cmd has no option that takes several lines: a test below reads them.
+  // cmd.exe takes no script of several lines: the next test compares its lines as text.
   cmd: ["cmd.exe"],
 };
 

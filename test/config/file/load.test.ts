@@ -55,7 +55,7 @@ describe("P9, P10: a mistake is reported with its place and what was probably me
     ["a list where a map belongs", "channels:\n  - a", "2:3: channels: expected a map, found a list"],
     ["a map where a list belongs", "keys: { a: b }", "1:7: keys: expected a list, found a map"],
     ["a port out of range", "listen: { port: 70000 }", "1:17: listen.port: must be from 0 to 65535"],
-    ["a number that is none", "listen: { port: many }", "1:17: listen.port: expected a whole number"],
+    ["a word for a number", "listen: { port: many }", "1:17: listen.port: expected a whole number"],
     [
       "a setting that is missing",
       "channels:\n  a: { platform: relay, base_url: https://x }",
@@ -92,7 +92,7 @@ describe("P9, P10: a mistake is reported with its place and what was probably me
       "3:3: this name is there twice in the same map",
     ],
     [
-      "a name that is none",
+      "an invalid name",
       "plans: { 'a b': { groups: [g] } }\ngroups: {}",
       "1:10: plans.…: a name is 1 to 64 ASCII letters, digits, dots, dashes or underscores, and begins with a letter or a digit",
     ],
@@ -177,7 +177,7 @@ describe("P9, P10: a mistake is reported with its place and what was probably me
       "1:9: vendor: the environment variable NOPE is not set (set it, add it to gateway.env, or write ${NOPE:-default})",
     ],
     [
-      "a variable whose name is none",
+      "a variable with an invalid name",
       'vendor: "${a-b}"',
       "1:9: vendor: expected ${NAME} or ${NAME:-default}; a plain ${ is written $${",
     ],
@@ -487,7 +487,7 @@ keys:
 
 describe("the file on the disk", () => {
   test.skipIf(process.platform === "win32")(
-    "a config is warned of while others can read it or gateway.env beside it",
+    "a warning comes while others can read the config or the gateway.env next to it",
     () => {
       using folder = makeTempFolder();
       const path = folder.join("gateway.yaml");

@@ -38,7 +38,7 @@ describe("a request that is made to ask for its usage", () => {
     ["asks already", `{"stream_options":{"include_usage":true}}`],
     ["has options that are not an object", `{"stream_options":"yes"}`],
     ["has them twice", `{"stream_options":{},"stream_options":{}}`],
-    ["is no JSON", `{"stream_options":{}`],
+    ["is not JSON", `{"stream_options":{}`],
   ])("stays as it is if it %s", (_name, body) => {
     expect(askForUsage(bytes(body))).toBeNull();
   });
@@ -96,7 +96,7 @@ describe.each([
     ["null in place of usage", `data: {"choices":[],"usage":null,"x_tokens":1}`],
     ["no choices at all", `data: {"usage":{"prompt_tokens":3}}`],
     ["an error", `data: {"error":{"message":"no _tokens","choices":[]}}`],
-    ["what is no JSON", `data: {"choices":[],"usage":{"prompt_tokens":3}`],
+    ["text that is not JSON", `data: {"choices":[],"usage":{"prompt_tokens":3}`],
   ])("keeps %s", (_name2, event) => {
     const stream = around(event);
     expect(remove(stream, 13)).toBe(latin(stream));

@@ -113,7 +113,7 @@ describe("the usage of the messages dialect", () => {
       "a tool call of the server",
       { type: "message", content: [{ type: "server_tool_use", name: "s", input: {} }] },
     ],
-    ["content beside an error", { error: { message: "no" }, content: [{ type: "text", text: TEXT }] }],
+    ["content next to an error", { error: { message: "no" }, content: [{ type: "text", text: TEXT }] }],
   ])("a messages body with %s lacks its output", (_name, body) => {
     const usage = { input_tokens: 10, output_tokens: 0 };
     expect(judgeBody(openMessagesMeter, { ...body, usage })).toMatchObject({ lacksOutput: true });

@@ -674,7 +674,7 @@ describe("the counts that the responses and chat dialects share", () => {
       { input: 10, output: 20, reasoning: 5 },
     ],
     [
-      "reasoning beside the output",
+      "reasoning next to the output",
       {
         input_tokens: 10,
         output_tokens: 20,
@@ -694,12 +694,12 @@ describe("the counts that the responses and chat dialects share", () => {
       { input: 10, output: 20, reasoning: 5 },
     ],
     [
-      "reasoning beside no output, and no input",
+      "reasoning without output and input",
       { output_tokens: 0, total_tokens: 5, output_tokens_details: { reasoning_tokens: 5 } },
       { input: 0, output: 5, reasoning: 5 },
     ],
     [
-      "reasoning beside nothing",
+      "reasoning alone",
       { input_tokens: 3, total_tokens: 8, output_tokens_details: { reasoning_tokens: 5 } },
       { input: 3, output: 5, reasoning: 5 },
     ],
@@ -1407,7 +1407,7 @@ describe("the tools that an answer calls", () => {
     ["content, a stream", openContentMeter, events(...plain, contentCalls), names],
     ["content, a body", openContentMeter, JSON.stringify(contentCalls), names],
     [
-      "names that are none",
+      "values that are not names",
       openMessagesMeter,
       events(block({ ...called, name: 7 }), block({ ...called, name: "" }), block(null)),
       undefined,

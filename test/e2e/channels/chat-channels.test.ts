@@ -107,7 +107,7 @@ describe("P109: what passes", () => {
     expect(upstream.listRequests[0]?.target).toBe(path.replace("/chat/completions", "/models"));
   });
 
-  test("an alias and a missing question for the usage change nothing else, wherever they stand", async () => {
+  test("an alias and the added question for usage change nothing else in a body", async () => {
     const upstream = startUpstream();
     const { ask } = open({ local: channelAt(upstream, { aliases: { fast: "qwen3-coder" } }) });
     const texts = [
@@ -185,7 +185,7 @@ describe("P111: the usage of a stream", () => {
       { usage: { input: 40, cache_read: 60, output: 20 }, basis: "exact", charge_usd: "0.000246" },
     ],
     [
-      "a cached count beside the totals",
+      "a cached count next to the totals",
       TEXT + finish({}, { usage: { ...COUNTS, cached_tokens: 60 } }) + DONE,
       { usage: { input: 40, cache_read: 60, output: 20 }, basis: "exact" },
     ],

@@ -140,19 +140,22 @@ describe("a gateway whose output nobody reads", () => {
     expect(await child.exited).toBe(0);
   });
 
-  test.skipIf(Bun.which("mkfifo") === null)("ends with status 0 if its log is no longer read", async () => {
-    using folder = makeTempFolder();
-    Bun.spawnSync(["mkfifo", folder.join("log")]);
-    const log = openSync(folder.join("log"), "r+");
-    const child = serveTo(folder, log, "pipe");
-    const err = child.stderr instanceof ReadableStream ? child.stderr : null;
-    const port = await portIn(err);
-    // The log is longer than a pipe holds.
-    for (let asked = 0; asked < 400; asked += 1) await rawRequest(port, makeRequest("messages"));
-    child.kill("SIGTERM");
-    expect(await child.exited).toBe(0);
-    closeSync(log);
-  });
+  test.skipIf(Bun.which("mkfifo") === null)(
+    "a gateway ends with status 0 if its log is no longer read",
+    async () => {
+      using folder = makeTempFolder();
+      Bun.spawnSync(["mkfifo", folder.join("log")]);
+      const log = openSync(folder.join("log"), "r+");
+      const child = serveTo(folder, log, "pipe");
+      const err = child.stderr instanceof ReadableStream ? child.stderr : null;
+      const port = await portIn(err);
+      // The log is longer than a pipe holds.
+      for (let asked = 0; asked < 400; asked += 1) await rawRequest(port, makeRequest("messages"));
+      child.kill("SIGTERM");
+      expect(await child.exited).toBe(0);
+      closeSync(log);
+    },
+  );
 });
 
 type Sink = "pipe" | number | ReturnType<typeof Bun.file>;

@@ -20,7 +20,8 @@ export function compareRequests(direct: readonly Arrived[], through: readonly Ar
   return [...places].toSorted();
 }
 
-/** What tools ask their vendors besides: profile, settings, switches, telemetry. Only their number is compared. */
+/** What tools also ask their vendors: profile, settings, switches, telemetry. Only their number is
+ *  compared. */
 const WITHOUT_INFERENCE = /^\w+ \/(?:api|mcp-registry|backend-api\/(?!codex\/responses))/;
 
 /** By method and path. Those of one path may come in any order: a title is asked for next to the answer. */

@@ -1,5 +1,5 @@
 // A simulated model that does what the user's text says. `[work]`: it runs a command, fetches a page and starts a subagent, one
-// after the other, as far as the tool can. `[spawn 2]`: it starts a subagent, which starts another one.
+// after the other, if the tool can. `[spawn 2]`: it starts a subagent, which starts another one.
 // `[loop]`: it makes the same tool call again and again. `[full]`: it reports a prompt that nearly fills its window. `[slow]`:
 // it takes ten seconds for an answer. `[cut]`: its connection ends within an answer.
 

@@ -83,7 +83,7 @@ export class Session {
     const prompt = joinPrompt(scanned, layout)?.prompt ?? null;
     // What is known of earlier requests changes nothing.
     expect(prompt).toEqual(readPrompt(bytes, layout));
-    // Nor is an ordinary turn a loop.
+    // An ordinary turn is not a loop, either.
     expect(countSameCalls(scanned, layout).count).toBeLessThanOrEqual(1);
     expect(prompt).not.toBeNull();
     const usage = { input: total - read - written, cache_read: read, cache_write_5m: written };

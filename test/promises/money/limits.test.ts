@@ -175,7 +175,7 @@ test("P115: five agents at once lose no request of $0.50, also before the model 
     await Bun.sleep(ms);
     return { body };
   };
-  // This takes longer than agents wait who are refused.
+  // The wait is longer than refused agents would wait.
   fresh.channel().next(() => answer(5500));
   fresh.channel().always(() => answer(30));
   const prompt = { model, max_tokens: 32_000, system: "You are an agent. ".repeat(900) };
@@ -279,7 +279,7 @@ test.each(doubtful)(
   },
 );
 
-/** A conversation that ends with so many equal pairs of call and result. */
+/** A conversation that ends with this many equal pairs of call and result. */
 function conversation(dialect: Dialect, pairs: number, last: string, words = 1): Line {
   const each = Array.from({ length: pairs }, (_, index) => index);
   const input = (index: number) => ({ a: index === pairs - 1 ? words : 1 });

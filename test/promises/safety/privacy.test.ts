@@ -494,11 +494,14 @@ describe("P196: a body with a second model gets 400 where the model decides some
     expect([answer.status, narrow.channel().seen.length]).toEqual([400, 0]);
   });
 
-  test.each([alias, globs, models, limited, total, session, grouped])("it gets 400: $name", async (group) => {
-    for (const body of DOUBLE) {
-      const before = group.channel().seen.length;
-      const answer = await world.request("/v1/messages", keyFields("messages", group.key), body);
-      expect([body, answer.status, group.channel().seen.length - before]).toEqual([body, 400, 0]);
-    }
-  });
+  test.each([alias, globs, models, limited, total, session, grouped])(
+    "a second model: $name",
+    async (group) => {
+      for (const body of DOUBLE) {
+        const before = group.channel().seen.length;
+        const answer = await world.request("/v1/messages", keyFields("messages", group.key), body);
+        expect([body, answer.status, group.channel().seen.length - before]).toEqual([body, 400, 0]);
+      }
+    },
+  );
 });

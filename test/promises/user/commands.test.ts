@@ -493,7 +493,7 @@ test("a run in whose middle the gateway was killed says that its line begins wit
   await world.start("--port", port);
 });
 
-test("a key with anything but a run's name behind it is no key, and is not in the log", async () => {
+test("a key with anything but a run's name behind it is not a key, and is not in the log", async () => {
   const bad = [
     "run-x",
     "run-../../etc",
@@ -531,7 +531,7 @@ test("P46: env prints the settings that run would set, as lines for a shell", as
     stdout,
   ]);
   expect(shell.stdout.toString()).toBe(`${world.url}/v1 ${cheap.key}\n`);
-  // With the arguments of a tool, but without a run's name.
+  // `env` prints the arguments of a tool, too, but no name of a run.
   mkdirSync(world.path("bin"));
   const tool = `#!/bin/sh\nprintf '%s\\n' "$@" "$GATEWAY_CODEX_KEY"\n`;
   writeFileSync(world.path("bin/codex"), tool, { mode: 0o755 });
@@ -553,7 +553,7 @@ test("P47: models lists the models that a group's keys can call now, with prices
   }
 });
 
-test("P47, P48: models lists no disabled channel's, and channels has exit status 1 if a group has no channel", async () => {
+test("P47, P48: models leaves out those of disabled channels, and channels has exit status 1 if a group has none", async () => {
   const models = async () => (await world.run("models", "--group", "cheap")).stdout;
   expect([(await world.run("channels")).status, await models()]).toEqual([
     0,

@@ -46,7 +46,7 @@ export interface Channel {
   readonly url: string;
   /** Requests except for model lists, in order. */
   readonly seen: Seen[];
-  /** The number of model lists that were fetched. */
+  /** The requests for model lists. */
   readonly lists: Seen[];
   /** What it does next, one script for each request; then it answers as usual again. */
   next(...scripts: Script[]): void;
