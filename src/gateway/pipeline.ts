@@ -51,9 +51,7 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   // A plan's list depends on the login.
   if (LISTS.has(purpose) && !r.group.usesLogin) return answerModels(r, gateway);
   r.body = await readRequestBody(r, gateway);
-  const learning = gateway.lists.learn(r.key.group);
-  if (learning !== null) await learning;
-  findRoute(r, gateway);
+  await findRoute(r, gateway);
   const [first] = r.candidates;
   if (first?.isConverted === true && purpose === "count") return answerCount(r, gateway);
   // What no channel can take is refused before billing.
@@ -66,8 +64,10 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   return await deliver(r, answer, gateway);
 }
 
-export function findRoute(r: Request, gateway: Gateway): void {
+export async function findRoute(r: Request, gateway: Gateway): Promise<void> {
   const { catalog } = gateway;
+  const learning = gateway.lists.learn(r.group);
+  if (learning !== null) await learning;
   const known = secretsOf(catalog);
   const sent = listOwnSecrets(r.exchange);
   r.login = findOwnLogin(r, catalog);

@@ -28,7 +28,7 @@ export interface UpstreamScript {
   /** Called for each message. The default answers a whole response. */
   readonly reply?: Reply;
   /** The response to the handshake, instead of a WebSocket. */
-  readonly refuse?: () => Response | null;
+  readonly refuse?: (request: Request) => Response | null;
   readonly closed?: (code: number, reason: string) => void;
 }
 
@@ -42,7 +42,7 @@ export function startSocketUpstream(script: UpstreamScript = {}): SocketUpstream
     port: 0,
     fetch(request, self) {
       handshakes.push(request.headers);
-      const refusal = script.refuse?.() ?? null;
+      const refusal = script.refuse?.(request) ?? null;
       if (refusal !== null) return refusal;
       return self.upgrade(request) ? undefined : new Response("no upgrade", { status: 400 });
     },

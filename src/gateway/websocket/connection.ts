@@ -180,7 +180,7 @@ export class SocketConnection implements ClientListener {
     r.overrides = gateway.catalog.prices;
     gateway.recorder.open(r, bytes);
     r.body = { ...runAtOnce(scanBody(r, bytes, bytes, gateway.knownParts)), stream: true };
-    findRoute(r, gateway);
+    await findRoute(r, gateway);
     const candidate = await this.#settleOnChannel(r);
     r.candidates = [candidate];
     this.#opening = r;

@@ -40,6 +40,7 @@ const world = new World({
         credential: "cred-of-the-socket",
         aliases: { fast: "test-model" },
       },
+      "fallback-main": { ...built.channels["fallback-main"], base_url: upstream.url },
     },
   }),
 });
@@ -52,10 +53,12 @@ const mixed = world.group("mixed", {
   channels: { deaf: { websocket: false }, main: { priority: 2 } },
 });
 const refusing = world.group("refusing", { platform: "responses" });
+const fallback = world.group("fallback", { platform: "responses", group: { default_model: "test-model" } });
 const http = world.group("http", { platform: "responses", channels: { main: { websocket: false } } });
 
 beforeAll(async () => {
   upstream = startSocketUpstream({
+    refuse: ({ url }) => (url.endsWith("/models") ? Response.json({ data: [{ id: "test-model" }] }) : null),
     reply: (event, connection, text) => {
       received.push(text);
       const next = act;
@@ -122,6 +125,13 @@ test("P171: each response.create is a request with its own line", async () => {
   await client.next("response.incomplete");
   const last = await eventually(() => linesOf("socket")[before + 3]);
   expect(last).toMatchObject({ outcome: "complete", charge_usd: "0.000068" });
+  client.close();
+});
+
+test("P81: default_model replaces the unknown model of a gateway's first response.create", async () => {
+  const client = await openSocket(world.port, fallback.key);
+  client.send({ ...CREATE, model: "strange-model" });
+  expect(await client.next("response.created")).toMatchObject({ response: { model: "test-model" } });
   client.close();
 });
 
