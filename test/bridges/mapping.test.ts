@@ -182,6 +182,33 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       },
     ],
     [
+      "an image in a result, which a tool's message cannot have",
+      {
+        messages: [
+          HI,
+          { role: "assistant", content: [{ type: "tool_use", id: "a", name: "Read", input: {} }] },
+          {
+            role: "user",
+            content: [
+              {
+                type: "tool_result",
+                tool_use_id: "a",
+                content: [{ type: "image", source: { type: "url", url: "https://x/y.png" } }],
+              },
+            ],
+          },
+        ],
+      },
+      {
+        messages: [
+          HI,
+          expect.anything(),
+          { role: "tool", tool_call_id: "a" },
+          { role: "user", content: [{ type: "image_url", image_url: { url: "https://x/y.png" } }] },
+        ],
+      },
+    ],
+    [
       "a loaded tool",
       {
         messages: [
@@ -830,6 +857,23 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
   ],
   "content>messages": [
     [
+      "a failed result",
+      {
+        contents: [
+          { role: "user", parts: [{ text: "Hi" }] },
+          { role: "model", parts: [{ functionCall: { name: "f", args: {} } }] },
+          { role: "user", parts: [{ functionResponse: { name: "f", response: { error: "no" } } }] },
+        ],
+      },
+      {
+        messages: [
+          expect.anything(),
+          expect.anything(),
+          { role: "user", content: [{ type: "tool_result", content: "no", is_error: true }] },
+        ],
+      },
+    ],
+    [
       "a config",
       { generationConfig: { maxOutputTokens: 100, stopSequences: ["a"], topK: 3 } },
       { max_tokens: 100, stop_sequences: ["a"], top_k: 3 },
@@ -945,9 +989,6 @@ describe.each(Object.entries(TABLES))("%s", (direction, rows) => {
 const FILE = { role: "user", content: [{ type: "document", source: { type: "file", file_id: "f" } }] };
 
 test.each([
-  ["messages>responses", "stop_sequences", { stop_sequences: ["a"] }],
-  ["messages>chat", "mcp_servers", { mcp_servers: [{ url: "https://x" }] }],
-  ["messages>chat", "container", { container: "c" }],
   ["messages>chat", "messages[0].content[0].source.file_id", { messages: [FILE] }],
   [
     "messages>chat",
@@ -956,23 +997,11 @@ test.each([
   ],
   ["messages>chat", "messages[0].role", { messages: [{ role: "robot", content: "x" }] }],
   ["messages>chat", "messages", { messages: [] }],
-  ["responses>messages", "previous_response_id", { previous_response_id: "resp_1" }],
-  ["responses>messages", "conversation", { conversation: "c" }],
-  ["responses>messages", "background", { background: true }],
-  ["responses>messages", "prompt", { prompt: { id: "p" } }],
-  ["responses>messages", "max_tool_calls", { max_tool_calls: 3 }],
   ["responses>messages", "text.format.json_object", { text: { format: { type: "json_object" } } }],
   ["responses>messages", "input[0]", { input: [{ type: "item_reference", id: "x" }] }],
   ["responses>messages", "input", { instructions: "S", input: [] }],
   ["responses>chat", "tool_choice", { tool_choice: { type: "image_generation" } }],
-  ["chat>messages", "n", { n: 2 }],
-  ["chat>messages", "logit_bias", { logit_bias: { 1: 1 } }],
-  ["chat>messages", "frequency_penalty", { frequency_penalty: 1 }],
-  ["chat>messages", "logprobs", { logprobs: true }],
-  ["chat>messages", "modalities", { modalities: ["audio"] }],
   ["chat>messages", "messages", { messages: [{ role: "system", content: "S" }] }],
-  ["content>messages", "generationConfig.candidateCount", { generationConfig: { candidateCount: 2 } }],
-  ["content>messages", "cachedContent", { cachedContent: "c" }],
   ["content>messages", "tools.codeExecution", { tools: [{ codeExecution: {} }] }],
   ["content>messages", "contents", { contents: [] }],
   [

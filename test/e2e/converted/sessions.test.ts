@@ -10,6 +10,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { DIALECT_NAMES, type DialectName } from "../../../src/dialects/dialect.ts";
 import { type Any, readEvents } from "../../bridges/calls.ts";
 import { flatten } from "../../bridges/judge.ts";
+import { checkPublishedTypes } from "../../bridges/published-types.ts";
 import { formRequest, formUser, keepAnswer, type ModelTurn } from "../../bridges/session.ts";
 import { type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
 import { flushLedger } from "../world.ts";
@@ -103,6 +104,9 @@ const DIRECTIONS = DIALECT_NAMES.flatMap((client) =>
   ),
 );
 
+/** What the channels of each dialect were sent. */
+const asked: Readonly<Record<DialectName, Any[]>> = { messages: [], responses: [], chat: [], content: [] };
+
 describe.each(DIRECTIONS)("%s clients on a %s channel", (client, dialect) => {
   test(`a session of a ${client} client on a ${dialect} channel is answered, billed and kept in the cache`, async () => {
     const { upstream, gateway, post } = openWorld(client, dialect);
@@ -121,6 +125,7 @@ describe.each(DIRECTIONS)("%s clients on a %s channel", (client, dialect) => {
       calls = turn.calls;
     }
     expect(upstream.problems).toEqual([]);
+    asked[dialect].push(...upstream.asked.map(({ body }) => body));
     expect(upstream.asked.map(({ body, path }) => body.model ?? /models\/([^:]+)/.exec(path)?.[1])).toEqual(
       SCRIPT.map(() => MODEL_OF[dialect]),
     );
@@ -174,6 +179,14 @@ describe.each(DIRECTIONS)("%s clients on a %s channel", (client, dialect) => {
     expect(cut.status).toBeGreaterThanOrEqual(500);
   });
 });
+
+test.each(DIALECT_NAMES)(
+  "every request to a %s channel has the types that the provider publishes",
+  async (dialect) => {
+    expect(asked[dialect].length).toBeGreaterThan(0);
+    expect(await checkPublishedTypes(dialect, asked[dialect])).toBe("");
+  },
+);
 
 /** A client that holds the conversation in its SDK's own objects. `say` sends a text, or the results of the calls. */
 interface Sdk {
