@@ -7,9 +7,10 @@ import { createServer } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { rawRequest } from "../../harness/raw.ts";
 import { makeIdentity } from "../../harness/upstreams/identity.ts";
-import { ask, stream, whole } from "../world/answers.ts";
+import { ask, type Dialect, stream, whole } from "../world/answers.ts";
 import type { Fields, Script } from "../world/upstream.ts";
 import { bearer, eventually, type Group, inWorld, keyFields, useWorld, World } from "../world/world.ts";
 
@@ -50,6 +51,7 @@ const session = world.group("session", { key: { limits: { usd_per_session: 5 } }
 const grouped = world.group("grouped", { group: { limits: { usd_per_month: 5 } } });
 const redirected = world.group("redirected");
 const busy = world.group("busy");
+const denied = world.group("denied");
 const page = world.group("page", { platform: "content" });
 const stored = world.group("stored", { platform: "responses" });
 const crossed = world.group("crossed", {
@@ -154,17 +156,26 @@ describe("P188: the client's key never goes upstream", () => {
   });
 });
 
-/** An answer, an error and a stream repeat the text. None of them may leak the secret, and all of them arrive. */
-async function repeat(group: Group, text: string, secret: string): Promise<void> {
-  const body = JSON.stringify(whole("messages", { text: "MARK" })).replace("MARK", `a ${text} b`);
-  group.channel().next({ body, fields: { "x-echo": text } }, { status: 400, body });
-  for (let count = 0; count < 2; count += 1) {
-    const answer = await group.ask("messages");
+/** The end of a whole answer, and of a stream. */
+const ENDS: Readonly<Record<Dialect, string>> = {
+  messages: "message_stop",
+  responses: "response.completed",
+  chat: "[DONE]",
+  content: "finishReason",
+};
+
+/** An answer, a compressed one, an error and a stream repeat the text. None of them may leak the secret, and all of them arrive. */
+async function repeat(group: Group, dialect: Dialect, text: string, secret: string): Promise<void> {
+  const body = JSON.stringify(whole(dialect, { text: "MARK" })).replace("MARK", `a ${text} b`);
+  const packed = { body: gzipSync(body), fields: { "content-encoding": "gzip" } };
+  group.channel().next({ body, fields: { "x-echo": text } }, packed, { status: 400, body });
+  for (let count = 0; count < 3; count += 1) {
+    const answer = await group.ask(dialect);
     expect(leaks(answer.bytes.toString(), secret)).toBe(false);
     expect(answer.text).toContain(" b");
   }
-  const pieces = stream("messages", { text: "MARK" });
-  const all = pieces.join("").replace("MARK", `a ${text} b`);
+  const pieces = stream(dialect, { text: "MARK" });
+  const all = pieces.join("").replaceAll("MARK", `a ${text} b`);
   const from = all.indexOf(text);
   for (let at = from; at < from + text.length; at += Math.max(7, text.length >> 5)) {
     group.channel().next(async (_, out) => {
@@ -174,9 +185,9 @@ async function repeat(group: Group, text: string, secret: string): Promise<void>
       out.write(all.slice(at));
       out.end();
     });
-    const answer = await group.ask("messages", { stream: true });
+    const answer = await group.ask(dialect, { stream: true });
     expect(leaks(answer.text, secret)).toBe(false);
-    expect(answer.text).toContain("message_stop");
+    expect(answer.text).toContain(ENDS[dialect]);
   }
 }
 
@@ -193,17 +204,39 @@ describe("P189: answers contain no channel credential and no key, whole or split
     ["percent-encoded in capitals", (text: string) => encodePercent(text).toUpperCase()],
   ] as const;
   const secrets = [
-    ["a credential", plain, plain.credentialOf()],
-    ["a credential with signs", own, SIGNS],
-    ["another channel's credential", other, chat.credentialOf()],
-    ["a long credential", long, LONG],
-    ["a key", own, own.key],
+    ["a credential", plain, plain.credentialOf(), "messages"],
+    ["a credential with signs", own, SIGNS, "messages"],
+    ["another channel's credential", other, chat.credentialOf(), "messages"],
+    ["a long credential", long, LONG, "messages"],
+    ["a key", own, own.key, "messages"],
+    ["a credential in responses", stored, stored.credentialOf(), "responses"],
+    ["a credential in chat", chat, chat.credentialOf(), "chat"],
+    ["a credential in content", page, page.credentialOf(), "content"],
   ] as const;
   const rows = secrets.flatMap((secret) =>
     writings.map((writing) => [secret[0], writing[0], secret, writing[1]] as const),
   );
-  test.each(rows)("%s, %s", async (_, __, [, group, secret], write) => {
-    await repeat(group, write(secret), secret);
+  test.each(rows)("%s, %s", async (_, __, [, group, secret, dialect], write) => {
+    await repeat(group, dialect, write(secret), secret);
+  });
+
+  test("in an error that refuses it, and as the name of an encoding", async () => {
+    const secret = denied.credentialOf();
+    const body = { error: { type: "authentication_error", message: `bad key ${secret}` } };
+    denied.channel().next({ fields: { "content-encoding": secret } }, { status: 401, body });
+    for (const status of [502, 403]) {
+      const answer = await denied.ask("messages");
+      expect([answer.status, leaks(answer.bytes.toString(), secret)]).toEqual([status, false]);
+    }
+  });
+
+  test("in parts that a conversion joins", async () => {
+    const [start, end] = [stored.credentialOf().slice(0, 11), stored.credentialOf().slice(11)];
+    const parts = [start, end].map((text) => ({ type: "output_text", text, annotations: [] }));
+    const item = { type: "message", id: "m", role: "assistant", status: "completed", content: parts };
+    stored.channel().next({ body: { ...whole("responses"), output: [item] } });
+    const answer = await stored.ask("chat");
+    expect([answer.status, leaks(answer.text, stored.credentialOf())]).toEqual([200, false]);
   });
 
   test("a list of models contains no credential", async () => {
