@@ -71,16 +71,6 @@ test("the key of the upstream's cache is that of the agent's session, and outliv
   expect(keys.map((key) => keys.indexOf(key))).toEqual([0, 0, 2, 3, 3, 3, 6]);
 });
 
-test("an address with a version of its own is used as it is", async () => {
-  const far = openUpstream("chat");
-  const gateway = open(
-    { far: channelOf("chat", far, { base_url: `${far.url}/api/v4` }) },
-    { g: { platform: "messages", channels: ["far"], convert: true } },
-  );
-  await post(gateway, "g", "/v1/messages", formRequest("messages", HELLO, false));
-  expect(far.asked[0]?.path).toBe("/api/v4/chat/completions");
-});
-
 test("a client's request that a channel refuses cools nothing down (decolua/9router#4050)", async () => {
   const far = openUpstream("chat");
   const gateway = open(

@@ -549,6 +549,8 @@ test("P75: every response has x-request-id, the id of its ledger line", async ()
 test("P76: a messages client gets request-id, the upstream's or the gateway's", async () => {
   plain.channel().next({ fields: { "request-id": "req_of_upstream" } }, {}, { status: 400, body: {} });
   expect((await plain.ask("messages")).field("request-id")).toBe("req_of_upstream");
+  converted.channel().next({ fields: { "x-request-id": "req_of_upstream" } });
+  expect((await converted.ask("messages")).field("request-id")).toBe("req_of_upstream");
   const others = [
     await plain.ask("messages"),
     await plain.ask("messages"),

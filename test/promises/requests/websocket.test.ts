@@ -54,6 +54,10 @@ const mixed = world.group("mixed", {
 });
 const refusing = world.group("refusing", { platform: "responses" });
 const fallback = world.group("fallback", { platform: "responses", group: { default_model: "test-model" } });
+const chats = world.group("chats", {
+  platform: "responses",
+  channels: { main: { platform: "chat" } },
+});
 const http = world.group("http", { platform: "responses", channels: { main: { websocket: false } } });
 
 beforeAll(async () => {
@@ -79,8 +83,8 @@ const CREATE = { type: "response.create", model: "test-model", input: "Hello" };
 const linesOf = (key: string) => world.lines().filter((line) => line["key"] === key);
 
 test("P75, P170, P188: an upgrade is served if a channel of the group supports it, otherwise 426", async () => {
-  const refused = await world.request("/v1/responses", { ...bearer(http.key), ...UPGRADE });
-  expect(refused.status).toBe(426);
+  for (const { key } of [http, chats])
+    expect((await world.request("/v1/responses", { ...bearer(key), ...UPGRADE })).status).toBe(426);
   // A channel that says itself that it has no WebSocket.
   refusing.channel().next({ status: 404, body: {} });
   const target = `/v1/responses?copy=${refusing.key}`;
