@@ -85,7 +85,7 @@ const linesOf = (key: string) => world.lines().filter((line) => line["key"] === 
 test("P75, P170, P188: an upgrade is served if a channel of the group supports it, otherwise 426", async () => {
   for (const { key } of [http, chats])
     expect((await world.request("/v1/responses", { ...bearer(key), ...UPGRADE })).status).toBe(426);
-  // A channel that says itself that it has no WebSocket.
+  expect(chats.channel().seen).toEqual([]);
   refusing.channel().next({ status: 404, body: {} });
   const target = `/v1/responses?copy=${refusing.key}`;
   const unknown = await world.request(target, { ...bearer(refusing.key), ...UPGRADE });
