@@ -66,7 +66,7 @@ describe("P136: an answer that broke off", () => {
       { input: 70, output: 9 },
       ["input", "output"],
     ],
-  ])("%s", (_, reading, usage, estimated) => {
+  ])("%s is charged for what was counted and what was seen", (_, reading, usage, estimated) => {
     expect(judge(reading)).toEqual({ basis: "partial", usage: [usage], estimated, suspect: false });
   });
 

@@ -7,11 +7,21 @@ const PRICES = { input: "3", cache_read: "0.3", cache_write_5m: "3.75", cache_wr
 
 describe("the cost of missed tokens", () => {
   test.each([
-    ["all of them written", { cache_write_5m: 110_022, output: 9 }, 110_022, "0.3795759"],
-    ["some written, the others plain", { input: 500, cache_write_5m: 1000 }, 1200, "0.00399"],
-    ["for an hour first", { cache_write_1h: 1000, cache_write_5m: 1000 }, 1500, "0.007425"],
-    ["nothing", { input: 10 }, 0, "0"],
-    ["not more than was paid", { input: 10 }, 99, "0.000027"],
+    [
+      "is that of writes, if all of them were written",
+      { cache_write_5m: 110_022, output: 9 },
+      110_022,
+      "0.3795759",
+    ],
+    [
+      "is that of writes for some, if the others were plain input",
+      { input: 500, cache_write_5m: 1000 },
+      1200,
+      "0.00399",
+    ],
+    ["is that of writes for an hour first", { cache_write_1h: 1000, cache_write_5m: 1000 }, 1500, "0.007425"],
+    ["is nothing for none", { input: 10 }, 0, "0"],
+    ["is not more than was paid", { input: 10 }, 99, "0.000027"],
   ])("%s", (_name, usage, missed, usd) => {
     expect(deriveMissCost({ usage, prices: PRICES, multiplier: "1" }, missed)).toBe(usd);
   });

@@ -47,7 +47,7 @@ function readVector({ fixture, model, usage }: Vector) {
   return meter.read();
 }
 
-describe.skipIf(!present)("the hand-calculated vectors", () => {
+describe.skipIf(!present)("a recorded answer costs what was calculated by hand", () => {
   const book = loadPriceBook();
   test.each(vectors.map((vector): [string, Vector] => [vector.name, vector]))("%s", (_name, vector) => {
     const reading = readVector(vector);

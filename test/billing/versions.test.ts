@@ -79,7 +79,7 @@ test.each<[title: string, change: (session: SessionStart, index: number) => Part
     ({ input }, index) =>
       index % 2 === 0 ? { version: "2.1.331" } : { version: "2.1.332", input: input * 1.2 },
   ],
-])("not a change of the version: %s", (_title, change) => {
+])("%s is not taken for a change of the version", (_title, change) => {
   const sessions = makeSessions((index) => 9000 + ((index * 37) % 1000));
   expect(compareVersions(sessions.map((each, index) => ({ ...each, ...change(each, index) })))).toEqual([]);
 });

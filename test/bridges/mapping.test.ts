@@ -968,10 +968,10 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
   ],
 };
 
-describe.each(Object.entries(TABLES))("%s", (direction, rows) => {
-  test.each(rows.map((row) => [...row] as const))(
-    `${direction}: %s`,
-    (_what, sent, seen, notes = [], setting = {}) => {
+describe.each(Object.entries(TABLES))(
+  "%s: the upstream is asked for what the client wants",
+  (direction, rows) => {
+    test.each(rows.map((row) => [...row] as const))("%s", (_what, sent, seen, notes = [], setting = {}) => {
       const base = BASES[direction.split(">")[0] ?? ""];
       const { body, conversion } = convert(direction, { ...base, ...sent }, setting);
       for (const name of Object.keys(seen)) {
@@ -982,9 +982,9 @@ describe.each(Object.entries(TABLES))("%s", (direction, rows) => {
         if (Array.isArray(value)) expect(body[name]).toHaveLength(value.length);
       }
       expect(conversion.adjusted).toEqual(notes);
-    },
-  );
-});
+    });
+  },
+);
 
 const FILE = { role: "user", content: [{ type: "document", source: { type: "file", file_id: "f" } }] };
 

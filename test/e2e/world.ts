@@ -7,7 +7,6 @@ import {
   type DemoUpstream,
   type ReceivedRequest,
 } from "../harness/upstreams/demo-upstream.ts";
-import { PLATFORMS } from "../../src/config/schema.ts";
 import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import {
@@ -57,15 +56,11 @@ export interface World {
   stop(): Promise<void>;
 }
 
-interface WorldOptions extends DemoUpstreamOptions {
-  /** The upstream accepts any credential. */
-  readonly anyCredential?: true;
-}
-
-export function openWorld(change: (url: string) => Section = () => ({}), options: WorldOptions = {}): World {
-  const upstream = startDemoUpstream(
-    options.anyCredential ? options : { credential: CREDENTIAL, ...options },
-  );
+export function openWorld(
+  change: (url: string) => Section = () => ({}),
+  options: DemoUpstreamOptions = {},
+): World {
+  const upstream = startDemoUpstream({ credential: CREDENTIAL, ...options });
   const gateway = startGatewayHere({ config: makeConfig(upstream, change(upstream.url)) });
   /** The record and lines of the request that ended as number `count`. */
   const settle = async (count: number): Promise<Pick<Trace, "record" | "lines">> => {
@@ -144,7 +139,7 @@ export function makeRequest(dialect: DialectName, stream = false, more: Section 
 export async function inWorld(
   use: (world: World) => Promise<void>,
   change?: (url: string) => Section,
-  options?: WorldOptions,
+  options?: DemoUpstreamOptions,
 ): Promise<void> {
   const world = openWorld(change, options);
   try {
@@ -152,13 +147,4 @@ export async function inWorld(
   } finally {
     await world.stop();
   }
-}
-
-/** The same setting on the channel of each platform. */
-export function onChannels(more: Section): (url: string) => Section {
-  return (url) => ({
-    channels: Object.fromEntries(
-      PLATFORMS.map((platform) => [platform, { platform, base_url: url, credential: CREDENTIAL, ...more }]),
-    ),
-  });
 }

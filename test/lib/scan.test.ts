@@ -134,7 +134,7 @@ test("a byte that JSON does not have outside of strings is noticed, at any depth
   ]);
 });
 
-describe("the elements of a list", () => {
+describe("the elements of a list are found as JSON has them", () => {
   test.each([
     [`{"list":[1,"a,]",{"b":[2,3]}, null ,[]]}`, ["1", `"a,]"`, `{"b":[2,3]}`, "null", "[]"]],
     [`{"list":[]}`, []],

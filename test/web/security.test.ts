@@ -359,7 +359,7 @@ test("P83, P181: no path without a key or a sign-in names a key or shows an amou
   await other.stop();
 });
 
-describe("P83: metrics", () => {
+describe("P83: requests for metrics", () => {
   const ask = (fields: Readonly<Record<string, string>>) => visit(gateway, "/metrics", { fields });
 
   beforeAll(async () => {
@@ -374,7 +374,7 @@ describe("P83: metrics", () => {
   });
 });
 
-describe("P183: where the page is served", () => {
+describe("P183: the page", () => {
   test("a browser that opens / gets the page, and any other client reads the program's name", async () => {
     const browser = await visit(gateway, "/", { fields: { accept: "text/html,*/*;q=0.8" } });
     expect([browser.status, browser.field("location")]).toEqual([302, "/console"]);
@@ -386,9 +386,13 @@ describe("P183: where the page is served", () => {
     startGatewayHere({ config: { ...makeConfig(upstream), ...config }, console: true });
 
   test.each([
-    ["on other addresses, it is not", { listen: { port: 0, host: "0.0.0.0" } }, 404],
-    ["unless the config says always", { listen: { port: 0, host: "0.0.0.0" }, console: "always" }, 200],
-    ["with console: never it is not", { console: "never" }, 404],
+    ["is not served on other addresses", { listen: { port: 0, host: "0.0.0.0" } }, 404],
+    [
+      "is served there if the config says always",
+      { listen: { port: 0, host: "0.0.0.0" }, console: "always" },
+      200,
+    ],
+    ["is not served with console: never", { console: "never" }, 404],
   ])("%s", async (_, config, status) => {
     const other = start(config);
     for (const target of ["/console", "/console/"]) expect((await visit(other, target)).status).toBe(status);

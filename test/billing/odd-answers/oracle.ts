@@ -97,7 +97,10 @@ const MULTIPLIER = "0.3333337";
 const book = loadPriceBook();
 
 export function testCases(cases: readonly Case[]): void {
-  test.each(cases.map((each): [string, Case] => [each.id, each]))("%s", (_, each) => checkCase(each));
+  test.each(cases.map((each): [string, Case] => [each.id, each]))(
+    "an answer is charged as another calculation says: %s",
+    (_, each) => checkCase(each),
+  );
 }
 
 function checkCase(each: Case): void {

@@ -133,7 +133,7 @@ test("at most 49 names are tried for any model, its own name first", () => {
   expect(long.names.length).toBeLessThanOrEqual(49);
 });
 
-describe("two names mean one model", () => {
+describe("a comparison of two names", () => {
   test.each([
     ["claude-sonnet-4-5", "anthropic/claude-4.5-sonnet-20250929", true],
     ["gpt-5-mini", "openai/gpt-5-mini-2025-08-07", true],
@@ -142,7 +142,7 @@ describe("two names mean one model", () => {
     ["gpt-5", "gpt-5-ultra", false],
     ["claude-opus-4-8", "claude-nova-9", false],
     ["gpt-5-mini", "deployment-7", false],
-  ])("%s and %s: %p", (one, other, isSame) => {
+  ])("says of %s and %s whether they mean one model: %p", (one, other, isSame) => {
     expect([isSameModel(one, other), isSameModel(other, one)]).toEqual([isSame, isSame]);
   });
 });

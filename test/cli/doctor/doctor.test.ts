@@ -123,7 +123,7 @@ describe("a channel", () => {
     [200, '{"data":[{"id":"claude-x"}]}', "ok", "accepts the credential and lists 1 model"],
   ];
   for (const [status, body, state, detail] of answers) {
-    test(`a channel that answers ${status} ${body.slice(0, 8)}: ${detail}`, async () => {
+    test(`a channel that answers ${status} ${body.slice(0, 8)} is reported with "${detail}"`, async () => {
       using upstream = serve(status, body);
       const found = await find(upstream.url);
       expect(found).toMatchObject({ state, status: state === "wrong" ? 1 : 0 });

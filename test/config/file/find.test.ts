@@ -60,19 +60,22 @@ describe.skipIf(process.platform === "win32")("owner and mode", () => {
     [1000, 0o600, SUDO, null, null],
     [1001, 0o600, SUDO, "chown 0 /c.yaml", null],
   ];
-  test.each(cases)("P4: %p's file, mode %o, gives %p advice: %p, %p", (uid, mode, ownIds, fix, warning) => {
-    const check = () => requireTrust("/c.yaml", { uid, mode }, [...ownIds]);
-    if (fix === null) {
-      check();
-      const warnings = warnOfMode("/c.yaml", { uid, mode });
-      expect(warnings.map((text) => text.replace("/c.yaml ", "").replace(/[,:].*/, ""))).toEqual(
-        warning === null ? [] : [expect.stringContaining(warning)],
-      );
-    } else {
-      expect(check).toThrow(expect.objectContaining({ name: "ConfigError", fix }));
-      expect(check).toThrow(`: ${fix}`);
-    }
-  });
+  test.each(cases)(
+    "P4: a file of user %p with mode %o is judged for %p: to mend %p, to warn of %p",
+    (uid, mode, ownIds, fix, warning) => {
+      const check = () => requireTrust("/c.yaml", { uid, mode }, [...ownIds]);
+      if (fix === null) {
+        check();
+        const warnings = warnOfMode("/c.yaml", { uid, mode });
+        expect(warnings.map((text) => text.replace("/c.yaml ", "").replace(/[,:].*/, ""))).toEqual(
+          warning === null ? [] : [expect.stringContaining(warning)],
+        );
+      } else {
+        expect(check).toThrow(expect.objectContaining({ name: "ConfigError", fix }));
+        expect(check).toThrow(`: ${fix}`);
+      }
+    },
+  );
 
   test("a user who calls through sudo is still the user; without sudo, SUDO_UID has no effect", () => {
     const own = process.getuid?.() ?? 0;

@@ -18,7 +18,7 @@ const say = (head: string, body: string) => ({
   steps: () => [Buffer.from(`HTTP/1.1 ${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`)],
 });
 
-describe("not counted against a channel", () => {
+describe("what does not count against a channel", () => {
   test("P107: a client that leaves before or during the answer is not a failure of the channel", async () => {
     const { a, gateway, view } = open({ a: { timeouts: { first_byte: "20s", idle: "20s" } } });
     for (const fault of ["never-answer", "stall"] as const) {

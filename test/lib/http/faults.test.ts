@@ -59,7 +59,7 @@ const CASES: readonly Case[] = [
   { kind: "idle_timeout", sent: "yes", script: say(`${HEAD}some`) },
 ];
 
-test.each(CASES)("$kind: the upstream has the request: $sent", async (row) => {
+test.each(CASES)("the fault $kind says whether the upstream has the request: $sent", async (row) => {
   const asked = Promise.withResolvers<void>();
   const upstream = await startUpstream(
     (socket) => {

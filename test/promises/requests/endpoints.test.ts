@@ -675,7 +675,7 @@ test("P82: x-gateway-adjusted names a model that default_model or an alias with 
   expect(both.field("x-gateway-adjusted")).toBe("model=test-model, top_k");
 });
 
-test("P83: /metrics shows a key its own series, all to metrics: all, and sums without names and amounts to nobody", async () => {
+test("P83: /metrics shows a key its own series, all to metrics: all, and sums without names and amounts to a client without a key on loopback", async () => {
   await world.line(await plain.ask("messages"));
   await world.line(await all.ask("messages"));
   const own = (await world.request("/metrics", bearer(plain.key))).text;

@@ -86,6 +86,7 @@ test("P75, P170, P188: an upgrade is served if a channel of the group supports i
   for (const { key } of [http, chats])
     expect((await world.request("/v1/responses", { ...bearer(key), ...UPGRADE })).status).toBe(426);
   expect(chats.channel().seen).toEqual([]);
+  // A channel that says itself that it has no WebSocket.
   refusing.channel().next({ status: 404, body: {} });
   const target = `/v1/responses?copy=${refusing.key}`;
   const unknown = await world.request(target, { ...bearer(refusing.key), ...UPGRADE });
