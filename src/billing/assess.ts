@@ -14,9 +14,8 @@ import {
 
 export interface Assessment {
   readonly basis: Exclude<Basis, "unpriced">;
-  /** Empty with basis `exact`: nothing was used, so nothing is charged. */
+  /** Empty with basis `exact`: nothing is charged. */
   readonly parts: readonly Part[];
-  /** Estimated kinds: the answer broke off before the upstream reported them. */
   readonly estimated: readonly ("input" | "output")[];
   readonly suspect: string | null;
   /** The counts leave out output that was seen. */
@@ -93,7 +92,7 @@ function assessFailed(reading: Reading, streamed: boolean): Assessment {
 const MIN_DOUBTED_OUTPUT = 256;
 const MAX_ESTIMATE_RATIO = 8;
 
-/** No answer has more. Whether a prompt has more shows in the size of its request. */
+/** No answer has more. */
 const MAX_ORDINARY_TOKENS = 1_000_000;
 
 function isExcessive(parts: readonly Part[], estimatedInput: number): boolean {
@@ -134,8 +133,7 @@ export function describePaidTwice(channels: readonly string[]): string {
   return `the request may have been paid ${channels.length === 2 ? "twice" : `${channels.length} times`}: by ${names}`;
 }
 
-/** The answer ended early, without a cut: reported usage is charged.
- *  Limits also count the output that was seen. */
+/** The answer ended early, without a cut. Limits also count the output that was seen. */
 function assessReported({ parts, estimatedOutput, hasText }: Reading): Assessment {
   if (parts.length === 0) return hasText ? { ...UNKNOWN, suspect: NO_USAGE } : UNKNOWN;
   const reported: Assessment = { ...NOTHING, basis: "partial", parts };

@@ -22,7 +22,7 @@ export interface BilledAnswer extends PriceSources {
   readonly parts: readonly Part[];
   readonly tariff: Tariff;
   readonly model: string | null;
-  /** The requested model, for answers without a model or with one that has no price. */
+  /** For answers without a model, or with one that has no price. */
   readonly requested: string | null;
   /** Why nothing is charged: the line's `price_source`. */
   readonly unbilled?: string | undefined;
@@ -104,7 +104,6 @@ function priceCall(unpaid: PricedPart, { price, pricedAs }: FoundPrice, tariff: 
   const chosen = chooseTariff(price, usage, tariff);
   if ("missing" in chosen) return { ...unpaid, because: `no price for ${chosen.missing} of ${model}` };
   const { prices, tier, unpriced } = chosen;
-  // The requested model has no price for a search, either: its price is not used.
   if (pricedAs !== null && unpriced.length > 0 && Object.keys(prices).length === 0)
     return { ...unpaid, because: `no price for ${model}` };
   const because = unpriced.length > 0 ? `no price for ${unpriced.join(" and ")} of ${model}` : null;
@@ -261,8 +260,7 @@ function deriveOne({ usage, prices }: Priced, multiplier: string): Derived {
   return derived;
 }
 
-/** How much more missed tokens cost than cache reads, at least 0.
- *  Null: some of the tokens have no price. */
+/** How much more missed tokens cost than cache reads. Null: some have no price. */
 export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed: number): string | null {
   const split = splitMissed(usage, missed);
   const paid = prices && multiplyUsage(split.paid, prices);

@@ -58,7 +58,7 @@ export class CountReader {
     return 0;
   }
 
-  /** Notes a total that differs from its parts' sum: it has usage that no part names. */
+  /** A difference is usage that no part names. */
   compareTotal(
     from: unknown,
     name: string,
@@ -74,7 +74,7 @@ export class CountReader {
     if (total > 0 && !isRight) this.note("total_differs", name);
   }
 
-  /** Notes unknown names that may have a price: a tool, a kind, a cache lifetime. */
+  /** An unknown tool, kind or cache lifetime may have a price. */
   noteUnknown(from: unknown, name: string, known: KnownNames): void {
     const counted = getField(from, name);
     if (isObject(counted)) this.noteMember(counted, known, name);

@@ -24,7 +24,7 @@ export interface PriceSources {
   readonly seller?: Seller | undefined;
 }
 
-/** Throws if the book lacks a provider that the config names: everything would be unpriced. */
+/** Without the provider that the config names, everything would be unpriced. */
 export function refuseUnknownProviders(channels: Iterable<Channel>, book: PriceBook): void {
   for (const { name, priceProvider } of channels) {
     if (priceProvider === null || priceProvider === undefined || book.providers.includes(priceProvider))

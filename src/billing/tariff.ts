@@ -112,7 +112,6 @@ function rateOf(rates: Rates, name: string): string | undefined {
 
 const STANDARD = new Set(["standard", "default", "auto", "unspecified", "on_demand"]);
 
-/** The ways of serving that may change the price, with the book's names. */
 function servedAs({ service_tier, traffic_type, inference_geo, speed, region }: Tariff): readonly string[] {
   const place: string[] = [];
   if (speed !== undefined && speed !== "standard") place.push(`speed=${speed}`);

@@ -75,7 +75,7 @@ export interface Part {
   /** `message`, or the upstream's name for the pass (`compaction`, `advisor_message`, …). */
   readonly pass: string;
   readonly usage: Usage;
-  /** The usage of each of several calls to the model. Their sum is `usage`. */
+  /** Their sum is `usage`. */
   readonly calls?: readonly Usage[];
 }
 
@@ -130,7 +130,7 @@ export interface Reading {
   readonly hasText: boolean;
   /** A refusal before any output, with the upstream's word for its kind (null: none). */
   readonly refusal?: { readonly category: string | null } | undefined;
-  /** The upstream called the model several times and adds up the usage. */
+  /** The usage is that of several calls. */
   readonly loops?: boolean | undefined;
   /** Some upstreams report no usage for a complete answer: it is estimated. */
   readonly mayLackUsage?: boolean | undefined;

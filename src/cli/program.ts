@@ -57,7 +57,6 @@ const ALIASES: Readonly<Record<string, string>> = {
   ls: "list",
 };
 
-/** Adds what Commander lacks: `-v`, `help` for subcommands, and aliases. */
 function normalizeArguments(words: readonly string[], row: CommandRow): string[] {
   const [first = "", ...rest] = words;
   const configWords = first === "--config" ? 2 : first.startsWith("--config=") ? 1 : 0;

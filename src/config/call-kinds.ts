@@ -13,6 +13,6 @@ export const CALL_KINDS = [
   "google_search",
   "google_search_prompt",
   "maps_grounding",
-  // A request with a price of its own, because its answer reports no tokens.
+  // The answer reports no tokens.
   "call",
 ] as const;

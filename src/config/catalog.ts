@@ -14,7 +14,6 @@ export interface Channel extends Omit<ChannelSettings, "ca" | "headers"> {
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
   readonly proxy: URL | null;
   readonly ca: string | null;
-  /** Why the channel has no credential. Null: it has one or needs none. */
   readonly lack: string | null;
   readonly groups: readonly string[];
 }
@@ -30,7 +29,7 @@ export interface Group extends Omit<Readonly<Config["groups"][string]>, "channel
   readonly multiplier: string;
   readonly usesLogin: boolean;
   readonly crosses: boolean;
-  /** By priority. Without disabled channels and those without a credential. */
+  /** By priority. Usable channels only. */
   readonly channels: readonly Channel[];
   readonly listed: readonly string[];
   /** Only an exclusive group needs an active plan. */
@@ -125,7 +124,6 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
     groups,
     plans,
     keys: new Map(bound.map((key) => [key.name, key])),
-    // One key's current secret counts before another key's previous one.
     keysBySha256: new Map([
       ...bound.flatMap((key) => (key.previous === null ? [] : [[key.previous.secret_sha256, key] as const])),
       ...bound.map((key) => [key.secretSha256, key] as const),

@@ -22,7 +22,7 @@ export interface Endpoint {
   /** Their groups' keys may use the endpoint. */
   readonly platforms: readonly Platform[];
   readonly dialect: Dialect;
-  /** Channels of this platform serve the endpoint too, in another dialect. */
+  /** Its channels serve the endpoint in another dialect. */
   readonly alsoOn?: ChannelPlatform;
   readonly keySources: readonly KeySource[];
   /** No member of a request caps the output. */

@@ -4,7 +4,6 @@ export const RESPONSE_ID = /^[\w\-=]{1,512}$/;
 /** Upstreams parse paths differently, and some decode twice. */
 const MODEL_ID = /^[\w\-./:@~+=,()[\]!* ]{1,256}$/;
 
-/** The model id in one or more path segments, decoded. Null if invalid. */
 export function readModelId(raw: string): string | null {
   const id = raw.includes("%") ? decode(raw) : raw;
   if (id === null || !MODEL_ID.test(id)) return null;

@@ -9,13 +9,11 @@ import { relay } from "./formats/relay.ts";
 import { responses } from "./formats/responses.ts";
 
 export interface PlatformRow {
-  /** It says how channels list models, in which shape, and how requests are signed. */
   readonly dialect: Dialect;
   readonly spoken: readonly DialectName[];
   /** Other lists at this path lack this text. */
   readonly listMark: string;
   readonly answerPaths: readonly string[];
-  /** The tools of `gateway run` and `gateway env` that work with this platform. */
   readonly tools: readonly ToolName[];
 }
 
@@ -104,7 +102,7 @@ export function describeList(platform: Platform, relayPrefix: string): string {
   return `GET ${readPathPrefix(platform, relayPrefix)}${dialectOf(platform).listPath}`;
 }
 
-/** A text for errors: `POST /v1/responses or /v1/chat/completions`. */
+/** `POST /v1/responses or /v1/chat/completions` */
 export function describeAnswerPaths(platform: Platform, relayPrefix: string): string {
   const prefix = readPathPrefix(platform, relayPrefix);
   return `POST ${PLATFORM_ROWS[platform].answerPaths.map((path) => prefix + path).join(" or ")}`;

@@ -4,7 +4,7 @@ import { getField, getList, getText } from "../lib/json/json.ts";
 
 const PRELUDES = new Set<unknown>(["ping", "response.created", "response.in_progress", "response.queued"]);
 
-/** Names of errors in streams of all dialects, with the equivalent status. */
+/** Errors in streams of all dialects. */
 const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
   ["authentication_error", 401],
   ["invalid_api_key", 401],

@@ -102,7 +102,7 @@ export class Request {
   memory: Reservation | null = null;
 
   // The request in the upstream's dialect, ready for any channel.
-  /** The request in the tried channel's dialect; null if it is the client's. */
+  /** In the tried channel's dialect; null: the client's own. */
   crossed: Crossed | null = null;
 
   // What the request may cost.
@@ -114,7 +114,7 @@ export class Request {
   estimatedInput = 0;
   /** What limits reserve for the request, until its line is in the ledger. */
   admission: Admission = FREE;
-  /** Ends the wait for room in a limit, or for usage after the client left. */
+  /** Ends a wait for room in a limit, or for usage. */
   endWait: (() => void) | null = null;
   /** Gets the response's tool calls; undefined: no limit needs them. */
   calls: CallListener | undefined = undefined;

@@ -170,7 +170,7 @@ function hasConversions({ groups }: Catalog): boolean {
   return groups.values().some(({ convert }) => convert);
 }
 
-/** The config may have a lower limit, and the last gateway may not have warned. */
+/** The config may have a lower limit now. */
 function checkLimits({ alerts, catalog, ledger, now }: Gateway): void {
   alerts.check(listLimitUses(catalog.keys.values(), ledger.sums, now()));
 }

@@ -38,7 +38,7 @@ export type ErrorCode = keyof typeof STATUS_OF;
 export interface ErrorDetails {
   /** The path of the field at fault. */
   readonly param?: string | null;
-  /** A more specific code than the gateway's, for responses and chat errors. */
+  /** A more specific code, for responses and chat errors. */
   readonly wireCode?: string | null;
   readonly retryAfterSeconds?: number | null;
   /** In milliseconds. Null: a spent limit never begins anew. */

@@ -59,7 +59,6 @@ export class Replay {
     return explainMiss(`${asked.method} ${pathOf(asked.target)}`, differences);
   }
 
-  /** The first unused match, or else the last used one. Fills `differences`. */
   #findSame(
     { method, target, body, transport }: AskedRequest,
     differences: Map<Entry, Difference>,

@@ -264,7 +264,7 @@ export function removeRecording(root: string, name: string): boolean {
   return true;
 }
 
-/** Removes recordings without a write for `ageMs`. Returns their names. */
+/** Returns the names of removed recordings. */
 export function removeOld(root: string, ageMs: number, now: number): string[] {
   const old = listRecordings(root).filter(({ usedAt }) => now - usedAt > ageMs);
   return old.map(({ name }) => name).filter((name) => removeRecording(root, name));

@@ -29,7 +29,7 @@ export interface About {
   readonly run: string;
 }
 
-/** An event of the live feed. The first has everything, later ones only changes. */
+/** The first event has everything, later ones only changes. */
 export interface LiveEvent {
   readonly about?: About;
   readonly streams?: readonly StreamRow[];

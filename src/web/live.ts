@@ -13,7 +13,6 @@ import type { About, LiveEvent, Notice } from "./api.ts";
 import { NOT_CACHED, SAFE_FIELDS } from "./guard.ts";
 
 const TICK_MS = 500;
-/** Collecting the channels sorts samples: once in this many ticks is enough. */
 const CHANNEL_TICKS = 4;
 /** A write notices a browser that is gone, and the page notices a stopped gateway. */
 const QUIET_TICKS = 10;
@@ -92,7 +91,6 @@ export function createLive(parts: ApiParts, command: string): Live {
       const seen = { requests: [...activity.recent()], notices: [...notices] };
       const page: Page = { exchange, isSignedIn, sent: new Map(), ...seen, isSlow: false, quiet: 0 };
       pages.add(page);
-      // Before anything is sent, because the browser may leave meanwhile.
       timer ??= setInterval(tick, TICK_MS).unref();
       exchange.onGone(() => leave(page));
       const about = describeRun(parts, command);

@@ -221,7 +221,6 @@ function listLimits({
 const PROOF =
   "Each request is a line in a ledger whose lines contain each other's hashes. With the ledger, anyone can check that no line was changed or removed, and that every amount follows from usage and price:";
 
-/** The file's name, another one for another session or a later time. */
 export function nameFile({ session }: Evidence): string {
   const now = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
   return `gateway-report-${session === null ? "" : `${session}-`}${now}.html`;
@@ -340,7 +339,6 @@ function writeTable({ title, note = "", head, rows }: TextTable): string {
 const [WIDTH, HEIGHT, LEFT, TOP, FOOT] = [860, 190, 44, 18, 22];
 const LAYERS = ["read", "missed", "fresh"] as const;
 
-/** Bars of the turns' input: cached, missed, the rest. Versions are marked. */
 function writeChart({ turns, versions }: Evidence): string {
   if (turns.length === 0) return "";
   const means = turns.map(({ turns: all, read, missed, written, sent }) =>

@@ -22,7 +22,7 @@ export interface LogEntry {
   readonly session: string;
   /** Absent: the main agent. */
   readonly agent?: string;
-  /** The folder in which the tool worked. Project and model are empty if they are not logged. */
+  /** The folder in which the tool worked. Empty: not logged. */
   readonly project: string;
   readonly model: string;
   readonly time: number;

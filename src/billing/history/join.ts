@@ -20,7 +20,6 @@ type Pair = readonly [LogEntry, OurLine];
 const MAX_APART_MS = 120_000;
 /** If the counts differ, only a request that ended at nearly the same time matches. */
 const MAX_APART_OTHERWISE_MS = 5000;
-/** Of a request that takes longer, only this much time is compared. */
 const MAX_LENGTH_MS = 3_600_000;
 
 export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLine[]) {

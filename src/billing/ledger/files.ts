@@ -87,8 +87,7 @@ export class LedgerFiles {
     this.#prev = prev;
   }
 
-  /** Once all lines are written, removes closed requests.
-   *  `afresh`: always rewrites, which proves that writing works. */
+  /** Once all lines are written, removes closed requests. `afresh`: always rewrites. */
   tidyJournal(open: ReadonlyMap<string, OpenRequest>, afresh: boolean): void {
     if (afresh || this.isJournalStale || this.#journal.size > this.#journalFullAt) this.rewriteJournal(open);
   }
@@ -143,8 +142,7 @@ export class LedgerFiles {
     for (const file of [this.#lines, this.#journal]) file.close();
   }
 
-  /** Throws if another program moved or changed the ledger: no reader would find further lines.
-   *  Rewrites a missing journal. */
+  /** Throws if another program moved or changed the ledger. Rewrites a missing journal. */
   requireInPlace(open: ReadonlyMap<string, OpenRequest>): void {
     if (!this.#lines.isInPlace())
       throw new Error(

@@ -40,7 +40,7 @@ const recordSchema = z.lazy(() =>
     z.object({
       id: z.string(),
       channel: z.string(),
-      /** The request goes to this channel instead of the one in `open`. */
+      /** This channel replaces the one in `open`. */
       first: z.literal(true).optional(),
     }),
     z.object({ discard: z.string() }),
@@ -154,7 +154,7 @@ type UnknownEnd = Pick<
   "status" | "outcome" | "first_byte_ms" | "duration_ms" | "attempts" | "raw_usage"
 >;
 
-/** The line of a request that was in flight when the gateway died: it may cost something. */
+/** The gateway died during this request, which may cost something. */
 export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
   return {
     ...intent,

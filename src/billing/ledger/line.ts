@@ -238,7 +238,7 @@ export type AnyLine = Omit<LineDraft, "raw_usage"> | CorrectionDraft | MarkDraft
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The line's text, without a newline. Throws if `check` refuses the line. */
+/** Without a newline. Throws if `check` refuses the line. */
 export function encodeLine(draft: Draft, prev: string, check?: (fields: Fields) => void): string {
   const fields: Fields = draft;
   const ordered: Record<string, unknown> = {};

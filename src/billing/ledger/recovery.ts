@@ -160,7 +160,7 @@ function cut(path: string, fd: number, end: number): void {
     readSync(fd, bytes, 0, bytes.length, end);
     appendOwn(`${path}.torn`, bytes);
   } catch (error) {
-    // A full disk must not prevent opening the ledger: these bytes are not lines.
+    // A full disk must not prevent opening the ledger.
     if (error instanceof ForeignFile) throw error;
   }
   truncateOwn(fd, path, end);

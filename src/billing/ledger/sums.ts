@@ -28,7 +28,7 @@ export interface Holder {
   readonly name: string;
 }
 
-/** When keys were made, in ms: an earlier key of the same name spent separately. */
+/** When keys were made, in ms. */
 export type Births = ReadonlyMap<string, number>;
 
 export interface SumsOptions {
@@ -37,7 +37,7 @@ export interface SumsOptions {
   readonly report: (text: string, level: "note") => void;
   /** The ledger is a copy: nothing is written next to it. */
   readonly isCopy?: boolean;
-  /** Checks first that nobody edited the sums. False for a command, which refuses nothing. */
+  /** Checks first that nobody edited the sums. */
   readonly compares?: boolean;
   readonly zone?: Zone | undefined;
   /** Default: no key is younger than its lines. */

@@ -71,7 +71,6 @@ export class LedgerWriter {
     this.#prev = prev;
   }
 
-  /** Requests left open get their lines. `marks`: what a start found. */
   start(unfinished: ReadonlyMap<string, OpenRequest>, marks: readonly MarkDraft[]): void {
     this.#endWatch = everySecond(() => this.#watch());
     // A start does not wait for this.
@@ -88,7 +87,7 @@ export class LedgerWriter {
     this.#syncing = this.#sync();
   }
 
-  /** Why nothing can be written now; lines wait in memory. Null: writing works. */
+  /** Why lines wait in memory. Null: writing works. */
   get problem(): string | null {
     return this.#problem;
   }
@@ -217,7 +216,6 @@ export class LedgerWriter {
     this.#lock.release();
   }
 
-  /** Completes the table: it then knows all lines if the ledger loses some. */
   async #completeTable(): Promise<void> {
     for (let before = -1, read = 0; read > before && read < 1; await nextTurn()) {
       before = read;

@@ -20,7 +20,7 @@ const MAX_RESPONSES = 4096;
 const MAX_CALLS = 64;
 
 export class CallChains {
-  /** By key and response. Several requests may continue one response. */
+  /** By key and response. */
   readonly #chains = new BoundedMap<string, CallChain & { readonly calls: Map<string, string> }>(
     MAX_RESPONSES,
   );

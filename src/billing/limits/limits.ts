@@ -15,11 +15,11 @@ export interface Admission {
   readonly mostUsd: string | null;
   /** A USD limit admitted it without a price. */
   readonly unpriced: boolean;
-  /** Called when the line is in the ledger. A second call does nothing. */
+  /** Called when the line is in the ledger. */
   release(): void;
 }
 
-/** This request has to wait: when another one ends, it may be admitted. */
+/** When another request ends, this one may be admitted. */
 export interface NoRoom {
   readonly noRoom: GatewayError;
   /** Where, and how many requests wait there. */
@@ -62,7 +62,7 @@ export interface UsdLimit {
   readonly usd: string;
 }
 
-/** The limits of one run, key or group, or of a session (set by its key or group). */
+/** The limits of one run, key, group or session. */
 interface Side {
   readonly holder: Holder;
   readonly owner: Holder;
@@ -318,7 +318,7 @@ function describeHolder({ kind, name }: Holder): string {
   return kind === "run" ? "This run" : `The ${kind} "${name}"`;
 }
 
-/** Stops an agent in a loop. `sameCalls` is called only if a limit needs it. */
+/** `sameCalls` is called only if a limit needs it. */
 export function stopLoop(
   { name, limits, group }: Key,
   session: string | undefined,

@@ -72,7 +72,6 @@ export class WaitingRequests {
     return { admitted, end };
   }
 
-  /** Requests that end in one turn of the event loop are handled together. */
   freed(): void {
     if (this.#isDue || this.#all.size === 0) return;
     this.#isDue = true;

@@ -24,7 +24,7 @@ interface Change extends Rule {
 
 type Written = Readonly<Record<string, string | undefined>>;
 
-/** `strict`: an overlay's rule without a model is an error, because it is stale. */
+/** `strict`: a rule of the overlay without a model is an error. */
 interface Making {
   readonly models: readonly BookedModel[];
   readonly strict: boolean;

@@ -58,7 +58,6 @@ export function reportAsModel(
     rows: describeRows(by, sums),
     total: describeSum(total),
     price_sources: [...sources],
-    /** Requests that were not compared, the most frequent first, with their charge if known. */
     not_compared: [...leftOut.values()]
       .toSorted((a, b) => b.requests - a.requests)
       .map(({ charge, ...each }) => ({ ...each, charge_usd: formatDecimal(charge) })),
@@ -66,7 +65,6 @@ export function reportAsModel(
   };
 }
 
-/** `amounts`: official and charge as they were, and with the other model. */
 function openSum() {
   const amounts = Array.from({ length: 4 }, () => ZERO_DECIMAL);
   return { requests: 0, compared: 0, partial: 0, amounts };

@@ -27,7 +27,6 @@ const CAUSE = {
   changed: "CASE WHEN cause <> 'messages_changed' THEN changed_at END",
 };
 
-/** A cause that comes this often in one session is not an accident. */
 const PERSISTENT_MISSES = 3;
 
 export function reportCache(table: Table, scope: Scope, zone: Zone) {
@@ -65,7 +64,7 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
 
 export type CacheReport = ReturnType<typeof reportCache>;
 
-/** By cause, and by each further list of names. The most expensive come first. */
+/** The most expensive causes come first. */
 export function sumMisses(table: Table, scope: Scope, ...lists: readonly (readonly string[])[]) {
   const { rows, also, total } = sumRequests(table, {
     ...scope,

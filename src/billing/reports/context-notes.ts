@@ -9,7 +9,7 @@ import { getField, getList, getText, parseJson } from "../../lib/json/json.ts";
 
 export interface NotedPart {
   readonly kind: string;
-  /** The name of the tool, also for a call or result. Empty for other parts. */
+  /** The tool's name, also for a call or result. */
   readonly name: string;
   /** In characters. */
   readonly size: number;
@@ -21,7 +21,7 @@ export type NotedTurn = ReturnType<typeof readTurns>[number];
 
 /** All files of a folder. The most recently used sessions stay. */
 export const MAX_FOLDER_BYTES = 64 * 1024 * 1024;
-/** The size of one session's file. A longer session gets no more notes. */
+/** A longer session gets no more notes. */
 export const MAX_FILE_BYTES = 8 * 1024 * 1024;
 
 export function nameFolder(ledgerPath: string): string {

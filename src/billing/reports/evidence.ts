@@ -38,7 +38,6 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
   return {
     gateway: VERSION,
     has_labels: hasLabels,
-    /** The beginning of the session's id. Null: the report is about a period. */
     session: scope.only?.session === undefined ? null : nameSession(scope.only.session),
     ...countRequests(table, scope, turns.total),
     total: describe(turns.total, misses.total),
@@ -191,7 +190,6 @@ const IS_CAUSE = /^[a-z_]{1,30}_(?:changed|evicted|expired|lost|passed)$/;
 const BARS = 160;
 const MAX_MS = 8.64e15;
 
-/** The most expensive misses and the first turns of newer versions, by time. */
 function listEvents(table: Table, scope: Scope, versions: readonly SumRow[], hasLabels: boolean) {
   const asked = describeScope(scope);
   const startOf = ({ values: [at] }: SumRow): number => Number(at);
@@ -207,7 +205,6 @@ function listEvents(table: Table, scope: Scope, versions: readonly SumRow[], has
       age: inOrder.length - index,
     }));
   });
-  // Each tool's newest version, then earlier versions while there is room.
   const newest = further.toSorted((a, b) => a.age - b.age || b.at - a.at).slice(0, MAX_VERSIONS);
   const changes = new Map(newest.map(({ line, words }) => [line, words]));
   const where = `line IN (SELECT value FROM json_each($lines) UNION SELECT * FROM (SELECT line FROM requests

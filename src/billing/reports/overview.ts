@@ -72,7 +72,7 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
     by,
     show,
     spans: spanNames,
-    /** The largest first, then the others. Amounts are decimals: dollars or counts. */
+    /** The largest first. */
     series,
     total: total.totals,
     sums: describeSums(total),
@@ -146,7 +146,6 @@ function chooseSpan(length: number): TimeSpan {
   return length <= 7 * MAX_BARS * DAY_MS ? "week" : "month";
 }
 
-/** The same stretch of the period before: of the previous month, or of as many days. */
 function findBefore({ since, until, end }: ViewRange, zone: Zone): ViewRange | null {
   if (since === null) return null;
   const [first, now, last] = [zone.toLocal(since), zone.toLocal(until), zone.toLocal(end)];
@@ -158,7 +157,7 @@ function findBefore({ since, until, end }: ViewRange, zone: Zone): ViewRange | n
 
 const PAST_DAYS = 28;
 const MIN_DAYS = 7;
-/** In standard deviations: eight of ten normal values are nearer to the mean. */
+/** In standard deviations. */
 const EIGHT_OF_TEN = 1.2816;
 
 /** The charges of today and this month, and that of the month as projected from four weeks, with its 80 %

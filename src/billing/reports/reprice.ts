@@ -14,7 +14,7 @@ import { addAmount, type Condition, describeScope, type Scope } from "./sums.ts"
 export interface CurrentPrices {
   readonly book: PriceBook;
   readonly overrides: Overrides;
-  /** Whose prices a channel pays. Undefined: the config has no such channel. */
+  /** Undefined: the config has no such channel. */
   readonly sellerOf: (channel: string) => Seller | undefined;
   /** The usage of each call in a server tool's loop, if the upstream lists it. */
   readonly readCalls: (rawUsage: unknown) => readonly Usage[];
@@ -60,7 +60,6 @@ function countForLimits(line: Line, prices: CurrentPrices) {
 
 export type RequestLine = ReturnType<typeof listRequestLines> extends Iterable<infer Each> ? Each : never;
 
-/** Lines with their corrected amounts (null: unreadable). `more`: further columns. */
 export function* listRequestLines(
   table: Table,
   { sql: where, values }: Required<Condition>,
@@ -132,7 +131,6 @@ function readParts(line: Line, calls: readonly Usage[]): readonly Part[] | null 
   return isSame ? [{ ...part, calls }] : parts;
 }
 
-/** The line, its factors or the upstream's usage say how it was served. */
 function readTariff(line: Line, seller: Seller | undefined): Tariff {
   const recorded = getField(line, "tariff");
   const factors = Object.keys(line.prices ?? {}).filter((name) => name.startsWith(FACTOR));

@@ -81,7 +81,6 @@ export function reportNames(table: Table, scope: Scope) {
 /** An upstream can invent a name for each answer. */
 const MAX_ANSWERED_BY = 100;
 
-/** The models that clients called, and the names in answers, which set prices. */
 export function listSeenModels(table: Table) {
   const found = table.list(
     `SELECT channel, model, SUM(requests),

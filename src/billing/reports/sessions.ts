@@ -105,7 +105,6 @@ function describeSession(table: Table, own: SessionRow, hasTurns: boolean) {
     ...own,
     // By how many percent the plan's windows rose.
     ...(rises.length > 0 && { windows: Object.fromEntries(rises.map(([name, { rise }]) => [name, rise])) }),
-    /** Each agent before those that it started. Null: the main agent, or no parent. */
     agents: listTree(agents).flatMap(({ row }) => row ?? []),
     misses: list("AND cause IS NOT NULL ORDER BY at, line").flatMap(({ time, id, agent, missed }) => {
       if (missed === undefined) return [];
@@ -126,7 +125,7 @@ function describeSession(table: Table, own: SessionRow, hasTurns: boolean) {
 
 export type SessionDocument = Readonly<ReturnType<typeof describeSession>>;
 
-/** The sessions that this session started, the newest first: opencode's agents have their own. */
+/** opencode's agents have sessions of their own. */
 function listStarted(table: Table, session: string) {
   const { rows } = sumSessions(table, ALL, {
     sql: "session IN (SELECT own.session FROM names AS own WHERE own.parent = $parent AND own.agent IS NULL)",

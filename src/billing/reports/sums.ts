@@ -21,7 +21,7 @@ export const NAMES = ["key", "group", "model", "channel", ...CLIENT_NAMES] as co
 export type Name = (typeof NAMES)[number];
 
 const FILTERS = [...NAMES, "outcome"] as const;
-/** Only requests with these names. An empty name finds requests without one. */
+/** An empty name finds requests without one. */
 export type Filter = Readonly<Partial<Record<(typeof FILTERS)[number], string>>>;
 
 /** Requests from one ISO time until before another. Null: no limit. */
@@ -121,7 +121,6 @@ export interface SumsQuery extends Scope {
 export function sumRequests(table: Questions, query: SumsQuery) {
   const { by, also = [], columns = {}, of = Object.keys(SUMS), sums = {}, values = [] } = query;
   const added = { ...Object.fromEntries(of.map((name) => [name, SUMS[name]])), ...sums };
-  // Rare values as JSON objects: further kinds of usage, and amounts as text.
   const rare = of.includes("input") ? ["more", "exact"] : ["exact"];
   const read = [...values, ...Object.values(added), ...rare.map((name) => `group_concat(${name})`)];
   const main = [...by.map(columnOf), ...Object.keys(columns)];
@@ -188,7 +187,6 @@ const IN_SPANS = [
 
 export type SumRow = ReturnType<typeof sumRequests>["total"];
 
-/** For people and scripts: counts as numbers, amounts as exact decimals. */
 function describeTotals(
   read: (name: string) => CellValue,
   add: (name: string) => Decimal,
@@ -227,7 +225,6 @@ export function readList(joined: CellValue, { path = "" }: Questions): readonly 
   return list;
 }
 
-/** The database's sum of pico-dollars, plus the amounts with exact texts. */
 export function addAmount(sum: CellValue, exact: readonly unknown[], name: string): Decimal {
   let total: Decimal = { units: typeof sum === "bigint" ? sum : 0n, scale: CHARGE_PLACES };
   for (const each of exact) {

@@ -113,7 +113,6 @@ export function divideTime(span: TimeSpan, first: number, last: number, zone: Zo
   return spans;
 }
 
-/** They differ by more than a millionth of a dollar and one percent. */
 const DIFFERS =
   "official IS NULL OR (ABS(official - named) > 1000000 AND ABS(official - named) * 100 > named)";
 

@@ -8,7 +8,7 @@ import type { Clock } from "./period.ts";
 export interface SessionStart {
   readonly tool: string;
   readonly version: string;
-  /** The model, key and label. Requests without a label have no known project. */
+  /** The model, key and label. */
   readonly kind: string;
   readonly at: number;
   /** The input of the middle one of its first turns, some of which go to a small model. */
@@ -56,7 +56,6 @@ const MAX_DIFFERENCE = 3;
 /** A limit, so that one session with very much input does not hide the others. */
 const MAX_HEIGHT = 0.5;
 
-/** How much more input a tool's sessions have after an update than before. */
 export function compareVersions(starts: readonly SessionStart[]) {
   return [...Map.groupBy(starts, ({ tool }) => tool)].flatMap(([tool, own]) => {
     const all = own.toSorted((a, b) => a.at - b.at);

@@ -36,7 +36,6 @@ export type CellValue = string | number | bigint | null | boolean | Uint8Array;
 export type Parameters = Readonly<Record<string, string | number | null>>;
 
 export interface TableOptions {
-  /** Gets a line for people when the file fails, and when reading takes long. */
   readonly report: (text: string) => void;
   /** Use the file only if it exists. */
   readonly isCopy?: boolean;

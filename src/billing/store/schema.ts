@@ -107,7 +107,6 @@ const OBJECTS = [
 /** Raise this when columns get another meaning. */
 const VERSION = 16;
 
-/** False: another version made the tables, or somebody changed them. */
 export function hasTables(database: TableDatabase): boolean {
   const [[version] = []] = database.query("PRAGMA user_version").values();
   const found = database.query("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid").values();

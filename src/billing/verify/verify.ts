@@ -20,7 +20,7 @@ export interface Finding {
 }
 
 export interface VerifyOptions {
-  /** The oldest files are elsewhere: the first line may follow a line that is missing here. */
+  /** The oldest files are elsewhere. */
   readonly partial: boolean;
   /** A gateway is writing: the last line may be incomplete. */
   readonly running: boolean;

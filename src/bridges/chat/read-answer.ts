@@ -160,7 +160,7 @@ export class ChatAnswerReader extends AnswerReader {
     return call;
   }
 
-  /** Some servers give calls one index, repeat an id, or give two calls one. */
+  /** Some servers give all calls one index, or two calls one id. */
   #findCall({ index, id, name }: CallName): StreamedCall | undefined {
     const last = index === undefined ? this.#lastCall : this.#callsByIndex.get(index);
     if (id !== "") {
@@ -179,7 +179,7 @@ interface StreamedCall {
 
 type CallName = Omit<StreamedCall, "block"> & { readonly name: string };
 
-/** Joins the pieces of a detail, because the upstream needs it back in one piece. */
+/** The upstream needs a detail back in one piece. */
 function joinDetail(details: Json[], detail: Json): void {
   const last = details.at(-1);
   const isPiece = last !== undefined && last["type"] === detail["type"] && last["index"] === detail["index"];

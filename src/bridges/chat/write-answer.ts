@@ -191,7 +191,7 @@ function joinBlocks(blocks: readonly Block[], kind: Block["kind"]): string {
     .join(SEPARATOR);
 }
 
-/** Has the upstream's id, because tools look for it in the provider's records. */
+/** Tools look for the upstream's id in the provider's records. */
 function formHead(object: string, { id, created, model, tier }: AnswerAbout, context: AnswerContext): Json {
   return {
     id: `chatcmpl-${(id ?? context.stamp.id).replace(/^(?:resp|req)_/, "")}`,

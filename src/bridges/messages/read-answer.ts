@@ -15,7 +15,7 @@ import { blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
 import { type Block, type EndReason, MAX_BLOCKS } from "../neutral/sequence.ts";
 import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 
-/** Any other reason is a failure, `pause_turn` too: only clients of messages can continue it. */
+/** Any other reason is a failure: only clients of messages can continue `pause_turn`. */
 const REASONS: Table<EndReason> = {
   end_turn: "done",
   tool_use: "done",
@@ -68,7 +68,6 @@ export class MessagesAnswerReader extends AnswerReader {
     }
   }
 
-  /** Begins the answer, with content if the message has some already. */
   #begin(message: unknown): void {
     this.to.begin();
     for (const [index, block] of listIn(message, "content").entries()) {

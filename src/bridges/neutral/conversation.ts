@@ -131,7 +131,7 @@ export const OPENAI_OPTIONS = [
   "top_logprobs",
 ] as const;
 
-/** What a client may ask for. An absent option is the upstream's default. */
+/** An absent option is the upstream's default. */
 export interface Options extends Partial<Record<(typeof OPENAI_OPTIONS)[number], unknown>> {
   choice?: Choice;
   parallel?: boolean;

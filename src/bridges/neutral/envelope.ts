@@ -57,7 +57,7 @@ export function dropEnvelopes(body: Uint8Array | null): Uint8Array | null {
   return value === undefined ? null : Buffer.from(JSON.stringify(withoutEnvelopes(value)));
 }
 
-/** Removes blocks and items that are only an envelope, and messages left empty. */
+/** Also removes messages left empty. */
 function withoutEnvelopes(value: unknown): unknown {
   if (Array.isArray(value))
     return value
@@ -73,7 +73,7 @@ function isEnvelope(value: unknown): boolean {
   return typeof value === "string" && value.startsWith(ENVELOPE_START);
 }
 
-/** Only an envelope. A `thoughtSignature` is removed without its part. */
+/** A `thoughtSignature` is removed without its part. */
 function isSealed(value: unknown): boolean {
   return (
     isObject(value) && ["signature", "encrypted_content", "data"].some((name) => isEnvelope(value[name]))

@@ -198,7 +198,7 @@ export function readMembers(
 
 // Writing.
 
-/** What happens to an option that the upstream lacks. All others are noted. */
+/** For options that the upstream lacks. Without a row, they are noted. */
 const WITHOUT: Readonly<Partial<Record<MemberName, Rule>>> = {
   stop: "refused",
   json: "refused",

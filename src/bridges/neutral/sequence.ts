@@ -91,7 +91,6 @@ export class Sequence {
   /** What the listener has not got yet. */
   #pending = "";
   held = 0;
-  /** What happened since the last event; the piece if only one came. */
   #steps = 0;
   #brought: [Block, string] | null = null;
 

@@ -54,7 +54,7 @@ type ItemBlocks = { [Kind in BlockKind]?: Block } & {
 };
 
 export class ResponsesAnswerReader extends AnswerReader {
-  /** Some upstreams give each event another id, or all items one position or one id. */
+  /** Some upstreams give each event another id, or all items one position. */
   readonly #byBoth = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byId = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byIndex = new BoundedMap<unknown, ItemBlocks>(MAX_BLOCKS);
@@ -159,7 +159,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     this.to.end(reason);
   }
 
-  /** Ends all items: some upstreams change ids and positions in the last event. */
+  /** Some upstreams change ids and positions in the last event. */
   #finishItems(items: readonly unknown[]): void {
     const sent = new Set(this.to.blocks.map(({ kind }) => kind));
     for (const [output_index, item] of items.entries()) {
@@ -281,7 +281,7 @@ function isCall(type: unknown): boolean {
   return type === "function_call" || type === "custom_tool_call";
 }
 
-/** Null: the response has not ended. Other causes make the response incomplete. */
+/** Null: the response has not ended. */
 function chooseReason(status: unknown, why: unknown): EndReason | null {
   if (status === "completed" || status === "complete" || status === undefined) return "done";
   if (status !== "incomplete") return null;

@@ -49,7 +49,7 @@ export class ResponsesAnswerWriter extends AnswerWriter {
     this.idle();
   }
 
-  /** Codex ignores comments: only an event shows that the answer goes on. */
+  /** Codex ignores comments. */
   idle(): void {
     this.#event("response.in_progress", this.#begun);
   }

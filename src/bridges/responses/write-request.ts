@@ -78,7 +78,7 @@ function limitOptions(
 
 // Tools.
 
-/** The limit is left out if it would also limit other tools of the provider. */
+/** No limit if it would also limit other tools. */
 function limitSearches({ tools, notes }: Conversation): number | undefined {
   const [limit] = tools.flatMap(({ settings }) => settings.max_uses ?? []);
   if (limit === undefined || tools.length === 1) return limit;

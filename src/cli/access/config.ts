@@ -39,7 +39,7 @@ export function openConfigUnless(isOptional: boolean, flags: ConfigFlags): Loade
   }
 }
 
-/** `plan` throws if something needs the entry. `more` ends the message. */
+/** `plan` throws if something needs the entry. */
 export async function removeEntry(
   what: string,
   flags: RemoveFlags,

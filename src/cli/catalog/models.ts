@@ -28,7 +28,7 @@ export async function showModels(flags: ModelsFlags) {
   const client = createClient();
   const lists = new ModelLists(client);
   const problems = new Map<string, string>();
-  // Groups share channels: the lists are kept, so that each channel is asked once.
+  // Groups share channels: each channel is asked once.
   const ofChannel: ModelLists["ofChannel"] = async (channel) => {
     const list = await lists.ofChannel(channel);
     if (list.problem !== null)

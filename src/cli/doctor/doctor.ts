@@ -39,7 +39,6 @@ function judgeUnasked(channel: Channel, { path, source }: Examined): DoctorFindi
   if (usesLogin) return good(check, passed);
   const [unset] = listUnset(valueAt(source, ["channels", name, "credential"]), path, process.env);
   if (unset === undefined) return null;
-  // Only a note: checkVariables reports the missing variable as a problem.
   return note(check, `not asked: the credential's variable ${unset} is not set`, adviseCredential(name));
 }
 
@@ -150,7 +149,7 @@ async function collectFindings(flags: LedgerFlags): Promise<readonly DoctorFindi
   }
 }
 
-/** A running gateway was started from another shell: it may have the variable. */
+/** A running gateway may have the variable from another shell. */
 function excuseUnsetVariable(finding: DoctorFinding): DoctorFinding {
   const { check, detail, fix } = finding;
   if (check === "config" || !detail.includes(" is not set")) return finding;

@@ -115,7 +115,6 @@ export function describeLimits(catalog: Catalog, isCopy = false): DoctorFinding[
   });
 }
 
-/** What all reports leave out, and versions of tools that send more. */
 export function describeAmounts(table: Table, { zone }: Catalog): DoctorFinding[] {
   const { unreadable } = table;
   const { unpriced } = sumRequests(table, {

@@ -55,7 +55,7 @@ function checkSecret(text: string, force = false): string | undefined {
   return "The secret cannot be used: expected `sk-` and at least 16 more characters (or --force).";
 }
 
-/** The secret from stdin, because others can see arguments. Null: not given. */
+/** From stdin, because others can see arguments. */
 export async function readGivenSecret({ secret, force }: GivenSecretFlags): Promise<string | null> {
   if (secret === undefined) return force === true ? refuseUsage("--force needs --secret.") : null;
   if (secret !== "-") refuseUsage("--secret accepts only `-`, for stdin: other users can see arguments.");

@@ -92,7 +92,6 @@ interface Doubt {
 
 const MAX_LOST_SHOWN = 5;
 
-/** Changes that are more often a fault or a forgery than a new price. */
 function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
   const falls = new Map<string, Set<string>>();
   for (const { provider, was, now } of pairModels({ current, next })) {

@@ -200,7 +200,7 @@ async function announce(
     screen.warn("warning: there are no keys yet. Create one with `gateway keys add`");
 }
 
-/** A sign-in link, only for a terminal: in a log, it would be a secret. */
+/** Only for a terminal: a log must not have the secret. */
 function createLink(console: RunningGateway["console"]): string | null {
   return process.stdout.isTTY && console?.isServed === true ? console.createLink() : null;
 }

@@ -289,7 +289,7 @@ function renameInHeaders(name: string, source: unknown, old: string, own: string
   });
 }
 
-/** Checks with the config as it will be, to send what the gateway would send. */
+/** Sends what the gateway would send. */
 async function checkChanged(
   name: string,
   path: string,

@@ -9,7 +9,7 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import { readOwn, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { complain, fail, printNote } from "../terminal/terminal.ts";
 
-/** Changes variables, and keeps lines that other commands add meanwhile. */
+/** Keeps lines that other commands add meanwhile. */
 export async function changeVariables(
   configPath: string,
   variables: Readonly<Record<string, string>>,

@@ -88,7 +88,7 @@ export function formatAmount(usd: string): string {
   return formatRounded(parseDecimal(usd), AMOUNT_PLACES);
 }
 
-/** With two digits or more, so that it can be compared with a small budget. */
+/** Enough digits to compare it with a small budget. */
 export function formatCents(usd: string): string {
   const roundTo = (places: number): string => formatRounded(parseDecimal(usd), places);
   const rounded = [2, 4].map(roundTo).find((text) => /[1-9].*\d$/.test(text));

@@ -64,7 +64,7 @@ function nameForeignModels(connection: Connection): Record<string, string> {
         ANTHROPIC_CUSTOM_MODEL_OPTION: main,
       }),
     ...(main !== null && listWindow(limits?.get(main))),
-    // A line that changes with every request: other upstreams' caches would miss.
+    // It changes with every request: other upstreams' caches would miss.
     CLAUDE_CODE_ATTRIBUTION_HEADER: "0",
     // Only Anthropic's models know tools that are loaded on demand.
     ENABLE_TOOL_SEARCH: "false",

@@ -117,7 +117,7 @@ function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
   };
 }
 
-/** A tool waits this much longer than the gateway, or it would send again. */
+/** A tool that waits less would send again. */
 const MORE_PATIENCE_MS = 60_000;
 const NO_LIMIT_MS = 86_400_000;
 
@@ -126,7 +126,6 @@ function waitsAsUsual({ timeouts }: Channel): boolean {
   return firstByte <= 300_000 && idle <= 900_000;
 }
 
-/** Failover waits for each channel in turn: the waits are added up. */
 function findPatience({ channels }: Group, { failover }: Catalog): number {
   const list = (name: "firstByteMs" | "idleMs"): number[] =>
     channels.map(({ timeouts }) => timeouts[name] || NO_LIMIT_MS).toSorted((a, b) => b - a);

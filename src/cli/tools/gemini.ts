@@ -43,7 +43,7 @@ export const gemini: ToolRow = {
   program: { name: "gemini", install: "npm install -g @google/gemini-cli" },
   misleading: ["GEMINI_CLI_CUSTOM_HEADERS", "GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"],
   headers: { name: "GEMINI_CLI_CUSTOM_HEADERS", separator: "," },
-  // Gemini CLI asks for other models in the background, whatever the flag says.
+  // Gemini CLI always asks for other models, too.
   ownModels: {
     pattern: /gemini/i,
     variable: "GEMINI_MODEL",

@@ -175,7 +175,7 @@ export function findNewestSmall(
   return findSmallModel(models.filter((model) => smallModels.test(model)));
 }
 
-/** The upstream's own come first: the price book does not know users' servers. */
+/** The price book does not know users' servers. */
 function findLimits(
   listed: readonly ListedModel[],
   { channels }: Group,

@@ -96,7 +96,7 @@ function writeConfig(connection: Connection): string {
       model: nameFully(main),
       small_model: nameFully(findSmallModel(models) ?? main),
     }),
-    // Only these, because titles and summaries would use another provider.
+    // Titles and summaries would use another provider.
     enabled_providers: providers.map(({ id }) => id),
     disabled_providers: [],
     provider: Object.fromEntries(provider),

@@ -325,7 +325,6 @@ async function startInBackground({ path, catalog }: LoadedConfig): Promise<Addre
   return fail(`The gateway did not start. The end of its log ${log}:\n${last}`);
 }
 
-/** Starts a gateway that Ctrl-C and a closed terminal do not reach. */
 function spawnDetached(configPath: string, log: string): { pid: number; hasEnded: () => boolean } {
   mkdirSync(dirname(log), { recursive: true, mode: 0o700 });
   const output = openOwn(log, { flags: constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT });

@@ -32,7 +32,7 @@ export interface Connection {
   readonly limits?: ReadonlyMap<string, ModelLimits>;
   readonly converts?: boolean;
   readonly foreign?: Foreign;
-  /** Only with Chat Completions does the tool reach every model of the group. */
+  /** The tool reaches all models with Chat Completions only. */
   readonly speaksChat?: boolean;
   /** All channels are at the own address of the platform's maker. */
   readonly isDirect?: boolean;
@@ -41,10 +41,10 @@ export interface Connection {
   readonly smallModel?: string | null;
   readonly websocket?: boolean;
   readonly cache?: CacheLifetime | null;
-  /** How long the gateway waits; absent: the tool's own limits are right. */
+  /** How long the gateway waits. */
   readonly patienceMs?: number;
   readonly hasTraces?: boolean;
-  /** The channel passes the tool's login on; the secret goes next to it. */
+  /** The channel passes the tool's login on. */
   readonly usesLogin?: boolean;
   /** Sent as `x-gateway-label`, in ASCII; null: nothing. */
   readonly label: string | null;
@@ -92,7 +92,7 @@ export interface ToolRow {
   readonly login?: { readonly misleading: readonly string[] };
   /** Absent: `connect` or `overlay` adds header fields. */
   readonly headers?: HeaderVariable;
-  /** Variables of the tool's settings files, which override the environment. */
+  /** Variables of settings files override the environment. */
   readonly readVariables?: (env: Environment) => Environment;
   readonly file?: (connection: Connection, setting: ToolEnvironment, env: Environment) => ToolFile | null;
   readonly overlay?: (

@@ -38,7 +38,7 @@ export async function askKeychain<T>(ask: Promise<T>, limitMs = LIMIT_MS): Promi
   throw new Error(`the keychain did not answer in ${limitMs / 1000} s: unlock it, and start again`);
 }
 
-/** The channels with a credential in the keychain, by the credential's name. */
+/** The channels by the credential's name. */
 export function listKeychainNames(text: string): ReadonlyMap<string, readonly string[]> {
   const names = new Map<string, string[]>();
   for (const [channel, name] of listKeychainChannels(parseSource(text).tree))

@@ -134,7 +134,7 @@ export function checkConfigText(
   const concerned = new Set(issues.map(({ path }) => formatPath(path)));
   const authorities = readAuthorities(parsed.data, dirname(file));
   const isHarmless = ({ path }: ReferenceProblem): boolean =>
-    // If PORT is unset, `port: ${PORT}` is not reported as a wrong number, too.
+    // An unset variable is not reported as a wrong number, too.
     !concerned.has(formatPath(path)) && (isUsed ? isIdle(path, tree) : !isNeeded(path));
   const idle = isUsed ? expanded.unset.filter(isHarmless) : [];
   const found = [
@@ -173,7 +173,7 @@ export function checkConfigText(
   return { catalog, warnings: [...warnings, ...notes], source: source.tree };
 }
 
-/** A variable in the ledger's path: another ledger would give wrong answers. */
+/** The ledger's path: another ledger would give wrong answers. */
 function isNeeded([section, setting]: Path): boolean {
   return section === "ledger" && setting === "path";
 }

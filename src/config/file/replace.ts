@@ -77,7 +77,6 @@ const MIN_PAUSE_MS = 30;
 const MAX_PAUSE_MS = 400;
 const PAUSE_GROWTH = 1.5;
 
-/** A process that holds the lock for long hangs, or waits for somebody. */
 async function waitForLock(path: string, owner: Owner): Promise<FileLock> {
   let holder: string | null = null;
   let since = performance.now();

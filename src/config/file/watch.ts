@@ -27,7 +27,7 @@ export interface ConfigWatch {
 
 /** A look, the pause and the check of a text together take less than the second that is promised. */
 const POLL_MS = 500;
-/** A change counts after a pause this long: then no editor is still writing. */
+/** After this pause, no editor is still writing. */
 const SETTLE_MS = 50;
 
 /** It polls: events would watch the folder, which often holds the ledger, and network file systems
@@ -137,7 +137,7 @@ async function report(
   }
 }
 
-/** Includes ctime, which the system sets: copied times of a file cannot hide a change. */
+/** Copied times of a file cannot hide a change: the system sets ctime. */
 function stampOf(path: string): string {
   const stamps = [path, placeEnvFile(path)].map((file) => {
     const stats = statSync(file, { bigint: true, throwIfNoEntry: false });

@@ -196,7 +196,7 @@ export function readVendor(text: string): string {
   return readWord(text).toLowerCase();
 }
 
-/** Finding the machine's zone takes long: the catalog does it when needed. */
+/** The catalog finds the machine's zone, which takes long. */
 export function readZone(text: string): string {
   try {
     if (text !== "system") createZone(text).toLocal(0);

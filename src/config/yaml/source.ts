@@ -34,7 +34,6 @@ export interface Source {
   readonly problems: readonly Problem[];
   /** False after a syntax error. */
   readonly readable: boolean;
-  /** The place of a value or key, or else of the nearest node around it. */
   locate(path: Path, part?: "key" | "value"): Position;
 }
 

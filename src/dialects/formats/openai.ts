@@ -54,7 +54,7 @@ function formRecord(model: ModelEntry): Readonly<Record<string, unknown>> {
   return fillRecord(model, { id: model.id, object: "model" }, { created: 0, owned_by: "gateway" });
 }
 
-/** Records for Codex, which needs the instructions that only an upstream has. */
+/** Codex needs the instructions that only an upstream has. */
 function pickCodexRecords(models: readonly ModelEntry[]): unknown[] {
   return models.flatMap(({ raw }) =>
     isObject(raw) && "slug" in raw && "base_instructions" in raw ? [raw] : [],

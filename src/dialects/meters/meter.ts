@@ -93,8 +93,7 @@ const SAMPLE_SHARE = 16;
 /** Some streams break with plain JSON. */
 const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
 
-/** Without a count, the output is text's share of a sample, times all bytes. It is right within a
- * factor of two, without hidden reasoning. */
+/** Without a count, the output is text's share of a sample, times all bytes. */
 class StreamMeter implements Meter {
   readonly #reader: UsageReader;
   readonly #isWhole: boolean;

@@ -161,7 +161,7 @@ export class ResponsesReader implements UsageReader {
     if (type === PAINTING) this.#painter = getName(getField(tool, "model")) ?? this.#painter;
   }
 
-  /** An item comes twice, sometimes with another id. It counts once. */
+  /** An item may come twice, with two ids. */
   #learnItem(item: unknown, index: unknown): void {
     this.#called.add(item);
     if (this.#listener !== null) reportCall(item, this.#listener);

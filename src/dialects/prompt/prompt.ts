@@ -24,14 +24,13 @@ export interface CacheMark extends BlockMark {
 }
 
 export interface Prompt {
-  /** Hashes of tools, parts of the system prompt, and messages or blocks. */
   readonly parts: readonly number[];
   /** Parts before `messages` are tools, then the system prompt's. */
   readonly tools: number;
   readonly messages: number;
   /** Hashes of the system prompt's parts that ignore digits. */
   readonly shapes: readonly number[];
-  /** Each message's number in the request, from 1, for the parts from `messages` on. */
+  /** Each message's number in the request, from 1. */
   readonly numbers: readonly number[];
   /** Claude Code's line about itself, which changes. In `parts`, it is fixed. */
   readonly attribution: number;
@@ -69,11 +68,10 @@ export interface ScannedBody {
 
 export interface ReadPrompt {
   readonly prompt: Prompt;
-  /** The parts as people know them, in the order of the request's lists. */
   readonly pieces: readonly Piece[];
 }
 
-/** The prompt of a sent request. It is read in steps, between other work. */
+/** It is read in steps, between other work. */
 export class SentPrompt {
   readonly layout: Layout;
   readonly isShort: boolean;

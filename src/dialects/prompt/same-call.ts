@@ -101,7 +101,7 @@ class PairCounter {
     for (const part of [message, ...parts]) {
       const call = findCall(part);
       if (call !== null) this.#open.getOrInsertComputed(call.id, () => []).push(hashCall(call));
-      // In the model's own message, results are those of the upstream's tools.
+      // The model's own messages have results of the upstream's tools only.
       const result = role === "assistant" ? null : findResult(part);
       if (result !== null) this.#noteResult(result);
       hasResult ||= result !== null;
@@ -129,7 +129,6 @@ class PairCounter {
   }
 }
 
-/** Whether a message has more than results and the tool's additions. */
 function isNew(parts: readonly unknown[], hasResult: boolean): boolean {
   const texts = parts.map((part) => (typeof part === "string" ? part : getField(part, "text")));
   const own = texts.map((text) => (typeof text === "string" ? dropAdded(text) : ""));

@@ -26,7 +26,7 @@ export function serveCommands(parts: ApiParts): { close(): void } {
   };
 }
 
-/** Null: no socket. As this gateway has the ledger's lock, an existing one is dead. */
+/** This gateway has the ledger's lock, so an existing socket is dead. */
 function openSocket(parts: ApiParts) {
   const { catalog, observer } = parts.gateway;
   const reasons: string[] = [];

@@ -18,7 +18,6 @@ import { buildStatus } from "./status.ts";
 
 type Handler = (given: unknown, parts: ApiParts) => unknown;
 
-/** `describe` is called on demand: most schemas are never used in a run. */
 function define<Input>(
   describe: () => z.ZodType<Input>,
   answer: (input: Input, parts: ApiParts) => unknown,
@@ -38,7 +37,6 @@ function describeLimits(uses: readonly LimitUse[], { gateway }: ApiParts): Limit
   return uses.map((use) => describeLimit(use, gateway.catalog.alerts.at));
 }
 
-/** What only a running gateway knows. Other reports are those of the ledger. */
 const REPORTS: Readonly<Record<string, Handler>> = {
   overview: define(names, async (query, parts) => {
     const { catalog, ledger, now } = parts.gateway;

@@ -54,7 +54,6 @@ function admit(r: Request, gateway: Gateway): Promise<void> | null {
   const read: { pairs: LastPairs | null } = { pairs: null };
   const sameCalls = (): number => {
     if (r.prompt === null || !hasOutput) return 0;
-    // The gateway remembers what the upstream keeps of a conversation.
     const find = (responseId: string): CallChain | null => gateway.chains.find(key.name, responseId);
     read.pairs = countSameCalls(r.prompt, dialect.promptLayout, find);
     return read.pairs.count;
@@ -80,7 +79,7 @@ function admit(r: Request, gateway: Gateway): Promise<void> | null {
   return null;
 }
 
-/** Nothing has been sent or noted: a kill or a leaving client costs nothing. */
+/** Nothing has been sent or noted yet. */
 async function waitForRoom(
   r: Request,
   place: NoRoom,
@@ -148,7 +147,6 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
 /** An expensive model's prices, used if only the answer will name its cost. */
 const ASSUMED_RATES = { input: "5", cache_read: "0.5", output: "25" };
 
-/** The cost of a usage at one of the request's channels, as limits count it. */
 export function quoteAt(
   { channel, model }: Candidate,
   { group }: Pick<Key, "group">,

@@ -34,7 +34,6 @@ export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): 
   if (!catalog.cacheAnalysis) return line;
   const counted = countTurn(line, answered);
   const { key, client } = answered.r;
-  // Requests without a tool and a session share a session of their key.
   const session = `${key.name}\n${client.session ?? ""}`;
   if (!cacheMemory.needsPrompt(session, counted) || !isCounted(line, answered.reading)) return line;
   const prompt = answered.prompt.read()?.prompt;
@@ -100,13 +99,13 @@ function priceMiss(line: LineDraft, miss: Miss, reprice: Reprice): LineDraft {
   const prices = line.prices && { ...readPrices(line, missed, reprice), ...line.prices };
   const { usage, multiplier } = line;
   const usd = deriveMissCost({ usage, prices, multiplier }, missed);
-  // Without a lower price for cache reads, this upstream may have no cache.
+  // This upstream may have no cache.
   if (unproven === true && (usd === null || usd === "0")) return line;
   const cache: CacheMiss = { missed, usd, ...cause };
   return { ...line, prices, cache };
 }
 
-/** The prices of missed tokens if they had been cache reads, for the line, as evidence. */
+/** Evidence for the line: the prices of cache reads. */
 function readPrices(line: LineDraft, missed: number, reprice: Reprice): Readonly<Record<string, string>> {
   const { paid, read } = splitMissed(line.usage, missed);
   const usage: Record<string, number> = { ...line.usage };

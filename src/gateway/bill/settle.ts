@@ -100,7 +100,6 @@ function analyseCache(r: Request, draft: LineDraft, gateway: Gateway): LineDraft
   const line = addMiss(draft, { r, prompt, reading, reprice }, gateway);
   const { contexts, catalog } = gateway;
   const { session, inferred } = r.client;
-  // A program's single requests without a session have nothing to show.
   const isAlone = session === undefined || (inferred === true && prompt.isShort);
   if (contexts === null || !catalog.context || isAlone) return line;
   const sent = prompt.read();
@@ -142,7 +141,7 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   const terms = draft === null && isFetched(reading) ? background.get(id) : undefined;
   if (terms === undefined) return draft;
   const { replaces, model, ...owner } = terms;
-  // A separate request: the one that fetches the response may have another key.
+  // The request that fetches the response may have another key.
   const tried = owner.candidates.find(({ channel }) => channel.name === r.tried?.channel.name) ?? null;
   const own = { ...owner, tried, open: true, body: { ...r.body, model } };
   const billed = Object.assign(new Request(r, r, r.transport), r, own);
@@ -155,7 +154,7 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   return line;
 }
 
-/** A stored response that came completely. After a cut, it may be fetched again. */
+/** After a cut, it may be fetched again. */
 function isFetched(reading: Reading | null): boolean {
   return reading?.stored?.goesOn === false && reading.end !== "open";
 }
@@ -335,7 +334,6 @@ function countForLimits(r: Request, judged: Judged, gateway: Gateway): string | 
   return estimated ?? counted.charge;
 }
 
-/** Estimates the cost from what was counted, the prompt, and the output seen. */
 function estimateCost(r: Request, { basis, charge, reading }: Judged, gateway: Gateway): string | null {
   const { mostUsd, reservedUsd } = r.admission;
   if (goesOn(reading) && mostUsd !== null) return mostUsd;
@@ -344,7 +342,7 @@ function estimateCost(r: Request, { basis, charge, reading }: Judged, gateway: G
   if (isCharged(basis)) return addUsdTexts(charge.charge, quoteFor(r, unseen, gateway));
   const { input = 0, output = 0 } = counted;
   const all = { ...counted, input: input + unseen.input, output: output + unseen.output };
-  // A kind without a price, such as a hosted shell, must not hide the other costs.
+  // A kind without a price must not hide the other costs.
   return quoteFor(r, all, gateway) ?? charge.atLeast ?? reservedUsd;
 }
 
@@ -360,7 +358,7 @@ function addUsdTexts(a: string | null, b: string | null): string | null {
   return a === null || b === null ? null : formatUsd(addUsd(parseUsd(a), parseUsd(b)));
 }
 
-/** What was not counted: every prompt has tokens, and so has output that was seen. */
+/** Every prompt has tokens, and so has output that was seen. */
 function findUncounted({ estimatedInput }: Request, usage: Usage, reading: Reading | null) {
   const isRead = countTokens(usage, PROMPT_KINDS) > 0;
   const output = (reading?.estimatedOutput ?? 0) - countTokens(usage, OUTPUT_KINDS);

@@ -83,7 +83,6 @@ function findOverlapping(kept: readonly PastTurn[], prompt: Prompt): PastTurn | 
   return kept[counts.lastIndexOf(Math.max(1, ...counts))] ?? null;
 }
 
-/** The last turn, if its one message changed and the prompt is longer. */
 function findSingle(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean): PastTurn | null {
   const last = kept.at(-1);
   if (last === undefined || (turn.inferred && !isOnly) || !continuesOpening(last, turn)) return null;

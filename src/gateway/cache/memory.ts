@@ -71,7 +71,6 @@ function isContinued(before: PastTurn, turn: CacheTurn): boolean {
   return model === turn.model && channel === turn.channel && findChange(before, turn) === null;
 }
 
-/** What was read is still there. The rest was written in one piece. */
 function findEarlier(before: PastTurn, turn: CacheTurn, isLonger: boolean): Left | null {
   const { tokens, end, earlier } = before;
   const { read } = turn.tokens;

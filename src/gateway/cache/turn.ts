@@ -35,7 +35,7 @@ export interface PastTurn {
   /** The upstream is known to cache this conversation. */
   readonly proven: boolean;
   readonly lifetimeMs: number;
-  /** What was left one turn before, for requests that go back to it. */
+  /** For requests that go back one turn. */
   readonly earlier: Left | null;
   /** What was read before a change, at most up to there. It only shows what was lost. */
   readonly read: Left;

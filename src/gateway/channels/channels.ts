@@ -217,7 +217,7 @@ export class Channels {
     }
   }
 
-  /** Saves for the last time: a probe may end when the file is the next gateway's. */
+  /** A probe may end when the file is the next gateway's. */
   close(): void {
     this.#save();
     this.#isClosed = true;

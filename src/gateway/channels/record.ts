@@ -33,7 +33,7 @@ const fileSchema = z.lazy(() =>
     channels: z.array(
       z.object({
         name: z.string(),
-        /** A hash of base URL and credential. Another upstream gets a new record. */
+        /** A hash of base URL and credential. */
         identity: z.string(),
         disabled: z.boolean(),
         lastAnswer: z.number().catch(0),
@@ -107,7 +107,7 @@ interface Policy {
   readonly scope: "channel" | "model";
   readonly state: "resting" | "unavailable";
   readonly strikes: number;
-  /** The first rest if the upstream names no time. Each further failure doubles it. */
+  /** If the upstream names no time. Each further failure doubles it. */
   readonly firstMs: number;
   readonly longestMs: number;
 }
@@ -142,7 +142,6 @@ const POLICIES: Record<FailureCause, Policy> = {
   broken: { scope: "channel", state: "resting", strikes: 3, firstMs: 1000, longestMs: 60_000 },
 };
 
-/** During a trial, other requests use other channels for this long. */
 export const TRIAL_MS = 2000;
 
 export interface FailureSeen {

@@ -43,7 +43,7 @@ export interface ChannelView {
   /** What a plan paid today, by official prices; not part of the charge. */
   readonly paid_by_plan_today_usd?: string;
   readonly connections: Connections;
-  /** The last hour by five minutes, and the last day by hours, oldest first. */
+  /** By five minutes, oldest first. */
   readonly hour: readonly Count[];
   readonly day: readonly Count[];
   readonly allowance?: readonly Allowance[];

@@ -92,7 +92,6 @@ export class ConvertedStream {
 
   close(fault: UpstreamFault | null): Ending {
     const r = this.#r;
-    // After the response's end, the end of the connection does not matter.
     const broken = this.#hasEnded ? null : fault;
     if (this.#linger !== null) clearTimeout(this.#linger);
     const last = this.#stream.end(broken === null ? undefined : explainBreak(r, broken));

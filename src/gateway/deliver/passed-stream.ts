@@ -16,7 +16,6 @@ export async function passStream(r: Request, body: Body, gateway: Gateway): Prom
   return stream.close(await passBody(r, body, (piece) => stream.send(piece)));
 }
 
-/** When the last pieces have twice this much, only their end is kept. */
 const END_BYTES = 512;
 
 class PassedStream {

@@ -79,7 +79,7 @@ function readProduct(userAgent: string): string | undefined {
   return product === undefined || KEY.test(product) ? undefined : product;
 }
 
-/** The sender, without any part that holds a secret. `own`: what `listOwnSecrets` finds in the request. */
+/** Without any part that holds a secret. `own`: what `listOwnSecrets` finds. */
 export function readSender(
   { exchange }: UnroutedCall,
   catalog: Catalog,

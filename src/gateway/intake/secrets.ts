@@ -113,7 +113,7 @@ export class Secrets {
     return MAY_BE_ESCAPED.test(text) && this.#find(Buffer.from(text)).length > 0;
   }
 
-  /** Whether a text has a secret or part of one, also in lower case. */
+  /** Also finds secrets in lower case. */
   holds(text: string): boolean {
     if (text.length < MIN_LENGTH || this.#clean.has(text)) return false;
     if (this.findParts(decode(text)).length > 0 || this.#hasWhole(text)) return true;
@@ -158,7 +158,7 @@ export class Secrets {
     return found;
   }
 
-  /** Where an unfinished secret may begin. The end of an event is not in a secret. */
+  /** Where an unfinished secret may begin. */
   findOpenEnd(bytes: Buffer): number {
     const { length } = bytes;
     if ((bytes[length - 1] ?? SPACE) <= SPACE) return length;
@@ -202,7 +202,7 @@ export class StreamRedactor {
     return end === clean.length ? clean : clean.subarray(0, end);
   }
 
-  /** What is still held when the body ends. A cut body may end inside a secret. */
+  /** A cut body may end inside a secret. */
   end(): Uint8Array {
     return this.#secrets.maskCut(this.#held);
   }

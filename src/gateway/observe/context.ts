@@ -21,7 +21,6 @@ import { REMOVED } from "../../lib/text/printable.ts";
 export type ContextNotes = Pick<Contexts, "note" | "last"> & { close(): void | Promise<void> };
 
 interface AboutTurn {
-  /** The prompt has only new pieces: the upstream keeps the others. */
   readonly isContinued?: boolean;
   readonly called?: readonly string[] | undefined;
   readonly isSecret?: (name: string) => boolean;

@@ -9,7 +9,7 @@ import type { RefusedResponse } from "../upstream/failures.ts";
 
 const ENDED: Body = { read: () => Promise.resolve(null), cancel: () => {} };
 
-/** A body with `held` chunks that were read, and `next` being read. Empties `held`. */
+/** `held`: chunks that were read. It is emptied. */
 export function resumeBody(
   held: Buffer[],
   rest: Body = ENDED,

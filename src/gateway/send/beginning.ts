@@ -28,7 +28,6 @@ const STEP_BYTES = 512;
 /** The beginning of JSON is judged with a name or this many characters. */
 const MAX_OPENING_LENGTH = 32;
 
-/** Holds a body until it is clear what it is; a stream until an event shows its outcome. */
 export class Beginning {
   readonly held: Buffer[] = [];
   readonly silenceMs: number;
@@ -90,7 +89,7 @@ function judgeEvent(event: unknown): BeginningVerdict {
   return error === null || !blamesChannel(error.status) ? GOOD : { kind: "error", ...error };
 }
 
-/** The first characters after blanks. Few, so that each chunk costs the same. */
+/** Few characters, so that each chunk costs the same. */
 function extendStart(before: string, chunk: Buffer): string {
   if (before.length >= MAX_START_BYTES) return before;
   let from = 0;

@@ -41,7 +41,6 @@ function explainUnserved(group: string, { label }: Endpoint): GatewayError {
   return new GatewayError("wrong_platform", text);
 }
 
-/** Channels of other dialects get only requests for answers, and token counts. */
 export function planCrossings(
   { name, convert }: Group,
   { endpoint, path, model }: Target,

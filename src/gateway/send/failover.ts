@@ -120,8 +120,7 @@ function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelRespons
   throw toError(failure);
 }
 
-/** A resting channel that was not tried, and may serve the request later. If it is the only one,
- *  its owner's problems count, too. */
+/** A resting channel that was not tried. If it is the only one, its owner's problems count, too. */
 function findWait(r: Request, bad: Bad | null, { channels, now }: Gateway): ChannelWait | null {
   if (bad === null ? r.candidates.length > 1 : !isFinal(bad)) return null;
   const isThere = ({ isListed }: Candidate): boolean =>

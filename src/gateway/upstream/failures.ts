@@ -89,7 +89,7 @@ const CREDENTIAL_403 =
 const FAULT_RULES: Record<UpstreamFault["kind"], Rule> = {
   connect: rule("upstream_failed", "unreachable", "could not be reached"),
   connect_timeout: rule("upstream_timeout", "unreachable", "did not accept a connection in time"),
-  /** The gateway lacks files or ports, which says nothing about the channel. */
+  /** A shortage says nothing about the channel. */
   shortage: rule("unavailable", "unreachable", "was not called"),
   tls: rule("upstream_failed", "unreachable", "could not be verified (TLS)"),
   first_byte_timeout: rule("upstream_timeout", "timeout", "did not respond in time"),
@@ -123,7 +123,6 @@ export function failureOfBreaks(channel: string): Failure {
   return failureOf(channel, new UpstreamFault("cut", "its last responses were incomplete"));
 }
 
-/** For a success status with an empty body, or one that no endpoint sends. */
 export function failureOfBody(channel: string, status: number, start: "empty" | "foreign"): Failure {
   const what = start === "empty" ? "with an empty body" : "with neither JSON nor an event stream";
   return failureOfStatus(channel, status, what);
@@ -204,7 +203,7 @@ export function toRetryAfter(waitMs: number): number {
 
 const MAX_MESSAGE_LENGTH = 300;
 
-/** For a response that broke off. `fault` null: a normal end, but too early. */
+/** `fault` null: a normal end, but too early. */
 export function toBreakError(channel: string, fault: UpstreamFault | null): GatewayError {
   if (fault !== null) return toError(failureOf(channel, fault));
   const text = `The channel "${channel}" ended its response before it was complete.`;

@@ -53,7 +53,7 @@ export class SocketTurn {
     this.#silence?.arm(this.begun ? idleMs : firstByteMs);
   }
 
-  /** The event was passed on before: no client waits for the meter. */
+  /** No client waits for the meter. */
   see(event: SocketEvent, message: Uint8Array): void {
     const r = this.#r;
     r.recorded?.note(message);
@@ -69,7 +69,6 @@ export class SocketTurn {
     if (endsResponse(event)) this.#finish(null, false);
   }
 
-  /** The connection ended before the response did, or ends because of it. */
   break(how: Break): void {
     if (this.ended) return;
     const fault = describeBreak(how, this.begun);

@@ -90,7 +90,6 @@ function release(place: string, { database, fd, identity }: HeldLock): void {
   closeSync(fd);
 }
 
-/** The descriptor stays open, to compare it with the file that SQLite opens. */
 function openLock(place: string, owner: Owner | undefined): number {
   try {
     const fd = openOwn(place, { flags: CREATE_NEW });
@@ -132,7 +131,7 @@ function lockDatabase(place: string, path: string, fd: number): Database {
   }
 }
 
-/** SQLite opens by name: this checks that it opened the checked file. */
+/** SQLite opens by name. */
 function requireSame(place: string, database: Database, fd: number): void {
   const moved = new Int32Array(2);
   database.fileControl(sqlite.SQLITE_FCNTL_HAS_MOVED, moved);

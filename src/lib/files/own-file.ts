@@ -96,7 +96,7 @@ function describeForeign(path: string, found: BigIntStats, shared: boolean): str
 
 function describeTarget(path: string): string {
   try {
-    // Someone else may have chosen the name, so it must not reach the terminal unchanged.
+    // Somebody else may have chosen the name.
     return ` to ${readlinkSync(path).replaceAll(/\p{C}/gu, "?")}`;
   } catch {
     return "";
@@ -256,7 +256,7 @@ function keepOthersOut(path: string): void {
 // to `PATH.former`, and then the new file gets the path. Between the two, readers wait. If the
 // process is killed there, the next reader renames the old file back.
 
-/** Works while somebody has the old file open. A crash leaves the old or the new file. */
+/** A crash leaves the old or the new file. */
 function replaceName(draft: string, path: string): void {
   try {
     renameSync(draft, path);
@@ -331,7 +331,7 @@ export function whileReplaced<T>(path: string, look: () => T): T {
   }
 }
 
-/** Waits while somebody replaces the file. True: the missing file is there now. */
+/** Waits while somebody replaces the file. */
 function returns(path: string): boolean {
   if (PLATFORM.replacesOpen) return false;
   for (let left = IN_USE_TRIES; left > 0 && existsSync(nameFormer(path)); left -= 1) {
@@ -341,7 +341,7 @@ function returns(path: string): boolean {
   return restoreFormer(path) || existsSync(path);
 }
 
-/** Undoes a replacement that was killed halfway. True: the file is there again. */
+/** Undoes a replacement that was killed halfway. */
 function restoreFormer(path: string): boolean {
   if (PLATFORM.replacesOpen || existsSync(path)) return false;
   try {

@@ -111,7 +111,7 @@ export class Call implements SentRequest {
   }
 }
 
-/** The body is read on demand. After its last byte, the pool keeps the connection or closes it. */
+/** After the body, the pool keeps the connection or closes it. */
 function openReply(wire: Wire, head: ResponseHead, request: UpstreamRequest, pool: Pool): Answer {
   const { status, fields, length } = head;
   const { idleMs } = request.deadlines;

@@ -10,7 +10,6 @@ import type { ClientStats, Origin, Upstream } from "./upstream.ts";
 const SLEPT_MS = 10_000;
 
 export function createClient(readInterfaces = networkInterfaces): Upstream {
-  /** Equal origins share connections, even after the config was reloaded. */
   const pools = new Map<string, Pool>();
   const known = new WeakMap<Origin, Pool>();
   const findPool = (origin: Origin): Pool => {

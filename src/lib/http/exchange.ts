@@ -14,7 +14,6 @@ export interface Exchange {
   readBody(limit: number): Promise<Uint8Array>;
 
   addReplyFields(fields: readonly Field[]): void;
-  /** Sends a complete reply. HEAD, 204 and 304 are framed correctly. */
   answer(status: number, fields: SentFields, body: Uint8Array | string): void;
   /** The head leaves with the first bytes of the body. */
   begin(status: number, fields: SentFields): void;
@@ -22,7 +21,7 @@ export interface Exchange {
   write(chunk: Uint8Array): Promise<void> | null;
   /** A text becomes bytes when the client reads it. */
   end(...rest: readonly (Uint8Array | string)[]): void;
-  /** Resets the TCP connection: no client can mistake the reply for a complete one. */
+  /** No client can mistake the reply for a complete one. */
   reset(): void;
   /** False: the client has left, or its handshake is invalid. */
   acceptWebSocket(fields: SentFields, open: OpenPeer): boolean;
@@ -62,7 +61,7 @@ export interface ListenOptions {
 
 export interface Server {
   readonly port: number;
-  /** Accepts no new connections, closes idle ones, and resolves when all have ended. */
+  /** Closes idle connections, and resolves when all have ended. */
   stop(): Promise<void>;
   /** Ends everything at once, running replies too. */
   stopNow(): void;

@@ -8,7 +8,7 @@ export class Malformed extends Error {
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const FORBIDDEN_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
-/** The fields that show where a message ends. Only framing code writes them. */
+/** Only framing code writes these. */
 const FRAMING = ["connection", "keep-alive", "content-length", "transfer-encoding"];
 export const FRAMING_FIELDS: ReadonlySet<string> = new Set(FRAMING);
 

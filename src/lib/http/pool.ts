@@ -4,7 +4,7 @@ import { dial } from "./dial.ts";
 import type { ClientStats, Origin } from "./upstream.ts";
 import type { Wire } from "./wire.ts";
 
-/** Load balancers often close after 60 s: a spare connection is replaced before. */
+/** Load balancers often close after 60 s. */
 const IDLE_MS = 55_000;
 const RENEW_MS = 5000;
 export const MAX_SPARES = 6;
@@ -61,7 +61,7 @@ export class Pool {
     }
   }
 
-  /** Puts unused connections behind those that have served a request. */
+  /** Unused connections come last. */
   keep(wire: Wire, idleMs = IDLE_MS): void {
     if (wire.isUsed) this.#isResting = false;
     if (this.#isClosed) return wire.terminate();

@@ -90,7 +90,6 @@ class ServedExchange implements Exchange {
   readonly #server: BunServer<ServedPeer>;
   readonly #surroundings: Surroundings;
   readonly #reply = Promise.withResolvers<Response | undefined>();
-  /** What the runtime waits for; nothing if the request has become a WebSocket. */
   readonly reply = this.#reply.promise;
   readonly #sent = Promise.withResolvers<void>();
   readonly sent = this.#sent.promise;
@@ -242,7 +241,7 @@ class ServedExchange implements Exchange {
     this.#reply.resolve(new Response(BODILESS.has(this.#head.status) ? null : body, this.#head));
   }
 
-  /** The head leaves with the first bytes of the body: the runtime can do no better. */
+  /** The head leaves with the first bytes of the body. */
   #send(chunk: Uint8Array): Promise<void> | null {
     if (chunk.length === 0 || this.#isBodiless || this.#isBroken) return this.#unsent;
     if (this.#stream === null) {

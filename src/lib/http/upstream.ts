@@ -49,7 +49,7 @@ export interface UpstreamResponse {
 }
 
 export interface Body {
-  /** Null: the end. Rejects with UpstreamFault. The reader owns the bytes, and sets the pace. */
+  /** Null: the end. Rejects with UpstreamFault. The reader owns the bytes. */
   read(): Promise<Buffer | null>;
   /** `read` then rejects with the kind `cancelled`. Does nothing after the end. */
   cancel(): void;
@@ -77,9 +77,9 @@ export interface ClientStats {
 export interface Upstream {
   /** Throws Malformed if a field or the target would break the framing. */
   send(request: UpstreamRequest): SentRequest;
-  /** Keeps connections open after a request, and opens those of `expected`. */
+  /** Opens connections to `expected` in advance. */
   keepWarm(origins: Iterable<Origin>, expected?: Iterable<Origin>): void;
-  /** Closes idle connections. Running requests continue to their end. */
+  /** Running requests continue to their end. */
   close(): void;
   stats(origin?: Origin): ClientStats;
 }

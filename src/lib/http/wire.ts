@@ -13,7 +13,6 @@ const TIMER_TOLERANCE_MS = 1000;
 
 export const WIRE_EVENTS: SocketHandler<Wire> = {
   open: (socket) => socket.data.opened(socket),
-  // Any one of the runtime's three signs of doubt is enough to refuse.
   handshake: ({ data, authorized }, isSecure, error) => data.shaken(isSecure && authorized, error),
   data: ({ data }, chunk) => data.receive(chunk),
   drain: ({ data }) => data.drain(),
@@ -98,7 +97,6 @@ export class Wire {
     this.#deadline.disarm();
   }
 
-  /** The idle time has not ended, and the system knows of no end of the connection. */
   get isUsable(): boolean {
     return Date.now() <= this.idleUntil + TIMER_TOLERANCE_MS && !hasUnread(this.socket);
   }

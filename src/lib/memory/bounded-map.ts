@@ -2,7 +2,7 @@
 
 export class BoundedMap<K, V> extends Map<K, V> {
   readonly #most: number;
-  /** Goes on from entry to entry: a new iterator would pass over all deleted entries. */
+  /** A new iterator would pass over all deleted entries. */
   #oldest: MapIterator<K> | undefined;
 
   constructor(most: number) {

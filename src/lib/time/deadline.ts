@@ -9,8 +9,7 @@ const STANDSTILL_MS = 100;
 const armed: Deadline[] = [];
 let timer: ReturnType<typeof setTimeout> | null = null;
 let wakeAt = Infinity;
-/** A standstill postponed the last sweep.
- *  It must not postpone two in a row: a slow loop would disable all limits. */
+/** A standstill postpones one sweep, not two: a slow loop would disable all limits. */
 let postponed = false;
 
 export class Deadline {

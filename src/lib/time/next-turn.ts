@@ -7,7 +7,7 @@ export function nextTurn(): Promise<void> {
 
 const LONG_BYTES = 1024 * 1024;
 
-/** Whether each step for this many bytes takes milliseconds: the loop turns between steps. */
+/** Such work takes milliseconds: the loop turns between steps. */
 export function isLongWork(bytes: number): boolean {
   return bytes > LONG_BYTES;
 }

@@ -43,7 +43,7 @@ export function Empty({
   );
 }
 
-/** An entry of a `dl`. `more`: its tooltip. `href`: leads to what it sums up. */
+/** `more`: the tooltip. `href`: leads to what it sums up. */
 export function Fact({
   title,
   text,

@@ -147,7 +147,6 @@ function AsTable({ bars, label }: Pick<ChartProps, "bars" | "label">) {
   );
 }
 
-/** Makes a new plot for new series, and otherwise only gives it new data. */
 function usePlot(
   box: { readonly current: HTMLDivElement | null },
   bars: Bars,
@@ -188,7 +187,7 @@ function useColourScheme(): string {
   return isDark ? "dark" : "light";
 }
 
-/** Puts each series on top of those before. The highest is drawn first. */
+/** The highest is drawn first. */
 function stack({ spans, series }: Bars): Plot.AlignedData {
   const sums = spans.map(() => 0);
   const stacked = series.map(({ values }) =>
@@ -252,7 +251,7 @@ function describePlot(
   };
 }
 
-/** As many places as the longest of them needs: `$0`, `$2`, or `$0.00`, `$0.50`. */
+/** `$0`, `$2`, or `$0.00`, `$0.50` */
 function formatTicks(show: Bars["show"], ticks: readonly number[]): string[] {
   if (show !== "cost") return ticks.map(formatShort);
   const fractions = ticks.map((tick) => String(Number(tick.toPrecision(3))).split(".")[1] ?? "");

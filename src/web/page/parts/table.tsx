@@ -88,7 +88,6 @@ export function Table<T>({ name, columns, rows, keyOf, hrefOf, isSum, small = fa
   );
 }
 
-/** Ignores clicks on something in the row, and those that mark text. */
 function follow({ target }: MouseEvent, href: string): void {
   const own = target instanceof Element ? target.closest("a, button, details") : null;
   if (own === null && String(getSelection()) === "") go(href);

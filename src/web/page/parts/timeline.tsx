@@ -71,7 +71,7 @@ export function Timeline({
   );
 }
 
-/** As high as the agent's largest prompt: small agents need little room. */
+/** As high as the agent's largest prompt. */
 function Lane({
   agent,
   turns,

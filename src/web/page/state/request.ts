@@ -20,7 +20,6 @@ export function readToken(): string | null {
   return localStorage.getItem(TOKEN_NAME);
 }
 
-/** Calls `see` when another page of this browser signs in, until stopped. */
 export function followSignIns(see: () => void): () => void {
   const listen = ({ key, newValue }: StorageEvent): void => {
     if (key === TOKEN_NAME && newValue !== null) see();

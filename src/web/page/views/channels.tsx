@@ -209,7 +209,7 @@ const BAR_WIDTH = 8;
 const BAR_HEIGHT = 28;
 const EMPTY_HEIGHT = 2;
 
-/** A bar for each step of time: its height counts requests, its colour failures. */
+/** A bar's height counts requests, its colour failures. */
 function Strip({
   counts,
   label,

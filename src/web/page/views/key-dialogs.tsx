@@ -212,7 +212,7 @@ export function NewSecret({
   );
 }
 
-/** An SDK's settings. The secret is in a variable, so that no file has it. */
+/** The secret is in a variable, so that no file has it. */
 const SDK_LINES: Readonly<Record<string, (url: string) => readonly string[]>> = {
   anthropic: (url) => [
     "from anthropic import Anthropic",
