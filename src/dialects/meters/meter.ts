@@ -88,8 +88,8 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
 const BATCH_BYTES = 4096;
 /** A smaller sample does not show a stream's share of text. */
 const SAMPLE_BYTES = 1024;
-/** In a long stream, one byte of this many is sampled. */
-const SAMPLE_SHARE = 16;
+/** Of each part of this length, a sample is read. */
+const SAMPLED_BYTES = 64 * 1024;
 /** Some streams break with plain JSON. */
 const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
 
@@ -186,17 +186,14 @@ class StreamMeter implements Meter {
   /** From the first text on, until the sample is large enough. */
   #seePlain(events: Buffer): void {
     this.#plainBytes += events.length;
-    for (let at = 0; at < events.length && this.#wantsSample();) {
+    for (let at = 0; at < events.length;) {
+      if (this.#sampledBytes >= SAMPLE_BYTES * Math.ceil(this.#plainBytes / SAMPLED_BYTES)) return;
       const end = findEnd(events, at);
       this.#sampledText += this.#learnText(events.toString("utf8", at, end));
       if (this.#sampledText > 0) this.#sampledBytes += end - at;
       else this.#plainBytes -= end - at;
       at = end;
     }
-  }
-
-  #wantsSample(): boolean {
-    return this.#sampledBytes < Math.max(SAMPLE_BYTES, this.#plainBytes / SAMPLE_SHARE);
   }
 
   #parse(text: string): ParsedEvent | undefined {
