@@ -74,6 +74,7 @@ export interface Dialect {
   readonly eventCloser: string;
   /** True: clients notice the break only by a reset after the event. */
   readonly resetAfterErrorEvent: boolean;
+  readonly numbersEvents?: true;
   /** Only dialects with stored conversations report calls. */
   openMeter(contentType: string, calls?: CallListener): Meter;
   /** Members that cap the output, or contain the cap. */

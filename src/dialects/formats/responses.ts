@@ -13,6 +13,7 @@ export const responses: Dialect = {
     const failed = formFailed(formWireError(error), requestId, at);
     return `event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`;
   },
+  numbersEvents: true,
   openMeter: openResponsesMeter,
   capNames: ["max_output_tokens"],
   promptLayout: RESPONSES_LAYOUT,

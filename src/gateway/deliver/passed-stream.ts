@@ -43,9 +43,8 @@ class PassedStream {
 
   #write(piece: Uint8Array): Promise<void> | null {
     if (piece.length === 0) return null;
-    const r = this.#r;
-    const slow = r.exchange.write(piece);
-    r.noteFirstByte();
+    const slow = this.#r.exchange.write(piece);
+    this.#r.noteFirstByte();
     if (this.#lastBytes > 2 * END_BYTES) this.#forget();
     this.#last.push(piece);
     this.#lastBytes += piece.length;
@@ -57,7 +56,8 @@ class PassedStream {
     const last = asBuffer(this.#last.at(-1) ?? NOTHING);
     const before = asBuffer(joinChunks([...this.#last.slice(0, -1), last.subarray(0, END_BYTES)]));
     const end = last.length < END_BYTES ? before : last;
-    this.#number = readNumber(end) ?? readNumber(before) ?? this.#number;
+    if (this.#r.target.endpoint.dialect.numbersEvents === true)
+      this.#number = readNumber(end) ?? readNumber(before) ?? this.#number;
     this.#last = [Buffer.from(end.subarray(-END_BYTES))];
     this.#lastBytes = END_BYTES;
   }
