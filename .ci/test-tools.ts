@@ -66,17 +66,12 @@ async function install(folder: string, tool: string, version: string): Promise<s
   const { stdout } = await runCommand(folder, "node", "--version");
   const node = stdout.trim().slice(1);
   const needsNode = SCRIPTS[tool] === undefined && typeof wanted === "string";
-  if (needsNode && !Bun.semver.satisfies(node, wanted))
-    return `needs Node ${wanted}, and this machine has ${node}`;
-  const { status, stderr } = await runCommand(
-    folder,
-    "npm",
-    "install",
-    "--loglevel=error",
-    "--no-audit",
-    "--no-fund",
-    release,
-  );
+  const isOld = needsNode && !Bun.semver.satisfies(node, wanted);
+  // The registry has Node itself, too. The tools of this folder find it first.
+  const more = isOld ? [`node-${process.platform}-${process.arch}@${wanted.replaceAll(/>=\s*/g, "^")}`] : [];
+  const quiet = ["--loglevel=error", "--no-audit", "--no-fund"];
+  const { status, stderr } = await runCommand(folder, "npm", "install", ...quiet, ...more, release);
+  if (status !== 0 && isOld) return `needs Node ${wanted}, this machine has ${node}, and npm did not get it`;
   if (status !== 0)
     return `could not be installed: ${/npm error notarget (.*)|npm error (?!code)(.*)/.exec(stderr)?.[0] ?? stderr}`;
   const script = SCRIPTS[tool];

@@ -40,6 +40,9 @@ function group(requests: readonly Arrived[]): Map<string, Arrived[]> {
 const KEYS = new Set(["authorization", "x-api-key", "x-goog-api-key", "host"]);
 
 function compare(direct: Arrived, through: Arrived): string[] {
+  // Each Haiku takes other members.
+  const [asked, told] = [direct, through].map(({ body }) => /"model":"(claude-haiku-[^"]+)"/.exec(body)?.[1]);
+  if (asked !== undefined && told !== undefined && asked !== told) return ["small model"];
   const [one, other] = [direct, through].map(({ fields }) => new Map(fields));
   const names = new Set([...(one?.keys() ?? []), ...(other?.keys() ?? [])].filter((name) => !KEYS.has(name)));
   const headers = [...names].flatMap((name) => {
@@ -106,10 +109,9 @@ function normalise(text: string): string {
       .replaceAll(/\b1\d{9}(?:\d{3})?(?:\.\d+)?\b/g, "TIME")
       .replaceAll(/\bcch=\w+/g, "cch=ID")
       .replace(/^a[\da-f]{16}$/, "AGENT")
-      // The probe of a plan's quota goes to another Haiku.
-      .replace(/^claude-haiku-[\d-]+$/, "claude-haiku")
-      // The skills of the Artifact tool.
-      .replaceAll(/^- artifact-.*\n/gm, "")
+      // The skills and the server of the Artifact tool.
+      .replaceAll(/^- (?:artifact-.*|design: .*)\n/gm, "")
+      .replaceAll(/^The following MCP servers .*\nclaude-artifacts\n\n.*\n\n/gm, "")
       // Codex asks for its models before or after it knows this part of its name.
       .replace(/ \(codex_exec; [\d.]+\)$/, "")
   );

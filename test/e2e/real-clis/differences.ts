@@ -45,6 +45,18 @@ export const DIFFERENCES: readonly Difference[] = [
     because: "Claude Code offers them at Anthropic's own address only",
   },
   {
+    tools: ["claude"],
+    part: /^small model$/,
+    what: "the probe of a plan's quota, and in 2.1.282 page summaries, go to the newest Haiku instead of Haiku 4.5",
+    because: "`gateway run` names one small model, as below",
+  },
+  {
+    tools: ["claude"],
+    part: /^(?:beta (?:redact-thinking|thinking-display-updates)\S*|body thinking\.display)$/,
+    what: "2.1.282 on a terminal: no thoughts in the answer, where it shows them at Anthropic's own address",
+    because: "only newer versions ask for them behind another address",
+  },
+  {
     tools: ["codex"],
     part: /^(?:header version|body client_metadata\.mcp_attribution)$/,
     what: "no field `version`, whose value `user-agent` has too, and no `mcp_attribution`",

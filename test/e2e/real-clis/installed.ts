@@ -54,6 +54,11 @@ export async function startProgram(command: readonly string[], around: Surroundi
     shown += Buffer.from(bytes).toString();
     if (isFirst && leftAfter.test(shown)) setTimeout(() => signal("SIGTERM"), LEFT_AFTER_MS);
   };
+  const data = (terminal: Bun.Terminal, bytes: Uint8Array): void => {
+    see(bytes);
+    // Codex waits until it knows where the cursor is.
+    if (Buffer.from(bytes).includes("\u001b[6n")) terminal.write("\u001b[1;1R");
+  };
   const child = Bun.spawn([...command], {
     cwd: work,
     // A group of its own, because some tools start others.
@@ -68,7 +73,7 @@ export async function startProgram(command: readonly string[], around: Surroundi
     },
     ...(leftAfter === undefined
       ? { stdin: "ignore", stdout: "pipe", stderr: "pipe" }
-      : { terminal: { cols: 100, rows: 30, data: (_, bytes) => see(bytes) } }),
+      : { terminal: { cols: 100, rows: 30, data } }),
   });
   let wasEnded = false;
   const signal = (name: NodeJS.Signals): void => {
