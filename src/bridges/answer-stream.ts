@@ -53,7 +53,7 @@ interface StreamParts {
   readonly meter: Meter;
 }
 
-/** Then few events are tried: in some streams, no two have one form. */
+/** After this many, few events are tried: no two may have one form. */
 const MAX_MISSES = 4;
 const RETRY_MISSES = 32;
 

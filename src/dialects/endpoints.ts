@@ -16,7 +16,7 @@ export type OwnPage = "root" | "hello" | "healthz" | "metrics" | "console";
 export type ClientKind = "messages" | "responses" | "content";
 export type ByClient<T> = Readonly<Record<ClientKind, T>>;
 
-/** The client decides on a shared path. */
+/** On a shared path, the kind of client decides. */
 type ListedEndpoint = Endpoint & { readonly shared?: ByClient<Dialect> };
 export type ListedTarget = Target & { readonly endpoint: ListedEndpoint };
 

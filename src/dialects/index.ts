@@ -48,7 +48,7 @@ const MAX_SHOWN_CHARACTERS = 200;
 
 interface Lookup {
   readonly request: RequestHead;
-  /** Or another method that is tried on the path. */
+  /** The request's method, or another to try. */
   readonly method: string;
   readonly table: EndpointTable;
   readonly query: string;

@@ -329,7 +329,7 @@ class PartFinder<About> {
       this.#list = list?.parts ?? [];
       this.head = list?.head ?? null;
     }
-    // Parts were replaced, or put before.
+    // Parts were replaced or inserted.
     const found = this.#findAt(this.#next + this.#missed, start) ?? this.#findAt(this.#next, start);
     if (found === null) this.#missed += 1;
     return found;

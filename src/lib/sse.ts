@@ -23,7 +23,7 @@ export class EventReader {
   /** The beginning of an event. It holds no blank line. */
   #begun: Buffer[] = [];
   #begunBytes = 0;
-  /** A LF belongs to the same line end. */
+  /** A LF that follows is of the same line end. */
   #endedInCr = false;
   /** An event was too long to be kept: its bytes are lost. */
   #hasLost = false;
@@ -33,7 +33,7 @@ export class EventReader {
     this.#fresh.push(asBuffer(chunk));
   }
 
-  /** With LF as line ends. The first may be the one begun earlier. */
+  /** Events with LF as line ends. The first may have begun earlier. */
   take(): readonly Buffer[] {
     const bytes = this.#takeFresh();
     const first = this.#findFirstEnd(bytes);

@@ -200,7 +200,7 @@ describe("an answer that says it failed", () => {
   ])("and reported nothing costs nothing, as a %s", (_, final) => {
     const shown = judge(readingOf(null, { end: "error", final }), failed);
     expect(shown).toEqual({ basis: "exact", usage: [], estimated: [], suspect: false });
-    // Whether the words before it are charged, nobody knows.
+    // Nobody knows whether the words before an error are charged.
     const seen = assessFailed(readingOf(null, { end: "error", final, estimatedOutput: 9 }));
     expect(seen).toMatchObject({ basis: "exact", parts: [], lacksOutput: true });
     expect(seen.suspect).toContain("before its error");

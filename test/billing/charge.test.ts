@@ -227,7 +227,7 @@ describe("the prices of an answer in parts", () => {
     expect(bill("claude-sonnet-5", {}, { parts })).toMatchObject({ prices: { input: "2" } });
     const asked = { parts, model: null, requested: "claude-sonnet-5" };
     expect(bill("", {}, asked)).toMatchObject({ prices: { input: "2" }, tier: "standard" });
-    // The one that was asked for answered in part only: the answer names another.
+    // The requested model made only one part, and the answer names another model.
     const named = [compaction, { ...advisor, model: "claude-sonnet-5" }];
     const both = { parts: named, requested: "claude-haiku-4-5" };
     expect(bill("claude-sonnet-5", {}, both)).toMatchObject({ prices: { input: "2" } });

@@ -192,7 +192,7 @@ test("P49: sums of random lines are those of plain arithmetic, by every name and
       });
       const lines = chain(texts);
       rmSync(`${path}.index`, { force: true });
-      // The file has the first lines, and the next who asks adds the others.
+      // The file has the first lines, and the next reader adds the others.
       write(path, lines.slice(0, known));
       if (known > 0) makeTable(path);
       write(path, lines);

@@ -216,7 +216,7 @@ function* conversions(): Generator<Scenario> {
   yield scene("no-convert", { ...FRONTS[1]!, channel: "chat" }, [ask(FRONTS[1]!, false, [])]);
 }
 
-/** What the upstream's own counts say: bills.jsonl has the counts, and what else the answer says. */
+/** Answers that the gateway bills: bills.jsonl has their counts and their further members. */
 function* bills(): Generator<Scenario> {
   const told: [name: string, dialect: Dialect, usage: object, model: string | null, more: object][] =
     readFileSync(join(import.meta.dir, "bills.jsonl"), "utf8")

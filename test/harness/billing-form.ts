@@ -119,7 +119,7 @@ const WANTED: Record<Fixture["family"], (billing: Billing) => object> = {
   }),
 };
 
-/** The manifest counts a query of it that is empty; the platform charges none of those. */
+/** The manifest counts an empty query of this recording; the platform charges nothing for one. */
 const SEARCHED_FOR_NOTHING =
   "gemini/pydantic-ai--test-structured-output-test-native-output-with-builtin-tools-stream";
 

@@ -253,7 +253,7 @@ describe("the parts of an earlier body are found again", () => {
     expect([countKnown(list), countKnown(list, { isStrict: true })]).toEqual([count, count]);
   });
 
-  test("a part that is only the beginning of another one is not it", () => {
+  test("a part is not known by its beginning alone", () => {
     const list = ["a", 1];
     const found = scan(JSON.stringify({ list }))!;
     const text = `{"list":["a"x,11]}`;

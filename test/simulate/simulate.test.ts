@@ -44,7 +44,7 @@ test("a runtime call that is not replaced throws when it is used", () => {
   expect(() => call(globals, "fetch")).toThrow("does not replace fetch");
 });
 
-test("the disk forgets what a failed sync should have brought to it, but for pages that are written again", () => {
+test("the disk forgets the pages of a failed sync, except those that are written again", () => {
   const disk = new Disk(new Random(1, "disk"));
   const file = disk.create("/home/a", "file", 0o600, 0);
   file.write(0, Buffer.from("a".repeat(5000)));

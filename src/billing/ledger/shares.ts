@@ -19,7 +19,7 @@ export interface Amounts {
   readonly charged: Usd;
   /** Limits also count estimates, and what plans pay. */
   readonly estimated: Usd;
-  /** What plans pay, by official prices. The charge does not include it. */
+  /** What plans pay. The charge does not include it. */
   readonly byPlan: Usd;
 }
 
@@ -68,7 +68,7 @@ export function addAmounts(sum: MutableAmounts, { charged, estimated, byPlan }: 
 
 export type SessionSum = ReturnType<typeof readSession>;
 
-/** How much windows rose, in percent. A window begins anew at times. */
+/** How much a plan's windows rose, in percent. */
 export type WindowRises = Readonly<Record<string, { readonly last: number; readonly rise: number }>>;
 
 /** Upstreams could send any number of names. */
@@ -80,7 +80,7 @@ export function readSession(table: Table, id: string) {
     only: { session: id },
     by: [],
     sums: { counted: "SUM(counted)" },
-    // Of the last request.
+    // The last request's key and model.
     values: ["key", "model", "MAX(last)"],
   });
   const { totals, sums } = total;

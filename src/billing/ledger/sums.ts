@@ -51,7 +51,7 @@ const ALL = "all";
 const FIRST_MS = Number.MIN_SAFE_INTEGER;
 const NONE: Readonly<Sum> = { ...NOTHING, last: FIRST_MS };
 
-/** Since a day or month began, in ms. */
+/** Sums since a day or month began. */
 interface Tally {
   readonly since: number;
   readonly until: number;

@@ -29,7 +29,7 @@ export class CallChains {
     return this.#chains.get(nameChain(key, responseId)) ?? null;
   }
 
-  /** Keeps an answer's calls. `pairs`: its request's end. Null: an earlier request began the answer. */
+  /** Keeps an answer's calls. `pairs`: the last calls of its request. Null: not the first request. */
   follow(key: string, pairs: LastPairs | null): CallListener {
     let calls: Map<string, string> | undefined;
     return {

@@ -22,7 +22,7 @@ export interface Admission {
 /** When another request ends, this one may be admitted. */
 export interface NoRoom {
   readonly noRoom: GatewayError;
-  /** Where, and how many requests wait there. */
+  /** The limit, and how many requests wait. */
   readonly at: { waiting: number };
 }
 

@@ -8,7 +8,7 @@ import type { BookedModel, Period } from "./book.ts";
 
 export const RELEASE_URL = "https://api.github.com/repos/pydantic/genai-prices/releases/latest";
 
-/** Of a release: `main` is not released. */
+/** The data of a release, not of `main`. */
 export function placeOfData(tag: string): string {
   const path = tag.split("/").map(encodeURIComponent).join("/");
   return `https://raw.githubusercontent.com/pydantic/genai-prices/${path}/prices/new_data/v2/data.json`;
@@ -134,7 +134,7 @@ const REVIEWED = new Set(["anthropic", "openai", "google"]);
 /** The package's beginnings of ids count as ids. */
 function idsOf(model: Model): string[] {
   const ids = [model.id, ...wordsOf(model.match)].map((id) => id.replace(/[-@]+$/, ""));
-  // Fine-tuned models have an owner, and half a version is not an id.
+  // Fine-tuned models are private, and half a version is not an id.
   return [...new Set(ids)].filter(
     (id) => id !== "" && !/^ft:|\.ft$|^claude-.*-20\d\d$|flash-0$|thinking$/.test(id),
   );

@@ -34,7 +34,7 @@ export const MAKERS_OF: Readonly<Record<ChannelPlatform, readonly string[]>> = {
   chat: [],
 };
 
-/** For a name without a seller. zhipuai is zai in another market. */
+/** The makers to search by name. zhipuai is zai in another market. */
 export const ALL_MAKERS: readonly string[] = [...NAMED_MAKERS, "voyageai", "arcee", "alibaba"];
 
 /** Providers behind Hugging Face, each at its own address. */

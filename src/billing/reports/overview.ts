@@ -157,11 +157,11 @@ function findBefore({ since, until, end }: ViewRange, zone: Zone): ViewRange | n
 
 const PAST_DAYS = 28;
 const MIN_DAYS = 7;
-/** In standard deviations. */
+/** Eight of ten normal values are within this many standard deviations. */
 const EIGHT_OF_TEN = 1.2816;
 
-/** The charges of today and this month, and that of the month as projected from four weeks, with its 80 %
- *  interval. Null: too few days. */
+/** The charges of today and this month, and the month's projection from four weeks, with its 80 % interval.
+ *  Null: too few days. */
 function sumMonth(table: Table, only: Filter, { zone, now }: Clock) {
   const local = zone.toLocal(now.getTime());
   const today = startOfSpan("day", local);

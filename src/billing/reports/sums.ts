@@ -208,7 +208,6 @@ function describeTotals(
     /** Requests with known usage but without a price: no amount includes them. */
     unpriced: count("unpriced"),
     unknown: count("unknown"),
-    /** Requests that broke off: part of their usage may be estimated. */
     partial: count("partial"),
   };
 }

@@ -105,7 +105,7 @@ function listRises(inOrder: readonly SessionStart[], heights: readonly number[],
   });
 }
 
-/** The logarithm of each session's input, relative to the middle session of its kind. */
+/** Logarithms of input, relative to the middle session of the kind. */
 function listHeights(starts: readonly SessionStart[]): number[] {
   const kinds = [...Map.groupBy(starts, ({ kind }) => kind)];
   const middles = new Map(kinds.map(([kind, own]) => [kind, middleOf(own.map(({ input }) => input))]));

@@ -257,8 +257,8 @@ function readCharge(line: ParsedLine): string | null {
   return typeof charge === "string" ? charge : null;
 }
 
-/** A later proof that a ledger still has its lines: their number, and the hash of the last one, which
- *  covers all before it. Users keep it away from those who can change the ledger. */
+/** Proves at a later time that a ledger still has its lines: their number, and the hash of the last one,
+ *  which covers all before it. Users keep it away from those who can change the ledger. */
 export type Anchor = ReturnType<typeof takeAnchor>;
 
 export function takeAnchor({ position: { lines, files } }: Table) {

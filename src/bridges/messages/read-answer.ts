@@ -15,7 +15,7 @@ import { blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
 import { type Block, type EndReason, MAX_BLOCKS } from "../neutral/sequence.ts";
 import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 
-/** Any other reason is a failure: only clients of messages can continue `pause_turn`. */
+/** Any other reason, also `pause_turn`, is a failure. */
 const REASONS: Table<EndReason> = {
   end_turn: "done",
   tool_use: "done",

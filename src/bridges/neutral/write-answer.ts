@@ -81,7 +81,7 @@ export abstract class AnswerWriter implements AnswerListener {
     this.put(DIALECTS[client].errorEvent(explainFailure(failure, client), stamp.id, this.position()));
   }
 
-  /** Large texts stay apart: joined, they would take their memory again. */
+  /** Large texts stay apart: joined, they would take twice the memory. */
   protected put(text: string): void {
     const last = this.#texts.pop() ?? "";
     if (last.length + text.length <= LARGE_BYTES) this.#texts.push(last + text);
@@ -117,7 +117,7 @@ export function isFreeText({ isFree }: Block, tool: Tool | null): boolean {
   return isFree || tool?.kind === "custom";
 }
 
-/** An own id: some servers repeat theirs, and Claude Code would see one answer. */
+/** Some servers repeat their ids: Claude Code would see one answer. */
 export function nameAnswer({ stamp }: Pick<AnswerContext, "stamp">): string {
   return stamp.id.replace(/^req_/, "");
 }

@@ -23,7 +23,7 @@ const PART = {
   silent: "annotations logprobs parsed prompt_cache_breakpoint",
 } as const;
 
-/** For members of chat. All others of chat have no effect here. */
+/** Members of chat. All others of chat have no effect here. */
 const OWN_RULES: Table<Rule> = {
   store: "noted",
   moderation: "noted",

@@ -49,7 +49,7 @@ export class ResponsesAnswerWriter extends AnswerWriter {
     this.idle();
   }
 
-  /** Codex ignores comments. */
+  /** Codex ignores the comments of event streams. */
   idle(): void {
     this.#event("response.in_progress", this.#begun);
   }

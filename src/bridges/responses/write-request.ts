@@ -78,7 +78,7 @@ function limitOptions(
 
 // Tools.
 
-/** No limit if it would also limit other tools. */
+/** Undefined if the limit would count other tools, too. */
 function limitSearches({ tools, notes }: Conversation): number | undefined {
   const [limit] = tools.flatMap(({ settings }) => settings.max_uses ?? []);
   if (limit === undefined || tools.length === 1) return limit;

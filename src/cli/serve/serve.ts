@@ -89,7 +89,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
     });
     const watches = source.kind === "file" ? watchFiles(source.loaded, running, flags, screen) : null;
     if (watches !== null) follow = watches;
-    // Before it announces: a script may stop the gateway at once.
+    // Signals count before the announcement: scripts may stop at once.
     const stopping = waitForSignal(running, screen);
     await announce(running, source, flags, screen);
     await stopping;

@@ -13,7 +13,7 @@ export interface CommandRow {
   readonly flags?: readonly Parameter[];
   readonly remark?: string;
   readonly examples: readonly string[];
-  /** A number is the exit status. */
+  /** A result that is a number is the exit status. */
   readonly run?: (...given: never[]) => Promise<unknown>;
   /** Words after the first argument belong to another program. */
   readonly passesOptions?: true;

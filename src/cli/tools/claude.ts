@@ -19,7 +19,7 @@ import {
 
 const OWN_FOLDER = "CLAUDE_CONFIG_DIR";
 
-/** Values of an earlier file count. */
+/** Of two values, the earlier file's counts. */
 function listFiles(env: Environment): string[] {
   const project = join(process.cwd(), ".claude");
   const own = folderOf(env, OWN_FOLDER, ".claude");
@@ -64,7 +64,7 @@ function nameForeignModels(connection: Connection): Record<string, string> {
         ANTHROPIC_CUSTOM_MODEL_OPTION: main,
       }),
     ...(main !== null && listWindow(limits?.get(main))),
-    // It changes with every request: other upstreams' caches would miss.
+    // Its line changes with every request: other caches would miss.
     CLAUDE_CODE_ATTRIBUTION_HEADER: "0",
     // Only Anthropic's models know tools that are loaded on demand.
     ENABLE_TOOL_SEARCH: "false",

@@ -54,7 +54,7 @@ export const qwen: ToolRow = {
   },
 };
 
-/** "BYOK": `copilot help providers`. */
+/** Copilot calls this "BYOK". */
 export const copilot: ToolRow = {
   title: "GitHub Copilot CLI",
   program: { name: "copilot", install: "npm install -g @github/copilot" },

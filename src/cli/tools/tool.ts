@@ -32,7 +32,7 @@ export interface Connection {
   readonly limits?: ReadonlyMap<string, ModelLimits>;
   readonly converts?: boolean;
   readonly foreign?: Foreign;
-  /** The tool reaches all models with Chat Completions only. */
+  /** The tool needs Chat Completions to reach all models. */
   readonly speaksChat?: boolean;
   /** All channels are at the own address of the platform's maker. */
   readonly isDirect?: boolean;

@@ -50,7 +50,7 @@ function splice(text: string, splices: ReadonlyArray<Splice | null>): string | n
   return changed + text.slice(at);
 }
 
-/** An entry without settings goes. */
+/** An entry without settings is removed. */
 function fitStep(tree: unknown, edit: Edit): Edit {
   const parent = edit.path.slice(0, -1);
   if (parent.length === 0) return edit;

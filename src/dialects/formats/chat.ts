@@ -35,7 +35,7 @@ export function askForUsage(body: Uint8Array): Uint8Array | null {
     return replaceSpan(body, { start, end: start }, `"${OPTIONS}":${JSON.stringify(ASKED)},`);
   }
   const options = parseJson(asBuffer(body).toString("utf8", span.start, span.end));
-  // The server refuses it.
+  // The server refuses such a body.
   if ((options !== null && !isObject(options)) || getField(options, "include_usage") === true) return null;
   return replaceSpan(body, span, JSON.stringify({ ...options, ...ASKED }));
 }

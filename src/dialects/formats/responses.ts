@@ -26,7 +26,7 @@ export const images: Dialect = { ...responses, openMeter: openImagesMeter };
 /** Codes of errors that have only a type otherwise. */
 const NAMELESS: Readonly<Record<string, string>> = { invalid_request_error: "invalid_prompt" };
 
-/** Codex reads `response.error`, the SDK `error`: it has both. */
+/** Codex reads `response.error`, the SDK `error`: both are there. */
 function formFailed(error: WireError, requestId: string, at: StreamBreak): unknown {
   const failed = {
     id: at.id ?? `resp_${requestId}`,

@@ -142,7 +142,7 @@ function isReason(value: unknown): boolean {
   return getName(value) !== undefined && value !== "FINISH_REASON_UNSPECIFIED";
 }
 
-/** Each has a word and a number. */
+/** Each medium has a word and a number. */
 const MEDIA = [
   { names: ["AUDIO", 4], fresh: "input_audio", cached: "cache_read_audio", made: "output_audio" },
   { names: ["IMAGE", 2], fresh: "input_image", cached: "cache_read_image", made: "output_image" },

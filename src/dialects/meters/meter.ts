@@ -406,7 +406,7 @@ const BYTES_PER_TOKEN = 4;
 interface Seen {
   readonly textBytes: number;
   readonly hasText?: boolean;
-  /** The text has at most as many. */
+  /** The text has at most as many bytes. */
   readonly arrivedBytes: number;
 }
 

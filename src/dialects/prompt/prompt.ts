@@ -149,7 +149,7 @@ export function joinPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null
     !UNCACHED.has(name) && !scan.lists.has(name) && PLAIN_NAME.test(name);
   for (const [name, { start, end }] of scan.members)
     if (isOther(name) && end - start < MAX_PART_BYTES)
-      // A copy: a part of a text keeps all of it.
+      // A copy: a part of a text keeps the whole text in memory.
       settings.others.set(Buffer.from(name).toString(), hashBytes(bytes.subarray(start, end)));
   const previous = readPrevious(body, layout);
   if (previous !== null) settings.continues = hashText(previous);

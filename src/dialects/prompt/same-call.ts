@@ -27,7 +27,7 @@ const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:
 
 const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
-/** Read first. If one pair of messages fills them, four times as many. */
+/** Only these are read, unless one pair of messages fills them. */
 const FIRST_MESSAGES = 8;
 
 /** `findChain`: earlier pairs by response id. */

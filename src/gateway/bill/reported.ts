@@ -50,7 +50,7 @@ function doubtMissing(
   { basis, parts, unbilled }: Assessment,
   reported: ReportedAmount | undefined,
 ): string | null {
-  // It is an error, or a refusal that nobody bills.
+  // The answer is an error or an unbilled refusal.
   const isUnused = basis === "exact" && (parts.length === 0 || unbilled !== undefined);
   if (reported === undefined) return isUnused ? null : MISSING;
   return reported.usd === null ? UNREADABLE : MISSING;

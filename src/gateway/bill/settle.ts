@@ -154,7 +154,7 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   return line;
 }
 
-/** After a cut, it may be fetched again. */
+/** After a cut, the response may be fetched again. */
 function isFetched(reading: Reading | null): boolean {
   return reading?.stored?.goesOn === false && reading.end !== "open";
 }
@@ -358,7 +358,7 @@ function addUsdTexts(a: string | null, b: string | null): string | null {
   return a === null || b === null ? null : formatUsd(addUsd(parseUsd(a), parseUsd(b)));
 }
 
-/** Every prompt has tokens, and so has output that was seen. */
+/** The tokens of the prompt and of output that was seen. */
 function findUncounted({ estimatedInput }: Request, usage: Usage, reading: Reading | null) {
   const isRead = countTokens(usage, PROMPT_KINDS) > 0;
   const output = (reading?.estimatedOutput ?? 0) - countTokens(usage, OUTPUT_KINDS);

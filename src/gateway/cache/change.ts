@@ -9,7 +9,7 @@ export interface Change {
   /** The tool, part of the system prompt or message, counted from 1. */
   readonly at?: number;
   readonly part?: string;
-  /** What happened, or what alone changed. */
+  /** What happened to the part. */
   readonly detail?: "added" | "removed" | "order" | "digits" | "attribution" | "perhaps";
 }
 
@@ -54,7 +54,7 @@ export function findChange({ turn: { prompt: before }, end }: PastTurn, turn: Ca
   return { because: "messages_changed", at: now.numbers[shared - now.messages] ?? countMessages(now) + 1 };
 }
 
-/** Equal parts. A changed setting comes after the system prompt. */
+/** The number of equal parts. Settings come after the system prompt. */
 export function countSame({ turn: { prompt: before } }: PastTurn, turn: CacheTurn): number {
   const end = findSetting(before, turn.prompt) === undefined ? Infinity : before.messages;
   return Math.min(countShared(before.parts, turn.prompt.parts), findLine(before, turn), end);

@@ -37,7 +37,7 @@ export interface PastTurn {
   readonly lifetimeMs: number;
   /** For requests that go back one turn. */
   readonly earlier: Left | null;
-  /** What was read before a change, at most up to there. It only shows what was lost. */
+  /** What was read up to a change. It only shows what was lost. */
   readonly read: Left;
 }
 
@@ -77,7 +77,7 @@ export function isShort({ rules, model, tokens }: CountedTurn): boolean {
 
 function countLeft({ prompt, rules, tokens }: CacheTurn, isReported: boolean): number {
   if (isReported) return tokens.read + tokens.written;
-  // What is stored under a name is read from there; the rest may not be cached.
+  // What is stored under a name is read; the rest may not be cached.
   if (prompt.named) return tokens.read;
   return Math.max(tokens.read, tokens.total - (tokens.total % rules.blockTokens));
 }

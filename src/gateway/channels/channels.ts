@@ -217,7 +217,7 @@ export class Channels {
     }
   }
 
-  /** A probe may end when the file is the next gateway's. */
+  /** Saves for the last time: the next gateway may have the file. */
   close(): void {
     this.#save();
     this.#isClosed = true;
@@ -264,7 +264,7 @@ function readSaved(path: string): records.ChannelRecord[] {
   }
 }
 
-/** Until the rest ends. If that is a guess: until the trial ends. */
+/** Until the rest ends, or the trial, if the rest's end is a guess. */
 function waitOf({ isNamed, until, trialUntil }: records.Rest, now: number): number {
   return (isNamed ? until : trialUntil) - now;
 }

@@ -56,7 +56,7 @@ export class ModelLists {
     }));
   }
 
-  /** The list now, or else the last one, or else the names in the config. */
+  /** The current list, or the last one, or the config's names. */
   ofChannel(channel: Channel, dialect: Dialect = dialectOf(channel.platform)): Promise<ChannelModels> {
     const { pending } = this.#of(channel);
     const renew = () => this.#fetch(channel, dialect).finally(() => pending.delete(dialect.listPath));

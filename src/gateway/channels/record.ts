@@ -107,7 +107,7 @@ interface Policy {
   readonly scope: "channel" | "model";
   readonly state: "resting" | "unavailable";
   readonly strikes: number;
-  /** If the upstream names no time. Each further failure doubles it. */
+  /** The rest if the upstream names no time. Failures double it. */
   readonly firstMs: number;
   readonly longestMs: number;
 }

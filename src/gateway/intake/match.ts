@@ -18,7 +18,7 @@ export interface Candidate {
   readonly channel: Channel;
   readonly model: string | null;
   readonly isListed?: boolean;
-  /** A `*` alias or the group's default model replaces the client's model. */
+  /** A `*` alias or a default model replaces the client's. */
   readonly isReplaced?: boolean;
   readonly isConverted?: true;
 }

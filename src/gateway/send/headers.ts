@@ -30,8 +30,8 @@ const forwardResponse = allExcept(
   (name) => (name === "x-request-id" ? "x-upstream-request-id" : name),
 );
 
-/** A client's fields as they go upstream. The caller adds the credential and the channel's own
- *  fields. `keepEncoding`: the body is sent unchanged, with its content-encoding. */
+/** A client's fields as they go upstream. The caller adds the channel's own. `keepEncoding`: the body is sent
+ *  unchanged, with its content-encoding. */
 export function requestFields(fields: Fields, keepEncoding: boolean, secrets: KnownSecrets): Fields {
   const hop = readConnection(fields);
   const forwarded = fields.copy((name, value) => {

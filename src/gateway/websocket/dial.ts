@@ -23,7 +23,6 @@ export interface OpenConnection {
   readonly socket: UpstreamSocket;
 }
 
-/** The statuses with which servers say that they offer no WebSocket here. */
 const UNSUPPORTED = new Set([200, 204, 400, 404, 405, 406, 410, 415, 422, 426, 501, 505]);
 
 export async function dial(

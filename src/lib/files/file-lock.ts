@@ -131,7 +131,7 @@ function lockDatabase(place: string, path: string, fd: number): Database {
   }
 }
 
-/** SQLite opens by name. */
+/** SQLite opens by name, which may lead to another file now. */
 function requireSame(place: string, database: Database, fd: number): void {
   const moved = new Int32Array(2);
   database.fileControl(sqlite.SQLITE_FCNTL_HAS_MOVED, moved);

@@ -20,7 +20,7 @@ const CUT = "the upstream closed the connection during its response";
 export class Call implements SentRequest {
   readonly #request: UpstreamRequest;
   readonly #pool: Pool;
-  /** The key of a WebSocket's handshake; null: no WebSocket is asked for. */
+  /** The key of a WebSocket's handshake. */
   readonly #key: string | null;
   readonly #head: string;
   readonly #size: number;

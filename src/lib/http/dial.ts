@@ -10,7 +10,7 @@ import { readHead } from "./message.ts";
 import { type FaultKind, type Origin, originOf, UpstreamFault } from "./upstream.ts";
 import { Wire, WIRE_EVENTS } from "./wire.ts";
 
-/** So often, probes of TCP keep the path open and notice a loss. */
+/** TCP's probes keep the path open and notice a loss. */
 const KEEP_ALIVE_MS = 45_000;
 
 /** Rejects with UpstreamFault. */
@@ -94,7 +94,7 @@ export function writeProxyLogin({ username, password }: URL): string {
   return `proxy-authorization: Basic ${Buffer.from(pair, "latin1").toString("base64")}\r\n`;
 }
 
-/** IPv6 has brackets in URLs and Host fields, but not in socket addresses. */
+/** IPv6 has no brackets in socket addresses. */
 function unbracket(host: string): string {
   return host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
 }

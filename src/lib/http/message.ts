@@ -101,7 +101,7 @@ function endsLine(bytes: Buffer, at: number): boolean {
   return at + 1 < bytes.length && bytes[at] === CR && bytes[at + 1] === LF;
 }
 
-/** Without their framing, a packet's chunks are one view. */
+/** Removes framing in place: a packet's chunks are one view. */
 export class BodyDecoder {
   done: boolean;
   /** The input ended with the body. */

@@ -25,7 +25,7 @@ export const CLOSE_CODES = {
 
 const NEVER_SENT: ReadonlySet<number> = new Set([1004, CLOSE_CODES.none, CLOSE_CODES.lost]);
 
-/** Codes allowed in a close frame (RFC 6455, section 7.4, and its registry). */
+/** RFC 6455, section 7.4 */
 export function isSendable(code: number): boolean {
   return (code >= 1000 && code <= 1014 && !NEVER_SENT.has(code)) || (code >= 3000 && code <= 4999);
 }

@@ -65,7 +65,7 @@ export class Wire {
     this.#limitMs = limitMs;
     this.#late = late;
     this.#deadline.arm(limitMs);
-    // Everything else has a turn of the event loop first.
+    // Other work gets a turn of the event loop first.
     if (this.#isPaused) setImmediate(() => this.#resume());
     return this.#reader.promise;
   }

@@ -133,7 +133,7 @@ export function readWholeLedger(path: string): ReadLedger {
   return { lines, count };
 }
 
-/** Brings the table of a ledger up to date, as whoever asks does. */
+/** Brings the table of a ledger up to date, as each reader does. */
 export function makeTable(path: string): void {
   new Table(path, { report: () => {} })[Symbol.dispose]();
 }

@@ -179,7 +179,7 @@ describe("a watch that is asked to follow", () => {
     expect(watch.shown).toEqual([2]);
   });
 
-  test("a watch that is asked applies what another program has written meanwhile, once it has stopped writing", async () => {
+  test("a watch that is asked to look applies what another program has just written, after its last write", async () => {
     const { path } = setUp();
     const watch = start(path);
     writeFileSync(path, "listen: { port:");

@@ -230,7 +230,7 @@ describe.each(["chat", "responses"] as const)("@ai-sdk/openai through %s", (way)
     return way === "chat" ? provider.chat("gpt-5.4") : provider.responses("gpt-5.4");
   };
 
-  test("reads text, streams and calls a tool", async () => {
+  test("the SDK reads text, streams and calls a tool", async () => {
     const before = world.gateway.records.length;
     expect((await generateText({ model: model(), prompt: "Hello" })).text).toContain('You said: "Hello"');
     const stream = streamText({ model: model(), prompt: "Hello" });
@@ -263,7 +263,7 @@ describe.each([false, true])("@langchain/openai (responses: %s)", (useResponsesA
       configuration: { baseURL: `${world.gateway.url}/v1` },
     });
 
-  test("reads text, streams and calls a tool", async () => {
+  test("the SDK reads text, streams and calls a tool", async () => {
     const before = world.gateway.records.length;
     expect((await model().invoke("Hello")).text).toContain('You said: "Hello"');
     let text = "";

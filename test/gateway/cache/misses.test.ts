@@ -19,7 +19,7 @@ function leftBy(dialect: CachingDialect, { total, read, written }: Counted): num
   return dialect === "content" ? total : total - (total % 128);
 }
 
-/** Four turns in, with every message long enough to count. */
+/** A conversation of four turns, whose messages are all long enough to count. */
 function growing(session: Session): Conversation {
   const talk = openConversation("a", textOf(2400, "first question"), "gemini-2.5-pro");
   expect(session.ask(talk)).toBeNull();

@@ -69,7 +69,7 @@ describe.each(ZONES.split(" "))("the next span in %s", (name) => {
   const zone = createZone(name);
   test.each(["day", "month"] as const)("begins where the name of the %s changes", (span) => {
     const nameAt = (ms: number): string => nameSpan(span, zone.toLocal(ms));
-    // Also in years in which these places changed their clocks at midnight.
+    // In these years, some of the places changed their clocks at midnight.
     for (const year of [2011, 2022, 2026]) {
       for (let ms = Date.UTC(year, 0); ms < Date.UTC(year + 1, 0); ms += 23 * 3_600_000 + 1_234_567) {
         const next = findNextSpan(span, zone, ms);

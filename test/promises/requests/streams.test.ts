@@ -309,7 +309,7 @@ describe("P97: a request whose client leaves after the terminal event is complet
     chat: "[DONE]",
     content: '"finishReason"',
   };
-  test.each([...DIALECTS])("it is complete in %s", async (dialect) => {
+  test.each([...DIALECTS])("its line is complete in %s", async (dialect) => {
     const group = groups[dialect];
     const { closed } = leaveAfter(group, stream(dialect));
     const client = await group.open(dialect, { stream: true });
@@ -319,7 +319,7 @@ describe("P97: a request whose client leaves after the terminal event is complet
     expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "complete", charge_usd: "0.00142" });
   });
 
-  test("it is complete in responses, also where the response is incomplete", async () => {
+  test("its line is complete in responses, even if the response itself is incomplete", async () => {
     const pieces = stream("responses").map((piece) =>
       piece.includes("response.completed") ? piece.replaceAll("completed", "incomplete") : piece,
     );
@@ -331,7 +331,7 @@ describe("P97: a request whose client leaves after the terminal event is complet
     expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "complete", charge_usd: "0.00142" });
   });
 
-  test("it is complete in chat, also where no chunk reports usage", async () => {
+  test("its line is complete in chat, even if no chunk reports usage", async () => {
     const { closed } = leaveAfter(chats, stream("chat", {}, false));
     const client = await chats.open("chat", { stream: true });
     await client.until("[DONE]");

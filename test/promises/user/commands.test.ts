@@ -510,7 +510,7 @@ test("a key with anything but a run's name behind it is not a key, and is not in
   expect(world.log()).not.toMatch(/run-(?:x|\.\.|0000|%0d|\u00e9)/);
 });
 
-test("a run says only of its own budget that it refused requests", async () => {
+test("a run blames its budget only for requests that the budget refused", async () => {
   const limit = ["--limit", "requests_per_minute=2"];
   const key = (await world.run("keys", "add", "--name", "slow", "--group", "cheap", ...limit)).stdout.trim();
   const flags = ["--budget", "0.002", "--secret", key];

@@ -40,7 +40,7 @@ export class Scheduler {
   /** How many events have run. */
   steps = 0;
   readonly random: Random;
-  /** The next one is the last. */
+  /** The next event is the last of the list. */
   readonly #events: Event[] = [];
   #order = 0;
   readonly #trace: Trace;

@@ -139,7 +139,7 @@ class SimConnection implements SentRequest, Connection {
     };
     const receive = network.upstreamAt(origin.host);
     scheduler.after(this.#weather.latency, NATURE, `${this.#name} arrives`, () => {
-      // If it ended on its way, a part of it may be missing.
+      // If the response ended on its way, a part of it may be missing.
       if (!this.#isOver || this.#host.random.chance(500)) receive(arriving);
     });
   }

@@ -187,7 +187,7 @@ function useColourScheme(): string {
   return isDark ? "dark" : "light";
 }
 
-/** The highest is drawn first. */
+/** The highest series is drawn first. */
 function stack({ spans, series }: Bars): Plot.AlignedData {
   const sums = spans.map(() => 0);
   const stacked = series.map(({ values }) =>
@@ -251,7 +251,7 @@ function describePlot(
   };
 }
 
-/** `$0`, `$2`, or `$0.00`, `$0.50` */
+/** Such as `$0`, `$2`, or `$0.00`, `$0.50`. */
 function formatTicks(show: Bars["show"], ticks: readonly number[]): string[] {
   if (show !== "cost") return ticks.map(formatShort);
   const fractions = ticks.map((tick) => String(Number(tick.toPrecision(3))).split(".")[1] ?? "");

@@ -82,7 +82,7 @@ export function formatChange(now: string | number, before: string | number): str
   return change === 0 ? null : `${change > 0 ? "+" : "−"}${Math.abs(change)} %`;
 }
 
-/** Percents that add up to 100: where most is cut off, they are rounded up. */
+/** Percents that add up to 100. */
 export function listShares(values: readonly number[]): readonly number[] {
   const sum = values.reduce((before, value) => before + value, 0);
   if (sum === 0) return [];
