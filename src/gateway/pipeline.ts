@@ -12,7 +12,7 @@ import { listGroup } from "./channels/model-list.ts";
 import { convertStream } from "./deliver/converted-stream.ts";
 import { beginDelivery, noteLeft } from "./deliver/delivery.ts";
 import { passStream } from "./deliver/passed-stream.ts";
-import { deliverWhole } from "./deliver/whole.ts";
+import { convertWhole, passWhole } from "./deliver/whole.ts";
 import type { Gateway } from "./gateway.ts";
 import { admit } from "./intake/authenticate.ts";
 import { readRequestBody } from "./intake/body.ts";
@@ -22,7 +22,6 @@ import { findOwnLogin } from "./intake/login.ts";
 import { LISTS } from "./intake/match.ts";
 import { idFields } from "./intake/refuse.ts";
 import { type ChannelResponse, type Ending, OWN_ANSWER, type Request } from "./request.ts";
-import { isJsonResponse } from "./send/answer.ts";
 import { crossFirst, needsCrossing, planCrossings, requireServed } from "./send/convert.ts";
 import { sendRequest } from "./send/failover.ts";
 import { refuseOwnCall } from "./upstream/address.ts";
@@ -141,10 +140,10 @@ function deliver(
 ): Promise<Ending> {
   beginDelivery(r, response, candidate, gateway);
   const { bridge } = r;
-  // Some upstreams always send a stream, and some never do.
-  const isWhole = !r.streamed || (bridge !== null && (!r.stream || isJsonResponse(response)));
-  if (isWhole) return deliverWhole(r, body, gateway);
-  return bridge === null ? passStream(r, body, gateway) : convertStream(r, body, gateway);
+  if (bridge === null) return r.streamed ? passStream(r, body, gateway) : passWhole(r, body, gateway);
+  // Some upstreams always send a stream.
+  const isStream = r.streamed && r.stream;
+  return isStream ? convertStream(r, body, gateway) : convertWhole(r, body, bridge, gateway);
 }
 
 /** If a client disconnects early, the upstream request is cancelled: at once, or, if billed, after

@@ -1,12 +1,13 @@
 // Passes a stream through a bridge. The status waits until there is a response.
 
 import type { AnswerOutput, AnswerStream } from "../../bridges/answer-stream.ts";
-import type { Body, UpstreamFault } from "../../lib/http/upstream.ts";
+import { type Body, UpstreamFault } from "../../lib/http/upstream.ts";
 import { ANSWER_COPIES, LARGE_BYTES } from "../../lib/memory/memory-budget.ts";
 import { MAX_EVENT_BYTES } from "../../lib/sse.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Ending, Request } from "../request.ts";
+import { isJsonResponse } from "../send/answer.ts";
 import {
   answerFields,
   convertEnding,
@@ -16,6 +17,7 @@ import {
   meterChunk,
   passBody,
 } from "./delivery.ts";
+import { readWhole } from "./whole.ts";
 
 /** The wait for a response's end: then its connection can be reused. */
 const MAX_LINGER_MS = 1000;
@@ -27,13 +29,17 @@ const KEPT_COPIES = 3;
 export async function convertStream(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
   const stream = new ConvertedStream(r, gateway);
   try {
-    return stream.close(await passBody(r, body, (piece) => stream.send(piece)));
+    if (!isJsonResponse(r.served.response))
+      return stream.close(await passBody(r, body, (piece) => stream.send(piece)));
+    // Some upstreams send a whole response instead of a stream.
+    const whole = await readWhole(r, body, gateway);
+    return whole instanceof UpstreamFault ? stream.close(whole) : stream.takeWhole(r.secrets.mask(whole));
   } finally {
     stream.endBeat();
   }
 }
 
-export class ConvertedStream {
+class ConvertedStream {
   readonly #r: Request;
   readonly #gateway: Gateway;
   readonly #stream: AnswerStream;
@@ -52,7 +58,7 @@ export class ConvertedStream {
     this.#stream = bridge.openStream(meter, () => countUsage(r));
   }
 
-  /** Some upstreams send a whole response. `body` has no secret. */
+  /** `body` has no secret. */
   takeWhole(body: Uint8Array): Ending {
     meterChunk(this.#r, body);
     void this.#write(this.#stream.pushWhole(body));
