@@ -1,10 +1,11 @@
 // A conversation stays on its channel, for the prompt cache.
 
-import { readString, type Span } from "../../lib/json/scanner.ts";
+import { readString } from "../../lib/json/scanner.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
+import { hashBytes } from "../../lib/scan.ts";
 import type { ScannedBody } from "../../dialects/prompt/prompt.ts";
 import { readMember } from "./client.ts";
 
@@ -31,36 +32,30 @@ function readFromBody({ bytes, scan }: ScannedBody): string | null {
 
 const MAX_HASHED_BYTES = 32 * 1024;
 /** Enough for the user's first message: everybody has the same text before it. */
-const MAX_FIRST_TURNS = 4;
+const MAX_FIRST_PARTS = 4;
 const MAX_SEARCHED_BYTES = 1024;
 const ROLE = /"role"\s*:\s*"(\w+)"/;
 
 function hashBeginning(body: ScannedBody): string | null {
-  const { bytes, scan } = body;
-  const turns = TURNS.find((name) => scan.get(name) !== undefined);
+  const turns = TURNS.find((name) => body.scan.get(name) !== undefined);
   if (turns === undefined) return null;
-  let hash = 0n;
-  for (const name of [...PROMPT_STARTS, turns]) {
-    const span = name === turns ? findFirstTurns(body, turns) : scan.get(name);
-    if (span === undefined) continue;
-    const end = Math.min(span.end, span.start + MAX_HASHED_BYTES);
-    hash = Bun.hash.wyhash(bytes.subarray(span.start, end), hash);
-  }
-  return `#${hash.toString(36)}`;
+  return [...PROMPT_STARTS, turns].map((name) => hashMember(body, name, name === turns)).join("#");
 }
 
-/** A list that could not be divided counts by its beginning. */
-function findFirstTurns({ bytes, scan }: ScannedBody, name: string): Span | undefined {
-  const { starts = [], parts = [] } = scan.lists.get(name) ?? {};
-  const [start] = starts;
-  if (start === undefined) return scan.get(name);
-  let end = start;
-  for (let at = 0; at < Math.min(starts.length, MAX_FIRST_TURNS); at += 1) {
-    const from = starts[at] ?? 0;
-    end = from + (parts[at]?.length ?? 0);
-    if (isUser(bytes, from, end)) break;
+/** From the hashes of parts. A list that could not be divided counts by its beginning. */
+function hashMember({ bytes, scan }: ScannedBody, name: string, isTurns: boolean): string {
+  const span = scan.get(name);
+  if (span === undefined) return "";
+  const list = scan.lists.get(name);
+  if (list === undefined)
+    return String(hashBytes(bytes.subarray(span.start, Math.min(span.end, span.start + MAX_HASHED_BYTES))));
+  let hashes = "";
+  for (const [at, { hash, length }] of list.parts.slice(0, MAX_FIRST_PARTS).entries()) {
+    hashes += `.${hash}`;
+    const start = list.starts[at] ?? 0;
+    if (isTurns && isUser(bytes, start, start + length)) break;
   }
-  return { start, end };
+  return hashes;
 }
 
 /** Clients write the role before the text. */
