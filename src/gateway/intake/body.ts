@@ -124,7 +124,7 @@ const MAX_SESSION_LENGTH = 256;
 
 /** Names the key and, if a header does so, the session. */
 function nameSession({ exchange, target, admitted }: BodyCall): string {
-  const session = findSession({ field: (name) => exchange.field(name) }) ?? "";
+  const session = findSession(exchange) ?? "";
   return `${target.endpoint.dialect.name}\n${admitted?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;
 }
 

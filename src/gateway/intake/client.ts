@@ -9,14 +9,9 @@ import { getField, parseJson } from "../../lib/json/json.ts";
 import { BoundedMap, remember } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { ScannedBody } from "../../dialects/prompt/prompt.ts";
+import type { Exchange } from "../../lib/http/exchange.ts";
 import type { UnroutedCall } from "./call.ts";
 import { listOwnSecrets, secretsOf } from "./secrets.ts";
-
-export interface ClientSource {
-  readonly field: (name: string) => string | undefined;
-  /** A member of the body's outermost object, as JSON text. */
-  readonly member: (name: string) => string | undefined;
-}
 
 type Ids = Pick<ClientIdentity, "session" | "agent" | "parent">;
 type FoundIds = { readonly [name in keyof Ids]: string | undefined };
@@ -24,7 +19,7 @@ type FoundIds = { readonly [name in keyof Ids]: string | undefined };
 interface ToolRow {
   readonly tool: string;
   readonly userAgent: RegExp;
-  readonly read?: (source: ClientSource) => Partial<FoundIds>;
+  readonly read?: (exchange: Exchange, body: ScannedBody | null) => Partial<FoundIds>;
 }
 
 /** The first matching row counts. Evidence: docs/decisions/0018-who-sent-it.md. */
@@ -36,7 +31,7 @@ const TOOLS: readonly ToolRow[] = [
   {
     tool: "opencode",
     userAgent: /^opencode\//,
-    read: ({ field }) => ({ parent: field("x-parent-session-id") }),
+    read: (exchange) => ({ parent: exchange.field("x-parent-session-id") }),
   },
   { tool: "gemini-cli", userAgent: /^GeminiCLI[-/]/ },
   { tool: "copilot", userAgent: /^(?:copilot|GitHubCopilot)/i },
@@ -61,16 +56,20 @@ const readAgent = remember(1000, (agent): Agent => {
   return { tool, version: tool === own ? VERSION.exec(userAgent)?.[1] : undefined, read: row?.read };
 });
 
-function readClient({ tool, version, read }: Agent, source: ClientSource): ClientIdentity {
-  const ids = read?.(source) ?? {};
-  const session = ids.session ?? (ids.agent === undefined ? findSession(source) : undefined);
+function readClient(
+  { tool, version, read }: Agent,
+  exchange: Exchange,
+  body: ScannedBody | null,
+): ClientIdentity {
+  const ids = read?.(exchange, body) ?? {};
+  const session = ids.session ?? (ids.agent === undefined ? findSession(exchange) : undefined);
   return {
     tool,
     version,
     session: storeId(session),
     agent: storeId(ids.agent),
     parent: storeId(ids.parent),
-    label: storeLabel(source.field("x-gateway-label")),
+    label: storeLabel(exchange.field("x-gateway-label")),
   };
 }
 
@@ -88,10 +87,7 @@ export function readSender(
 ): ClientIdentity {
   // A tool's name is in lower case, in which the hash of a key does not match.
   const agent = `${exchange.field("user-agent") ?? ""}\n${exchange.field("x-gateway-tool") ?? ""}`;
-  const client = readClient(readAgent(agent), {
-    field: (name) => exchange.field(name),
-    member: (name) => readMember(body, name),
-  });
+  const client = readClient(readAgent(agent), exchange, body);
   const known = secretsOf(catalog);
   const sent = known.forSender(own);
   const holds = (text: string): boolean => known.holds(text) || sent.holds(text);
@@ -111,11 +107,11 @@ export function readMember(body: ScannedBody | null, name: string): string | und
   return asBuffer(body.bytes).toString("utf8", span.start, span.end);
 }
 
-function readClaudeCode({ field, member }: ClientSource): Partial<FoundIds> {
+function readClaudeCode(exchange: Exchange, body: ScannedBody | null): Partial<FoundIds> {
   return {
-    session: field("x-claude-code-session-id") ?? readUserId(member("metadata")),
-    agent: field("x-claude-code-agent-id"),
-    parent: field("x-claude-code-parent-agent-id"),
+    session: exchange.field("x-claude-code-session-id") ?? readUserId(readMember(body, "metadata")),
+    agent: exchange.field("x-claude-code-agent-id"),
+    parent: exchange.field("x-claude-code-parent-agent-id"),
   };
 }
 
@@ -129,11 +125,14 @@ function readUserId(metadata: string | undefined): string | undefined {
 }
 
 /** Only the main agent's thread has the session's id. */
-function readCodex({ field, member }: ClientSource): Partial<FoundIds> {
+function readCodex(exchange: Exchange, body: ScannedBody | null): Partial<FoundIds> {
+  const field = (name: string): string | undefined => exchange.field(name);
   const turn = parseJson(field("x-codex-turn-metadata") ?? "");
   const read = (name: string): string | undefined => textOf(getField(turn, name));
   const session =
-    field("session-id") ?? read("session_id") ?? textOf(parseJson(member("prompt_cache_key") ?? ""));
+    field("session-id") ??
+    read("session_id") ??
+    textOf(parseJson(readMember(body, "prompt_cache_key") ?? ""));
   const thread = field("thread-id") ?? read("thread_id");
   if (thread === undefined || thread === session) return { session };
   const parent = field("x-codex-parent-thread-id") ?? read("parent_thread_id");
@@ -154,13 +153,15 @@ const SESSION_FIELDS = [
   // `gateway run` names the run, for a tool that names no session.
   "x-gateway-session",
 ];
+const SESSION_RANKS = new Map(SESSION_FIELDS.map((name, rank) => [name, rank]));
 
-export function findSession({ field }: Pick<ClientSource, "field">): string | undefined {
-  for (const name of SESSION_FIELDS) {
-    const session = field(name);
-    if (session !== undefined && session !== "") return session;
+export function findSession({ fields }: Pick<Exchange, "fields">): string | undefined {
+  let [rank, session]: [number, string | undefined] = [SESSION_FIELDS.length, undefined];
+  for (const [name, value] of fields) {
+    const own = SESSION_RANKS.get(name);
+    if (own !== undefined && own < rank && value !== "") [rank, session] = [own, value];
   }
-  return undefined;
+  return session;
 }
 
 function textOf(value: unknown): string | undefined {

@@ -227,7 +227,12 @@ const MAX_SENDERS = 64;
 export class KnownSecrets {
   readonly #secrets: Secrets;
   readonly #keys: Catalog["keysBySha256"];
-  readonly #bySender = new BoundedMap<string, Secrets>(MAX_SENDERS);
+  readonly #ofSender = remember(
+    MAX_SENDERS,
+    (sent) => new Secrets(sent.split("\n"), this.#secrets),
+    Infinity,
+  );
+  readonly #isKey = remember(MAX_SENDERS, (text) => isKey(text, this.#keys), Infinity);
   readonly #plain = new BoundedMap<string, true>(MAX_PLAIN);
 
   constructor({ channels, keysBySha256 }: Pick<Catalog, "channels" | "keysBySha256">) {
@@ -237,17 +242,13 @@ export class KnownSecrets {
 
   /** `sent`: what `listOwnSecrets` finds in the request. Only its keys and its login are secret. */
   forRequest(sent: readonly string[], login: readonly Field[] | null): Secrets {
-    const keys = sent.filter((text) => isKey(text, this.#keys));
+    const keys = sent.filter(this.#isKey);
     if (login === null) return this.forSender(keys);
     return this.forSender([...login.map(([, value]) => value.replace(SCHEME, "")), ...keys]);
   }
 
   forSender(sent: readonly string[]): Secrets {
-    if (sent.length === 0) return this.#secrets;
-    const name = sent.join("\n");
-    const known = this.#bySender.get(name) ?? new Secrets(sent, this.#secrets);
-    this.#bySender.set(name, known);
-    return known;
+    return sent.length === 0 ? this.#secrets : this.#ofSender(sent.join("\n"));
   }
 
   mask(text: string): string {

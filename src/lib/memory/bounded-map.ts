@@ -23,13 +23,13 @@ export class BoundedMap<K, V> extends Map<K, V> {
 }
 
 /** Traffic repeats the same few short texts: each is judged once. */
-export function remember<V>(most: number, judge: (text: string) => V): (text: string) => V {
+export function remember<V>(most: number, judge: (text: string) => V, longest = 256): (text: string) => V {
   const known = new BoundedMap<string, V>(most);
   return (text) => {
     const before = known.get(text);
     if (before !== undefined) return before;
     const judged = judge(text);
-    if (text.length <= 256) known.set(text, judged);
+    if (text.length <= longest) known.set(text, judged);
     return judged;
   };
 }
