@@ -107,11 +107,11 @@ export function explainBreak(r: Request, fault: UpstreamFault | null): GatewayEr
 export function answerFields(r: Request): Fields {
   const { response, candidate } = r.served;
   const fields = responseFields(response.fields, r.secrets);
-  fields.add("x-request-id", r.id);
+  fields.push(["x-request-id", r.id]);
   const answer = r.bridge === null ? fields : convertFields(fields, r, r.bridge);
   const { idField } = r.target.endpoint.dialect;
   if (idField !== undefined && answer.get(idField) === undefined)
-    answer.add(idField, r.upstreamRequestId ?? r.id);
+    answer.push([idField, r.upstreamRequestId ?? r.id]);
   const adjusted = r.bridge?.adjusted ?? [];
   const all = candidate.isReplaced === true ? [`model=${candidate.model}`, ...adjusted] : adjusted;
   return all.length === 0 ? answer : answer.add("x-gateway-adjusted", all.join(", "));

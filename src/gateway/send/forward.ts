@@ -82,14 +82,14 @@ function sendCrossed(
     return { path, body, fields: signFields(brought, r.exchange, channel, dialect) };
   }
   const own = convertedFields(r.fields, secrets);
-  own.add(...dialect.sign(channel.credential)).addAll(dialect.ownRequestFields ?? []);
+  own.push(dialect.sign(channel.credential), ...(dialect.ownRequestFields ?? []));
   markHop(own, r.exchange, channel);
   return { path, body, fields: overrideFields(own, channel) };
 }
 
 export function signFields(fields: Fields, exchange: Exchange, channel: Channel, dialect: Dialect): Fields {
   if (channel.usesLogin) fields.addAll(readLogin(exchange));
-  else fields.add(...dialect.sign(channel.credential));
+  else fields.push(dialect.sign(channel.credential));
   markHop(fields, exchange, channel);
   return overrideFields(fields, channel);
 }

@@ -1,6 +1,6 @@
 // Forwards all header fields but those here and in docs/contract.md. Pure.
 
-import type { Fields } from "../../lib/http/fields.ts";
+import type { Field, Fields } from "../../lib/http/fields.ts";
 import { remember } from "../../lib/memory/bounded-map.ts";
 import type { KnownSecrets, Secrets } from "../intake/secrets.ts";
 
@@ -40,8 +40,11 @@ export function requestFields(fields: Fields, keepEncoding: boolean, secrets: Kn
     return forwarded === null || secrets.holdsField(name, value) ? null : forwarded;
   });
   // Responses are metered, and no client gets bytes that it cannot read.
-  return forwarded.add("accept-encoding", "identity");
+  return forwarded.push(PLAIN);
 }
+
+const PLAIN: Field = ["accept-encoding", "identity"];
+const NOT_SNIFFED: Field = ["x-content-type-options", "nosniff"];
 
 /** Other fields are for the client's own provider. */
 const OF_EVERY_DIALECT = new Set(["user-agent", "traceparent", "tracestate"]);
@@ -50,7 +53,7 @@ export function convertedFields(fields: Fields, secrets: KnownSecrets): Fields {
   const kept = fields.copy((name, value) =>
     OF_EVERY_DIALECT.has(name) && !secrets.holdsField(name, value) ? name : null,
   );
-  return kept.add("content-type", "application/json").add("accept-encoding", "identity");
+  return kept.push(["content-type", "application/json"], PLAIN);
 }
 
 /** An upstream's fields for the client, without those of decoded codings. */
@@ -59,7 +62,7 @@ export function responseFields(fields: Fields, secrets: Secrets): Fields {
   const forwarded = fields.copy((name, value) =>
     hop.has(name) || secrets.holdsField(name, value) ? null : forwardResponse(name),
   );
-  return forwarded.add("x-content-type-options", "nosniff");
+  return forwarded.push(NOT_SNIFFED);
 }
 
 const NONE: ReadonlySet<string> = new Set();

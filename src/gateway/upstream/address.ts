@@ -53,7 +53,7 @@ const MAX_HOPS = 8;
 export function markHop(fields: Fields, exchange: Exchange, channel: Channel): void {
   if (addressOf(channel).origin.tls) return;
   const before = exchange.field(HOP_HEADER);
-  fields.add(HOP_HEADER, before === undefined ? OWN_MARK : `${before}, ${OWN_MARK}`);
+  fields.push([HOP_HEADER, before === undefined ? OWN_MARK : `${before}, ${OWN_MARK}`]);
 }
 
 export function refuseOwnCall(exchange: Exchange): void {

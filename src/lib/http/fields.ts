@@ -54,6 +54,12 @@ export class Fields implements Iterable<Field> {
     return this;
   }
 
+  /** For the gateway's own fields, and for those that were read: they cannot break a head. */
+  push(...fields: readonly Field[]): this {
+    this.#list.push(...fields);
+    return this;
+  }
+
   addAll(fields: Iterable<Field>): this {
     for (const [name, value] of fields) this.add(name, value);
     return this;
