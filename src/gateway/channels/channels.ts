@@ -31,6 +31,8 @@ interface Routed {
   readonly body: Pick<RequestBody, "plain" | "scan">;
 }
 
+type Telling = Routed & { readonly isTelling: boolean };
+
 export interface ChannelChoice {
   readonly candidates: readonly Candidate[];
   readonly conversation: string | null;
@@ -91,8 +93,8 @@ export class Channels {
     return records.admittanceOf(this.of(channel), model, now);
   }
 
-  keepConversation({ conversation }: ChannelChoice, { channel }: Candidate, request: Routed): void {
-    if (conversation === null || followsSession(request)) return;
+  keepConversation({ conversation }: ChannelChoice, { channel }: Candidate, request: Telling): void {
+    if (conversation === null || !request.isTelling || followsSession(request)) return;
     for (const name of [conversation, nameSession(request)])
       if (name !== null) this.#conversations.keep(name, channel.name, this.#options.now());
   }

@@ -2,7 +2,7 @@
 
 import { NOT_KEPT } from "../../bridges/neutral/notes.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { ChannelChoice, ChannelWait } from "../channels/channels.ts";
+import type { ChannelWait } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { ChannelResponse, Request } from "../request.ts";
@@ -53,8 +53,11 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
     beginAttempt(r, candidate, gateway);
     const started = performance.now();
     const attempted = await attempt(r, candidate, tried === most, gateway);
-    report(r, choice, { candidate, attempted, ms: performance.now() - started }, gateway);
-    if (attempted.kind === "answered") return attempted.answer;
+    report(r, attempted, performance.now() - started, gateway);
+    if (attempted.kind === "answered") {
+      channels.keepConversation(choice, candidate, r);
+      return attempted.answer;
+    }
     bad = chooseBad(bad, { candidate, failure: null, ...attempted });
     if (!NEXT[attempted.kind].goesOn) break;
   }
@@ -81,21 +84,12 @@ function beginAttempt(r: Request, candidate: Candidate, { ledger, channels, now 
   if (r.isTelling) channels.reportStart(candidate, now());
 }
 
-function report(
-  r: Request,
-  choice: ChannelChoice,
-  {
-    candidate,
-    attempted,
-    ms,
-  }: { readonly candidate: Candidate; readonly attempted: Attempted; readonly ms: number },
-  { channels, now }: Gateway,
-): void {
-  if (!r.isTelling) return;
+function report(r: Request, attempted: Attempted, ms: number, { channels, now }: Gateway): void {
+  const { tried: candidate } = r;
+  if (!r.isTelling || candidate === null) return;
   if (!NEXT[attempted.kind].tells) channels.reportLeft(candidate);
   else if ("failure" in attempted) channels.reportFailure(candidate, attempted.failure, now());
   else channels.reportAnswer(candidate, ms, now());
-  if (attempted.kind === "answered") channels.keepConversation(choice, candidate, r);
 }
 
 /** Clients try again only after failures that pass by waiting. */
