@@ -167,9 +167,7 @@ function toFault(error: unknown): UpstreamFault {
   throw error;
 }
 
-function announcesBody({ length }: ResponseHead): boolean {
-  return length !== "unknown" && length !== 0;
-}
+const announcesBody = ({ length }: ResponseHead): boolean => length !== "unknown" && length !== 0;
 
 /** `keep-alive: timeout=N`, minus a second for the way. Infinity: no field; null: too short. */
 function readKeepMs(keepAlive = ""): number | null {

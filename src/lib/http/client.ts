@@ -58,8 +58,5 @@ export function createClient(readInterfaces = networkInterfaces): Upstream {
 function describeNetwork(interfaces: ReturnType<typeof networkInterfaces>): string {
   const all = Object.values(interfaces).flatMap((list) => list ?? []);
   const outer = all.filter(({ internal, address }) => !internal && !/^fe80:/i.test(address));
-  return outer
-    .map(({ address }) => address)
-    .sort()
-    .join(" ");
+  return String(outer.map(({ address }) => address).sort());
 }

@@ -11,8 +11,7 @@ const METHOD = /^[A-Z][A-Z-]{0,31}$/;
 const TARGET = /^(?:https?:\/\/[^/?#\s]+)?\/[\x21\x22\x24-\x7e]*$/;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const VERSION = "HTTP/1.";
-const LF = 0x0a;
-const CR = 0x0d;
+const [LF, CR] = [0x0a, 0x0d] as const;
 
 export function writeRequestLine(method: string, target: string): string {
   if (METHOD.test(method) && TARGET.test(target)) return `${method} ${target} HTTP/1.1\r\n`;
@@ -91,14 +90,23 @@ const LINE_END = "\r\n";
 /** Stands before each chunk. The first one has no line to end. */
 const CHUNK_START = /^\r\n([\da-f]{1,12})(?:;[^\0\r\n]*)?\r\n$/i;
 const MAX_CHUNK_START = 16 * 1024;
-const MAX_DIGITS = 12;
+/** Of a plain size. The pattern reads all other forms. */
+const MAX_DIGITS = 6;
 const DIGITS = Int8Array.from({ length: 256 }, (_, code) =>
   "0123456789abcdef".indexOf(String.fromCharCode(code).toLowerCase()),
 );
 
-/** Reading behind the bytes would make all reads slow. */
-function endsLine(bytes: Buffer, at: number): boolean {
-  return at + 1 < bytes.length && bytes[at] === CR && bytes[at + 1] === LF;
+const endsLine = (bytes: Buffer, at: number): boolean => bytes[at] === CR && bytes[at + 1] === LF;
+
+/** A plain size, and the length of its digits in the last four bits. Zero: another form. */
+function readSize(bytes: Buffer, at: number): number {
+  let size = 0;
+  let end = at;
+  // Reading behind the bytes would make all reads slow.
+  const last = Math.min(at + MAX_DIGITS, bytes.length - LINE_END.length);
+  for (let digit = 0; end < last && (digit = DIGITS[bytes[end] ?? 0] ?? -1) >= 0; end += 1)
+    size = (size << 4) | digit;
+  return size > 0 && endsLine(bytes, end) ? (size << 4) | (end - at) : 0;
 }
 
 /** Removes framing in place: a packet's chunks are one view. */
@@ -113,6 +121,7 @@ export class BodyDecoder {
   #framing = LINE_END;
   #isBehindLast = false;
   #hasTrailers = false;
+  #reached = 0;
 
   constructor(length: ResponseHead["length"]) {
     this.#isChunked = length === "chunked";
@@ -130,14 +139,9 @@ export class BodyDecoder {
         at = this.#passFraming(input, at);
         continue;
       }
-      // `Math.min` would turn positions into doubles, which are slow.
-      const rest = input.length - at;
-      const taken = this.#left < rest ? this.#left : rest;
       if (start < 0) start = end = at;
-      else if (end !== at) input.copyWithin(end, at, at + taken);
-      end += taken;
-      at += taken;
-      this.#left -= taken;
+      end = this.#moveData(input, at, end);
+      at = this.#reached;
       this.done = this.#left === 0 && !this.#isChunked;
     }
     this.isClean = at === input.length && !this.#hasTrailers;
@@ -151,31 +155,41 @@ export class BodyDecoder {
     return this.done;
   }
 
+  /** Moves data and the plain chunks behind it. A call for each would take as long again. */
+  #moveData(input: Buffer, from: number, to: number): number {
+    let at = from;
+    let end = to;
+    let left = this.#left;
+    for (;;) {
+      // `Math.min` would turn positions into doubles, which are slow.
+      const rest = input.length - at;
+      const taken = left < rest ? left : rest;
+      if (end !== at) input.copyWithin(end, at, at + taken);
+      end += taken;
+      at += taken;
+      left -= taken;
+      const isFramed = left === 0 && this.#isChunked && at + 1 < input.length && endsLine(input, at);
+      const size = isFramed ? readSize(input, at + LINE_END.length) : 0;
+      if (size === 0) break;
+      left = size >> 4;
+      at += 2 * LINE_END.length + (size & 15);
+    }
+    this.#left = left;
+    this.#reached = at;
+    return end;
+  }
+
   /** Passes at most one line. The pattern takes ten times as long as bytes. */
   #passFraming(input: Buffer, at: number): number {
-    const next = this.#isBehindLast ? at : this.#passPlain(input, at);
-    if (next > at) return next;
+    const size = this.#framing === LINE_END ? readSize(input, at) : 0;
+    if (size > 0) {
+      this.#left = size >> 4;
+      this.#framing = "";
+      return at + (size & 15) + LINE_END.length;
+    }
     const lineEnd = input.indexOf(LF, at) + 1 || input.length;
     this.#readFraming((this.#framing += input.toString("latin1", at, lineEnd)));
     return lineEnd;
-  }
-
-  /** Passes a chunk's line end and a plain size. The pattern reads all other forms. */
-  #passPlain(input: Buffer, at: number): number {
-    const isBehindData = this.#framing === "";
-    if (isBehindData ? !endsLine(input, at) : this.#framing !== LINE_END) return at;
-    const start = isBehindData ? at + LINE_END.length : at;
-    let end = start;
-    let size = 0;
-    for (; end < input.length; end += 1) {
-      const digit = DIGITS[input[end] ?? 0] ?? -1;
-      if (digit < 0) break;
-      size = size * 16 + digit;
-    }
-    if (size === 0 || end - start > MAX_DIGITS || !endsLine(input, end)) return at;
-    this.#left = size;
-    if (!isBehindData) this.#framing = "";
-    return end + LINE_END.length;
   }
 
   #readFraming(framing: string): void {

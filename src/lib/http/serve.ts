@@ -314,9 +314,7 @@ function* cutPieces(part: Uint8Array | string, signal: AbortSignal): Generator<U
   }
 }
 
-function tooLarge(limit: number): BodyTooLarge {
-  return new BodyTooLarge(`the body is larger than ${limit} bytes`);
-}
+const tooLarge = (limit: number) => new BodyTooLarge(`the body is larger than ${limit} bytes`);
 
 /** A client's WebSocket cannot be paused: the runtime reads whatever comes. */
 class ServedPeer implements WebSocketPeer {
