@@ -31,7 +31,9 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     changed,
     ...addLost(each),
   }));
-  const turns = sumTurns(table, scope);
+  const { times, rest, unknown, sessions, ...ends } = countRequests(table, scope);
+  const turns = sumTurns(table, scope, times);
+  const { partial, unpriced } = turns.total.totals;
   const versions = listLargest(turns.rows, byVersion);
   const models = listLargest(turns.models, byModel);
   const events = listEvents(table, scope, turns.rows, hasLabels);
@@ -39,7 +41,10 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     gateway: VERSION,
     has_labels: hasLabels,
     session: scope.only?.session === undefined ? null : nameSession(scope.only.session),
-    ...countRequests(table, scope, turns.total),
+    ...ends,
+    requests: times.length + rest,
+    sessions,
+    known: { exact: times.length - partial - unpriced, partial, unpriced, unknown, failed: rest - unknown },
     total: describe(turns.total, misses.total),
     /** Tokens paid again although the cache had them. */
     paid_again: addLost(listExpired("0")),
@@ -69,65 +74,52 @@ export type Evidence = Readonly<ReturnType<typeof reportEvidence>>;
 export type EvidenceSum = Evidence["total"];
 export type EvidenceEvent = Evidence["events"][number];
 
-function countRequests(table: Table, scope: Scope, { totals }: SumRow) {
-  const values = ["MIN(first)", "MAX(last)", "COUNT(DISTINCT session)"];
-  const { rows, total } = sumRequests(table, { ...scope, by: [], of: ["requests", "unknown"], values });
-  const { requests, unknown } = total.totals;
-  const [first, last, sessions] = rows[0]?.values ?? [];
-  const { requests: turns, unpriced, partial } = totals;
-  return {
-    first: toIso(first) || null,
-    last: toIso(last) || null,
-    requests,
-    sessions: Number(sessions),
-    known: {
-      exact: turns - partial - unpriced,
-      partial,
-      unpriced,
-      unknown,
-      failed: requests - unknown - turns,
-    },
-  };
+/** The times of turns, and the other requests. */
+function countRequests(table: Table, scope: Scope) {
+  const { sql, values } = describeScope(scope);
+  // Without names, an index has them in order.
+  const from = Object.keys(scope.only ?? {}).length === 0 ? "lines" : "requests";
+  const found = table.list(`SELECT at + 0.0 FROM ${from} WHERE ${IS_TURN} AND ${sql} ORDER BY at`, values);
+  const [[rest, unknown, sessions, ...ends] = []] = table.list(
+    `SELECT COUNT(*), COUNT(*) FILTER (WHERE basis = 'unknown'), (SELECT COUNT(DISTINCT session) FROM names
+       WHERE EXISTS (SELECT * FROM lines WHERE lines.who = names.who AND ${sql})), MIN(at), MAX(at)
+     FROM lines INDEXED BY by_who CROSS JOIN names USING (who) WHERE ${IS_TURN} IS NOT TRUE AND ${sql}`,
+    values,
+  );
+  const seen = [found[0]?.[0], found.at(-1)?.[0], ...ends].map(toIso).filter((iso) => iso !== "");
+  const [first = null] = seen.toSorted();
+  const last = seen.toSorted().at(-1) ?? null;
+  const times = found.map(([at]) => Number(at));
+  return { times, rest: Number(rest), unknown: Number(unknown), sessions: Number(sessions), first, last };
 }
 
 /** Each bar has the same number of turns. */
-function sumTurns(table: Table, scope: Scope) {
-  const { sql, values } = describeScope(scope);
-  // If no names are asked for, an index has the times in order.
-  const from = scope.only === undefined ? "lines" : "requests";
-  const found = table.list(`SELECT at FROM ${from} WHERE ${IS_TURN} AND ${sql} ORDER BY at`, values);
-  const count = Math.min(BARS, found.length);
-  const places = Array.from({ length: count }, (_, bar) => Math.ceil((bar * found.length) / count));
-  const starts = places.map((place) => Number(found[place]?.[0]));
+function sumTurns(table: Table, scope: Scope, times: readonly number[]) {
+  const count = Math.min(BARS, times.length);
+  const places = Array.from({ length: count }, (_, bar) => Math.ceil((bar * times.length) / count));
+  const starts = places.map((place) => times[place] ?? 0);
   const spans = starts.map((at, bar): Span => [new Date(at).toISOString(), at, starts[bar + 1] ?? MAX_MS]);
-  const asked = {
+  const { also, ...all } = sumRequests(table, {
     ...scope,
     spans,
     of: SUMS,
     where: { sql: IS_TURN },
     values: ["MIN(first)", "MIN(first_line)"],
-  };
-  const turns = sumRequests(table, { ...asked, by: ["tool", "version"], also: [["model"], ["span"]] });
-  const missed = sumRequests(table, {
-    ...scope,
-    spans,
-    by: ["span"],
-    from: "lines INDEXED BY by_miss",
-    of: [],
-    sums: { missed: "SUM(missed_tokens)" },
-    where: { sql: `cause <> 'lifetime_passed' AND ${IS_TURN}` },
+    by: ["tool", "version"],
+    also: [["model"], ["span"]],
+    byWho: { lost: "SUM(missed_tokens) FILTER (WHERE cause <> 'lifetime_passed')" },
+    sums: { lost: "SUM(lost)" },
   });
-  const lost = new Map(missed.rows.map(({ names: [time], sums }) => [time, Number(sums["missed"]?.units)]));
-  const [models = [], byBar = []] = turns.also;
-  const bars = byBar.map(({ names: [time = ""], totals: { requests, usage } }) => ({
+  const [models = [], byBar = []] = also;
+  const bars = byBar.map(({ names: [time = ""], sums, totals: { requests, usage } }) => ({
     time,
     turns: requests,
     read: usage["cache_read"] ?? 0,
     written: countTokens(usage, CACHE_WRITE_KINDS),
     sent: usage["input"] ?? 0,
-    missed: lost.get(time) ?? 0,
+    missed: Number(sums["lost"]?.units),
   }));
-  return { ...turns, models, bars };
+  return { ...all, models, bars };
 }
 
 function listLargest(turns: readonly SumRow[], lost: readonly Misses[]) {

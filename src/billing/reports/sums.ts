@@ -122,17 +122,13 @@ export function sumRequests(table: Questions, query: SumsQuery) {
   const { by, also = [], columns = {}, of = Object.keys(SUMS), sums = {}, values = [] } = query;
   const added = { ...Object.fromEntries(of.map((name) => [name, SUMS[name]])), ...sums };
   const rare = of.includes("input") ? ["more", "exact"] : ["exact"];
-  const read = [...values, ...Object.values(added), ...rare.map((name) => `group_concat(${name})`)];
+  const read = [...values, ...Object.values(added), ...rare.map((name) => `group_concat(${name})`)].map(
+    String,
+  );
   const main = [...by.map(columnOf), ...Object.keys(columns)];
   const groupings = [...(main.length > 0 ? [main, ...also.map((names) => names.map(columnOf))] : []), []];
   const width = Math.max(...groupings.map(({ length }) => length));
-  const { parts, joined } = describeRows(query, read.join());
-  const selects = groupings.map((names, at) => {
-    const padded = Array.from({ length: width }, (_, place) => names[place] ?? "NULL");
-    const grouped = names.length === 0 ? "" : `GROUP BY ${names.join(", ")}`;
-    return `SELECT ${[at, ...padded, ...read].join(", ")} FROM ${joined} ${grouped}`;
-  });
-  const found = table.list(`WITH parts AS MATERIALIZED (${parts}) ${selects.join(" UNION ALL ")}`, {
+  const found = table.list(describeQuery(query, groupings, width, read), {
     ...describeScope(query).values,
     ...query.where?.values,
     ...(query.spans && { $spans: JSON.stringify(query.spans) }),
@@ -161,22 +157,52 @@ export function sumRequests(table: Questions, query: SumsQuery) {
   return { rows, also: lists.slice(0, also.length), total: describe(found.at(-1) ?? [], 0) };
 }
 
+/** SQL: the sums by all names once, and these again for each grouping. */
+function describeQuery(
+  query: SumsQuery,
+  groupings: readonly (readonly string[])[],
+  width: number,
+  read: readonly string[],
+): string {
+  const names = [...new Set(groupings.flat())];
+  const cells = [...names, ...read].map((sql, at) => `${sql} AS c${at}`).join(", ");
+  const { parts, joined } = describeRows(query, read.join());
+  const groupBy = (list: readonly string[]) => (list.length === 0 ? "" : `GROUP BY ${list.join(", ")}`);
+  const selects = groupings.map((own, at) => {
+    const isAll = own.length === names.length;
+    const places = own.map((name) => `c${names.indexOf(name)}`);
+    const padded = [...places, ...Array.from({ length: width - own.length }, () => "NULL")];
+    const again = read.map((sql, place) => addAgain(sql, `c${names.length + place}`, isAll));
+    return `SELECT ${[at, ...padded, ...again].join(", ")} FROM cells ${groupBy(isAll ? [] : places)}`;
+  });
+  return `WITH cells AS MATERIALIZED (SELECT ${cells} FROM (${parts}) AS parts ${joined} ${groupBy(names)})
+    ${selects.join(" UNION ALL ")}`;
+}
+
+/** SQL: a sum of sums. Other values are only of the rows with all names. */
+function addAgain(sql: string, column: string, isAll: boolean): string {
+  const [, sum] = /^(SUM|MIN|MAX|group_concat)\(/.exec(sql) ?? [];
+  if (isAll) return column;
+  return sum === undefined ? "NULL" : `${sum}(${column})`;
+}
+
 /** SQL. `parts`: the sums that `used` names, by who, span and columns. `joined`: these with their names. */
 function describeRows({ spans, columns = {}, ...query }: SumsQuery, used: string) {
-  const { from = "lines", where, hasEmpty = false, byWho = {} } = query;
+  const { from, where, hasEmpty = false, byWho = {} } = query;
   const words = new Set(used.match(/\w+/g));
   const sums = Object.entries({ ...BY_WHO, ...byWho }).filter(([name]) => words.has(name));
   const own = spans === undefined ? ["names.who"] : ["names.who", "spans.since"];
   const added = [...Object.entries(columns), ...sums];
   const list = [...own, ...added.map(([name, sql]) => `${sql} AS ${name}`)].join(", ");
   const [inSpans, inSpan] = spans === undefined ? ["", ""] : IN_SPANS;
-  const parts = `SELECT ${list} FROM names ${inSpans} CROSS JOIN ${from} ON lines.who = names.who ${inSpan}
+  const rows = from === undefined ? `names ${inSpans} CROSS JOIN lines` : `${from} CROSS JOIN names`;
+  const parts = `SELECT ${list} FROM ${rows} ON lines.who = names.who ${inSpan}
     WHERE last_at >= IFNULL($since, last_at) AND first_at <= IFNULL($until, first_at)
       AND ${describeScope(query).sql} AND ${where?.sql ?? "TRUE"}
     GROUP BY ${[...own, ...Object.values(columns)].join(", ")}`;
-  if (spans === undefined) return { parts, joined: "parts JOIN names USING (who)" };
+  if (spans === undefined) return { parts, joined: "JOIN names USING (who)" };
   const empty = hasEmpty ? `UNION ALL SELECT NULL, since${", NULL".repeat(added.length)} FROM spans` : "";
-  return { parts: `${parts} ${empty}`, joined: "parts JOIN spans USING (since) LEFT JOIN names USING (who)" };
+  return { parts: `${parts} ${empty}`, joined: "JOIN spans USING (since) LEFT JOIN names USING (who)" };
 }
 
 const FIRST_SPAN = "IFNULL((SELECT MAX(own.since) FROM spans AS own WHERE own.since <= first_at), first_at)";
@@ -251,5 +277,5 @@ export function readUsage(read: (kind: string) => CellValue, more: readonly unkn
 
 /** The ISO time of a column with milliseconds. Empty: no value. */
 export function toIso(value: CellValue | undefined): string {
-  return typeof value === "bigint" ? new Date(Number(value)).toISOString() : "";
+  return typeof value === "bigint" || typeof value === "number" ? new Date(Number(value)).toISOString() : "";
 }

@@ -96,7 +96,7 @@ const OBJECTS = [
   "CREATE INDEX by_parent ON names (parent) WHERE parent IS NOT NULL",
   // Only this index has all columns that are summed.
   `CREATE INDEX by_who ON lines (who, at, charge, ${KIND_COLUMNS.join(", ")}, more, exact, official, counted, missed,
-    missed_tokens, hour)`,
+    missed_tokens, cause, hour)`,
   "CREATE INDEX by_time ON lines (at, who)",
   "CREATE INDEX by_id ON lines (id)",
   `CREATE INDEX by_miss ON lines (who, at, cause, part, detail, from_channel, changed_at, missed, missed_tokens, exact)
