@@ -157,13 +157,9 @@ export function sumRequests(table: Questions, query: SumsQuery) {
   return { rows, also: lists.slice(0, also.length), total: describe(found.at(-1) ?? [], 0) };
 }
 
-/** SQL: the sums by all names once, and these again for each grouping. */
-function describeQuery(
-  query: SumsQuery,
-  groupings: readonly (readonly string[])[],
-  width: number,
-  read: readonly string[],
-): string {
+/** SQL: the sums by all names once, and sums of these for each grouping. Other values have only the rows
+ *  with all names. */
+function describeQuery(query: SumsQuery, groupings: string[][], width: number, read: string[]): string {
   const names = [...new Set(groupings.flat())];
   const cells = [...names, ...read].map((sql, at) => `${sql} AS c${at}`).join(", ");
   const { parts, joined } = describeRows(query, read.join());
@@ -172,18 +168,15 @@ function describeQuery(
     const isAll = own.length === names.length;
     const places = own.map((name) => `c${names.indexOf(name)}`);
     const padded = [...places, ...Array.from({ length: width - own.length }, () => "NULL")];
-    const again = read.map((sql, place) => addAgain(sql, `c${names.length + place}`, isAll));
+    const again = read.map((sql, place) => {
+      const column = `c${names.length + place}`;
+      const [sum] = /^(?:SUM|MIN|MAX|group_concat)(?=\()/.exec(sql) ?? [];
+      return isAll ? column : sum === undefined ? "NULL" : `${sum}(${column})`;
+    });
     return `SELECT ${[at, ...padded, ...again].join(", ")} FROM cells ${groupBy(isAll ? [] : places)}`;
   });
   return `WITH cells AS MATERIALIZED (SELECT ${cells} FROM (${parts}) AS parts ${joined} ${groupBy(names)})
     ${selects.join(" UNION ALL ")}`;
-}
-
-/** SQL: a sum of sums. Other values are only of the rows with all names. */
-function addAgain(sql: string, column: string, isAll: boolean): string {
-  const [, sum] = /^(SUM|MIN|MAX|group_concat)\(/.exec(sql) ?? [];
-  if (isAll) return column;
-  return sum === undefined ? "NULL" : `${sum}(${column})`;
 }
 
 /** SQL. `parts`: the sums that `used` names, by who, span and columns. `joined`: these with their names. */

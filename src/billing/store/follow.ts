@@ -8,7 +8,7 @@ import { positionSchema } from "../ledger/journal.ts";
 import { findLastLineEnd, readLines, type Source } from "../ledger/reader.ts";
 import { findPlace } from "../ledger/rotation.ts";
 import { Inserter } from "./insert.ts";
-import { CHECK, hasTables, makeTables, type TableDatabase } from "./schema.ts";
+import { hasTables, isZero, makeTables, type TableDatabase, weighRows } from "./schema.ts";
 
 const readSchema = z.lazy(() =>
   z.object({
@@ -111,11 +111,11 @@ function readOn(
 const NOTE_TIMES = `UPDATE names SET first_at = (SELECT MIN(at) FROM lines WHERE who = names.who),
   last_at = (SELECT MAX(at) FROM lines WHERE who = names.who) WHERE who IN (SELECT who FROM lines WHERE line > $line)`;
 
-const SUM = `SELECT IFNULL(SUM(${CHECK}), 0)`;
-const NOTE_READ = `UPDATE state SET position = $position, sum = sum + $changed + (${SUM} FROM requests WHERE line > $line)`;
+const NOTE_READ = `UPDATE state SET position = $position,
+  sum = sum + $changed + (${weighRows("lines WHERE line > $line")})`;
+const HAS_SUMS = `SELECT ${isZero(`sum - (${weighRows("lines INDEXED BY by_who")})`)} FROM state`;
 
 /** False: somebody has changed the rows. */
 export function hasItsSums(database: TableDatabase): boolean {
-  const sql = `SELECT sum = (${SUM} FROM names CROSS JOIN lines USING (who)) FROM state`;
-  return database.query(sql).values()[0]?.[0] === 1;
+  return database.query(HAS_SUMS).values()[0]?.[0] === 1;
 }

@@ -7,7 +7,6 @@ import { readLine } from "../ledger/check.ts";
 import type { Column, Correction, Line } from "../ledger/line.ts";
 import {
   AMOUNT_COLUMNS,
-  CHECK,
   FIELD_COLUMNS,
   type FieldColumn,
   KIND_COLUMNS,
@@ -15,6 +14,7 @@ import {
   NAME_COLUMNS,
   NAMES,
   type TableDatabase,
+  weighRows,
 } from "./schema.ts";
 
 type Value = string | number | null;
@@ -30,7 +30,7 @@ const CORRECT = `UPDATE lines SET official = ?, charge = ?, counted = ?, exact =
 /** Limits now count the charge. */
 const FREE = `UPDATE lines SET counted = charge, exact = json_patch(exact, json_object('counted', exact ->> 'charge'))
   WHERE line = ?`;
-const WEIGH = `SELECT ${CHECK} FROM requests WHERE line = ?`;
+const WEIGH = weighRows("lines WHERE line = ?");
 const MAX_COUNT = 2 ** 31;
 
 export interface Place {
@@ -43,7 +43,7 @@ export class Inserter {
   readonly #before: number;
   /** The names of this transaction. Finding them in the database takes longer. */
   readonly #known = new Map<string, Value>();
-  /** The change of CHECK's sum for earlier rows. */
+  /** The change of the weight of earlier rows. */
   changed = 0;
 
   /** `before`: the number of the last line read before. */
