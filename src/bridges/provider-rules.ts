@@ -24,7 +24,7 @@ const CLAUDE_FORMATS = new Set("date-time time date duration email hostname uri 
 const NAMED = new Set(["properties", "$defs", "definitions"]);
 const LISTED = new Set(["anyOf", "oneOf", "allOf"]);
 
-/** `lost`: some limit is only described.
+/** `lost`: some limit is only in the description.
  *  https://github.com/future-agi/future-agi/pull/412 */
 export function closeSchema(schema: Json): { readonly schema: Json; readonly lost: boolean } {
   let lost = false;

@@ -74,7 +74,7 @@ describe("P136: an answer that broke off", () => {
     ["less output seen than reported", { input: 1, output: 9 }, 5],
     ["as much output seen as reported", { input: 1, output: 9 }, 9],
     ["nothing reported of its output, and none seen", { input: 1 }, 0],
-  ])("with %s costs what was reported", (_, usage, estimatedOutput) => {
+  ])("an answer with %s costs what was reported", (_, usage, estimatedOutput) => {
     const shown = judge(readingOf(usage, { estimatedOutput }));
     expect(shown).toEqual({ basis: "partial", usage: [usage], estimated: [], suspect: false });
   });
@@ -173,7 +173,7 @@ describe("a whole answer", () => {
     ["its searches alone", { web_search: 2 }, 9],
     ["its searches alone, and not a word", { web_search: 2 }, 0],
     ["zeros, searches and words", { input: 0, output: 0, web_search: 2 }, 9],
-  ])("that reports %s is unknown, and suspect", (_, usage, estimatedOutput) => {
+  ])("an answer that reports %s is unknown, and suspect", (_, usage, estimatedOutput) => {
     const shown = judge(readingOf(usage, { ...FINAL, estimatedOutput }), whole);
     expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: true });
   });
@@ -197,7 +197,7 @@ describe("an answer that says it failed", () => {
   test.each([
     ["stream", false],
     ["whole body, or list of values", true],
-  ])("and reported nothing costs nothing, as a %s", (_, final) => {
+  ])("an answer that failed and reported nothing costs nothing, as a %s", (_, final) => {
     const shown = judge(readingOf(null, { end: "error", final }), failed);
     expect(shown).toEqual({ basis: "exact", usage: [], estimated: [], suspect: false });
     // Nobody knows whether the words before an error are charged.
@@ -216,7 +216,7 @@ describe("an answer that says it failed", () => {
   test.each([
     ["partial", false],
     ["exact", true],
-  ])("costs what it reported: %s", (basis, final) => {
+  ])("an answer that failed costs what it reported: %s", (basis, final) => {
     const shown = judge(readingOf({ input: 5, output: 1 }, { end: "error", final }), failed);
     expect(shown).toMatchObject({ basis, usage: [{ input: 5, output: 1 }] });
     const counted = { end: "error", final, estimatedOutput: 1 } as const;

@@ -168,7 +168,7 @@ describe("P129: an answer's charge", () => {
     ["1.5", "1.5"],
     ["0", "0"],
   ])(
-    "is rounded once at twelve decimals, half away from zero: one dollar times %s is %s",
+    "a charge is rounded once at twelve decimals, half away from zero: one dollar times %s is %s",
     (multiplier, charge) => {
       const overrides = new Map([["m", { input: "1" }]]);
       expect(bill("m", { input: 1_000_000 }, { overrides, multiplier })).toMatchObject({

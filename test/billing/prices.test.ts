@@ -126,7 +126,7 @@ describe("a model's price is found", () => {
     ["models/gemini-2.5-pro", "1.25"],
     ["gemini-2.0-flash-001", "0.1"],
     ["gemini-2.5-flash-preview-09-2025", "0.3"],
-  ])("by its id in any case, or its snapshot's: %s", (model, input) => {
+  ])("a price is found by the id in any case, or by the snapshot's: %s", (model, input) => {
     expect(inputOf(model)).toBe(input);
   });
 
@@ -142,7 +142,7 @@ describe("a model's price is found", () => {
     "constructor",
     "__proto__",
     "",
-  ])("never by a similar name: %p has no price", (model) => {
+  ])("a price is never found by a similar name: %p has no price", (model) => {
     expect(inputOf(model)).toBeNull();
   });
 
@@ -171,7 +171,7 @@ describe("the book agrees with the package that it is made from", () => {
     { input: 400_000, output: 20_000 },
   ];
 
-  test.each([new Date("2026-03-01"), AT, new Date("2027-06-01")])("on %p", (at) => {
+  test.each([new Date("2026-03-01"), AT, new Date("2027-06-01")])("the package agrees on %p", (at) => {
     let compared = 0;
     for (const entry of lists) {
       const model = String(getList(getField(entry, "ids"))[0]);

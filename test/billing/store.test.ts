@@ -321,7 +321,7 @@ describe("the table", () => {
     ],
     ["does not say how far it has read", () => changeTable("DELETE FROM state"), null],
     ["has another place", () => changeTable("UPDATE state SET position = '7'"), null],
-  ])("that %s is made again", (_, change, note) => {
+  ])("a table that %s is made again", (_, change, note) => {
     write(path, lines);
     makeTable(path);
     change();
@@ -360,7 +360,7 @@ describe("the table", () => {
     ...changes,
     ["a name to another of the same length", "UPDATE names SET model = 'x' || substr(model, 2)"],
     ["an amount of a miss", "UPDATE lines SET missed = 5 WHERE line = 7"],
-  ])("in which somebody has changed %s is found by verify", (_, sql) => {
+  ])("a table in which somebody has changed %s is found by verify", (_, sql) => {
     write(path, lines);
     makeTable(path);
     expect(isIntact(path)).toBe(true);
@@ -368,7 +368,7 @@ describe("the table", () => {
     expect(isIntact(path)).toBe(false);
   });
 
-  test.each(["", "-wal", "-shm"])("is never written through a link at its place (%s)", (tail) => {
+  test.each(["", "-wal", "-shm"])("the table is never written through a link at its place (%s)", (tail) => {
     write(path, lines);
     if (tail !== "") makeTable(path);
     const target = folder.join("other");

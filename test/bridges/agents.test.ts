@@ -21,7 +21,7 @@ function sealThought(upstream: DialectName): Any {
 
 describe("Codex", () => {
   test.each(UPSTREAMS)(
-    "sends the thought of an answer that broke off, and a %s upstream does not get it",
+    "Codex sends the thought of an answer that broke off, and a %s upstream does not get it",
     (upstream) => {
       const thought = sealThought(upstream);
       for (const history of [
@@ -37,7 +37,7 @@ describe("Codex", () => {
   );
 
   test.each(UPSTREAMS)(
-    "sends an answer that broke off as the last item, and a %s upstream gets a user's word after it",
+    "Codex sends an answer that broke off as the last item, and a %s upstream gets a user's word after it",
     (upstream) => {
       const history = [HI, { type: "message", role: "assistant", content: "I be" }];
       const { body } = convert(`responses>${upstream}`, formRequest("responses", history, true));
@@ -77,7 +77,7 @@ describe("Claude Code", () => {
   const DIRECTIONS = DIALECT_NAMES.filter((each) => each !== "messages").map((each) => `messages>${each}`);
 
   test.each(DIRECTIONS)(
-    "takes two answers with the same id for one, so the id is not the upstream's: %s",
+    "Claude Code takes two answers with the same id for one, so the id is not the upstream's: %s",
     (direction) => {
       const [, upstream] = readDirection(direction);
       const converted = convert(direction, formRequest("messages", [{ role: "user", content: "Hi" }], true));
@@ -90,7 +90,7 @@ describe("Claude Code", () => {
   );
 
   test.each(["gpt-5.6", "gpt-5.1"])(
-    "marks a result as the end of the cache, and %s gets the same result without the mark",
+    "Claude Code marks a result as the end of the cache, and %s gets the same result without the mark",
     (model) => {
       const ask = (mark: Any): Any => [
         { role: "user", content: "Hi" },

@@ -439,7 +439,7 @@ describe("what an upstream invents has a bound: the answer is not converted to i
     expect(sequence.failure?.message).toContain("too long to convert");
   });
 
-  test("a text, and nothing of its last piece follows the error", () => {
+  test("a text of an upstream has a bound, and nothing of its last piece follows the error", () => {
     const sequence = new Sequence("r");
     const block = sequence.open("text");
     sequence.delta(block, "x".repeat(8 << 20));

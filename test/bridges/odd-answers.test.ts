@@ -59,7 +59,7 @@ describe("a number that a double cannot hold keeps its digits in the input of a 
     ["content", "messages"],
     ["responses", "messages"],
     ["chat", "content"],
-  ])("of a %s client on a %s channel, whole and streamed", (client, upstream) => {
+  ])("a large number reaches a %s client of a %s channel, whole and streamed", (client, upstream) => {
     const text = withHuge(CALLS[upstream]).replaceAll("HUGE", HUGE);
     const { conversion } = ask(`${client}>${upstream}`);
     const body = conversion.convertReply(Buffer.from(text), () => ({}));
@@ -69,7 +69,7 @@ describe("a number that a double cannot hold keeps its digits in the input of a 
     expect(streamed).toContain(HUGE);
   });
 
-  test.each(["messages", "content"])("in a history that goes to a %s channel", (upstream) => {
+  test.each(["messages", "content"])("a large number in a history reaches a %s channel", (upstream) => {
     const messages = [
       { role: "user", content: "Hi" },
       {
@@ -164,14 +164,17 @@ describe("a call of a responses channel", () => {
 });
 
 describe("an answer without a reason for its end", () => {
-  test.each([null, "", undefined])("is an answer if its body is whole (%j)", (finish_reason) => {
-    const message = { role: "assistant", content: "4" };
-    const { status, body } = whole(ask("messages>chat"), {
-      choices: [{ index: 0, message, finish_reason }],
-      usage: USAGE,
-    });
-    expect([status, body.stop_reason, body.content[0].text]).toEqual([200, "end_turn", "4"]);
-  });
+  test.each([null, "", undefined])(
+    "an answer without a reason is an answer if its body is whole (%j)",
+    (finish_reason) => {
+      const message = { role: "assistant", content: "4" };
+      const { status, body } = whole(ask("messages>chat"), {
+        choices: [{ index: 0, message, finish_reason }],
+        usage: USAGE,
+      });
+      expect([status, body.stop_reason, body.content[0].text]).toEqual([200, "end_turn", "4"]);
+    },
+  );
 
   test("an answer without a reason for its end is an answer if the stream declares its end after the usage", () => {
     const events = [chunk({ content: "4" }), chunk({}, "", { usage: USAGE }), "[DONE]"];
@@ -182,7 +185,7 @@ describe("an answer without a reason for its end", () => {
   test.each([
     ["without a usage", [chunk({ content: "4" }), "[DONE]"]],
     ["without an end", [chunk({ content: "4" }), chunk({}, null, { usage: USAGE })]],
-  ])("stays an error %s", (_name, events) => {
+  ])("an answer without a reason stays an error %s", (_name, events) => {
     expect(stream(ask("messages>chat"), [sse(events)]).phase).toBe("broken");
   });
 });

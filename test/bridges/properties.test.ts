@@ -384,7 +384,7 @@ function inPieces(text: string): string[] {
   return [text.slice(0, middle), text.slice(middle)].filter((each) => each !== "");
 }
 
-/** Signatures stand on other parts in a stream. */
+/** In a stream, signatures are on other parts than in a whole answer. */
 function spoken(kept: Any[]): unknown {
   return kept.flatMap(({ parts }) =>
     parts.flatMap((part: Any) => (part.text === "" ? [] : [{ ...part, thoughtSignature: undefined }])),

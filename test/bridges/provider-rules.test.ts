@@ -44,14 +44,17 @@ describe("the schema of an answer for Claude", () => {
     return { schema: body.output_config.format.schema, notes };
   };
 
-  test.each(["responses", "chat", "content"])("of a %s client is closed, at any depth", (client) => {
-    const { schema, notes } = ask(client, {
-      ...OPEN,
-      properties: { a: OPEN, b: { type: "array", items: OPEN } },
-    });
-    expect([schema.additionalProperties, schema.properties.a.additionalProperties]).toEqual([false, false]);
-    expect([schema.properties.b.items.additionalProperties, notes]).toEqual([false, []]);
-  });
+  test.each(["responses", "chat", "content"])(
+    "the schema of a %s client is closed, at any depth",
+    (client) => {
+      const { schema, notes } = ask(client, {
+        ...OPEN,
+        properties: { a: OPEN, b: { type: "array", items: OPEN } },
+      });
+      expect([schema.additionalProperties, schema.properties.a.additionalProperties]).toEqual([false, false]);
+      expect([schema.properties.b.items.additionalProperties, notes]).toEqual([false, []]);
+    },
+  );
 
   test("the schema of an answer for Claude has its limits in the description, and the client hears of it", () => {
     const a = { type: "integer", description: "A.", minimum: 1, maximum: 5 };
@@ -175,7 +178,7 @@ describe("a web search on Gemini", () => {
     tools: [{ type: "web_search_20250305", name: "web_search", ...more }],
   });
 
-  test.each(["allowed_domains", "blocked_domains"])("with %s is refused", (name) => {
+  test.each(["allowed_domains", "blocked_domains"])("Gemini's search with %s is refused", (name) => {
     const sent = { ...BASES.messages, ...search({ [name]: ["example.com"] }) };
     expect(refusal("messages>content", sent)).toBe(`400 tools[].${name}`);
   });

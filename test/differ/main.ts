@@ -114,7 +114,7 @@ async function compareLedgers(sides: readonly [Side, Side], only: string): Promi
         comparison.text(`${where}/status`, String(a?.status), String(b?.status));
         comparison.json(where, a?.document, b?.document);
       });
-    // To read the large one takes seconds: it is read after a start only.
+    // Reading the large ledger takes seconds: it is read after a start only.
     if (name !== "large") await compare("", listCommands(readers[0]!.folder, READ[name] ?? "few"));
     await Promise.all(readers.map((reader) => reader.serve().then(() => reader.end("SIGTERM"))));
     await compare("after a start: ", AFTER_START);

@@ -552,8 +552,8 @@ const MOVING = `[...document.querySelectorAll("*")].filter((each) => {
   return animationName !== "none" || parseFloat(transitionDuration) > 0.001;
 }).map(({ tagName, className }) => tagName + " " + className)`;
 
-/** What is outside of the window, or cut without a way to read it. A long name may be cut to what is left for it, if there
- *  is room for its beginning. */
+/** What is outside of the window, or cut without a way to read it. A long name may be cut, if there is room
+ *  for its beginning. */
 const LIST_CUT = `[...document.querySelectorAll("body, body *")].filter((each) => {
   if (each.closest(".hidden, .skip, .u-wrap, .snippet code, details, .name[title] > *")) return false;
   const { left, right, width } = each.getBoundingClientRect();

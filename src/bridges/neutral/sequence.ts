@@ -154,7 +154,7 @@ export class Sequence {
     this.#listener?.delta(block, piece);
   }
 
-  /** The piece that the event brought. Null: more happened. */
+  /** The event's piece, if nothing else happened. */
   takeBrought(): [Block, string] | null {
     const brought = this.#steps === 1 ? this.#brought : null;
     this.#steps = 0;

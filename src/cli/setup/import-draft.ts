@@ -38,7 +38,7 @@ interface DraftGroup {
 type Place = Pick<Preset, "platform" | "baseUrl" | "kind"> & Partial<Pick<Preset, "channel" | "group">>;
 
 const REFERENCE = /^(?:os\.environ\/|\$)\{?([A-Za-z_]\w*)\}?$/;
-/** This machine, also from a container. Local servers often use 127.0.0.1 only. */
+/** Names of this machine. Its servers often listen on 127.0.0.1 only. */
 const HERE = /^(https?:\/\/)(?:localhost|0\.0\.0\.0|host\.docker\.internal)(?=[:/]|$)/i;
 
 /** Only credentials and keys may refer to variables. */

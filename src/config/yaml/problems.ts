@@ -80,7 +80,7 @@ export function suggestValue(typed: string, known: readonly string[]): string {
   return suggestNearest(typed, known);
 }
 
-/** A comma inside a secret makes its end a name without a value. */
+/** A comma divides a secret: its end then looks like a setting's name. */
 const WORD = /^[a-z][a-z_-]*$/i;
 
 function explainUnknown(issue: core.$ZodIssueUnrecognizedKeys, tree: unknown, source: Source): Problem[] {

@@ -676,7 +676,7 @@ describe("a sync that failed before a restart of the gateway", () => {
   };
 
   test.each([false, true])(
-    "still keeps the month's file, whose end may be missing on the disk (the gateway was stopping: %p)",
+    "a sync that failed still keeps the month's file, whose end may be missing on the disk (the gateway was stopping: %p)",
     async (isStopping) => {
       const path = newLedgerPath();
       await failFirstSync(path, isStopping);

@@ -302,7 +302,7 @@ describe("P119: the limits of a session", () => {
   test.each([
     ["with the sums", false],
     ["without them", true],
-  ])("survive a restart, %s", async (_, isLost) => {
+  ])("the limits of a session survive a restart, %s", async (_, isLost) => {
     const path = newLedgerPath();
     const first = openLedger(optionsFor(path, { now: () => NOON }));
     await spendIn(first, "req_1", "1.25", inSession("a"));

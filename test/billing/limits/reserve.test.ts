@@ -67,7 +67,7 @@ describe("the expected cost", () => {
     [0, "100"],
     [60, "46"],
     [100, "10"],
-  ])("counts %d tokens that the session has cached at the price of a read", (cached, usd) => {
+  ])("the expected cost has %d tokens of the session at the price of a read", (cached, usd) => {
     const quotes: Quote[] = [({ input = 0, cache_read: read = 0 }) => String((input * 10 + read) / 10)];
     expect(expectedOf(request("{}", { quotes, prompt: { tokens: 100, cached } }))).toBe(usd);
   });
@@ -76,7 +76,7 @@ describe("the expected cost", () => {
     ['{"max_tokens":1}', ["max_output_tokens"]],
     ['{"generationConfig":{"maxOutputTokens":1}}', ["max_output_tokens"]],
     ['{"max_tokens":1}', ["generationConfig", "generation_config"]],
-  ])("ignores a cap of another dialect: %s", (body, capNames) => {
+  ])("the expected cost ignores a cap of another dialect: %s", (body, capNames) => {
     expect(expectedOf(request(body, { capNames }))).toBe("4000");
   });
 
@@ -93,7 +93,7 @@ describe("what a request may well cost", () => {
     ["32,000 tokens without a cap", "{}", "32000"],
     ["4,000 tokens of a smaller cap, which the upstream may not obey", '{"max_tokens":500}', "4000"],
     ["all of several answers", '{"max_tokens":20000,"n":3}', "60000"],
-  ])("is %s", (_, body, usd) => {
+  ])("what a request may well cost is %s", (_, body, usd) => {
     expect(formatUsd(forecastCost(request(body, { answer: 20 }))!.most)).toBe(usd);
   });
 

@@ -105,7 +105,7 @@ const long: readonly Term[] = [
   [1_000_001, "1"],
   [50, "5"],
 ];
-test("messages", "more than is usual", { ...claude, input_tokens: 1_000_001 }, { terms: long });
+test("messages", "a prompt above the usual size", { ...claude, input_tokens: 1_000_001 }, { terms: long });
 
 const FINISHED = [{ delta: { content: "hi" }, finish_reason: "stop" }];
 const counted = (prompt: number | null, output: number | null): object => ({

@@ -185,20 +185,23 @@ describe("a gateway that is killed after it went on from missing lines", () => {
     (ledger: Ledger) => ledger.append(draftOf("on_2")),
   ];
 
-  test.each(["killed", "stopped"] as const)("leaves one gap, which a backup closes (%s)", async (how) => {
-    const path = (await makeLedgers())[how];
-    const lines = linesOf(path);
-    for (const kept of [0, 3]) {
-      const cut = copy(path);
-      cutTo(cut, kept);
-      for (const killed of await killAtEachStep(cut, STEPS)) {
-        await goOn(killed);
-        expect(look(killed).problems).toEqual([expect.stringMatching(GAP)]);
-        writeFileSync(killed, [...lines, ...linesOf(killed).slice(kept)].join(""));
-        expect(findOtherThanTwice(killed)).toEqual([]);
+  test.each(["killed", "stopped"] as const)(
+    "a killed gateway leaves one gap, which a backup closes (%s)",
+    async (how) => {
+      const path = (await makeLedgers())[how];
+      const lines = linesOf(path);
+      for (const kept of [0, 3]) {
+        const cut = copy(path);
+        cutTo(cut, kept);
+        for (const killed of await killAtEachStep(cut, STEPS)) {
+          await goOn(killed);
+          expect(look(killed).problems).toEqual([expect.stringMatching(GAP)]);
+          writeFileSync(killed, [...lines, ...linesOf(killed).slice(kept)].join(""));
+          expect(findOtherThanTwice(killed)).toEqual([]);
+        }
       }
-    }
-  });
+    },
+  );
 
   test("a gateway killed after missing lines leaves the gap also if a power cut takes its lines", async () => {
     const { killed: path } = await makeLedgers();

@@ -320,7 +320,7 @@ describe("P139: a line", () => {
     ["a part without usage", { parts: [{ prices: {} }] }],
     ["a part without prices", { parts: [{ usage: {} }] }],
     ["one good part and one that is null", { parts: [{ usage: {}, prices: {} }, null] }],
-  ])("with %s is found", (_, change) => {
+  ])("a line with %s is found", (_, change) => {
     const line = { ...JSON.parse(encodeLine(draftOf("req_1"), GENESIS)), ...change };
     const path = newLedgerPath();
     writeFileSync(path, `${JSON.stringify(line)}\n`);

@@ -87,8 +87,8 @@ function complete(events: Json[], context = PLAIN): Json {
   return completion;
 }
 
-describe("a chat client gets", () => {
-  test("text, full usage and the service tier", () => {
+describe("what a chat client gets", () => {
+  test("a chat client gets text, full usage and the service tier", () => {
     const item = message("a", "Hello you");
     const completion = complete([created, ...stream(item, 0, words("Hello", "", " you"), TEXT), end([item])]);
     expect(completion).toMatchObject({
@@ -111,7 +111,7 @@ describe("a chat client gets", () => {
     });
   });
 
-  test("a usage chunk only if the client requested it, also when empty", () => {
+  test("a chat client gets a usage chunk only if the client requested it, also when empty", () => {
     const { text } = run([created, end([])], { ...PLAIN, includeUsage: false });
     expect(text).not.toContain("usage");
     const { chunks, completion } = accumulate(run([created, end([])]).text);
@@ -119,7 +119,7 @@ describe("a chat client gets", () => {
     expect(completion["choices"][0]).toMatchObject({ message: { content: "" }, finish_reason: "stop" });
   });
 
-  test("parallel calls, also custom ones, with the ids that results must name", () => {
+  test("a chat client gets parallel calls, also custom ones, with the ids that results must name", () => {
     const first = call("call_a", "f", '{"a":1}');
     const second = {
       type: "custom_tool_call",
@@ -174,7 +174,7 @@ describe("a chat client gets", () => {
     end([one, two]),
   ];
 
-  test("several messages, joined", () => {
+  test("a chat client gets several messages, joined", () => {
     expect(complete(both)["choices"][0].message.content).toBe("One.\n\nTwo.");
     const content = [{ type: "refusal", refusal: "No." }, ...message("b", "Two.")["content"]];
     const refusing = { ...message("b", "Two."), content };
@@ -187,11 +187,11 @@ describe("a chat client gets", () => {
     });
   });
 
-  test("the first message only where it asked for JSON", () => {
+  test("a chat client gets the first message only where it asked for JSON", () => {
     expect(complete(both, { ...PLAIN, json: true })["choices"][0].message.content).toBe("One.");
   });
 
-  test("no commentary where it asked for JSON", () => {
+  test("a chat client gets no commentary where it asked for JSON", () => {
     const aside = message("a", "Let me see.", { phase: "commentary" });
     const events = [
       created,
@@ -203,7 +203,7 @@ describe("a chat client gets", () => {
     expect(complete(events)["choices"][0].message.content).toBe("Let me see.\n\nTwo.");
   });
 
-  test("all parts of the reasoning, separated only between them", () => {
+  test("a chat client gets all parts of the reasoning, separated only between them", () => {
     const thought = {
       type: "reasoning",
       id: "r",
@@ -236,7 +236,7 @@ describe("a chat client gets", () => {
     expect(shown).toMatchObject({ reasoning_content: "A\n\nB\n\nC", content: "One." });
   });
 
-  test("reasoning alone, cut by the cap, becomes an empty text that finishes with length", () => {
+  test("a chat client sees that reasoning alone, cut by the cap, becomes an empty text that finishes with length", () => {
     const thought = { type: "reasoning", id: "r", summary: [{ type: "summary_text", text: "A" }] };
     const events = [
       created,
@@ -250,7 +250,7 @@ describe("a chat client gets", () => {
     });
   });
 
-  test("a refusal, with content null and finish stop", () => {
+  test("a chat client gets a refusal, with content null and finish stop", () => {
     const item = {
       type: "message",
       id: "a",
@@ -266,7 +266,7 @@ describe("a chat client gets", () => {
     expect(choice).toMatchObject({ message: { content: null, refusal: "I can't." }, finish_reason: "stop" });
   });
 
-  test("an unfinished answer's reason, and its usage", () => {
+  test("a chat client gets an unfinished answer's reason, and its usage", () => {
     const unfinished = (reason: string) => {
       const details = { status: "incomplete", incomplete_details: { reason } };
       return complete([created, ...stream(one, 0, words("One."), TEXT), end([one], details)]);
@@ -276,7 +276,7 @@ describe("a chat client gets", () => {
     expect(unfinished("max_output_tokens")["usage"].total_tokens).toBe(15);
   });
 
-  test("web citations, counted in the whole text, and none of files", () => {
+  test("a chat client gets web citations, counted in the whole text, and none of files", () => {
     const web = {
       type: "url_citation",
       start_index: 0,
@@ -314,7 +314,7 @@ describe("a chat client gets", () => {
     ]);
   });
 
-  test("log probabilities if the client requested them, with null for missing bytes", () => {
+  test("a chat client gets log probabilities if the client requested them, with null for missing bytes", () => {
     const logprobs = [
       { token: "One.", logprob: -0.5, top_logprobs: [{ token: "One.", logprob: -0.5, bytes: [79] }] },
     ];
@@ -343,7 +343,7 @@ describe("a chat client gets", () => {
     });
   });
 
-  test("metadata and moderation if the client requested them", () => {
+  test("a chat client gets metadata and moderation if the client requested them", () => {
     const verdict = {
       type: "moderation_result",
       model: "omni",

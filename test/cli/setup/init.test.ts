@@ -139,7 +139,7 @@ describe("gateway init", () => {
     }
   });
 
-  test.skipIf(process.platform === "win32")("leaves no partial file on a full disk", async () => {
+  test.skipIf(process.platform === "win32")("init leaves no partial file on a full disk", async () => {
     const none = 'trap "" XFSZ; ulimit -f 0; exec "$@"';
     const words = [...PROGRAM, "init"];
     const child = Bun.spawn(["sh", "-c", none, "sh", ...words], {

@@ -83,7 +83,7 @@ describe("P199: the task at logon on Windows", () => {
   });
 
   test.skipIf(process.platform !== "win32")(
-    "hands over its words and writes its log, in folders with spaces",
+    "the task hands over its words and writes its log, in folders with spaces",
     () => {
       using folder = makeTempFolder();
       const script = folder.join("show it.js");
@@ -127,7 +127,7 @@ describe("P199: the launchd agent", () => {
   });
 
   test.skipIf(process.platform === "win32")(
-    "passes the variables of its file to the gateway, and is replaced by it",
+    "the launchd agent passes the variables of its file to the gateway, and is replaced by it",
     async () => {
       using folder = makeTempFolder();
       const envPath = folder.join("a b.env");

@@ -95,7 +95,7 @@ function addMetered(config: string): void {
 }
 
 describe("gateway init --login", () => {
-  test.each(["claude", "codex"])("writes a group for the login of %s that charges nothing", async (tool) => {
+  test.each(["claude", "codex"])("init --login writes a free group for the login of %s", async (tool) => {
     using home = openHome();
     const catalog = await init(home, tool);
     const group = catalog.groups.get(`${tool}-plan`);

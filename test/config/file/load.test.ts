@@ -375,13 +375,13 @@ describe("P6: environment variables", () => {
   test.each([
     ["listen: { port: ${NOPE} }\n", "1:17: listen.port: "],
     ["ledger: { path: ${NOPE}/ledger.jsonl }\n", "1:17: ledger.path: "],
-  ])("that a command itself needs are an error if unset: %j", (text, place) => {
+  ])("variables that a command itself needs are an error if unset: %j", (text, place) => {
     const load = () => checkConfigText(text, "/etc/g.yaml", {}, { missing: "keep" });
     expect(load).toThrow(`/etc/g.yaml:${place}the environment variable NOPE is not set`);
     expect(load).not.toThrow("\n");
   });
   test.each(["constructor", "toString", "__proto__"])(
-    "named %s are not found in an empty environment",
+    "variables named %s are not found in an empty environment",
     (name) => {
       expect(() => expand(`"\${${name}}"`)).toThrow(`the environment variable ${name} is not set`);
       expect(expand(`"\${${name}:-no}"`)).toBe("no");

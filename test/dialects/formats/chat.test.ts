@@ -25,7 +25,7 @@ describe("a request that is made to ask for its usage", () => {
       `{"stream_options" : {"include_obfuscation":false,"include_usage":true} , "a":1}`,
     ],
     ["an escaped name", `{"stream\\u005foptions":{},"a":1}`, `{"include_usage":true},"a":1`],
-  ])("with %s, gets the option and keeps every other byte", (_name, before, after) => {
+  ])("a request with %s gets the option and keeps every other byte", (_name, before, after) => {
     const asking = askForUsage(bytes(before));
     expect(String(asking)).toContain(after);
     const { stream_options, ...others } = JSON.parse(String(asking).replace(/^\ufeff/, ""));
@@ -39,7 +39,7 @@ describe("a request that is made to ask for its usage", () => {
     ["has options that are not an object", `{"stream_options":"yes"}`],
     ["has them twice", `{"stream_options":{},"stream_options":{}}`],
     ["is not JSON", `{"stream_options":{}`],
-  ])("stays as it is if it %s", (_name, body) => {
+  ])("a request stays as it is if it %s", (_name, body) => {
     expect(askForUsage(bytes(body))).toBeNull();
   });
 });
@@ -97,7 +97,7 @@ describe.each([
     ["no choices at all", `data: {"usage":{"prompt_tokens":3}}`],
     ["an error", `data: {"error":{"message":"no _tokens","choices":[]}}`],
     ["text that is not JSON", `data: {"choices":[],"usage":{"prompt_tokens":3}`],
-  ])("keeps %s", (_name2, event) => {
+  ])("a stream keeps %s", (_name2, event) => {
     const stream = around(event);
     expect(remove(stream, 13)).toBe(latin(stream));
   });

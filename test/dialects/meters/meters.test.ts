@@ -569,7 +569,7 @@ describe("the chunks of the content dialect:", () => {
       ["events", "text/event-stream", events(write("one")), events(write("two")).trimEnd()],
       ["long events", "text/event-stream", events(write(long)), events(write(long)).trimEnd()],
       ["a list", "application/json", `[${JSON.stringify(write("one"))}\n,`, JSON.stringify(write("two"))],
-    ])("is open while another one is coming: %s", (_, contentType, first, second) => {
+    ])("the answer is open while another event is coming: %s", (_, contentType, first, second) => {
       for (const pieceBytes of [first.length + second.length, 10_000]) {
         const begun = see(first + second.slice(0, -1), contentType, pieceBytes);
         expect([begun.end, begun.final]).toEqual(["open", false]);
@@ -641,7 +641,7 @@ describe("a body that is too long to parse in one piece", () => {
       { end: "complete" },
     ],
     ["content, failed", openContentMeter, { error: { code: 500 } }, { end: "error" }],
-  ])("reads the same from a long one as from a short one: %s", (_, open, body, shown) => {
+  ])("a long body reads the same as a short one: %s", (_, open, body, shown) => {
     const short = read(open, JSON.stringify(body), "application/json");
     const long = read(open, JSON.stringify({ ...body, unread: "x".repeat(70_000) }), "application/json");
     expect(short).toMatchObject(shown);
@@ -1078,7 +1078,7 @@ describe("estimated output", () => {
         usageMetadata: { promptTokenCount: 1 },
       }),
     ],
-  ])("is the text's bytes by four, though most events of %s are never looked into", (_name, open, wrap) => {
+  ])("estimated output is the text's bytes by four, with few events of %s read", (_name, open, wrap) => {
     const lines = words.map((text) => Buffer.from(events(wrap(text))));
     for (const chunks of [lines, [Buffer.concat(lines)]]) {
       const meter = open("text/event-stream");

@@ -80,7 +80,7 @@ describe("responses", () => {
   });
 
   test.each([undefined, null, {}, { ttl_12h_tokens: "3000" }, { ttl_12h_tokens: 0 }])(
-    "with no word of twelve hours (%j) write for half an hour",
+    "Responses answers with no word of twelve hours (%j) write for half an hour",
     (details) => {
       const shown = readJson(openResponsesMeter, answer({ usage: usage(4000, details) }));
       expect(shown.parts[0]?.usage).toEqual({ input: 6000, cache_write: 4000, output: 10 });
@@ -258,7 +258,7 @@ describe("xAI's own tools", () => {
     [25_370, 9792, 3648, 15, 1_055_509_000],
     [31_769, 13_824, 5556, 8, 790_860_500],
     [25_627, 11_776, 2272, 9, 703_489_500],
-  ])("cost what xAI billed: %d in, %d of it cached, %d out, %d searches on X", (...counts) => {
+  ])("xAI's own tools cost what xAI billed: %d in, %d cached, %d out, %d searches on X", (...counts) => {
     const [input, cached, output, searches, ticks] = counts;
     const reading = answer(usage(input, cached, output, { x_search_calls: searches }));
     const bill = billOf(reading, "grok-4.20", JUNE);

@@ -135,7 +135,7 @@ describe("P111: the usage of a stream", () => {
     ["gzip", gzipSync],
     ["zstd", zstdCompressSync],
   ])(
-    "is asked for in a compressed request (%s), which is decompressed for it, and only for it",
+    "usage is asked for in a compressed request (%s), which is decompressed for it, and only for it",
     async (coding, compress) => {
       const upstream = startUpstream();
       const { ask } = open({ local: channelAt(upstream) });
@@ -286,7 +286,7 @@ describe("a group of both kinds", () => {
   });
 
   test.each([false, true])(
-    "fails over from one kind to the other before the first byte (stream: %p)",
+    "a group of both kinds fails over from one kind to the other before the first byte (stream: %p)",
     async (stream) => {
       const [far, own] = [startUpstream(), startUpstream("responses")];
       const { ask, line } = open(both(far, own));

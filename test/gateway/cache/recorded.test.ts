@@ -83,7 +83,7 @@ describe.skipIf(!hasFixtures)("recorded requests", () => {
   });
 
   test.each(["anthropic", "openai-responses", "openai-chat", "gemini"] as const)(
-    "of %s have no miss when each is continued for six turns",
+    "recorded requests of %s have no miss when each is continued for six turns",
     (family) => {
       const session = new Session(DIALECT_OF[family].name);
       for (const fixture of recorded.filter((each) => each.family === family)) {

@@ -179,7 +179,7 @@ describe("an answer", () => {
     ["204 in chunks", "GET", "HTTP/1.1 204 x\r\ntransfer-encoding: chunked\r\n\r\n"],
     ["304 with a length", "GET", "HTTP/1.1 304 x\r\ncontent-length: 3\r\n\r\n"],
     ["HEAD with a length", "HEAD", "HTTP/1.1 200 x\r\ncontent-length: 3\r\n\r\n"],
-  ])("that announces a body it cannot have is the last on its connection: %s", async (_, method, wire) => {
+  ])("an answer that announces an impossible body is its connection's last: %s", async (_, method, wire) => {
     const upstream = await upstreamThat(reply(wire));
     const client = openClient();
     for (let turn = 1; turn <= 2; turn++) {
@@ -269,7 +269,7 @@ describe("connections", () => {
     ["keep-alive: timeout=0", "HTTP/1.1 200 OK\r\nkeep-alive: timeout=0\r\ncontent-length: 2\r\n\r\nok"],
     ["trailers", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nt: r\r\n\r\n"],
     ["more bytes than the answer has", `${OK}HTTP/1.1 200 OK\r\n`],
-  ])("are not kept after %s", async (_, wire) => {
+  ])("connections are not kept after %s", async (_, wire) => {
     const upstream = await upstreamThat(reply(wire));
     const client = openClient();
     expect(await get(client, upstream)).toBe("ok");
@@ -331,7 +331,7 @@ describe("connections", () => {
     ["end", 50],
     ["reset", 300],
   ] as const)(
-    "that %s %p ms after they took a POST do not cause a resend, because the request may have been paid",
+    "connections that %s %p ms after they took a POST do not cause a resend, because the request may have been paid",
     async (how, workMs) => {
       const upstream = await upstreamThat((socket, { turn }) => {
         if (turn === 1) socket.write(OK);
@@ -349,17 +349,20 @@ describe("connections", () => {
     },
   );
 
-  test.each(["GET", "POST"])("that end after they took a %s do not cause a second one", async (method) => {
-    const upstream = await upstreamThat((socket, { turn }) => {
-      if (turn === 1) socket.write(OK);
-      else socket.end();
-    });
-    const client = openClient();
-    await get(client, upstream);
-    const { answer } = client.send(outbound(upstream.origin, { method }));
-    expect(await faultOf(answer)).toEqual({ kind: "reset", answered: false });
-    expect(upstream.requests).toHaveLength(2);
-  });
+  test.each(["GET", "POST"])(
+    "connections that end after they took a %s do not cause a second one",
+    async (method) => {
+      const upstream = await upstreamThat((socket, { turn }) => {
+        if (turn === 1) socket.write(OK);
+        else socket.end();
+      });
+      const client = openClient();
+      await get(client, upstream);
+      const { answer } = client.send(outbound(upstream.origin, { method }));
+      expect(await faultOf(answer)).toEqual({ kind: "reset", answered: false });
+      expect(upstream.requests).toHaveLength(2);
+    },
+  );
 
   test("connections are closed with the client, but running requests continue", async () => {
     const upstream = await upstreamThat((socket, { head }) => {

@@ -62,7 +62,7 @@ const MASK = [0x12, 0x9a, 0x00, 0xff];
 
 describe("a message", () => {
   test.each([0, 1, 4, 125, 126, 127, 128, 65_535, 65_536, 65_537, 300_000])(
-    "of %d bytes comes through as it was written, in pieces of any size",
+    "a message of %d bytes comes through as it was written, in pieces of any size",
     async (size) => {
       const bytes = Buffer.from("y".repeat(size));
       expect(unmask(writeMessage({ kind: "text", bytes })).payload.equals(bytes)).toBe(true);
@@ -173,7 +173,7 @@ describe("a violation ends the connection with its code", () => {
 
 describe("a close frame", () => {
   test.each([1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999])(
-    "with code %d carries the code and the reason",
+    "a close frame with code %d carries the code and the reason",
     async (code) => {
       expect(isSendable(code)).toBe(true);
       const { payload } = unmask(writeClose({ code, reason: "because €" }));

@@ -78,7 +78,7 @@ describe("a socket of this runtime", () => {
   });
 
   test.skipIf(process.platform === "win32")(
-    "has a descriptor whose state can be read before the event loop reports it (wire.ts)",
+    "a socket of this runtime has a descriptor whose state can be read before the event loop reports it (wire.ts)",
     async () => {
       for (const change of ["end", "terminate", "write"] as const) {
         const { server, client } = await connectPair();
@@ -246,7 +246,7 @@ describe("the runtime's server", () => {
   });
 
   test.each(["zz\r\n", "5\r\nhello!\r\n"])(
-    "ends a body with the broken chunk %j (serve.ts)",
+    "the runtime's server ends a body with the broken chunk %j (serve.ts)",
     async (chunk) => {
       const failed = Promise.withResolvers<boolean>();
       const { port } = serve(async (request) => {

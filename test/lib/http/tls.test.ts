@@ -327,7 +327,7 @@ describe("through a proxy", () => {
     ["pa%ss", "pa%ss"],
     ["p%C3%A9", "pé"],
     ["100%", "100%"],
-  ])("its password may contain a plain percent sign: %s", async (written, meant) => {
+  ])("the proxy's password may contain a plain percent sign: %s", async (written, meant) => {
     const upstream = await startPlain();
     const proxy = await startProxy();
     const origin = { ...upstream.origin, proxy: new URL(`http://me:${written}@127.0.0.1:${proxy.port}`) };
@@ -397,7 +397,7 @@ describe("through a proxy", () => {
     ["speaks no HTTP", "SSH-2.0\r\n\r\n"],
     ["speaks before the tunnel stands", "HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"],
     ["hangs up", ""],
-  ])("that %s, a TLS origin cannot be connected to", async (_, refuse) => {
+  ])("through a proxy that %s, a TLS origin cannot be connected to", async (_, refuse) => {
     const proxy = await startProxy({ refuse });
     const origin = {
       tls: true,

@@ -67,7 +67,7 @@ const ZONES =
   "UTC Europe/Berlin America/Los_Angeles America/Sao_Paulo America/Santiago America/Havana America/St_Johns Asia/Beirut Asia/Kathmandu Africa/Cairo Australia/Lord_Howe Pacific/Apia Pacific/Kiritimati";
 describe.each(ZONES.split(" "))("the next span in %s", (name) => {
   const zone = createZone(name);
-  test.each(["day", "month"] as const)("begins where the name of the %s changes", (span) => {
+  test.each(["day", "month"] as const)("the next span begins where the name of the %s changes", (span) => {
     const nameAt = (ms: number): string => nameSpan(span, zone.toLocal(ms));
     // In these years, some of the places changed their clocks at midnight.
     for (const year of [2011, 2022, 2026]) {

@@ -211,18 +211,21 @@ test("P100: a channel has its own time limits, whatever failover.total is: after
 });
 
 describe("P101: the next channel is tried", () => {
-  test.each(failing)("the next one is tried if one %s (streamed: %p)", async (_, streamed, script, group) => {
-    group.channel("first").next(script);
-    const answer = await group.ask("messages", { stream: streamed });
-    expect([answer.status, answer.text]).toEqual([
-      200,
-      streamed ? STREAM : JSON.stringify(whole("messages")),
-    ]);
-    expect(used(group, "first", "second")).toEqual([1, 1]);
-  });
+  test.each(failing)(
+    "the next is tried if a channel %s (streamed: %p)",
+    async (_, streamed, script, group) => {
+      group.channel("first").next(script);
+      const answer = await group.ask("messages", { stream: streamed });
+      expect([answer.status, answer.text]).toEqual([
+        200,
+        streamed ? STREAM : JSON.stringify(whole("messages")),
+      ]);
+      expect(used(group, "first", "second")).toEqual([1, 1]);
+    },
+  );
 
   test.each(beginning)(
-    "the next one is tried after an early error, in %s",
+    "the next channel is tried after an early error, in %s",
     async (dialect, pieces, group) => {
       group.channel("first").next({ pieces });
       const answer = await group.ask(dialect, { stream: true });
@@ -232,13 +235,13 @@ describe("P101: the next channel is tried", () => {
     },
   );
 
-  test.each(paged)("the next one is tried after a page with status 200, in %s", async (dialect, group) => {
+  test.each(paged)("the next channel is tried after a page with 200, in %s", async (dialect, group) => {
     group.channel("first").next({ body: "<html>sign in</html>" });
     expect((await group.ask(dialect)).status).toBe(200);
     expect(used(group, "first", "second")).toEqual([1, 1]);
   });
 
-  test("the next one is tried if one is unreachable", async () => {
+  test("the next channel is tried if one is unreachable", async () => {
     expect((await unreachable.ask("messages")).status).toBe(200);
     expect(used(unreachable, "second")).toEqual([1]);
   });

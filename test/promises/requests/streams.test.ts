@@ -113,7 +113,7 @@ describe("P94: a response that breaks after its first byte never looks complete"
   const rows = DIALECTS.flatMap((dialect) =>
     (["cut", "reset", "end"] as const).map((ending) => [dialect, ending] as const),
   );
-  test.each(rows)("it does not in %s, if the upstream ends it by %s", async (dialect, ending) => {
+  test.each(rows)("a broken response does not look complete in %s, ended by %s", async (dialect, ending) => {
     const group = groups[dialect];
     const pieces = stream(dialect, { text: "the beginning" });
     const upTo = pieces.findIndex((piece) => piece.includes("the beginning")) + 1;

@@ -134,7 +134,7 @@ describe("P188: the client's key never goes upstream", () => {
       expect((await world.request(`/v1/responses/${key}`, bearer(stored.key))).status).toBe(400);
   });
 
-  test.each(rows)("in %s, %s", async (where, _, write, put) => {
+  test.each(rows)("a key in %s, %s, does not go upstream", async (where, _, write, put) => {
     for (const [group, dialect] of [
       [plain, "messages"],
       [page, "content"],
@@ -219,13 +219,13 @@ describe("P189: answers contain no channel credential and no key, whole or split
     await repeat(group, dialect, write(secret), secret);
   });
 
-  test("as the name of an encoding", async () => {
+  test("no secret is the name of an encoding", async () => {
     own.channel().next({ fields: { "content-encoding": SIGNS } });
     const answer = await own.ask("messages");
     expect([answer.status, leaks(answer.bytes.toString(), SIGNS)]).toEqual([502, false]);
   });
 
-  test("in parts that a conversion joins", async () => {
+  test("no secret is in parts that a conversion joins", async () => {
     const [start, end] = [stored.credentialOf().slice(0, 11), stored.credentialOf().slice(11)];
     const parts = [start, end].map((text) => ({ type: "output_text", text, annotations: [] }));
     const item = { type: "message", id: "m", role: "assistant", status: "completed", content: parts };

@@ -48,7 +48,7 @@ function expectKept(): void {
 }
 
 describe("gateway channels add", () => {
-  test.each(["ollama", "lmstudio"])("adds the local server %s as one that costs nothing", async (preset) => {
+  test.each(["ollama", "lmstudio"])("channels add adds the local server %s as a free one", async (preset) => {
     expect((await add("", preset, "--no-check")).status).toBe(0);
     expect(catalog().channels.get(preset)?.free).toBe(true);
     expectKept();
@@ -104,7 +104,7 @@ describe("gateway channels add", () => {
   });
 
   test.each(process.platform === "win32" ? ["hard"] : ["symbolic", "hard"])(
-    "keeps the variables of a gateway.env that is a %s link",
+    "channels add keeps the variables of a gateway.env that is a %s link",
     async (kind) => {
       const own = folder.join("dotfiles.env");
       writeFileSync(own, "OTHER=1\n", { mode: 0o600 });
@@ -175,7 +175,7 @@ describe("gateway channels add", () => {
     expect(text()).toStartWith("# empty\n");
   });
 
-  test.skipIf(process.platform === "win32")("asks on a terminal", async () => {
+  test.skipIf(process.platform === "win32")("channels add asks on a terminal", async () => {
     const args = ["channels", "add", upstream.url, "--platform", "messages", "--name", "demo"];
     const screen = runOnTerminal({ folder: folder.path }, ...args);
     await screen.shows("paste the credential");

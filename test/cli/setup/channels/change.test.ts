@@ -74,7 +74,7 @@ describe("gateway channels set", () => {
     [["main", "priority=high"], "channels.main.priority"],
     [["main", "credential=sk-ant-in-the-arguments"], "`--credential -` reads a secret."],
     [["main"], "Nothing to change."],
-  ])("refuses %j", async (args, problem) => {
+  ])("channels set refuses %j", async (args, problem) => {
     const { status, stderr } = await channels("set", ...args);
     expect(stderr).toContain(problem);
     expect(status).toBe(2);
