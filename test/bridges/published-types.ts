@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { DialectName } from "../../src/dialects/dialect.ts";
+import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
 
 const MODULES = join(import.meta.dir, "../../node_modules");
 
@@ -39,15 +39,22 @@ const MORE_OPTIONS = [
 ];
 const MAX_TEXT = 80;
 
-/** What the compiler says about the bodies; empty if all of them fit. */
-export async function checkPublishedTypes(dialect: DialectName, bodies: readonly unknown[]): Promise<string> {
+/** What the compiler says about the bodies of each dialect; empty if all of them fit. One run is as long as its start. */
+export async function checkPublishedTypes(
+  bodiesOf: Readonly<Partial<Record<DialectName, readonly unknown[]>>>,
+): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "gateway-types-"));
   try {
-    writeFileSync(join(folder, "body.ts"), TYPES[dialect]);
-    const texts = bodies.map((body) => `(${JSON.stringify(body, shorten, 1)}) satisfies Body;`);
-    writeFileSync(join(folder, "bodies.ts"), ['import type { Body } from "./body.ts";', ...texts].join("\n"));
+    const files = DIALECT_NAMES.flatMap((dialect) => {
+      const bodies = bodiesOf[dialect] ?? [];
+      writeFileSync(join(folder, `${dialect}-body.ts`), TYPES[dialect]);
+      const texts = bodies.map((body) => `(${JSON.stringify(body, shorten, 1)}) satisfies Body;`);
+      const file = join(folder, `${dialect}.ts`);
+      writeFileSync(file, [`import type { Body } from "./${dialect}-body.ts";`, ...texts].join("\n"));
+      return bodies.length === 0 ? [] : [file];
+    });
     const command = [join(MODULES, ".bin/tsc"), ...OPTIONS, ...MORE_OPTIONS, "--allowImportingTsExtensions"];
-    const child = Bun.spawn([...command, join(folder, "bodies.ts")], { cwd: folder, stdout: "pipe" });
+    const child = Bun.spawn([...command, ...files], { cwd: folder, stdout: "pipe" });
     const [said] = await Promise.all([child.stdout.text(), child.exited]);
     return said;
   } finally {

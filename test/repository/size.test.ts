@@ -20,7 +20,7 @@ const MOST: Readonly<Record<string, number>> = {
   "src/cli src/commands": 115,
   "src/demo": 6,
   src: 546,
-  test: 629,
+  test: 625,
 };
 
 function countLines(folder: string): number {

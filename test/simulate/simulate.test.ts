@@ -23,9 +23,10 @@ test("a seed decides everything: its trace is the same in another process, in an
     env: { ...process.env, TZ: "Asia/Kathmandu" },
     stdout: "pipe",
   });
+  const other = (await runPlan(makePlan(14), make)).digest;
+  const own = (await runPlan(makePlan(11), make)).digest;
   const [, elsewhere] = /^seed 11: (\w+)$/m.exec(await run.stdout.text()) ?? [];
-  expect((await runPlan(makePlan(4), make)).digest).not.toBe(elsewhere ?? "");
-  expect((await runPlan(makePlan(11), make)).digest).toBe(elsewhere ?? "");
+  expect([own, other]).toEqual([elsewhere ?? "", expect.not.stringMatching(own)]);
 }, 120_000);
 
 test("P125: a power cut costs at most the last 100 ms of lines on a disk that keeps up", async () => {

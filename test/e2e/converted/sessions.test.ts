@@ -180,13 +180,10 @@ describe.each(DIRECTIONS)("%s clients on a %s channel", (client, dialect) => {
   });
 });
 
-test.each(DIALECT_NAMES)(
-  "every request to a %s channel has the types that the provider publishes",
-  async (dialect) => {
-    expect(asked[dialect].length).toBeGreaterThan(0);
-    expect(await checkPublishedTypes(dialect, asked[dialect])).toBe("");
-  },
-);
+test("every request to a channel has the types that the channel's provider publishes", async () => {
+  for (const dialect of DIALECT_NAMES) expect(asked[dialect].length).toBeGreaterThan(0);
+  expect(await checkPublishedTypes(asked)).toBe("");
+});
 
 /** A client that holds the conversation in its SDK's own objects. `say` sends a text, or the results of the calls. */
 interface Sdk {

@@ -209,12 +209,7 @@ describe.skipIf(WANTED === "")("released agents", () => {
         rows.push(...new Set(front.exchanged.map(({ adjusted }) => `  ${adjusted}`)));
         judgeMoney(agent.client, front.exchanged, gateway.ledger());
         expect(readFileSync(join(folder.path, "work/a.txt"), "utf8")).toBe("two\n");
-        expect(
-          await checkPublishedTypes(
-            dialect,
-            upstream.asked.map(({ body }) => body),
-          ),
-        ).toBe("");
+        expect(await checkPublishedTypes({ [dialect]: upstream.asked.map(({ body }) => body) })).toBe("");
       } finally {
         front.stop();
         upstream.stop();

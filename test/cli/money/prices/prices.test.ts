@@ -277,20 +277,6 @@ describe("prices update", () => {
     }
   });
 
-  test("on a terminal, prices show breaks its lines between words", async () => {
-    using folder = open();
-    const shown = runOnTerminal({ folder: folder.path }, "prices", "show", "claude-opus-4-5");
-    expect(await shown.status).toBe(0);
-    expect(
-      Math.max(
-        ...shown
-          .raw()
-          .split(/\r?\n/)
-          .map(({ length }) => length),
-      ),
-    ).toBeLessThanOrEqual(100);
-  });
-
   const small = (price: unknown) => [
     { id: "anthropic", models: [{ id: "m", match: { equals: "m" }, prices: { input_mtok: price } }] },
   ];

@@ -67,11 +67,6 @@ test("usage says in one line what sellers named for their requests, and how many
   expect((await run("usage", "2026-11", "--ledger", path)).stderr).not.toContain("Sellers");
 });
 
-test("a report by two names of clients calls its last row only total", async () => {
-  const { stdout } = await run("usage", "--ledger", path, "--by", "session,tool");
-  expect(stdout).toMatch(/\ntotal {2,}3 /);
-});
-
 test("usage --json is one document with exact amounts", async () => {
   const period = ["--since", "2026-11-20", "--until", "2026-11-20"];
   const { stdout } = await run("usage", "--ledger", path, "--by", "model", ...period, "--json");
