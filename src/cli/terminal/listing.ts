@@ -67,6 +67,7 @@ function readColumns<Row extends object>(rows: ReadonlyArray<ListColumn<Row>>): 
       if (value === null || value === undefined) return "";
       const isSum = unit === "usd" && "unpriced" in row && "requests" in row;
       if (isSum && row.unpriced !== 0 && row.unpriced === row.requests) return "unpriced";
+      if (unit === "usd" && "compared" in row && row.compared === 0) return "-";
       return UNITS[unit](value);
     },
   }));

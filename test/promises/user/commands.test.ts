@@ -595,6 +595,9 @@ test("P49, P53: usage and sessions show exact sums, and a model without a price 
   const table = (await world.run("usage", "today", "--by", "model")).stdout;
   const row = table.split("\n").find((line) => line.includes("mystery-9"))!;
   expect(row).toMatch(/ unpriced +unpriced$/);
+  const as = await world.run("usage", "today", "--by", "model", "--as", "claude-haiku-4-5");
+  expect(as.stdout).toMatch(/^mystery-9 +1 +0 +- +- +-$/m);
+  expect(as.stderr).toContain("Not compared: 1 request for mystery-9");
   const alone = { ...CLAUDE, "x-claude-code-session-id": "unpriced" };
   await world.line(await plain.ask("messages", { model: "mystery-9" }, alone));
   expect((await world.run("sessions")).stdout).toMatch(/^.* unpriced .* unpriced$/m);

@@ -340,7 +340,7 @@ describe("usage --as", () => {
     expect(stdout.trimEnd().split("\n")).toEqual([
       "KEY     REQUESTS  COMPARED  CHARGED $  WOULD COST $  DIFFERENCE $",
       "laptop         1         1   0.480000      0.320000     -0.160000",
-      "ci             1         0   0.000000      0.000000      0.000000",
+      "ci             1         0          -             -             -",
       "total          2         1   0.480000      0.320000     -0.160000",
     ]);
     expect(stderr).toContain("openai (by name).\n");
