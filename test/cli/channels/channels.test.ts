@@ -125,23 +125,6 @@ describe("gateway channels", () => {
       "unknown",
     ]);
   });
-
-  test("a misspelt name gets a suggestion", async () => {
-    start();
-    const { status, stderr } = await run(around(), "channels", "disable", "mian");
-    expect([status, stderr]).toEqual([
-      1,
-      'gateway: There is no channel "mian" (did you mean "main"?). Known channels: main, spare, lost.\n',
-    ]);
-  });
-
-  test("--watch is for terminals", async () => {
-    start();
-    expect(await run(around(), "channels", "--watch")).toMatchObject({
-      status: 2,
-      stderr: "gateway: --watch needs a terminal.\n",
-    });
-  });
 });
 
 describe("gateway channels --watch", () => {

@@ -64,14 +64,6 @@ describe("gateway init", () => {
     expect(stderr).toContain("gateway serve --demo");
   });
 
-  test("an account makes one channel and one key", async () => {
-    const env = { DEEPSEEK_API_KEY: "x", OPENROUTER_API_KEY: "y" };
-    await run({ folder: folder.path, env }, "init");
-    const { catalog } = loadConfig(path(), env);
-    expect([...catalog.channels.keys()]).toEqual(["openrouter", "deepseek"]);
-    expect([...catalog.keys.keys()]).toEqual(["openrouter", "deepseek"]);
-  });
-
   test("in a work tree of git, also behind a link, the secrets and the ledger are ignored", async () => {
     Bun.spawnSync(["git", "init", "-q", folder.join("dotfiles")]);
     mkdirSync(folder.join("dotfiles/inner"));
