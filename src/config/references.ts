@@ -3,6 +3,7 @@
 
 import { looksSecret } from "../lib/secret.ts";
 import { suggestNearest } from "../lib/text/nearest.ts";
+import { KEY_FIELD } from "./key-fields.ts";
 import { isLoopback } from "./proxy.ts";
 import { type Config, CONVERTIBLE, groupPlatform, LOGIN_ADDRESSES } from "./schema.ts";
 import type { Path } from "./yaml/source.ts";
@@ -79,8 +80,6 @@ function checkChannels({ channels }: Config, group: Group, quote: Quote, refuse:
   }
 }
 
-const LOGIN_HEADER = /authorization|api-?key$|account-id$|^cookie$/i;
-
 /** Some systems ask a server for `*.localhost`. */
 const LOOPBACK = /^(?:localhost|\[::1\]|127(?:\.\d+){3})$/;
 
@@ -94,7 +93,8 @@ function checkLogin(channel: Channel, host: string, refuse: Refuse): void {
     refuse(["base_url"], `the client's own login belongs to ${address} only; ${advice}`);
   }
   for (const [name] of headers)
-    if (LOGIN_HEADER.test(name)) refuse(["headers", name], "would replace the client's own login");
+    if (KEY_FIELD.test(name) || /account-id$|^cookie$/i.test(name))
+      refuse(["headers", name], "would replace the client's own login");
   if (proxy !== null && baseUrl.protocol === "http:")
     refuse(["proxy"], "would read the client's own login: a proxy is for an address with https");
   if (probeMs !== null) refuse(["probe"], "a channel without a credential of its own cannot be probed");

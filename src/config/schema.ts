@@ -174,14 +174,11 @@ const alerts = z.strictObject({
   command: orNull(z.array(text).min(1, "is empty: leave it out to run nothing")),
 });
 
-const traces = z.lazy(() =>
-  z.strictObject({
-    url: scalar(scalars.readTracesUrl, SHAPES.url),
-    headers: z
-      .record(scalar(scalars.readHeaderName), scalar(scalars.readHeaderValue, SHAPES.text))
-      .default({}),
-  }),
-);
+const headers = z
+  .record(scalar(scalars.readHeaderName), scalar(scalars.readHeaderValue, SHAPES.text))
+  .default({});
+
+const traces = z.lazy(() => z.strictObject({ url: scalar(scalars.readTracesUrl, SHAPES.url), headers }));
 
 const chat = z.strictObject({
   /** `none`: the server refuses a cap. */
@@ -213,9 +210,7 @@ const channel = z
     /** Globs. Null: the upstream's own list. */
     models: orNull(z.array(text).min(1, "is empty: leave it out to allow every model")),
     aliases: z.record(text, text).default({}),
-    headers: z
-      .record(scalar(scalars.readHeaderName), scalar(scalars.readHeaderValue, SHAPES.text))
-      .default({}),
+    headers,
     proxy: orNull(scalar(scalars.readHttpUrl, SHAPES.url)),
     ca: text.optional(),
     timeouts: z
@@ -253,23 +248,19 @@ const channel = z
     message:
       "is missing: write `credential: ${NAME}`, and NAME=… into gateway.env. Only a server on this machine needs none",
   })
-  .transform(({ base_url, aliases, headers, probe, ...rest }) => ({
+  .transform(({ base_url, aliases, headers: own, probe, ...rest }) => ({
     ...rename(rest),
     ...readCredential(rest),
     /** The base URL without a version, except for Chat Completions. */
     baseUrl: rest.platform === CHAT ? base_url : scalars.withoutVersion(base_url),
     aliases: new Map(Object.entries(aliases).filter(([alias]) => !alias.includes("*"))),
     /** The first that fits counts. */
-    aliasGlobs: sortGlobs(Object.entries(aliases).filter(([alias]) => alias.includes("*"))),
-    headers: Object.entries(headers),
+    aliasGlobs: Object.entries(aliases)
+      .filter(([alias]) => alias.includes("*"))
+      .sort(([a], [b]) => b.indexOf("*") - a.indexOf("*")),
+    headers: Object.entries(own),
     probeMs: probe,
   }));
-
-function sortGlobs(
-  globs: ReadonlyArray<[glob: string, model: string]>,
-): Array<[glob: string, model: string]> {
-  return globs.toSorted(([a], [b]) => b.indexOf("*") - a.indexOf("*"));
-}
 
 /** With a client's login, requests use HTTP only. */
 function readCredential(given: { credential?: string | undefined; websocket: boolean }) {

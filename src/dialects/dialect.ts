@@ -1,6 +1,7 @@
 // What the gateway needs of a wire format.
 
 import type { CallListener, Meter } from "../billing/usage.ts";
+import type { KeySource } from "../config/key-fields.ts";
 import type { ChannelPlatform, Platform } from "../config/schema.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http/fields.ts";
@@ -11,9 +12,6 @@ export type DialectName = (typeof DIALECT_NAMES)[number];
 
 /** Only `generate` and `embed` are billed. */
 export type Purpose = "generate" | "embed" | "count" | "resource" | "list" | "model" | "other";
-
-/** Where a key may be, in the order of the search. */
-export type KeySource = "bearer" | "x-api-key" | "vendor-header" | "query";
 
 export interface Endpoint {
   /** In the ledger and in messages: `/v1beta/models/{id}:generateContent`. */

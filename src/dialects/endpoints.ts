@@ -1,9 +1,10 @@
 // Which platform serves which paths, in which dialect.
 
+import { KEY_SOURCES, type KeySource, nameField } from "../config/key-fields.ts";
 import { type Platform, PLATFORMS } from "../config/schema.ts";
 import { chat } from "./formats/chat.ts";
 import { content } from "./formats/content.ts";
-import type { Dialect, DialectName, Endpoint, KeySource, Purpose, Target } from "./dialect.ts";
+import type { Dialect, DialectName, Endpoint, Purpose, Target } from "./dialect.ts";
 import { messages } from "./formats/messages.ts";
 import { readPathPrefix } from "./platforms.ts";
 import { relay } from "./formats/relay.ts";
@@ -42,10 +43,9 @@ export interface Naming {
 type Family = Omit<ListedEndpoint, "label" | "purpose">;
 type Line = readonly [method: string, path: string, purpose: Purpose, family: Family];
 
-const BEARER: readonly KeySource[] = ["bearer"];
-const MESSAGES_KEYS: readonly KeySource[] = ["bearer", "x-api-key"];
-const CONTENT_KEYS: readonly KeySource[] = ["bearer", "vendor-header", "query"];
-export const ALL_KEYS: readonly KeySource[] = ["bearer", "x-api-key", "vendor-header", "query"];
+const BEARER: readonly KeySource[] = ["authorization"];
+const MESSAGES_KEYS: readonly KeySource[] = ["authorization", "x-api-key"];
+const CONTENT_KEYS: readonly KeySource[] = ["authorization", "x-{vendor}-api-key", "query"];
 
 export const SHARED_DIALECTS: ByClient<Dialect> = { messages, responses, content };
 const RELAY_DIALECTS: ByClient<Dialect> = { messages: relay, responses: relay, content };
@@ -71,13 +71,13 @@ const IMAGES: Family = { ...COMPACTION, dialect: images, onlyAt: "openai" };
 const CONTENT = familyOf(content, "content", CONTENT_KEYS);
 const RELAY_MESSAGES = familyOf(messages, "relay", MESSAGES_KEYS);
 const RELAY_CONTENT = familyOf(content, "relay", CONTENT_KEYS);
-const RELAY_LIST = familyOf(relay, "relay", ALL_KEYS);
+const RELAY_LIST = familyOf(relay, "relay", KEY_SOURCES);
 /** Paths of every platform without a prefix. */
 const SHARED: Family = {
   dialect: responses,
   shared: SHARED_DIALECTS,
   platforms: PLATFORMS.filter((platform) => platform !== "relay"),
-  keySources: ALL_KEYS,
+  keySources: KEY_SOURCES,
 };
 const RELAY_SHARED: Family = { ...RELAY_LIST, shared: RELAY_DIALECTS };
 
@@ -153,7 +153,7 @@ export function buildTable({ relayPrefix, vendor }: Naming) {
     ...listModelPaths("", SHARED, CONTENT),
     ...listModelPaths(relayPath, RELAY_SHARED, RELAY_CONTENT),
   ]);
-  return { relayPath, vendorHeader: `x-${vendor}-api-key`, exact, models };
+  return { relayPath, vendorHeader: nameField("x-{vendor}-api-key", vendor), exact, models };
 }
 
 type MethodRow = readonly [method: string, path: string, row: PathRow];

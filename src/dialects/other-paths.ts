@@ -2,7 +2,7 @@
 
 import type { Platform } from "../config/schema.ts";
 import type { Target } from "./dialect.ts";
-import { ALL_KEYS } from "./endpoints.ts";
+import { KEY_SOURCES } from "../config/key-fields.ts";
 import { dialectOf } from "./platforms.ts";
 
 export interface OtherPath {
@@ -44,7 +44,7 @@ export function describeOther({ path, relayed }: OtherPath, platform: Platform):
     purpose: "other",
     platforms: [platform],
     dialect,
-    keySources: ALL_KEYS,
+    keySources: KEY_SOURCES,
   } as const;
   return { endpoint, path, model: null, stream: false };
 }

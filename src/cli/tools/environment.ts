@@ -1,11 +1,13 @@
 // A tool's environment.
 
+import { KEY_FIELDS, nameField } from "../../config/key-fields.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { type Connection, listHeaders, listMisleading, type Tool, type ToolEnvironment } from "./tool.ts";
 
 /** A credential among these header fields replaces the gateway's key. */
 const ADDS_HEADERS = /_HEADERS$/;
-const CREDENTIAL_FIELD = /(?:^|[\n,])\s*(?:authorization|x-api-key|x-goog-api-key)\s*:/i;
+const NAMES = nameField(KEY_FIELDS.join("|"), "goog");
+const CREDENTIAL_FIELD = new RegExp(`(?:^|[\\n,])\\s*(?:${NAMES})\\s*:`, "i");
 
 function isMisleading(name: string, value: string | undefined = ""): boolean {
   return ADDS_HEADERS.test(name) ? CREDENTIAL_FIELD.test(value) : value !== "";

@@ -11,12 +11,7 @@ export function findGroup(catalog: Catalog, name: string): Group {
   return catalog.groups.get(name) ?? refuseUnknown("group", name, catalog.groups);
 }
 
-export interface KeyPosition {
-  readonly key: Key;
-  readonly index: number;
-}
-
-export function findKey(catalog: Catalog, name: string): KeyPosition {
+export function findKey(catalog: Catalog, name: string): { readonly key: Key; readonly index: number } {
   const key = catalog.keys.get(name) ?? refuseUnknown("key", name, catalog.keys);
   return { key, index: [...catalog.keys.keys()].indexOf(name) };
 }

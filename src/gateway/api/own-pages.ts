@@ -1,5 +1,6 @@
 // The gateway's own pages. Without a key, they show no key's name and no amount.
 
+import { KEY_FIELDS } from "../../config/key-fields.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import type { OwnPage } from "../../dialects/endpoints.ts";
 import { CONSOLE_PATH } from "../../dialects/index.ts";
@@ -72,7 +73,7 @@ function answerRoot(exchange: Exchange, own: Field, console: Console | null): vo
 }
 
 function findDetail(exchange: Exchange, { catalog, now }: Gateway, console: Console | null): MetricsDetail {
-  const key = findKey(exchange, ["bearer", "x-api-key", "vendor-header"], catalog, now())?.key;
+  const key = findKey(exchange, KEY_FIELDS, catalog, now())?.key;
   if (key?.metrics === "all" || console?.isSignedIn(exchange) === true) return "all";
   if (key !== undefined) return { key: key.name };
   if (isLoopback(catalog.listen.host)) return "public";

@@ -1,7 +1,8 @@
 // Finds the Key of a call in `x-gateway-key`, or else in other headers.
 
 import { adviseRotation, type Catalog, type Key } from "../../config/catalog.ts";
-import type { Endpoint, KeySource, Target } from "../../dialects/dialect.ts";
+import { KEY_SOURCES, type KeySource, nameField, OWN_KEY_FIELD } from "../../config/key-fields.ts";
+import type { Endpoint, Target } from "../../dialects/dialect.ts";
 import { describeOther, isForwarded, type OtherPath } from "../../dialects/other-paths.ts";
 import { readKeyParameter, queryOf } from "../../dialects/path.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -54,7 +55,7 @@ export function findOther(
 /** Without a usable key, the path stays unknown. */
 function findKeyOrNull(exchange: Exchange, catalog: Catalog, now: number): Key | null {
   try {
-    return findKey(exchange, ["bearer", "x-api-key", "vendor-header", "query"], catalog, now)?.key ?? null;
+    return findKey(exchange, KEY_SOURCES, catalog, now)?.key ?? null;
   } catch (error) {
     if (error instanceof GatewayError) return null;
     throw error;
@@ -62,17 +63,10 @@ function findKeyOrNull(exchange: Exchange, catalog: Catalog, now: number): Key |
 }
 
 function refuseMissingKey({ keySources }: Endpoint, { vendor }: Catalog): GatewayError {
-  const names: Record<KeySource, string> = {
-    bearer: "`Authorization: Bearer sk-…`",
-    "x-api-key": "`x-api-key: sk-…`",
-    "vendor-header": `\`x-${vendor}-api-key: sk-…\``,
-    query: "`?key=sk-…`",
-  };
-  const places = keySources.map((source) => names[source]).join(" or ");
-  return new GatewayError("key_missing", `The request has no key. Send it as ${places}.`);
+  const names: Partial<Record<string, string>> = { authorization: "Authorization: Bearer", query: "?key=" };
+  const places = keySources.map((source) => `\`${names[source] ?? `${nameField(source, vendor)}:`} sk-…\``);
+  return new GatewayError("key_missing", `The request has no key. Send it as ${places.join(" or ")}.`);
 }
-
-const OWN_HEADER = "x-gateway-key";
 
 interface FoundKey {
   readonly key: Key;
@@ -86,7 +80,7 @@ export function findKey(
   catalog: Catalog,
   now: number,
 ): FoundKey | null {
-  const own = exchange.field(OWN_HEADER);
+  const own = exchange.field(OWN_KEY_FIELD);
   if (own !== undefined) return requireUsable(own, catalog, now) ?? refuseOwn();
   let found = 0;
   for (const source of sources) {
@@ -105,7 +99,7 @@ export function findKey(
 const KEYS_HELP = "`gateway keys list` shows the keys that it knows, `gateway keys add` makes a new one.";
 
 function refuseOwn(): never {
-  const text = `This gateway does not know the key in ${OWN_HEADER}, and reads no other header while this one is there. ${KEYS_HELP}`;
+  const text = `This gateway does not know the key in ${OWN_KEY_FIELD}, and reads no other header while this one is there. ${KEYS_HELP}`;
   throw new GatewayError("key_unknown", text);
 }
 
@@ -144,23 +138,8 @@ function requireUsable(sent: string, { keysBySha256 }: Catalog, now: number): Fo
 }
 
 function readSecret(exchange: Exchange, source: KeySource, vendor: string): string | null {
-  switch (source) {
-    case "bearer":
-      return readBearer(exchange.field("authorization"));
-    case "x-api-key":
-      return nonEmpty(exchange.field("x-api-key"));
-    case "vendor-header":
-      return nonEmpty(exchange.field(`x-${vendor}-api-key`));
-    case "query":
-      return nonEmpty(readKeyParameter(queryOf(exchange.target)) ?? undefined);
-  }
-}
-
-function nonEmpty(value: string | undefined): string | null {
-  return value === undefined || value === "" ? null : value;
-}
-
-function readBearer(value: string | undefined): string | null {
-  if (value === undefined || value.length < 8 || value.slice(0, 7).toLowerCase() !== "bearer ") return null;
-  return nonEmpty(value.slice(7).trim());
+  if (source === "query") return readKeyParameter(queryOf(exchange.target)) || null;
+  const value = exchange.field(nameField(source, vendor)) ?? "";
+  if (source !== "authorization") return value || null;
+  return value.slice(0, 7).toLowerCase() === "bearer " ? value.slice(7).trim() || null : null;
 }

@@ -1,6 +1,7 @@
 // Which requests may send the login of the vendor's own tool upstream (`credential: client`).
 
 import type { Catalog, Group } from "../../config/catalog.ts";
+import { KEY_FIELDS, nameField, OWN_KEY_FIELD } from "../../config/key-fields.ts";
 import { type Platform, UNVERSIONED } from "../../config/schema.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import type { Target } from "../../dialects/dialect.ts";
@@ -21,8 +22,9 @@ export function findOwnLogin(
   { exchange, group }: { readonly exchange: Exchange; readonly group: Group },
   catalog: Catalog,
 ): readonly Field[] | null {
-  const has = (name: string): boolean => exchange.field(name) !== undefined;
-  const isBeside = (): boolean => ["x-gateway-key", "x-api-key", `x-${catalog.vendor}-api-key`].some(has);
+  const has = (name: string): boolean => exchange.field(nameField(name, catalog.vendor)) !== undefined;
+  const isBeside = (): boolean =>
+    has(OWN_KEY_FIELD) || KEY_FIELDS.some((name) => !LOGIN_FIELDS.has(name) && has(name));
   if (!group.usesLogin && !has("chatgpt-account-id") && !(has("authorization") && isBeside())) return null;
   const login = readLogin(exchange).filter(([, value]) => !holdsKey(value, catalog));
   return login.length === 0 ? null : login;

@@ -2,6 +2,7 @@
 // request's key or login. Finds texts of 12 characters or more, also escaped or in several chunks.
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
+import { KEY_FIELD, OWN_KEY_FIELD } from "../../config/key-fields.ts";
 import { queryOf, readKeyParameter } from "../../dialects/path.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
@@ -302,9 +303,8 @@ export function secretsOf(catalog: Catalog): KnownSecrets {
 
 type Sent = Pick<Exchange, "fields" | "target">;
 
-const isSecretField = remember(MAX_PLAIN, (name) =>
-  /authorization|api-?key$|^x-gateway-key$|cookie|account-id$/.test(name),
-);
+const SECRET_FIELD = new RegExp(`${KEY_FIELD.source}|^${OWN_KEY_FIELD}$|cookie|account-id$`);
+const isSecretField = remember(MAX_PLAIN, (name) => SECRET_FIELD.test(name));
 
 export function listOwnSecrets({ fields, target }: Sent): string[] {
   const sent: string[] = [];

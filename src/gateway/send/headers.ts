@@ -1,5 +1,6 @@
 // Forwards all header fields but those here and in docs/contract.md. Pure.
 
+import { KEY_FIELD } from "../../config/key-fields.ts";
 import type { Field, Fields } from "../../lib/http/fields.ts";
 import { remember } from "../../lib/memory/bounded-map.ts";
 import type { KnownSecrets, Secrets } from "../intake/secrets.ts";
@@ -18,7 +19,8 @@ const HOP_BY_HOP = `connection content-length expect http2-settings keep-alive p
 /** Leaves out keys, accounts, fields of browsers and the gateway's own fields, too. */
 const forwardRequest = allExcept(
   `${HOP_BY_HOP} host accept-encoding chatgpt-account-id x-goog-user-project cookie origin referer`,
-  /authorization|api-?key$|^(?:x-)?(?:openai|anthropic)-(?:organi[sz]ation|project|workspace)(?:-id)?$|^sec-|^x-gateway-/,
+  /^(?:x-)?(?:openai|anthropic)-(?:organi[sz]ation|project|workspace)(?:-id)?$|^sec-|^x-gateway-/,
+  (name) => (KEY_FIELD.test(name) ? null : name),
 );
 
 /** Leaves out the channel's account and instructions to browsers, too. */

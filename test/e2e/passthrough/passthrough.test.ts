@@ -1,15 +1,16 @@
 // Passthrough that looks like a direct connection: what the upstream
 // got is compared with what the client sent, and the reverse.
 
+import { KEY_SOURCES, nameField, OWN_KEY_FIELD } from "../../../src/config/key-fields.ts";
 import { PLATFORMS } from "../../../src/config/schema.ts";
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { brotliCompressSync, createGzip, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { type Answer, encode } from "../../harness/model/answers/answer.ts";
+import { type Answer, answerJson, encode } from "../../harness/model/answers/answer.ts";
 import { makeGate } from "../../harness/upstreams/demo-upstream.ts";
-import { CREDENTIAL } from "../../harness/gateway.ts";
+import { CREDENTIAL, keyOf } from "../../harness/gateway.ts";
 import { parseAnswer, rawRequest } from "../../harness/raw.ts";
-import { bearer, CONTENTS, makeRequest, MESSAGE, openWorld, type World } from "../world.ts";
+import { bearer, CONTENTS, inWorld, makeRequest, MESSAGE, openWorld, type World } from "../world.ts";
 
 const ALIASES = {
   fast: "claude-haiku-4-5",
@@ -327,3 +328,25 @@ describe("a stream", () => {
 function endsStream(bytes: Buffer): boolean {
   return bytes.includes("0\r\n\r\n", bytes.length - 5);
 }
+
+test.each([OWN_KEY_FIELD, ...KEY_SOURCES])(
+  "P189: a key that came in %s does not come back",
+  async (source) => {
+    const secret = keyOf("messages");
+    const groups = { all: { platform: "messages", channels: ["messages"], other_paths: ["/v1/new"] } };
+    const keys = [{ name: "own", group: "all", secret }];
+    const given = source === "authorization" ? `Bearer ${secret}` : secret;
+    const fields = source === "query" ? {} : { [nameField(source, "goog")]: given };
+    await inWorld(
+      async (own) => {
+        own.upstream.next({ answer: answerJson("messages", { text: secret }) });
+        const answer = await own.ask({
+          target: `/v1/new${source === "query" ? `?key=${secret}` : ""}`,
+          fields,
+        });
+        expect([answer.status, JSON.parse(answer.text)]).toEqual([200, { text: "*".repeat(secret.length) }]);
+      },
+      () => ({ groups, keys }),
+    );
+  },
+);
