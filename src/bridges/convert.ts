@@ -99,7 +99,7 @@ const SIDES: Readonly<Record<DialectName, Side>> = {
 };
 
 /** OpenAI's two dialects: Chat Completions on responses channels. */
-export function isShared(client: DialectName, upstream: DialectName): boolean {
+export function isShared(client: string, upstream: string): boolean {
   return client === "chat" && upstream === "responses";
 }
 

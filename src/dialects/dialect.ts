@@ -2,13 +2,15 @@
 
 import type { CallListener, Meter } from "../billing/usage.ts";
 import type { KeySource } from "../config/key-fields.ts";
-import type { ChannelPlatform, Platform } from "../config/schema.ts";
+import { type ChannelPlatform, CONVERTIBLE, type Platform } from "../config/schema.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http/fields.ts";
 import type { Layout } from "./prompt/layouts.ts";
 
+/** The dialects that convert into each other. */
 export const DIALECT_NAMES = ["messages", "responses", "chat", "content"] as const;
 export type DialectName = (typeof DIALECT_NAMES)[number];
+export const hasBridge = (name: ChannelPlatform): name is DialectName => CONVERTIBLE.has(name);
 
 /** Only `generate` and `embed` are billed. */
 export type Purpose = "generate" | "embed" | "count" | "resource" | "list" | "model" | "other";
@@ -60,7 +62,7 @@ export interface StreamBreak {
 }
 
 export interface Dialect {
-  readonly name: DialectName;
+  readonly name: ChannelPlatform;
   sign(credential: string): Field;
   errorBody(error: GatewayError, requestId: string): string;
   /** Where clients look for the id of an answer, which they log. */
@@ -81,6 +83,8 @@ export interface Dialect {
   /** `listBody` is a complete list on one page. */
   listBody(models: readonly ModelEntry[], query: URLSearchParams): string;
   modelBody(model: ModelEntry): string;
+  /** The answer to a request that counts tokens. */
+  countBody(tokens: number): string;
   readonly listPath: string;
   /** Upstreams refuse the gateway's own requests without these. */
   readonly ownRequestFields?: readonly Field[];

@@ -88,6 +88,7 @@ const LINES: Readonly<Record<Platform, readonly Line[]>> = {
     ["POST", "/v1/messages/count_tokens", "count", MESSAGES],
   ],
   responses: [
+    ["GET", "/v1/models", "list", SHARED],
     ["POST", "/v1/responses", "generate", RESPONSES],
     ["POST", "/v1/responses/compact", "generate", COMPACTION],
     ["POST", "/v1/responses/input_tokens", "count", RESPONSES],
@@ -106,8 +107,6 @@ const LINES: Readonly<Record<Platform, readonly Line[]>> = {
     ["GET", "/v1beta/models", "list", RELAY_CONTENT],
   ],
 };
-
-const SHARED_LINES: readonly Line[] = [["GET", "/v1/models", "list", SHARED]];
 
 export const VERBS: readonly (readonly [verb: string, purpose: Purpose])[] = [
   ["streamGenerateContent", "generate"],
@@ -129,13 +128,13 @@ export const STORED_RESPONSE = [
   storedAt("POST", "/cancel"),
 ];
 
-/** Unknown paths get this dialect's errors. */
-export const DIALECT_PATHS: Readonly<Record<DialectName, string>> = {
-  messages: "/v1/messages",
-  responses: "/v1/responses",
-  chat: "/v1/chat/",
-  content: "/v1beta",
-};
+/** Unknown paths with this text get the dialect's errors. */
+export const ERROR_PATHS: readonly (readonly [part: string, dialect: Dialect])[] = [
+  ["/v1/messages", messages],
+  ["/v1/responses", responses],
+  ["/v1/chat/", chat],
+  ["/v1beta", content],
+];
 
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = { messages, responses, chat, content };
 
@@ -146,7 +145,7 @@ export function buildTable({ relayPrefix, vendor }: Naming) {
   );
   // Path → method → row.
   const exact = new Map<string, Map<string, PathRow>>();
-  for (const [method, path, row] of [...listOwnRows(relayPath), ...served, ...formRows("", SHARED_LINES)])
+  for (const [method, path, row] of [...listOwnRows(relayPath), ...served])
     exact.getOrInsertComputed(path, () => new Map()).set(method, row);
   // The key is the path up to its first `/models/`, inclusive.
   const models = new Map<string, ModelPaths>([
@@ -160,19 +159,15 @@ type MethodRow = readonly [method: string, path: string, row: PathRow];
 
 /** Claude Code requests `api/hello` under the base URL. */
 function listOwnRows(relayPath: string): MethodRow[] {
-  const form = (path: string, page: OwnPage): MethodRow => [
-    "GET",
-    path,
-    { kind: "own", page, dialect: responses },
+  const pages: readonly (readonly [path: string, page: OwnPage])[] = [
+    ["/", "root"],
+    ["/api/hello", "hello"],
+    ["/healthz", "healthz"],
+    ["/metrics", "metrics"],
+    [relayPath, "root"],
+    [`${relayPath}/api/hello`, "hello"],
   ];
-  return [
-    form("/", "root"),
-    form("/api/hello", "hello"),
-    form("/healthz", "healthz"),
-    form("/metrics", "metrics"),
-    form(relayPath, "root"),
-    form(`${relayPath}/api/hello`, "hello"),
-  ];
+  return pages.map(([path, page]) => ["GET", path, { kind: "own", page, dialect: responses }]);
 }
 
 function formRows(prefix: string, lines: readonly Line[]): MethodRow[] {

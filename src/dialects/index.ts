@@ -8,9 +8,8 @@ import type { Dialect, Endpoint, Target } from "./dialect.ts";
 import {
   buildTable,
   type ClientKind,
-  DIALECT_PATHS,
-  DIALECTS,
   type EndpointTable,
+  ERROR_PATHS,
   type ListedTarget,
   type ModelPaths,
   type Naming,
@@ -197,6 +196,6 @@ function chooseErrorDialect(path: string, lookup: Lookup): Dialect {
   const relayed = path === relayPath || path.startsWith(`${relayPath}/`);
   const tail = relayed ? path.slice(relayPath.length) : path;
   if (lookup.method === "POST" && tail.startsWith("/v1/models/")) return content;
-  const dialect = Object.values(DIALECTS).find(({ name }) => tail.includes(DIALECT_PATHS[name]));
+  const [, dialect] = ERROR_PATHS.find(([part]) => tail.includes(part)) ?? [];
   return dialect ?? SHARED_DIALECTS[findClientKind(lookup) ?? (relayed ? "messages" : "responses")];
 }

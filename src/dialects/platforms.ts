@@ -3,14 +3,14 @@
 import type { ChannelPlatform, Platform } from "../config/schema.ts";
 import { chat } from "./formats/chat.ts";
 import { content } from "./formats/content.ts";
-import type { Dialect, DialectName } from "./dialect.ts";
+import type { Dialect } from "./dialect.ts";
 import { messages } from "./formats/messages.ts";
 import { relay } from "./formats/relay.ts";
 import { responses } from "./formats/responses.ts";
 
 export interface PlatformRow {
   readonly dialect: Dialect;
-  readonly spoken: readonly DialectName[];
+  readonly spoken: readonly ChannelPlatform[];
   /** Other lists at this path lack this text. */
   readonly listMark: string;
   readonly answerPaths: readonly string[];

@@ -119,16 +119,12 @@ async function answerCount(r: Request, gateway: Gateway): Promise<Ending> {
   r.memory?.free();
   const { dialect } = r.target.endpoint;
   const tokens = estimateInputTokens(r.body.plain ?? NOTHING);
-  const counts: Readonly<Record<string, object>> = {
-    content: { totalTokens: tokens },
-    responses: { object: "response.input_tokens", input_tokens: tokens },
-  };
   const fields: Field[] = [
     ["content-type", "application/json"],
     ["x-gateway-estimated", "input_tokens"],
     ...idFields(dialect, r.id),
   ];
-  r.exchange.answer(200, fields, JSON.stringify(counts[dialect.name] ?? { input_tokens: tokens }));
+  r.exchange.answer(200, fields, dialect.countBody(tokens));
   return OWN_ANSWER;
 }
 

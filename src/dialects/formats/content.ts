@@ -25,6 +25,7 @@ export const content: Dialect = {
   promptLayout: CONTENT_LAYOUT,
   listBody: (models) => JSON.stringify({ models: models.map(formContentRecord) }),
   modelBody: (model) => JSON.stringify(formContentRecord(model)),
+  countBody: (tokens) => JSON.stringify({ totalTokens: tokens }),
   listPath: "/v1beta/models",
 };
 

@@ -25,6 +25,7 @@ export const messages: Dialect = {
     return JSON.stringify({ data: models.map(formRecord), has_more: false, first_id, last_id });
   },
   modelBody: (model) => JSON.stringify(formRecord(model)),
+  countBody: (tokens) => JSON.stringify({ input_tokens: tokens }),
   listPath: "/v1/models",
   ownRequestFields: [["anthropic-version", "2023-06-01"]],
 };

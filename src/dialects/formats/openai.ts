@@ -47,6 +47,7 @@ export const OPENAI_PARTS: SharedParts = {
     return JSON.stringify(query.has("client_version") ? { ...list, models: pickCodexRecords(models) } : list);
   },
   modelBody: (model) => JSON.stringify(formRecord(model)),
+  countBody: (tokens) => JSON.stringify({ object: "response.input_tokens", input_tokens: tokens }),
   listPath: "/v1/models",
 };
 

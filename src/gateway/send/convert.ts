@@ -1,19 +1,19 @@
 // Converts between a client's dialect and a channel's, with bridges/.
 
 import type { Channel, Group } from "../../config/catalog.ts";
-import type { Platform } from "../../config/schema.ts";
+import type { ChannelPlatform, Platform } from "../../config/schema.ts";
 import { convertCall, isShared } from "../../bridges/convert.ts";
 import { quirksOf } from "../../bridges/chat/quirks.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { isLongWork, runAtOnce, runInTurns, type Steps } from "../../lib/time/next-turn.ts";
-import type { DialectName, Endpoint, Target } from "../../dialects/dialect.ts";
+import { type Endpoint, hasBridge, type Target } from "../../dialects/dialect.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import { type Candidate, LISTS } from "../intake/match.ts";
 import { listSecrets } from "../intake/secrets.ts";
 import type { Crossed, Request } from "../request.ts";
 
-export function needsCrossing(client: DialectName, platform: Platform): boolean {
+export function needsCrossing(client: ChannelPlatform, platform: Platform): boolean {
   return !PLATFORM_ROWS[platform].spoken.includes(client);
 }
 
@@ -78,17 +78,19 @@ export async function crossFirst(r: Request, candidate: Candidate): Promise<void
 function* cross(call: Request, candidate: Candidate): Steps<Crossed | null> {
   const { channel } = candidate;
   const { endpoint } = call.target;
-  const client = endpoint.dialect;
+  const client = endpoint.dialect.name;
   const { plain } = call.body;
   if (plain === null || serves(channel, endpoint)) return null;
   const { dialect } = CHANNEL_ROWS[channel.platform];
+  const upstream = dialect.name;
+  if (!hasBridge(client) || !hasBridge(upstream)) throw new Error("the config lets only bridges convert");
   const { body, path, conversion } = yield* convertCall({
-    client: client.name,
+    client,
     body: plain,
     model: call.body.model ?? call.target.model?.id ?? "",
     stream: call.body.stream,
     to: {
-      dialect: dialect.name,
+      dialect: upstream,
       model: candidate.model ?? "",
       session: nameSession(call),
       quirks: quirksOf(channel),

@@ -1,6 +1,6 @@
 // The table of a channel's failures: the cause, the client's error, the words.
 
-import type { DialectName } from "../../dialects/dialect.ts";
+import type { ChannelPlatform } from "../../config/schema.ts";
 import { readErrorMessage } from "../../dialects/upstream-errors.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
 import type { Fields } from "../../lib/http/fields.ts";
@@ -40,7 +40,7 @@ export interface Failure extends Rule {
 export interface RefusedResponse {
   readonly status: number;
   /** The upstream's dialect. Requests in other dialects cannot get this response. */
-  readonly dialect: DialectName;
+  readonly dialect: ChannelPlatform;
   readonly fields: Fields;
   readonly body: Uint8Array;
 }
