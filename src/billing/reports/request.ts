@@ -170,7 +170,7 @@ function explainCharge(money: Money): string[] {
     return ["  official amount: not known", ...own, sentence];
   }
   const exact = multiplyExactly(official, multiplier);
-  const rounding = exact === charge ? "exact" : `rounded once, half away from zero, from $${exact}`;
+  const rounding = exact === charge ? "not rounded" : `rounded once, half away from zero, from $${exact}`;
   return [
     `  official amount = $${official}`,
     ...own,

@@ -419,7 +419,7 @@ describe("P141: ledger show explains usage × price, multiplier, rounding and at
       "cache_write_1h 20 tokens × $2 / 1,000,000 = $0.00004",
       "output 300 tokens × $2 / 1,000,000 = $0.0006",
       "official amount = $0.00146",
-      "charge = $0.00146 × 1 (the group's multiplier) = $0.00146, exact",
+      "charge = $0.00146 × 1 (the group's multiplier) = $0.00146, not rounded",
       "1. two-first: status 500",
       "2. two-second: status 200",
     ])
