@@ -12,8 +12,14 @@ export const DIALECT_NAMES = ["messages", "responses", "chat", "content"] as con
 export type DialectName = (typeof DIALECT_NAMES)[number];
 export const hasBridge = (name: ChannelPlatform): name is DialectName => CONVERTIBLE.has(name);
 
-/** Only `generate` and `embed` are billed. */
 export type Purpose = "generate" | "embed" | "count" | "resource" | "list" | "model" | "other";
+const listOf = (...purposes: Purpose[]): ReadonlySet<Purpose> => new Set(purposes);
+/** A line of `other` says that its cost is unknown. */
+export const BILLED = listOf("generate", "embed", "other");
+/** A model does the work. */
+export const FOR_MODELS = listOf("generate", "embed", "count");
+export const WITH_PROMPTS = listOf("generate", "count");
+export const LISTS = listOf("list", "model");
 
 export interface Endpoint {
   /** In the ledger and in messages: `/v1beta/models/{id}:generateContent`. */

@@ -4,7 +4,7 @@ import type { Platform } from "../config/schema.ts";
 import { GatewayError } from "../lib/errors.ts";
 import type { Exchange } from "../lib/http/exchange.ts";
 import { content } from "./formats/content.ts";
-import type { Dialect, Endpoint, Target } from "./dialect.ts";
+import { type Dialect, type Endpoint, LISTS, type Target } from "./dialect.ts";
 import {
   buildTable,
   type ClientKind,
@@ -86,8 +86,7 @@ function find(path: string, lookup: Lookup): Recognition | null {
 
 function answersHead(found: Recognition): boolean {
   if (found.kind !== "target") return found.kind === "own";
-  const { purpose } = found.target.endpoint;
-  return purpose === "list" || purpose === "model";
+  return LISTS.has(found.target.endpoint.purpose);
 }
 
 function findRow(path: string, lookup: Lookup): Recognition | null {

@@ -11,7 +11,7 @@ import { responses } from "./formats/responses.ts";
 export interface PlatformRow {
   readonly dialect: Dialect;
   readonly spoken: readonly ChannelPlatform[];
-  /** Other lists at this path lack this text. */
+  /** A member that no other list at this path has. */
   readonly listMark: string;
   readonly answerPaths: readonly string[];
   readonly tools: readonly ToolName[];

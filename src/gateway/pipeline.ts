@@ -19,7 +19,7 @@ import { readRequestBody } from "./intake/body.ts";
 import { readSender } from "./intake/client.ts";
 import { type KnownSecrets, listOwnSecrets, type Secrets, secretsOf } from "./intake/secrets.ts";
 import { findOwnLogin } from "./intake/login.ts";
-import { LISTS } from "./intake/match.ts";
+import { LISTS } from "../dialects/dialect.ts";
 import { idFields } from "./intake/refuse.ts";
 import { type ChannelResponse, type Ending, OWN_ANSWER, type Request } from "./request.ts";
 import { crossFirst, needsCrossing, planCrossings, requireServed } from "./send/convert.ts";

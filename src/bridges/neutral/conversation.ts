@@ -1,4 +1,4 @@
-// The neutral form of a request. It has no word of any dialect.
+// The neutral form of a request, in no dialect's words but OPENAI_OPTIONS.
 
 import type { ChatSettings } from "../../config/schema.ts";
 import type { DialectName } from "../../dialects/dialect.ts";

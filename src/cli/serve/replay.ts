@@ -4,7 +4,7 @@ import { pathOf } from "../../dialects/path.ts";
 import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
 import { writeErrorEvent } from "../../dialects/formats/responses-websocket.ts";
 import { listDialect, recognise, type Recognition } from "../../dialects/index.ts";
-import { LISTS } from "../../gateway/intake/match.ts";
+import { LISTS } from "../../dialects/dialect.ts";
 import { createIdSource } from "../../gateway/intake/call.ts";
 import { isOfOtherOrigin } from "../../gateway/intake/cors.ts";
 import { acceptsHost, describeBaseUrl } from "../../gateway/intake/own-host.ts";

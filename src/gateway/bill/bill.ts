@@ -16,16 +16,12 @@ import type { CallChain, LastPairs } from "../../billing/limits/call-chains.ts";
 import type { Usage } from "../../billing/usage.ts";
 import { type Key, limitMultiplier } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import { BILLED } from "../../dialects/dialect.ts";
 import { countSameCalls } from "../../dialects/prompt/same-call.ts";
 import type { Gateway } from "../gateway.ts";
 import { findKey } from "../intake/authenticate.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { Request } from "../request.ts";
-
-/** The ledger line of an `other` request says that its cost is unknown. */
-const BILLED = new Set(["generate", "embed", "other"]);
-/** Purposes that only limits on the number of requests count. */
-const COUNTED = new Set(["count"]);
 
 /** A promise: it waits for room in a limit, or for the journal. */
 export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
@@ -34,7 +30,8 @@ export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   const { plain } = r.body;
   r.estimatedInput = r.open && plain !== null ? estimateInputTokens(plain) : 0;
   let waiting: Promise<void> | null = null;
-  if ((r.open || COUNTED.has(purpose)) && isLimited(r.key, r.run)) waiting = admit(r, gateway);
+  // Only limits on the number of requests count a `count`.
+  if ((r.open || purpose === "count") && isLimited(r.key, r.run)) waiting = admit(r, gateway);
   else if (purpose === "resource" && limitsCalls(r.key)) {
     // The calls of a background response come with the request that fetches it.
     r.calls = gateway.chains.follow(r.key.name, null);

@@ -10,7 +10,7 @@ import { readString, type Span } from "../../lib/json/scanner.ts";
 import { type Scan, scanSteps, type Wanted } from "../../lib/scan.ts";
 import { LARGE_BYTES, type MemoryBudget, type Reservation } from "../../lib/memory/memory-budget.ts";
 import { isLongWork, nextTurn, runAtOnce, runInTurns, type Steps } from "../../lib/time/next-turn.ts";
-import type { Dialect, Target } from "../../dialects/dialect.ts";
+import { type Dialect, FOR_MODELS, type Target, WITH_PROMPTS } from "../../dialects/dialect.ts";
 import type { Layout } from "../../dialects/prompt/layouts.ts";
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import type { PartFacts } from "../../dialects/prompt/blocks.ts";
@@ -55,9 +55,6 @@ function announceBody(exchange: Exchange, maxBodyBytes: number): number {
   if (length !== undefined) return Number.parseInt(length, 10);
   return exchange.field("transfer-encoding") === undefined ? 0 : maxBodyBytes;
 }
-
-const NEEDS_MODEL = new Set(["generate", "embed", "count"]);
-const HAVE_PROMPTS = new Set(["generate", "count"]);
 
 export const NO_BODY: RequestBody = {
   bytes: null,
@@ -106,10 +103,10 @@ export function* scanBody(
   const { endpoint, model, stream } = call.target;
   const { admitted } = call;
   const encoded = plain !== bytes;
-  if (model === null && !NEEDS_MODEL.has(endpoint.purpose)) return { ...NO_BODY, bytes, plain, encoded };
+  if (model === null && !FOR_MODELS.has(endpoint.purpose)) return { ...NO_BODY, bytes, plain, encoded };
   const isStrict = admitted !== null && dependsOnModel(admitted);
   const session = plain.length > SHORT_BYTES ? nameSession(call) : null;
-  const members = wantedOf(endpoint.dialect, HAVE_PROMPTS.has(endpoint.purpose));
+  const members = wantedOf(endpoint.dialect, WITH_PROMPTS.has(endpoint.purpose));
   const wanted = session === null ? members : { ...members, known: known.find(session), isStrict };
   const scan = yield* scanSteps<PartFacts>(plain, wanted);
   if (scan === null) throw new GatewayError("bad_request", "The body is not a JSON object.");

@@ -4,12 +4,11 @@ import type { Catalog, Group } from "../../config/catalog.ts";
 import { KEY_FIELDS, nameField, OWN_KEY_FIELD } from "../../config/key-fields.ts";
 import { type Platform, UNVERSIONED } from "../../config/schema.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
-import type { Target } from "../../dialects/dialect.ts";
+import { LISTS, type Target } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field } from "../../lib/http/fields.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import { LISTS } from "./match.ts";
 import { isLoopback } from "../../config/proxy.ts";
 
 const LOGIN_FIELDS: ReadonlySet<string> = new Set(["authorization", "chatgpt-account-id"]);

@@ -8,7 +8,7 @@ import {
   isGroupOpen,
   type Key,
 } from "../../config/catalog.ts";
-import type { Endpoint, Purpose } from "../../dialects/dialect.ts";
+import { type Endpoint, LISTS } from "../../dialects/dialect.ts";
 import { describeAnswerPaths, describeList } from "../../dialects/platforms.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
@@ -112,8 +112,6 @@ export function resolveModel(channel: Channel, model: string): string | undefine
   if (channel.models === null || channel.models.some((glob) => matchesGlob(glob, model))) return model;
   return undefined;
 }
-
-export const LISTS: ReadonlySet<Purpose> = new Set<Purpose>(["list", "model"]);
 
 function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): string {
   const { group } = key;

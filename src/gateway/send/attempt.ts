@@ -1,7 +1,7 @@
 // Sends one request to one channel, and decides whether another is tried.
 
 import type { Payer } from "../../billing/ledger/line.ts";
-import type { Purpose } from "../../dialects/dialect.ts";
+import { FOR_MODELS } from "../../dialects/dialect.ts";
 import {
   type Answer,
   type Body,
@@ -45,8 +45,6 @@ const MAX_PRELUDE_MS = 1000;
 /** Clients decide about retries by these, the status and the body. */
 const REPEATED_FIELDS = new Set(["content-type", "x-should-retry"]);
 const MAX_REPEATED_BYTES = 16 * 1024;
-
-const GENERATING: ReadonlySet<Purpose> = new Set<Purpose>(["generate", "embed", "count"]);
 
 /** `isLast`: no other channel can be tried afterwards. */
 export async function attempt(
@@ -157,7 +155,7 @@ async function judgeRefusal(
 /** Stored responses are known only to their channel, and not every channel has every model. */
 function isElsewhere({ target }: Request, status: number, whole: Uint8Array): boolean {
   const { purpose } = target.endpoint;
-  if (status === 404) return purpose === "resource" || GENERATING.has(purpose);
+  if (status === 404) return purpose === "resource" || FOR_MODELS.has(purpose);
   const body = asBuffer(whole);
   return body.includes('"previous_response_not_found"') || body.includes('"model_not_found"');
 }
@@ -189,7 +187,7 @@ function openBeginning(
   if (!isLast && stream) return new Beginning("stream");
   // An event stream's head is not held until the body comes.
   const isEventStream = head.fields.get("content-type")?.startsWith("text/event-stream") === true;
-  return GENERATING.has(target.endpoint.purpose) && !(stream && isEventStream) ? new Beginning("any") : null;
+  return FOR_MODELS.has(target.endpoint.purpose) && !(stream && isEventStream) ? new Beginning("any") : null;
 }
 
 /** Holds a body's beginning until it can be judged, or nothing has come for too long. */

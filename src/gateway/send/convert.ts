@@ -7,9 +7,9 @@ import { quirksOf } from "../../bridges/chat/quirks.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { isLongWork, runAtOnce, runInTurns, type Steps } from "../../lib/time/next-turn.ts";
-import { type Endpoint, hasBridge, type Target } from "../../dialects/dialect.ts";
+import { type Endpoint, hasBridge, LISTS, type Target } from "../../dialects/dialect.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
-import { type Candidate, LISTS } from "../intake/match.ts";
+import type { Candidate } from "../intake/match.ts";
 import { listSecrets } from "../intake/secrets.ts";
 import type { Crossed, Request } from "../request.ts";
 
