@@ -1,11 +1,11 @@
-// Where a client's key may be: one table for all who read it, pass it on or mask it.
+// Where a client's key may be, for all who read, drop or mask it.
 
 /** Header fields, in the order of the search. */
 export const KEY_FIELDS = ["authorization", "x-api-key", "x-{vendor}-api-key"] as const;
 /** `query`: the parameter `key` of the URL. */
 export const KEY_SOURCES = [...KEY_FIELDS, "query"] as const;
 export type KeySource = (typeof KEY_SOURCES)[number];
-/** If a request has it, no other source counts. */
+/** Where it is, nothing else counts. */
 export const OWN_KEY_FIELD = "x-gateway-key";
 /** Also providers' names for such a field. */
 export const KEY_FIELD = new RegExp(`authorization|api-?key$|^(?:${KEY_FIELDS.join("|")})$`, "i");

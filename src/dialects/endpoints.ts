@@ -128,8 +128,8 @@ export const STORED_RESPONSE = [
   storedAt("POST", "/cancel"),
 ];
 
-/** Unknown paths with this text get the dialect's errors. */
-export const ERROR_PATHS: readonly (readonly [part: string, dialect: Dialect])[] = [
+/** For unknown paths with this text. */
+export const ERROR_PATHS: readonly (readonly [string, Dialect])[] = [
   ["/v1/messages", messages],
   ["/v1/responses", responses],
   ["/v1/chat/", chat],
@@ -159,7 +159,7 @@ type MethodRow = readonly [method: string, path: string, row: PathRow];
 
 /** Claude Code requests `api/hello` under the base URL. */
 function listOwnRows(relayPath: string): MethodRow[] {
-  const pages: readonly (readonly [path: string, page: OwnPage])[] = [
+  const pages: readonly [string, OwnPage][] = [
     ["/", "root"],
     ["/api/hello", "hello"],
     ["/healthz", "healthz"],

@@ -1,4 +1,4 @@
-// The neutral form of a request, in no dialect's words but OPENAI_OPTIONS.
+// The neutral form of a request.
 
 import type { ChatSettings } from "../../config/schema.ts";
 import type { DialectName } from "../../dialects/dialect.ts";

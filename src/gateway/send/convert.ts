@@ -83,7 +83,7 @@ function* cross(call: Request, candidate: Candidate): Steps<Crossed | null> {
   if (plain === null || serves(channel, endpoint)) return null;
   const { dialect } = CHANNEL_ROWS[channel.platform];
   const upstream = dialect.name;
-  if (!hasBridge(client) || !hasBridge(upstream)) throw new Error("the config lets only bridges convert");
+  if (!hasBridge(client) || !hasBridge(upstream)) throw new Error("a dialect has no bridge");
   const { body, path, conversion } = yield* convertCall({
     client,
     body: plain,
