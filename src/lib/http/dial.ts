@@ -95,9 +95,7 @@ export function writeProxyLogin({ username, password }: URL): string {
 }
 
 /** IPv6 has no brackets in socket addresses. */
-function unbracket(host: string): string {
-  return host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
-}
+const unbracket = (host: string): string => host.replace(/^\[(.*)\]$/, "$1");
 
 function tlsOptions(host: string, ca: string | undefined): TLSOptions {
   const name = unbracket(host);

@@ -141,13 +141,10 @@ function readClosing(payload: Uint8Array): Frame {
   return { closing: { code, reason: Buffer.from(reason).toString() } };
 }
 
-export function writeMessage({ kind, bytes }: Payload): Uint8Array {
-  return writeFrame(kind === "text" ? TEXT : BINARY, bytes);
-}
+export const writeMessage = ({ kind, bytes }: Payload): Uint8Array =>
+  writeFrame(kind === "text" ? TEXT : BINARY, bytes);
 
-export function writePong(payload: Uint8Array): Uint8Array {
-  return writeFrame(PONG, payload);
-}
+export const writePong = (payload: Uint8Array): Uint8Array => writeFrame(PONG, payload);
 
 /** For a code that may not be sent, the frame has no code. */
 export function writeClose({ code, reason }: Closing): Uint8Array {

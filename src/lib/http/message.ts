@@ -135,14 +135,13 @@ export class BodyDecoder {
     let start = -1;
     let end = -1;
     while (!this.done && at < input.length) {
-      if (this.#left === 0) {
-        at = this.#passFraming(input, at);
-        continue;
+      if (this.#left === 0) at = this.#passFraming(input, at);
+      else {
+        if (start < 0) start = end = at;
+        end = this.#moveData(input, at, end);
+        at = this.#reached;
+        this.done = this.#left === 0 && !this.#isChunked;
       }
-      if (start < 0) start = end = at;
-      end = this.#moveData(input, at, end);
-      at = this.#reached;
-      this.done = this.#left === 0 && !this.#isChunked;
     }
     this.isClean = at === input.length && !this.#hasTrailers;
     if (start < 0) return null;
