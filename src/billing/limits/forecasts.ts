@@ -9,17 +9,18 @@ const MAX_SAMPLES = 500;
 const MAX_MODELS = 500;
 
 interface Means {
-  readonly answers: number;
-  readonly output: number;
+  answers: number;
+  output: number;
 }
 
 export class AnswerHistory {
   readonly #models = new BoundedMap<string, Means>(MAX_MODELS);
 
   add(model: string, output: number): void {
-    const { answers: before, output: mean } = this.#models.get(model) ?? { answers: 0, output: 0 };
-    const answers = Math.min(MAX_SAMPLES, before + 1);
-    this.#models.set(model, { answers, output: mean + (output - mean) / answers });
+    let means = this.#models.get(model);
+    if (means === undefined) this.#models.set(model, (means = { answers: 0, output: 0 }));
+    means.answers = Math.min(MAX_SAMPLES, means.answers + 1);
+    means.output += (output - means.output) / means.answers;
   }
 
   /** Null: no model of this family has answered. */

@@ -48,6 +48,7 @@ function schedule(): void {
   setImmediate(() => {
     runAll("requests");
     runAll("finished");
+    runAll("records");
     isScheduled = false;
     if (Object.values(waiting).some(({ length }) => length > 0)) schedule();
   });
