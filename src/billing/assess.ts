@@ -40,7 +40,6 @@ const UNKNOWN: Assessment = { ...NOTHING, basis: "unknown" };
  *  https://docs.apiyi.com/en/faq/claude-content-safety-refusal (2026-09-29) */
 const UNBILLED_REFUSALS: ReadonlySet<string | null> = new Set(["cyber"]);
 export const UNBILLED_REFUSAL = "unbilled refusal";
-/** Nobody knows whether a provider charges the output before an error. */
 const MAYBE_BILLED = "the upstream sent output before its error, and may charge for it";
 const NO_USAGE = "the upstream reported no tokens for its answer";
 const MAYBE_UNBILLED = "refused before any output: the upstream may not charge it";

@@ -25,7 +25,7 @@ import { quoteWord } from "../lib/text/shell-word.ts";
 const count = z.int().nonnegative();
 const amount = z.string().regex(/^\d+(\.\d+)?$/);
 const fields = z.array(z.tuple([z.string(), z.string()]).readonly()).readonly();
-/** Hashes of the body's pieces. They are file names: hence the strict form. */
+/** The hashes are file names: hence the strict form. */
 const pieces = z.array(z.string().regex(/^[0-9a-f]{64}$/)).readonly();
 
 const exchangeSchema = z.lazy(() =>
@@ -256,7 +256,7 @@ export function listRecordings(root: string): RecordingFacts[] {
     .toSorted((a, b) => b.usedAt - a.usedAt);
 }
 
-/** False: no such recording. A gateway that records into it starts a new one. */
+/** A gateway that records into it starts a new one. */
 export function removeRecording(root: string, name: string): boolean {
   const folder = join(root, name);
   if (!requireFolder(root, OTHERS_WRITE) || !requireFolder(folder, 0)) return false;

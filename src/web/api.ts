@@ -33,7 +33,7 @@ export interface About {
 export interface LiveEvent {
   readonly about?: About;
   readonly streams?: readonly StreamRow[];
-  /** Oldest first: in the first event the last requests, then only new ones. */
+  /** Oldest first: the last requests, then only new ones. */
   readonly requests?: readonly RequestRecord[];
   readonly channels?: readonly ChannelView[];
   readonly spend?: { readonly today_usd: string };

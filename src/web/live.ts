@@ -17,7 +17,7 @@ const CHANNEL_TICKS = 4;
 /** A write notices a browser that is gone, and the page notices a stopped gateway. */
 const QUIET_TICKS = 10;
 const MAX_NOTICES = 50;
-/** As many as the page shows. A page that reads slowly collects no more. */
+/** As many as the page shows. */
 const MAX_REQUESTS = 200;
 const MAX_PAGES = 32;
 

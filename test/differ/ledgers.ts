@@ -217,7 +217,8 @@ export function copyLedger(from: string, to: string): void {
   for (const name of readdirSync(to)) chmodSync(join(to, name), name.endsWith(".context") ? 0o700 : 0o600);
 }
 
-/** Commands that read a ledger: `all` of them, or those of the snapshots, of which a second ledger gets a `few`. */
+/** Commands that read a ledger. `all`: every one. `most`: those of the snapshots. `few`: enough for a second
+ *  ledger. */
 export function listCommands(folder: string, which: "all" | "most" | "few"): readonly string[] {
   const lines = readLines(folder);
   const read = (pattern: RegExp): string =>

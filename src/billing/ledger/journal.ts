@@ -225,7 +225,7 @@ export function readOldEnd(path: string): NotedEnd | null {
   }
 }
 
-/** Removes them, since the journal has the end already. Returns their names. */
+/** Returns the names of removed files. */
 export function removeOldFiles(path: string): string[] {
   return OLD_FILES.filter((name) => {
     try {

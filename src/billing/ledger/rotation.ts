@@ -73,7 +73,7 @@ export function nameOf(source: Source, path: string): string {
   return basename(typeof source === "string" ? source : path);
 }
 
-/** The new name of a file that ends in `month` sorts after the others. */
+/** The new name sorts after the others. */
 export function nameRotated(path: string, month: string): string {
   const newest = listRotated(path).at(-1);
   const stem = path.slice(0, path.length - extname(path).length);

@@ -16,7 +16,7 @@ export interface CurrentPrices {
   readonly overrides: Overrides;
   /** Undefined: the config has no such channel. */
   readonly sellerOf: (channel: string) => Seller | undefined;
-  /** The usage of each call in a server tool's loop, if the upstream lists it. */
+  /** The usage of each call in a server tool's loop. */
   readonly readCalls: (rawUsage: unknown) => readonly Usage[];
 }
 

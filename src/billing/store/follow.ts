@@ -27,7 +27,6 @@ export function readPosition(database: TableDatabase): FollowPosition | null {
   return readSchema.safeParse(parseJson(String(text))).data ?? null;
 }
 
-/** Whether the ledger has the lines that were read, and then new ones. */
 function fitsLedger({ files }: FollowPosition, sources: readonly Source[]): boolean {
   return files.every((place, index) => {
     const source = sources[index];

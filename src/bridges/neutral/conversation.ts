@@ -171,7 +171,7 @@ export interface Wishes {
   /** The client's stream reports usage. */
   readonly usage?: boolean;
   readonly logprobs?: boolean;
-  /** The client sent `functions`: an answer can have one `function_call`. */
+  /** An answer can have one `function_call`. */
   readonly legacy?: boolean;
   /** The call was forced, so it is not a reason to end. */
   readonly forced?: boolean;

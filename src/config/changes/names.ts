@@ -45,7 +45,7 @@ export function readExpiry(text: string | undefined, now: Date, flag = "--expire
   return moment;
 }
 
-/** Null: no time, or too late for the file's four digits of a year. */
+/** Null: no time, or a year of five digits. */
 export function readFuture(text: string, now: Date): Date | null {
   try {
     if (!/^\d+(\.\d+)?[a-z]+$/.test(text)) return readMoment(text);

@@ -223,7 +223,7 @@ export function renderValue(value: Value, inFlow = false): string {
   }).trimEnd();
 }
 
-/** Without comments after the node. A wrong offset fails the check in edit.ts. */
+/** Without comments after the node. */
 function spanOf(text: string, node: unknown): { readonly start: number; readonly end: number } {
   const [start = 0, end = 0] = (isScalar(node) || isCollection(node) ? node.range : null) ?? [];
   // An empty value has its range anywhere after the colon.

@@ -69,7 +69,7 @@ function hashCall({ name, input }: ToolCall): string {
 /** Deeper values are not compared. */
 const MAX_DEPTH = 64;
 
-/** The time of `JSON.stringify` grows with the square of the depth. */
+/** `JSON.stringify` takes quadratic time in the depth. */
 function writeJson(value: unknown, without?: ReadonlySet<string>, depth = 0): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "";
   if (depth === MAX_DEPTH) return "";

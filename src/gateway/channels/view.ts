@@ -40,7 +40,7 @@ export interface ChannelView {
   readonly requests_hour: number;
   readonly errors_hour: number;
   readonly charge_today_usd: string;
-  /** What a plan paid today, by official prices; not part of the charge. */
+  /** What a plan paid today. It is not part of the charge. */
   readonly paid_by_plan_today_usd?: string;
   readonly connections: Connections;
   /** By five minutes, oldest first. */

@@ -160,7 +160,6 @@ function isElsewhere({ target }: Request, status: number, whole: Uint8Array): bo
   return body.includes('"previous_response_not_found"') || body.includes('"model_not_found"');
 }
 
-/** The status promised a response, but the body is something else. */
 function refuseBeginning(
   r: Request,
   channel: string,

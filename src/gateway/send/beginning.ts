@@ -23,7 +23,7 @@ const JSON_START = /^[[{]/;
 const SKIPPED = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf]);
 const MAX_HELD_BYTES = 256 * 1024;
 const MAX_BLANK_BYTES = 64 * 1024;
-/** Only the first events of a chunk are parsed: it may have hundreds. */
+/** A chunk may have hundreds of events. */
 const STEP_BYTES = 512;
 /** The beginning of JSON is judged with a name or this many characters. */
 const MAX_OPENING_LENGTH = 32;

@@ -12,7 +12,7 @@ function allExcept(names: string, patterns: RegExp, rename: Forward = (name) => 
   return remember(1000, (name) => (excepted.has(name) || patterns.test(name) ? null : rename(name)));
 }
 
-/** Fields about one connection or its framing. The gateway writes its own. */
+/** Fields of one connection. The gateway writes its own. */
 const HOP_BY_HOP = `connection content-length expect http2-settings keep-alive proxy-authenticate
   proxy-authentication-info proxy-authorization proxy-connection te trailer transfer-encoding upgrade`;
 
@@ -58,7 +58,6 @@ export function convertedFields(fields: Fields, secrets: KnownSecrets): Fields {
   return kept.push(["content-type", "application/json"], PLAIN);
 }
 
-/** An upstream's fields for the client, without those of decoded codings. */
 export function responseFields(fields: Fields, secrets: Secrets): Fields {
   const hop = readConnection(fields);
   const forwarded = fields.copy((name, value) =>

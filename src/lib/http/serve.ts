@@ -17,9 +17,9 @@ import {
 
 /** `stallMs`: an agent on a machine that slept for a while can still read on. */
 const DEFAULT_LIMITS = { bodyMs: 60_000, stallMs: 15 * 60_000, idleSeconds: 90 };
-/** A WebSocket may be silent for this long. A ping of the runtime counts. */
+/** A WebSocket may be silent for this long. */
 const SOCKET_IDLE_SECONDS = 960;
-/** One call reads bodies up to this length, in half the time: `bodyMs` for each 256 KiB. */
+/** One call reads a body up to this length: it takes half the time. */
 const SHORT_BODY_BYTES = 1024 * 1024;
 /** The runtime does not say when a client has all of a longer reply. */
 const PIECE_BYTES = 256 * 1024;

@@ -9,7 +9,7 @@ export interface Origin {
   readonly tls: boolean;
   readonly host: string;
   readonly port: number;
-  /** An HTTP(S) proxy: CONNECT for TLS origins, absolute-form for plain ones. */
+  /** CONNECT for TLS origins, absolute-form for plain ones. */
   readonly proxy?: URL;
   /** Additional certificate authorities, as PEM text. */
   readonly ca?: string;
@@ -32,7 +32,7 @@ export interface UpstreamRequest {
   readonly origin: Origin;
   readonly method: string;
   readonly target: string;
-  /** Without host, content-length and connection, which the HTTP client writes. */
+  /** The HTTP client adds host, content-length and connection. */
   readonly fields: SentFields;
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;

@@ -36,7 +36,7 @@ export const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 export interface WebSocketPeer {
   /** False once a close frame has been sent or the connection has ended. */
   readonly open: boolean;
-  /** A promise if the other side reads slowly, until all has left or it ends. */
+  /** A promise if the other side reads slowly. */
   readonly unsent: Promise<void> | null;
   send(message: Payload): Promise<void> | null;
   /** The end follows the other side's answer, or a limit. */
