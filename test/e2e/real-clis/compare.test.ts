@@ -164,7 +164,7 @@ function writeStandIns(folder: string): void {
   }
 }
 
-/** Of the command, the page and the subagent, in the tool's last request. Codex fetches no page. */
+/** Of the command, the page and the subagent, in the last request. Codex fetches no page, and waits for its subagent. */
 const countResults = (direct: readonly Arrived[]): number =>
   Math.max(...direct.map(({ body }) => [...body.matchAll(RESULT)].length));
 
@@ -253,7 +253,7 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
       Object.assign(vendor.settings, { sockets, haiku: tool === "claude" ? "haiku-5-5" : "haiku-4-5" });
       const own = Object.fromEntries(KEYS_OF[group].map((key) => [key, KEYS[key]]));
       const direct: Arrived[] = await start(`without${index}`, which, [tool, ...args], own);
-      if (args.includes(WORK)) expect(countResults(direct)).toBe(tool === "codex" ? 2 : 3);
+      if (args.includes(WORK)) expect(countResults(direct)).toBe(3);
       const where = ["--config", gateway.configPath, "--url", gateway.url, "--secret", `sk-test-${group}`];
       const words = ["run", "--yes", ...where, tool];
       const through = await start(`through${index}`, which, [...PROGRAM, ...words, ...args], {});

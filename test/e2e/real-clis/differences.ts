@@ -90,7 +90,7 @@ export const DIFFERENCES: readonly Difference[] = [
   },
   {
     tools: ["opencode"],
-    part: /^(?:body model|request POST \/v1beta\/models\/gemini-\S*flash\S*:streamGenerateContent)$/,
+    part: /^(?:small model|body model|request POST \/v1beta\/models\/gemini-\S*flash\S*:streamGenerateContent)$/,
     what: "titles and summaries may be made by another small model",
     because: "opencode chooses among the models that the gateway lists",
   },
