@@ -80,9 +80,8 @@ const WEIGHED = ["official", "charge", "counted", "input", "cache_read", "cache_
 /** Mostly null: a sum takes less time. */
 const RARE = [
   ...KIND_COLUMNS.filter((kind) => !WEIGHED.includes(kind)),
-  `missed % ${PRIME}`,
-  "missed_tokens",
-  "LENGTH(exact)",
+  ...["missed", "hour"].map((name) => `${name} % ${PRIME}`),
+  ..."missed_tokens LENGTH(exact) LENGTH(more)".split(" "),
 ];
 const WEIGHT = [
   `SUM((${WEIGHED.map((name, at) => `IFNULL(${name}, -1) * ${2 * at + 3}`).join(" + ")}) % ${PRIME} * (at % 997 + line % 991 + 1))`,
