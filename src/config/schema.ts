@@ -178,7 +178,12 @@ const headers = z
   .record(scalar(scalars.readHeaderName), scalar(scalars.readHeaderValue, SHAPES.text))
   .default({});
 
-const traces = z.lazy(() => z.strictObject({ url: scalar(scalars.readTracesUrl, SHAPES.url), headers }));
+const traces = z.lazy(() =>
+  z.strictObject({
+    url: scalar(scalars.readTracesUrl, SHAPES.url),
+    headers,
+  }),
+);
 
 const chat = z.strictObject({
   /** `none`: the server refuses a cap. */

@@ -10,7 +10,10 @@ import type { Layout } from "./prompt/layouts.ts";
 /** The dialects that convert into each other. */
 export const DIALECT_NAMES = ["messages", "responses", "chat", "content"] as const;
 export type DialectName = (typeof DIALECT_NAMES)[number];
-export const hasBridge = (name: ChannelPlatform): name is DialectName => CONVERTIBLE.has(name);
+
+export function hasBridge(name: ChannelPlatform): name is DialectName {
+  return CONVERTIBLE.has(name);
+}
 
 export type Purpose = "generate" | "embed" | "count" | "resource" | "list" | "model" | "other";
 const listOf = (...purposes: Purpose[]): ReadonlySet<Purpose> => new Set(purposes);

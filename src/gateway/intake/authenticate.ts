@@ -63,8 +63,11 @@ function findKeyOrNull(exchange: Exchange, catalog: Catalog, now: number): Key |
 }
 
 function refuseMissingKey({ keySources }: Endpoint, { vendor }: Catalog): GatewayError {
-  const names: Partial<Record<string, string>> = { authorization: "Authorization: Bearer", query: "?key=" };
-  const places = keySources.map((source) => `\`${names[source] ?? `${nameField(source, vendor)}:`} sk-…\``);
+  const names: Partial<Record<string, string>> = {
+    authorization: "Authorization: Bearer sk-…",
+    query: "?key=sk-…",
+  };
+  const places = keySources.map((source) => `\`${names[source] ?? `${nameField(source, vendor)}: sk-…`}\``);
   return new GatewayError("key_missing", `The request has no key. Send it as ${places.join(" or ")}.`);
 }
 
@@ -141,5 +144,6 @@ function readSecret(exchange: Exchange, source: KeySource, vendor: string): stri
   if (source === "query") return readKeyParameter(queryOf(exchange.target)) || null;
   const value = exchange.field(nameField(source, vendor)) ?? "";
   if (source !== "authorization") return value || null;
-  return value.slice(0, 7).toLowerCase() === "bearer " ? value.slice(7).trim() || null : null;
+  if (value.slice(0, 7).toLowerCase() !== "bearer ") return null;
+  return value.slice(7).trim() || null;
 }

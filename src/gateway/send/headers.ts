@@ -32,7 +32,7 @@ const forwardResponse = allExcept(
   (name) => (name === "x-request-id" ? "x-upstream-request-id" : name),
 );
 
-/** A client's fields as they go upstream. The caller adds the channel's own. `keepEncoding`: the body is sent
+/** A client's fields for the upstream. The caller adds the channel's own. `keepEncoding`: the body is sent
  *  unchanged, with its content-encoding. */
 export function requestFields(fields: Fields, keepEncoding: boolean, secrets: KnownSecrets): Fields {
   const hop = readConnection(fields);
