@@ -123,7 +123,7 @@ export interface ConvertedCall {
   readonly conversion: Conversion;
 }
 
-/** Throws a GatewayError that names the client's field. Each step takes at most 0.1 s. */
+/** An error names the client's field. Each step takes at most 0.1 s. */
 export function* convertCall(order: ConversionOrder): Steps<ConvertedCall> {
   const { to, client } = order;
   const upstream = SIDES[to.dialect];

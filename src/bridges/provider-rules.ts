@@ -73,9 +73,9 @@ function isObjectSchema({ type, properties }: Table<unknown>): boolean {
 
 /** https://platform.openai.com/docs/guides/structured-outputs#supported-schemas */
 const STRICT_WORDS = new Set(
-  "type properties required additionalProperties items enum const anyOf $ref $defs definitions title description pattern format multipleOf maximum exclusiveMaximum minimum exclusiveMinimum minItems maxItems".split(
-    " ",
-  ),
+  `type properties required additionalProperties items enum const anyOf $ref $defs definitions
+  title description pattern format multipleOf maximum exclusiveMaximum minimum exclusiveMinimum
+  minItems maxItems`.split(/\s+/),
 );
 
 /** OpenAI's strict mode refuses optional or open members at any depth. */

@@ -1,4 +1,4 @@
-// Config → Catalog: names become objects. A Catalog never changes: a reload makes one.
+// Config → Catalog: names become objects. A Catalog never changes.
 
 import { createZone, type Zone } from "../lib/text/zone.ts";
 import type { Environment } from "./yaml/expand.ts";

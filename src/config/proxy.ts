@@ -1,4 +1,4 @@
-// The proxy for a target, as curl reads the variables. Loopback addresses never use one.
+// The proxy for a target, as curl reads the variables. Loopback never uses one.
 
 import type { Environment } from "./yaml/expand.ts";
 

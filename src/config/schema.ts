@@ -153,7 +153,7 @@ export const limitsSchema = z
     requests_per_minute: orNull(positive),
     requests_per_minute_per_session: orNull(positive),
     concurrent_requests: orNull(positive),
-    /** A conversation is refused when it ends with this many equal tool calls and results. */
+    /** With so many equal calls at its end, a conversation is refused. */
     same_call: orNull(repetitions),
     unpriced: z.enum(["refuse", "allow"]).default("refuse"),
   } satisfies Record<LimitName, z.ZodType>)

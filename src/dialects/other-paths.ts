@@ -1,4 +1,4 @@
-// Paths that go upstream unchanged. One that a server may read as ours would pass without a bill.
+// Paths that go upstream unchanged, if no server can read one as a billed path.
 
 import type { Platform } from "../config/schema.ts";
 import type { Target } from "./dialect.ts";

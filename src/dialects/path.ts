@@ -10,7 +10,7 @@ export function readModelId(raw: string): string | null {
   return id.split("/").every((segment) => !["", ".", ".."].includes(segment)) ? id : null;
 }
 
-/** Corrects a slash at the end, two at the start, and a repeated or missing version. */
+/** Corrects slashes at both ends, and a repeated or missing version. */
 export function correctPath(path: string, relayPath: string): string {
   const start = path.replace(/^\/\/+/, "/");
   const whole = start.length > 1 && start.endsWith("/") ? start.slice(0, -1) : start;

@@ -1,4 +1,4 @@
-// How upstreams report a failure: an object under `error`, in a body or in a stream.
+// Upstreams' errors: an object under `error`, in a body or in a stream.
 
 import { getField, getList, getText } from "../lib/json/json.ts";
 

@@ -39,7 +39,7 @@ const exchangeSchema = z.lazy(() =>
     response: z.object({
       status: z.int().min(200).max(599),
       fields,
-      /** For each chunk or WebSocket message: milliseconds since the request, and bytes. */
+      /** Of each chunk or message: milliseconds since the request, and bytes. */
       chunks: z.array(z.tuple([count, z.int().positive()]).readonly()).readonly(),
       /** `reset`: the connection broke, and the answer is incomplete.
        *  `left`: the client left. */
@@ -181,7 +181,7 @@ export interface Recording {
   readonly readResponse: (exchange: RecordedExchange) => Buffer;
 }
 
-/** Null: there is no recording. Throws for another user's, because an agent does what a recording says. */
+/** Null: there is none. Throws for another user's: an agent does what it says. */
 export function openRecording(folder: string): Recording | null {
   if (!requireFolder(folder, OTHERS_WRITE)) return null;
   if (existsSync(join(folder, OLD_LINES)))

@@ -13,7 +13,10 @@ interface Asset {
   readonly gzip: Buffer;
 }
 
-const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#3a6df0"/><path d="M8 22V13a8 8 0 0 1 16 0v9M16 22v-8" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>`;
+const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">
+<rect width="32" height="32" rx="8" fill="#3a6df0"/>
+<path d="M8 22V13a8 8 0 0 1 16 0v9M16 22v-8" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round"/>
+</svg>`;
 
 const SCRIPT = `/console/assets/${PAGE.script.hash}.js`;
 const STYLE = `/console/assets/${PAGE.style.hash}.css`;

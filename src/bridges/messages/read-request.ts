@@ -15,7 +15,7 @@ import {
 import { nameIn, type ReadingFor, readText, RequestReading, type Said } from "../neutral/read-request.ts";
 import { MESSAGES_FIELDS } from "./fields.ts";
 
-/** Claude Code's first block is new in each request: nothing after it would be cached. */
+/** Claude Code's first block is always new: nothing after it would be cached. */
 const ATTRIBUTION = "x-anthropic-billing-header:";
 
 export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {

@@ -50,7 +50,7 @@ export function openEnvelopes(secret: () => string, model: string, dialect: Dial
 
 const QUOTED_START = `"${ENVELOPE_START}`;
 
-/** The body without envelopes, which the upstream cannot read. Null: it has none. */
+/** The body without envelopes. Null: it has none. */
 export function dropEnvelopes(body: Uint8Array | null): Uint8Array | null {
   if (body === null || !asBuffer(body).includes(QUOTED_START)) return null;
   const value = parseFlatJson(new TextDecoder().decode(body));

@@ -129,7 +129,7 @@ function join(path: string, name: string): string {
 
 export interface FieldCheck {
   readonly notes: Notes;
-  /** Unknown fields are refused. Otherwise they are left out: agents get new ones every few weeks. */
+  /** Unknown fields are refused, and otherwise left out. */
   readonly isShared: boolean;
 }
 

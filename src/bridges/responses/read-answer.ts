@@ -24,7 +24,7 @@ import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 type Event = Table<unknown>;
 type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;
 
-/** Announcements do not begin the answer, so that an early failure gets a status. */
+/** Not the answer's beginning: an early failure gets a status. */
 const RULES: Table<EventRule> = {
   "response.created": (reader, event) => reader.note(event["response"]),
   "response.output_item.added": (reader, event) => reader.openItem(event),
@@ -133,7 +133,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     else if (isCall(type)) this.#finishCall(item, blocks.call ?? this.#openCall(item, blocks));
   }
 
-  /** The blocks of an item. A call's id is tried last: some upstreams use it twice. */
+  /** A call's id is tried last: some upstreams use it twice. */
   #findWhole(item: unknown, at: Event, isWhole: boolean): ItemBlocks {
     if (isWhole) return this.#keep({}, at);
     const place = this.#find(at);

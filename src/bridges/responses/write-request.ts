@@ -25,7 +25,7 @@ const MIN_CAP = 16;
 export function writeResponsesRequest(conversation: Conversation, to: Destination): Json {
   const { items, notes, stream, isShared, tools } = conversation;
   const options = settleOptions(conversation, tools, RESPONSES_FIELDS);
-  // Outside of OpenAI's dialects, the user must be last: after its own words, a model begins anew.
+  // For other clients, the user must be last: after its own words, a model begins anew.
   const { system, turns } = arrange(items, notes, isShared ? "any" : "user");
   const isMarked = items.some((item) => "parts" in item && item.parts.some(({ cache }) => cache === true));
   const marks = isShared ? isMarked : takesBreakpoints(to.model);
@@ -86,7 +86,7 @@ function limitSearches({ tools, notes }: Conversation): number | undefined {
   return undefined;
 }
 
-/** Without `false`, every schema would be strict. OpenAI's own clients learn its rules from its errors. */
+/** Without `false`, every schema would be strict. */
 function writeTool(tool: Tool, writing: Writing): Json {
   const write = (members: Parameters<typeof writeMembers>[2]): Json =>
     writeMembers(RESPONSES_FIELDS, "tools[]", members, writing);

@@ -1,4 +1,4 @@
-// Reads and changes the config. It loads zod and yaml: commands/ does not import it.
+// Reads and changes the config. It loads zod and yaml, so commands/ does not.
 
 import { z } from "zod";
 import type { Catalog, Group } from "../../config/catalog.ts";

@@ -23,7 +23,7 @@ export async function openPage(flags: OpenFlags): Promise<void> {
   }
 }
 
-/** Finds the page's gateway. Without flags, one of another config counts if no other runs. */
+/** Without flags, a gateway of another config counts if no other runs. */
 async function findGateway(flags: OpenFlags): Promise<string> {
   const { url, config, ledger } = flags;
   if (url === undefined && (config ?? ledger) !== undefined) return locateLedger(flags);

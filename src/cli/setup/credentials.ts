@@ -1,4 +1,4 @@
-// `gateway credentials`: the system's keychain. The runtime calls it: no secret is an argument.
+// `gateway credentials`: the system's keychain, without a secret as an argument.
 
 import { findConfig } from "../../config/file/find.ts";
 import { askKeychain, listKeychainNames, systemKeychain } from "../../config/file/keychain.ts";

@@ -46,7 +46,7 @@ export interface PresetGroup {
   readonly tool: string;
 }
 
-/** A server on this machine also has a group for Claude Code. Both groups convert. */
+/** A local server also has a group for Claude Code. Both groups convert. */
 export function listGroups(preset: Preset): PresetGroup[] {
   const { id, group, platform, description, tool, kind } = preset;
   const own = {

@@ -1,4 +1,4 @@
-// Claude Code. Its settings files override the environment; a run's settings file overrides those.
+// Claude Code. A run's settings file overrides its own, which override the environment.
 
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";

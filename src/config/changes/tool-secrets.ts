@@ -1,4 +1,4 @@
-// The secrets of keys that `gateway run` created: the config next to this file has only hashes.
+// The secrets of keys that `gateway run` created. The config has only their hashes.
 // Secrets that fit no key are ignored.
 
 import { basename, dirname, join } from "node:path";

@@ -1,4 +1,4 @@
-// Finds the config file, and checks its owner, who can send the user's credentials anywhere.
+// Finds the config file, and checks its owner, who could send credentials away.
 
 import { lstatSync, type Stats } from "node:fs";
 import { homedir } from "node:os";
@@ -23,7 +23,7 @@ export function stateFolder(env: Environment): string {
   return join(isAbsolute(named) ? named : join(env["HOME"] || homedir(), ".local/state"), "gateway");
 }
 
-/** Never in the current folder: a cloned repository could send the user's credentials away. */
+/** Never in the current folder, which may be a cloned repository. */
 export function placeConfig(flag: string | undefined, env: Environment, folder = process.cwd()): string {
   const named = readNamed(flag, env);
   return named === "" ? join(configHome(env), "gateway", FILE_NAME) : resolve(folder, named);
@@ -63,7 +63,7 @@ function isThere(path: string): boolean {
   }
 }
 
-/** Read this from the open file: then nobody can replace the file after the check. */
+/** From the open file, which nobody can replace after the check. */
 export type Ownership = Pick<Stats, "uid" | "mode">;
 
 const OTHERS_WRITE = 0o002;

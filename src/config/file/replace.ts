@@ -1,4 +1,4 @@
-// Replaces the config file: under a lock, by a valid text only, completely or not at all.
+// Replaces the config file: under a lock, by a valid text, completely or not at all.
 
 import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";

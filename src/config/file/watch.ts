@@ -20,12 +20,12 @@ export type ConfigOutcome =
   | { readonly kind: "refused"; readonly message: string };
 
 export interface ConfigWatch {
-  /** Resolves when this or newer content is applied or refused. Null: nobody watches. */
+  /** Resolves when this or newer content is in force or refused. Null: nobody watches. */
   readonly follow: (written: string) => Promise<ConfigOutcome | null>;
   readonly end: () => void;
 }
 
-/** A look, the pause and the check of a text together take less than the second that is promised. */
+/** With the pause and a check, less than the promised second. */
 const POLL_MS = 500;
 /** After this pause, no editor is still writing. */
 const SETTLE_MS = 50;

@@ -37,7 +37,7 @@ export interface Source {
   locate(path: Path, part?: "key" | "value"): Position;
 }
 
-/** Braces as in `{ secret: ${NAME} }` would end the map. Stand-ins keep the offsets. */
+/** Braces would end a map: `{ secret: ${NAME} }`. Stand-ins keep the offsets. */
 const STAND_INS = new Map(Object.entries({ "\uFDD0": "{", "\uFDD1": "}" }));
 const STAND_IN = /[\uFDD0\uFDD1]/g;
 

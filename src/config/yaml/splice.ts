@@ -213,7 +213,7 @@ function removeFromFlow(text: string, start: number, end: number): Splice {
   return { start: start - before, end, text: "" };
 }
 
-/** One line of YAML. In a flow collection, a text with commas or brackets gets quotes. */
+/** In a flow collection, a text with commas or brackets gets quotes. */
 export function renderValue(value: Value, inFlow = false): string {
   return stringify(value, {
     schema: "failsafe",

@@ -7,7 +7,7 @@ import { listNeedles, meterOf, sizeOf, type UsageReader, type UsageReport } from
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
-// Every chunk may have `usage: null`. A call's name is in its first chunk. Pictures are not text.
+// A chunk may have `usage: null`. A call's first chunk has its name. Pictures are no text.
 const NEEDLES = listNeedles(
   '_tokens"',
   "[DONE]",

@@ -30,7 +30,7 @@ interface BilledCall {
   readonly feeKey: string;
 }
 
-// Repeated text, hidden reasoning and pictures must match, because they are not output.
+// Repeated text, hidden reasoning and pictures must match: they are no output.
 const NEEDLES = listNeedles('"response"', '.done"', '"error"', 'output_item.added"', 'partial_image"');
 
 export class ResponsesReader implements UsageReader {

@@ -118,7 +118,7 @@ function hasLost(turn: CacheTurn, kept: PastTurn, left: Left | null): boolean {
   if (left === null || turn.prompt.edited || kept.turn.prompt.continues !== null) return false;
   const least = leastOf({ because: "upstream_lost" }, { ...kept, ...left });
   if (left.end > countSame(kept, turn) || left.tokens - turn.tokens.read < least) return false;
-  // A read may have ended at any earlier mark, and that mark's cache is lost, too, if nothing was read.
+  // If nothing was read, the caches of all earlier marks are lost, too.
   const isAny = left === kept.read && turn.tokens.read === 0;
   return isFound(turn, kept, left.end, isAny ? 0 : left.end);
 }

@@ -62,7 +62,7 @@ function listMessages({ parts, messages }: Prompt, from = 0): readonly number[] 
   return parts.slice(messages + from);
 }
 
-/** Whether the user went back. A changed history has later messages of the earlier prompt, or more. */
+/** Whether the user went back. A changed history has later messages, or more. */
 function isBranch(
   { turn: before, end }: PastTurn,
   shared: number,

@@ -233,7 +233,7 @@ export function admittanceOf(record: ChannelRecord, model: string | null, now: n
   return rests.some(isClosed) ? "closed" : "trial";
 }
 
-/** `until` 0: the trial has ended. A response's beginning does not end a rest after broken ones. */
+/** `until` 0: the trial has ended. After broken responses, a beginning ends no rest. */
 export function setTrial({ whole, models }: ChannelRecord, model: string | null, until: number): void {
   const own = model === null ? undefined : models.get(model);
   if (whole?.isNamed === false && !whole.isBreak) whole.trialUntil = until;

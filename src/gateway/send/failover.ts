@@ -114,7 +114,7 @@ function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelRespons
   throw toError(failure);
 }
 
-/** A resting channel that was not tried. If it is the only one, its owner's problems count, too. */
+/** A resting channel that was not tried. The only one counts with its owner's problems. */
 function findWait(r: Request, bad: Bad | null, { channels, now }: Gateway): ChannelWait | null {
   if (bad === null ? r.candidates.length > 1 : !isFinal(bad)) return null;
   const isThere = ({ isListed }: Candidate): boolean =>
