@@ -5,6 +5,7 @@ import type { DialectName } from "../dialects/dialect.ts";
 import { DIALECTS } from "../dialects/endpoints.ts";
 import { parseData } from "../dialects/meters/meter.ts";
 import { GatewayError } from "../lib/errors.ts";
+import { LARGE_BYTES } from "../lib/memory/memory-budget.ts";
 import { openSseParser } from "../lib/sse.ts";
 import { blameAnswer, explainFailure, type Failure } from "./neutral/failure.ts";
 import { type AnswerReader, WHOLE_ANSWER } from "./neutral/read-answer.ts";
@@ -21,8 +22,9 @@ export interface Reply {
   readonly body: string;
 }
 
+/** `texts`: one text, or a long one in slices. */
 export interface AnswerOutput {
-  readonly texts: readonly string[];
+  readonly texts: Iterable<string>;
   readonly phase: StreamPhase;
   readonly refusal: Reply | null;
 }
@@ -70,8 +72,9 @@ export class AnswerStream implements EventTaker {
     this.#parts = parts;
   }
 
+  /** A character may take two bytes. */
   get heldBytes(): number {
-    return this.#waitingBytes + this.#parts.sequence.held;
+    return this.#waitingBytes + 2 * this.#parts.sequence.held;
   }
 
   push(chunk: Uint8Array): AnswerOutput {
@@ -144,8 +147,8 @@ export class AnswerStream implements EventTaker {
       this.#parts.sequence.fail(blameAnswer(error.message, error.status));
     }
     this.#parts.sequence.flush();
-    const { hasBegun, ended, failure } = this.#parts.sequence;
-    const texts = this.#parts.writer.take();
+    const { hasBegun, ended, failure, held } = this.#parts.sequence;
+    const texts = this.#parts.writer.take(held > LARGE_BYTES);
     if (failure !== null) {
       const { client, stamp } = this.#parts.context;
       return { texts, phase: hasBegun ? "broken" : "refused", refusal: formError(failure, client, stamp) };

@@ -37,8 +37,8 @@ import { closeBills } from "./bill/settle.ts";
 import { rehearse } from "./rehearse.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
-/** For bodies above 1 MiB. */
-const LARGE_BODIES_BYTES = 512 * 1024 * 1024;
+/** For bodies above 1 MiB. The rest of 512 MiB is for the beginnings of those that wait. */
+const LARGE_BODIES_BYTES = 448 * 1024 * 1024;
 const MAX_BACKGROUND_RESPONSES = 10_000;
 /** By then the start is over. */
 const REHEARSE_MS = 500;

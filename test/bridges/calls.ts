@@ -126,10 +126,10 @@ export function stream(
   let text = "";
   for (const chunk of chunks) {
     const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
-    text += open.push(bytes).texts.join("");
+    text += [...open.push(bytes).texts].join("");
   }
   const last = cut ? open.end({ status: 502, message: "cut" }) : open.end();
-  text += last.texts.join("");
+  text += [...last.texts].join("");
   const { phase, refusal } = last;
   const { estimatedOutput: estimate } = meter.read();
   return { text, phase, refusal, events: readEvents(text), usage: usage(), estimate };

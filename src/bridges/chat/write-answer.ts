@@ -149,7 +149,7 @@ export class ChatAnswerWriter extends AnswerWriter {
   }
 
   #event(choices: readonly Json[], more: Json): void {
-    this.put(`data: ${JSON.stringify({ ...this.#head, choices, ...more })}\n\n`);
+    this.put("data: ", { ...this.#head, choices, ...more }, "\n\n");
   }
 }
 

@@ -82,8 +82,7 @@ export class ContentAnswerWriter extends AnswerWriter {
 
   #chunk(part: Json, reason: Json = {}, usage: Json = {}): void {
     const candidate = { content: { role: "model", parts: [part] }, ...reason, index: 0 };
-    const event = { candidates: [candidate], ...nameAnswer(this.context), ...usage };
-    this.put(`data: ${JSON.stringify(event)}\r\n\r\n`);
+    this.put("data: ", { candidates: [candidate], ...nameAnswer(this.context), ...usage }, "\r\n\r\n");
   }
 }
 

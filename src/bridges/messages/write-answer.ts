@@ -89,7 +89,7 @@ export class MessagesAnswerWriter extends AnswerWriter {
   }
 
   #event(type: string, data: Json): void {
-    this.put(`event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`);
+    this.put(`event: ${type}\ndata: `, { type, ...data }, "\n\n");
   }
 }
 

@@ -9,9 +9,10 @@ import {
 } from "../../billing/usage.ts";
 import type { DialectName, StreamBreak } from "../../dialects/dialect.ts";
 import { DIALECTS } from "../../dialects/endpoints.ts";
-import { LARGE_BYTES } from "../../lib/memory/memory-budget.ts";
+import { writeSlices } from "../../lib/json/json.ts";
 import type { Seal, Tool, Wishes } from "./conversation.ts";
 import { explainFailure, type Failure } from "./failure.ts";
+import type { Json } from "./notes.ts";
 import { findTool, finishInput, isHeld as isHeldInput, type ToolTable } from "./tools.ts";
 import type { AnswerAbout, AnswerEnd, AnswerListener, Block } from "./sequence.ts";
 
@@ -49,16 +50,19 @@ export abstract class AnswerWriter implements AnswerListener {
   protected isHeld = false;
   /** The input of the call may not be an object: then it is held. */
   #mayBeOdd = false;
-  #texts: string[] = [];
+  /** Texts, and what becomes JSON. */
+  #parts: (string | Json)[] = [];
 
   constructor(context: AnswerContext) {
     this.context = context;
   }
 
-  take(): readonly string[] {
-    const texts = this.#texts;
-    this.#texts = [];
-    return texts;
+  /** `isLong`: the end of a stream repeats the whole answer, up to five times. */
+  take(isLong: boolean): Iterable<string> {
+    const parts = this.#parts;
+    this.#parts = [];
+    if (isLong && parts.length > 0) return { [Symbol.iterator]: () => writeSlices(parts) };
+    return parts.map((part) => (typeof part === "string" ? part : JSON.stringify(part))).join("");
   }
 
   open(block: Block): void {
@@ -81,11 +85,9 @@ export abstract class AnswerWriter implements AnswerListener {
     this.put(DIALECTS[client].errorEvent(explainFailure(failure, client), stamp.id, this.position()));
   }
 
-  /** Large texts stay apart: joined, they would take twice the memory. */
-  protected put(text: string): void {
-    const last = this.#texts.pop() ?? "";
-    if (last.length + text.length <= LARGE_BYTES) this.#texts.push(last + text);
-    else this.#texts.push(last, text);
+  /** An object must not change afterwards. */
+  protected put(...parts: readonly (string | Json)[]): void {
+    this.#parts.push(...parts);
   }
 
   protected position(): StreamBreak {

@@ -147,9 +147,7 @@ export class ResponsesAnswerWriter extends AnswerWriter {
   }
 
   #event(type: string, data: Json): void {
-    this.put(`event: ${type}\ndata: `);
-    this.put(JSON.stringify({ type, sequence_number: this.#sequence, ...data }));
-    this.put("\n\n");
+    this.put(`event: ${type}\ndata: `, { type, sequence_number: this.#sequence, ...data }, "\n\n");
     this.#sequence += 1;
   }
 }

@@ -2,7 +2,7 @@
 
 import type { AnswerOutput, AnswerStream } from "../../bridges/answer-stream.ts";
 import { type Body, UpstreamFault } from "../../lib/http/upstream.ts";
-import { ANSWER_COPIES, LARGE_BYTES } from "../../lib/memory/memory-budget.ts";
+import { LARGE_BYTES } from "../../lib/memory/memory-budget.ts";
 import { MAX_EVENT_BYTES } from "../../lib/sse.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { Gateway } from "../gateway.ts";
@@ -23,14 +23,19 @@ import { readWhole } from "./whole.ts";
 const MAX_LINGER_MS = 1000;
 /** Gemini CLI gives up after a minute if no answer has begun. */
 const MAX_QUIET_SECONDS = 15;
-/** Copies in memory: what is kept, and what the client has not read. */
-const KEPT_COPIES = 3;
+/** Copies of a large event: its bytes twice, text and values, with two bytes for a character. */
+const EVENT_COPIES = 6;
+/** The collector lets the heap double: as much as is kept waits for it. */
+const KEPT_COPIES = 2;
 
 export async function convertStream(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
   const stream = new ConvertedStream(r, gateway);
   try {
-    if (!isJsonResponse(r.served.response))
-      return stream.close(await passBody(r, body, (piece) => stream.send(piece)));
+    if (!isJsonResponse(r.served.response)) {
+      const fault = await passBody(r, body, (piece) => stream.send(piece));
+      await stream.paced;
+      return stream.close(fault);
+    }
     // Some upstreams send a whole response instead of a stream.
     const whole = await readWhole(r, body, gateway);
     return whole instanceof UpstreamFault ? stream.close(whole) : stream.takeWhole(r.secrets.mask(whole));
@@ -46,6 +51,8 @@ class ConvertedStream {
   #linger: Timer | null = null;
   #isLarge = false;
   #hasEnded = false;
+  /** A long text is on its way to the client. */
+  paced: Promise<void> | null = null;
   /** Seconds since the client got something. */
   #quiet = 0;
   readonly endBeat = everySecond(() => this.#beat());
@@ -79,14 +86,14 @@ class ConvertedStream {
     if (isLarge === this.#isLarge) return slow;
     this.#isLarge = isLarge;
     if (isLarge) return this.#reserve(slow);
-    this.#r.memory?.shrink(KEPT_COPIES * measure(emitted.texts));
+    this.#r.memory?.free();
     return slow;
   }
 
   async #reserve(slow: Promise<void> | null): Promise<void> {
     await slow;
     this.#r.memory?.free();
-    this.#r.memory = await this.#gateway.memory.reserve(ANSWER_COPIES * MAX_EVENT_BYTES);
+    this.#r.memory = await this.#gateway.memory.reserve(EVENT_COPIES * MAX_EVENT_BYTES);
   }
 
   #pass(emitted: AnswerOutput): Promise<void> | null {
@@ -109,7 +116,7 @@ class ConvertedStream {
 
   #beat(): void {
     this.#quiet += 1;
-    if (this.#quiet < MAX_QUIET_SECONDS || this.#hasEnded) return;
+    if (this.#quiet < MAX_QUIET_SECONDS || this.#hasEnded || this.paced !== null) return;
     void this.#pass(this.#stream.idle());
   }
 
@@ -117,26 +124,29 @@ class ConvertedStream {
     const { exchange } = this.#r;
     if (exchange.gone || phase === "held") return null;
     // Clients' streams have no place for pings, thoughts and some calls' input.
-    if (texts.length > 0) this.#quiet = 0;
+    if (texts !== "") this.#quiet = 0;
     this.#r.noteFirstByte();
     if (phase === "refused") {
       if (refusal !== null && !exchange.begun) this.#refuse(refusal);
       return null;
     }
     if (!exchange.begun) exchange.begin(200, answerFields(this.#r));
-    if (phase === "open") return exchange.write(Buffer.from(texts.join("")));
-    if (texts.length > 0) this.#r.memory?.shrink(measure(texts));
-    exchange.end(...texts);
-    return null;
+    if (phase !== "open") {
+      this.#r.memory?.shrink(KEPT_COPIES * this.#stream.heldBytes);
+      exchange.end(texts);
+      return null;
+    }
+    if (typeof texts === "string") return exchange.write(Buffer.from(texts));
+    return (this.paced = this.#pace(texts));
+  }
+
+  async #pace(texts: Iterable<string>): Promise<void> {
+    for (const text of texts) await this.#r.exchange.write(Buffer.from(text));
+    this.paced = null;
   }
 
   #refuse({ status, body }: { status: number; body: string }): void {
     const fields = answerFields(this.#r).without(new Set(["content-type"]));
     this.#r.exchange.answer(status, fields.add("content-type", "application/json"), body);
   }
-}
-
-/** A character may take two bytes. */
-function measure(texts: readonly string[]): number {
-  return 2 * texts.reduce((sum, { length }) => sum + length, 0);
 }

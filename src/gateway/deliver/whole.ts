@@ -63,9 +63,10 @@ export async function convertWhole(
       ? bridge.convertReply(clean, () => countUsage(r))
       : bridge.convertError(judged.status, clean);
   if (isLong) await nextTurn();
-  r.memory?.shrink(converted.length);
   // A secret in pieces may be joined by the conversion.
-  r.exchange.answer(status, answerFields(r), r.secrets.mask(Buffer.from(converted)));
+  const written = r.secrets.mask(Buffer.from(converted));
+  r.memory?.shrink(written.length);
+  r.exchange.answer(status, answerFields(r), written);
   return convertEnding(judged, status);
 }
 

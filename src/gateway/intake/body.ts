@@ -31,8 +31,8 @@ export interface RequestBody {
   readonly encoded: boolean;
 }
 
-/** Received and decoded; a bridge also parses, converts and writes it. */
-const COPIES = 2;
+/** Received, joined and decoded; a bridge also parses, converts and writes it. */
+const COPIES = 3;
 const COPIES_CONVERTED = 6;
 
 interface BodyCall {

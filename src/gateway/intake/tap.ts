@@ -2,6 +2,7 @@
 
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field } from "../../lib/http/fields.ts";
+import { NOTHING } from "../../lib/memory/bytes.ts";
 import type { RecordedExchange } from "../../recording/store.ts";
 
 /** For running and waiting requests together. */
@@ -76,11 +77,12 @@ export function tapExchange(inner: Exchange, tap: Tap): Exchange {
       if (!gone) tap.note(chunk);
       return slow;
     },
-    end: (...rest) => {
+    end: (rest = NOTHING) => {
       const { gone } = inner;
-      inner.end(...rest);
+      inner.end(rest);
       if (gone) return;
-      for (const part of rest) tap.note(Buffer.from(part));
+      if (rest instanceof Uint8Array) tap.note(rest);
+      else for (const text of rest) tap.note(Buffer.from(text));
       tap.end = "whole";
     },
     reset: () => {

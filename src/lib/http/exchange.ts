@@ -20,7 +20,7 @@ export interface Exchange {
   /** A promise if the client reads slowly, until it has all or has left. */
   write(chunk: Uint8Array): Promise<void> | null;
   /** A text becomes bytes when the client reads it. */
-  end(...rest: readonly (Uint8Array | string)[]): void;
+  end(rest?: Uint8Array | Iterable<string>): void;
   /** No client can mistake the reply for a complete one. */
   reset(): void;
   /** False: the client has left, or its handshake is invalid. */

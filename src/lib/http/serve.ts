@@ -26,7 +26,6 @@ const PIECE_BYTES = 256 * 1024;
 /** A reset discards what the client has not received or read in this time. */
 const RESET_WAIT_MS = 1000;
 
-const ENCODER = new TextEncoder();
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
 interface Surroundings extends Required<ListenOptions> {
@@ -178,21 +177,21 @@ class ServedExchange implements Exchange {
     return this.gone || this.#ended ? null : this.#send(chunk);
   }
 
-  end(first: Uint8Array | string = NOTHING, ...rest: readonly (Uint8Array | string)[]): void {
+  end(rest: Uint8Array | Iterable<string> = NOTHING): void {
     if (this.gone || this.#ended) return;
     if (!this.begun) throw new Error("a reply without a head");
     this.#ended = true;
-    const isShort = rest.length === 0 && (first.length <= PIECE_BYTES || this.#isBodiless);
-    if (this.#onStream !== null || !isShort) return this.#onceOpen(() => this.#sendLast([first, ...rest]));
+    const whole = typeof rest === "string" ? Buffer.from(rest) : rest instanceof Uint8Array ? rest : null;
+    const isShort = whole !== null && (whole.length <= PIECE_BYTES || this.#isBodiless);
+    if (this.#onStream !== null || !isShort) return this.#onceOpen(() => this.#sendLast(whole ?? rest));
     this.#awaitNextRequest();
-    this.#respond(typeof first === "string" ? Buffer.from(first) : first);
+    this.#respond(whole);
     this.#sent.resolve();
   }
 
   /** The runtime copies all it gets: a long rest goes at the client's pace. */
-  async #sendLast(rest: (Uint8Array | string)[]): Promise<void> {
-    for (let part = rest.shift(); part !== undefined; part = rest.shift())
-      for (const piece of cutPieces(part, this.#request.signal)) await (this.#send(piece) ?? nextTurn());
+  async #sendLast(rest: Uint8Array | Iterable<string>): Promise<void> {
+    for (const piece of cutPieces(rest, this.#request.signal)) await (this.#send(piece) ?? nextTurn());
     await this.#unsent;
     this.#sent.resolve();
     if (this.#isBroken) return;
@@ -299,18 +298,13 @@ function readTarget(url: string): string {
   return pathname + search;
 }
 
-/** The runtime copies each piece. Half of a surrogate pair at a cut never fits into the buffer. */
-function* cutPieces(part: Uint8Array | string, signal: AbortSignal): Generator<Uint8Array> {
-  if (typeof part !== "string") {
-    for (let at = 0; at < part.length && !signal.aborted; at += PIECE_BYTES)
-      yield part.subarray(at, at + PIECE_BYTES);
-    return;
-  }
-  const bytes = Buffer.allocUnsafe(Math.min(PIECE_BYTES, 3 * part.length));
-  for (let at = 0; at < part.length && !signal.aborted;) {
-    const { read, written } = ENCODER.encodeInto(part.slice(at, at + PIECE_BYTES), bytes);
-    yield bytes.subarray(0, written);
-    at += read;
+/** The runtime copies each piece. */
+function* cutPieces(rest: Uint8Array | Iterable<string>, signal: AbortSignal): Generator<Uint8Array> {
+  for (const part of rest instanceof Uint8Array ? [rest] : rest) {
+    if (signal.aborted) return;
+    const bytes = typeof part === "string" ? Buffer.from(part) : part;
+    for (let at = 0; at < bytes.length && !signal.aborted; at += PIECE_BYTES)
+      yield bytes.subarray(at, at + PIECE_BYTES);
   }
 }
 

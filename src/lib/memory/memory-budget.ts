@@ -2,8 +2,8 @@
 
 /** Bodies up to this size are not counted. */
 export const LARGE_BYTES = 1024 * 1024;
-/** An answer's pieces, text and values, and what is written. */
-export const ANSWER_COPIES = 8;
+/** An answer's pieces, text and values, what is written, and what waits for the collector. */
+export const ANSWER_COPIES = 10;
 
 export interface Reservation {
   /** Less is needed than was reserved. */

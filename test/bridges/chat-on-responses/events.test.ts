@@ -507,7 +507,7 @@ describe("upstreams that deviate", () => {
     expect(complete(events)["choices"][0].message.content).toBe("One.");
     const chat = openChatStream(PLAIN);
     expect(chat.push(encode("data: [DONE]\n\ndata: 5\n\n: hi\n\n"))).toEqual({
-      texts: [],
+      texts: "",
       phase: "held",
       refusal: null,
     });

@@ -165,7 +165,7 @@ describe("a reply", () => {
     const { port } = serve((exchange) => {
       if (exchange.target === "/large") return exchange.answer(200, [], body);
       exchange.begin(200, []);
-      if (exchange.target === "/texts") return exchange.end(...texts);
+      if (exchange.target === "/texts") return exchange.end(texts);
       for (let at = 0; at < body.length; at += 100_000) void exchange.write(body.subarray(at, at + 100_000));
       exchange.end(Buffer.from("end"));
     });
