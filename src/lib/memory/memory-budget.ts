@@ -12,17 +12,13 @@ export interface Reservation {
   readonly free: () => void;
 }
 
-interface Waiting {
-  readonly bytes: number;
-  readonly grant: () => void;
-}
-
 export class MemoryBudget {
   readonly #total: number;
   #left: number;
   /** Bytes given back, but perhaps not collected yet. */
   #dropped = 0;
-  readonly #waiting = new Set<Waiting>();
+  /** The bytes that each grant is for. */
+  readonly #waiting = new Map<() => void, number>();
 
   constructor(totalBytes: number) {
     this.#total = totalBytes;
@@ -38,7 +34,7 @@ export class MemoryBudget {
     const wanted = Math.min(bytes, this.#total);
     if (!this.#take(wanted)) {
       const granted = Promise.withResolvers<void>();
-      this.#waiting.add({ bytes: wanted, grant: granted.resolve });
+      this.#waiting.set(granted.resolve, wanted);
       await granted.promise;
     }
     let held = wanted;
@@ -53,10 +49,10 @@ export class MemoryBudget {
 
   /** A request that fits does not wait behind one that does not. */
   #serve(): void {
-    for (const each of this.#waiting) {
-      if (!this.#take(each.bytes)) continue;
-      this.#waiting.delete(each);
-      each.grant();
+    for (const [grant, bytes] of this.#waiting) {
+      if (!this.#take(bytes)) continue;
+      this.#waiting.delete(grant);
+      grant();
     }
   }
 
