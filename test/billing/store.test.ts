@@ -335,6 +335,9 @@ describe("the table", () => {
     ["a count", "UPDATE lines SET output = 1000000 WHERE line = 7"],
     ["a time", "UPDATE lines SET at = at - 86400000 WHERE line = 7"],
     ["the number of rows", "DELETE FROM lines WHERE line = 7"],
+    ["who paid", "UPDATE names SET paid_by = 'plan_overage'"],
+    ["a sender's name", "UPDATE names SET session = 'somebody-else'"],
+    ["the time of a sender's last request", "UPDATE names SET last_at = NULL"],
     [
       "two amounts and not their sum",
       "UPDATE lines SET charge = CASE line WHEN 7 THEN 0 ELSE charge * 2 END WHERE line IN (7, 8)",

@@ -87,9 +87,11 @@ const WEIGHT = [
   `SUM((${WEIGHED.map((name, at) => `IFNULL(${name}, -1) * ${2 * at + 3}`).join(" + ")}) % ${PRIME} * (at % 997 + line % 991 + 1))`,
   ...RARE.map((sql, at) => `IFNULL(SUM(${sql}), 0) * ${2 * at + 3}`),
 ].join(" + ");
-const NAMES_WEIGHT = "who * 3 + IFNULL(LENGTH(key) + UNICODE(key), 0) + IFNULL(UNICODE(model), 0)";
-/** SQL: a number for rows, which another number, column, time or line changes. The numbers of parts add up
- *  to it, modulo PRIME. The sum shows changed rows, but not every changed name. */
+const SHORT_WORDS = ["key", "model", "paid_by", "outcome", "basis"];
+const NAMES_WEIGHT = `who * 3 + LENGTH(CONCAT_WS('', ${NAMES.join(", ")})) * 5
+  + ${SHORT_WORDS.map((name, at) => `IFNULL(UNICODE(${name}), 0) * ${2 * at + 1}`).join(" + ")}`;
+/** SQL: a number for rows, which another number, column, time, line or length of a name changes. The
+ *  numbers of parts add up to it, modulo PRIME. */
 export function weighRows(from: string): string {
   return `SELECT IFNULL(SUM(own % ${PRIME} * (${NAMES_WEIGHT}) % ${PRIME}), 0) % ${PRIME}
     FROM (SELECT who, ${WEIGHT} AS own FROM ${from} GROUP BY who) CROSS JOIN names USING (who)`;
@@ -121,7 +123,7 @@ const OBJECTS = [
 ];
 
 /** Raise this when columns get another meaning. */
-const VERSION = 17;
+const VERSION = 18;
 
 export function hasTables(database: TableDatabase): boolean {
   const [[version] = []] = database.query("PRAGMA user_version").values();
