@@ -1,11 +1,10 @@
-// Numbers that a double cannot hold. Only this file calls JSON.rawJSON. Code that keeps such a
+// Numbers that a double cannot hold. Only this file and json.ts call JSON.rawJSON. Code that keeps such a
 // value reads its text at once (`textOf`).
 
 import { MAX_DEPTH, parseFlatJson, parseJson } from "./json/json.ts";
 
 declare global {
   interface JSON {
-    rawJSON(text: string): object;
     isRawJSON(value: unknown): boolean;
     parse(
       text: string,

@@ -1,5 +1,11 @@
 // Reads values from JSON that others wrote, where the wrong type counts as missing, and writes long texts.
 
+declare global {
+  interface JSON {
+    rawJSON(text: string): object;
+  }
+}
+
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
