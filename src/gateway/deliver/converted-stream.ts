@@ -23,8 +23,8 @@ import { readWhole } from "./whole.ts";
 const MAX_LINGER_MS = 1000;
 /** Gemini CLI gives up after a minute if no answer has begun. */
 const MAX_QUIET_SECONDS = 15;
-/** Copies of a large event: its bytes twice, text and values, with two bytes for a character. */
-const EVENT_COPIES = 6;
+/** A large event: bytes, text and values, two bytes for a character, and what waits for the collector. */
+const EVENT_COPIES = 10;
 /** The collector lets the heap double: as much as is kept waits for it. */
 const KEPT_COPIES = 2;
 
