@@ -112,9 +112,9 @@ const NOTE_TIMES = `UPDATE names SET first_at = (SELECT MIN(at) FROM lines WHERE
 
 const NOTE_READ = `UPDATE state SET position = $position,
   sum = sum + $changed + (${weighRows("lines WHERE line > $line")})`;
-const HAS_SUMS = `SELECT ${isZero(`sum - (${weighRows("lines INDEXED BY by_who")})`)} AND NOT EXISTS (
-  SELECT 1 FROM names WHERE first_at IS NOT (SELECT MIN(at) FROM lines WHERE who = names.who)
-    OR last_at IS NOT (SELECT MAX(at) FROM lines WHERE who = names.who)) FROM state`;
+const WRONG_TIMES = ", IFNULL(MAX(first_at IS NOT first OR last_at IS NOT last), 0) AS has_wrong_times";
+const HAS_SUMS = `SELECT ${isZero("sum - weight")} AND NOT has_wrong_times
+  FROM state, (${weighRows("lines INDEXED BY by_who", WRONG_TIMES)})`;
 
 /** False: somebody has changed the rows. */
 export function hasItsSums(database: TableDatabase): boolean {

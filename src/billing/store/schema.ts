@@ -92,9 +92,10 @@ const NAMES_WEIGHT = `who * 3 + LENGTH(CONCAT_WS('', ${NAMES.join(", ")})) * 5
   + ${SHORT_WORDS.map((name, at) => `IFNULL(UNICODE(${name}), 0) * ${2 * at + 1}`).join(" + ")}`;
 /** SQL: a number for rows, which another number, column, time, line or length of a name changes. The
  *  numbers of parts add up to it, modulo PRIME. */
-export function weighRows(from: string): string {
-  return `SELECT IFNULL(SUM(own % ${PRIME} * (${NAMES_WEIGHT}) % ${PRIME}), 0) % ${PRIME}
-    FROM (SELECT who, ${WEIGHT} AS own FROM ${from} GROUP BY who) CROSS JOIN names USING (who)`;
+export function weighRows(from: string, more = ""): string {
+  return `SELECT IFNULL(SUM(own % ${PRIME} * (${NAMES_WEIGHT}) % ${PRIME}), 0) % ${PRIME} AS weight ${more}
+    FROM (SELECT who, ${WEIGHT} AS own, MIN(at) AS first, MAX(at) AS last FROM ${from} GROUP BY who)
+    CROSS JOIN names USING (who)`;
 }
 export const isZero = (sum: string): string => `(${sum}) % ${PRIME} = 0`;
 
