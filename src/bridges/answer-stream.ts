@@ -5,6 +5,7 @@ import type { DialectName } from "../dialects/dialect.ts";
 import { DIALECTS } from "../dialects/endpoints.ts";
 import { parseData } from "../dialects/meters/meter.ts";
 import { GatewayError } from "../lib/errors.ts";
+import type { Slices } from "../lib/json/slices.ts";
 import { LARGE_BYTES } from "../lib/memory/memory-budget.ts";
 import { openSseParser } from "../lib/sse.ts";
 import { blameAnswer, explainFailure, type Failure } from "./neutral/failure.ts";
@@ -24,7 +25,7 @@ export interface Reply {
 
 /** `texts`: one text, or a long one in slices. */
 export interface AnswerOutput {
-  readonly texts: Iterable<string>;
+  readonly texts: string | Slices;
   readonly phase: StreamPhase;
   readonly refusal: Reply | null;
 }

@@ -1,4 +1,4 @@
-// Numbers that a double cannot hold. Only this file and json.ts call JSON.rawJSON. Code that keeps such a
+// Numbers that a double cannot hold. Only this file and json/slices.ts call JSON.rawJSON. Code that keeps such a
 // value reads its text at once (`textOf`).
 
 import { MAX_DEPTH, parseFlatJson, parseJson } from "./json/json.ts";
@@ -6,6 +6,7 @@ import { MAX_DEPTH, parseFlatJson, parseJson } from "./json/json.ts";
 declare global {
   interface JSON {
     isRawJSON(value: unknown): boolean;
+    rawJSON(text: string): object;
     parse(
       text: string,
       reviver: (key: string, value: unknown, place: { readonly source?: string }) => unknown,

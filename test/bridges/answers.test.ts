@@ -18,8 +18,10 @@ import {
   readEvents,
   openStream,
   refusal,
+  slicesOf,
   sse,
   stream,
+  textOf,
   whole,
 } from "./calls.ts";
 import { formAnswer, joinAnswer } from "./provider.ts";
@@ -319,19 +321,19 @@ test("a whole answer where a stream was requested becomes the client's stream", 
     usage: { prompt_tokens: 1, completion_tokens: 1 },
   };
   const open = openStream(converted.conversion);
-  const { texts, phase } = open.pushWhole(Buffer.from(JSON.stringify(body, null, 2)));
-  expect(phase).toBe("done");
-  expect([...texts].join("")).toContain('"text":"Hello"');
+  const output = open.pushWhole(Buffer.from(JSON.stringify(body, null, 2)));
+  expect(output.phase).toBe("done");
+  expect(textOf(output)).toContain('"text":"Hello"');
 });
 
 test("the long end of a responses stream comes in slices, the same each time", () => {
   const content = '"\\u002d"\u{1f600}\u0001'.repeat(200_000);
   const body = { choices: [{ message: { content }, finish_reason: "stop" }] };
-  const { texts } = openStream(ask("responses>chat").conversion).pushWhole(Buffer.from(JSON.stringify(body)));
-  const slices = [...texts];
+  const output = openStream(ask("responses>chat").conversion).pushWhole(Buffer.from(JSON.stringify(body)));
+  const slices = slicesOf(output);
   const text = slices.join("");
   expect(Math.max(...slices.map(({ length }) => length))).toBeLessThan(1 << 19);
-  expect([...texts].join("") === text && text.isWellFormed()).toBe(true);
+  expect(textOf(output) === text && text.isWellFormed()).toBe(true);
   const { response } = readEvents(text).at(-1);
   expect(response.output[0].content[0].text === content).toBe(true);
 });

@@ -2,7 +2,7 @@
 
 import type { Meter, Usage } from "../../src/billing/usage.ts";
 import { sumUsage } from "../../src/billing/usage.ts";
-import type { AnswerStream } from "../../src/bridges/answer-stream.ts";
+import type { AnswerOutput, AnswerStream } from "../../src/bridges/answer-stream.ts";
 import { type Conversion, convertCall, type ConvertedCall } from "../../src/bridges/convert.ts";
 import type { Quirks } from "../../src/bridges/neutral/conversation.ts";
 import { findQuirks } from "../../src/bridges/chat/quirks.ts";
@@ -38,6 +38,10 @@ export interface Converted {
   readonly conversion: Conversion;
   readonly upstream: DialectName;
 }
+
+export const slicesOf = ({ texts }: AnswerOutput): string[] =>
+  typeof texts === "string" ? [texts] : [...texts];
+export const textOf = (output: AnswerOutput): string => slicesOf(output).join("");
 
 /** `client>upstream`. */
 export function convert(direction: string, body: Any, setting: Setting = {}): Converted {
@@ -126,10 +130,10 @@ export function stream(
   let text = "";
   for (const chunk of chunks) {
     const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
-    text += [...open.push(bytes).texts].join("");
+    text += textOf(open.push(bytes));
   }
   const last = cut ? open.end({ status: 502, message: "cut" }) : open.end();
-  text += [...last.texts].join("");
+  text += textOf(last);
   const { phase, refusal } = last;
   const { estimatedOutput: estimate } = meter.read();
   return { text, phase, refusal, events: readEvents(text), usage: usage(), estimate };

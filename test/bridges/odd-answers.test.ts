@@ -2,7 +2,7 @@
 // of the server's own.
 
 import { describe, expect, test } from "bun:test";
-import { type Any, convert, openStream, type Setting, sse, stream, whole } from "./calls.ts";
+import { type Any, convert, openStream, type Setting, sse, stream, textOf, whole } from "./calls.ts";
 
 const BASES: Any = {
   messages: { max_tokens: 1000, messages: [{ role: "user", content: "Hi" }] },
@@ -65,7 +65,7 @@ describe("a number that a double cannot hold keeps its digits in the input of a 
     const body = conversion.convertReply(Buffer.from(text), () => ({}));
     expect(body.body).toContain(HUGE);
     const open = openStream(ask(`${client}>${upstream}`).conversion);
-    const streamed = [...open.push(Buffer.from(`data: ${text}\n\n`)).texts, ...open.end().texts].join("");
+    const streamed = textOf(open.push(Buffer.from(`data: ${text}\n\n`))) + textOf(open.end());
     expect(streamed).toContain(HUGE);
   });
 

@@ -87,8 +87,9 @@ function countRequests(table: Table, scope: Scope) {
     values,
   );
   const seen = [found[0]?.[0], found.at(-1)?.[0], ...ends].map(toIso).filter((iso) => iso !== "");
-  const [first = null] = seen.toSorted();
-  const last = seen.toSorted().at(-1) ?? null;
+  const sorted = seen.toSorted();
+  const [first = null] = sorted;
+  const last = sorted.at(-1) ?? null;
   const times = found.map(([at]) => Number(at));
   return { times, rest: Number(rest), unknown: Number(unknown), sessions: Number(sessions), first, last };
 }

@@ -9,7 +9,7 @@ import {
 } from "../../billing/usage.ts";
 import type { DialectName, StreamBreak } from "../../dialects/dialect.ts";
 import { DIALECTS } from "../../dialects/endpoints.ts";
-import { writeSlices } from "../../lib/json/json.ts";
+import { type Slices, writeSlices } from "../../lib/json/slices.ts";
 import type { Seal, Tool, Wishes } from "./conversation.ts";
 import { explainFailure, type Failure } from "./failure.ts";
 import type { Json } from "./notes.ts";
@@ -58,7 +58,7 @@ export abstract class AnswerWriter implements AnswerListener {
   }
 
   /** `isLong`: the end of a stream repeats the whole answer, up to five times. */
-  take(isLong: boolean): Iterable<string> {
+  take(isLong: boolean): string | Slices {
     const parts = this.#parts;
     this.#parts = [];
     if (isLong && parts.length > 0) return { [Symbol.iterator]: () => writeSlices(parts) };

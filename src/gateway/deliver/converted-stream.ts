@@ -2,6 +2,7 @@
 
 import type { AnswerOutput, AnswerStream } from "../../bridges/answer-stream.ts";
 import { type Body, UpstreamFault } from "../../lib/http/upstream.ts";
+import type { Slices } from "../../lib/json/slices.ts";
 import { LARGE_BYTES } from "../../lib/memory/memory-budget.ts";
 import { MAX_EVENT_BYTES } from "../../lib/sse.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
@@ -131,16 +132,16 @@ class ConvertedStream {
       return null;
     }
     if (!exchange.begun) exchange.begin(200, answerFields(this.#r));
+    const rest = typeof texts === "string" ? Buffer.from(texts) : texts;
     if (phase !== "open") {
       this.#r.memory?.shrink(KEPT_COPIES * this.#stream.heldBytes);
-      exchange.end(texts);
+      exchange.end(rest);
       return null;
     }
-    if (typeof texts === "string") return exchange.write(Buffer.from(texts));
-    return (this.paced = this.#pace(texts));
+    return rest instanceof Uint8Array ? exchange.write(rest) : (this.paced = this.#pace(rest));
   }
 
-  async #pace(texts: Iterable<string>): Promise<void> {
+  async #pace(texts: Slices): Promise<void> {
     for (const text of texts) await this.#r.exchange.write(Buffer.from(text));
     this.paced = null;
   }

@@ -67,8 +67,9 @@ function refuseMissingKey({ keySources }: Endpoint, { vendor }: Catalog): Gatewa
     authorization: "Authorization: Bearer sk-…",
     query: "?key=sk-…",
   };
-  const places = keySources.map((source) => `\`${names[source] ?? `${nameField(source, vendor)}: sk-…`}\``);
-  return new GatewayError("key_missing", `The request has no key. Send it as ${places.join(" or ")}.`);
+  const places = keySources.map((source) => names[source] ?? `${nameField(source, vendor)}: sk-…`);
+  const sent = places.map((place) => `\`${place}\``).join(" or ");
+  return new GatewayError("key_missing", `The request has no key. Send it as ${sent}.`);
 }
 
 interface FoundKey {

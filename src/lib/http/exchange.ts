@@ -1,5 +1,6 @@
 // The seam towards clients: a request and the reply to it.
 
+import type { Slices } from "../json/slices.ts";
 import type { Field, Fields, SentFields } from "./fields.ts";
 import type { OpenPeer } from "./web-socket.ts";
 
@@ -20,7 +21,7 @@ export interface Exchange {
   /** A promise if the client reads slowly, until it has all or has left. */
   write(chunk: Uint8Array): Promise<void> | null;
   /** A text becomes bytes when the client reads it. */
-  end(rest?: Uint8Array | Iterable<string>): void;
+  end(rest?: Uint8Array | Slices): void;
   /** No client can mistake the reply for a complete one. */
   reset(): void;
   /** False: the client has left, or its handshake is invalid. */

@@ -1,6 +1,7 @@
 // The runtime's HTTP/1.1 and WebSocket for clients, behind `Exchange`: see decision 0029.
 
 import type { Server as BunServer, ServerWebSocket } from "bun";
+import type { Slices } from "../json/slices.ts";
 import { asBuffer, NOTHING } from "../memory/bytes.ts";
 import { Deadline } from "../time/deadline.ts";
 import { nextTurn } from "../time/next-turn.ts";
@@ -162,7 +163,7 @@ class ServedExchange implements Exchange {
 
   answer(status: number, fields: SentFields, body: Uint8Array | string): void {
     this.begin(status, fields);
-    this.end(body);
+    this.end(typeof body === "string" ? Buffer.from(body) : body);
   }
 
   begin(status: number, fields: SentFields): void {
@@ -177,20 +178,19 @@ class ServedExchange implements Exchange {
     return this.gone || this.#ended ? null : this.#send(chunk);
   }
 
-  end(rest: Uint8Array | Iterable<string> = NOTHING): void {
+  end(rest: Uint8Array | Slices = NOTHING): void {
     if (this.gone || this.#ended) return;
     if (!this.begun) throw new Error("a reply without a head");
     this.#ended = true;
-    const whole = typeof rest === "string" ? Buffer.from(rest) : rest instanceof Uint8Array ? rest : null;
-    const isShort = whole !== null && (whole.length <= PIECE_BYTES || this.#isBodiless);
-    if (this.#onStream !== null || !isShort) return this.#onceOpen(() => this.#sendLast(whole ?? rest));
+    const isShort = rest instanceof Uint8Array && (rest.length <= PIECE_BYTES || this.#isBodiless);
+    if (this.#onStream !== null || !isShort) return this.#onceOpen(() => this.#sendLast(rest));
     this.#awaitNextRequest();
-    this.#respond(whole);
+    this.#respond(rest);
     this.#sent.resolve();
   }
 
   /** The runtime copies all it gets: a long rest goes at the client's pace. */
-  async #sendLast(rest: Uint8Array | Iterable<string>): Promise<void> {
+  async #sendLast(rest: Uint8Array | Slices): Promise<void> {
     for (const piece of cutPieces(rest, this.#request.signal)) await (this.#send(piece) ?? nextTurn());
     await this.#unsent;
     this.#sent.resolve();
@@ -299,7 +299,7 @@ function readTarget(url: string): string {
 }
 
 /** The runtime copies each piece. */
-function* cutPieces(rest: Uint8Array | Iterable<string>, signal: AbortSignal): Generator<Uint8Array> {
+function* cutPieces(rest: Uint8Array | Slices, signal: AbortSignal): Generator<Uint8Array> {
   for (const part of rest instanceof Uint8Array ? [rest] : rest) {
     if (signal.aborted) return;
     const bytes = typeof part === "string" ? Buffer.from(part) : part;

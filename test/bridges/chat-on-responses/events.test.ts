@@ -5,6 +5,7 @@ import { describe, expect, test } from "bun:test";
 import type { AnswerOutput } from "../../../src/bridges/answer-stream.ts";
 import { accumulate, type Json } from "./accumulate.ts";
 import { findFaults, schemasAbsent } from "./schemas.ts";
+import { textOf } from "../calls.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const frame = (event: Json): string => `event: ${event["type"]}\ndata: ${JSON.stringify(event)}\n\n`;
@@ -71,7 +72,7 @@ function run(events: Json[], context = PLAIN): Pick<AnswerOutput, "phase" | "ref
   const chat = openChatStream(context);
   const first = chat.push(encode(events.map(frame).join("")));
   const last = chat.end();
-  return { ...last, text: [...first.texts, ...last.texts].join("") };
+  return { ...last, text: textOf(first) + textOf(last) };
 }
 
 /** The completion that a stream adds up to; it must be what the whole reply says. */

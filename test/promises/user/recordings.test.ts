@@ -13,6 +13,11 @@ import { eventually, inWorld, serveIn, useWorld } from "../world/world.ts";
 const world = useWorld();
 const plain = world.group("plain");
 const kept = world.group("kept", { key: { record: "script" } });
+const converted = world.group("converted", {
+  key: { record: "converted" },
+  channels: { main: { platform: "chat" } },
+  group: { convert: true },
+});
 
 const outside = Object.values(networkInterfaces())
   .flat()
@@ -85,6 +90,21 @@ test("P177: a recording has mode 0700 and its files 0600, and holds no key, cred
   const text = textOf(world.path(FOLDER));
   for (const secret of [kept.key, kept.credentialOf(), login, plain.key])
     expect([secret, text.includes(secret)]).toEqual([secret, false]);
+});
+
+test("P176: a recording has a converted stream as the client got it, event by event", async () => {
+  const answer = await converted.ask("messages", { stream: true });
+  const folder = world.path(FOLDER, "converted");
+  await eventually(() => filesOf(folder).some((file) => readFileSync(file, "utf8").includes("message_stop")));
+  const [file] = filesOf(folder).filter((path) => readFileSync(path, "utf8").includes("message_stop"));
+  const [head = "", ...lines] = readFileSync(file!, "utf8").split("\n");
+  const body = lines.join("\n");
+  expect(body).toBe(answer.text);
+  let end = 0;
+  for (const [, size] of JSON.parse(head).response.chunks) {
+    end += size;
+    expect(body.slice(0, end)).toEndWith("\n\n");
+  }
 });
 
 describe("P178: a recording ends, and requests go on", () => {

@@ -2,6 +2,7 @@
 
 import type { Exchange, Listen, ListenOptions, Server } from "../../../src/lib/http/exchange.ts";
 import type { Field, Fields, SentFields } from "../../../src/lib/http/fields.ts";
+import type { Slices } from "../../../src/lib/json/slices.ts";
 import { Pipe, type Weather } from "./network.ts";
 import type { Connection, SimProcess } from "./process.ts";
 import { NATURE } from "./scheduler.ts";
@@ -184,11 +185,11 @@ export class SimExchange implements Exchange, Connection {
     this.#head = null;
   }
 
-  end(...rest: readonly (Uint8Array | string)[]): void {
+  end(rest: Uint8Array | Slices = Buffer.alloc(0)): void {
     if (this.gone || this.#hasEnded) return;
     if (!this.begun) throw new Error("a reply without a head");
     this.#sendHead();
-    for (const part of rest) void this.write(Buffer.from(part));
+    for (const part of rest instanceof Uint8Array ? [rest] : rest) void this.write(Buffer.from(part));
     this.#hasEnded = true;
     this.#pipe.mark(() => {
       this.#ears.ended();
