@@ -28,7 +28,7 @@ export interface Group extends Omit<Readonly<Config["groups"][string]>, "channel
   readonly name: string;
   readonly multiplier: string;
   readonly usesLogin: boolean;
-  readonly crosses: boolean;
+  readonly mixesDialects: boolean;
   /** By priority. Usable channels only. */
   readonly channels: readonly Channel[];
   readonly listed: readonly string[];
@@ -104,7 +104,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
       ...group,
       name,
       usesLogin,
-      crosses: group.convert || usable.some(({ platform }) => platform !== group.platform),
+      mixesDialects: group.convert || usable.some(({ platform }) => platform !== group.platform),
       // With a login, a plan has already paid.
       multiplier: group.multiplier ?? (usesLogin ? "0" : "1"),
       channels: usable.sort((a, b) => a.priority - b.priority),

@@ -22,7 +22,7 @@ import { findOwnLogin } from "./intake/login.ts";
 import { LISTS } from "../dialects/dialect.ts";
 import { idFields } from "./intake/refuse.ts";
 import { type ChannelResponse, type Ending, OWN_ANSWER, type Request } from "./request.ts";
-import { crossFirst, needsCrossing, planCrossings, requireServed } from "./send/convert.ts";
+import { convertFirst, needsConversion, planConversions, requireServed } from "./send/convert.ts";
 import { sendRequest } from "./send/failover.ts";
 import { refuseOwnCall } from "./upstream/address.ts";
 
@@ -42,7 +42,7 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   const { purpose } = r.target.endpoint;
   refuseOwnCall(r.exchange);
   admit(r, gateway);
-  if (r.group.crosses) requireServed(r.group, r.target.endpoint);
+  if (r.group.mixesDialects) requireServed(r.group, r.target.endpoint);
   r.query = secretsOf(catalog).cleanQuery(r.query);
   gateway.recorder.open(r);
   // Key and prices come from one config, even after a reload.
@@ -54,10 +54,10 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   const [first] = r.candidates;
   if (first?.isConverted === true && purpose === "count") return answerCount(r, gateway);
   // What no channel can take is refused before billing.
-  if (first?.isConverted === true && purpose === "generate") await crossFirst(r, first);
+  if (first?.isConverted === true && purpose === "generate") await convertFirst(r, first);
   r.exchange.onGone(() => leave(r, gateway));
   await openBill(r, gateway);
-  r.held = true;
+  r.cleared = true;
   r.sentPrompt = readPrompt(r, gateway);
   const answer = await sendRequest(r, gateway);
   return await deliver(r, answer, gateway);
@@ -77,8 +77,8 @@ export async function findRoute(r: Request, gateway: Gateway): Promise<void> {
   const sender = readSender(r, catalog, sent, r.prompt);
   r.client = gateway.inferredSessions.complete(sender, r.key.name, r.time);
   // Each channel gets the request in its own dialect when it is tried.
-  if (r.group.crosses || needsCrossing(r.dialect.name, r.group.platform))
-    r.candidates = planCrossings(r.group, r.target, r.candidates);
+  if (r.group.mixesDialects || needsConversion(r.clientDialect.name, r.group.platform))
+    r.candidates = planConversions(r.group, r.target, r.candidates);
 }
 
 /** For texts that go upstream and cannot be left out. */
@@ -135,11 +135,11 @@ function deliver(
   gateway: Gateway,
 ): Promise<Ending> {
   beginDelivery(r, response, candidate, gateway);
-  const { bridge } = r;
-  if (bridge === null) return r.streamed ? passStream(r, body, gateway) : passWhole(r, body, gateway);
+  const { conversion } = r;
+  if (conversion === null) return r.streamed ? passStream(r, body, gateway) : passWhole(r, body, gateway);
   // Some upstreams always send a stream.
   const isStream = r.streamed && r.stream;
-  return isStream ? convertStream(r, body, gateway) : convertWhole(r, body, bridge, gateway);
+  return isStream ? convertStream(r, body, gateway) : convertWhole(r, body, conversion, gateway);
 }
 
 /** If a client disconnects early, the upstream request is cancelled: at once, or, if billed, after

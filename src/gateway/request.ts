@@ -27,12 +27,12 @@ export type AttemptRecord = {
   readonly error?: string;
 };
 
-export interface Crossed {
+export interface ConvertedRequest {
   readonly candidate: Candidate;
   readonly dialect: Dialect;
   readonly path: string;
   readonly body: Uint8Array;
-  readonly bridge: Conversion;
+  readonly conversion: Conversion;
   /** The channel's provider is the client's own. */
   readonly keepsFields: boolean;
 }
@@ -40,7 +40,7 @@ export interface Crossed {
 /** For the charge of a `background` response: it goes on after its request, and the later request
  *  that fetches it has the charge. */
 export interface ChargeTerms {
-  readonly admitted: Key;
+  readonly foundKey: Key;
   readonly model: string | null;
   readonly candidates: readonly Candidate[];
   readonly client: ClientIdentity;
@@ -89,7 +89,7 @@ export class Request {
 
   // Who sent the request, and what for.
   /** The key: null until it is found. Requests that are refused later have it. */
-  admitted: Key | null = null;
+  foundKey: Key | null = null;
   run: ToolRun | null = null;
   /** `NOBODY` until the body has been read. */
   client: ClientIdentity = NOBODY;
@@ -100,10 +100,8 @@ export class Request {
   body: RequestBody = NO_BODY;
   candidates: readonly Candidate[] = [];
   memory: Reservation | null = null;
-
-  // The request in the upstream's dialect, ready for any channel.
   /** In the tried channel's dialect; null: the client's own. */
-  crossed: Crossed | null = null;
+  converted: ConvertedRequest | null = null;
 
   // What the request may cost.
   /** At arrival. A changed config applies to later requests. */
@@ -121,7 +119,7 @@ export class Request {
 
   // The upstream.
   /** The request may go upstream: limits and journal let it pass. */
-  held = false;
+  cleared = false;
   upstream: Pick<SentRequest, "cancel"> = NOT_SENT;
   asksUsage = false;
   /** The channel that responded, or was tried last. */
@@ -182,8 +180,8 @@ export class Request {
 
   /** Steps after `admit` always have a key. */
   get key(): Key {
-    if (this.admitted === null) throw new Error("the request has no key");
-    return this.admitted;
+    if (this.foundKey === null) throw new Error("the request has no key");
+    return this.foundKey;
   }
 
   get served(): Omit<ChannelResponse, "body"> {
@@ -221,13 +219,18 @@ export class Request {
     return this.open && this.target.endpoint.purpose !== "other";
   }
 
-  get dialect(): Dialect {
-    return this.crossed?.dialect ?? this.target.endpoint.dialect;
+  get clientDialect(): Dialect {
+    return this.target.endpoint.dialect;
+  }
+
+  /** Of the tried channel. */
+  get upstreamDialect(): Dialect {
+    return this.converted?.dialect ?? this.clientDialect;
   }
 
   /** Null: the client's dialect and the channel's are equal. */
-  get bridge(): Conversion | null {
-    return this.crossed?.bridge ?? null;
+  get conversion(): Conversion | null {
+    return this.converted?.conversion ?? null;
   }
 
   get group(): Group {

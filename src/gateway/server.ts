@@ -6,7 +6,7 @@ import type { Catalog } from "../config/catalog.ts";
 import { getErrorCode, GatewayError, getErrorMessage } from "../lib/errors.ts";
 import type { Exchange, Listen, Server } from "../lib/http/exchange.ts";
 import { type UnroutedCall, createIdSource } from "./intake/call.ts";
-import { admitOrigin, answerPreflight, isPreflight, refuseOrigin } from "./intake/cors.ts";
+import { allowOrigin, answerPreflight, isPreflight, refuseOrigin } from "./intake/cors.ts";
 import type { Gateway } from "./gateway.ts";
 import { findOther } from "./intake/authenticate.ts";
 import { acceptsHost } from "./intake/own-host.ts";
@@ -35,7 +35,7 @@ export function startServer(
   const onError = (error: unknown): void => reportFault(error, gateway.observer);
   const surroundings: Surroundings = { gateway, boundHost: address.host, newId, console };
   const onExchange = (exchange: Exchange): void => {
-    admitOrigin(exchange, gateway.catalog);
+    allowOrigin(exchange, gateway.catalog);
     receive({ id: newId(), exchange, time: gateway.now(), arrived: performance.now() }, surroundings);
   };
   const maxMessageBytes = gateway.catalog.maxBodyBytes;

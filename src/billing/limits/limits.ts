@@ -13,13 +13,13 @@ export interface Admission {
   readonly reservedUsd: string | null;
   /** The most it may cost, for a response that goes on after its request. */
   readonly mostUsd: string | null;
-  /** A USD limit admitted it without a price. */
+  /** A USD limit let it in without a price. */
   readonly unpriced: boolean;
   /** Called when the line is in the ledger. */
   release(): void;
 }
 
-/** When another request ends, this one may be admitted. */
+/** When another request ends, this one may be let in. */
 export interface NoRoom {
   readonly noRoom: GatewayError;
   /** The limit, and how many requests wait. */
@@ -100,7 +100,7 @@ export function createGate(sums: Spending, freed = (): void => {}) {
   };
   return {
     /** Without `cost`, only limits on the number of requests count it. */
-    admit(key: Key, now: number, cost: Cost | null, arrival: Arrival = {}): Admission | NoRoom {
+    enter(key: Key, now: number, cost: Cost | null, arrival: Arrival = {}): Admission | NoRoom {
       const { session, run = null, hasWaited = false } = arrival;
       const sides = listSides(key, run, session).map(place);
       if (sides.length === 0) return FREE;
@@ -110,7 +110,7 @@ export function createGate(sums: Spending, freed = (): void => {}) {
       const noRoom = cost && findNoRoom(sides, { request, hasWaited }, sums, now);
       if (noRoom !== null) return noRoom;
       forgetIdle(flights, now);
-      const release = enter(sides, request, now, freed);
+      const release = addShare(sides, request, now, freed);
       const unpriced = cost !== null && sides.some(({ usd }) => usd.length > 0);
       if (forecast === null) return { ...FREE, unpriced, release };
       const { expected, most } = forecast;
@@ -119,7 +119,7 @@ export function createGate(sums: Spending, freed = (): void => {}) {
   };
 }
 
-function enter(sides: readonly Placed[], request: Forecast, now: number, freed: () => void): () => void {
+function addShare(sides: readonly Placed[], request: Forecast, now: number, freed: () => void): () => void {
   // A copy, because two requests may have the same forecast.
   const share = { ...request };
   for (const { flight, perMinute } of sides) {

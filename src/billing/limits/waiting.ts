@@ -33,7 +33,7 @@ export class WaitingRequests {
   /** Null: too many requests wait. */
   hold({ at }: NoRoom, ask: Ask) {
     if (this.#all.size >= MAX_WAITING) return null;
-    const { promise: admitted, resolve: admit, reject: refuse } = Promise.withResolvers<Admission>();
+    const { promise: entered, resolve: enter, reject: refuse } = Promise.withResolvers<Admission>();
     const leave = (): boolean => {
       if (!this.#all.delete(own)) return false;
       own.at.waiting -= 1;
@@ -55,7 +55,7 @@ export class WaitingRequests {
           return answer;
         }
         leave();
-        admit(answer);
+        enter(answer);
       } catch (error) {
         leave();
         refuse(error);
@@ -69,7 +69,7 @@ export class WaitingRequests {
     });
     at.waiting += 1;
     this.#all.add(own);
-    return { admitted, end };
+    return { entered, end };
   }
 
   freed(): void {

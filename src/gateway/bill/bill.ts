@@ -31,7 +31,7 @@ export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   r.estimatedInput = r.open && plain !== null ? estimateInputTokens(plain) : 0;
   let waiting: Promise<void> | null = null;
   // Only limits on the number of requests count a `count`.
-  if ((r.open || purpose === "count") && isLimited(r.key, r.run)) waiting = admit(r, gateway);
+  if ((r.open || purpose === "count") && isLimited(r.key, r.run)) waiting = enterLimits(r, gateway);
   else if (purpose === "resource" && limitsCalls(r.key)) {
     // The calls of a background response come with the request that fetches it.
     r.calls = gateway.chains.follow(r.key.name, null);
@@ -42,7 +42,7 @@ export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
 }
 
 /** Null: the request is let in. Otherwise it waits until others leave room. */
-function admit(r: Request, gateway: Gateway): Promise<void> | null {
+function enterLimits(r: Request, gateway: Gateway): Promise<void> | null {
   const { key, client } = r;
   // Requests that ended in this turn count with their real cost.
   gateway.finished.flush();
@@ -62,7 +62,7 @@ function admit(r: Request, gateway: Gateway): Promise<void> | null {
   };
   const cost = r.open ? describeCost(r, hasOutput, gateway) : null;
   const ask = (limited: Key, hasWaited: boolean): Admission | NoRoom =>
-    gateway.gate.admit(limited, gateway.now(), cost, {
+    gateway.gate.enter(limited, gateway.now(), cost, {
       session: client.session,
       run: r.run,
       hasWaited,
@@ -88,7 +88,7 @@ async function waitForRoom(
   r.endWait = () => wait.end(new GatewayError("client_gone", "The client disconnected."));
   if (r.exchange.gone) r.endWait();
   try {
-    return await wait.admitted;
+    return await wait.entered;
   } finally {
     r.endWait = null;
   }

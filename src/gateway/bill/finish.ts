@@ -12,7 +12,7 @@ export function fail(r: Request, thrown: unknown, gateway: Gateway): Ending {
   r.memory?.free();
   try {
     r.upstream.cancel();
-    refuse(r.exchange, error, r.target.endpoint.dialect, r.id);
+    refuse(r.exchange, error, r.clientDialect, r.id);
   } catch (fault) {
     reportFault(fault, gateway.observer);
     r.exchange.reset();

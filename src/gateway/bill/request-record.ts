@@ -18,7 +18,7 @@ const OUTCOMES: Partial<Record<Outcome, RequestRecord["outcome"]>> = {
 const UNPRICED_ALLOWED = "the model has no price, so no limit counts this request";
 
 export function reportRequest(r: Request, line: LineDraft | null, gateway: Gateway): void {
-  const { admitted: key, ending } = r;
+  const { foundKey: key, ending } = r;
   const record: RequestRecord = {
     id: r.id,
     time: r.time,
@@ -35,7 +35,7 @@ export function reportRequest(r: Request, line: LineDraft | null, gateway: Gatew
     outcome: ending.outcome,
     planUsd: line === null ? undefined : readPlanUsd(line),
     problem: ending.problem ?? (r.admission.unpriced ? UNPRICED_ALLOWED : null),
-    ...(r.held ? null : describeUnsent(r, gateway)),
+    ...(r.cleared ? null : describeUnsent(r, gateway)),
   };
   gateway.observer.requestDone(record, line);
   if (r.recorded !== null) gateway.recorder.finish(r, r.recorded, line);

@@ -162,7 +162,7 @@ function isFetched(reading: Reading | null): boolean {
 function describeTerms(r: Request, { id, time, limit_usd }: LineDraft): ChargeTerms {
   const { key, model, candidates, client, overrides } = r;
   const replaces = limit_usd === undefined ? undefined : { id, time, limit_usd };
-  return { admitted: key, model, candidates, client, overrides, replaces };
+  return { foundKey: key, model, candidates, client, overrides, replaces };
 }
 
 const NEVER_SENT = new Set(["connect", "connect_timeout", "shortage", "tls", "withdrawn"]);
@@ -209,7 +209,7 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     attempts,
     client: r.client,
     upstream_request_id: r.upstreamRequestId,
-    converted: r.bridge?.between.upstream,
+    converted: r.conversion?.between.upstream,
     recording: r.recorded?.name,
     traceparent: gateway.catalog.otlp === null ? undefined : readTrace(r),
     path: nameOther(purpose, r.target.path),

@@ -73,24 +73,24 @@ export class Channels {
 
   choose(request: Routed, now: number): ChannelChoice {
     const { candidates } = request;
-    if (candidates.length === 1) return { candidates: this.#admit(candidates, now), conversation: null };
+    if (candidates.length === 1) return { candidates: this.#keepReady(candidates, now), conversation: null };
     const conversation = identifyConversation(request);
     const current = conversation === null ? null : this.#conversations.find(conversation, now);
     const ordered = orderCandidates(candidates, current, this.#options.random);
-    return { candidates: this.#admit(ordered, now), conversation };
+    return { candidates: this.#keepReady(ordered, now), conversation };
   }
 
-  #admit(candidates: readonly Candidate[], now: number): readonly Candidate[] {
-    const open = candidates.filter((candidate) => this.#admittanceOf(candidate, now) === "open");
-    return open.length > 0 ? open : candidates.filter((candidate) => this.admits(candidate, now));
+  #keepReady(candidates: readonly Candidate[], now: number): readonly Candidate[] {
+    const open = candidates.filter((candidate) => this.#readinessOf(candidate, now) === "open");
+    return open.length > 0 ? open : candidates.filter((candidate) => this.mayTry(candidate, now));
   }
 
-  admits(candidate: Candidate, now: number): boolean {
-    return this.#admittanceOf(candidate, now) !== "closed";
+  mayTry(candidate: Candidate, now: number): boolean {
+    return this.#readinessOf(candidate, now) !== "closed";
   }
 
-  #admittanceOf({ channel, model }: Candidate, now: number): records.Admittance {
-    return records.admittanceOf(this.of(channel), model, now);
+  #readinessOf({ channel, model }: Candidate, now: number): records.Readiness {
+    return records.readinessOf(this.of(channel), model, now);
   }
 
   keepConversation({ conversation }: ChannelChoice, { channel }: Candidate, request: Telling): void {

@@ -199,7 +199,7 @@ export async function listGroup(
 ): Promise<ServedModel[]> {
   const lists = await Promise.all(
     // If channels have several dialects, each gives its own list.
-    group.channels.map((channel) => modelLists.ofChannel(channel, group.crosses ? undefined : dialect)),
+    group.channels.map((channel) => modelLists.ofChannel(channel, group.mixesDialects ? undefined : dialect)),
   );
   const merged = new Map<string, ServedModel>();
   group.channels.forEach((channel, index) => {

@@ -222,9 +222,9 @@ function listRests({ whole, models }: ChannelRecord, model: string | null, now: 
 }
 
 /** `trial`: one request, if no other channel is left; after the rest, all may be sent. */
-export type Admittance = "open" | "closed" | "trial";
+export type Readiness = "open" | "closed" | "trial";
 
-export function admittanceOf(record: ChannelRecord, model: string | null, now: number): Admittance {
+export function readinessOf(record: ChannelRecord, model: string | null, now: number): Readiness {
   if (record.disabled) return "closed";
   if (isWell(record)) return "open";
   const rests = listRests(record, model, now);

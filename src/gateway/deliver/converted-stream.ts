@@ -59,11 +59,11 @@ class ConvertedStream {
   readonly endBeat = everySecond(() => this.#beat());
 
   constructor(r: Request, gateway: Gateway) {
-    const { bridge, meter } = r;
-    if (bridge === null || meter === null) throw new Error("a response that is not converted");
+    const { conversion, meter } = r;
+    if (conversion === null || meter === null) throw new Error("a response that is not converted");
     this.#r = r;
     this.#gateway = gateway;
-    this.#stream = bridge.openStream(meter, () => countUsage(r));
+    this.#stream = conversion.openStream(meter, () => countUsage(r));
   }
 
   /** `body` has no secret. */

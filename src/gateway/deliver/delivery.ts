@@ -30,7 +30,7 @@ export function beginDelivery(
   const mayReportUsage = r.open || r.target.endpoint.purpose === "resource";
   const isReadable = r.target.endpoint.purpose !== "other";
   const isMetered = isReadable && (r.streamed || (mayReportUsage && status < 400));
-  r.meter = isMetered ? r.dialect.openMeter(contentType, r.calls) : null;
+  r.meter = isMetered ? r.upstreamDialect.openMeter(contentType, r.calls) : null;
   if (r.exchange.gone) noteLeft(r);
   if (!r.streamed) return;
   // The live view shows a stream until its request has ended.
@@ -108,11 +108,11 @@ export function answerFields(r: Request): Fields {
   const { response, candidate } = r.served;
   const fields = responseFields(response.fields, r.secrets);
   fields.push(["x-request-id", r.id]);
-  const answer = r.bridge === null ? fields : convertFields(fields, r, r.bridge);
-  const { idField } = r.target.endpoint.dialect;
+  const answer = r.conversion === null ? fields : convertFields(fields, r, r.conversion);
+  const { idField } = r.clientDialect;
   if (idField !== undefined && answer.get(idField) === undefined)
     answer.push([idField, r.upstreamRequestId ?? r.id]);
-  const adjusted = r.bridge?.adjusted ?? [];
+  const adjusted = r.conversion?.adjusted ?? [];
   const all = candidate.isReplaced === true ? [`model=${candidate.model}`, ...adjusted] : adjusted;
   return all.length === 0 ? answer : answer.add("x-gateway-adjusted", all.join(", "));
 }

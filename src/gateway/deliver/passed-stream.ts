@@ -56,7 +56,7 @@ class PassedStream {
     const last = asBuffer(this.#last.at(-1) ?? NOTHING);
     const before = asBuffer(joinChunks([...this.#last.slice(0, -1), last.subarray(0, END_BYTES)]));
     const end = last.length < END_BYTES ? before : last;
-    if (this.#r.target.endpoint.dialect.numbersEvents === true)
+    if (this.#r.clientDialect.numbersEvents === true)
       this.#number = readNumber(end) ?? readNumber(before) ?? this.#number;
     this.#last = [Buffer.from(end.subarray(-END_BYTES))];
     this.#lastBytes = END_BYTES;
@@ -94,14 +94,14 @@ class PassedStream {
 
   /** Ends a broken stream. `last`: an error event, or the rest of the upstream's own. */
   #break(last: string): void {
-    const { exchange, target } = this.#r;
+    const { exchange, clientDialect } = this.#r;
     if (last !== "") void exchange.write(Buffer.from(last));
-    if (target.endpoint.dialect.resetAfterErrorEvent) exchange.reset();
+    if (clientDialect.resetAfterErrorEvent) exchange.reset();
     else exchange.end();
   }
 
   #writeError(error: GatewayError): string {
-    const { dialect } = this.#r.target.endpoint;
+    const dialect = this.#r.clientDialect;
     const end = this.#end;
     return (
       findMissingEnd(end.toString("latin1"), dialect.eventCloser) +

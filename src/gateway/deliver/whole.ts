@@ -45,7 +45,7 @@ export async function passWhole(r: Request, body: Body, gateway: Gateway): Promi
 export async function convertWhole(
   r: Request,
   body: Body,
-  bridge: Conversion,
+  conversion: Conversion,
   gateway: Gateway,
 ): Promise<Ending> {
   const whole = await readWhole(r, body, gateway);
@@ -60,8 +60,8 @@ export async function convertWhole(
   if (isLong) await nextTurn();
   const { status, body: converted } =
     judged.status < 400
-      ? bridge.convertReply(clean, () => countUsage(r))
-      : bridge.convertError(judged.status, clean);
+      ? conversion.convertReply(clean, () => countUsage(r))
+      : conversion.convertError(judged.status, clean);
   if (isLong) await nextTurn();
   // A secret in pieces may be joined by the conversion.
   const written = r.secrets.mask(Buffer.from(converted));
@@ -100,6 +100,6 @@ export async function readWhole(
 /** Nothing has been sent yet: the client gets an error instead. */
 function refuseCut(r: Request, fault: UpstreamFault | null, gateway: Gateway): Ending {
   const error = explainBreak(r, fault);
-  refuse(r.exchange, error, r.target.endpoint.dialect, r.id);
+  refuse(r.exchange, error, r.clientDialect, r.id);
   return { ...judgeDelivery(r, fault, gateway), status: error.status };
 }

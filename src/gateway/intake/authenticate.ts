@@ -14,14 +14,14 @@ import { explainPlan, requireLogin } from "./login.ts";
 import { requireAccess } from "./match.ts";
 import { bareSecret, type ToolRun, type Runs } from "./runs.ts";
 
-interface Admittable extends UnroutedCall {
+interface AdmittedCall extends UnroutedCall {
   readonly target: Target;
-  admitted: Key | null;
+  foundKey: Key | null;
   run: ToolRun | null;
 }
 
 export function admit(
-  r: Admittable,
+  r: AdmittedCall,
   { catalog, runs }: { readonly catalog: Catalog; readonly runs: Runs },
   now: number = r.time,
 ): Key {
@@ -29,7 +29,7 @@ export function admit(
   const found = findKey(r.exchange, endpoint.keySources, catalog, now);
   if (found === null) throw refuseMissingKey(endpoint, catalog);
   const { key, sent } = found;
-  r.admitted = key;
+  r.foundKey = key;
   r.run = runs.open(sent);
   requireAccess(key, endpoint, catalog, now);
   if (key.group.usesLogin) requireLogin(r, key.group.platform, catalog);

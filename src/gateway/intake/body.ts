@@ -38,12 +38,12 @@ const COPIES_CONVERTED = 6;
 interface BodyCall {
   readonly exchange: Exchange;
   readonly target: Target;
-  readonly admitted: Key | null;
+  readonly foundKey: Key | null;
   memory: Reservation | null;
 }
 
-function copiesOf({ target, admitted }: BodyCall): number {
-  const { platform, convert = true } = admitted?.group ?? {};
+function copiesOf({ target, foundKey }: BodyCall): number {
+  const { platform, convert = true } = foundKey?.group ?? {};
   const spoken = platform === undefined ? [] : PLATFORM_ROWS[platform].spoken;
   return !convert && spoken.includes(target.endpoint.dialect.name) ? COPIES : COPIES_CONVERTED;
 }
@@ -101,10 +101,10 @@ export function* scanBody(
   known: KnownParts,
 ): Steps<RequestBody> {
   const { endpoint, model, stream } = call.target;
-  const { admitted } = call;
+  const { foundKey } = call;
   const encoded = plain !== bytes;
   if (model === null && !FOR_MODELS.has(endpoint.purpose)) return { ...NO_BODY, bytes, plain, encoded };
-  const isStrict = admitted !== null && dependsOnModel(admitted);
+  const isStrict = foundKey !== null && dependsOnModel(foundKey);
   const session = plain.length > SHORT_BYTES ? nameSession(call) : null;
   const members = wantedOf(endpoint.dialect, WITH_PROMPTS.has(endpoint.purpose));
   const wanted = session === null ? members : { ...members, known: known.find(session), isStrict };
@@ -120,9 +120,9 @@ export function* scanBody(
 const MAX_SESSION_LENGTH = 256;
 
 /** Names the key and, if a header does so, the session. */
-function nameSession({ exchange, target, admitted }: BodyCall): string {
+function nameSession({ exchange, target, foundKey }: BodyCall): string {
   const session = findSession(exchange) ?? "";
-  return `${target.endpoint.dialect.name}\n${admitted?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;
+  return `${target.endpoint.dialect.name}\n${foundKey?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;
 }
 
 const NAMES = ["model", "stream", "metadata", "prompt_cache_key"];

@@ -6,7 +6,7 @@ import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field } from "../../lib/http/fields.ts";
 import type { UnroutedCall } from "./call.ts";
 
-export function admitOrigin(exchange: Exchange, catalog: Catalog): void {
+export function allowOrigin(exchange: Exchange, catalog: Catalog): void {
   if (catalog.corsOrigins.length > 0) exchange.addReplyFields(corsFields(exchange, catalog));
 }
 
@@ -42,7 +42,7 @@ export function refuseOrigin(exchange: Exchange, catalog: Catalog): GatewayError
   return new GatewayError("origin_refused", text);
 }
 
-/** `admitOrigin` has added the fields that allow the request. */
+/** `allowOrigin` has added the fields that allow the request. */
 export function answerPreflight({ exchange, id }: UnroutedCall): void {
   const names = exchange.field("access-control-request-headers") ?? "authorization, content-type";
   exchange.answer(

@@ -148,7 +148,7 @@ async function judgeRefusal(
   const response: RefusedResponse | null =
     whole.length > MAX_REPEATED_BYTES
       ? null
-      : { status, dialect: r.dialect.name, fields: repeated, body: whole };
+      : { status, dialect: r.upstreamDialect.name, fields: repeated, body: whole };
   return { kind: "failed", failure: { ...read, response }, answer: refusal };
 }
 

@@ -11,9 +11,9 @@ import { type Endpoint, hasBridge, LISTS, type Target } from "../../dialects/dia
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import type { Candidate } from "../intake/match.ts";
 import { listSecrets } from "../intake/secrets.ts";
-import type { Crossed, Request } from "../request.ts";
+import type { ConvertedRequest, Request } from "../request.ts";
 
-export function needsCrossing(client: ChannelPlatform, platform: Platform): boolean {
+export function needsConversion(client: ChannelPlatform, platform: Platform): boolean {
   return !PLATFORM_ROWS[platform].spoken.includes(client);
 }
 
@@ -41,7 +41,7 @@ function explainUnserved(group: string, { label }: Endpoint): GatewayError {
   return new GatewayError("wrong_platform", text);
 }
 
-export function planCrossings(
+export function planConversions(
   { name, convert }: Group,
   { endpoint, path, model }: Target,
   candidates: readonly Candidate[],
@@ -65,17 +65,17 @@ function needsNoSetting({ dialect }: Endpoint, { channel }: Candidate): boolean 
   return isShared(dialect.name, CHANNEL_ROWS[channel.platform].dialect.name);
 }
 
-export function takeCrossing(r: Request, candidate: Candidate): void {
-  if (r.crossed?.candidate !== candidate) r.crossed = runAtOnce(cross(r, candidate));
+export function convertFor(r: Request, candidate: Candidate): void {
+  if (r.converted?.candidate !== candidate) r.converted = runAtOnce(convert(r, candidate));
 }
 
 /** Converts in advance. A long body takes several turns of the event loop. */
-export async function crossFirst(r: Request, candidate: Candidate): Promise<void> {
-  const steps = cross(r, candidate);
-  r.crossed = isLongWork(r.body.plain?.length ?? 0) ? await runInTurns(steps) : runAtOnce(steps);
+export async function convertFirst(r: Request, candidate: Candidate): Promise<void> {
+  const steps = convert(r, candidate);
+  r.converted = isLongWork(r.body.plain?.length ?? 0) ? await runInTurns(steps) : runAtOnce(steps);
 }
 
-function* cross(call: Request, candidate: Candidate): Steps<Crossed | null> {
+function* convert(call: Request, candidate: Candidate): Steps<ConvertedRequest | null> {
   const { channel } = candidate;
   const { endpoint } = call.target;
   const client = endpoint.dialect.name;
@@ -104,7 +104,7 @@ function* cross(call: Request, candidate: Candidate): Steps<Crossed | null> {
     dialect,
     path,
     body,
-    bridge: conversion,
+    conversion,
     keepsFields: needsNoSetting(endpoint, candidate),
   };
 }

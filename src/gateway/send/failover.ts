@@ -9,7 +9,7 @@ import type { ChannelResponse, Request } from "../request.ts";
 import { type Failure, isForClient, needsOwner, toError } from "../upstream/failures.ts";
 import { repeatResponse } from "./answer.ts";
 import { type Attempted, attempt } from "./attempt.ts";
-import { takeCrossing } from "./convert.ts";
+import { convertFor } from "./convert.ts";
 
 /** What follows from an attempt. `tells`: the channel is judged. */
 const NEXT: Record<Attempted["kind"], { readonly goesOn: boolean; readonly tells: boolean }> = {
@@ -41,7 +41,7 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
   for (const candidate of choice.candidates) {
     if (tried === most || performance.now() >= deadline) break;
     // A rest may have begun while another channel was tried.
-    if (bad !== null && !channels.admits(candidate, now())) continue;
+    if (bad !== null && !channels.mayTry(candidate, now())) continue;
     const misfit = findMisfit(r, candidate);
     if (misfit !== null) {
       // On this error the client sends again, and then this channel serves it.
@@ -65,9 +65,9 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
 }
 
 function findMisfit(r: Request, candidate: Candidate): GatewayError | null {
-  if (!r.group.crosses && candidate.isConverted !== true) return null;
+  if (!r.group.mixesDialects && candidate.isConverted !== true) return null;
   try {
-    takeCrossing(r, candidate);
+    convertFor(r, candidate);
     return null;
   } catch (error) {
     if (!(error instanceof GatewayError) || error.status >= 500) throw error;
@@ -108,7 +108,7 @@ function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelRespons
   if (bad === null) throw gateway.channels.explainNone(r, gateway.now());
   const { candidate, failure, answer, misfit } = bad;
   // After a channel of another kind, the request has another dialect.
-  const isReadable = !r.group.crosses || r.attempts.at(-1)?.channel === candidate.channel.name;
+  const isReadable = !r.group.mixesDialects || r.attempts.at(-1)?.channel === candidate.channel.name;
   if (answer !== null && isReadable && (failure === null || isForClient(failure))) return answer;
   if (failure === null) throw misfit ?? new Error("a response without a body");
   throw toError(failure);
@@ -135,6 +135,6 @@ function repeat(
 ): ChannelResponse {
   if (failure.status === null) throw channels.explainNone(r, now());
   if (!isForClient(failure)) throw toError({ ...failure, waitMs });
-  if (failure.response?.dialect !== r.dialect.name) throw channels.explainNone(r, now());
+  if (failure.response?.dialect !== r.upstreamDialect.name) throw channels.explainNone(r, now());
   return repeatResponse(failure.response, candidate, waitMs);
 }

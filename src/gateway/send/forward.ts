@@ -11,7 +11,7 @@ import type { SentRequest } from "../../lib/http/upstream.ts";
 import { listElements, readString, replaceSpan, type Span } from "../../lib/json/scanner.ts";
 import { scanMembers } from "../../lib/scan.ts";
 import type { Gateway } from "../gateway.ts";
-import type { Crossed, Request } from "../request.ts";
+import type { ConvertedRequest, Request } from "../request.ts";
 import { askForUsage } from "../../dialects/formats/chat.ts";
 import { type KnownSecrets, secretsOf } from "../intake/secrets.ts";
 import { readLogin, upstreamPath } from "../intake/login.ts";
@@ -29,7 +29,7 @@ export function forward(
   const { origin, deadlines } = addressOf(channel);
   const secrets = secretsOf(catalog);
   const { path, body, fields } =
-    r.crossed === null ? passOn(r, candidate, secrets, converts) : sendCrossed(r, r.crossed, secrets);
+    r.converted === null ? passOn(r, candidate, secrets, converts) : sendConverted(r, r.converted, secrets);
   return client.send({
     origin,
     method: r.method,
@@ -51,10 +51,10 @@ function passOn(r: Request, candidate: Candidate, secrets: KnownSecrets, convert
   const named = renameModel(r, candidate);
   const readable = named === r.body.bytes ? r.body.plain : named;
   const kept = (converts ? dropEnvelopes(readable) : null) ?? named;
-  const body = r.group.crosses ? askUsage(r, candidate, kept) : kept;
+  const body = r.group.mixesDialects ? askUsage(r, candidate, kept) : kept;
   const keepEncoding = r.body.encoded && body === r.body.bytes;
   const own = requestFields(r.fields, keepEncoding, secrets);
-  const fields = signFields(own, r.exchange, candidate.channel, r.dialect);
+  const fields = signFields(own, r.exchange, candidate.channel, r.upstreamDialect);
   const { model, path } = r.target;
   const isRenamed = model !== null && candidate.model !== null && candidate.model !== model.id;
   const renamed = isRenamed
@@ -71,9 +71,9 @@ function askUsage(r: Request, { channel }: Candidate, body: Uint8Array | null): 
   return asking ?? body;
 }
 
-function sendCrossed(
+function sendConverted(
   r: Request,
-  { candidate, dialect, path, body, keepsFields }: Crossed,
+  { candidate, dialect, path, body, keepsFields }: ConvertedRequest,
   secrets: KnownSecrets,
 ): Sent {
   const { channel } = candidate;

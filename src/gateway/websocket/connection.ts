@@ -189,7 +189,7 @@ export class SocketConnection implements ClientListener {
     } finally {
       this.#opening = null;
     }
-    r.held = true;
+    r.cleared = true;
     if (this.#clientGone) throw new GatewayError("client_gone", "The client disconnected.");
     if (this.#upstream?.open !== true) throw this.#askToReconnect();
     r.sentPrompt = readPrompt(r, gateway);

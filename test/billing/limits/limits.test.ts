@@ -44,7 +44,7 @@ async function withLedger(
 
 /** Nobody waits here: without room, the request is refused. */
 function admit(gate: Gate, key: Key, now: number, cost: Cost | null, session?: string): Admission {
-  const place = gate.admit(key, now, cost, { session });
+  const place = gate.enter(key, now, cost, { session });
   if ("noRoom" in place) throw place.noRoom;
   return place;
 }

@@ -79,7 +79,7 @@ export function limitedKey(own: Partial<Limits>, ofGroup: Partial<Limits> = {}, 
     convert: false,
     plans: [],
     usesLogin: false,
-    crosses: false,
+    mixesDialects: false,
     limits: { ...NONE, ...ofGroup },
   };
   const limits = { ...NONE, ...own };
@@ -236,11 +236,11 @@ export class Simulation {
   #wait(agent: Agent, turn: Turn, place: NoRoom): Promise<Admission> {
     const wait = this.#waiting.hold(place, () => this.#ask(agent, turn, true));
     if (wait === null) throw place.noRoom;
-    return wait.admitted;
+    return wait.entered;
   }
 
   #ask(agent: Agent, turn: Turn, hasWaited: boolean): Admission | NoRoom {
-    return this.#gate.admit(this.#key, this.#now, this.#describe(agent, turn), { hasWaited });
+    return this.#gate.enter(this.#key, this.#now, this.#describe(agent, turn), { hasWaited });
   }
 
   #describe({ name, session }: Agent, { model, prompt, cap }: Turn): Cost {
