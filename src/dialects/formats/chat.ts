@@ -7,8 +7,20 @@ import { scanMembers } from "../../lib/scan.ts";
 import { openSseParser } from "../../lib/sse.ts";
 import type { Dialect } from "../dialect.ts";
 import { openChatMeter } from "../meters/chat.ts";
-import { OPENAI_PARTS, formWireError } from "./openai.ts";
-import { CHAT_LAYOUT } from "../prompt/layouts.ts";
+import { CACHED_MEMBERS, OPENAI_CACHE, OPENAI_PARTS, formWireError } from "./openai.ts";
+import { type Layout, listMembers } from "../prompt/layouts.ts";
+
+const LAYOUT: Layout = {
+  ...OPENAI_CACHE,
+  members: listMembers({
+    ...CACHED_MEMBERS,
+    functions: "tools",
+    messages: "messages",
+    response_format: "setting",
+    reasoning_effort: "setting",
+    verbosity: "setting",
+  }),
+};
 
 export const chat: Dialect = {
   ...OPENAI_PARTS,
@@ -17,7 +29,7 @@ export const chat: Dialect = {
   errorEvent: (error) => `data: ${JSON.stringify({ error: formWireError(error) })}\n\n`,
   openMeter: openChatMeter,
   capNames: ["max_tokens", "max_completion_tokens"],
-  promptLayout: CHAT_LAYOUT,
+  promptLayout: LAYOUT,
 };
 
 // Streams report usage only on request.

@@ -5,7 +5,30 @@ import type { Dialect, ModelEntry } from "../dialect.ts";
 import { ERROR_NAMES } from "../errors.ts";
 import { fillRecord } from "../listing.ts";
 import { openContentMeter } from "../meters/content.ts";
-import { CONTENT_LAYOUT } from "../prompt/layouts.ts";
+import { FIVE_MINUTES, type Layout, listMembers } from "../prompt/layouts.ts";
+
+/** https://ai.google.dev/gemini-api/docs/caching. No lifetime is published. */
+const LAYOUT: Layout = {
+  members: listMembers({
+    tools: "tools",
+    systemInstruction: "system",
+    system_instruction: "system",
+    contents: "messages",
+    toolConfig: "setting",
+    tool_config: "setting",
+    cachedContent: "named",
+    cached_content: "named",
+    serviceTier: "tier",
+    service_tier: "tier",
+  }),
+  byBlock: false,
+  rules: {
+    ...FIVE_MINUTES,
+    marked: false,
+    blockTokens: 1,
+    minimumTokens: (model) => (model.includes("2.5") ? 2048 : 4096),
+  },
+};
 
 export const content: Dialect = {
   name: "content",
@@ -22,7 +45,7 @@ export const content: Dialect = {
   resetAfterErrorEvent: true,
   openMeter: openContentMeter,
   capNames: ["generationConfig", "generation_config"],
-  promptLayout: CONTENT_LAYOUT,
+  promptLayout: LAYOUT,
   listBody: (models) => JSON.stringify({ models: models.map(formContentRecord) }),
   modelBody: (model) => JSON.stringify(formContentRecord(model)),
   countBody: (tokens) => JSON.stringify({ totalTokens: tokens }),

@@ -5,7 +5,30 @@ import type { Dialect, ModelEntry } from "../dialect.ts";
 import { ERROR_NAMES } from "../errors.ts";
 import { fillRecord } from "../listing.ts";
 import { openMessagesMeter } from "../meters/messages.ts";
-import { MESSAGES_LAYOUT } from "../prompt/layouts.ts";
+import { FIVE_MINUTES, type Layout, listMembers } from "../prompt/layouts.ts";
+
+/** https://platform.claude.com/docs/en/build-with-claude/prompt-caching. The minimum is the largest
+ * of any model. */
+const LAYOUT: Layout = {
+  members: listMembers({
+    tools: "tools",
+    system: "system",
+    messages: "messages",
+    tool_choice: "setting",
+    thinking: "setting",
+    output_config: "setting",
+    output_format: "setting",
+    mcp_servers: "setting",
+    container: "setting",
+    service_tier: "tier",
+    speed: "tier",
+    context_management: "edits",
+    thread: "thread",
+    cache_control: "mark",
+  }),
+  byBlock: true,
+  rules: { ...FIVE_MINUTES, marked: true, blockTokens: 1, minimumTokens: () => 4096 },
+};
 
 export const messages: Dialect = {
   name: "messages",
@@ -19,7 +42,7 @@ export const messages: Dialect = {
   resetAfterErrorEvent: false,
   openMeter: openMessagesMeter,
   capNames: ["max_tokens"],
-  promptLayout: MESSAGES_LAYOUT,
+  promptLayout: LAYOUT,
   listBody(models) {
     const [first_id = null, last_id = null] = [models[0]?.id, models.at(-1)?.id];
     return JSON.stringify({ data: models.map(formRecord), has_more: false, first_id, last_id });

@@ -6,6 +6,7 @@ import { isObject } from "../../lib/json/json.ts";
 import type { Dialect, ModelEntry } from "../dialect.ts";
 import { ERROR_NAMES } from "../errors.ts";
 import { fillRecord } from "../listing.ts";
+import { MINUTE_MS } from "../prompt/layouts.ts";
 
 export interface WireError {
   readonly message: string;
@@ -61,3 +62,26 @@ function pickCodexRecords(models: readonly ModelEntry[]): unknown[] {
     isObject(raw) && "slug" in raw && "base_instructions" in raw ? [raw] : [],
   );
 }
+
+/** https://platform.openai.com/docs/guides/prompt-caching. Prompts are kept for five to ten
+ * minutes; with reported writes, for half an hour. */
+export const OPENAI_CACHE = {
+  byBlock: false,
+  rules: {
+    marked: false,
+    blockTokens: 128,
+    minimumTokens: () => 1024,
+    lifetimeMs: 5 * MINUTE_MS,
+    reportedLifetimeMs: 30 * MINUTE_MS,
+  },
+} as const;
+
+export const CACHED_MEMBERS = {
+  tools: "tools",
+  tool_choice: "setting",
+  parallel_tool_calls: "setting",
+  prompt_cache_key: "setting",
+  service_tier: "tier",
+  prompt_cache_retention: "lifetime",
+  prompt_cache_options: "lifetime",
+} as const;

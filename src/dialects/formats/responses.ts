@@ -3,8 +3,22 @@
 import type { StreamBreak, Dialect } from "../dialect.ts";
 import { openEmbeddingsMeter, openImagesMeter, openSearchMeter } from "../meters/calls.ts";
 import { openResponsesMeter } from "../meters/responses.ts";
-import { OPENAI_PARTS, type WireError, formWireError } from "./openai.ts";
-import { RESPONSES_LAYOUT } from "../prompt/layouts.ts";
+import { CACHED_MEMBERS, OPENAI_CACHE, OPENAI_PARTS, type WireError, formWireError } from "./openai.ts";
+import { type Layout, listMembers } from "../prompt/layouts.ts";
+
+const LAYOUT: Layout = {
+  ...OPENAI_CACHE,
+  members: listMembers({
+    ...CACHED_MEMBERS,
+    instructions: "system",
+    input: "messages",
+    text: "setting",
+    reasoning: "setting",
+    previous_response_id: "continues",
+    conversation: "held",
+    context_management: "edits",
+  }),
+};
 
 export const responses: Dialect = {
   ...OPENAI_PARTS,
@@ -16,7 +30,7 @@ export const responses: Dialect = {
   numbersEvents: true,
   openMeter: openResponsesMeter,
   capNames: ["max_output_tokens"],
-  promptLayout: RESPONSES_LAYOUT,
+  promptLayout: LAYOUT,
 };
 
 export const embeddings: Dialect = { ...responses, openMeter: openEmbeddingsMeter };

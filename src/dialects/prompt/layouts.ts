@@ -1,4 +1,4 @@
-// Where each dialect has the parts of a prompt, and how upstreams cache them.
+// What a dialect says of its prompts: where their parts are, and how upstreams cache them.
 
 /** The sections of a prompt, in the order in which they are cached. */
 export type Section = "tools" | "system" | "messages";
@@ -51,104 +51,9 @@ export interface Layout {
   readonly rules: CacheRules;
 }
 
-function listMembers(members: Readonly<Record<string, Role>>): ReadonlyMap<string, Role> {
+export function listMembers(members: Readonly<Record<string, Role>>): ReadonlyMap<string, Role> {
   return new Map(Object.entries(members));
 }
 
-const MINUTE_MS = 60_000;
-const LIFETIME = { lifetimeMs: 5 * MINUTE_MS, reportedLifetimeMs: 5 * MINUTE_MS };
-
-/** https://platform.claude.com/docs/en/build-with-claude/prompt-caching. The minimum is the largest
- * of any model. */
-export const MESSAGES_LAYOUT: Layout = {
-  members: listMembers({
-    tools: "tools",
-    system: "system",
-    messages: "messages",
-    tool_choice: "setting",
-    thinking: "setting",
-    output_config: "setting",
-    output_format: "setting",
-    mcp_servers: "setting",
-    container: "setting",
-    service_tier: "tier",
-    speed: "tier",
-    context_management: "edits",
-    thread: "thread",
-    cache_control: "mark",
-  }),
-  byBlock: true,
-  rules: { ...LIFETIME, marked: true, blockTokens: 1, minimumTokens: () => 4096 },
-};
-
-/** https://platform.openai.com/docs/guides/prompt-caching. Prompts are kept for five to ten
- * minutes; with reported writes, for half an hour. */
-const OPENAI = {
-  byBlock: false,
-  rules: {
-    marked: false,
-    blockTokens: 128,
-    minimumTokens: () => 1024,
-    lifetimeMs: 5 * MINUTE_MS,
-    reportedLifetimeMs: 30 * MINUTE_MS,
-  },
-} as const;
-
-const OPENAI_MEMBERS = {
-  tools: "tools",
-  tool_choice: "setting",
-  parallel_tool_calls: "setting",
-  prompt_cache_key: "setting",
-  service_tier: "tier",
-  prompt_cache_retention: "lifetime",
-  prompt_cache_options: "lifetime",
-} as const;
-
-export const RESPONSES_LAYOUT: Layout = {
-  ...OPENAI,
-  members: listMembers({
-    ...OPENAI_MEMBERS,
-    instructions: "system",
-    input: "messages",
-    text: "setting",
-    reasoning: "setting",
-    previous_response_id: "continues",
-    conversation: "held",
-    context_management: "edits",
-  }),
-};
-
-export const CHAT_LAYOUT: Layout = {
-  ...OPENAI,
-  members: listMembers({
-    ...OPENAI_MEMBERS,
-    functions: "tools",
-    messages: "messages",
-    response_format: "setting",
-    reasoning_effort: "setting",
-    verbosity: "setting",
-  }),
-};
-
-/** https://ai.google.dev/gemini-api/docs/caching. No lifetime is published. */
-export const CONTENT_LAYOUT: Layout = {
-  members: listMembers({
-    tools: "tools",
-    systemInstruction: "system",
-    system_instruction: "system",
-    contents: "messages",
-    toolConfig: "setting",
-    tool_config: "setting",
-    cachedContent: "named",
-    cached_content: "named",
-    serviceTier: "tier",
-    service_tier: "tier",
-  }),
-  byBlock: false,
-  rules: {
-    ...LIFETIME,
-    marked: false,
-    blockTokens: 1,
-    minimumTokens: (model) => (model.includes("2.5") ? 2048 : 4096),
-  },
-};
+export const MINUTE_MS = 60_000;
+export const FIVE_MINUTES = { lifetimeMs: 5 * MINUTE_MS, reportedLifetimeMs: 5 * MINUTE_MS };

@@ -11,7 +11,7 @@ import {
   textOf,
   writeRequest,
 } from "../../harness/conversation.ts";
-import { type Change as Turn, DIALECTS, SECOND, Session } from "./session.ts";
+import { type Change as Turn, DIALECT_NAMES, SECOND, Session } from "./session.ts";
 
 /** What an unchanged prompt would have read: all that its predecessor left. */
 function leftBy(dialect: CachingDialect, { total, read, written }: Counted): number {
@@ -59,7 +59,7 @@ const CHANGES: [title: string, change: Change, expected: Cause][] = [
   ["one more message", ({ turns }) => turns.splice(2, 0, { role: "user", text: "new" }), message(3)],
 ];
 
-const CLIENTS = DIALECTS.flatMap((dialect) =>
+const CLIENTS = DIALECT_NAMES.flatMap((dialect) =>
   (["JavaScript", "Python"] as const).map((writer) => [dialect, writer] as const),
 );
 

@@ -1,7 +1,7 @@
 // Ordinary turns: nothing that a user or a tool does on purpose is called a miss.
 
 import { describe, expect, test } from "bun:test";
-import { DIALECTS, SECOND, Session } from "./session.ts";
+import { DIALECT_NAMES, SECOND, Session } from "./session.ts";
 import { type Conversation, goOn, openConversation, textOf } from "../../harness/conversation.ts";
 
 /** The same numbers in every run. */
@@ -98,7 +98,7 @@ class Work {
   }
 }
 
-describe.each(DIALECTS)("ordinary turns in the dialect %s", (dialect) => {
+describe.each(DIALECT_NAMES)("ordinary turns in the dialect %s", (dialect) => {
   test("320 generated turns of sessions with agents in parallel raise no alarm", () => {
     const session = new Session(dialect);
     const random = createRandom(7);

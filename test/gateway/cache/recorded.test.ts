@@ -12,7 +12,7 @@ import { responses } from "../../../src/dialects/formats/responses.ts";
 import { CacheMemory } from "../../../src/gateway/cache/memory.ts";
 import { type Fixture, hasFixtures, listFixtures, readFixture, readRequest } from "../../harness/fixtures.ts";
 import { textOf } from "../../harness/conversation.ts";
-import { DIALECTS, Session } from "./session.ts";
+import { DIALECT_NAMES, Session } from "./session.ts";
 
 const DIALECT_OF: Readonly<Record<Fixture["family"], Dialect>> = {
   anthropic: messages,
@@ -85,7 +85,7 @@ describe.skipIf(!hasFixtures)("recorded requests", () => {
   test.each(["anthropic", "openai-responses", "openai-chat", "gemini"] as const)(
     "recorded requests of %s have no miss when each is continued for six turns",
     (family) => {
-      const session = new Session(DIALECTS.find((name) => name === DIALECT_OF[family].name)!);
+      const session = new Session(DIALECT_NAMES.find((name) => name === DIALECT_OF[family].name)!);
       for (const fixture of recorded.filter((each) => each.family === family)) {
         const body: Record<string, unknown> = JSON.parse(readRequest(fixture).toString());
         const list = family === "gemini" ? "contents" : family === "openai-responses" ? "input" : "messages";

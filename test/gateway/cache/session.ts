@@ -2,12 +2,7 @@
 
 import { expect } from "bun:test";
 import { countPrompt } from "../../../src/billing/usage.ts";
-import {
-  CHAT_LAYOUT,
-  CONTENT_LAYOUT,
-  MESSAGES_LAYOUT,
-  RESPONSES_LAYOUT,
-} from "../../../src/dialects/prompt/layouts.ts";
+import { DIALECTS } from "../../../src/dialects/endpoints.ts";
 import { KnownParts } from "../../../src/gateway/intake/known-parts.ts";
 import { joinPrompt, readParts } from "../../../src/dialects/prompt/prompt.ts";
 import { readPrompt, scanBody } from "../../harness/prompt.ts";
@@ -22,13 +17,7 @@ import {
 } from "../../harness/upstreams/caching-upstream.ts";
 import { type Conversation, writeAsPython, writeRequest } from "../../harness/conversation.ts";
 
-const LAYOUTS = {
-  messages: MESSAGES_LAYOUT,
-  responses: RESPONSES_LAYOUT,
-  chat: CHAT_LAYOUT,
-  content: CONTENT_LAYOUT,
-} as const;
-export { DIALECT_NAMES as DIALECTS } from "../../../src/dialects/dialect.ts";
+export { DIALECT_NAMES } from "../../../src/dialects/dialect.ts";
 export const SECOND = 1000;
 
 /** How clients write JSON: without spaces, as JavaScript does, or with them, as Python does. */
@@ -70,13 +59,13 @@ export class Session {
   }
 
   send(body: Record<string, unknown>, change: Change = {}, session = "s"): Miss | null {
-    const { rules } = LAYOUTS[this.dialect];
+    const { rules } = DIALECTS[this.dialect].promptLayout;
     const { model = "gemini-2.5-pro", channel = "main" } = change;
     const at = (this.now += 20 * SECOND);
     this.last = this.upstream.serve(this.dialect, body, `${model} ${channel} ${change.served}`, at);
     const { total, read, written } = this.last;
     const bytes = Buffer.from(this.#write(body));
-    const layout = LAYOUTS[this.dialect];
+    const layout = DIALECTS[this.dialect].promptLayout;
     const scanned = scanBody(bytes, layout, this.#known.find(session))!;
     this.#known.keep(session, scanned.scan.lists);
     while (!readParts(scanned, layout));
