@@ -5,7 +5,7 @@ import { looksSecret } from "../lib/secret.ts";
 import { suggestNearest } from "../lib/text/nearest.ts";
 import { KEY_FIELD } from "./key-fields.ts";
 import { isLoopback } from "./proxy.ts";
-import { type Config, CONVERTIBLE, groupPlatform, LOGIN_ADDRESSES } from "./schema.ts";
+import { type Config, groupPlatform, PLATFORM_FACTS } from "./schema.ts";
 import type { Path } from "./yaml/source.ts";
 
 export interface ReferenceProblem {
@@ -66,7 +66,7 @@ function checkChannels({ channels }: Config, group: Group, quote: Quote, refuse:
     if (platform === undefined) return `there is no channel ${quote(channel, Object.keys(channels))}`;
     if (group.channels.indexOf(channel) !== index) return "this channel is named twice";
     const sides = [platform, group.platform];
-    const mayConvert = sides.every((word) => CONVERTIBLE.has(word));
+    const mayConvert = sides.every((word) => PLATFORM_FACTS[word].converts === true);
     if (group.convert && !mayConvert)
       return "nothing can be converted from or for a relay: remove `convert: true`";
     if (group.convert || groupPlatform(platform) === group.platform) return null;
@@ -85,7 +85,7 @@ const LOOPBACK = /^(?:localhost|\[::1\]|127(?:\.\d+){3})$/;
 
 function checkLogin(channel: Channel, host: string, refuse: Refuse): void {
   const { platform, baseUrl, headers, proxy, probeMs } = channel;
-  const address = LOGIN_ADDRESSES[platform];
+  const address = PLATFORM_FACTS[platform].loginAddress;
   if (address === undefined)
     refuse(["platform"], "`credential: client` is for the platforms messages and responses");
   else if (!LOOPBACK.test(baseUrl.hostname) && baseUrl.href !== new URL(address).href) {

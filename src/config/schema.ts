@@ -22,31 +22,39 @@ export function groupPlatform(platform: ChannelPlatform): Platform {
   return platform === CHAT ? CHAT_GROUP : platform;
 }
 
-export const CONVERTIBLE: ReadonlySet<unknown> = new Set(["messages", "responses", "content", CHAT]);
+interface PlatformFacts {
+  /** Its best-known maker, or its API. */
+  readonly alsoCalled: readonly string[];
+  /** Whose prices count at an unknown address. */
+  readonly makers: readonly string[];
+  /** Where its tool's login belongs. */
+  readonly loginAddress?: string;
+  /** There is a bridge for its dialect. */
+  readonly converts?: true;
+}
 
-/** A platform's best-known maker, or its API. */
-export const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
-  anthropic: "messages",
-  claude: "messages",
-  openai: "responses",
-  codex: "responses",
-  chat: "responses",
-  completions: "responses",
-  google: "content",
-  gemini: "content",
-  vertex: "content",
+export const PLATFORM_FACTS: Readonly<Record<ChannelPlatform, PlatformFacts>> = {
+  messages: {
+    alsoCalled: ["anthropic", "claude"],
+    makers: ["anthropic"],
+    loginAddress: "https://api.anthropic.com",
+    converts: true,
+  },
+  responses: {
+    alsoCalled: ["openai", "codex", "chat", "completions"],
+    makers: ["openai"],
+    loginAddress: "https://chatgpt.com/backend-api/codex",
+    converts: true,
+  },
+  content: { alsoCalled: ["google", "gemini", "vertex"], makers: ["google"], converts: true },
+  relay: { alsoCalled: [], makers: ["anthropic", "google"] },
+  chat: { alsoCalled: [], makers: [], converts: true },
 };
 
 export const NO_CREDENTIAL = "none";
 
 /** The client's own login. */
 export const CLIENT_LOGIN = "client";
-
-/** Where the tools' logins belong. */
-export const LOGIN_ADDRESSES: Readonly<Record<string, string>> = {
-  messages: "https://api.anthropic.com",
-  responses: "https://chatgpt.com/backend-api/codex",
-};
 
 /** Below a base URL with this end, paths have no version. */
 export const UNVERSIONED = "/backend-api/codex";

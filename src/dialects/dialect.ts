@@ -2,7 +2,7 @@
 
 import type { CallListener, Meter } from "../billing/usage.ts";
 import type { KeySource } from "../config/key-fields.ts";
-import { type ChannelPlatform, CONVERTIBLE, type Platform } from "../config/schema.ts";
+import { type ChannelPlatform, type Platform, PLATFORM_FACTS } from "../config/schema.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http/fields.ts";
 import type { Layout } from "./prompt/layouts.ts";
@@ -12,7 +12,7 @@ export const DIALECT_NAMES = ["messages", "responses", "chat", "content"] as con
 export type DialectName = (typeof DIALECT_NAMES)[number];
 
 export function hasBridge(name: ChannelPlatform): name is DialectName {
-  return CONVERTIBLE.has(name);
+  return PLATFORM_FACTS[name].converts === true;
 }
 
 export type Purpose = "generate" | "embed" | "count" | "resource" | "list" | "model" | "other";

@@ -9,7 +9,7 @@ import { SPANS, type Zone } from "../../lib/text/zone.ts";
 import { computeCharge } from "../charge.ts";
 import { readLine } from "../ledger/check.ts";
 import { ANY_SELLER, type Overrides, type PriceBook } from "../prices.ts";
-import { MAKERS_OF } from "../prices/sellers.ts";
+import { PLATFORM_FACTS } from "../../config/schema.ts";
 import { describeScope, type Scope, type SumRow, sumRequests } from "../reports/sums.ts";
 import { compareNames, describeNames, isSpan, listSpans } from "../reports/usage.ts";
 import { splitAmounts, splitUsage } from "../store/insert.ts";
@@ -124,9 +124,9 @@ function insert(table: Questions, entry: LogEntry, who: number, prices: BookPric
 
 /** The makers of a tool's models. opencode's logs name the maker. */
 const MAKERS: Readonly<Record<LoggingTool, readonly string[]>> = {
-  "claude-code": MAKERS_OF.messages,
-  codex: MAKERS_OF.responses,
-  "gemini-cli": MAKERS_OF.content,
+  "claude-code": PLATFORM_FACTS.messages.makers,
+  codex: PLATFORM_FACTS.responses.makers,
+  "gemini-cli": PLATFORM_FACTS.content.makers,
   opencode: ANY_SELLER.makers,
 };
 

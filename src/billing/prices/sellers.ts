@@ -1,7 +1,7 @@
 // Whose prices a channel pays.
 
 import type { Channel, Group } from "../../config/catalog.ts";
-import type { ChannelPlatform } from "../../config/schema.ts";
+import { PLATFORM_FACTS } from "../../config/schema.ts";
 import type { Tariff } from "../usage.ts";
 import { NAMED_MAKERS } from "./names.ts";
 
@@ -24,14 +24,6 @@ export const ANY_SELLER: Seller = {
   free: false,
   region: null,
   bill: "book",
-};
-
-export const MAKERS_OF: Readonly<Record<ChannelPlatform, readonly string[]>> = {
-  messages: ["anthropic"],
-  responses: ["openai"],
-  content: ["google"],
-  relay: ["anthropic", "google"],
-  chat: [],
 };
 
 /** The makers to search by name. zhipuai is zai in another market. */
@@ -102,7 +94,7 @@ export function isAllAt({ channels }: Pick<Group, "channels">, provider: string)
 
 /** A login belongs to its maker, whatever address it is sent through. */
 function addressProvider({ usesLogin, platform, baseUrl }: Channel): string | null {
-  return usesLogin ? (MAKERS_OF[platform][0] ?? null) : findProvider(baseUrl);
+  return usesLogin ? (PLATFORM_FACTS[platform].makers[0] ?? null) : findProvider(baseUrl);
 }
 
 /** `*.example.com`: subdomains. `*example.com`: also the domain. */
@@ -135,7 +127,7 @@ export function sellerOf(channel: Channel): Seller {
   const names = !free && SELLERS_THAT_NAME.has(findProvider(baseUrl) ?? "");
   const seller: Seller = {
     provider: priceProvider ?? addressProvider(channel),
-    makers: MAKERS_OF[platform],
+    makers: PLATFORM_FACTS[platform].makers,
     free,
     region: REGIONAL.exec(baseUrl.hostname.toLowerCase())?.[1] ?? null,
     bill: bill ?? (names ? "reported" : "book"),

@@ -10,7 +10,7 @@ import {
   refuseUnknown,
   requireNewName,
 } from "../../config/changes/names.ts";
-import { CONVERTIBLE, PLATFORMS, groupPlatform } from "../../config/schema.ts";
+import { PLATFORM_FACTS, PLATFORMS, groupPlatform } from "../../config/schema.ts";
 import { changeSetting, type Edit } from "../../config/yaml/edit.ts";
 import {
   openConfig,
@@ -54,7 +54,7 @@ export interface AddGroupFlags extends ConfigFlags {
 
 export async function addGroup(name: string, flags: AddGroupFlags): Promise<void> {
   const { channel = [], multiplier, description, exclusive } = flags;
-  const known = PLATFORMS.filter((platform) => CONVERTIBLE.has(platform));
+  const known = PLATFORMS.filter((platform) => PLATFORM_FACTS[platform].converts);
   const clients = known.find((platform) => platform === flags.convert);
   if (flags.convert !== clients) refuseUsage(`--convert: expected what clients speak: ${known.join(", ")}.`);
   const [first] = channel;

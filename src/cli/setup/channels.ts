@@ -6,7 +6,7 @@ import { addKeychain, checkConfigText, type LoadedConfig, readConfigText } from 
 import type { ConfigFile } from "../../config/file/replace.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { suggestNearest } from "../../lib/text/nearest.ts";
-import { type ChannelPlatform, CHANNEL_WORDS, CONVERTIBLE, groupPlatform } from "../../config/schema.ts";
+import { type ChannelPlatform, CHANNEL_WORDS, groupPlatform, PLATFORM_FACTS } from "../../config/schema.ts";
 import { applyEdits, type Edit } from "../../config/yaml/edit.ts";
 import { suggestValue, valueAt } from "../../config/yaml/problems.ts";
 import { readBaseUrl, readName, readSecretText } from "../../config/yaml/scalars.ts";
@@ -233,7 +233,7 @@ function requireFree(preset: Preset, catalog: Catalog, groupName: string | undef
   }
   const group = findGroup(catalog, groupName);
   const isFit = group.platform === groupPlatform(preset.platform);
-  if (!isFit && !(group.convert && CONVERTIBLE.has(preset.platform)))
+  if (!isFit && !(group.convert && PLATFORM_FACTS[preset.platform].converts))
     fail(`The group "${groupName}" is for ${group.platform}, and ${preset.title} speaks ${preset.platform}.`);
 }
 

@@ -5,9 +5,9 @@ import {
   CHAT,
   type ChannelPlatform,
   CLIENT_LOGIN,
-  CONVERTIBLE,
   groupPlatform,
   type Platform,
+  PLATFORM_FACTS,
   PLATFORMS,
 } from "../../config/schema.ts";
 import { readBaseUrl } from "../../config/yaml/scalars.ts";
@@ -116,7 +116,7 @@ export class Draft {
     const spoken = clients ?? groupPlatform(platform);
     const own = (this.groups[group] ??= { platform: spoken, channels: [] });
     own.channels.push(channel);
-    if (platform !== spoken && CONVERTIBLE.has(platform)) own.convert = true;
+    if (platform !== spoken && PLATFORM_FACTS[platform].converts === true) own.convert = true;
   }
 
   addKey(name: string, given: unknown, setting: string): void {

@@ -1,7 +1,7 @@
 // opencode: a config in a variable, with the gateway as its only providers.
 
 import { join } from "node:path";
-import { MAKERS_OF } from "../../billing/prices/sellers.ts";
+import { PLATFORM_FACTS } from "../../config/schema.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { getField, isObject } from "../../lib/json/json.ts";
 import { chooseMainModel, findSmallModel } from "./models.ts";
@@ -68,7 +68,7 @@ function writeConfig(connection: Connection): string {
             npm: "@ai-sdk/openai-compatible",
           },
         ]
-      : MAKERS_OF[platform].map((id) => ({ id, own: listModelsOf(id, connection) }));
+      : PLATFORM_FACTS[platform].makers.map((id) => ({ id, own: listModelsOf(id, connection) }));
   const provider = providers.map(({ id, own, npm }) => {
     const headers = { ...(isDirect === true && BETAS[id]), ...listHeaders(connection) };
     const options = {

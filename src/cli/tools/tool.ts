@@ -2,8 +2,7 @@
 
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { MAKERS_OF } from "../../billing/prices/sellers.ts";
-import type { Platform } from "../../config/schema.ts";
+import { type Platform, PLATFORM_FACTS } from "../../config/schema.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { readPathPrefix } from "../../dialects/platforms.ts";
 import { readPlain } from "../../lib/files/own-file.ts";
@@ -160,12 +159,13 @@ export function rootOf({ base, platform, relayPrefix }: Connection): string {
 }
 
 export function mainMakerOf(platform: Platform): string {
-  return MAKERS_OF[platform][0] ?? "";
+  return PLATFORM_FACTS[platform].makers[0] ?? "";
 }
 
 export function listModelsOf(maker: string, { platform, models }: Connection): string[] {
   return models.filter(
-    (model) => MAKERS_OF[platform].length === 1 || /gemini|gemma/i.test(model) === (maker === "google"),
+    (model) =>
+      PLATFORM_FACTS[platform].makers.length === 1 || /gemini|gemma/i.test(model) === (maker === "google"),
   );
 }
 

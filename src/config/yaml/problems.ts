@@ -4,7 +4,7 @@ import { type core, z } from "zod";
 import { getField, isObject, listIn, type Table } from "../../lib/json/json.ts";
 import { looksJoined } from "../../lib/secret.ts";
 import { suggestNearest } from "../../lib/text/nearest.ts";
-import { configSchema, PLATFORM_NAMES } from "../schema.ts";
+import { configSchema, PLATFORM_FACTS, PLATFORMS } from "../schema.ts";
 import type { Path, Problem, Source } from "./source.ts";
 
 /** `gateway` exits with status 2. */
@@ -75,7 +75,10 @@ function explainIssue(issue: core.$ZodIssue, value: unknown): string {
 
 /** The end of a sentence that suggests a value, or "". */
 export function suggestValue(typed: string, known: readonly string[]): string {
-  const platform = Object.entries(PLATFORM_NAMES).find(([name]) => typed.toLowerCase().startsWith(name))?.[1];
+  const word = typed.toLowerCase();
+  const platform = PLATFORMS.find((each) =>
+    PLATFORM_FACTS[each].alsoCalled.some((name) => word.startsWith(name)),
+  );
   if (platform !== undefined && known.includes(platform)) return ` (did you mean "${platform}"?)`;
   return suggestNearest(typed, known);
 }
