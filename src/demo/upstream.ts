@@ -2,8 +2,8 @@
 
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { getField } from "../lib/json/json.ts";
-import { createModel, FORMATS, type FormatName } from "./answers.ts";
-import { type DemoPlatform, listModels } from "./models.ts";
+import { createModel, FORMATS } from "./answers.ts";
+import { type DemoPlatform, findEndpoint, listModels } from "./platforms.ts";
 
 export interface DemoUpstream {
   readonly port: number;
@@ -47,40 +47,6 @@ export function startUpstream({
     },
   });
   return { port: server.port ?? 0, stop: () => void server.stop(true) };
-}
-
-interface Endpoint {
-  readonly format: FormatName;
-  readonly purpose: "generate" | "count" | "embed" | "compact";
-  /** The model in the path, if the body names none. */
-  readonly model?: string;
-  readonly streams?: boolean;
-}
-
-const ENDPOINTS: ReadonlyArray<readonly [end: string, FormatName, Endpoint["purpose"]]> = [
-  ["/messages", "messages", "generate"],
-  ["/messages/count_tokens", "messages", "count"],
-  ["/responses", "responses", "generate"],
-  ["/responses/input_tokens", "responses", "count"],
-  ["/responses/compact", "responses", "compact"],
-  ["/chat/completions", "chat", "generate"],
-  ["/embeddings", "chat", "embed"],
-];
-
-const VERBS: Readonly<Record<string, Pick<Endpoint, "purpose" | "streams">>> = {
-  generateContent: { purpose: "generate", streams: false },
-  streamGenerateContent: { purpose: "generate", streams: true },
-  countTokens: { purpose: "count" },
-  embedContent: { purpose: "embed" },
-  batchEmbedContents: { purpose: "embed" },
-};
-
-function findEndpoint(path: string): Endpoint | null {
-  const [, model = "", verb = ""] = /\/models\/(.+):(\w+)$/.exec(path) ?? [];
-  const found = Object.hasOwn(VERBS, verb) ? VERBS[verb] : undefined;
-  if (found !== undefined) return { format: "content", model, ...found };
-  const row = ENDPOINTS.find(([end]) => path.endsWith(end));
-  return row === undefined ? null : { format: row[1], purpose: row[2] };
 }
 
 function readBody(bytes: Buffer, encoding: string | null): unknown {

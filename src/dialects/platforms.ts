@@ -1,4 +1,4 @@
-// One row per platform. A new one starts in PLATFORMS (config/schema.ts).
+// How each platform speaks. The rest is in PLATFORM_FACTS (config/schema.ts).
 
 import type { ChannelPlatform, Platform } from "../config/schema.ts";
 import { chat } from "./formats/chat.ts";
@@ -81,15 +81,6 @@ interface ChannelRow extends Pick<PlatformRow, "dialect" | "spoken" | "answerPat
   readonly ownVersions?: true;
   /** A stream reports usage only on request. */
   readonly asksUsage?: true;
-}
-
-export function forEachPlatform<T>(make: (platform: Platform) => T): Record<Platform, T> {
-  return {
-    messages: make("messages"),
-    responses: make("responses"),
-    content: make("content"),
-    relay: make("relay"),
-  };
 }
 
 /** What clients put before every path: empty, or the config's `relay_prefix`. */

@@ -5,68 +5,26 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Catalog } from "../../config/catalog.ts";
 import { checkConfigText } from "../../config/file/load.ts";
-import { type ChannelPlatform, CHAT, groupPlatform, PLATFORMS } from "../../config/schema.ts";
+import { CHANNEL_WORDS, type ChannelPlatform, groupPlatform, PLATFORMS } from "../../config/schema.ts";
+import { CALLS } from "../../demo/platforms.ts";
 import { startUpstream } from "../../demo/upstream.ts";
-import { forEachPlatform, PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
+import { PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import { removeFolder } from "../../lib/files/own-file.ts";
 import { newSecret } from "../../lib/secret.ts";
 
 export interface Demo {
   readonly catalog: Catalog;
-  readonly secrets: Readonly<Record<ChannelPlatform, string>>;
+  readonly secrets: ReadonlyMap<ChannelPlatform, string>;
   /** Returns the ledger's path. Null: it was empty and has been removed. */
   stop(): string | null;
 }
 
 const EVENT_GAP_MS = 40;
 
-const GROUPS = [...PLATFORMS, CHAT] as const;
-
-const HELLO = [{ role: "user", content: "Hello" }];
-const TO_MESSAGES = {
-  path: "/v1/messages",
-  body: {
-    model: "claude-haiku-4-5",
-    max_tokens: 256,
-    stream: true,
-    messages: HELLO,
-  },
-};
-const toChat = (model: string) => ({
-  path: "/v1/chat/completions",
-  body: { model, stream: true, messages: HELLO },
-});
-
-const CALLS: Record<ChannelPlatform, readonly { readonly path: string; readonly body: object }[]> = {
-  messages: [TO_MESSAGES],
-  responses: [
-    {
-      path: "/v1/responses",
-      body: {
-        model: "gpt-5.4",
-        stream: true,
-        input: HELLO,
-      },
-    },
-    toChat("gpt-5.4"),
-  ],
-  content: [
-    {
-      path: "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse",
-      body: {
-        contents: [{ role: "user", parts: [{ text: "Hello" }] }],
-        generationConfig: { temperature: 1 },
-      },
-    },
-  ],
-  relay: [TO_MESSAGES],
-  chat: [toChat("qwen3-coder")],
-};
-
 export function startDemo(): Demo {
-  const secrets = { ...forEachPlatform(() => newSecret()), chat: newSecret() };
+  const secrets = new Map(CHANNEL_WORDS.map((platform) => [platform, newSecret()]));
   const folder = mkdtempSync(join(tmpdir(), "gateway-demo-"));
-  const parts = GROUPS.map((platform) => {
+  const parts = CHANNEL_WORDS.map((platform) => {
     const upstream = startUpstream({ platform, paceMs: EVENT_GAP_MS });
     const [name, base_url] = [`demo-${platform}`, `http://127.0.0.1:${upstream.port}`];
     const group = {
@@ -74,7 +32,7 @@ export function startDemo(): Demo {
       channels: [name],
       description: "simulated",
     };
-    const key = { name, group: platform, secret: secrets[platform] };
+    const key = { name, group: platform, secret: secrets.get(platform) };
     return {
       platform,
       upstream,
@@ -101,8 +59,9 @@ export function startDemo(): Demo {
 }
 
 export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPrefix: string): string[] {
-  const writeKey = (group: ChannelPlatform): string => `-H 'authorization: Bearer ${secrets[group]}'`;
-  const posts = GROUPS.flatMap((group) => {
+  const writeKey = (group: ChannelPlatform): string =>
+    `-H 'authorization: Bearer ${secrets.get(group) ?? ""}'`;
+  const posts = CHANNEL_WORDS.flatMap((group) => {
     const platform = groupPlatform(group);
     const start = base + readPathPrefix(platform, relayPrefix);
     const fields = `${writeKey(group)} -H 'content-type: application/json'`;

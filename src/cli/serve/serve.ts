@@ -216,12 +216,12 @@ async function announceDemo(
   say: (line: string) => void,
 ): Promise<void> {
   const { writeCurlLines } = await import("./demo.ts");
-  for (const [platform, secret] of Object.entries(secrets))
+  for (const [platform, secret] of secrets)
     if (!isBrief || platform === "messages") say(`key of the ${platform} group: ${secret}`);
   const lines = writeCurlLines(base, secrets, catalog.relayPrefix);
   lines.slice(0, isBrief ? 1 : lines.length).forEach(say);
   const command = nameOwnCommand();
-  say(`connect a tool: GATEWAY_KEY=${secrets.messages} ${command} run --url ${base} claude`);
+  say(`connect a tool: GATEWAY_KEY=${secrets.get("messages") ?? ""} ${command} run --url ${base} claude`);
   say(`watch it live: ${command} top --ledger ${quoteWord(catalog.ledger.path)}`);
 }
 
