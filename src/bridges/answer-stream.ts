@@ -8,7 +8,7 @@ import { GatewayError } from "../lib/errors.ts";
 import type { Slices } from "../lib/json/slices.ts";
 import { LARGE_BYTES } from "../lib/memory/memory-budget.ts";
 import { openSseParser } from "../lib/sse.ts";
-import { blameAnswer, explainFailure, type Failure } from "./neutral/failure.ts";
+import { blameAnswer, toClientError, type UpstreamError } from "./neutral/error.ts";
 import { type AnswerReader, WHOLE_ANSWER } from "./neutral/read-answer.ts";
 import type { Block, Sequence } from "./neutral/sequence.ts";
 import { formOf, matchForm, type TextForm } from "./text-form.ts";
@@ -35,8 +35,8 @@ export interface StreamFault {
   readonly message: string;
 }
 
-export function formError(failure: Failure, client: DialectName, { id }: RequestStamp): Reply {
-  const body = DIALECTS[client].errorBody(explainFailure(failure, client), id);
+export function formError(failure: UpstreamError, client: DialectName, { id }: RequestStamp): Reply {
+  const body = DIALECTS[client].errorBody(toClientError(failure, client), id);
   return { status: failure.status, body };
 }
 

@@ -25,7 +25,7 @@ import { readResponsesRequest } from "./responses/read-request.ts";
 import type { ReadingFor } from "./neutral/read-request.ts";
 import type { Conversation, Destination } from "./neutral/conversation.ts";
 import { type Envelopes, openEnvelopes } from "./neutral/envelope.ts";
-import { blameAnswer, type Failure, nameFields, PROMPTS, readFailure } from "./neutral/failure.ts";
+import { blameAnswer, type UpstreamError, nameFields, PROMPTS, readUpstreamError } from "./neutral/error.ts";
 import { type FieldTable, translateField } from "./neutral/fields.ts";
 import { indexTools } from "./neutral/tools.ts";
 import { Sequence } from "./neutral/sequence.ts";
@@ -162,7 +162,7 @@ export class Conversion {
   readonly #upstream: Side;
   readonly #context: Omit<AnswerContext, "count">;
   /** Words a failure with the client's names of fields. */
-  readonly #reword: (failure: Failure) => Failure;
+  readonly #reword: (failure: UpstreamError) => UpstreamError;
 
   constructor(conversation: Conversation, order: ConversionOrder, closeSeal: Envelopes["close"]) {
     const { client, model, to, stamp, isCodex } = order;
@@ -212,7 +212,7 @@ export class Conversion {
 
   convertError(status: number, body: Uint8Array): Reply {
     const { client, stamp } = this.#context;
-    const failure = readFailure(status, new TextDecoder().decode(body));
+    const failure = readUpstreamError(status, new TextDecoder().decode(body));
     return formError(this.#reword(failure), client, stamp);
   }
 }

@@ -1,26 +1,58 @@
 // Upstreams' errors: an object under `error`, in a body or in a stream.
 
-import { getField, getList, getText } from "../lib/json/json.ts";
+import { getField, getList, getText, lookUp, type Table } from "../lib/json/json.ts";
 
 const PRELUDES = new Set<unknown>(["ping", "response.created", "response.in_progress", "response.queued"]);
 
-/** Errors in streams of all dialects. */
-const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
-  ["authentication_error", 401],
-  ["invalid_api_key", 401],
-  ["billing_error", 402],
-  ["insufficient_quota", 402],
-  ["permission_error", 403],
-  ["timeout_error", 504],
-  ["rate_limit_error", 429],
-  ["rate_limit_exceeded", 429],
-  ["slow_down", 429],
-  ["api_error", 500],
-  ["server_error", 500],
-  ["internal_server_error", 500],
-  ["server_is_overloaded", 503],
-  ["overloaded_error", 529],
-]);
+export type ErrorKind =
+  | "overflow"
+  | "output_overflow"
+  | "signature"
+  | "rate"
+  | "overloaded"
+  | "quota"
+  | "unknown_model"
+  | "refused"
+  | "server";
+
+/** Upstreams' names for errors. A status is that of a stream's first event; without one, the
+ *  client gets the event. Null: an answer's status says more than the name. */
+const NAMES: Table<readonly [kind: ErrorKind | null, status?: number]> = {
+  context_length_exceeded: ["overflow"],
+  model_max_prompt_tokens_exceeded: ["overflow"],
+  exceed_context_size_error: ["overflow"],
+  authentication_error: [null, 401],
+  invalid_api_key: ["refused", 401],
+  billing_error: ["quota", 402],
+  insufficient_quota: ["quota", 402],
+  permission_error: [null, 403],
+  model_not_found: ["unknown_model"],
+  not_found_error: ["unknown_model"],
+  rate_limit_error: ["rate", 429],
+  rate_limit_exceeded: ["rate", 429],
+  slow_down: ["rate", 429],
+  resource_exhausted: ["rate"],
+  api_error: ["server", 500],
+  server_error: ["server", 500],
+  internal_server_error: ["server", 500],
+  internal: ["server"],
+  timeout_error: ["server", 504],
+  server_is_overloaded: ["overloaded", 503],
+  overloaded_error: ["overloaded", 529],
+  unavailable: ["overloaded"],
+  invalid_request_error: ["refused"],
+  invalid_prompt: ["refused"],
+  invalid_argument: ["refused"],
+  failed_precondition: ["refused"],
+};
+
+/** OpenAI's names for a wrong request. */
+const REFUSED = /^(?:bio_policy|data_residency_mismatch|.*image.*|invalid_.*|unsupported_.*)$/;
+
+export function kindOfName(name: unknown): ErrorKind | undefined {
+  if (typeof name !== "string") return undefined;
+  return lookUp(NAMES, name.toLowerCase())?.[0] ?? (REFUSED.test(name) ? "refused" : undefined);
+}
 
 /** An error that comes instead of a stream, alone or in a list. */
 export const BARE_ERROR = /^\[?\s*\{\s*"error"/;
@@ -53,7 +85,8 @@ export function readErrorEvent(event: unknown): StreamError | null {
   return status === null ? null : { status, message: getText(getField(error, "message")) };
 }
 
-function findError(event: unknown): unknown {
+/** The error in a body or in an event. */
+export function findError(event: unknown): unknown {
   const error = getField(event, "error") ?? getField(getField(event, "response"), "error") ?? null;
   return error === null && getField(event, "type") === "error" ? event : error;
 }
@@ -61,5 +94,5 @@ function findError(event: unknown): unknown {
 function readStatus(error: unknown): number | null {
   const code = getField(error, "code");
   if (typeof code === "number") return code;
-  return STATUS_OF_NAME.get(code) ?? STATUS_OF_NAME.get(getField(error, "type")) ?? null;
+  return lookUp(NAMES, code)?.[1] ?? lookUp(NAMES, getField(error, "type"))?.[1] ?? null;
 }

@@ -13,7 +13,7 @@ import {
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { Json } from "../neutral/notes.ts";
 import type { Seal } from "../neutral/conversation.ts";
-import { blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
+import { blameEnd, isError, readUpstreamError } from "../neutral/error.ts";
 import { type Block, type EndReason, MAX_BLOCKS } from "../neutral/sequence.ts";
 import { AnswerReader, WHOLE_ANSWER } from "../neutral/read-answer.ts";
 
@@ -52,7 +52,7 @@ export class ChatAnswerReader extends AnswerReader {
   #message: Json | null = null;
 
   read(chunk: unknown, name: string): void {
-    if (isFailure(chunk)) return this.to.fail(readFailure(200, chunk));
+    if (isError(chunk)) return this.to.fail(readUpstreamError(200, chunk));
     if (!isObject(chunk)) return;
     const choices = getList(chunk["choices"]);
     if (isObject(chunk["usage"])) this.#hasUsage = true;

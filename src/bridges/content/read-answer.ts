@@ -1,7 +1,7 @@
 // An answer of a content upstream → blocks. It ends with the stream.
 
 import { getField, getList, getText, isObject, listIn, lookUp, type Table } from "../../lib/json/json.ts";
-import { blameAnswer, blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
+import { blameAnswer, blameEnd, isError, readUpstreamError } from "../neutral/error.ts";
 import { type EndReason, MAX_BLOCKS, type WebSource } from "../neutral/sequence.ts";
 import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 
@@ -31,7 +31,7 @@ export class ContentAnswerReader extends AnswerReader {
   }
 
   #read(chunk: unknown): void {
-    if (isFailure(chunk)) return this.to.fail(readFailure(200, chunk));
+    if (isError(chunk)) return this.to.fail(readUpstreamError(200, chunk));
     if (!isObject(chunk)) return;
     this.to.begin();
     if (isObject(chunk["usageMetadata"])) this.#hasUsage = true;

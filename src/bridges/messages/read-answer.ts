@@ -11,7 +11,7 @@ import {
   type Table,
 } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import { blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
+import { blameEnd, isError, readUpstreamError } from "../neutral/error.ts";
 import { type Block, type EndReason, MAX_BLOCKS } from "../neutral/sequence.ts";
 import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 
@@ -64,7 +64,7 @@ export class MessagesAnswerReader extends AnswerReader {
       case "message_stop":
         return this.#end();
       default:
-        if (type === "error" || isFailure(event)) this.to.fail(readFailure(200, event));
+        if (type === "error" || isError(event)) this.to.fail(readUpstreamError(200, event));
     }
   }
 

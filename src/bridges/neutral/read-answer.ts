@@ -3,7 +3,7 @@
 import type { ParsedEvent } from "../../billing/usage.ts";
 import { getField } from "../../lib/json/json.ts";
 import type { Seal } from "./conversation.ts";
-import { blameAnswer } from "./failure.ts";
+import { blameAnswer } from "./error.ts";
 import type { Block, Sequence, WebSource } from "./sequence.ts";
 
 /** The event name of a complete answer. */

@@ -3,7 +3,7 @@
 
 import type { Json } from "./notes.ts";
 import type { Seal } from "./conversation.ts";
-import { blameAnswer, type Failure } from "./failure.ts";
+import { blameAnswer, type UpstreamError } from "./error.ts";
 
 /** `search`: the provider searched the web for `text`. */
 export type BlockKind = "text" | "refusal" | "reasoning" | "call" | "search";
@@ -66,7 +66,7 @@ export interface AnswerListener {
   close(block: Block): void;
   end(end: AnswerEnd, about: AnswerAbout): void;
   /** Ends an answer that has begun with an error. */
-  fail(failure: Failure): void;
+  fail(failure: UpstreamError): void;
 }
 
 /** Real answers have fewer blocks, and less text than the longest request. */
@@ -81,8 +81,8 @@ export class Sequence {
   about: AnswerAbout = {};
   hasBegun = false;
   ended: AnswerEnd | null = null;
-  failure: Failure | null = null;
-  readonly #reword: (failure: Failure) => Failure;
+  failure: UpstreamError | null = null;
+  readonly #reword: (failure: UpstreamError) => UpstreamError;
   readonly #listener: AnswerListener | null;
   readonly #name: string;
   /** The block that the listener sees. Earlier blocks are closed. */
@@ -95,7 +95,11 @@ export class Sequence {
   #brought: [Block, string] | null = null;
 
   /** `name` makes ids for calls without one. */
-  constructor(name: string, listener: AnswerListener | null = null, reword = (failure: Failure) => failure) {
+  constructor(
+    name: string,
+    listener: AnswerListener | null = null,
+    reword = (failure: UpstreamError) => failure,
+  ) {
     this.#reword = reword;
     this.#listener = listener;
     this.#name = name;
@@ -188,7 +192,7 @@ export class Sequence {
     this.#listener?.end(this.ended, this.about);
   }
 
-  fail(failure: Failure): void {
+  fail(failure: UpstreamError): void {
     if (this.isOver) return;
     this.flush();
     this.failure = this.#reword(failure);

@@ -11,7 +11,7 @@ import type { DialectName, StreamBreak } from "../../dialects/dialect.ts";
 import { DIALECTS } from "../../dialects/endpoints.ts";
 import { type Slices, writeSlices } from "../../lib/json/slices.ts";
 import type { Seal, Tool, Wishes } from "./conversation.ts";
-import { explainFailure, type Failure } from "./failure.ts";
+import { toClientError, type UpstreamError } from "./error.ts";
 import type { Json } from "./notes.ts";
 import { findTool, finishInput, isHeld as isHeldInput, type ToolTable } from "./tools.ts";
 import type { AnswerAbout, AnswerEnd, AnswerListener, Block } from "./sequence.ts";
@@ -80,9 +80,9 @@ export abstract class AnswerWriter implements AnswerListener {
     if (!this.isHeld) this.grow(block, piece);
   }
 
-  fail(failure: Failure): void {
+  fail(failure: UpstreamError): void {
     const { client, stamp } = this.context;
-    this.put(DIALECTS[client].errorEvent(explainFailure(failure, client), stamp.id, this.position()));
+    this.put(DIALECTS[client].errorEvent(toClientError(failure, client), stamp.id, this.position()));
   }
 
   /** An object must not change afterwards. */

@@ -13,7 +13,7 @@ import type {
   TextPart,
   Tool,
 } from "./conversation.ts";
-import { PROMPTS } from "./failure.ts";
+import { PROMPTS } from "./error.ts";
 import { type Notes, refuseBody, refuseField } from "./notes.ts";
 import { nameMediaType } from "../provider-rules.ts";
 

@@ -11,7 +11,7 @@ import {
   textOf,
 } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import { blameAnswer, readFailure } from "../neutral/failure.ts";
+import { blameAnswer, readUpstreamError } from "../neutral/error.ts";
 import {
   type Block,
   type BlockKind,
@@ -172,7 +172,7 @@ export class ResponsesAnswerReader extends AnswerReader {
   }
 
   fail(event: Event): void {
-    this.to.fail(readFailure(200, event));
+    this.to.fail(readUpstreamError(200, event));
   }
 
   #find(event: Event): ItemBlocks {

@@ -1,22 +1,12 @@
 // Words an upstream's failure for a client. Agents react to exact words.
 
 import type { DialectName } from "../../dialects/dialect.ts";
+import { type ErrorKind, findError, kindOfName } from "../../dialects/upstream-errors.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
-import { getField, isObject, lookUp, parseJson, type Table } from "../../lib/json/json.ts";
+import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 
-export type FailureKind =
-  | "overflow"
-  | "output_overflow"
-  | "signature"
-  | "rate"
-  | "overloaded"
-  | "quota"
-  | "unknown_model"
-  | "refused"
-  | "server";
-
-export interface Failure {
-  readonly kind: FailureKind;
+export interface UpstreamError {
+  readonly kind: ErrorKind;
   readonly status: number;
   readonly message: string;
   readonly code: string | null;
@@ -26,34 +16,8 @@ export interface Failure {
   readonly tokens: { readonly used: number; readonly most: number } | null;
 }
 
-const CODES: Table<FailureKind> = {
-  context_length_exceeded: "overflow",
-  model_max_prompt_tokens_exceeded: "overflow",
-  exceed_context_size_error: "overflow",
-  rate_limit_exceeded: "rate",
-  rate_limit_error: "rate",
-  slow_down: "rate",
-  resource_exhausted: "rate",
-  overloaded_error: "overloaded",
-  server_is_overloaded: "overloaded",
-  unavailable: "overloaded",
-  insufficient_quota: "quota",
-  billing_error: "quota",
-  model_not_found: "unknown_model",
-  not_found_error: "unknown_model",
-  server_error: "server",
-  api_error: "server",
-  internal: "server",
-  internal_server_error: "server",
-  timeout_error: "server",
-  invalid_request_error: "refused",
-  invalid_prompt: "refused",
-  invalid_argument: "refused",
-  failed_precondition: "refused",
-};
-
 /** https://github.com/Menci/Floway has the words of many servers. The first match counts. */
-const WORDS: readonly (readonly [RegExp, FailureKind])[] = [
+const WORDS: readonly (readonly [RegExp, ErrorKind])[] = [
   [/tokens? \(\d+ in the messages, \d+ in the completion\)|requested \d+ output tokens/i, "output_overflow"],
   [/prompt (?:is )?too long|input is too long|maximum context length/i, "overflow"],
   [/exceeds? the (?:available )?context (?:window|size)|exceeds max context window/i, "overflow"],
@@ -74,10 +38,10 @@ const TOKENS: readonly RegExp[] = [
 const MAX_SHOWN_CHARACTERS = 2000;
 
 /** `status`: 200 for an error in a stream. */
-export function readFailure(status: number, body: unknown): Failure {
+export function readUpstreamError(status: number, body: unknown): UpstreamError {
   const value = typeof body === "string" ? parseJson(body) : body;
   const outer: unknown = Array.isArray(value) ? value[0] : value;
-  const error = getField(outer, "error") ?? getField(getField(outer, "response"), "error") ?? outer;
+  const error = findError(outer) ?? outer;
   const text = readMessage(error) || readMessage(outer) || (typeof body === "string" ? body.trim() : "");
   const message = text.slice(0, MAX_SHOWN_CHARACTERS) || "The upstream failed without saying why.";
   const kind = chooseKind(status, error, message);
@@ -92,12 +56,12 @@ export function readFailure(status: number, body: unknown): Failure {
   };
 }
 
-export function blameAnswer(message: string, status = 502): Failure {
+export function blameAnswer(message: string, status = 502): UpstreamError {
   return { kind: "server", status, message, code: null, param: null, tokens: null };
 }
 
 /** An unknown reason may be anything but a normal end. */
-export function blameEnd(reason: unknown): Failure {
+export function blameEnd(reason: unknown): UpstreamError {
   const word = (typeof reason === "string" ? reason : "none").slice(0, 40).replaceAll(/\W/g, "_");
   return blameAnswer(`The upstream ended its answer for an unknown reason: ${word}.`);
 }
@@ -109,9 +73,9 @@ function readMessage(value: unknown): string {
   return found.find((text): text is string => typeof text === "string") ?? "";
 }
 
-function chooseKind(status: number, error: unknown, message: string): FailureKind {
+function chooseKind(status: number, error: unknown, message: string): ErrorKind {
   for (const name of [getField(error, "code"), getField(error, "type"), getField(error, "status")]) {
-    const kind = readCodeWord(name);
+    const kind = kindOfName(name);
     // A refusal's text says more, and a status like 400 outweighs `server`.
     const isVague = kind === "refused" || (kind === "server" && status >= 400 && status < 500);
     if (kind !== undefined && !isVague) return kind;
@@ -127,25 +91,17 @@ function readCode(error: unknown): number | null {
 }
 
 function isRefused(error: unknown): boolean {
-  return ["code", "type"].some((name) => readCodeWord(getField(error, name)) === "refused");
+  return ["code", "type"].some((name) => kindOfName(getField(error, name)) === "refused");
 }
 
-/** OpenAI's codes for a wrong request. */
-const REFUSED = /^(?:bio_policy|data_residency_mismatch|.*image.*|invalid_.*|unsupported_.*)$/;
-
-function readCodeWord(word: unknown): FailureKind | undefined {
-  if (typeof word !== "string") return undefined;
-  return lookUp(CODES, word.toLowerCase()) ?? (REFUSED.test(word) ? "refused" : undefined);
-}
-
-function kindOf(status: number): FailureKind {
+function kindOf(status: number): ErrorKind {
   if (status === 429) return "rate";
   if (status === 503 || status === 529) return "overloaded";
   if (status >= 500) return "server";
   return status === 404 ? "unknown_model" : "refused";
 }
 
-const STATUSES: Readonly<Partial<Record<FailureKind, number>>> = {
+const STATUSES: Readonly<Partial<Record<ErrorKind, number>>> = {
   overflow: 400,
   output_overflow: 400,
   signature: 400,
@@ -154,14 +110,14 @@ const STATUSES: Readonly<Partial<Record<FailureKind, number>>> = {
   unknown_model: 404,
 };
 
-function chooseStatus(kind: FailureKind, status: number): number {
+function chooseStatus(kind: ErrorKind, status: number): number {
   const fixed = STATUSES[kind];
   if (fixed !== undefined) return fixed;
   if (kind === "refused") return status >= 400 && status < 500 ? status : 400;
   return status >= 500 ? status : kind === "overloaded" ? 529 : 502;
 }
 
-function readTokens(error: unknown, message: string): Failure["tokens"] {
+function readTokens(error: unknown, message: string): UpstreamError["tokens"] {
   const [used, most] = [getField(error, "n_prompt_tokens"), getField(error, "n_ctx")];
   if (typeof used === "number" && typeof most === "number") return { used, most };
   for (const pattern of TOKENS) {
@@ -171,7 +127,7 @@ function readTokens(error: unknown, message: string): Failure["tokens"] {
   return null;
 }
 
-const ERROR_CODES: Readonly<Record<FailureKind, ErrorCode>> = {
+const ERROR_CODES: Readonly<Record<ErrorKind, ErrorCode>> = {
   overflow: "bad_request",
   output_overflow: "bad_request",
   signature: "bad_request",
@@ -191,7 +147,7 @@ export const PROMPTS: Readonly<Record<DialectName, string>> = {
   content: "contents",
 };
 
-export function explainFailure(failure: Failure, client: DialectName): GatewayError {
+export function toClientError(failure: UpstreamError, client: DialectName): GatewayError {
   const { kind } = failure;
   const isOverflow = kind === "overflow" || kind === "output_overflow";
   // No code for a quota: it is the owner's, not the client's.
@@ -204,7 +160,10 @@ export function explainFailure(failure: Failure, client: DialectName): GatewayEr
 }
 
 /** `translate`: null if the client sent no such field. */
-export function nameFields(failure: Failure, translate: (path: string) => string | null): Failure {
+export function nameFields(
+  failure: UpstreamError,
+  translate: (path: string) => string | null,
+): UpstreamError {
   const message = failure.message.replaceAll(QUOTED_PATH, (found, path: string) => {
     const name = translate(path);
     return name === null ? found : `'${name}'`;
@@ -217,17 +176,17 @@ const QUOTED_PATH = /'([a-z_]{2,40}(?:\.[a-z_]{2,40}|\[\d{1,5}\]){0,8})'/g;
 /** A place in the upstream's request: the client's is unknown. */
 const PLACE = /\b(?:input|messages|contents)(?:\[\d{1,5}\]|\.\d{1,5})(?:\[\d{1,5}\]|\.\w{1,40}){0,8}/g;
 
-function explain({ kind, message }: Failure): string {
+function explain({ kind, message }: UpstreamError): string {
   return kind === "quota" ? "The upstream's quota is used up. Try again later." : message;
 }
 
-const EXPLAIN: Partial<Record<DialectName, (failure: Failure) => string>> = {
+const EXPLAIN: Partial<Record<DialectName, (failure: UpstreamError) => string>> = {
   messages: explainToMessages,
   content: explainToContent,
 };
 
 /** Claude Code compares these texts. */
-function explainToMessages(failure: Failure): string {
+function explainToMessages(failure: UpstreamError): string {
   const { kind, message, tokens } = failure;
   if (kind === "overflow") {
     if (/^prompt is too long/i.test(message)) return message;
@@ -244,14 +203,14 @@ function explainToMessages(failure: Failure): string {
   return explain(failure);
 }
 
-function explainToContent(failure: Failure): string {
+function explainToContent(failure: UpstreamError): string {
   const { kind, message, tokens } = failure;
   if (kind !== "overflow" || message.startsWith("The input token count")) return explain(failure);
   const [used, most] = tokens === null ? ["", ""] : [` (${tokens.used})`, ` (${tokens.most})`];
   return `The input token count${used} exceeds the maximum number of tokens allowed${most}. ${message}`;
 }
 
-export function isFailure(event: unknown): boolean {
+export function isError(event: unknown): boolean {
   if (!isObject(event)) return false;
   return event["type"] === "error" || (event["error"] ?? null) !== null;
 }
