@@ -74,11 +74,11 @@ function readFilter(flags: HistoryFlags, table: Questions): Filter {
     ...(tool !== undefined && { tool }),
     ...(model !== undefined && { model }),
     ...(label !== undefined && { label }),
-    ...(session !== undefined && { session: findSession(listLoggedSessions(table), session) }),
+    ...(session !== undefined && { session: findLoggedSession(listLoggedSessions(table), session) }),
   };
 }
 
-function findSession(sessions: readonly string[], words: string): string {
+function findLoggedSession(sessions: readonly string[], words: string): string {
   if (sessions.includes(words)) return words;
   const near = sessions.filter((each) => each.startsWith(words));
   const none = `The logs have no session ${words}.`;

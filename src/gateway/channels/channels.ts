@@ -74,7 +74,7 @@ export class Channels {
   choose(request: Routed, now: number): ChannelChoice {
     const { candidates } = request;
     if (candidates.length === 1) return { candidates: this.#keepReady(candidates, now), conversation: null };
-    const conversation = identifyConversation(request);
+    const conversation = keyOfConversation(request);
     const current = conversation === null ? null : this.#conversations.find(conversation, now);
     const ordered = orderCandidates(candidates, current, this.#options.random);
     return { candidates: this.#keepReady(ordered, now), conversation };
@@ -95,7 +95,7 @@ export class Channels {
 
   keepConversation({ conversation }: ChannelChoice, { channel }: Candidate, request: Telling): void {
     if (conversation === null || !request.isTelling || followsSession(request)) return;
-    for (const name of [conversation, nameSession(request)])
+    for (const name of [conversation, keyOfSession(request)])
       if (name !== null) this.#conversations.keep(name, channel.name, this.#options.now());
   }
 
@@ -276,12 +276,12 @@ function followsSession({ target }: Routed): boolean {
   return target?.endpoint.onlyAt !== undefined || target?.endpoint.purpose === "other";
 }
 
-function nameSession({ client, group }: Routed): string | null {
+function keyOfSession({ client, group }: Routed): string | null {
   return client.session === undefined ? null : `${group.name}/*/${client.session}`;
 }
 
-function identifyConversation(request: Routed): string | null {
-  if (followsSession(request)) return nameSession(request);
+function keyOfConversation(request: Routed): string | null {
+  if (followsSession(request)) return keyOfSession(request);
   const { client, group, model } = request;
   const { plain, scan } = request.body;
   const name = nameConversation(client, plain && scan && { bytes: plain, scan });

@@ -16,7 +16,7 @@ import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import type { PartFacts } from "../../dialects/prompt/blocks.ts";
 import { listWanted, type ScannedBody, SHORT_BYTES } from "../../dialects/prompt/prompt.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
-import { findSession } from "./client.ts";
+import { readSessionField } from "./client.ts";
 import type { KnownParts } from "./known-parts.ts";
 
 export interface RequestBody {
@@ -105,7 +105,7 @@ export function* scanBody(
   const encoded = plain !== bytes;
   if (model === null && !FOR_MODELS.has(endpoint.purpose)) return { ...NO_BODY, bytes, plain, encoded };
   const isStrict = foundKey !== null && dependsOnModel(foundKey);
-  const session = plain.length > SHORT_BYTES ? nameSession(call) : null;
+  const session = plain.length > SHORT_BYTES ? nameParts(call) : null;
   const members = wantedOf(endpoint.dialect, WITH_PROMPTS.has(endpoint.purpose));
   const wanted = session === null ? members : { ...members, known: known.find(session), isStrict };
   const scan = yield* scanSteps<PartFacts>(plain, wanted);
@@ -119,9 +119,9 @@ export function* scanBody(
 
 const MAX_SESSION_LENGTH = 256;
 
-/** Names the key and, if a header does so, the session. */
-function nameSession({ exchange, target, foundKey }: BodyCall): string {
-  const session = findSession(exchange) ?? "";
+/** Whose parts are compared: those of the key and, if a header names it, the session. */
+function nameParts({ exchange, target, foundKey }: BodyCall): string {
+  const session = readSessionField(exchange) ?? "";
   return `${target.endpoint.dialect.name}\n${foundKey?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;
 }
 

@@ -62,7 +62,7 @@ function readClient(
   body: ScannedBody | null,
 ): ClientIdentity {
   const ids = read?.(exchange, body) ?? {};
-  const session = ids.session ?? (ids.agent === undefined ? findSession(exchange) : undefined);
+  const session = ids.session ?? (ids.agent === undefined ? readSessionField(exchange) : undefined);
   return {
     tool,
     version,
@@ -155,7 +155,7 @@ const SESSION_FIELDS = [
 ];
 const SESSION_RANKS = new Map(SESSION_FIELDS.map((name, rank) => [name, rank]));
 
-export function findSession({ fields }: Pick<Exchange, "fields">): string | undefined {
+export function readSessionField({ fields }: Pick<Exchange, "fields">): string | undefined {
   let [rank, session]: [number, string | undefined] = [SESSION_FIELDS.length, undefined];
   for (const [name, value] of fields) {
     const own = SESSION_RANKS.get(name);

@@ -92,7 +92,7 @@ function* convert(call: Request, candidate: Candidate): Steps<ConvertedRequest |
     to: {
       dialect: upstream,
       model: candidate.model ?? "",
-      session: nameSession(call),
+      session: nameForUpstream(call),
       quirks: quirksOf(channel),
     },
     stamp: call,
@@ -115,7 +115,7 @@ function secretOf({ credential, baseUrl }: Channel): string {
 }
 
 /** A name for each agent of a session. It reveals nothing. */
-function nameSession({ key, client, exchange }: Request): string | null {
+function nameForUpstream({ key, client, exchange }: Request): string | null {
   const { session, agent = "", tool = "", label = "", inferred } = client;
   if (session === undefined) return null;
   // A name from the gateway ends with the tool's run. The session may go on.
