@@ -13,8 +13,7 @@ import { sha256Hex } from "../../lib/secret.ts";
 import { REMOVED } from "../../lib/text/printable.ts";
 import { bareSecret } from "./runs.ts";
 
-/** Where no credential is needed, users write short words such as "ollama", which answers have,
- *  too. */
+/** If no credential is needed, users write shorter words such as "ollama", as answers do. */
 export const MIN_LENGTH = 12;
 /** In a header's `Bearer x`, the secret is x. */
 const SCHEME = /^(?:basic|bearer|token)\s+/i;
@@ -55,6 +54,42 @@ function decode(text: string): string {
   );
 }
 
+/** As `keys add` makes it, and its beginning at the end of a cut body. */
+const MADE_KEY = "sk-[\\dA-Za-z]{43}";
+const CUT_KEY = /sk-[\dA-Za-z]{20,42}$/;
+const KEY_LETTER = "[\\w.~+@#$^/=-]";
+const MAX_OPEN_KEY = 64;
+
+/** Finds the gateway's keys. It knows their hashes and their first letters. */
+class KeySearch {
+  readonly #keys: Catalog["keysBySha256"];
+  readonly #starts: readonly string[];
+  readonly #words: RegExp;
+  /** At the end of a chunk: the next one may go on with a key. */
+  readonly open: RegExp;
+
+  constructor({ keys, keysBySha256 }: Pick<Catalog, "keys" | "keysBySha256">) {
+    this.#keys = keysBySha256;
+    const given = Array.from(keys.values(), ({ start }) => start);
+    this.#starts = [...new Set(["sk-", ...given])].filter(({ length }) => length === 3);
+    const starts = this.#starts.map((start) => Array.from(start, (letter) => RegExp.escape(letter)));
+    const whole = starts.map((letters) => letters.join("")).join("|");
+    this.#words = new RegExp(`${MADE_KEY}|(?:${whole})${KEY_LETTER}{9,253}`, "g");
+    const ends = starts.map(([a, b, c]) => `${a}(?:${b}(?:${c}${KEY_LETTER}*)?)?$`);
+    this.open = new RegExp(ends.join("|"));
+  }
+
+  mayBeIn(text: string | Buffer): boolean {
+    return this.#starts.some((start) => text.includes(start));
+  }
+
+  *find(bytes: Buffer): Generator<Found> {
+    if (!this.mayBeIn(bytes)) return;
+    for (const { 0: text, index: start } of bytes.toString("latin1").matchAll(this.#words))
+      if (isKey(text, this.#keys)) yield { start, end: start + text.length, text };
+  }
+}
+
 function spell(text: string): RegExp {
   const codes = Array.from(Buffer.from(text), (code) => code.toString(16).padStart(2, "0"));
   return new RegExp(codes.map((hex) => `(?:\\x${hex}|\\\\u00${hex}|%${hex})`).join(""), "gi");
@@ -65,11 +100,12 @@ export class Secrets {
   readonly #texts: readonly { readonly text: string; readonly bytes: Buffer }[];
   readonly #longest: number;
   readonly #base: Secrets | null;
+  readonly #keys: KeySearch | null;
   readonly #secrets: readonly string[];
   #pieces: ReadonlySet<string> | null = null;
   readonly #clean = new BoundedMap<string, true>(MAX_CLEAN);
 
-  constructor(secrets: Iterable<string>, base: Secrets | null = null) {
+  constructor(secrets: Iterable<string>, base: Secrets | null = null, keys: KeySearch | null = null) {
     const long = [...secrets].filter(({ length }) => length >= MIN_LENGTH);
     const written = long.map((text) => JSON.stringify(text).slice(1, -1));
     const slashed = written.map((text) => text.replaceAll("/", "\\/"));
@@ -79,8 +115,10 @@ export class Secrets {
     }));
     this.#texts = base === null ? own : [...base.#texts, ...own];
     this.#base = base;
+    this.#keys = keys ?? (base === null ? null : base.#keys);
     this.#secrets = long;
-    this.#longest = Math.max(0, ...this.#texts.map(({ text }) => text.length * ESCAPE_LENGTH));
+    const lengths = this.#texts.map(({ text }) => text.length);
+    this.#longest = Math.max(MAX_OPEN_KEY, ...lengths) * ESCAPE_LENGTH;
   }
 
   /** Asterisks replace each secret: the length may have been sent already. */
@@ -96,7 +134,9 @@ export class Secrets {
   maskCut(bytes: Uint8Array): Uint8Array {
     const clean = Buffer.from(this.mask(bytes));
     const start = Math.max(0, clean.length - this.#longest);
-    const from = start + this.#findBeginning(clean.toString("latin1", start));
+    const end = clean.toString("latin1", start);
+    const key = this.#keys === null ? null : CUT_KEY.exec(end);
+    const from = start + Math.min(this.#findBeginning(end), key?.index ?? end.length);
     return clean.length - from < MIN_LENGTH ? clean : clean.fill("*", from);
   }
 
@@ -112,7 +152,8 @@ export class Secrets {
   #hasWhole(text: string): boolean {
     if (text.length < MIN_LENGTH) return false;
     for (const secret of this.#texts) if (text.includes(secret.text)) return true;
-    return MAY_BE_ESCAPED.test(text) && this.#find(Buffer.from(text)).length > 0;
+    const mayHold = MAY_BE_ESCAPED.test(text) || this.#keys?.mayBeIn(text) === true;
+    return mayHold && this.#find(Buffer.from(text)).length > 0;
   }
 
   /** Also finds secrets in lower case. */
@@ -143,7 +184,7 @@ export class Secrets {
 
   #find(bytes: Buffer): Found[] {
     const found = this.#findTexts(bytes);
-    if (this.#texts.length === 0 || !(bytes.includes(JSON_ESCAPE) || bytes.includes(PERCENT))) return found;
+    if (!(bytes.includes(JSON_ESCAPE) || bytes.includes(PERCENT))) return found;
     const raw = bytes.toString("latin1");
     const escaped = this.#findTexts(Buffer.from(decode(raw), "latin1"));
     for (const text of new Set(escaped.map((each) => each.text)))
@@ -153,7 +194,7 @@ export class Secrets {
   }
 
   #findTexts(all: Buffer): Found[] {
-    const found: Found[] = [];
+    const found = [...(this.#keys?.find(all) ?? [])];
     for (const { text, bytes } of this.#texts)
       for (let start = all.indexOf(bytes); start >= 0; start = all.indexOf(bytes, start + 1))
         found.push({ start, end: start + bytes.length, text });
@@ -167,7 +208,8 @@ export class Secrets {
     const start = Math.max(0, length - this.#longest);
     const text = bytes.toString("latin1", start);
     const plain = text.replace(OPEN_ESCAPE, "");
-    return start + Math.min(this.#findBeginning(text), this.#findBeginning(plain));
+    const key = this.#keys?.open.exec(text)?.index ?? length;
+    return start + Math.min(this.#findBeginning(text), this.#findBeginning(plain), key);
   }
 
   #findBeginning(end: string): number {
@@ -237,9 +279,10 @@ export class KnownSecrets {
   readonly #isKey = remember(MAX_SENDERS, (text) => isKey(text, this.#keys), Infinity);
   readonly #plain = new BoundedMap<string, true>(MAX_PLAIN);
 
-  constructor({ channels, keysBySha256 }: Pick<Catalog, "channels" | "keysBySha256">) {
-    this.#secrets = new Secrets([...channels.values()].flatMap(listSecrets));
-    this.#keys = keysBySha256;
+  constructor(catalog: Pick<Catalog, "channels" | "keys" | "keysBySha256">) {
+    const credentials = [...catalog.channels.values()].flatMap(listSecrets);
+    this.#secrets = new Secrets(credentials, null, new KeySearch(catalog));
+    this.#keys = catalog.keysBySha256;
   }
 
   /** `sent`: what `listOwnSecrets` finds in the request. Only its keys and its login are secret. */

@@ -86,6 +86,7 @@ export function limitedKey(own: Partial<Limits>, ofGroup: Partial<Limits> = {}, 
   return {
     name,
     group,
+    start: "sk-",
     secretSha256: "",
     previous: null,
     created: null,
@@ -153,7 +154,7 @@ export class Simulation {
   readonly #waiting: WaitingRequests;
   readonly history = new AnswerHistory();
   readonly #prompts = new CachedPrompts();
-  /** The real tokens of a prompt for each estimated one. */
+  /** How many tokens a prompt has for each that is estimated. */
   readonly #density: number;
 
   constructor(key: Key, density = 1) {
@@ -183,7 +184,7 @@ export class Simulation {
       this.#events.splice(this.#events.indexOf(next), 1);
       this.#now = next.at;
       next.run();
-      // Code that awaits this moment goes on before the next event.
+      // What is waited for at this moment goes on before the next event.
       for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
     }
     return {

@@ -1,4 +1,4 @@
-// Secrets, prompts, the gateway's files, and access.
+// Secrets, prompts, files of the gateway, and who may ask.
 
 import { describe, expect, test } from "bun:test";
 import { lstatSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -32,6 +32,10 @@ const world = useWorld({ config: { otlp } });
 const plain = world.group("plain");
 const chat = world.group("chat", { platform: "responses", channels: { main: { platform: "chat" } } });
 const other = world.group("other", { key: { secret: "words-of-the-owner-0123" } });
+/** As `keys add` makes it and writes it down. */
+const MADE = `sk-${"0aZ".repeat(15).slice(2)}`;
+const hash = new Bun.CryptoHasher("sha256").update(MADE).digest("hex");
+world.group("made", { key: { secret: undefined, secret_sha256: hash } });
 /** A credential of twelve characters, with signs that are escaped. */
 const SIGNS = 'cr/w+s="0123';
 /** As long as a token with claims in it. */
@@ -141,7 +145,7 @@ describe("P188: the client's key never goes upstream", () => {
       [crossed, "messages"],
       [stored, "chat"],
     ] as const)
-      // The key of the request, and that of another group.
+      // The key with which it is let in, and that of another group.
       for (const key of [group.key, other.key]) {
         const before = group.channel().seen.length;
         const [query, fields] = put(write(key));
@@ -208,6 +212,8 @@ describe("P189: answers contain no channel credential and no key, whole or split
     ["another channel's credential", other, chat.credentialOf(), "messages"],
     ["a long credential", long, LONG, "messages"],
     ["a key", own, own.key, "messages"],
+    ["another key", plain, MADE, "messages"],
+    ["another key of other words", stored, other.key, "responses"],
     ["a credential in responses", stored, stored.credentialOf(), "responses"],
     ["a credential in chat", chat, chat.credentialOf(), "chat"],
     ["a credential in content", page, page.credentialOf(), "content"],
@@ -282,8 +288,7 @@ const said = stream("messages", { text: RESPONSE });
 const failed = { type: "error", error: { type: "api_error", message: `no: ${PROMPT}` } };
 const IMAGE = { role: "user", content: [{ type: "image", source: { type: PROMPT } }] };
 
-/** A request's fate, the client's status, the group, the body, the upstream's script, and more
- *  fields. */
+/** What becomes of a request, the status that its client gets, its group, its body, what the upstream does, and more fields. */
 const SENT: readonly (readonly [string, number, Group, object | string, (Script | null)?, Fields?])[] = [
   ["is answered whole", 200, plain, SPOKEN, { body: whole("messages", { text: RESPONSE }) }],
   ["is answered as a stream", 200, plain, { ...SPOKEN, stream: true }, { pieces: said }],
@@ -356,7 +361,7 @@ test("P190, P191: ledger, log, spans and other files contain no secret, prompt o
   const { length } = spans;
   await world.line(await other.ask("messages"));
   await eventually(() => spans.slice(length).join("").includes("other"));
-  // Records that still wait are written at the end.
+  // What still waits is written at the end.
   const { server } = world;
   await world.halt();
   const kept = server.stdout() + server.stderr() + readAll(world.folder) + spans.join("\n");
