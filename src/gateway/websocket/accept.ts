@@ -8,7 +8,6 @@ import { admit } from "../intake/authenticate.ts";
 import { findMatch } from "../intake/match.ts";
 import { secretsOf } from "../intake/secrets.ts";
 import type { Request } from "../request.ts";
-import { keepServing } from "../send/convert.ts";
 import { refuseOwnCall } from "../upstream/address.ts";
 import { SocketConnection } from "./connection.ts";
 import { dial } from "./dial.ts";
@@ -30,16 +29,13 @@ async function accept(r: Request, newId: () => string, gateway: Gateway): Promis
   refuseOwnCall(exchange);
   const key = admit(r, gateway);
   r.query = secretsOf(gateway.catalog).cleanQuery(r.query);
-  if (key.group.convert)
-    throw new GatewayError("upgrade_required", "This group converts requests. Send them over HTTP.");
   const [version, nonce = ""] = ["version", "key"].map((name) => exchange.field(`sec-websocket-${name}`));
   if (version !== "13" || !NONCE.test(nonce))
     throw new GatewayError(
       "bad_request",
       "The WebSocket handshake is invalid: it needs version 13 and a key.",
     );
-  // Servers of Chat Completions have no WebSockets.
-  r.candidates = keepServing(findMatch(key.group, null), r.target.endpoint);
+  r.candidates = findMatch(key.group, null);
   const upstream = await dial(r, r, gateway);
   const ended = Promise.withResolvers<number>();
   const name = `WebSocket of the key "${key.name}"`;

@@ -7,6 +7,7 @@ import {
   type SocketEvent,
   writeErrorEvent,
 } from "../../dialects/formats/responses-websocket.ts";
+import { dropEnvelopes } from "../../bridges/neutral/envelope.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import {
   CLOSE_CODES,
@@ -193,7 +194,8 @@ export class SocketConnection implements ClientListener {
     if (this.#clientGone) throw new GatewayError("client_gone", "The client disconnected.");
     if (this.#upstream?.open !== true) throw this.#askToReconnect();
     r.sentPrompt = readPrompt(r, gateway);
-    return renameModel(r, candidate) ?? bytes;
+    const named = renameModel(r, candidate) ?? bytes;
+    return (gateway.converts ? dropEnvelopes(named) : null) ?? named;
   }
 
   async #settleOnChannel(r: Request): Promise<Candidate> {

@@ -12,6 +12,7 @@ import type { Candidate } from "../intake/match.ts";
 import { listOwnSecrets, secretsOf } from "../intake/secrets.ts";
 import type { Request } from "../request.ts";
 import { readError } from "../send/attempt.ts";
+import { keepServing } from "../send/convert.ts";
 import { signFields } from "../send/forward.ts";
 import { requestFields, responseFields } from "../send/headers.ts";
 import { addressOf } from "../upstream/address.ts";
@@ -31,7 +32,9 @@ export async function dial(
   gateway: Gateway,
 ): Promise<OpenConnection> {
   const { channels, catalog, now } = gateway;
-  const routed = { group, model, candidates, client: readSender(call, catalog), body: NO_BODY };
+  // Nothing is converted on a WebSocket.
+  const own = keepServing(candidates, call.target.endpoint);
+  const routed = { group, model, candidates: own, client: readSender(call, catalog), body: NO_BODY };
   for (const candidate of channels.choose(routed, now()).candidates) {
     const { channel } = candidate;
     if (!channel.websocket) continue;
@@ -81,11 +84,7 @@ async function connect(
   if (socket !== undefined) {
     // The handshake's own fields belong to this hop.
     const keep = (name: string): string | null => (name.startsWith("sec-websocket-") ? null : name);
-    return {
-      candidate,
-      fields: responseFields(head.fields, secrets).copy(keep),
-      socket,
-    };
+    return { candidate, fields: responseFields(head.fields, secrets).copy(keep), socket };
   }
   if (UNSUPPORTED.has(head.status)) {
     answer.cancel();

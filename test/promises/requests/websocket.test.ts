@@ -17,7 +17,7 @@ const UPGRADE = {
   "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
 };
 
-/** The upstream's answer to the next message. */
+/** What the upstream does with the next message. */
 type Act = (
   event: Section,
   socket: { send(message: string | Buffer): void; close(code?: number): void; terminate(): void },
@@ -40,6 +40,7 @@ const world = new World({
         credential: "cred-of-the-socket",
         aliases: { fast: "test-model" },
       },
+      "bridged-main": { ...built.channels["bridged-main"], base_url: upstream.url, models: ["test-model"] },
       "fallback-main": { ...built.channels["fallback-main"], base_url: upstream.url },
     },
   }),
@@ -57,6 +58,11 @@ const fallback = world.group("fallback", { platform: "responses", group: { defau
 const chats = world.group("chats", {
   platform: "responses",
   channels: { main: { platform: "chat" } },
+});
+const bridged = world.group("bridged", {
+  platform: "responses",
+  channels: { main: { priority: 3 }, messages: { platform: "messages" } },
+  group: { convert: true },
 });
 const http = world.group("http", { platform: "responses", channels: { main: { websocket: false } } });
 
@@ -100,10 +106,20 @@ test("P75, P170, P188: an upgrade is served if a channel of the group supports i
   expect(await client.next("response.completed")).toMatchObject({ response: { status: "completed" } });
   client.close();
   await eventually(() => linesOf("socket").length === 1);
-  const second = await openSocket(world.port, mixed.key);
-  second.send(CREATE);
-  await second.next("response.completed");
-  second.close();
+  for (const { key } of [mixed, bridged]) {
+    const second = await openSocket(world.port, key);
+    if (key === bridged.key) {
+      // Only the channel of another dialect has this model.
+      second.send({ ...CREATE, model: "other-model" });
+      expect(await second.next("error")).toMatchObject({ status: 426 });
+    }
+    // A thought that came from it.
+    const thought = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gw1.x" };
+    second.send({ ...CREATE, input: [thought, { role: "user", content: "Hello" }] });
+    await second.next("response.completed");
+    expect(received.at(-1)).not.toContain("gw1.");
+    second.close();
+  }
 });
 
 test("P171: each response.create is a request with its own line", async () => {
