@@ -1,5 +1,5 @@
-// Money is computed here only, exactly: usage × price = official amount, × multiplier = charge. Only
-// the charge is rounded, half away from zero, at twelve decimals.
+// MONEY IS COMPUTED HERE ONLY, exactly: usage × price = official amount, × multiplier = charge.
+// Only the charge is rounded, once, half away from zero, at twelve decimals.
 
 import {
   addDecimals,
@@ -295,8 +295,7 @@ const MEDIA = [
   ["input_video", "cache_read_video"],
 ] as const;
 
-/** The missed tokens are the first that the prompt paid for. `paid`: at their own prices; `read`:
- *  at those of cache reads. */
+/** Missed tokens are the first that a prompt paid. `paid`: as they were paid; `read`: as cache reads. */
 export function splitMissed(usage: Counts, missed: number) {
   const paid: Usage = {};
   const read: Usage = {};

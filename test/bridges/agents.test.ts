@@ -1,5 +1,4 @@
-// Faults that only released agents have shown, each with the smallest request or answer that causes
-// it.
+// Faults that only showed with released agents: each as the smallest request or answer that had it.
 
 import { describe, expect, test } from "bun:test";
 import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
@@ -123,7 +122,7 @@ describe("Claude Code", () => {
 });
 
 test.each(["constructor", "__proto__", "toString", "hasOwnProperty"])(
-  "a word is not known because each object has a member of its name: %s",
+  "the name of a member that every object has is not a known word: %s",
   (word) => {
     for (const client of DIALECT_NAMES) {
       for (const upstream of DIALECT_NAMES) {

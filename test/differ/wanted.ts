@@ -290,6 +290,10 @@ const WANTED: readonly Wanted[] = [
     why: "P99, P101: a head that breaks off is not an answer. Another channel is tried, and the line says that two may have to be paid",
     where: /^(?:traffic|live)\/.*over-[\w-]+-half-head(?:\.\d\/|-\w\]|\])/,
   },
+  {
+    why: "P103: after a 404 that does not speak of a model, no other channel is tried",
+    where: /^(?:traffic|live)\/.*over-[\w-]+-s404(?:\.\d\/|-\w\]|\])/,
+  },
   // Decision 0029: the runtime's server towards clients.
   {
     why: "header fields that are repeated are joined by a comma",
@@ -348,7 +352,7 @@ const WANTED: readonly Wanted[] = [
 
 const SHOWN = 4;
 
-/** The kind of a place: the place without names of scenarios and numbers. */
+/** What is left of a place without the names of scenarios and numbers: its kind. */
 const kindOf = (where: string): string => where.replace(/^(\w+)\/[^/]*/, "$1").replaceAll(/\d+/g, "N");
 
 /** Sorts differences into wanted and unexpected ones. */

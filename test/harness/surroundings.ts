@@ -18,7 +18,7 @@ afterAll(() => {
   try {
     removeFolder(SWEPT);
   } catch (error) {
-    // Windows keeps the open files of a killed process for a moment.
+    // Windows keeps for a moment what a process that was killed had open.
     if (process.platform !== "win32") throw error;
   }
 });

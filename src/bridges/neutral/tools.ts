@@ -9,7 +9,7 @@ import type { Call, Tool, ToolMembers } from "./conversation.ts";
 import type { Json } from "./notes.ts";
 import type { Block } from "./sequence.ts";
 
-// Names. They depend only on the client's names, so they never change.
+// Names. They follow from the client's alone: the same bytes, always.
 
 const HASH_LENGTH = 12;
 const MAX_ID_LENGTH = 64;

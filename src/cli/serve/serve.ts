@@ -61,8 +61,8 @@ export async function serve(flags: ServeFlags): Promise<void> {
     );
     const { warn } = screen;
     const traces = loadLater(async () => {
-      const { createSpanExport } = await import("./spans.ts");
-      return createSpanExport({ catalog: () => running.gateway.catalog, warn });
+      const { createLiveExport } = await import("../money/export.ts");
+      return createLiveExport({ catalog: () => running.gateway.catalog, warn });
     });
     const contexts = createContexts(catalog.ledger.path, warn);
     let follow = FOLLOWS_NOTHING;
@@ -130,7 +130,7 @@ function loadLater<Part extends { close(): unknown }>(load: () => Promise<Part>)
 
 function openSetUp(configPath: string): ChannelSetUp {
   const load = async (): Promise<ChannelSetUp> =>
-    (await import("../channels/change.ts")).createChannelSetUp(configPath);
+    (await import("../setup/channels.ts")).createChannelSetUp(configPath);
   return { list: async () => (await load()).list(), add: async (wish) => (await load()).add(wish) };
 }
 

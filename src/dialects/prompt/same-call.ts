@@ -1,5 +1,6 @@
-// How often a conversation ends with the same tool call and result, without clients' retries. Where
-// the upstream keeps the conversation, earlier calls come from the continued response.
+// How often a conversation ends with the same tool call and result. A client's retry does not
+// count. If the upstream keeps the conversation, earlier calls come from the response that the
+// request continues.
 
 import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
 import type { CallListener } from "../../billing/usage.ts";
@@ -26,7 +27,7 @@ const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:
 
 const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
-/** Reading begins with this many, and goes on while all of them are one repeated pair. */
+/** Only these are read, unless one pair of messages fills them. */
 const FIRST_MESSAGES = 8;
 
 /** `findChain`: earlier pairs by response id. */

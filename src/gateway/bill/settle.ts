@@ -66,7 +66,7 @@ function makeLine(r: Request, gateway: Gateway): LineDraft | null {
   let draft: LineDraft | null = null;
   try {
     draft = isBilled ? draftLine(r, gateway) : null;
-    // If these notes fail, the line is written without them.
+    // If these notes fail, the line goes without them.
     return noteAllowance(r, draft && analyseCache(r, draft, gateway), gateway);
   } catch (fault) {
     reportFault(fault, gateway.observer);
@@ -134,9 +134,10 @@ function warnOfLimits(line: LineDraft, key: Key, { ledger, alerts, now }: Gatewa
 
 /** A background response is billed to the first request that fetches it finished. */
 function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): LineDraft | null {
-  const { ledger, background } = gateway;
+  const { ledger, background, channels } = gateway;
   const { reading } = r.ending;
   const { id = "" } = reading?.stored ?? {};
+  channels.keepStored(id, r, r.tried);
   if (draft?.basis === "unknown" && goesOn(reading)) background.set(id, describeTerms(r, draft));
   const terms = draft === null && isFetched(reading) ? background.get(id) : undefined;
   if (terms === undefined) return draft;

@@ -3,6 +3,8 @@
 import type { Catalog, Channel, Group } from "../../config/catalog.ts";
 import type { Target } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import { readString } from "../../lib/json/scanner.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import type { Upstream } from "../../lib/http/upstream.ts";
 import type { ClientIdentity, Outcome } from "../../billing/ledger/line.ts";
@@ -27,7 +29,7 @@ interface Routed {
   readonly model: string | null;
   readonly candidates: readonly Candidate[];
   readonly client: ClientIdentity;
-  readonly target?: Pick<Target, "endpoint">;
+  readonly target?: Pick<Target, "endpoint" | "path">;
   readonly body: Pick<RequestBody, "plain" | "scan">;
 }
 
@@ -55,11 +57,14 @@ export interface ChannelsOptions {
 
 const BAD_STATES: ReadonlySet<string> = new Set(["unavailable", "resting"]);
 const SAVE_DELAY_MS = 2000;
+const MAX_STORED = 20_000;
 
 export class Channels {
   readonly #options: ChannelsOptions;
   readonly #path: string;
   readonly #conversations = new Conversations();
+  /** By the response's id, the channel that stores it. */
+  readonly #stored = new BoundedMap<string, string>(MAX_STORED);
   #records = new Map<string, records.ChannelRecord>();
   #saving: Timer | null = null;
   #isClosed = false;
@@ -75,7 +80,8 @@ export class Channels {
     const { candidates } = request;
     if (candidates.length === 1) return { candidates: this.#keepReady(candidates, now), conversation: null };
     const conversation = keyOfConversation(request);
-    const current = conversation === null ? null : this.#conversations.find(conversation, now);
+    const stored = this.#stored.get(readStoredId(request) ?? "");
+    const current = stored ?? (conversation && this.#conversations.find(conversation, now));
     const ordered = orderCandidates(candidates, current, this.#options.random);
     return { candidates: this.#keepReady(ordered, now), conversation };
   }
@@ -97,6 +103,10 @@ export class Channels {
     if (conversation === null || !request.isTelling || followsSession(request)) return;
     for (const name of [conversation, keyOfSession(request)])
       if (name !== null) this.#conversations.keep(name, channel.name, this.#options.now());
+  }
+
+  keepStored(id: string, { group }: Pick<Routed, "group">, on: Candidate | null): void {
+    if (on !== null && group.channels.length > 1) this.#stored.set(id, on.channel.name);
   }
 
   /** The error does not repeat an upstream's words. */
@@ -278,6 +288,13 @@ function followsSession({ target }: Routed): boolean {
 
 function keyOfSession({ client, group }: Routed): string | null {
   return client.session === undefined ? null : `${group.name}/*/${client.session}`;
+}
+
+/** The stored response that a request continues, or that its path names. */
+function readStoredId({ target, body: { plain, scan } }: Routed): string | null {
+  if (target?.endpoint.purpose === "resource") return target.path.split("/")[3] ?? null;
+  const span = scan?.get("previous_response_id");
+  return plain && span ? readString(plain, span) : null;
 }
 
 function keyOfConversation(request: Routed): string | null {

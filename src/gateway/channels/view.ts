@@ -144,27 +144,12 @@ export function nameCondition(channel: Channel, record: ChannelRecord, now: numb
 type Explain = typeof explainFailure;
 
 function judgeCondition(channel: Channel, record: ChannelRecord, now: number, explain: Explain): Condition {
-  if (channel.lack !== null)
-    return {
-      state: "unavailable",
-      reason: channel.lack,
-      until: null,
-    };
-  if (channel.disabled)
-    return {
-      state: "disabled",
-      reason: "in the config file",
-      until: null,
-    };
+  if (channel.lack !== null) return { state: "unavailable", reason: channel.lack, until: null };
+  if (channel.disabled) return { state: "disabled", reason: "in the config file", until: null };
   if (record.disabled) return { state: "disabled", reason: "by command", until: null };
   if (isWell(record)) return judgeRecent(record, now);
   const rest = findRest(record, null, now);
-  if (rest !== null)
-    return {
-      state: stateOf(rest),
-      reason: explain(rest.failure),
-      until: rest.until,
-    };
+  if (rest !== null) return { state: stateOf(rest), reason: explain(rest.failure), until: rest.until };
   const over = record.whole;
   if (over !== null && over.until > 0 && !over.isNamed) {
     const reason = `${explain(over.failure)} (tried again with the next request)`;
@@ -193,9 +178,5 @@ function judgeRecent(record: ChannelRecord, now: number): Condition {
     const reason = `${errors} of ${requests} failed in the last ${RATE_MINUTES} minutes, most recently it ${record.lastError}`;
     return { state: "degraded", reason, until: null };
   }
-  return {
-    state: record.lastAnswer > 0 ? "available" : "unknown",
-    reason: null,
-    until: null,
-  };
+  return { state: record.lastAnswer > 0 ? "available" : "unknown", reason: null, until: null };
 }

@@ -17,6 +17,7 @@ import type { ChannelResponse, Request } from "../request.ts";
 import { decodeAnswer } from "../upstream/decode.ts";
 import {
   type Failure,
+  blamesChannel,
   failureOf,
   failureOfBody,
   failureOfStatus,
@@ -29,13 +30,12 @@ import { type BadBeginning, Beginning, GOOD, type BeginningVerdict } from "./beg
 import { forward } from "./forward.ts";
 
 /** How an attempt ended. failover.ts has a row for each kind. */
-export type Attempted =
-  | { readonly kind: "answered" | "elsewhere"; readonly answer: ChannelResponse }
-  | {
-      readonly kind: "failed" | "broken" | "short" | "left";
-      readonly failure: Failure;
-      readonly answer: ChannelResponse | null;
-    };
+export interface Attempted {
+  readonly kind: "answered" | "elsewhere" | "failed" | "broken" | "short" | "left";
+  /** An answer with an error may show that the channel's account has no credit. */
+  readonly failure: Failure | null;
+  readonly answer: ChannelResponse | null;
+}
 
 /** Upstreams send short error bodies at once. */
 const MAX_ERROR_WAIT_MS = 10_000;
@@ -78,7 +78,7 @@ export async function attempt(
   const [verdict, body] = beginning === null ? [GOOD, answer] : await judgeBeginning(answer, beginning);
   if (verdict.kind !== "good") return refuseBeginning(r, channel.name, head, verdict);
   r.attempts.push({ channel: channel.name, status: head.status });
-  return { kind: "answered", answer: { response: head, candidate, body } };
+  return { kind: "answered", failure: null, answer: { response: head, candidate, body } };
 }
 
 function kindOf({ kind, sent }: UpstreamFault): "failed" | "broken" | "short" | "left" {
@@ -140,8 +140,10 @@ async function judgeRefusal(
   const isForLogin = channel.usesLogin && status >= 400;
   const text = new TextDecoder().decode(whole);
   const read = isForLogin ? null : readFailure(channel.name, head, text, now());
-  if (read === null)
-    return { kind: isElsewhere(r, status, whole) ? "elsewhere" : "answered", answer: refusal };
+  if (read === null) {
+    const kind = lacksModel(r, candidate, status, text) ? "elsewhere" : "answered";
+    return { kind, failure: null, answer: refusal };
+  }
   const repeated = fields.copy((name, value) =>
     REPEATED_FIELDS.has(name) && !r.secrets.holdsField(name, value) ? name : null,
   );
@@ -149,15 +151,15 @@ async function judgeRefusal(
     whole.length > MAX_REPEATED_BYTES
       ? null
       : { status, dialect: r.upstreamDialect.name, fields: repeated, body: whole };
-  return { kind: "failed", failure: { ...read, response }, answer: refusal };
+  const goesOn = blamesChannel(status) || read.cause === "credential";
+  return { kind: goesOn ? "failed" : "answered", failure: { ...read, response }, answer: refusal };
 }
 
-/** Stored responses are known only to their channel, and not every channel has every model. */
-function isElsewhere({ target }: Request, status: number, whole: Uint8Array): boolean {
-  const { purpose } = target.endpoint;
-  if (status === 404) return purpose === "resource" || FOR_MODELS.has(purpose);
-  const body = asBuffer(whole);
-  return body.includes('"previous_response_not_found"') || body.includes('"model_not_found"');
+/** Other errors of 404 are about the path, a file or a stored response. */
+function lacksModel({ target }: Request, { model }: Candidate, status: number, text: string): boolean {
+  if (status !== 404 || !FOR_MODELS.has(target.endpoint.purpose)) return false;
+  const isPage = text.trimStart().startsWith("<");
+  return !isPage && (/model|deployment/i.test(text) || (model !== null && text.includes(model)));
 }
 
 function refuseBeginning(
@@ -202,7 +204,7 @@ async function judgeBeginning(answer: Answer, beginning: Beginning): Promise<[Be
       if (verdict !== null) return [verdict, resumeBody(held, answer)];
     } catch (fault) {
       if (!(fault instanceof UpstreamFault)) throw fault;
-      // The body broke off: its next reader learns that.
+      // The body broke off, which its next reader learns.
       return [beginning.conclude(false), resumeBody(held, answer, next)];
     }
     if (held.length === 1) until = performance.now() + MAX_PRELUDE_MS;

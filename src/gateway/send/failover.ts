@@ -54,11 +54,11 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
     const started = performance.now();
     const attempted = await attempt(r, candidate, tried === most, gateway);
     report(r, attempted, performance.now() - started, gateway);
-    if (attempted.kind === "answered") {
+    if (attempted.kind === "answered" && attempted.answer !== null) {
       channels.keepConversation(choice, candidate, r);
       return attempted.answer;
     }
-    bad = chooseBad(bad, { candidate, failure: null, ...attempted });
+    bad = chooseBad(bad, { candidate, ...attempted });
     if (!NEXT[attempted.kind].goesOn) break;
   }
   return conclude(r, bad, gateway);
@@ -88,7 +88,7 @@ function report(r: Request, attempted: Attempted, ms: number, { channels, now }:
   const { tried: candidate } = r;
   if (!r.isTelling || candidate === null) return;
   if (!NEXT[attempted.kind].tells) channels.reportLeft(candidate);
-  else if ("failure" in attempted) channels.reportFailure(candidate, attempted.failure, now());
+  else if (attempted.failure !== null) channels.reportFailure(candidate, attempted.failure, now());
   else channels.reportAnswer(candidate, ms, now());
 }
 
@@ -107,20 +107,18 @@ function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelRespons
   if (wait !== null) return repeat(r, wait, gateway);
   if (bad === null) throw gateway.channels.explainNone(r, gateway.now());
   const { candidate, failure, answer, misfit } = bad;
-  // Only the last channel's answer can be converted for the client.
+  // After a channel of another kind, the request has another dialect.
   const isReadable = !r.group.mixesDialects || r.attempts.at(-1)?.channel === candidate.channel.name;
   if (answer !== null && isReadable && (failure === null || isForClient(failure))) return answer;
   if (failure === null) throw misfit ?? new Error("a response without a body");
   throw toError(failure);
 }
 
-/** A resting channel that was not tried. With a problem of its owner, only a single channel counts. */
+/** A resting channel that was not tried. The only one counts with its owner's problems. */
 function findWait(r: Request, bad: Bad | null, { channels, now }: Gateway): ChannelWait | null {
   if (bad === null ? r.candidates.length > 1 : !isFinal(bad)) return null;
-  const isThere = ({ isListed }: Candidate): boolean =>
-    isListed === true || r.target.endpoint.purpose === "resource";
   const waits = r.candidates.flatMap((candidate) => {
-    const mayServe = bad === null || bad.failure !== null || isThere(candidate);
+    const mayServe = bad === null || bad.failure !== null || candidate.isListed === true;
     const wait = mayServe ? channels.findWait(candidate, now()) : null;
     const passes = bad === null || wait === null || !needsOwner(wait.failure);
     return wait !== null && passes ? [wait] : [];

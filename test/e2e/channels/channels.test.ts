@@ -1,4 +1,4 @@
-// Errors for which no channel is to blame, answers that only one channel has, and requests that come back to their gateway.
+// Errors for which no channel is to blame, and requests that come back to their gateway.
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { makeConfig, startGatewayHere } from "../../harness/gateway.ts";
@@ -12,11 +12,6 @@ afterEach(async () => {
   pair = null;
 });
 const open = (options?: PairOptions): Pair => (pair = openPair(options));
-
-/** Bytes as an upstream sends them. */
-const say = (head: string, body: string) => ({
-  steps: () => [Buffer.from(`HTTP/1.1 ${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`)],
-});
 
 describe("what does not count against a channel", () => {
   test("P107: a client that leaves before or during the answer is not a failure of the channel", async () => {
@@ -75,31 +70,6 @@ test("a channel that has failed once, and does not rest, gets several requests a
   expect([a.requests.length, b.requests.length]).toEqual([1, 1]);
   await Promise.all(["one", "two", "three"].map(send));
   expect([a.requests.length, b.requests.length]).toEqual([4, 1]);
-});
-
-describe("data that only one channel has is fetched from that channel", () => {
-  test("P99: a stored response is fetched from the channel that has it", async () => {
-    const { a, b, ask, view } = open();
-    a.next("status-404");
-    const request = { target: "/v1/responses/resp_1/input_items", fields: bearer("responses") };
-    await ask(request);
-    expect([a.requests.length, b.requests.length]).toEqual([1, 1]);
-    a.next("status-404");
-    b.next("status-404");
-    const nowhere = await ask(request);
-    expect(nowhere.answer.status).toBe(404);
-    expect(view("responses-a")).toMatchObject({ state: "unknown" });
-  });
-
-  test("a request that continues a response goes to the channel that has it", async () => {
-    const { a, ask, view } = open();
-    const code = "previous_response_not_found";
-    a.next(say("400 Bad", JSON.stringify({ error: { message: "no", type: "invalid_request_error", code } })));
-    const { answer, line } = await ask(makeRequest("responses", false, { previous_response_id: "resp_1" }));
-    expect(answer.status).toBe(200);
-    expect(line).toMatchObject({ attempts: [{ status: 400 }, { status: 200 }] });
-    expect(view("responses-a")).toMatchObject({ state: "available", errors_hour: 0 });
-  });
 });
 
 test("a request that comes back to its gateway through a proxy is refused", async () => {

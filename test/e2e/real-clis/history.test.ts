@@ -40,9 +40,9 @@ interface Scene {
     readonly env: Readonly<Record<string, string>>;
     readonly args?: readonly string[];
   };
-  /** The ids for which `LAST` stands, the newest last. */
+  /** What `LAST` stands for, the last one last. */
   readonly findLast?: (home: string) => readonly string[];
-  /** Requests without an entry in the log, by prompt and model. */
+  /** What has no entry in the log, by the prompt and the model. */
   readonly unlogged: ReadonlyArray<readonly [reason: string, prompt: RegExp, model?: RegExp]>;
   /** Gemini CLI 0.61: the next session's start removes the log of a session that was resumed. */
   readonly removesLogs?: true;
@@ -53,7 +53,7 @@ const BEGUN_BYTES = 2000;
 const GEMINI_SETTINGS = JSON.stringify({ security: { auth: { selectedType: "gemini-api-key" } } });
 const STOPPED = ["a stopped answer", /\[slow\]/] as const;
 const FAILED = ["an answer that broke off", /\[cut\]/] as const;
-/** Codex needs the id of the thread to fork. */
+/** Codex wants to know which thread is forked. */
 const LAST = "LAST";
 const codex = (...words: string[]): string[] => ["exec", "--skip-git-repo-check", ...words];
 
@@ -299,7 +299,7 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
           elsewhere === folder
             ? expectLogged(scene, home, [...through, ...beside])
             : [...hidden, ...expectLogged(scene, other, beside)];
-        // If the logs of that time are gone, its lines could be taken for those of other sessions.
+        // Where the logs of the same time are gone, its lines could only be taken for those of the others.
         const outside = compare(scene, other, elsewhere === folder ? lines : []);
         expect(outside.onlyEntries.length).toBeGreaterThan(0);
         if (elsewhere === folder)

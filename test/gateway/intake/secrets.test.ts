@@ -1,4 +1,4 @@
-// Which secrets are found, and which texts stay.
+// What is found of a secret, and what is left alone.
 
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";

@@ -113,7 +113,7 @@ test("P161: among channels that list the model, those of the client's dialect co
 });
 
 test("P161: a conversation comes back from a converted channel to the one of its dialect", async () => {
-  returning.channel("own").next({ status: 404, body: { error: { type: "not_found_error" } } });
+  returning.channel("own").next({ status: 404, body: { error: { message: "no such model" } } });
   for (let count = 0; count < 2; count += 1) await returning.ask("messages");
   expect(["own", "foreign"].map((name) => returning.channel(name).seen.length)).toEqual([2, 1]);
 });
@@ -177,7 +177,7 @@ test.each(NAMED)(
 const JSON_OBJECT = { type: "json_object" };
 const WORDS = { role: "assistant", content: "I begin" };
 const config = (name: string, value: unknown) => [{ generationConfig: { [name]: value } }, name] as const;
-/** Options of each client, and the channels that have nothing like them. */
+/** What each client may ask for, and the channels that have nothing like it. */
 const REFUSED: readonly (readonly [
   Dialect,
   readonly ChannelPlatform[],
@@ -269,7 +269,7 @@ test("P164: a field that a channel has goes there whole", async () => {
   const group = groupOf("messages", "chat");
   const answer = await group.ask("messages", { stop_sequences });
   expect(answer.field("x-gateway-adjusted")).toBeUndefined();
-  // Its line comes after all lines of refused requests.
+  // Its line comes after any of those that were refused.
   await world.line(answer);
   expect(world.lines().filter(({ id }) => refusedIds.includes(id))).toEqual([]);
   expect(JSON.parse(group.channel().seen.at(-1)!.text).stop).toEqual(stop_sequences);

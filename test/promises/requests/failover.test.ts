@@ -29,6 +29,7 @@ const sticky = (["messages", "responses", "content"] as const).map(
   (dialect) =>
     [dialect, world.group(`sticky-${dialect}`, { platform: dialect, channels: ones }), true] as const,
 );
+const stores = world.group("stores", { platform: "responses", channels: ones });
 const unnamed = world.group("sticky-unnamed", { channels: ones });
 const PROBE = { probe: "1s" };
 const off = world.group("off", {
@@ -134,6 +135,23 @@ const [counting, embedding] = [pairFor("counting"), pairFor("embedding", "respon
 const wrong = [400, 403, 405, 406, 409, 410, 413, 415, 418, 422, 424, 425, 426, 431, 451].map(
   (status) => [status, pairFor(`wrong-${status}`)] as const,
 );
+/** What else a 4xx may say. */
+const CREDIT = "Your credit balance is too low to access the API.";
+const said = (
+  [
+    ["nothing", "messages", "/v1/messages", 404, ""],
+    ["nothing of count_tokens", "messages", "/v1/messages/count_tokens", 404, ""],
+    ["nothing of embeddings", "responses", "/v1/embeddings", 404, ""],
+    ["that a file is unknown", "responses", "/v1/responses", 404, "File not found: file-1"],
+    ["that there is no page", "content", "/v1beta/models/test-model:generateContent", 404, "<p>/models/"],
+    ["that a stored response is unknown", "responses", "/v1/responses/resp_0", 404, "no model response"],
+    ["that the response before is unknown", "responses", "/v1/responses", 400, "previous_response_not_found"],
+    ["that a model is not allowed", "responses", "/v1/responses", 403, "model_not_found"],
+    ["that a model is unknown", "messages", "/v1/messages", 400, "model_not_found"],
+    ["that the credit is used up", "messages", "/v1/messages", 400, CREDIT],
+    ["that the quota is used up", "responses", "/v1/responses", 403, "insufficient_quota"],
+  ] as const
+).map(([what, platform, ...row], at) => [what, ...row, pairFor(`said-${at}`, platform)] as const);
 const [begun, odd, breaking] = [pairFor("begun"), pairFor("odd"), pairFor("breaking")];
 /** Each form in which an upstream says how long to wait. */
 const waits = (
@@ -184,7 +202,7 @@ test("P100: channels of one priority share requests by weight, and the next prio
   for (let count = 0; count < 200; count += 1) await weights.ask("messages", talk(`number ${count}`));
   const [light = 0, heavy = 0, later] = used(weights, "light", "heavy", "later");
   expect([light + heavy, later]).toEqual([200, 0]);
-  // One in five is 40. Chance misses this by more than six standard deviations.
+  // One in five is 40: to miss this by chance takes more than six standard deviations.
   expect(light).toBeWithin(5, 76);
 });
 
@@ -212,7 +230,7 @@ test("P100: a channel has its own time limits, whatever failover.total is: after
 
 describe("P101: the next channel is tried", () => {
   test.each(failing)(
-    "the next channel is tried if one %s (streamed: %p)",
+    "the next is tried if a channel %s (streamed: %p)",
     async (_, streamed, script, group) => {
       group.channel("first").next(script);
       const answer = await group.ask("messages", { stream: streamed });
@@ -291,6 +309,21 @@ test.each(wrong)("P103: after a %d, no other channel is tried", async (status, g
   expect(used(group, "first", "second")).toEqual([1, 0]);
 });
 
+test.each(said)(
+  "P103: after a 4xx that says %s, no other channel is tried",
+  async (_, path, status, message, group) => {
+    const about = message.startsWith("<") || message === "" ? message : { error: { message, code: message } };
+    const send = () => {
+      const body = path.includes("resp_") ? undefined : { ...talk("Hello"), model: "test-model", input: "x" };
+      return world.request(path, bearer(group.key), body);
+    };
+    group.channel("first").next({ status, body: about });
+    expect([(await send()).status, ...used(group, "first", "second")]).toEqual([status, 1, 0]);
+    if (/credit|quota/.test(message))
+      expect([(await send()).status, ...used(group, "first", "second")]).toEqual([200, 1, 1]);
+  },
+);
+
 test("P104: failover ends with the first byte of the answer", async () => {
   begun.channel("first").next({ pieces: stream("messages").slice(0, 3), ending: "cut" });
   const answer = await begun.ask("messages", { stream: true });
@@ -358,7 +391,7 @@ test("P105: a channel is used again after its retry-after", async () => {
   });
 });
 
-/** The field that names the session, by dialect. */
+/** What names the session, by the dialect. */
 const SESSIONS: Readonly<Record<Exclude<Platform, "relay">, (name: string) => Fields>> = {
   messages: (name) => ({
     "x-claude-code-session-id": name,
@@ -378,8 +411,7 @@ test.each(conversations)("P106: a conversation stays on its channel: %s", async 
   };
   const channelsOf = new Map<string, Set<string>>();
   for (let turn = 0; turn < 3; turn += 1) {
-    // Chance gives each session its channel. That all get the same one happens less than once in
-    // millions.
+    // Chance gives each session its channel: that all of them get the same one is not to be expected once in millions.
     for (const session of "abcdefghijklmnopqrstuvwx")
       channelsOf.set(session, (channelsOf.get(session) ?? new Set()).add(await findChannel(session)));
   }
@@ -394,6 +426,24 @@ test("P106: a conversation stays where failover has led it", async () => {
   led.channel("first").next({ status: 500, body: error });
   for (let turn = 0; turn < 3; turn += 1) await led.ask("messages", {}, SESSIONS.messages("session-led"));
   expect(used(led, "first", "second")).toEqual([1, 3]);
+});
+
+test("P106: what continues a stored response, or is about it, goes to its channel", async () => {
+  for (const name of ["one", "two"])
+    stores.channel(name).always(({ text }) => {
+      const id = `resp_${name}_${stores.channel(name).seen.length}`;
+      const pieces = stream("responses").map((piece) => piece.replaceAll("resp_1", id));
+      return text.includes('"stream":true') ? { pieces } : { body: { ...whole("responses"), id } };
+    });
+  for (let turn = 0; turn < 16; turn += 1) {
+    const { text } = await stores.ask("responses", { input: `Hello ${turn}`, stream: turn % 2 === 0 });
+    const [id = "", name = ""] = /resp_(one|two)_\d+/.exec(text) ?? [];
+    const before = stores.channel(name).seen.length;
+    await stores.ask("responses", { input: "Go on", previous_response_id: id });
+    await world.request(`/v1/responses/${id}`, bearer(stores.key));
+    await world.request(`/v1/responses/${id}/cancel`, bearer(stores.key), {});
+    expect([id, stores.channel(name).seen.length - before]).toEqual([id, 3]);
+  }
 });
 
 test("P107: a channel's state comes from real requests and from channels probe, which only fetches its list", async () => {

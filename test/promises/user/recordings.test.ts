@@ -1,4 +1,4 @@
-// Recordings, and promises of the page that need no browser.
+// Recordings, and what needs no browser of the page.
 
 import { describe, expect, test } from "bun:test";
 import { cpSync, existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Modules that the simulated network replaces, with their replacements. */
+/** What the simulated network replaces, and what is there instead. */
 const BELOW: ReadonlyMap<string, string> = new Map(
   [
     ["http/client.ts", "createClient"],
@@ -52,8 +52,7 @@ export async function bundleProgram(): Promise<Bundle> {
   return { text: text.slice(text.indexOf("(function("), text.lastIndexOf(")") + 1), assets };
 }
 
-/** Lazy imports of the source are loaded at the beginning: otherwise the bundler would wrap all
- *  modules. */
+/** What the source imports when it is needed is there from the beginning: the bundler would wrap all modules otherwise. */
 function importNow(text: string): string {
   const paths: string[] = [];
   const body = text.replaceAll(

@@ -198,7 +198,7 @@ export class SimExchange implements Exchange, Connection {
   }
 
   reset(): void {
-    // Calls of a dead process end here.
+    // What a dead process still does ends here.
     if (this.gone || this.#hasEnded || this.#host.dead) return;
     this.#host.step(`reset of ${this.name}`);
     this.#hasEnded = true;

@@ -1,5 +1,4 @@
-// The refusals of a server of Chat Completions:
-// https://platform.openai.com/docs/api-reference/chat/create
+// What a server of Chat Completions refuses: https://platform.openai.com/docs/api-reference/chat/create
 
 import { isObject } from "../../../../src/lib/json/json.ts";
 import { pick, pickList, pickText } from "../json.ts";

@@ -2,10 +2,10 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, linkSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { loadConfig } from "../../../src/config/file/load.ts";
-import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
-import { expectMode, makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { KEYS, type Outcome, run, runOnTerminal, runProcess } from "../driving.ts";
+import { loadConfig } from "../../../../src/config/file/load.ts";
+import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
+import { expectMode, makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
+import { KEYS, type Outcome, run, runOnTerminal, runProcess } from "../../driving.ts";
 
 const CONFIG = `# mine
 channels:
@@ -224,7 +224,7 @@ describe("gateway channels add", () => {
       1,
       "speaks responses",
     ],
-  ])("gateway channels add refuses %s", async (_, args, expected, sentence) => {
+  ])("refuses %s", async (_, args, expected, sentence) => {
     const { status, stdout, stderr } = await add("secret-12345", ...args);
     expect({ status, stdout, config: text() }).toEqual({ status: expected, stdout: "", config: CONFIG });
     expect(stderr).toContain(sentence);
