@@ -6,7 +6,7 @@ import { runProgram } from "./cli/program.ts";
 import { findOwnCommand } from "./cli/terminal/own-command.ts";
 import { GATEWAY } from "./commands/commands.ts";
 
-// A command ends before compiling much of its code pays: decision 0030.
+// A command ends too soon for compiled code to pay: decision 0030.
 if (process.argv[2] !== "serve") Bun.unsafe.setJITPolicy(20);
 // The last compiler (FTL) costs a new server a fifth of its CPU and saves less: decision 0030.
 const COMPILER = "BUN_JSC_useFTLJIT";

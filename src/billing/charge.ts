@@ -295,7 +295,8 @@ const MEDIA = [
   ["input_video", "cache_read_video"],
 ] as const;
 
-/** Missed tokens are the first that a prompt paid. `paid`: as they were paid; `read`: as cache reads. */
+/** The missed tokens are the first that the prompt paid for. `paid`: at their own prices; `read`:
+ *  at those of cache reads. */
 export function splitMissed(usage: Counts, missed: number) {
   const paid: Usage = {};
   const read: Usage = {};

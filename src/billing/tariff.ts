@@ -18,7 +18,7 @@ export const FACTOR = "factor:";
 export const PER_1K = "_per_1k";
 
 interface Missing {
-  /** A way of serving without a price: all tokens are unpriced. */
+  /** A way of serving that has no price: all tokens are unpriced. */
   readonly missing: string;
 }
 

@@ -56,7 +56,7 @@ interface StreamParts {
   readonly meter: Meter;
 }
 
-/** After this many, few events are tried: no two may have one form. */
+/** After this many misses, few events are tried: perhaps no two have the same form. */
 const MAX_MISSES = 4;
 const RETRY_MISSES = 32;
 

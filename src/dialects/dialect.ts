@@ -79,7 +79,7 @@ export interface Dialect {
   /** Header fields that a tool needs to show the gateway's error. */
   reasonFields?(error: GatewayError): readonly Field[];
   errorEvent(error: GatewayError, requestId: string, at?: StreamBreak): string;
-  /** What ends an event inside which the stream broke. */
+  /** Ends an event that the stream broke off. */
   readonly eventCloser: string;
   /** True: clients notice the break only by a reset after the event. */
   readonly resetAfterErrorEvent: boolean;

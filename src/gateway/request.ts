@@ -37,8 +37,8 @@ export interface ConvertedRequest {
   readonly keepsFields: boolean;
 }
 
-/** For the charge of a `background` response: it goes on after its request, and the later request
- *  that fetches it has the charge. */
+/** A `background` response goes on after its request. The later request that fetches it is charged,
+ *  on these terms. */
 export interface ChargeTerms {
   readonly foundKey: Key;
   readonly model: string | null;

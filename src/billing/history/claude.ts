@@ -26,7 +26,7 @@ function addAnswer(row: Row, history: History): void {
     model,
     words: "anthropic",
     reported: usage,
-    // Without a reason to stop, the complete usage had not arrived.
+    // Without a reason to stop, the usage is not complete.
     isCut: (getField(message, "stop_reason") ?? null) === null,
   });
 }

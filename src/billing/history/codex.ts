@@ -19,7 +19,7 @@ const COUNTS = [
 export function readCodex(path: string, history: History): void {
   /** `session`: the main agent's thread. */
   let [id, session, provider, project, model] = ["", "", "", "", ""];
-  /** The first thread named: a fork names itself, then its parent. */
+  /** The first of several: a fork names itself, then its parent. */
   let origin = "";
   /** Copied events have the parent's turn. */
   let turn = "";

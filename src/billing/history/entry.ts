@@ -7,7 +7,7 @@ import { type Part, type Reading, sumUsage, type Tariff, type Usage } from "../u
 export const LOGGING_TOOLS = ["claude-code", "codex", "gemini-cli", "opencode"] as const;
 export type LoggingTool = (typeof LOGGING_TOOLS)[number];
 
-/** Readers of usage, by the maker whose field names it has. */
+/** Readers of usage, by the maker whose field names they know. */
 export type UsageOf = Readonly<
   Record<
     "anthropic" | "openai" | "google",
@@ -65,8 +65,8 @@ export class History {
     this.#usageOf = usageOf;
   }
 
-  /** Of a response's rows, the one with the most output counts, because it grows. Names and time are the
-   *  first row's: a copy may have others. */
+  /** Of a response's rows, the one with the most output counts: output grows. Names and time are
+   *  the first row's: a copy may have others. */
   add(id: string, { words, reported, isCut = false, time: named, ...names }: LogRow): void {
     const counted = describeReading(this.#usageOf[words](reported), isCut);
     const time = Math.floor(typeof named === "string" ? Date.parse(named) : Number(named));

@@ -28,7 +28,7 @@ export interface BookPrices {
 
 /** Older versions of Gemini CLI do not name the project. */
 const NO_PROJECT = "(not logged)";
-/** At an edge of the period, only one of the two clocks may be inside it. */
+/** At the period's edge, the time by one clock may be inside and by the other outside. */
 const EDGE_MS = 3_600_000;
 
 /** `found_in`: where. `because`: why there is no amount. */

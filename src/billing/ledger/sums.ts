@@ -190,7 +190,7 @@ export class Sums {
     return tally;
   }
 
-  /** An earlier key of the same name spent for its group and channel only. */
+  /** The spending of an earlier key of this name counts only for its group and channel. */
   #count(tally: Tally, { key, group, channel, start }: Place, last: number, amounts: Amounts): void {
     const names = [`group ${group}`, `channel ${channel}`, ALL];
     for (const name of start >= this.#bornAt(key) ? [`key ${key}`, ...names] : names) {

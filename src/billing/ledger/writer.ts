@@ -78,7 +78,7 @@ export class LedgerWriter {
     for (const [id, request] of unfinished) this.#open.set(id, request);
     if (marks.length > 0) {
       for (const mark of marks) this.#add(mark);
-      // Marks are written before the journal notes a new end, by which the next start would judge.
+      // Marks are written before the journal notes a new end: the next start judges by that end.
       this.#writeLines();
     }
     for (const request of unfinished.values()) this.append(draftInterrupted(request));
@@ -272,7 +272,7 @@ export class LedgerWriter {
     this.#scheduleSync();
   }
 
-  /** After a problem, lines are tried anyway: the next start marks lines that no journal names. */
+  /** After a problem, lines are written anyway: the next start marks lines that no journal names. */
   #writeJournal(records: readonly string[]): void {
     try {
       this.#files.writeJournal(records);

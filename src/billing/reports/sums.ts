@@ -157,8 +157,8 @@ export function sumRequests(table: Questions, query: SumsQuery) {
   return { rows, also: lists.slice(0, also.length), total: describe(found.at(-1) ?? [], 0) };
 }
 
-/** SQL: the sums by all names once, and sums of these for each grouping. Other values have only the rows
- *  with all names. */
+/** SQL: sums by all names, which are then added up for each grouping. Only the rows with all names
+ *  have other values. */
 function describeQuery(query: SumsQuery, groupings: string[][], width: number, read: string[]): string {
   const names = [...new Set(groupings.flat())];
   const cells = [...names, ...read].map((sql, at) => `${sql} AS c${at}`).join(", ");

@@ -11,7 +11,7 @@ export interface SessionStart {
   /** The model, key and label. */
   readonly kind: string;
   readonly at: number;
-  /** The input of the middle one of its first turns, some of which go to a small model. */
+  /** The median input of its first turns, some of which go to a small model. */
   readonly input: number;
 }
 
@@ -51,7 +51,7 @@ const MIN_SESSIONS = 9;
 const LEAST_OF_KIND = 3;
 const MAX_SESSIONS = 24;
 const MIN_PERCENT = 5;
-/** Each kind rises at least by this fraction of the rise of all. */
+/** Each kind must rise by at least the common rise divided by this. */
 const MAX_DIFFERENCE = 3;
 /** A limit, so that one session with very much input does not hide the others. */
 const MAX_HEIGHT = 0.5;

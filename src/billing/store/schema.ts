@@ -90,8 +90,8 @@ const WEIGHT = [
 const SHORT_WORDS = ["key", "model", "paid_by", "outcome", "basis"];
 const NAMES_WEIGHT = `who * 3 + LENGTH(CONCAT_WS('', ${NAMES.join(", ")})) * 5
   + ${SHORT_WORDS.map((name, at) => `IFNULL(UNICODE(${name}), 0) * ${2 * at + 1}`).join(" + ")}`;
-/** SQL: a number for rows, which another number, column, time, line or length of a name changes. The
- *  numbers of parts add up to it, modulo PRIME. */
+/** SQL: a checksum of rows. It changes with their number, columns, times, lines and lengths of
+ *  names. The checksums of parts add up to it, modulo PRIME. */
 export function weighRows(from: string, more = ""): string {
   return `SELECT IFNULL(SUM(own % ${PRIME} * (${NAMES_WEIGHT}) % ${PRIME}), 0) % ${PRIME} AS weight ${more}
     FROM (SELECT who, ${WEIGHT} AS own, MIN(at) AS first, MAX(at) AS last FROM ${from} GROUP BY who)

@@ -9,7 +9,7 @@ import type { Call, Tool, ToolMembers } from "./conversation.ts";
 import type { Json } from "./notes.ts";
 import type { Block } from "./sequence.ts";
 
-// Names. They follow from the client's alone: the same bytes, always.
+// Names. They depend only on the client's names, so they never change.
 
 const HASH_LENGTH = 12;
 const MAX_ID_LENGTH = 64;

@@ -24,7 +24,7 @@ export type ModelItem = Reasoning | Call | Message;
 
 export type Turn =
   | { readonly side: "model"; readonly items: readonly ModelItem[] }
-  /** `messages`: with those of the system. */
+  /** `messages`: also those of the system. */
   | { readonly side: "user"; readonly results: readonly Result[]; readonly messages: readonly Message[] };
 
 export interface Turns {

@@ -76,7 +76,7 @@ function readColumns<Row extends object>(rows: ReadonlyArray<ListColumn<Row>>): 
 const GAP = 2;
 /** A cut cell is so wide that `plan inactive` fits. */
 const CUT_CELLS = 13;
-/** For more than this much of a text, no column is left out. */
+/** To show more of a text than this, no column is left out. */
 const WHOLE_CELLS = 48;
 
 export function createTable<Row extends object>(listed: ReadonlyArray<ListColumn<Row>>): Table<Row> {

@@ -46,7 +46,7 @@ export const codex: ToolRow = {
       };
     });
     const provider = {
-      // By this name, Codex sends searches, which only OpenAI understands.
+      // With this name, Codex sends searches, which only OpenAI understands.
       name: isDirect === true ? "OpenAI" : "gateway",
       // After a 426, Codex uses HTTP at once.
       ...(isDirect === true && websocket === true && { supports_websockets: true }),

@@ -25,7 +25,7 @@ export interface ConfigWatch {
   readonly end: () => void;
 }
 
-/** With the pause and a check, less than the promised second. */
+/** With the pause and a check, this is less than the promised second. */
 const POLL_MS = 500;
 /** After this pause, no editor is still writing. */
 const SETTLE_MS = 50;

@@ -10,7 +10,7 @@ import { CountReader, dropZeros, readTariff, Reports } from "../../billing/count
 
 type Counters = Readonly<Record<string, unknown>>;
 
-// Results of server tools and signatures must match, because they are not output.
+// Also finds results of server tools and signatures, which are not output.
 const NEEDLES = listNeedles("message_", 'error"', "block_start", "signature_");
 
 export class MessagesReader implements UsageReader {

@@ -19,7 +19,7 @@ import { compareDecimals, decimalOf, formatDecimal, parseNumber } from "../../li
 import { BLANK_LINE, EventReader, readEvent, type SseEvent } from "../../lib/sse.ts";
 
 export interface UsageReader {
-  /** Texts of which every event with token counts has one. */
+  /** Every event with token counts has one of these texts. */
   readonly needles: readonly Buffer[];
   /** A bridge or a WebSocket needs each event at once. */
   readonly isFollowed?: boolean;
@@ -84,11 +84,11 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
   };
 }
 
-/** One event costs nearly as much as thirty. */
+/** To search one event costs nearly as much as to search thirty. */
 const BATCH_BYTES = 4096;
 /** A smaller sample does not show a stream's share of text. */
 const SAMPLE_BYTES = 1024;
-/** Of each part of this length, a sample is read. */
+/** A sample is read of each part of this length. */
 const SAMPLED_BYTES = 64 * 1024;
 /** Some streams break with plain JSON. */
 const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
@@ -252,7 +252,7 @@ function findEnd(events: Buffer | string, from: number): number {
   return at < 0 ? events.length : at + BLANK_LINE.length;
 }
 
-/** A body's ids, usage and names are about as long. */
+/** A body's ids, usage and names are about this long. */
 const BODY_FRAME_BYTES = 1000;
 /** Longer bodies have pictures or sound. */
 const MAX_TEXT_BODY_BYTES = 512 * 1024;
@@ -264,7 +264,7 @@ const GAP_BYTES = 1024;
 const BEGINNING_BYTES = 256;
 const CODED = /^[\w+/=:;,-]+$/;
 const NUMBERS = /^[\d\s,.eE+-]+$/;
-/** No model writes this without a quotation mark. */
+/** No model writes this much without a quotation mark. */
 const MAX_TEXT_GAP_BYTES = 32 * 1024;
 /** A character that JSON has only inside a text. */
 const IN_TEXT = /[^\s\d[\]{}:,.+\-Etruefalsn]/;
@@ -364,12 +364,12 @@ function shorten(chunk: Buffer): Buffer {
     kept = to;
   };
   for (let at = 0, quote = -1, end = 0; at + GAP_BYTES < text.length; at = end + 1) {
-    // Many lists may come before the next mark.
+    // Many lists may come before the next quote.
     if (quote < at) quote = find('"', at);
     end = quote;
     if (quote - at < GAP_BYTES) continue;
     const beginning = text.slice(at, at + BEGINNING_BYTES);
-    // The mark may belong to an escape.
+    // The quote may be escaped.
     const isUnread = (CODED.test(beginning) || quote - at > MAX_TEXT_GAP_BYTES) && text[quote - 1] !== "\\";
     if (!IN_TEXT.test(beginning)) {
       const first = find(",", at) + 1;
@@ -406,7 +406,7 @@ const BYTES_PER_TOKEN = 4;
 interface Seen {
   readonly textBytes: number;
   readonly hasText?: boolean;
-  /** The text has at most as many bytes. */
+  /** The text has at most this many bytes. */
   readonly arrivedBytes: number;
 }
 

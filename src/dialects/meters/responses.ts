@@ -30,7 +30,7 @@ interface BilledCall {
   readonly feeKey: string;
 }
 
-// Repeated text, hidden reasoning and pictures must match: they are no output.
+// Also finds repeated text, hidden reasoning and pictures, which are not output.
 const NEEDLES = listNeedles('"response"', '.done"', '"error"', 'output_item.added"', 'partial_image"');
 
 export class ResponsesReader implements UsageReader {
@@ -234,7 +234,7 @@ const KNOWN_CALLS: ReadonlySet<unknown> = new Set([
   "mcp_call",
 ]);
 
-/** A call that is unknown may have a fee. */
+/** An unknown call may have a fee. */
 function isUnknownCall(item: unknown): boolean {
   const type = getName(getField(item, "type")) ?? "";
   return type.endsWith("_call") && !KNOWN_CALLS.has(type) && getField(item, "call_id") === undefined;

@@ -103,7 +103,7 @@ function readBlock(value: unknown, section: Section, role: unknown, frame: strin
   };
 }
 
-/** Clients mark with these how far to cache. */
+/** With these, clients mark how far to cache. */
 export const MARK_NAMES: ReadonlySet<string> = new Set(["cache_control", "prompt_cache_breakpoint"]);
 
 /** The part as JSON without its marks, which go to `marks`. */

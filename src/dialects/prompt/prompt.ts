@@ -25,7 +25,7 @@ export interface CacheMark extends BlockMark {
 
 export interface Prompt {
   readonly parts: readonly number[];
-  /** Parts before `messages` are tools, then the system prompt's. */
+  /** The parts before `messages`: tools, then those of the system prompt. */
   readonly tools: number;
   readonly messages: number;
   /** Hashes of the system prompt's parts that ignore digits. */

@@ -27,7 +27,7 @@ const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:
 
 const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
-/** Only these are read, unless one pair of messages fills them. */
+/** Reading begins with this many, and goes on while all of them are one repeated pair. */
 const FIRST_MESSAGES = 8;
 
 /** `findChain`: earlier pairs by response id. */

@@ -66,7 +66,7 @@ function makeLine(r: Request, gateway: Gateway): LineDraft | null {
   let draft: LineDraft | null = null;
   try {
     draft = isBilled ? draftLine(r, gateway) : null;
-    // If these notes fail, the line goes without them.
+    // If these notes fail, the line is written without them.
     return noteAllowance(r, draft && analyseCache(r, draft, gateway), gateway);
   } catch (fault) {
     reportFault(fault, gateway.observer);

@@ -65,7 +65,7 @@ export class CacheMemory {
   }
 }
 
-/** The prompt begins with what this model of this channel has. */
+/** The prompt begins with what this model of this channel has cached. */
 function isContinued(before: PastTurn, turn: CacheTurn): boolean {
   const { model, channel } = before.turn;
   return model === turn.model && channel === turn.channel && findChange(before, turn) === null;

@@ -13,7 +13,8 @@ import { sha256Hex } from "../../lib/secret.ts";
 import { REMOVED } from "../../lib/text/printable.ts";
 import { bareSecret } from "./runs.ts";
 
-/** If no credential is needed, users write shorter words such as "ollama", as answers do. */
+/** Where no credential is needed, users write short words such as "ollama", which answers have,
+ *  too. */
 export const MIN_LENGTH = 12;
 /** In a header's `Bearer x`, the secret is x. */
 const SCHEME = /^(?:basic|bearer|token)\s+/i;

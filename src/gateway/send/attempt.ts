@@ -204,7 +204,7 @@ async function judgeBeginning(answer: Answer, beginning: Beginning): Promise<[Be
       if (verdict !== null) return [verdict, resumeBody(held, answer)];
     } catch (fault) {
       if (!(fault instanceof UpstreamFault)) throw fault;
-      // The body broke off, which its next reader learns.
+      // The body broke off: its next reader learns that.
       return [beginning.conclude(false), resumeBody(held, answer, next)];
     }
     if (held.length === 1) until = performance.now() + MAX_PRELUDE_MS;

@@ -107,14 +107,14 @@ function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelRespons
   if (wait !== null) return repeat(r, wait, gateway);
   if (bad === null) throw gateway.channels.explainNone(r, gateway.now());
   const { candidate, failure, answer, misfit } = bad;
-  // After a channel of another kind, the request has another dialect.
+  // The client can read this answer only if its channel was converted last.
   const isReadable = !r.group.mixesDialects || r.attempts.at(-1)?.channel === candidate.channel.name;
   if (answer !== null && isReadable && (failure === null || isForClient(failure))) return answer;
   if (failure === null) throw misfit ?? new Error("a response without a body");
   throw toError(failure);
 }
 
-/** A resting channel that was not tried. The only one counts with its owner's problems. */
+/** A resting channel that was not tried. With a problem of its owner, only a single channel counts. */
 function findWait(r: Request, bad: Bad | null, { channels, now }: Gateway): ChannelWait | null {
   if (bad === null ? r.candidates.length > 1 : !isFinal(bad)) return null;
   const waits = r.candidates.flatMap((candidate) => {

@@ -102,14 +102,14 @@ const endsLine = (bytes: Buffer, at: number): boolean => bytes[at] === CR && byt
 function readSize(bytes: Buffer, at: number): number {
   let size = 0;
   let end = at;
-  // Reading behind the bytes would make all reads slow.
+  // One read beyond the last byte would make all reads slow.
   const last = Math.min(at + MAX_DIGITS, bytes.length - LINE_END.length);
   for (let digit = 0; end < last && (digit = DIGITS[bytes[end] ?? 0] ?? -1) >= 0; end += 1)
     size = (size << 4) | digit;
   return size > 0 && endsLine(bytes, end) ? (size << 4) | (end - at) : 0;
 }
 
-/** Removes framing in place: a packet's chunks are one view. */
+/** Removes the framing in place: the chunks of a packet become one view. */
 export class BodyDecoder {
   done: boolean;
   /** The input ended with the body. */

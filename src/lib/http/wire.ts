@@ -184,7 +184,7 @@ export class Wire {
   }
 }
 
-/** Asks the system, which knows first. This may take a byte. */
+/** Asks the system, which knows before the runtime. The question may consume a byte. */
 export function hasUnread(socket: object | null): boolean {
   if (process.platform === "win32" || socket === null) return false;
   if (!("fd" in socket) || typeof socket.fd !== "number") return false;

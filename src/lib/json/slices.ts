@@ -1,6 +1,6 @@
 // Writes long texts as JSON.
 
-/** What is made while it is read. A plain string would go character by character. */
+/** Text that is made while it is read. A plain string would be read character by character. */
 export type Slices = Iterable<string> & object;
 
 const SLICE_LENGTH = 65_536;

@@ -10,7 +10,7 @@ export interface Zone {
   readonly name: string;
   /** Written as if it were UTC. */
   readonly toLocal: (ms: number) => number;
-  /** The first of two moments. Without any: the change of the clock. */
+  /** Of two possible moments, the first. If there is none, the change of the clock. */
   readonly fromLocal: (local: number) => number;
 }
 

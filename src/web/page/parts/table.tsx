@@ -48,7 +48,7 @@ interface TableProps<T> {
   /** Where a click on a row leads. The keyboard uses the link of the first cell. */
   readonly hrefOf?: (row: T) => string;
   readonly isSum?: (row: T) => boolean;
-  /** As wide as its place. Others scroll sideways. */
+  /** As wide as its place. Other tables scroll sideways. */
   readonly small?: boolean;
 }
 
