@@ -1,5 +1,5 @@
-// MONEY IS COMPUTED HERE ONLY, exactly: usage × price = official amount, × multiplier = charge.
-// Only the charge is rounded, once, half away from zero, at twelve decimals.
+// Money is computed here only, exactly: usage × price = official amount, × multiplier = charge. Only
+// the charge is rounded, half away from zero, at twelve decimals.
 
 import {
   addDecimals,

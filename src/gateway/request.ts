@@ -1,5 +1,5 @@
-// THE object of a request or a WebSocket's turn, until its ledger line. Its shape is fixed. Each
-// step of pipeline.ts reads what earlier steps filled in, and adds its part.
+// The object of a request or of a WebSocket's turn, until its ledger line. Its shape is fixed, and
+// each step of pipeline.ts adds its part.
 
 import type { LineDraft, ClientIdentity, Outcome, Payer } from "../billing/ledger/line.ts";
 import { type Admission, FREE } from "../billing/limits/limits.ts";

@@ -78,7 +78,7 @@ export class LedgerWriter {
     for (const [id, request] of unfinished) this.#open.set(id, request);
     if (marks.length > 0) {
       for (const mark of marks) this.#add(mark);
-      // Marks are written before the journal notes a new end: the next start judges by that end.
+      // Marks first: the next start judges by the end that the journal notes.
       this.#writeLines();
     }
     for (const request of unfinished.values()) this.append(draftInterrupted(request));

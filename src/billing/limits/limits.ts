@@ -1,4 +1,4 @@
-// Decides whether a key may send another request. Reasons: docs/decisions/0017-limits-bind.md
+// Decides whether a key may send another request: decision 0017.
 
 import type { Key, Limits } from "../../config/catalog.ts";
 import { formatMoment } from "../../config/changes/names.ts";

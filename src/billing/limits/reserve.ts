@@ -1,5 +1,5 @@
 // What a request may cost, for limits only. Expected: the model's mean output. Most: the capped
-// output, at most 32,000 tokens. docs/decisions/0017-limits-bind.md
+// output, at most 32,000 tokens. Decision 0017.
 
 import { parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";

@@ -1,4 +1,4 @@
-// Updates a table from its ledger. Any process of the owner may do so: SQLite's lock admits one at a time.
+// Updates a table from its ledger, in any process of the owner: SQLite's lock orders them.
 
 import { fstatSync, statSync } from "node:fs";
 import { z } from "zod";

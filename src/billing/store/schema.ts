@@ -1,5 +1,4 @@
-// The tables next to the ledger, which may be deleted at any time. See
-// docs/decisions/0025-index-beside-the-ledger.md.
+// The tables next to the ledger, which may be deleted at any time. Decision 0025.
 
 import type { Database } from "bun:sqlite";
 import type { z } from "zod";

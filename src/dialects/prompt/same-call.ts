@@ -1,6 +1,5 @@
-// How often a conversation ends with the same tool call and result. A client's retry does not
-// count. If the upstream keeps the conversation, earlier calls come from the response that the
-// request continues.
+// How often a conversation ends with the same tool call and result, without clients' retries. Where
+// the upstream keeps the conversation, earlier calls come from the continued response.
 
 import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
 import type { CallListener } from "../../billing/usage.ts";

@@ -107,7 +107,7 @@ function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelRespons
   if (wait !== null) return repeat(r, wait, gateway);
   if (bad === null) throw gateway.channels.explainNone(r, gateway.now());
   const { candidate, failure, answer, misfit } = bad;
-  // The client can read this answer only if its channel was converted last.
+  // Only the last channel's answer can be converted for the client.
   const isReadable = !r.group.mixesDialects || r.attempts.at(-1)?.channel === candidate.channel.name;
   if (answer !== null && isReadable && (failure === null || isForClient(failure))) return answer;
   if (failure === null) throw misfit ?? new Error("a response without a body");

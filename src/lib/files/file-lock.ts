@@ -1,6 +1,5 @@
-// A lock on a path that one process holds until it ends. The operating system frees it however the
-// process ends, so no lock goes stale. Only SQLite's locks do this on every system. Nothing is
-// written into the locked file, so it cannot be damaged.
+// A lock on a path, which one process holds until it ends. The system frees it however the process
+// ends: only SQLite's locks do so everywhere. Nothing is written into the locked file.
 
 import { constants as sqlite, Database } from "bun:sqlite";
 import { type BigIntStats, closeSync, constants, fstatSync } from "node:fs";

@@ -1,7 +1,6 @@
-// The only place that opens the gateway's own files for writing: ledger, journal, locks, sums and
-// drafts. If others can write to the folder, a link there could lead to any file of the user. So no
-// link is followed, and an opened file is checked, once, to be a plain file of this user. See
-// docs/decisions/0013-own-files-are-never-links.md.
+// The only place that opens the gateway's own files for writing: ledger, journal, locks and drafts.
+// Where others can write to the folder, a link could lead to any file of the user. So no link is
+// followed, and an opened file must be a plain file of this user: decision 0013.
 
 import {
   type BigIntStats,
