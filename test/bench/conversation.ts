@@ -7,7 +7,7 @@ const TOOL_TEXT = 1100;
 const SYSTEM_TEXT = 11_000;
 const RESULT_TEXT = 1250;
 const FIRST_MESSAGES = 62;
-/** The turns of one session, before the next one begins. */
+/** The number of turns of a session. */
 export const TURNS = 30;
 
 const EPHEMERAL = { type: "ephemeral" };
@@ -49,7 +49,7 @@ function writeMessage(at: number, seed: string, isLast: boolean): Json {
   const mark = isLast ? { cache_control: EPHEMERAL } : {};
   if (at === 0) {
     const reminder = `<system-reminder>\n${textOf(PROSE, 5000, at)}\n</system-reminder>`;
-    // The upstream of the benchmark looks for its order.
+    // The upstream of the benchmark looks for the order in it.
     const text = `bench:turn ${seed} Find out why the build fails.`;
     return {
       role: "user",

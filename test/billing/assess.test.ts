@@ -1,4 +1,4 @@
-// What an answer is billed for, by how it ended and what was read of it.
+// What an answer is billed for: it depends on its end and on the usage that was read.
 
 import { describe, expect, test } from "bun:test";
 import { assess, type Assessment, type EndedResponse } from "../../src/billing/assess.ts";

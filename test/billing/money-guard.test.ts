@@ -26,7 +26,7 @@ const FORBIDDEN: ReadonlyArray<readonly [what: string, pattern: RegExp]> = [
   ],
 ];
 
-/** Code without its comments, texts and expressions' patterns; line numbers kept. */
+/** Code without comments, texts and regular expressions. Line numbers stay the same. */
 function strip(source: string): string {
   return source.replace(
     /\/\*[\s\S]*?\*\/|\/\/[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|(?<=[(=,:]\s*)\/(?![*/])(?:\\.|[^/\\\n])+\/\w*/g,

@@ -73,7 +73,7 @@ describe("a name that moves from version to version", () => {
     }
   });
 
-  test("a name that moves from version to version has none in a newer book either, unless that book dates the price", () => {
+  test("a name that moves from version to version has no undated price in a newer book, either", () => {
     const model = (id: string, prices: unknown) => ({ id, match: { equals: id }, prices });
     const published = publishedSchema.parse([
       {

@@ -1,5 +1,5 @@
-// The table has the sums of the ledger's lines, whichever way it was made, and notices when the ledger is another one, or
-// when somebody has changed the table.
+// The table has the sums of the ledger's lines, however it was made. It notices another ledger, and a
+// change by somebody else.
 
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -73,7 +73,7 @@ interface PlainSum {
 const isIn = (time: string, since: string, until: string): boolean =>
   Date.parse(time) >= Date.parse(since) && Date.parse(time) < Date.parse(until);
 
-/** What a report has to say: the rows by their names, in plain arithmetic. */
+/** The expected report: its rows by name, from plain arithmetic. */
 function sumPlainly({ by, since, until, zone }: UsageQuery): Record<string, unknown> {
   const nameOf = (line: PlainLine, name: Dimension): string =>
     isSpan(name)
@@ -212,7 +212,7 @@ test("P49: sums of random lines are those of plain arithmetic, by every name and
 
 const count = (table: Table): number => reportUsage(table, ALL).total.requests;
 
-/** What a question gets, and what is reported meanwhile. */
+/** The answer to a question, and the problems reported meanwhile. */
 function look() {
   const notes: string[] = [];
   using table = new Table(path, { report: (text) => notes.push(text) });

@@ -1,4 +1,4 @@
-// Which unit prices an answer pays, one rule after the other, on prices made for it.
+// Which unit prices an answer pays: rule by rule, with invented prices.
 
 import { describe, expect, test } from "bun:test";
 import type { Rates } from "../../src/billing/prices.ts";

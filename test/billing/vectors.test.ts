@@ -25,7 +25,7 @@ interface Vector {
 
 const vectors: Vector[] = present ? JSON.parse(readFileSync(VECTORS, "utf8")).vectors : [];
 
-/** The recording, or where there is none the vector's usage as a body. */
+/** The recording. Without one, a body with the vector's usage. */
 function readVector({ fixture, model, usage }: Vector) {
   const family = fixture?.split("/")[0] ?? "gemini";
   const open: Record<string, (contentType: string) => Meter> = {

@@ -1,4 +1,5 @@
-// Faults that only showed with released agents: each as the smallest request or answer that had it.
+// Faults that only released agents have shown, each with the smallest request or answer that causes
+// it.
 
 import { describe, expect, test } from "bun:test";
 import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
@@ -122,7 +123,7 @@ describe("Claude Code", () => {
 });
 
 test.each(["constructor", "__proto__", "toString", "hasOwnProperty"])(
-  "the name of a member that every object has is not a known word: %s",
+  "a word is not known because each object has a member of its name: %s",
   (word) => {
     for (const client of DIALECT_NAMES) {
       for (const upstream of DIALECT_NAMES) {

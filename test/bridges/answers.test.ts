@@ -1,4 +1,4 @@
-// How answers end, how they fail, and what a client can give back.
+// How answers end and fail, and what a client can send back.
 
 import { describe, expect, test } from "bun:test";
 import { ChatAnswerReader } from "../../src/bridges/chat/read-answer.ts";
@@ -132,7 +132,7 @@ describe("ends", () => {
     expect([phase, text.includes('"error"')]).toEqual(["broken", true]);
   });
 
-  test("Codex gets a cap as a complete answer, because it takes another one for a broken stream", () => {
+  test("Codex gets a capped answer as a complete one, because it takes an incomplete one for a broken stream", () => {
     const { events } = stream(ask("responses>messages", { isCodex: true }), [
       sse(endWith("messages", "max_tokens")),
     ]);

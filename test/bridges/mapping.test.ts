@@ -1,4 +1,4 @@
-// What becomes of each thing that a client asks for: row by row, for each dialect of upstreams.
+// What becomes of each option of a client: a row for each, for each dialect of upstreams.
 
 import { describe, expect, test } from "bun:test";
 import { type Any, convert, openCall, refusal, type Setting } from "./calls.ts";

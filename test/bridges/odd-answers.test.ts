@@ -1,5 +1,5 @@
-// Answers as servers really send them, for clients of the other dialects: what is missing, doubled, in another place or in words
-// of the server's own.
+// Real servers' answers, for clients of the other dialects: members that are missing, doubled, in
+// another place, or in the server's own words.
 
 import { describe, expect, test } from "bun:test";
 import { type Any, convert, openStream, type Setting, sse, stream, textOf, whole } from "./calls.ts";

@@ -1,6 +1,7 @@
-// What holds for every direction and every session. fast-check makes the sessions; a failure names its seed.
-// R1: what a dialect can hold arrives. R2: prefixes and thoughts last. R3: cuts change nothing. R4: what broke never looks
-// complete. R5: the client's usage is the meter's. R6: hostile input is converted or refused. R7: a strict provider takes it.
+// Rules for every direction and every session. fast-check makes the sessions; a failure names its
+// seed. R1: what a dialect can hold arrives. R2: prefixes and thoughts last. R3: cuts change nothing.
+// R4: what broke never looks complete. R5: the client's usage is the meter's. R6: hostile input is
+// converted or refused. R7: a strict provider takes it.
 
 import { describe, expect, spyOn, test } from "bun:test";
 import * as fc from "fast-check";
@@ -61,7 +62,7 @@ type Session = readonly (readonly [
   Omit<ModelTurn, "calls"> & { calls: readonly Omit<Any, "id">[] },
 ])[];
 
-/** Each call gets an id, and each first turn a text. */
+/** Each call gets an id, and the first turn a text. */
 function name(turns: Session): [UserTurn, ModelTurn][] {
   return turns.map(([user, model], at) => [
     at === 0 ? { ...user, text: user.text ?? "Hello" } : user,
@@ -113,12 +114,13 @@ function play(
   return played;
 }
 
-/** Where an event has a piece of a text. */
+/** The place of the piece of text in an event. */
 const PIECES = new Set(
   "text thinking partial_json delta content refusal reasoning_content arguments input".split(" "),
 );
 
-/** The events without their pieces of text, and with the text of each. Events that differ in nothing else are one. */
+/** The events with the text of each in one piece: events that differ only in their piece of text
+ *  are one. */
 function joinPieces(events: readonly Any[]): [frame: string, text: string][] {
   const joined: [string, string][] = [];
   for (const event of events) {
@@ -139,7 +141,8 @@ function joinPieces(events: readonly Any[]): [frame: string, text: string][] {
 
 const MARK = /,"(?:cache_control|prompt_cache_breakpoint)":\{[^{}]*\}/g;
 
-/** Without what may differ between two requests of a session: the marks of the cache, and what closes the JSON. */
+/** Without the parts that may differ between two requests of a session: the cache's marks, and the
+ *  closing brackets of the JSON. */
 function openEnd(text: string): string {
   return text.replaceAll(MARK, "").replace(/[\]}]+$/, "");
 }
@@ -243,7 +246,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
           const { place, isCut, obfuscation }: Any = pieces[at % pieces.length];
           const text = sse([event === "[DONE]" ? event : { ...event, sequence_number: at, obfuscation }]);
           const bytes = Buffer.from(text);
-          // The second time with a comment that no other event has.
+          // The second time, with a comment that no other event has.
           for (const [list, comment] of [
             [alike, ""],
             [others, `: ${at}\n`],

@@ -1,4 +1,4 @@
-// What providers refuse beyond their dialects is not sent to them: schemas, sampling, media, searches.
+// Providers get nothing that they refuse beyond their dialects: schemas, sampling, media, searches.
 
 import { describe, expect, test } from "bun:test";
 import { type Any, convert, readDirection, refusal, type Setting } from "./calls.ts";
@@ -13,7 +13,7 @@ const BASES: Any = {
   content: { contents: [{ role: "user", parts: [{ text: "Hi" }] }] },
 };
 
-/** What the upstream gets; it refuses nothing of it. */
+/** The upstream's request. The upstream refuses nothing in it. */
 function send(direction: string, sent: Any, setting: Setting = {}): { body: Any; notes: readonly string[] } {
   const [client, upstream] = readDirection(direction);
   const { body, conversion } = convert(direction, { ...BASES[client], ...sent }, setting);

@@ -22,8 +22,8 @@ interface Expected {
   readonly calls: string[];
 }
 
-/** What a manifest entry says of an answer, in one form. Null: it was cut or failed, or is of a kind that no request of the
- *  bridges asks for. */
+/** A manifest entry's answer, in one form. Null: it was cut or failed, or no request of the bridges
+ *  asks for its kind. */
 function readExpected(fixture: Fixture): Expected | null {
   const { error } = fixture.expect;
   return error === null || error === undefined ? EXPECTED[fixture.family](fixture) : null;
@@ -113,7 +113,7 @@ interface Given {
   readonly type: string;
 }
 
-/** What the client gets. A text: what went wrong. */
+/** The client's answer. A text: the reason of a failure. */
 function give(recording: Fixture, client: DialectName, upstream: DialectName): Given | string {
   const user = formUser(client, { results: [], text: "Hi", image: false }, []);
   const converted = convert(`${client}>${upstream}`, formRequest(client, user, recording.stream));

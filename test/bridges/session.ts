@@ -91,7 +91,7 @@ type FormUser = (results: readonly (ModelCall & { readonly result: string })[], 
 
 const URL = `data:image/png;base64,${PIXEL}`;
 
-/** The parts that there are, in a message of the user; nothing if there are none. */
+/** The given parts as a message of the user; nothing without parts. */
 function say(parts: readonly Any[], more: Any = {}, field = "content"): Any[] {
   const said = parts.filter((part) => part !== null);
   return said.length === 0 ? [] : [{ ...more, role: "user", [field]: said }];

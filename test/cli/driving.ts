@@ -1,4 +1,5 @@
-// Drives the program as people and scripts do: in this process, in a child process, with pipes or on a real terminal.
+// Runs the program as people and scripts do: in this process, in a child process, with pipes or on a
+// real terminal.
 
 import { Readable, Writable } from "node:stream";
 import { runProgram } from "../../src/cli/program.ts";
@@ -7,10 +8,10 @@ import { type Circumstances, cleanEnv, MAIN, type Outcome, PROGRAM, runProcess }
 
 export { type Outcome, runProcess } from "../harness/program.ts";
 
-/** These start programs that write to the gateway's own output, or are about the process itself. */
+/** These commands start programs that write to the same output, or their test is about the process. */
 const OWN_PROCESS = new Set(["run", "serve", "statusline", "service"]);
 
-/** Without a terminal, one command after the other, and without a new process where that proves the same. */
+/** Without a terminal, one command after the other; in this process where that proves the same. */
 export async function run(circumstances: Circumstances, ...args: string[]): Promise<Outcome> {
   const needsProcess = OWN_PROCESS.has(args[0] ?? "") || circumstances.env?.["TZ"] !== undefined;
   return needsProcess ? runProcess(circumstances, ...args) : runHere(circumstances, ...args);

@@ -13,7 +13,7 @@ export interface Difference {
   readonly new: string;
 }
 
-/** Ports of this side, as they stand in texts. */
+/** This side's ports, as texts have them. */
 export type Ports = ReadonlyMap<string, string>;
 
 const NEAR_S = 3600;
@@ -36,7 +36,7 @@ function neutral(text: string, ports: Ports): string {
     );
 }
 
-/** How a text goes on at the first place where two differ. */
+/** The rest of a text from the first difference on. */
 function around(a: string, b: string): readonly [string, string] {
   let at = 0;
   while (at < a.length && a[at] === b[at]) at += 1;
@@ -122,7 +122,7 @@ export class Comparison {
     }
     this.text(`${where}/end`, old.end, fresh.end);
     this.fields(`${where}/field`, old.fields, fresh.fields);
-    // What had arrived when the client left depends on the network.
+    // How much has arrived when the client leaves depends on the network.
     if (old.end === "left" && fresh.end === "left") return true;
     const isConverted = [old, fresh].some(
       ({ fields }) => fieldOf(fields, "x-gateway-converted") !== undefined,
@@ -172,7 +172,7 @@ export class Comparison {
   }
 }
 
-/** The strings of an event that go on in the next one. */
+/** The strings that continue from one event to the next. */
 const DELTAS = /^(?:delta|text|thinking|partial_json|content|reasoning_content|arguments)$/;
 
 /** The events of a stream. Neighbours that differ in nothing but such a text are one. */
@@ -197,7 +197,7 @@ function readEvents(text: string): unknown[] {
 
 /** Ids, times, durations, hashes. */
 const UNSTEADY = /^(?:id|time|prev|first_byte_ms|duration_ms)$/;
-/** By how much a rest of time may differ on a busy machine. */
+/** By how much a remaining time may differ on a busy machine. */
 const SLACK_S = 10;
 /** Only their presence is compared. */
 const RANDOM: ReadonlySet<string> = new Set(["x-gateway-hop", "x-request-id"]);

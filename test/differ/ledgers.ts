@@ -17,13 +17,13 @@ import { envOf, type Scenario, Side } from "./side.ts";
 import { listScenarios } from "./traffic.ts";
 import type { Script } from "./wire.ts";
 
-/** What every version served. */
+/** Requests that every version served. */
 const FIRST =
   /^(?:messages|responses|bridged|content|relay-m)-(?:whole|stream)-(?:fine|cut-in-body)$|^messages-whole-s500$|^bill-messages$|^responses-leaves$/;
-/** What 0.2.0 added to the ledger. */
+/** Requests whose lines have fields that 0.2.0 added. */
 const LATER =
   /^(?:chat-stream-fine|cache-misses|codex|gemini|limit-unpriced-allow|over-messages-whole-s529|login-claude|background|messages-by-(?:responses|chat)-stream|chat-by-content-stream|bill-(?:responses|reported|free|content))$/;
-/** Enough for a ledger that shows one thing. */
+/** Requests for a ledger that shows one thing. */
 const FEW = /^(?:messages|responses)-(?:whole|stream)-fine$|^bill-messages$/;
 
 const DAY_MS = 86_400_000;
@@ -290,7 +290,7 @@ export interface Printed {
   readonly document: unknown;
 }
 
-/** What a command prints with --json. */
+/** The document that a command prints with --json. */
 export async function print(run: Run, command: string, folder: string): Promise<Printed> {
   const { status, stdout } = await run([...command.split(" "), "--json"], folder);
   const text = stdout.replaceAll(folder, "FOLDER");

@@ -39,7 +39,7 @@ function replay({ file, status, response_headers: fields }: Recording): Script {
   return { status, fields: [["content-type", type], ...kept], pieces: [readFileSync(join(FOLDER, file))] };
 }
 
-/** The endpoint of a recording: what stands after the last part of its path that a dialect knows. */
+/** The endpoint of a recording: the end of its path, from the part on that a dialect knows. */
 function pathOf({ family, url_path: path, file }: Recording, stream: boolean): string {
   if (family === "anthropic")
     return path.endsWith("count_tokens") ? "/v1/messages/count_tokens" : "/v1/messages";

@@ -55,7 +55,8 @@ export interface Outcome {
 
 const digest = (text: string): string =>
   new Bun.CryptoHasher("sha256").update(text).digest("hex").slice(0, 32);
-/** A key's secret, and a channel's credential. Without words, which the redaction of errors would find in texts. */
+/** A key's secret, and a channel's credential. Without words, because the redaction of errors would
+ *  find them in texts. */
 export const secretOf = (name: string): string => `sk-${digest(name)}`;
 /** A step's name, also as a label in the ledger's lines, by which they are found. */
 export const labelOf = ({ name, steps }: Scenario, step: number): string =>
@@ -224,7 +225,8 @@ export class Side {
       const asked = new Promise<void>((resolve) => (running.arrived = resolve));
       const leave = step.leave === "asked" ? asked : step.leave?.text;
       got.push(await ask(this.port, { ...buildAsk(scenario, index, step), leave }));
-      // A client that has left, or got a part of the answer, does not wait for the upstream's end; the next step does.
+      // A client that has left, or got a part of the answer, does not wait for the upstream's end. The
+      // next step waits.
       while (running.open > 0) await new Promise<void>((resolve) => (running.settled = resolve));
       received.push(running.received);
       running.received = [];
@@ -232,7 +234,7 @@ export class Side {
     return { got, received, lists: [...running.lists].toSorted() };
   }
 
-  /** Runs those scenarios, of all that it was started with, whose names match. */
+  /** Runs the scenarios whose names match. */
   async runSome(names: RegExp): Promise<void> {
     for (const scenario of this.#scenarios) if (names.test(scenario.name)) await this.run(scenario);
   }

@@ -183,7 +183,7 @@ function* failovers(): Generator<Scenario> {
   yield scene("all-disabled", front!, [ask(front!, false, [good])], { channels: { a: { disabled: true } } });
 }
 
-/** Who asks in which dialect, served by a channel of another. */
+/** A client's dialect, and that of its channel. */
 function* conversions(): Generator<Scenario> {
   for (const client of DIALECTS)
     for (const dialect of DIALECTS) {

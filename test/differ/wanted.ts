@@ -352,7 +352,7 @@ const WANTED: readonly Wanted[] = [
 
 const SHOWN = 4;
 
-/** What is left of a place without the names of scenarios and numbers: its kind. */
+/** The kind of a place: the place without names of scenarios and numbers. */
 const kindOf = (where: string): string => where.replace(/^(\w+)\/[^/]*/, "$1").replaceAll(/\d+/g, "N");
 
 /** Sorts differences into wanted and unexpected ones. */

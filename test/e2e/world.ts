@@ -43,7 +43,7 @@ export interface Trace {
 export interface Running {
   readonly client: RawConnection;
   readonly received: Promise<ReceivedRequest>;
-  /** Resolves when the gateway has settled it. */
+  /** Resolves when the gateway has closed its bill. */
   readonly over: () => Promise<Pick<Trace, "record" | "lines">>;
 }
 

@@ -7,7 +7,7 @@ type Value = Record<string, unknown>;
 export interface Conversation {
   tools: Value[];
   system: string[];
-  /** What was said, in turns: the user's or a tool's text, then the model's. */
+  /** The conversation in turns: the user's or a tool's text, then the model's. */
   turns: { role: "user" | "assistant"; text: string }[];
   model: string;
   /** Settings next to the prompt. */

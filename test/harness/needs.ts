@@ -1,5 +1,5 @@
-// What a machine may lack. Tests that need it skip visibly. What REQUIRE names must be there (REQUIRE=recordings,browser):
-// without it, the run fails. The last line of `npm test` says what was skipped.
+// Things that a machine may lack. Tests that need them skip visibly, and the last line of `npm test`
+// says so. A run fails without those that REQUIRE names (REQUIRE=recordings,browser).
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -43,7 +43,7 @@ const NEEDS = {
 
 const required = (process.env["REQUIRE"] ?? "").split(",").filter((name) => name !== "");
 
-/** What REQUIRE names and this machine lacks, or nobody knows. */
+/** The words of REQUIRE that this machine lacks, or that are unknown. */
 export function findProblem(): string | null {
   for (const name of required) {
     const need = Object.entries(NEEDS).find(([each]) => each === name)?.[1];

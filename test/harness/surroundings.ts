@@ -18,7 +18,7 @@ afterAll(() => {
   try {
     removeFolder(SWEPT);
   } catch (error) {
-    // Windows keeps for a moment what a process that was killed had open.
+    // Windows keeps the open files of a killed process for a moment.
     if (process.platform !== "win32") throw error;
   }
 });

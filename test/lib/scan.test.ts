@@ -1,4 +1,4 @@
-// What is in a body, found in its bytes: the same as JSON.parse finds.
+// The members that are found in a body's bytes are those of JSON.parse.
 
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
@@ -98,7 +98,7 @@ describe("a body that is not a JSON object is recognised", () => {
     expect(scan(text)).toBeNull();
   });
 
-  test("a body cut at any byte", () => {
+  test("a body that is cut at any byte is not a JSON object", () => {
     const whole = encode(`{"list":[{"content":"a\\"b"},"é\\\\"],"n":1.5,"model":"m"}`);
     for (let length = 0; length < whole.length; length += 1)
       expect(scan(whole.subarray(0, length))).toBeNull();

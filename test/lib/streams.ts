@@ -38,7 +38,7 @@ export function cutAt(text: string, offsets: readonly number[]): Uint8Array[] {
   return [...places, bytes.length].map((end, index) => bytes.subarray(places[index - 1] ?? 0, end));
 }
 
-/** Follows "interpreting an event stream" of the HTML standard, step by step, on the whole text. */
+/** Follows "interpreting an event stream" of the HTML standard, step by step, on a complete text. */
 export function readByStandard(text: string): Event[] {
   const events: Event[] = [];
   let [data, name] = ["", ""];

@@ -21,7 +21,7 @@ import { Random } from "./world/random.ts";
 import { NATURE, Scheduler, Trace } from "./world/scheduler.ts";
 import { makeUpstream } from "./world/upstream-side.ts";
 
-/** Something that must never happen, but did. */
+/** A broken rule. */
 export interface Accusation {
   readonly check: Check;
   readonly text: string;
@@ -367,7 +367,7 @@ export class World {
     this.network.lost.clear();
     this.#pass(Math.max(0, (this.process?.frozenUntil ?? 0) - this.scheduler.now));
     this.#until(() => !this.#ending, 60 * SECOND);
-    // A death that was announced still comes.
+    // A planned death still comes.
     const { process } = this;
     this.#until(
       () => process === null || process.dead || process.killAtStep === Number.POSITIVE_INFINITY,

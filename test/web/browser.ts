@@ -18,8 +18,8 @@ const PATIENCE_MS = 60_000;
 
 export const hasBrowser = isThere("browser");
 
-/** What a browser without a window loads for each page all the same: its search field, and a process in reserve. They take
- *  half of what a page costs. The last two would ask the network. */
+/** Features that a browser without a window loads for each page, too: its search field, and a spare
+ *  process. They take half of a page's time. The last two would use the network. */
 const UNUSED = [
   "WebUIOmniboxPopup",
   "WebUIOmniboxAimPopup",
@@ -72,8 +72,8 @@ export async function openSignedIn(
 
 export type PageTest = (title: string, visit: (own: Visit) => Promise<void>) => void;
 
-/** Tests on the file's page, which is loaded anew for each: a new one costs three times as much. What changes its clock
- *  or its scripts takes `onOwnPage`. */
+/** Tests share the file's page, which is loaded anew for each: a new page costs three times as
+ *  much. A test that changes its clock or scripts uses `onOwnPage`. */
 export function createPageTests(signIn: () => Promise<Visit>): { onPage: PageTest; onOwnPage: PageTest } {
   let shared: Visit | null = null;
   const onPage: PageTest = (title, visit) =>

@@ -117,7 +117,7 @@ function rowOfKey(page: Page, name: string) {
   return page.getByRole("region", { name: "Keys" }).getByRole("row").filter({ has: names });
 }
 
-/** Of `gateway ledger show --json`, what the drawer of a request has. */
+/** The fields of `gateway ledger show --json` that the drawer of a request shows. */
 const documentSchema = z.object({
   sha256: z.string(),
   line: z.object({ prev: z.string(), charge_usd: z.string() }),
@@ -385,7 +385,7 @@ onPage(
     await card.getByRole("button", { name: "Disable" }).click();
     await card.getByText("disabled", { exact: true }).waitFor();
     expect(readFileSync(gateway.configPath, "utf8")).toMatch(/"sk-test-content",\s*"?disabled"?: true/);
-    // Sooner than a change of the file is noticed.
+    // This is sooner than a change of the file is noticed.
     const fields = { authorization: `Bearer ${keyOf("content")}` };
     const ask = (target: string, more: object = {}) => rawRequest(gateway.port, { target, fields, ...more });
     expect((await ask("/v1beta/models")).status).toBe(401);
@@ -546,14 +546,14 @@ test.skipIf(!hasBrowser)("the month is projected, and a day of the chart shows i
   own.remove();
 });
 
-/** What has an animation or takes time for a change. */
+/** Elements with an animation or a transition. */
 const MOVING = `[...document.querySelectorAll("*")].filter((each) => {
   const { animationName, transitionDuration } = getComputedStyle(each);
   return animationName !== "none" || parseFloat(transitionDuration) > 0.001;
 }).map(({ tagName, className }) => tagName + " " + className)`;
 
-/** What is outside of the window, or cut without a way to read it. A long name may be cut, if there is room
- *  for its beginning. */
+/** Elements outside of the window, or cut so that they cannot be read. A long name may be cut if
+ *  its beginning has room. */
 const LIST_CUT = `[...document.querySelectorAll("body, body *")].filter((each) => {
   if (each.closest(".hidden, .skip, .u-wrap, .snippet code, details, .name[title] > *")) return false;
   const { left, right, width } = each.getBoundingClientRect();

@@ -1,4 +1,4 @@
-// Nobody but the signed-in page gets in: other web pages, other users of this machine, and stolen links.
+// Only the signed-in page gets in: not other web pages, other users of this machine, or stolen links.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { appendFileSync, readFileSync } from "node:fs";
@@ -66,11 +66,11 @@ function expectNothing(answers: readonly (readonly [number, string])[], status: 
 const OWN = () => knownFields(gateway, visitor);
 
 describe("P181: without a sign-in", () => {
-  test("there is neither data nor a change", async () => {
+  test("without a sign-in there is neither data nor a change", async () => {
     expectNothing(await tryAll(ownFields(gateway)), 401);
   });
 
-  test("the page has no data", async () => {
+  test("the page's own files have no data", async () => {
     const page = await visit(gateway, "/console/keys");
     expect(page.status).toBe(200);
     expect(page.text).not.toContain("relay");

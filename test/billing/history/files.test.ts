@@ -1,4 +1,4 @@
-// Logs belong to other programs: they may be anything.
+// Logs belong to other programs, and may hold anything.
 
 import { describe, expect, test } from "bun:test";
 import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";

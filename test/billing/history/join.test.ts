@@ -55,7 +55,7 @@ test.each<[string, Partial<LogEntry>, Parameters<typeof lineOf>[0], number[]]>([
   expect(count([entryOf(entry)], [lineOf(line)])).toEqual(expected);
 });
 
-test("P52: equal requests are joined by the nearest time, each once", () => {
+test("P52: equal requests are joined to those nearest in time, each once", () => {
   const entries = [0, 30, 60].map((seconds) => entryOf({ time: T + seconds * 1000 }));
   const lines = [31, 1].map((seconds) =>
     lineOf({ row: seconds, time: T + seconds * 1000, ended: T + seconds * 1000 }),

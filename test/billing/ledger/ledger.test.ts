@@ -317,7 +317,7 @@ describe("P126: a disk that cannot be written", () => {
     },
   );
 
-  test("a path that cannot be opened causes a sentence, not a stack trace", () => {
+  test("a path that cannot be opened is an error in a sentence, not a stack trace", () => {
     const path = join(newLedgerPath(), "nowhere");
     writeFileSync(join(path, ".."), "a file, not a folder");
     expect(() => openLedger(optionsFor(path))).toThrow(`the ledger ${path} cannot be`);
@@ -534,7 +534,7 @@ describe("sums", () => {
       const again = openLedger({ ...options, report: (_, level) => levels.push(level) });
       const { charged } = again.sums.spentOf({ kind: "session", name: "first" }, "total");
       expect([damage, formatUsd(charged), sumsOf(again)]).toEqual([damage, "0.1", expected]);
-      // Nothing is lost with an index, so it is not an error that one cannot be used.
+      // An unusable index is not an error, because nothing is lost with it.
       expect(levels).toEqual(damage.startsWith("damaged") ? ["note"] : []);
       expect(again.sums.lastUsed("laptop")).toBe("2026-11-20T01:00:00.000Z");
       await again.close();

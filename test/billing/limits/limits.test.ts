@@ -90,7 +90,7 @@ describe("P113: a USD limit", () => {
     }, late);
   });
 
-  test("a USD limit per day and month, ends at midnight in the time zone of the config", async () => {
+  test("a USD limit per day and month ends at midnight in the config's time zone", async () => {
     // Summer time ends in this night: it has 25 hours.
     const evening = Date.parse("2026-10-24T22:30:00Z");
     const zone = createZone("Europe/Berlin");
@@ -199,13 +199,13 @@ describe("P113: a rate limit", () => {
       expect(refusalOf(() => admit(gate, key, NOON + 59_999, null)).retryAfterSeconds).toBe(1);
       admit(gate, key, NOON + 60_000, null);
       expect(refusalOf(() => admit(gate, key, NOON + 60_000, null)).retryAfterSeconds).toBe(10);
-      // A lowered limit counts from the requests that would still be too many.
+      // A lowered limit also counts earlier requests.
       const lower = limitedKey({ requestsPerMinute: 1 });
       expect(refusalOf(() => admit(gate, lower, NOON + 60_000, null)).retryAfterSeconds).toBe(60);
     });
   });
 
-  test("a rate limit of requests per minute counts all requests of one instant, and one a minute means one a minute", async () => {
+  test("a rate limit of requests per minute counts all requests of one instant, and a limit of one lets one through", async () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinute: 3 });
       for (const _each of [1, 2, 3]) admit(gate, key, NOON, null).release();

@@ -59,7 +59,7 @@ describe("the expected cost", () => {
       "1500",
     ],
     ["recent responses for each of several answers", '{"n":3}', 800, "2400"],
-  ] as const)("counts %s", (_, body, mean, usd) => {
+  ] as const)("the expected cost counts %s", (_, body, mean, usd) => {
     expect(expectedOf(request(body, { answer: mean }))).toBe(usd);
   });
 

@@ -90,7 +90,7 @@ const TIMES: readonly Times[] = [
   { name: "answers of 5 to 40 s", of: (next) => 5 + Math.floor(next() * 36) },
 ];
 const CAPS = [null, 32_000, 64_000, 128_000];
-/** How many tokens a text has for each that is estimated from its size. */
+/** The real tokens of a text for each token that is estimated from its size. */
 const DENSITIES = [1, 0.8, 1.25];
 
 function multiply(usd: Usd, factor: string): string {
@@ -225,7 +225,7 @@ describe("P115: 200 requests at once spend at most twice the limit, or the limit
     expect(Number(spent)).toBeGreaterThan(limit * 0.9);
   });
 
-  test("200 requests spend no more, whatever they cost, if no answer is longer than its cap or 32,000 tokens", async () => {
+  test("200 requests keep to that, whatever they cost, if no answer is longer than its cap or 32,000 tokens", async () => {
     const turn = record({
       output: integer({ min: 1, max: 32_000 }),
       more: integer({ min: 0, max: 32_000 }),

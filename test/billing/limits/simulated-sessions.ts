@@ -154,7 +154,7 @@ export class Simulation {
   readonly #waiting: WaitingRequests;
   readonly history = new AnswerHistory();
   readonly #prompts = new CachedPrompts();
-  /** How many tokens a prompt has for each that is estimated. */
+  /** The real tokens of a prompt for each estimated one. */
   readonly #density: number;
 
   constructor(key: Key, density = 1) {
@@ -184,7 +184,7 @@ export class Simulation {
       this.#events.splice(this.#events.indexOf(next), 1);
       this.#now = next.at;
       next.run();
-      // What is waited for at this moment goes on before the next event.
+      // Code that awaits this moment goes on before the next event.
       for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
     }
     return {

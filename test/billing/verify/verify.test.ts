@@ -530,7 +530,7 @@ describe("P139: corrections", () => {
     expect(findingsOf(writeCorrected([correctionOf("cor_1", { charge_usd: "1" })]))[0]).toContain(
       "charge_usd is 1, but",
     );
-    // In a part of a ledger the request's line may be in another part.
+    // In a part of a ledger, a correction's request may be in another part.
     const path = writeCorrected([correctionOf("cor_1", { corrects: "req_9" })]);
     expect(findingsOf(path, { ...STRICT, partial: true })).toEqual([]);
   });

@@ -3,7 +3,7 @@
 import { isObject } from "../../../src/lib/json/json.ts";
 import { readEvents } from "../calls.ts";
 
-// oxlint-disable-next-line typescript/no-explicit-any -- what is right about it, the tests assert
+// oxlint-disable-next-line typescript/no-explicit-any -- the tests assert its shape
 export type Json = Record<string, any>;
 
 export interface Accumulated {

@@ -9,7 +9,7 @@ import { runAtOnce } from "../../../src/lib/time/next-turn.ts";
 
 const ASKED = { id: "req_asked", time: 1_700_000_000_500 };
 
-/** What a request asks of its answer. */
+/** The options of a request that change its answer. */
 export interface Wanted {
   readonly model?: string;
   readonly stream?: boolean;

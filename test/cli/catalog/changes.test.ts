@@ -59,7 +59,7 @@ describe("gateway groups", () => {
     [["set", "claude", "multiplier=twice"], 2, "groups.claude.multiplier"],
     [["set", "cluade", "multiplier=2"], 1, '(did you mean "claude"?)'],
     [["remove", "claude", "--yes"], 1, "it has 1 key (laptop). `gateway keys move` them first"],
-  ])("refuses %j", async (args, exitStatus, problem) => {
+  ])("gateway groups refuses %j", async (args, exitStatus, problem) => {
     const { status, stderr } = await gateway("groups", ...args);
     expect(stderr).toContain(problem);
     expect(status).toBe(exitStatus);
@@ -124,7 +124,7 @@ describe("gateway prices set", () => {
   test.each([
     [["m", "imput=3"], 'There is no setting "imput" (did you mean "input"?)'],
     [["m", "input=cheap"], "prices.m.input"],
-  ])("refuses %j", async (args, problem) => {
+  ])("gateway prices set refuses %j", async (args, problem) => {
     const { status, stderr } = await gateway("prices", "set", ...args);
     expect(stderr).toContain(problem);
     expect(status).toBe(2);

@@ -40,7 +40,7 @@ beforeAll(() => {
 });
 afterAll(() => folder.remove());
 
-/** The values that are offered, without what is said of them. */
+/** The offered values, without their descriptions. */
 async function offered(...words: string[]): Promise<string[]> {
   const { stdout, stderr, status } = await run({ folder: folder.path }, "__complete", "--", ...words);
   expect({ stderr, status }).toEqual({ stderr: "", status: 0 });

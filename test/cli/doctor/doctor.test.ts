@@ -1,4 +1,4 @@
-// `gateway doctor` against real upstreams that are well, ill, or not there.
+// `gateway doctor` against real upstreams: healthy, failing, or missing.
 
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";

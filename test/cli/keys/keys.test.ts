@@ -100,7 +100,7 @@ describe("keys add", () => {
     ["another key's secret", LAPTOP, 1, 'The key "laptop" already has that secret'],
     ["an empty text", "\n", 2, "The secret cannot be used: a secret is visible ASCII characters"],
     ["a text with a space", "sk-a b", 2, "without spaces"],
-  ])("refuses %s as a secret", async (_, secret, expected, sentence) => {
+  ])("keys add refuses %s as a secret", async (_, secret, expected, sentence) => {
     const { status, stdout, stderr } = await add(secret);
     expect(stderr).toContain(sentence);
     expect([status, stdout, text()]).toEqual([expected, "", CONFIG]);

@@ -48,7 +48,7 @@ describe("keys add --limit", () => {
     ["usd_per_day=-5", "usd_per_day: expected a plain decimal number"],
     ["requests_per_minute=0", "requests_per_minute: must be from 1"],
     ["unpriced", "unpriced: "],
-  ])("refuses %s", async (limit, sentence) => {
+  ])("keys add --limit refuses %s", async (limit, sentence) => {
     const flags = ["--name", "x", "--group", "claude", "--limit", limit];
     const { status, stdout, stderr } = await gateway("keys", "add", ...flags);
     expect({ status, stdout, config: text() }).toEqual({ status: 2, stdout: "", config: CONFIG });

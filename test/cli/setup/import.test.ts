@@ -11,7 +11,7 @@ import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { run, runProcess } from "../driving.ts";
 
 const DOC = readFileSync(join(import.meta.dir, "../../../docs/coming-from.md"), "utf8");
-/** Their config and ours, for each kind. */
+/** The other gateway's config and ours, for each kind. */
 const BLOCKS = [...DOC.matchAll(/^```(?:yaml|json)\n([\s\S]*?)^```/gm)].map(([, text = ""]) => text);
 const KINDS = ["ccr", "litellm"] as const;
 
@@ -38,7 +38,7 @@ test.each(KINDS.map((kind, index) => [kind, index] as const))(
       stdout: "",
       stderr: expect.stringContaining("Wrote "),
     });
-    // The document has a reference, and gateway.env the credential.
+    // The document has a reference to the credential, which is in gateway.env.
     const describe = ({ channels, groups, listen }: ReturnType<typeof load>) => ({
       listen,
       channels: [...channels.values()].map((each) => ({ ...each, credential: "" })),
@@ -342,7 +342,7 @@ test("servers on this machine need no invented credential, and their prompts use
   expect(load().channels.get("own")).toMatchObject({ proxy: null, free: false, credential: "none" });
 });
 
-test("names with the prefix of a provider have no counterpart, and no model is named so", async () => {
+test("names with the prefix of a provider have no counterpart, and none becomes a model's name", async () => {
   const entry = { model_name: "anthropic/*", litellm_params: { model: "anthropic/*", api_key: "client" } };
   const { stderr } = await importText("litellm", JSON.stringify({ model_list: [entry] }));
   expect(stderr).toContain("model_list anthropic/*: a prefix for many models");

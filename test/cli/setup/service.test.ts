@@ -1,4 +1,5 @@
-// The units of `gateway service`: their text, and what is asked of systemd, which a stand-in on the PATH writes down.
+// The units of `gateway service`: their text, and the calls of systemctl, which a stand-in on the PATH
+// notes.
 
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -83,7 +84,7 @@ describe("P199: the task at logon on Windows", () => {
   });
 
   test.skipIf(process.platform !== "win32")(
-    "the task hands over its words and writes its log, in folders with spaces",
+    "the task passes its words to the gateway and writes its log, also in folders with spaces",
     () => {
       using folder = makeTempFolder();
       const script = folder.join("show it.js");

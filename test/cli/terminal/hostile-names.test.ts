@@ -1,5 +1,5 @@
-// Models are named by clients and upstreams, and labels by clients. Whatever a command prints of them, no escape sequence,
-// line break or override of theirs reaches the terminal, or what reads the output.
+// Clients and upstreams choose names of models, and clients choose labels. No escape sequence, line
+// break or override in them reaches the terminal, or a program that reads the output.
 
 import { afterAll, expect, test } from "bun:test";
 import { findProvider } from "@pydantic/genai-prices";
@@ -11,7 +11,7 @@ import { draftOf } from "../../billing/ledger/ledger-samples.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { run, runOnTerminal } from "../driving.ts";
 
-/** A name with a red that the commands also write themselves. */
+/** A name with the escape for red, which commands also write. */
 const HOSTILE = "zz\u001B[31m\u001B]0;x\u0007\u001B[8m\u009B31m\u202Eb\u2066\u200B\u2028\r\nfaked line\tc";
 /** Line breaks that the user types are their own. */
 const TYPED = HOSTILE.replace("\r\n", "");
@@ -83,7 +83,7 @@ const COMMANDS = [
   ["__complete", "keys", "add", "--group", ""],
 ] as const;
 
-test("no command prints what could steer a terminal", async () => {
+test("no command prints a name that could control a terminal", async () => {
   writeFiles();
   const steered: string[] = [];
   for (const command of COMMANDS) {

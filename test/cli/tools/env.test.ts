@@ -1,4 +1,4 @@
-// `gateway env`: which key, which settings, and that shells take them as they are meant.
+// `gateway env`: which key and settings, and whether shells read the lines as intended.
 
 import { describe, expect, test } from "bun:test";
 import { sample, string } from "fast-check";
@@ -167,7 +167,7 @@ keys:
       return [set.ENABLE_TOOL_SEARCH, ...caches, set.CLAUDE_CODE_PROPAGATE_TRACEPARENT];
     };
 
-    test("Claude Code searches its MCP tools where every channel is Anthropic's own, unless the user has set it", async () => {
+    test("Claude Code searches its MCP tools where every channel is Anthropic's own, unless the user's own setting differs", async () => {
       const [search] = await read(["claude", "own"]);
       expect(search).toBe("true");
       expect((await read(["claude", "both"]))[0]).toBeUndefined();
@@ -175,7 +175,7 @@ keys:
       expect((await read(["claude", "own"], {}, { ENABLE_TOOL_SEARCH: "false" }))[0]).toBeUndefined();
     });
 
-    test("Claude Code names its own trace where the gateway sends spans, unless the user has set it", async () => {
+    test("Claude Code names its own trace where the gateway sends spans, unless the user's own setting differs", async () => {
       const traces = async (more: string, env = {}) =>
         (await read(["claude", "own"], env, undefined, more))[3];
       expect(await traces("")).toBeUndefined();

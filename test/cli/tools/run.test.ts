@@ -401,7 +401,7 @@ describe("a tool's own key", () => {
     expect(secretOf(await setup.run(...words, "anthropic", "app"))).toBe(secretOf(messages));
     const fresh = await setup.run(...words, "--new", "--group", "messages", "anthropic", "app");
     expect(secretOf(await setup.run(...words, "anthropic", "app"))).toBe(secretOf(fresh));
-    // What cannot be done is said before anything is asked.
+    // An impossible run is refused before the first question.
     copyFileSync(setup.path("bin/app"), setup.path("bin/claude"));
     writeFileSync(setup.path(".claude.json"), '{"oauthAccount":{}}');
     const before = readFileSync(setup.path("gateway.yaml"), "utf8");

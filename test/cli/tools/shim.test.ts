@@ -1,4 +1,4 @@
-// The files by which npm starts programs on Windows; this test has the lines of them that matter.
+// The files with which npm starts programs on Windows, reduced to the lines that matter.
 
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";

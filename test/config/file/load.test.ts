@@ -9,7 +9,7 @@ import { makeTempFolder } from "../../harness/temp.ts";
 
 const check = (text: string, env: Record<string, string> = {}) => checkConfigText(text, "/etc/g.yaml", env);
 
-/** What is said of a bad file, without the file's name. */
+/** The error about a bad file, without the file's name. */
 function complaints(text: string, env: Record<string, string> = {}): string[] {
   try {
     check(text, env);
@@ -193,7 +193,7 @@ describe("P9, P10: a mistake is reported with its place and what was probably me
   );
 });
 
-/** What is said of the channels of a group, or of a login. */
+/** The error about a group's channels, or about a login. */
 const complain = (config: object): string => complaints(JSON.stringify(config)).join("\n");
 const OWN = { base_url: "http://127.0.0.1:1", credential: "some-credential" };
 

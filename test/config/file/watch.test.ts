@@ -125,11 +125,11 @@ describe("P13: a running gateway notices a changed file", () => {
 test("a file that is written in pieces is applied when it is whole, and not before", async () => {
   const { path } = setUp();
   const watch = start(path);
-  // By this clock the last change is never long ago, however busy the machine is.
+  // By this clock the last change is always recent, however busy the machine is.
   setSystemTime(Date.now() - 3_600_000);
   let pieces = 0;
   const looked = Promise.withResolvers<void>();
-  // The next piece is always due before the second look at this one.
+  // The next piece always comes before the second look at this one.
   const writer = setInterval(() => {
     writeFileSync(path, write(10_000 + (pieces += 1)));
     // The watch has looked twice by now.
@@ -225,7 +225,7 @@ test.skipIf(Bun.which("mkfifo") === null)(
     const shown = () => process.exit(1);
     watchConfig(loadConfig(${JSON.stringify(path)}, {}), {}, { onChange: shown, onProblem: shown });
     setTimeout(() => process.exit(0), 500);`;
-    // The time limit only ends a process that waits for ever.
+    // The time limit only ends a process that would wait for ever.
     const child = Bun.spawn([process.execPath, "-e", script], { timeout: 50_000, killSignal: "SIGKILL" });
     await Bun.spawn(["sh", "-c", `echo 'listen: { port: 1 }' > "$0"`, path], { timeout: 50_000 }).exited;
     expect(await child.exited).toBe(0);

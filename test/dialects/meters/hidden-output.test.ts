@@ -1,5 +1,5 @@
-// Output that an upstream's counts lack, wherever the answer has it: no such answer is exact without a doubt, because
-// limits would not count it.
+// Output that is missing from an upstream's counts, at any place of the answer: such an answer is
+// never simply exact, because limits would not count the output.
 
 import { describe, expect, test } from "bun:test";
 import { assess } from "../../../src/billing/assess.ts";
@@ -102,7 +102,7 @@ describe("the usage of the messages dialect", () => {
       basis: "partial",
       estimated: ["output"],
     });
-    // It had ended before.
+    // The answer had ended before.
     expect(judge(openMessagesMeter, [start, block, delta("Hi"), report(1)], "upstream_cut")).toMatchObject(
       NO_DOUBT,
     );

@@ -1,4 +1,4 @@
-// Streams of an unusual form: their text counts as well, since limits depend on its estimate.
+// Streams of an unusual form: their text counts, too, because limits depend on the estimate.
 
 import { describe, expect, test } from "bun:test";
 import type { Meter, Reading } from "../../../src/billing/usage.ts";
@@ -66,7 +66,7 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     expect(read(open, `${text}\n`).estimatedOutput).toBe(250);
   });
 
-  test("the frame of an event that was cut counts for no text", () => {
+  test("the frame of an event that was cut does not count as text", () => {
     const text = write("x");
     for (let end = 0; end <= text.lastIndexOf('"x') + 1; end += 1) {
       const reading = read(open, text.slice(0, end));

@@ -1,5 +1,5 @@
-// Attacks on a tool's own login: requests and upstreams that put it wherever a text can stand, against the gateway as
-// users run it. Then nothing of it may be in any file of the gateway, in what it prints, or in what any command shows.
+// Attacks on a tool's own login: requests and upstreams put it into every place that can hold a text.
+// No part of it may then be in a file of the gateway, in its output, or in that of a command.
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { expectSafe } from "../../harness/secrets.ts";
 import { knownFields, signInBy, visit } from "../../web/visitor.ts";
 import { run } from "../../cli/driving.ts";
 
-/** What is secret of each login: not the beginning that all logins share. */
+/** The secret part of each login: without the beginning that all logins share. */
 const HIDDEN = {
   claude: "INVENTED0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uVwXyZ",
   codex: "s1gN4tUr3oFnObOdY5aB6cD7eF8gH9iJ0kL1mN2oP3",
@@ -64,7 +64,7 @@ const SPELLINGS: readonly ((text: string) => string)[] = [
   (text) => text.toLowerCase(),
 ];
 
-/** What a request may carry the text in, next to the login in its own place. */
+/** The places of a request that may hold the text, next to the login in its own place. */
 const PLACES: Readonly<Record<string, (text: string, login: Login) => Partial<Login> & { method?: string }>> =
   {
     nowhere: () => ({}),
@@ -127,7 +127,7 @@ let folder: TempFolder;
 let upstream: DemoUpstream;
 let collector: { readonly url: string; readonly received: string[]; stop(): void };
 let gateway: ChildGateway;
-/** What was printed or answered, with its source. */
+/** Outputs and answers, each with its source. */
 const shown: [where: string, text: string][] = [];
 
 beforeAll(async () => {
@@ -195,7 +195,8 @@ function startCollector() {
 
 let attacks = 0;
 
-/** Attacks come in turn with the key of the login's own group, of a metered one, and without any. */
+/** Attacks take turns: with the key of the login's own group, with that of a metered group, and
+ *  without a key. */
 function nextKey({ name }: Login): string | undefined {
   return [name, name === "codex" ? "plain" : "metered", undefined][(attacks += 1) % 3];
 }
@@ -222,7 +223,7 @@ async function attack(login: Login, place: string, text: string): Promise<void> 
   ]);
 }
 
-/** What the gateway's owner looks at. */
+/** The commands that the gateway's owner runs. */
 const COMMANDS =
   "top --json|top|statusline|recordings list --json|keys list --json|usage --by model,label --json|usage --by session,agent --csv|usage --by tool,key|sessions --json|context --json|context servers --json|cache --json|models --json|channels --json|prices check --json|ledger verify --json|recordings show claude|doctor|doctor --json".split(
     "|",
@@ -285,7 +286,7 @@ function makeHome(): TempFolder {
   return home;
 }
 
-/** What others see of the gateway's process. */
+/** The gateway's process, as other users see it. */
 function readProcess(name: string): string {
   const path = `/proc/${gateway.pid}/${name}`;
   return existsSync(path) ? readFileSync(path, "latin1") : "";

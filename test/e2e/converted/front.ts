@@ -6,7 +6,7 @@ export interface Exchanged {
   readonly body: string;
   readonly status: number;
   readonly type: string;
-  /** What the gateway said about the conversion. */
+  /** The gateway's header fields about the conversion. */
   readonly adjusted: string;
   /** All that has reached the tool. */
   answer: string;

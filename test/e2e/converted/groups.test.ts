@@ -1,5 +1,5 @@
-// What a group that converts does in addition to converting: its order of channels, its other endpoints, its
-// refusals, and what the envelopes of its answers do elsewhere.
+// What a converting group does besides converting: its order of channels, other endpoints, refusals,
+// and the envelopes of its answers at other channels.
 
 import { afterAll, expect, test } from "bun:test";
 import type { DialectName } from "../../../src/dialects/dialect.ts";

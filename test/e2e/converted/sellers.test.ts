@@ -224,7 +224,7 @@ describe("a value of the wrong kind is a 400 and not a fault of the gateway", ()
     expect(answer.status).toBe(status);
   });
 
-  test("half of a character in the name of a model, for a content channel", async () => {
+  test("half of a character in a model's name is not a fault of the gateway on a content channel", async () => {
     const upstream = serve(() => ({
       status: 404,
       pieces: ['{"error":{"code":404,"message":"no such model"}}'],

@@ -337,11 +337,11 @@ describe.each(WAYS)("a session in a client's own objects, %s,", (way) => {
   const ofOpenai = ALL_DIRECTIONS.flatMap(([client, dialect]) =>
     client === "chat" || client === "responses" ? [[client, dialect] as const] : [],
   );
-  test.each(ofOpenai)("LangChain as a %s client holds one on a %s channel", (client, dialect) =>
+  test.each(ofOpenai)("LangChain as a %s client holds a session on a %s channel", (client, dialect) =>
     holdSession(client, dialect, way, (url) => openLangChain(url, client === "responses")),
   );
 
-  test.each(ofOpenai)("the AI SDK as a %s client holds one on a %s channel", (client, dialect) =>
+  test.each(ofOpenai)("the AI SDK as a %s client holds a session on a %s channel", (client, dialect) =>
     holdSession(client, dialect, way, (url) => openAiSdk(url, client)),
   );
 });

@@ -193,7 +193,7 @@ export class ScriptedTask {
     return [{ id: `call_${this.#calls}`, name: tool.name, args }];
   }
 
-  /** The cache has what an earlier request of the main agent began with. */
+  /** The cache has the beginning of an earlier request of the main agent. */
   #count(text: string): Any {
     const own = openEnd(text);
     const read = Math.max(0, ...this.turns.map((turn) => countShared(openEnd(turn.text), own)));
@@ -247,7 +247,7 @@ function countShared(one: string, other: string): number {
   return at;
 }
 
-/** How much of each turn's input the next turn of the sitting begins with: the least share. */
+/** The smallest share of a turn's input with which the next turn of the sitting begins. */
 export function measureShare(turns: ScriptedTask["turns"]): number {
   const shares = turns.flatMap(({ sitting, text }, at) => {
     const next = turns[at + 1];

@@ -1,4 +1,4 @@
-// What must hold after an agent has done the scripted task on a model of another provider.
+// The checks after an agent has done the scripted task on a model of another provider.
 
 import { expect } from "bun:test";
 import { sumUsage } from "../../../src/billing/usage.ts";
@@ -13,7 +13,7 @@ import { measureShare, type ScriptedTask } from "./task.ts";
 /** An image as a part of a request. */
 const IMAGE = /"(?:input_image|image_url|image|inlineData)"/;
 
-/** Returns how much of each turn's input the next one repeats: the least share. */
+/** Returns the smallest share of a turn's input that the next turn repeats. */
 export function judgeSession(upstream: ScriptedUpstream, task: ScriptedTask, dialect: DialectName): number {
   const { asked, problems } = upstream;
   expect([...new Set(problems)]).toEqual([]);
@@ -34,7 +34,7 @@ export function judgeSession(upstream: ScriptedUpstream, task: ScriptedTask, dia
 /** A count of tokens costs nothing. */
 const COUNT = /count_?tokens|input_tokens/i;
 
-/** What the agent was told that it used is what the upstream counted, and what is billed. */
+/** The agent, the upstream and the bill have the same counts. */
 export function judgeMoney(
   client: DialectName,
   exchanged: readonly Exchanged[],

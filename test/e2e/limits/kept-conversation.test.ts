@@ -94,7 +94,7 @@ function startGateway({ url }: Upstream, limits: Value = { same_call: LIMIT }): 
   return gateway;
 }
 
-/** What a client gets: the response's id, or the status of a refusal. */
+/** The client's result: the response's id, or the status of a refusal. */
 type Got = { readonly id: string } | { readonly status: number; readonly message: string };
 type Send = (body: Value) => Promise<Got>;
 

@@ -1,4 +1,5 @@
-// A request that a limit has no room for waits in the gateway, over HTTP and over a WebSocket. Nothing of it is sent or noted.
+// A request for which a limit has no room waits in the gateway, over HTTP and over a WebSocket.
+// Nothing of it is sent or noted.
 
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";

@@ -1,5 +1,6 @@
-// The gateway fails while it computes what a request costs. That is a fault of ours: the client has its answer, and the
-// request has its line, frees what it held, and counts against limits with what was reserved.
+// The gateway fails while it computes a request's cost. That is our own fault: the client gets its
+// answer, and the request gets its line, frees its memory, and counts against limits with its
+// reservation.
 
 import { expect, test } from "bun:test";
 import { PriceBook } from "../../../src/billing/prices/book.ts";

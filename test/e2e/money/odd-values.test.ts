@@ -54,7 +54,7 @@ afterAll(async () => {
   upstream.stop();
 });
 
-/** A client may have its refusal a while before the upstream's answer has ended. */
+/** A client may get its refusal some time before the upstream's answer ends. */
 const LINE_MS = 20_000;
 
 /** One request in the client's dialect to a channel of another one, and what the ledger has of it. */

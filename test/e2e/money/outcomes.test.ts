@@ -229,7 +229,7 @@ const SEEN: Money = {
   official_usd: "0.0006",
   charge_usd: "0.00048",
 };
-/** What is charged for an answer that breaks after the tenth word. */
+/** The charge of an answer that breaks after the tenth word. */
 const BROKEN: Record<DialectName, Money> = {
   // The prompt is reported at the beginning, the words are 20 tokens: 1650 + 20 × 15 = 1950; × 0.8 = 1560
   messages: {
@@ -259,7 +259,7 @@ const MAYBE_BILLED: Money = {
   suspect: "the upstream sent output before its error, and may charge for it",
 };
 
-/** An error in the stream: what had been reported, and nothing beyond it. */
+/** An error in the stream: the usage reported before it, and nothing more. */
 const FAILED: Record<DialectName, Money> = {
   // 1650 + 1 × 15 = 1665; × 0.8 = 1332
   messages: {

@@ -44,7 +44,7 @@ test("a kind without a price does not hide all others from a limit in USD", asyn
   );
 });
 
-test("a running gateway takes a newer book, names it in its lines, and the ledger needs neither to be right", async () => {
+test("a running gateway takes a newer book and names it in its lines, and the ledger is right without either book", async () => {
   using folder = makeTempFolder();
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
   const gateway = await startGateway({ config: makeConfig(upstream), folder });

@@ -1,5 +1,5 @@
-// Passthrough that looks like a direct connection: what the upstream
-// got is compared with what the client sent, and the reverse.
+// Passthrough like a direct connection: the bytes that the upstream got are compared with those that
+// the client sent, and the reverse.
 
 import { KEY_SOURCES, nameField, OWN_KEY_FIELD } from "../../../src/config/key-fields.ts";
 import { PLATFORMS } from "../../../src/config/schema.ts";

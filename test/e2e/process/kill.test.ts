@@ -31,7 +31,8 @@ function openDice(seed: number): () => number {
   };
 }
 
-/** What a client knows of its request. Each has its own model name: a dated snapshot costs what its model costs. */
+/** A request, as its client knows it. Each has its own model name: a dated snapshot costs what its
+ *  model costs. */
 interface Sent {
   readonly model: string;
   /** `x-request-id`, if that much of the answer arrived. */
@@ -128,7 +129,7 @@ async function runLane(ledger: (typeof LEDGERS)[number], kills: number, seed: nu
   // The client's request id is the line's id.
   for (const { model, id } of crowd.sent)
     if (id !== null && reached.has(model)) expect(byModel.get(model)![0]!.id).toBe(id);
-  // What a gateway knows that starts on this ledger.
+  // The state of a gateway that starts on this ledger.
   const opened = openLedger(optionsFor(path));
   const charges = lines.flatMap(({ charge_usd: charge }) => (typeof charge === "string" ? [charge] : []));
   const sum = charges.reduce((total, charge) => addUsd(total, parseUsd(charge)), ZERO_USD);

@@ -1,4 +1,5 @@
-// Large bodies of all requests share a bounded amount of memory. Who does not fit waits, and nobody else does.
+// Large bodies of all requests share a bounded amount of memory. Only a request that does not fit
+// waits.
 
 import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from "bun:test";
 import type { Reservation } from "../../../src/lib/memory/memory-budget.ts";
@@ -56,7 +57,7 @@ test("a client that leaves while it waits for memory holds none of it afterwards
   await unused();
 });
 
-test("who fits does not wait behind somebody who does not", async () => {
+test("a request that fits does not wait behind one that does not", async () => {
   const everything = memory().reserve(EVERYTHING);
   const little = memory().reserve(LARGE.length);
   held.shrink(memory().usedBytes / 2);

@@ -78,7 +78,7 @@ async function ask(url: string): Promise<number> {
   return answer.status;
 }
 
-/** All that a gateway and the commands write in their folder. Returns what went wrong. */
+/** Makes a gateway and the commands write all their files. Returns the problems. */
 async function live(folder: TempFolder): Promise<string[]> {
   const ledger = folder.join("ledger.jsonl");
   // A torn end, which the gateway moves to another file.

@@ -102,7 +102,7 @@ describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
         await client.ended;
         expect(parseAnswer(client.bytes())?.complete ?? false).toBe(false);
       }
-      // The second signal was not taken for a first one, which would let requests go on.
+      // After a first signal, requests would go on: so the second one was recognised.
       expect(gateway.stderr().split("stopping: ")).toHaveLength(2);
       const lines = gateway.ledger();
       expect(lines).toHaveLength(clients.length);

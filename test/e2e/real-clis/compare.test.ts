@@ -26,7 +26,7 @@ type Key = keyof typeof KEYS;
 
 const GROUPS = ["messages", "responses", "content", "login", "chatgpt"] as const;
 
-/** Where a group's name is not its platform. */
+/** If the group's name is not its platform's. */
 const PLATFORM_OF: Readonly<Record<string, string>> = { login: "messages", chatgpt: "responses" };
 
 /** The variables that a user without the gateway has. */
@@ -48,7 +48,7 @@ interface Case {
 }
 
 const HELLO = ["-p", "hello"];
-/** The prompt that asks for a command, a page and a subagent. */
+/** The prompt: it asks for a command, a page and a subagent. */
 const WORK = "[work]";
 const CLAUDE_WORK = ["-p", "--allowedTools=Bash,WebFetch,Agent", WORK];
 const CODEX = ["exec", "--skip-git-repo-check"];

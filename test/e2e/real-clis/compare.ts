@@ -58,7 +58,7 @@ function compare(direct: Arrived, through: Arrived): string[] {
   return [...headers, ...(query === queried ? [] : ["query"]), ...members.map((place) => `body ${place}`)];
 }
 
-/** What is in one list and not in the other, as often as it is. */
+/** The entries of one list that the other lacks, each as often as it occurs. */
 function differ(one: readonly string[], other: readonly string[]): string[] {
   const left = [...other];
   const missing = one.filter((each) => {
@@ -90,13 +90,13 @@ function listMembers(body: string): string[] {
   return members;
 }
 
-/** What the simulated model has made up: it numbers its answers. */
+/** Ids of the simulated model, which numbers its answers. */
 const OF_ANSWERS =
   /\[\]\.(?:id|call_id|tool_use_id|signature)$|\.function(?:Call|Response)\.id$|thoughtSignature$/;
-/** Of what users and tools say, words with numbers are ids, clocks and durations. */
+/** In texts of users and tools, words with numbers are ids, clocks and durations. */
 const OF_TALK = /^(?:messages|input|contents)\[\]\.(?:.*\.)?(?:text|output|content)$/;
 
-/** Without what differs from run to run: ids, times, and the folders of a test. */
+/** Without the parts that differ from run to run: ids, times, and the folders of a test. */
 function normalise(text: string): string {
   return (
     text

@@ -40,9 +40,9 @@ interface Scene {
     readonly env: Readonly<Record<string, string>>;
     readonly args?: readonly string[];
   };
-  /** What `LAST` stands for, the last one last. */
+  /** The ids for which `LAST` stands, the newest last. */
   readonly findLast?: (home: string) => readonly string[];
-  /** What has no entry in the log, by the prompt and the model. */
+  /** Requests without an entry in the log, by prompt and model. */
   readonly unlogged: ReadonlyArray<readonly [reason: string, prompt: RegExp, model?: RegExp]>;
   /** Gemini CLI 0.61: the next session's start removes the log of a session that was resumed. */
   readonly removesLogs?: true;
@@ -299,7 +299,7 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
           elsewhere === folder
             ? expectLogged(scene, home, [...through, ...beside])
             : [...hidden, ...expectLogged(scene, other, beside)];
-        // Where the logs of the same time are gone, its lines could only be taken for those of the others.
+        // If the logs of that time are gone, its lines could be taken for those of other sessions.
         const outside = compare(scene, other, elsewhere === folder ? lines : []);
         expect(outside.onlyEntries.length).toBeGreaterThan(0);
         if (elsewhere === folder)

@@ -11,10 +11,10 @@ const PROGRAMS = "node_modules/.bin";
 
 /** The time limit of a test. Only a test that hangs by itself needs it: a tool that hangs is ended before. */
 export const TEST_MS = 3_600_000;
-/** No tool waits this long in all without an end, unless it hangs. */
+/** Only a tool that hangs waits this long in all. */
 const MOST_IDLE_MS = 180_000;
 const LOOK_MS = 250;
-/** The time for what a tool asks next to its answer. */
+/** The time for requests that a tool sends next to its answer. */
 const LEFT_AFTER_MS = 3000;
 
 /** The folder may have some of the tools. */

@@ -70,7 +70,7 @@ interface Offered {
   readonly schema: unknown;
 }
 
-/** What the model reports for a request. */
+/** The usage that the model reports for a request. */
 export interface Reported extends Pick<Completion, "model" | "counts"> {
   /** The id of the request, in a header of the answer. */
   readonly id: string;
@@ -190,7 +190,7 @@ function fit(input: Input, schema: unknown): Input {
   );
 }
 
-/** What the user says now, or in Codex what an agent says to another one. */
+/** The user's words, or in Codex an agent's words to another agent. */
 function readScript({ prompt }: ModelRequest, body: unknown): string {
   const last = pickList(body, "input").at(-1);
   return pickText(last, "type") === "agent_message" ? JSON.stringify(last) : prompt;

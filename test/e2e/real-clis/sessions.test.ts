@@ -24,7 +24,8 @@ interface Talk {
   readonly calls: ReadonlyArray<readonly string[]>;
   /** Gemini CLI and pi compact by their own count, and not in calls as short as these. */
   readonly compacts: boolean;
-  /** How its subagents show in the ledger; `none`: it has none. `hidden`: it names no session either, and each run is one. */
+  /** How the ledger shows its subagents. `none`: it has none. `hidden`: it names no session either,
+   *  and each run is one. */
   readonly subagents: "agents" | "sessions" | "none" | "hidden";
 }
 

@@ -64,7 +64,7 @@ async function waitUntilStill(read: () => number): Promise<void> {
 
 describe("a client that stops reading", () => {
   test.skipIf(!isLinux).each([true, false])(
-    "makes the upstream wait, and the process does not grow (stream: %p)",
+    "a client that stops reading makes the upstream wait, and the process does not grow (stream: %p)",
     async (stream) => {
       await using served = await serve();
       const { upstream, gateway } = served;

@@ -1,4 +1,4 @@
-// Software that we did not write, on both sides: the npm package `ws` under Node, and the official SDK's client.
+// Foreign software on both sides: the npm package `ws` under Node, and the official SDK's client.
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { OpenAI } from "openai";

@@ -1,4 +1,4 @@
-// WebSockets of a client or an upstream that means harm: nothing leaks, nothing hangs, and memory stays bounded.
+// WebSockets of hostile clients and upstreams: nothing leaks, nothing hangs, and memory stays bounded.
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { writeText } from "../../harness/frames.ts";
@@ -82,7 +82,7 @@ describe("an upstream that speaks together with its 101", () => {
   });
 });
 
-test("a channel that was left says nothing to the client any more", async () => {
+test("a channel that the connection has left sends nothing more to the client", async () => {
   let heard = 0;
   const old = keep(
     startRawSocketUpstream({

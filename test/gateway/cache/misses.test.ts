@@ -13,7 +13,7 @@ import {
 } from "../../harness/conversation.ts";
 import { type Change as Turn, DIALECT_NAMES, SECOND, Session } from "./session.ts";
 
-/** What an unchanged prompt would have read: all that its predecessor left. */
+/** The tokens that an unchanged prompt would have read: all that its predecessor left in the cache. */
 function leftBy(dialect: CachingDialect, { total, read, written }: Counted): number {
   if (dialect === "messages") return read + written;
   return dialect === "content" ? total : total - (total % 128);
@@ -150,7 +150,7 @@ describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes i
     }
   });
 
-  test("a change in the message before, in each turn, is not blamed for what the upstream lost", () => {
+  test("a change in each turn's previous message is not blamed for a cache that the upstream lost", () => {
     const session = new Session(dialect, writer);
     const talk = openConversation("a", "", "gemini-2.5-pro");
     for (const turn of [1, 2, 3, 4]) {

@@ -45,7 +45,7 @@ describe.skipIf(!hasFixtures)("recorded requests", () => {
     expect(recorded.length - unread.length).toBeGreaterThan(400);
   });
 
-  test("recorded requests have no miss in a session whose usage was reported so", () => {
+  test("recorded requests have no miss in a session whose reported usage shows none", () => {
     const memory = new CacheMemory();
     const misses: unknown[] = [];
     let now = Date.UTC(2026, 10, 20);

@@ -26,7 +26,7 @@ export type Writer = keyof typeof WRITERS;
 
 export type Change = Partial<Omit<CacheTurn, "prompt" | "rules" | "tokens">>;
 
-/** What most requests have in common. */
+/** The fields that most requests share. */
 const FACTS = {
   agent: null,
   inferred: false,
@@ -70,7 +70,7 @@ export class Session {
     this.#known.keep(session, scanned.scan.lists);
     while (!readParts(scanned, layout));
     const prompt = joinPrompt(scanned, layout)?.prompt ?? null;
-    // What is known of earlier requests changes nothing.
+    // Knowledge of earlier requests changes nothing.
     expect(prompt).toEqual(readPrompt(bytes, layout));
     // An ordinary turn is not a loop, either.
     expect(countSameCalls(scanned, layout).count).toBeLessThanOrEqual(1);

@@ -1,4 +1,4 @@
-// What is found of a secret, and what is left alone.
+// Which secrets are found, and which texts stay.
 
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";

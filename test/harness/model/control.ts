@@ -1,4 +1,4 @@
-// What a request's body says to the simulated upstream, and what can become of the answer.
+// A request's body, as the simulated upstream reads it, and faults of the answer.
 
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { parseJson } from "../../../src/lib/json/json.ts";

@@ -29,7 +29,7 @@ export interface ReadRequest extends WireRequest {
   readonly json: unknown;
 }
 
-/** What happens to a request instead of the default. */
+/** What the upstream does with a request instead of the default. */
 export interface Behaviour extends Fault, Timing {
   readonly answer?: (request: ReadRequest) => Answer;
 }

@@ -14,7 +14,7 @@ export interface Screen {
   resize(columns: number, rows: number): void;
   /** The visible rows, without trailing blanks. */
   rows(): string[];
-  /** What has scrolled off the top, and the rows. */
+  /** The rows, and those that have scrolled off the top. */
   history(): string[];
   readonly cursor: { readonly row: number; readonly column: number; readonly isShown: boolean };
   /** The alternate screen is active, as in an editor. */

@@ -88,7 +88,7 @@ export function watch(
   };
 }
 
-/** Where the complete part ends: an escape, or what is to be shown at once, may come in pieces. */
+/** The end of the complete part: an escape, or rows that are drawn together, may come in pieces. */
 function findEnd(text: string): number {
   const begun = text.lastIndexOf("\u001B[?2026h");
   if (begun > text.lastIndexOf("\u001B[?2026l")) return begun;

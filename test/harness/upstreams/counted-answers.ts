@@ -9,7 +9,7 @@ type Value = Record<string, unknown>;
 export interface CountedOptions {
   readonly model: string;
   readonly stream: boolean;
-  /** The upstream's own word on its cache. */
+  /** The upstream's own report of its cache miss. */
   readonly diagnostics?: Value;
   readonly id?: string;
 }

@@ -30,7 +30,7 @@ const ODD_VALUES: readonly string[] = [
   `${"[".repeat(600)}${"]".repeat(600)}`,
 ];
 
-/** What an event or a body gets for one of its values, before it is JSON. */
+/** The odd value that replaces one of an event or a body, before it becomes JSON. */
 const PLACE = "\u0001odd\u0001";
 
 /** The pieces of an answer, of which one to three values are others. The same seed makes the same answer. */

@@ -1,4 +1,4 @@
-// An upstream whose WebSocket frames are written by hand, for what no proper server sends.
+// An upstream whose WebSocket frames are written by hand, because no proper server sends them.
 
 import type { Socket } from "bun";
 import { acceptKey, writeClose, writeText } from "../frames.ts";

@@ -133,12 +133,12 @@ test("drafts of commands that were killed are removed, and nothing else", () => 
   expect(lstatSync(linked).isSymbolicLink()).toBe(true);
 });
 
-/** What opens, or changes, a file by its name: a link there would be followed. */
+/** Calls that open or change a file by its name: they would follow a link. */
 const BY_NAME =
   /\b(writeFile|appendFile|truncate|chmod|chown|copyFile|cp|createWriteStream|Bun\.write)(Sync)?\(/;
 const OPENS_TO_WRITE = /\bopenSync\((?!.*("r"|O_RDONLY))/;
 
-/** Where that is right, and why. */
+/** The places where such a call is right, with the reason. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {
   "lib/files/own-file.ts": "is the one place, and writes by descriptors",
   "gateway/api/socket.ts": "chmod of the socket, in a folder that only this user can use",

@@ -153,7 +153,8 @@ describe("an answer", () => {
         for (const way of ["end", "resetAndDestroy"] as const) {
           leave = way;
           const read = client.send(outbound(upstream.origin)).answer.then(readAll);
-          // After a clean end, what only that end delimits is whole (`closeDelimited` warns of it), and so is a last chunk.
+          // After a clean end, a body that only the end delimits counts as complete (`closeDelimited`
+          // warns of it), and so does a last chunk.
           const isUnseen = closes || wire.slice(0, end).includes("\r\n0\r\n");
           const blind = isUnseen && end >= headEnd && leave === "end";
           const kind = end < headEnd ? "reset" : "cut";
@@ -188,7 +189,7 @@ describe("an answer", () => {
     }
   });
 
-  test.each([204, 304])("%p has no body", async (status) => {
+  test.each([204, 304])("an answer with status %p has no body", async (status) => {
     const upstream = await upstreamThat(reply(`HTTP/1.1 ${status} x\r\n\r\n`));
     const client = openClient();
     for (let turn = 0; turn < 2; turn++) {
@@ -241,7 +242,7 @@ describe("an answer", () => {
     ],
     ["a bare LF between chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\na\n0\n\n"],
     ["broken chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"],
-  ])("of %s is malformed", async (_, wire) => {
+  ])("an answer with %s is malformed", async (_, wire) => {
     const upstream = await upstreamThat(reply(wire));
     const fault = await faultOf(openClient().send(outbound(upstream.origin)).answer.then(readAll));
     expect(fault).toEqual({ kind: "malformed", answered: true });
@@ -314,7 +315,7 @@ describe("connections", () => {
     const client = openClient();
     for (let turn = 1; turn <= 20; turn++) {
       await get(client, upstream);
-      // The peer's system call has returned, and this turn of the event loop has not heard of it.
+      // The peer has closed, but this turn of the event loop does not know it yet.
       for (const socket of upstream.sockets) await disturb(socket);
       const inbound = await client.send(outbound(upstream.origin, { method: "POST" })).answer;
       expect((await readAll(inbound)).toString()).toBe("ok");

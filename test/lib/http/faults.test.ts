@@ -1,4 +1,4 @@
-// Each kind of fault, made to happen, and what it says about the upstream: has it the request?
+// Each kind of fault is made to happen. It says whether the upstream has the request.
 
 import { afterEach, expect, test } from "bun:test";
 import type { Socket } from "node:net";

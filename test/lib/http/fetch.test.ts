@@ -1,5 +1,5 @@
-// What the environment may set must change nothing: no credential at a proxy that is not meant for the address, none on
-// stderr, and no wrong certificate.
+// The environment's variables change nothing: no credential goes to a proxy or to stderr, and no wrong
+// certificate is accepted.
 
 import { afterEach, expect, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
@@ -34,7 +34,7 @@ async function listen(answer: string): Promise<{ port: number; seen: () => strin
   return { port: typeof address === "object" && address !== null ? address.port : 0, seen: () => text };
 }
 
-/** Runs a script while the environment says what it should not. */
+/** Runs a script with hostile variables in the environment. */
 async function runMisled(script: string, proxyPort: number): Promise<{ stdout: string; stderr: string }> {
   const proxy = `http://127.0.0.1:${proxyPort}`;
   const child = Bun.spawn([process.execPath, "-e", script], {

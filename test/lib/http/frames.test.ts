@@ -165,7 +165,7 @@ describe("a violation ends the connection with its code", () => {
       expect((await read(bytes, { piece })).closings[0]?.code).toBe(code);
   });
 
-  test("very many fragments, each of which costs memory", async () => {
+  test("a message of very many fragments, each of which costs memory, ends the connection", async () => {
     const many = Buffer.concat([frame(0x01, ""), ...Array.from({ length: 65_536 }, () => frame(0x00, ""))]);
     expect((await read(many)).closings[0]?.code).toBe(1009);
   });

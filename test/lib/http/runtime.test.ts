@@ -1,5 +1,5 @@
-// Facts about the runtime on which src/lib relies, or for which it makes up. When one of these fails after an update of the
-// runtime, the file that it concerns is named.
+// Facts about the runtime on which src/lib relies, or which it works around. Each names the file to
+// look at when it fails after an update.
 
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Socket, SocketHandler } from "bun";
@@ -139,7 +139,7 @@ describe("a socket of this runtime", () => {
     server.pause();
     client.write("a");
     client.end();
-    // More turns than bytes need to arrive.
+    // More turns of the event loop than bytes need to arrive.
     for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     expect(came).toEqual([]);
     server.resume();
@@ -217,14 +217,17 @@ describe("the runtime's server", () => {
     ["with an unknown transfer-encoding", `${P}${HOST}transfer-encoding: gzip, chunked\r\n\r\n`, 400],
     ["in a version of another protocol", `POST / HTTP/3.0\r\n${HOST}\r\n`, 505],
     ["of a TLS client", "\u0016\u0003\u0001\u0002\u0000\u0001\r\n\r\n", 400],
-  ])("refuses a request %s without a body, and reads nothing after it", async (_, wire, status) => {
-    const { port } = serve(() => expect.unreachable());
-    const answer = await rawRequest(port, Buffer.from(`${wire}GET / HTTP/1.1\r\n${HOST}\r\n`, "latin1"));
-    expect(answer.bytes.toString()).toMatch(
-      new RegExp(`^HTTP/1.1 ${status} [^\r]*\r\nConnection: close\r\n\r\n$`),
-    );
-    expect(answer.ending).toBe("fin");
-  });
+  ])(
+    "the runtime's server refuses a request %s without a body, and reads nothing after it",
+    async (_, wire, status) => {
+      const { port } = serve(() => expect.unreachable());
+      const answer = await rawRequest(port, Buffer.from(`${wire}GET / HTTP/1.1\r\n${HOST}\r\n`, "latin1"));
+      expect(answer.bytes.toString()).toMatch(
+        new RegExp(`^HTTP/1.1 ${status} [^\r]*\r\nConnection: close\r\n\r\n$`),
+      );
+      expect(answer.ending).toBe("fin");
+    },
+  );
 
   test("the runtime's server leaves a body that nobody reads in the kernel (serve.ts)", async () => {
     const arrived = Promise.withResolvers<Request>();

@@ -129,7 +129,7 @@ describe.skipIf(noOpenssl)("P194: over TLS", () => {
     const origin = originOf(upstream);
     await readAll(await client.send(outbound(origin)).answer);
     await readAll(await client.send(outbound(origin)).answer);
-    // As the kernel sees it: the end of the TLS session comes as bytes.
+    // For the kernel, the end of a TLS session is bytes like others.
     for (const socket of upstream.sockets) await new Promise<void>((resolve) => socket.end(() => resolve()));
     const inbound = await client.send(outbound(origin, { method: "POST" })).answer;
     expect((await readAll(inbound)).toString()).toBe("ok");

@@ -17,7 +17,7 @@ let addresses: readonly string[] = WIFI;
 beforeEach(() => {
   addresses = WIFI;
   now = Date.now();
-  // From here on, only `pass` moves the clock.
+  // From now on, only `pass` moves the clock.
   setSystemTime(new Date(now));
 });
 afterEach(async () => {
@@ -55,7 +55,7 @@ async function start(): Promise<{ client: HttpClient; upstream: Upstream; origin
   return { client: openClient(), upstream, origin: upstream.origin };
 }
 
-/** What the gateway does for warm connections each second. */
+/** The gateway's work for warm connections, once a second. */
 function look(client: HttpClient, origin: Origin): void {
   client.keepWarm([origin]);
 }

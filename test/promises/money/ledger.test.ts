@@ -50,7 +50,7 @@ const no = (status: number): Script => ({
   status,
   body: { type: "error", error: { type: "api_error", message: "no" } },
 });
-/** What becomes of a request that is sent, and what its one line says. */
+/** The fate of a request that was sent, and the words of its one line. */
 const SENT: readonly (readonly [string, boolean, Script, Line])[] = [
   ["is answered", false, {}, { outcome: "complete", basis: "exact", status: 200 }],
   ["is streamed", true, {}, { outcome: "complete", basis: "exact", status: 200 }],
@@ -177,7 +177,7 @@ describe("P134: usage that cannot be trusted is unknown or suspect", () => {
     expect(line["basis"] === "unknown" || line["suspect"] !== undefined).toBe(true);
   });
 
-  test("ordinary usage is neither", async () => {
+  test("ordinary usage is neither unknown nor suspect", async () => {
     plain.channel().next({ body: answer(USAGE) });
     const line = await world.line(await plain.ask("messages"));
     expect(line).toMatchObject({ basis: "exact", charge_usd: "0.00002" });
@@ -282,7 +282,7 @@ test("P131: each token is charged once, and input excludes cached tokens, in eve
   }
 });
 
-/** What an upstream reports, what the line has of it, and the charge at PRICES, which have none for sounds. */
+/** The upstream's report, the line's usage, and the charge at PRICES, which have none for sound. */
 const PARTS: readonly (readonly [string, Dialect, Line, Line, string | null])[] = [
   [
     "cache writes",
@@ -408,7 +408,7 @@ describe("P141: ledger show explains usage × price, multiplier, rounding and at
     return stdout.replaceAll(/ +/g, " ");
   };
 
-  test("each kind that was used, and each attempt", async () => {
+  test("ledger show explains each kind that was used, and each attempt", async () => {
     const usage = { cache_creation_input_tokens: 20, cache_creation: { ephemeral_1h_input_tokens: 20 } };
     two.channel("first").next({ status: 500, body: { error: { message: "no" } } });
     two.channel("second").next({ body: whole("messages", { usage }) });
@@ -426,7 +426,7 @@ describe("P141: ledger show explains usage × price, multiplier, rounding and at
       expect(shown).toContain(row);
   });
 
-  test("a charge that was rounded, and calls with a price of their own", async () => {
+  test("ledger show explains a rounded charge, and calls with a price of their own", async () => {
     const counts = { input: 1, read: 0, output: 0 };
     fine.channel().next({ body: whole("messages", { counts }) });
     expect(await show(await world.line(await fine.ask("messages")))).toContain(
@@ -439,7 +439,7 @@ describe("P141: ledger show explains usage × price, multiplier, rounding and at
     expect(shown).toContain("× $15 / 1,000,000 × 0.5 (service_tier=batch) = $0.00225");
   });
 
-  test("a channel that did not answer, and a model without a price", async () => {
+  test("ledger show explains a channel that did not answer, and a model without a price", async () => {
     two.channel("first").next((_, out) => out.end("reset"));
     expect(await show(await world.line(await two.ask("messages", talk())))).toContain("1. two-first: reset");
     const unpriced = await show(await world.line(await odd.ask("messages", { model: "mystery-9" })));
@@ -501,7 +501,8 @@ test("P144: upstream_request_id is never that of an earlier attempt", async () =
 
 const TRACE = `00-${"a".repeat(32)}-${"b".repeat(16)}-00`;
 const pass = { input_tokens: 10, output_tokens: 5 };
-/** What applies to a request, what its upstream reports, more fields, and what its line has of it. */
+/** The case, the upstream's report, more fields of the request, and the expected fields of its
+ *  line. */
 const APPLYING: readonly (readonly [string, Group, Dialect, object, Record<string, string>, Line])[] = [
   ["its trace", plain, "messages", {}, { traceparent: TRACE }, { traceparent: TRACE }],
   ["its recording", kept, "messages", {}, {}, { recording: "lines" }],
@@ -657,7 +658,7 @@ test("P140: verify --since checks from a line on and says how many it did not ch
   expect(said.stdout + said.stderr).toContain("not checked: 3");
   expect(await verify(time.slice(0, 10))).toMatchObject({ right: true, unchecked: 2 });
   expect(await verify("2026-01-02")).toMatchObject({ right: true, unchecked: 0 });
-  // What it does not check may be wrong, and what it checks may not.
+  // A fault in an unchecked line is not found, and one in a checked line is.
   for (const [at, right] of [
     [1, true],
     [3, false],

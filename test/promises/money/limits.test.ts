@@ -175,7 +175,7 @@ test("P115: five agents at once lose no request of $0.50, also before the model 
     await Bun.sleep(ms);
     return { body };
   };
-  // The wait is longer than refused agents would wait.
+  // The wait is longer than any wait of a refused agent.
   fresh.channel().next(() => answer(5500));
   fresh.channel().always(() => answer(30));
   const prompt = { model, max_tokens: 32_000, system: "You are an agent. ".repeat(900) };
@@ -244,7 +244,7 @@ test("P118: a request of unknown cost counts with limit_usd until a later line r
   expect((await background.ask("responses")).status).toBe(200);
 });
 
-/** What an upstream does whose answer's cost stays unknown. */
+/** Upstreams whose answers have an unknown cost. */
 const UNKNOWN: readonly (readonly [string, Script])[] = [
   ["names no usage", { body: { ...whole("messages"), usage: undefined } }],
   ["names a usage that cannot be", { body: whole("messages", { usage: { input_tokens: "5" } }) }],

@@ -177,7 +177,7 @@ test.each(NAMED)(
 const JSON_OBJECT = { type: "json_object" };
 const WORDS = { role: "assistant", content: "I begin" };
 const config = (name: string, value: unknown) => [{ generationConfig: { [name]: value } }, name] as const;
-/** What each client may ask for, and the channels that have nothing like it. */
+/** Options of each client, and the channels that have nothing like them. */
 const REFUSED: readonly (readonly [
   Dialect,
   readonly ChannelPlatform[],
@@ -269,7 +269,7 @@ test("P164: a field that a channel has goes there whole", async () => {
   const group = groupOf("messages", "chat");
   const answer = await group.ask("messages", { stop_sequences });
   expect(answer.field("x-gateway-adjusted")).toBeUndefined();
-  // Its line comes after any of those that were refused.
+  // Its line comes after all lines of refused requests.
   await world.line(answer);
   expect(world.lines().filter(({ id }) => refusedIds.includes(id))).toEqual([]);
   expect(JSON.parse(group.channel().seen.at(-1)!.text).stop).toEqual(stop_sequences);

@@ -407,7 +407,7 @@ const FORWARDED: Fields = {
   "user-agent": "tool/1.0",
   "x-unknown-of-tomorrow": "value; with=signs",
   accept: "application/json",
-  // These are like fields that are kept back.
+  // Their names resemble those of fields that are kept back.
   originator: "codex_cli_rs",
   sector: "7",
   "x-gateways": "2",
@@ -482,7 +482,7 @@ test("P74: the upstream's headers come back except for the listed ones", async (
     "request-id": "req_up",
     "retry-after": "3",
     "openai-processing-ms": "5",
-    // These are like fields that are dropped.
+    // Their names resemble those of fields that are dropped.
     "content-disposition": "inline",
     accessory: "1",
     "x-gateways": "2",
@@ -586,7 +586,7 @@ test("P77: a list has the channels' models, filtered, with aliases, without dupl
     for (const id of newer) expect(current.text).toContain(id);
     expect(current.text).toContain(group === content ? '"models":[' : '"data":[');
   }
-  // What no upstream lists has every member, too.
+  // A model that no upstream lists has every member, too.
   const { data, ...around } = JSON.parse(aliased.text);
   expect(around).toEqual({ has_more: false, first_id: data[0].id, last_id: data.at(-1).id });
   const own = { type: "model", display_name: "big-one", created_at: expect.any(String) };

@@ -27,7 +27,7 @@ const down = [402, 408, 500, 502, 503, 504, 529].map(
   (status) => [status, forEach(`down-${status}`, two)] as const,
 );
 const pairs = forEach("about", two);
-/** A status, and what shows that it is about the credential. */
+/** A status, and a text that blames the credential. */
 const refusing = (
   [
     [401, {}],
@@ -210,7 +210,7 @@ describe("P85, P86, P92: the gateway's errors have the dialect's shape, the tabl
     if (codes[dialect] !== "") expect(code).toBe(codes[dialect]);
     if (dialect === "messages") expect(JSON.parse(answer.text).request_id).toBe(answer.field("x-request-id"));
     if (status === 429 || status === 503) expect(Number(answer.field("retry-after"))).toBeGreaterThan(0);
-    // All of them are final: the limit is one of a day.
+    // All of them are final, because it is a limit per day.
     if (answer.status < 500) expect(answer.field("x-should-retry")).toBe("false");
     expect(answer.field("retry-after-ms")).toBe(status === 429 ? "1" : undefined);
     if (status === 405) expect(answer.field("allow")).toBe("POST");
@@ -222,7 +222,7 @@ describe("P85, P86, P92: the gateway's errors have the dialect's shape, the tabl
     expect([missing.status, JSON.parse(missing.text).error.param]).toEqual([400, "model"]);
   });
 
-  test("a limit in USD without a reset has insufficient_quota without resets_at, and tells Codex", async () => {
+  test("a limit in USD without a reset has insufficient_quota and no resets_at, and a header tells Codex why", async () => {
     await total.responses.ask("responses");
     const answer = await total.responses.ask("responses");
     const { error } = JSON.parse(answer.text);

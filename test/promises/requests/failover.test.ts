@@ -202,7 +202,7 @@ test("P100: channels of one priority share requests by weight, and the next prio
   for (let count = 0; count < 200; count += 1) await weights.ask("messages", talk(`number ${count}`));
   const [light = 0, heavy = 0, later] = used(weights, "light", "heavy", "later");
   expect([light + heavy, later]).toEqual([200, 0]);
-  // One in five is 40: to miss this by chance takes more than six standard deviations.
+  // One in five is 40. Chance misses this by more than six standard deviations.
   expect(light).toBeWithin(5, 76);
 });
 
@@ -230,7 +230,7 @@ test("P100: a channel has its own time limits, whatever failover.total is: after
 
 describe("P101: the next channel is tried", () => {
   test.each(failing)(
-    "the next is tried if a channel %s (streamed: %p)",
+    "the next channel is tried if one %s (streamed: %p)",
     async (_, streamed, script, group) => {
       group.channel("first").next(script);
       const answer = await group.ask("messages", { stream: streamed });
@@ -391,7 +391,7 @@ test("P105: a channel is used again after its retry-after", async () => {
   });
 });
 
-/** What names the session, by the dialect. */
+/** The field that names the session, by dialect. */
 const SESSIONS: Readonly<Record<Exclude<Platform, "relay">, (name: string) => Fields>> = {
   messages: (name) => ({
     "x-claude-code-session-id": name,
@@ -411,7 +411,8 @@ test.each(conversations)("P106: a conversation stays on its channel: %s", async 
   };
   const channelsOf = new Map<string, Set<string>>();
   for (let turn = 0; turn < 3; turn += 1) {
-    // Chance gives each session its channel: that all of them get the same one is not to be expected once in millions.
+    // Chance gives each session its channel. That all get the same one happens less than once in
+    // millions.
     for (const session of "abcdefghijklmnopqrstuvwx")
       channelsOf.set(session, (channelsOf.get(session) ?? new Set()).add(await findChannel(session)));
   }

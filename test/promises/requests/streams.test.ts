@@ -230,18 +230,21 @@ function leaveAfter(group: Group, pieces: readonly string[], later: readonly str
 }
 
 describe("P96: when a client leaves, the upstream request ends", () => {
-  test.each([...DIALECTS])("the request ends at once, and the line says so, in %s", async (dialect) => {
-    const { closed } = leaveAfter(groups[dialect], stream(dialect).slice(0, 1));
-    const client = await groups[dialect].open(dialect, { stream: true });
-    await client.until((all) => all.includes("\r\n\r\n"));
-    const at = performance.now();
-    client.close();
-    await closed;
-    expect(performance.now() - at).toBeLessThan(10_000);
-    expect((await lineOf(idOf(client.bytes())))["outcome"]).toBe("client_closed");
-  });
+  test.each([...DIALECTS])(
+    "the upstream request of a client that leaves ends at once, and the line says so, in %s",
+    async (dialect) => {
+      const { closed } = leaveAfter(groups[dialect], stream(dialect).slice(0, 1));
+      const client = await groups[dialect].open(dialect, { stream: true });
+      await client.until((all) => all.includes("\r\n\r\n"));
+      const at = performance.now();
+      client.close();
+      await closed;
+      expect(performance.now() - at).toBeLessThan(10_000);
+      expect((await lineOf(idOf(client.bytes())))["outcome"]).toBe("client_closed");
+    },
+  );
 
-  test("the request ends at once, also before its head", async () => {
+  test("the upstream request of a client that leaves ends at once, also before its head", async () => {
     const left = Promise.withResolvers<void>();
     messages.channel().next((_, out) => out.left.then(left.resolve));
     const before = messages.channel().seen.length;
@@ -251,7 +254,7 @@ describe("P96: when a client leaves, the upstream request ends", () => {
     await left.promise;
   });
 
-  test("the request ends after on_disconnect.drain, with the usage that came meanwhile", async () => {
+  test("the upstream request ends after on_disconnect.drain, with the usage that came meanwhile", async () => {
     const config = { on_disconnect: { drain: "20s" } };
     await inWorld(
       { config },
@@ -280,7 +283,7 @@ describe("P96: when a client leaves, the upstream request ends", () => {
     );
   });
 
-  test("the request ends after on_disconnect.drain, if the response goes on for longer", async () => {
+  test("the upstream request ends after on_disconnect.drain, if the response goes on for longer", async () => {
     const config = { on_disconnect: { drain: "100ms" } };
     await inWorld(
       { config },
@@ -309,17 +312,23 @@ describe("P97: a request whose client leaves after the terminal event is complet
     chat: "[DONE]",
     content: '"finishReason"',
   };
-  test.each([...DIALECTS])("its line is complete in %s", async (dialect) => {
-    const group = groups[dialect];
-    const { closed } = leaveAfter(group, stream(dialect));
-    const client = await group.open(dialect, { stream: true });
-    await client.until(LAST[dialect]);
-    client.reset();
-    await closed;
-    expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "complete", charge_usd: "0.00142" });
-  });
+  test.each([...DIALECTS])(
+    "the line of a client that leaves after the terminal event is complete in %s",
+    async (dialect) => {
+      const group = groups[dialect];
+      const { closed } = leaveAfter(group, stream(dialect));
+      const client = await group.open(dialect, { stream: true });
+      await client.until(LAST[dialect]);
+      client.reset();
+      await closed;
+      expect(await lineOf(idOf(client.bytes()))).toMatchObject({
+        outcome: "complete",
+        charge_usd: "0.00142",
+      });
+    },
+  );
 
-  test("its line is complete in responses, even if the response itself is incomplete", async () => {
+  test("the line of a client that leaves late is complete in responses, even if the response itself is incomplete", async () => {
     const pieces = stream("responses").map((piece) =>
       piece.includes("response.completed") ? piece.replaceAll("completed", "incomplete") : piece,
     );
@@ -331,7 +340,7 @@ describe("P97: a request whose client leaves after the terminal event is complet
     expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "complete", charge_usd: "0.00142" });
   });
 
-  test("its line is complete in chat, even if no chunk reports usage", async () => {
+  test("the line of a client that leaves late is complete in chat, even if no chunk reports usage", async () => {
     const { closed } = leaveAfter(chats, stream("chat", {}, false));
     const client = await chats.open("chat", { stream: true });
     await client.until("[DONE]");

@@ -17,7 +17,7 @@ const UPGRADE = {
   "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
 };
 
-/** What the upstream does with the next message. */
+/** The upstream's answer to the next message. */
 type Act = (
   event: Section,
   socket: { send(message: string | Buffer): void; close(code?: number): void; terminate(): void },

@@ -1,4 +1,4 @@
-// Secrets, prompts, files of the gateway, and who may ask.
+// Secrets, prompts, the gateway's files, and access.
 
 import { describe, expect, test } from "bun:test";
 import { lstatSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -145,7 +145,7 @@ describe("P188: the client's key never goes upstream", () => {
       [crossed, "messages"],
       [stored, "chat"],
     ] as const)
-      // The key with which it is let in, and that of another group.
+      // The key of the request, and that of another group.
       for (const key of [group.key, other.key]) {
         const before = group.channel().seen.length;
         const [query, fields] = put(write(key));
@@ -288,7 +288,8 @@ const said = stream("messages", { text: RESPONSE });
 const failed = { type: "error", error: { type: "api_error", message: `no: ${PROMPT}` } };
 const IMAGE = { role: "user", content: [{ type: "image", source: { type: PROMPT } }] };
 
-/** What becomes of a request, the status that its client gets, its group, its body, what the upstream does, and more fields. */
+/** A request's fate, the client's status, the group, the body, the upstream's script, and more
+ *  fields. */
 const SENT: readonly (readonly [string, number, Group, object | string, (Script | null)?, Fields?])[] = [
   ["is answered whole", 200, plain, SPOKEN, { body: whole("messages", { text: RESPONSE }) }],
   ["is answered as a stream", 200, plain, { ...SPOKEN, stream: true }, { pieces: said }],
@@ -361,7 +362,7 @@ test("P190, P191: ledger, log, spans and other files contain no secret, prompt o
   const { length } = spans;
   await world.line(await other.ask("messages"));
   await eventually(() => spans.slice(length).join("").includes("other"));
-  // What still waits is written at the end.
+  // Records that still wait are written at the end.
   const { server } = world;
   await world.halt();
   const kept = server.stdout() + server.stderr() + readAll(world.folder) + spans.join("\n");

@@ -47,7 +47,7 @@ const vip = world.group("vip", { group: { exclusive: true } });
 const cheap = world.group("cheap", { platform: "responses" });
 const weary = world.group("weary", { channels: { main: {}, spare: { priority: 2 } } });
 
-/** Its stream has the whole time of grace, while the other tests run. */
+/** Its stream lasts for the complete time of grace, while the other tests run. */
 const stopping = new World();
 const slow = stopping.group("slow");
 let lasted: Promise<number>;
@@ -877,7 +877,7 @@ test("a report says how many versions and models are not in its tables, and keep
     expect(stdout).toContain(`Those with the most input: ${left} more are not shown.`);
 });
 
-test("reports into one file at once, one of them killed, leave one whole file and nothing else", async () => {
+test("reports that write one file at once, one of them killed, leave one complete file and nothing else", async () => {
   await world.line(await plain.ask("messages", {}, CLAUDE));
   const folder = world.path("reports");
   mkdirSync(folder);

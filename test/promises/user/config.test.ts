@@ -167,7 +167,7 @@ keys:
   - { name: laptop, group: claude, secret: sk-test-0123456789 }
 `;
 
-/** A change of the good config, the word that is wrong, and what else the error has to name. */
+/** A change of the good config, the wrong word, and other words of the error. */
 const ERRORS: readonly (readonly [string, string, string, string, string])[] = [
   ["an unknown setting", "listen: { port: 0 }", "lisen: { port: 0 }", "lisen", "listen"],
   ["an unknown setting inside", "base_url:", "base_ulr:", "base_ulr", "base_url"],

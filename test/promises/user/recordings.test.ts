@@ -1,4 +1,4 @@
-// Recordings, and what needs no browser of the page.
+// Recordings, and promises of the page that need no browser.
 
 import { describe, expect, test } from "bun:test";
 import { cpSync, existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";

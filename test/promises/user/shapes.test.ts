@@ -93,7 +93,7 @@ const DOCUMENTS: readonly (readonly [string, string])[] = [
   ["service status", "service status"],
 ];
 
-/** Names that a document has only if something is there which this world lacks. */
+/** Names that a document has only with things that this world lacks. */
 const ABSENT_HERE: Readonly<Record<string, readonly string[]>> = {
   // `unchecked` comes with --since.
   "ledger verify": ["file", "line", "id", "problem", "advice", "unchecked"],

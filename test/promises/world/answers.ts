@@ -196,7 +196,7 @@ function modelOf(seen: Seen): string | undefined {
   return named ?? (/"model"\s*:\s*"([^"]+)"/.exec(seen.text) ?? [])[1];
 }
 
-/** What an upstream of this kind answers as usual. */
+/** The usual answer of an upstream of this kind. */
 export function answerTo(seen: Seen): Reply {
   if (/count_tokens|input_tokens|:countTokens/.test(seen.path))
     return { body: { input_tokens: 12, totalTokens: 12, object: "response.input_tokens" } };

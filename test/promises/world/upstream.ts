@@ -29,7 +29,7 @@ export interface Reply {
   readonly ending?: Ending;
 }
 
-/** What a script writes by hand. */
+/** Bytes that a script writes by hand. */
 export interface Out {
   head(status: number, fields: Fields): void;
   write(text: string | Uint8Array): void;
@@ -48,9 +48,9 @@ export interface Channel {
   readonly seen: Seen[];
   /** The requests for model lists. */
   readonly lists: Seen[];
-  /** What it does next, one script for each request; then it answers as usual again. */
+  /** The scripts of its next requests, one each. After them it answers as usual. */
   next(...scripts: Script[]): void;
-  /** What it does from now on; without one, it answers as usual again. */
+  /** The script of all requests from now on. Without one, it answers as usual. */
   always(script?: Script): void;
   /** The models of its list, or of its list at a path; null: it has no list. */
   models: Models | ((path: string) => Models);

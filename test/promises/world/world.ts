@@ -70,13 +70,14 @@ const DIALECT_OF: Readonly<Record<Platform, Dialect>> = {
   relay: "messages",
 };
 
-/** Without the name in it: what a message says of a key or channel must not look like the secret. */
+/** It does not contain the name: a message about a key or channel must not look like the secret. */
 const hashOf = (name: string): string => Bun.hash(name).toString(16).padStart(16, "0");
 const secretOf = (name: string): string => `sk-test-${hashOf(name)}`;
 
 export const bearer = (key: string): Fields => ({ authorization: `Bearer ${key}` });
 
-/** Resolves with what `look` finds. It looks less and less often; the test's own time limit ends it. */
+/** Resolves with the first result of `look`. It looks less and less often; the test's own time
+ *  limit ends it. */
 export async function eventually<T>(
   look: () => T | null | undefined | false | Promise<T | null | undefined | false>,
 ): Promise<T> {
@@ -117,7 +118,8 @@ export interface Server {
   stop(): Promise<number>;
 }
 
-/** Runs `gateway serve` with these arguments. Rejects with what it said if it ends before it is ready. */
+/** Runs `gateway serve` with these arguments. Rejects with its output if it ends before it is
+ *  ready. */
 export async function serveIn(
   folder: string,
   args: readonly string[] = [],
@@ -244,7 +246,7 @@ export class World {
     };
   }
 
-  /** What the groups add to the config. */
+  /** The groups' part of the config. */
   build(): BuiltConfig {
     const channels: Record<string, Section> = {};
     const groups: Record<string, Section> = {};
@@ -359,7 +361,7 @@ export class World {
     return own[0]!;
   }
 
-  /** What the log says, requests included. */
+  /** The log, with the lines about requests. */
   log(): string {
     return this.server.stdout() + this.server.stderr();
   }

@@ -1,5 +1,5 @@
-// Checks that an answer that its upstream has sent completely reaches a client that waits for it, where nothing that
-// happens in the run explains why it does not.
+// Checks that a completely sent answer reaches the client that waits for it, unless an event of the
+// run explains why not.
 
 import type { Send } from "../clients/send.ts";
 import type { World } from "../run.ts";

@@ -1,5 +1,5 @@
-// Looks for lines that are gone. What a sync has brought to the disk stays there, and a gateway begins its syncs in time.
-// How long a sync takes is the disk's affair: until its end, a power cut may take the line.
+// Looks for lines that are gone. Synced lines stay on the disk, and a gateway begins its syncs in
+// time. Until a sync ends, which depends on the disk, a power cut may take its lines.
 
 import { hasBadDisk } from "../plan/plan.ts";
 import type { Death, World, Written } from "../run.ts";
@@ -34,7 +34,8 @@ function isAtRisk(world: World, written: Written): boolean {
   return begun <= findLatestBegin(world, written, cut);
 }
 
-/** When the gateway that lost its power had to begin a sync at the latest. There is one sync at a time. */
+/** The latest moment at which the gateway had to begin a sync before the power cut. There is one
+ *  sync at a time. */
 function findLatestBegin(world: World, { at, process }: Written, cut: Death): number {
   if (process !== cut.process) {
     // Another one was killed before it could sync the line. The next one syncs when it starts.

@@ -1,5 +1,5 @@
-// Limits of keys hold, and refuse nothing without a reason. What is spent is what the lines have: other checks compare
-// their amounts with what upstreams counted.
+// Limits of keys hold, and refuse only with a reason. The spending is that of the lines: other checks
+// compare their amounts with the upstreams' counts.
 
 import type { Send } from "../clients/send.ts";
 import { hasBadDisk } from "../plan/plan.ts";
@@ -177,7 +177,7 @@ function checkRefused(world: World, send: Send, lines: readonly Counted[]): void
     );
 }
 
-/** When the window of a refusal began. What was spent before does not count. */
+/** When the window of a refusal began. Earlier spending does not count. */
 function findStart({ plan, bends }: World, { at, endedAt }: Send, window: (wall: number) => number): number {
   if (bends.some((bend) => bend.at >= at && bend.at <= endedAt)) return Number.NEGATIVE_INFINITY;
   const moved = bends.filter((bend) => bend.at < at).reduce((sum, { byMs }) => sum + byMs, 0);

@@ -26,7 +26,7 @@ export function secretOf(client: string): string {
   return `${SECRET}${client}-Zq81mXw0pLr5Tn`;
 }
 
-/** What one send requests. */
+/** The request of one send. */
 export interface Ask {
   /** `c3r2s0` */
   readonly name: string;

@@ -1,4 +1,4 @@
-// One sending of a request, and what came back.
+// One sending of a request, and its reply.
 
 import type { Arrival } from "../upstreams/upstream.ts";
 import type { ClientEars, SimExchange } from "../world/client-side.ts";
@@ -9,13 +9,13 @@ import { type Ask, writeCall } from "./requests.ts";
 export interface Reply {
   readonly status: number;
   readonly fields: Map<string, string>;
-  /** All of it that came, once the reply has ended. */
+  /** The received bytes, once the reply has ended. */
   body: Buffer;
 }
 
 export interface Send extends Ask {
   readonly at: number;
-  /** What came of the reply. */
+  /** How far the reply came. */
   reply: Reply | null;
   /** How it ended. `reply`: with a complete reply; `lost`: the connection broke; `left`: the client left; `refused`: there
    *  was no connection. */

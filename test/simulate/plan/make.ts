@@ -29,7 +29,7 @@ export function makePlan(seed: number): Plan {
   return addOddAnswers(addFailingStop(addSlowCut(addRush(makeMainPlan(seed)))));
 }
 
-/** What is added to it has random numbers of its own. */
+/** Further parts have random numbers of their own. */
 function makeMainPlan(seed: number): Plan {
   const random = new Random(seed, "plan");
   const swarm = makeSwarm(random);

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** What the simulated network replaces, and what is there instead. */
+/** Modules that the simulated network replaces, with their replacements. */
 const BELOW: ReadonlyMap<string, string> = new Map(
   [
     ["http/client.ts", "createClient"],
@@ -52,7 +52,8 @@ export async function bundleProgram(): Promise<Bundle> {
   return { text: text.slice(text.indexOf("(function("), text.lastIndexOf(")") + 1), assets };
 }
 
-/** What the source imports when it is needed is there from the beginning: the bundler would wrap all modules otherwise. */
+/** Lazy imports of the source are loaded at the beginning: otherwise the bundler would wrap all
+ *  modules. */
 function importNow(text: string): string {
   const paths: string[] = [];
   const body = text.replaceAll(

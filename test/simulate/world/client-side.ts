@@ -198,7 +198,7 @@ export class SimExchange implements Exchange, Connection {
   }
 
   reset(): void {
-    // What a dead process still does ends here.
+    // Calls of a dead process end here.
     if (this.gone || this.#hasEnded || this.#host.dead) return;
     this.#host.step(`reset of ${this.name}`);
     this.#hasEnded = true;

@@ -1,6 +1,6 @@
-// A disk: files as inodes under names, and what a power cut would leave of them. Data is safe once its file was synced.
-// Names are kept in order, as in a file system with a journal: a sync makes all earlier changes of names safe. File
-// descriptors and the functions of node:fs are in files.ts.
+// A disk: files as inodes under names, and their state after a power cut. Data is safe once its file
+// was synced. Names are kept in order, as in a file system with a journal: a sync makes all earlier
+// changes of names safe. File descriptors and the functions of node:fs are in files.ts.
 
 import type { Random } from "./random.ts";
 
@@ -77,8 +77,8 @@ export class Inode {
     return this.#made;
   }
 
-  /** Makes the first `made` of all changes safe: those before the sync began. What a failed sync has forgotten becomes
-   *  safe only in pages that were written again. */
+  /** Makes the first `made` of all changes safe: those before the sync began. Pages that a failed
+   *  sync has forgotten become safe only when they are written again. */
   sync(made = this.#made): void {
     const count = Math.max(0, made - (this.#made - this.#changes.length));
     const begun = this.#changes.slice(0, count);

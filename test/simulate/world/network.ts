@@ -1,5 +1,6 @@
-// The simulated network at the level of the two interfaces: clients on one side, upstreams on the other, and the gateway's
-// processes between them. What is in flight is in order, cut into pieces anywhere, limited, and may be lost at its end.
+// The simulated network at the level of the two interfaces: clients on one side, upstreams on the
+// other, and the gateway's processes between them. Bytes in flight stay in order, are cut into pieces
+// anywhere, are limited in number, and may be lost at the end.
 
 import type { Trouble } from "../plan/plan.ts";
 import type { Call, ClientEars, SimExchange, SimServer } from "./client-side.ts";
@@ -121,7 +122,7 @@ export class Pipe {
     if (typeof first === "function") {
       this.#queue.shift();
       first();
-      // What has come together is seen together, or a little later.
+      // Pieces that have come together are seen together, or a little later.
       if (this.#queue.length > 0 && this.#random.chance(500)) return this.#arrive();
     } else {
       const bytes = this.#take(first);

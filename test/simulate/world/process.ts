@@ -188,7 +188,7 @@ export class SimProcess implements Owner {
     if (!this.dead) this.world.accuse("crash", text);
   }
 
-  /** Everything outside that the modules see. */
+  /** Everything from outside that the modules can use. */
   edges(): Edges {
     const files = makeFiles(this);
     const modules: Record<string, unknown> = {

@@ -1,4 +1,4 @@
-// `gateway cache`: what was missed, by session and by cause.
+// `gateway cache`: missed tokens by session and by cause.
 
 import { expect, test } from "bun:test";
 import type { LineDraft } from "../../../../src/billing/ledger/line.ts";

@@ -224,7 +224,7 @@ describe("gateway channels add", () => {
       1,
       "speaks responses",
     ],
-  ])("refuses %s", async (_, args, expected, sentence) => {
+  ])("gateway channels add refuses %s", async (_, args, expected, sentence) => {
     const { status, stdout, stderr } = await add("secret-12345", ...args);
     expect({ status, stdout, config: text() }).toEqual({ status: expected, stdout: "", config: CONFIG });
     expect(stderr).toContain(sentence);
