@@ -30,7 +30,7 @@ const MAX_CODINGS = 3;
 /** The header may hold a credential by mistake: this many characters do not give it away. */
 const MAX_NAME_LENGTH = 11;
 
-/** `isKnown`: the body is not encoded with it. */
+/** `isKnown`: a known coding, which the body does not have. */
 export class CodingError extends Error {
   override readonly name = "CodingError";
   readonly isKnown: boolean;

@@ -181,7 +181,7 @@ export interface Recording {
   readonly readResponse: (exchange: RecordedExchange) => Buffer;
 }
 
-/** Null: there is none. Throws for another user's: an agent does what it says. */
+/** Null: there is none. Throws if it is another user's: agents obey recorded answers. */
 export function openRecording(folder: string): Recording | null {
   if (!requireFolder(folder, OTHERS_WRITE)) return null;
   if (existsSync(join(folder, OLD_LINES)))

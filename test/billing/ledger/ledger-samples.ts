@@ -122,8 +122,7 @@ export function readWholeLedger(path: string): ReadLedger {
     const texts = readFileSync(file, "utf8").split("\n");
     if (texts.pop() !== "") throw new Error(`${file} ends in a torn line`);
     for (const [index, text] of texts.entries()) {
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a test that reads a missing
-      // field fails
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a test that reads a missing field fails
       const line = JSON.parse(text) as ReadLedger["lines"][number];
       if (line["prev"] !== prev) throw new Error(`${file}:${index + 1}: the chain is broken`);
       prev = createHash("sha256").update(text).digest("hex");

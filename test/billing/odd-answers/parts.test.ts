@@ -20,7 +20,7 @@ type Dialect = keyof typeof DIALECTS;
 
 const event = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`;
 
-/** As the dialect's stream ends: the usage comes with its last event. */
+/** The last event of the dialect's stream, which brings the usage. */
 function stream(dialect: Dialect, whole: string): string {
   const body = JSON.parse(whole);
   if (dialect === "content") return event(body);

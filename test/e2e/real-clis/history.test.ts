@@ -53,7 +53,7 @@ const BEGUN_BYTES = 2000;
 const GEMINI_SETTINGS = JSON.stringify({ security: { auth: { selectedType: "gemini-api-key" } } });
 const STOPPED = ["a stopped answer", /\[slow\]/] as const;
 const FAILED = ["an answer that broke off", /\[cut\]/] as const;
-/** Codex wants to know which thread is forked. */
+/** Codex needs the id of the thread to fork. */
 const LAST = "LAST";
 const codex = (...words: string[]): string[] => ["exec", "--skip-git-repo-check", ...words];
 

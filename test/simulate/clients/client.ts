@@ -1,4 +1,5 @@
-// One client: its requests, one after another, and its retries. What it received for each send is kept for the checks.
+// One client: its requests, one after another, and its retries. The bytes received for each send are
+// kept for the checks.
 
 import type { ClientPlan, RequestPlan } from "../plan/plan.ts";
 import type { Network } from "../world/network.ts";
