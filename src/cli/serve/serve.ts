@@ -61,8 +61,8 @@ export async function serve(flags: ServeFlags): Promise<void> {
     );
     const { warn } = screen;
     const traces = loadLater(async () => {
-      const { createLiveExport } = await import("../money/export.ts");
-      return createLiveExport({ catalog: () => running.gateway.catalog, warn });
+      const { createSpanExport } = await import("./spans.ts");
+      return createSpanExport({ catalog: () => running.gateway.catalog, warn });
     });
     const contexts = createContexts(catalog.ledger.path, warn);
     let follow = FOLLOWS_NOTHING;

@@ -20,14 +20,14 @@ const BATCH = 50;
 const PAUSE_MS = 1000;
 const LAST_MS = 2000;
 
-export interface LiveOptions {
+export interface SpanOptions {
   readonly catalog: () => Pick<Catalog, "otlp" | "channels">;
   readonly warn: (text: string) => void;
 }
 
-export function createLiveExport({ catalog, warn }: LiveOptions) {
+export function createSpanExport({ catalog, warn }: SpanOptions) {
   const client = createClient();
-  let waiting: Span[] = [];
+  let waiting: TraceSpan[] = [];
   let isAway = false;
   let sending: Promise<void> | null = null;
   const sendBatches = async (): Promise<void> => {
@@ -78,7 +78,7 @@ const BUSY = new Set([429, 502, 503, 504]);
 async function sendSpans(
   client: Upstream,
   { url, headers }: TraceSettings,
-  spans: readonly Span[],
+  spans: readonly TraceSpan[],
 ): Promise<{ readonly isAway: boolean; readonly why: string } | null> {
   const proxy = findProxy(url, process.env);
   const request = {
@@ -131,7 +131,7 @@ function describeSpan(line: ExportedLine, place: Place) {
   };
 }
 
-export type Span = ReturnType<typeof describeSpan>;
+export type TraceSpan = ReturnType<typeof describeSpan>;
 
 const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
 
@@ -221,7 +221,7 @@ function describeValue(value: unknown): object {
   return typeof value === "number" ? { intValue: String(value) } : { doubleValue: value };
 }
 
-function encodeSpans(spans: readonly Span[]): string {
+function encodeSpans(spans: readonly TraceSpan[]): string {
   const attributes = listAttributes({ "service.name": "gateway", "service.version": VERSION });
   const scopeSpans = [
     {
