@@ -1,14 +1,14 @@
 // `gateway keys`, `groups`, `plans`, `channels` and `prices`.
 
-import type { ChannelAction } from "../cli/channels/channels.ts";
+import type { ChannelAction } from "../cli/channels/list.ts";
 import { call, CONFIG, type CommandRow, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, LEDGER, YES } from "./flags.ts";
 import { KEYS_ROW, LIMITS } from "./keys.ts";
 
 const groups = () => import("../cli/catalog/groups.ts");
-const channels = () => import("../cli/channels/channels.ts");
-const channelSetUp = () => import("../cli/setup/channels.ts");
+const channels = () => import("../cli/channels/list.ts");
+const channelSetUp = () => import("../cli/channels/change.ts");
 const prices = () => import("../cli/money/prices.ts");
 
 const GROUP: Parameter = ["<name>", "the group's name"];

@@ -48,7 +48,7 @@ test("a folder imports itself and its left neighbours", () => {
 const INNER_ORDER: Readonly<Record<string, string>> = {
   gateway:
     "observe cache intake upstream channels request.ts gateway.ts bill send deliver api pipeline.ts websocket server.ts rehearse.ts start.ts",
-  cli: "terminal access (base) keys tools catalog money live channels setup doctor serve console completions",
+  cli: "terminal access (base) keys tools catalog money live channels setup doctor serve completions",
 };
 
 test.each(Object.entries(INNER_ORDER))("inside %s, imports follow the order: %s", (folder, order) => {
@@ -141,7 +141,7 @@ function listLoaded(...entries: readonly string[]): string[] {
 
 test("`gateway serve` loads nothing that only some starts need, and `--help` loads no room of the gateway", () => {
   const rare =
-    /^(demo|web\/page|cli\/tools\/programs)\/|^cli\/(setup\/init\/init|serve\/demo)\.ts|^web\/assets\.ts/;
+    /^(demo|web\/page)\/|^cli\/(setup\/init|serve\/demo|serve\/spans|channels\/change)\.ts|^web\/assets\.ts/;
   expect(listLoaded("main.ts", "cli/serve/serve.ts").filter((file) => rare.test(file))).toEqual([]);
   const early = /^(billing|dialects|bridges|recording|gateway|web|demo)\//;
   expect(listLoaded("main.ts").filter((file) => early.test(file))).toEqual([]);

@@ -130,7 +130,7 @@ function loadLater<Part extends { close(): unknown }>(load: () => Promise<Part>)
 
 function openSetUp(configPath: string): ChannelSetUp {
   const load = async (): Promise<ChannelSetUp> =>
-    (await import("../setup/channels.ts")).createChannelSetUp(configPath);
+    (await import("../channels/change.ts")).createChannelSetUp(configPath);
   return { list: async () => (await load()).list(), add: async (wish) => (await load()).add(wish) };
 }
 

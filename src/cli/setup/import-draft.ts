@@ -15,7 +15,7 @@ import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import { getField, getList, getText, isObject } from "../../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../../lib/secret.ts";
 import { chooseVariable, findFreeName } from "../access/credential-place.ts";
-import { LOCAL_TIMEOUTS, needsAddress, type Preset, PRESETS } from "./provider.ts";
+import { LOCAL_TIMEOUTS, needsAddress, type Preset, PRESETS } from "../channels/provider.ts";
 
 interface DraftChannel {
   readonly platform: ChannelPlatform;

@@ -15,7 +15,7 @@ import type { ListFlags } from "../access/config.ts";
 import { proposeCommand } from "../terminal/own-command.ts";
 import { createTable } from "../terminal/listing.ts";
 import { fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
-import { changeVariables, requireWritable } from "./env-file.ts";
+import { changeVariables, requireWritable } from "../channels/env-file.ts";
 import { Draft, readCcr, readLitellm } from "./import-draft.ts";
 import { refuseOverwrite, writeNew } from "./init.ts";
 

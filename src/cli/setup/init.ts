@@ -15,7 +15,7 @@ import { printSecrets } from "../keys/secrets.ts";
 import { nameOwnCommand, proposeCommand } from "../terminal/own-command.ts";
 import { askSome, canPrompt, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { describeCheck } from "../access/credential-check.ts";
-import { changeVariables, ignoreInGit, requireWritable } from "./env-file.ts";
+import { changeVariables, ignoreInGit, requireWritable } from "../channels/env-file.ts";
 import {
   ACCOUNTS,
   askProvider,
@@ -30,7 +30,7 @@ import {
   type Preset,
   PRESETS,
   type Provider,
-} from "./provider.ts";
+} from "../channels/provider.ts";
 
 export interface InitFlags extends ConfigFlags {
   readonly yes?: true;

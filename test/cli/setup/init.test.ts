@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { groupPlatform } from "../../../src/config/schema.ts";
-import { ACCOUNTS } from "../../../src/cli/setup/provider.ts";
+import { ACCOUNTS } from "../../../src/cli/channels/provider.ts";
 import { loadConfig } from "../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";

@@ -2,10 +2,10 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, linkSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { loadConfig } from "../../../../src/config/file/load.ts";
-import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
-import { expectMode, makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
-import { KEYS, type Outcome, run, runOnTerminal, runProcess } from "../../driving.ts";
+import { loadConfig } from "../../../src/config/file/load.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
+import { expectMode, makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { KEYS, type Outcome, run, runOnTerminal, runProcess } from "../driving.ts";
 
 const CONFIG = `# mine
 channels:

@@ -2,11 +2,11 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { loadConfig } from "../../../../src/config/file/load.ts";
-import { startGateway } from "../../../harness/gateway.ts";
-import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
-import { makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
-import { type Outcome, run, runOnTerminal } from "../../driving.ts";
+import { loadConfig } from "../../../src/config/file/load.ts";
+import { startGateway } from "../../harness/gateway.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { type Outcome, run, runOnTerminal } from "../driving.ts";
 
 const CONFIG = `# mine
 channels:
