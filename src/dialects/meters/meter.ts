@@ -13,7 +13,7 @@ import {
 } from "../../billing/usage.ts";
 import { type CutJson, parseCut } from "../../lib/json/cut-json.ts";
 import { parseEvent, parseWithAmounts, readNumberText } from "../../lib/exact.ts";
-import { getField, isNestedDeeply, isObject } from "../../lib/json/json.ts";
+import { getField, isNestedDeeply } from "../../lib/json/json.ts";
 import { asBuffer, findFrom, joinChunks, NOTHING } from "../../lib/memory/bytes.ts";
 import { compareDecimals, decimalOf, formatDecimal, parseNumber } from "../../lib/money.ts";
 import { BLANK_LINE, EventReader, readEvent, type SseEvent } from "../../lib/sse.ts";
@@ -273,6 +273,7 @@ const EVENT_LINE = /[\r\n](?:data|event):/;
 
 /** A JSON body, or a list of JSON values in pieces, is read on demand. */
 class BodyMeter implements Meter {
+  readonly isFinal = false;
   readonly #open: () => UsageReader;
   /** The body without the parts that no meter reads. */
   readonly #kept: Buffer[] = [];
@@ -296,10 +297,6 @@ class BodyMeter implements Meter {
   /** No bridge converts an incomplete body. */
   readEvents(chunk: Uint8Array | null): void {
     if (chunk !== null) this.see(chunk);
-  }
-
-  get isFinal(): boolean {
-    return false;
   }
 
   read(): Reading {
@@ -437,22 +434,17 @@ function makeReading(report: UsageReport, { textBytes, arrivedBytes, hasText }: 
 const TICK_PLACES = 10;
 const MOST_USD = decimalOf(10_000);
 
-/** xAI's ticks, or `cost` of OpenRouter, Vercel, Perplexity. */
+/** xAI's ticks, or `cost` of OpenRouter, Vercel and Perplexity, which divides it by kind. */
 function readAmount(raw: unknown, isFinal: boolean): ReportedAmount | undefined {
-  if (!isObject(raw)) return undefined;
-  const ticks = raw["cost_in_usd_ticks"] ?? null;
-  const cost = raw["cost"] ?? null;
+  const ticks = getField(raw, "cost_in_usd_ticks") ?? null;
+  const cost = getField(raw, "cost") ?? null;
   if (ticks === null && cost === null) return undefined;
-  const text = readNumberText(ticks ?? readTotalCost(cost)) ?? "";
+  const isUsd = (getField(cost, "currency") ?? "USD") === "USD";
+  const total = isUsd ? (getField(cost, "total_cost") ?? cost) : cost;
+  const text = readNumberText(ticks ?? total) ?? "";
   const amount = parseNumber(text, ticks === null ? 0 : TICK_PLACES);
   const isRead = amount !== null && compareDecimals(amount, MOST_USD) <= 0;
   // https://openrouter.ai/docs/use-cases/usage-accounting
-  return { usd: isRead ? formatDecimal(amount) : null, isWhole: isFinal && raw["is_byok"] !== true };
-}
-
-/** Perplexity divides the cost by kind. */
-function readTotalCost(cost: unknown): unknown {
-  const total = getField(cost, "total_cost");
-  const currency = getField(cost, "currency") ?? "USD";
-  return total === undefined || currency !== "USD" ? cost : total;
+  const isWhole = isFinal && getField(raw, "is_byok") !== true;
+  return { usd: isRead ? formatDecimal(amount) : null, isWhole };
 }
