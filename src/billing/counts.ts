@@ -1,8 +1,9 @@
-// Reads token counts, and notes doubtful ones.
-// An unreadable count is never zero.
+// Reads token counts, and the seller's own amount. Doubtful ones are noted, and never zero.
 
-import type { CountFault, Tariff, Usage } from "./usage.ts";
+import type { CountFault, ReportedAmount, Tariff, Usage } from "./usage.ts";
+import { readNumberText } from "../lib/exact.ts";
 import { getCount, getField, getName, isObject } from "../lib/json/json.ts";
+import { compareDecimals, decimalOf, formatDecimal, parseNumber } from "../lib/money.ts";
 
 /** Without a total the amount is unknown; without a detail the price may be wrong. */
 const FAULTS = {
@@ -203,4 +204,27 @@ export function readTariff(from: unknown, members: Readonly<Record<string, strin
     if (value !== undefined) tariff[name] = value;
   }
   return tariff;
+}
+
+/** https://docs.x.ai/developers/cost-tracking: a dollar has 10^10 ticks. */
+const TICK_PLACES = 10;
+const MOST_USD = decimalOf(10_000);
+
+/** xAI's ticks, or `cost` of OpenRouter, Vercel, Perplexity. */
+export function readAmount(raw: unknown, isFinal: boolean): ReportedAmount | undefined {
+  const ticks = getField(raw, "cost_in_usd_ticks") ?? null;
+  const cost = getField(raw, "cost") ?? null;
+  if (ticks === null && cost === null) return undefined;
+  const text = readNumberText(ticks ?? readTotalCost(cost)) ?? "";
+  const amount = parseNumber(text, ticks === null ? 0 : TICK_PLACES);
+  const isRead = amount !== null && compareDecimals(amount, MOST_USD) <= 0;
+  // https://openrouter.ai/docs/use-cases/usage-accounting
+  const isWhole = isFinal && getField(raw, "is_byok") !== true;
+  return { usd: isRead ? formatDecimal(amount) : null, isWhole };
+}
+
+/** Perplexity divides the cost by kind. */
+function readTotalCost(cost: unknown): unknown {
+  const isUsd = (getField(cost, "currency") ?? "USD") === "USD";
+  return isUsd ? (getField(cost, "total_cost") ?? cost) : cost;
 }

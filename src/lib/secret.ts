@@ -34,7 +34,7 @@ export function looksSecret(word: string): boolean {
   );
 }
 
-/** A missing space makes `secret:…` or `secret …` one name. */
+/** If a space is missing, `secret:…` or `secret …` is one name. */
 export function looksJoined(name: string): boolean {
   return /[\s:="'`,{}]/.test(name) || looksSecret(name);
 }

@@ -4,8 +4,8 @@
 import type { Socket } from "bun";
 import { TURNS, writeTurn } from "./conversation.ts";
 
-/** What the upstream does: an answer in one piece, an agent's turn of 300 events at once, a stream with an event every
- *  20 ms, or a long stream as fast as its reader takes it. */
+/** The upstream's work: an answer in one piece, an agent's turn of 300 events at once, a stream
+ *  with an event every 20 ms, or a long stream as fast as its reader takes it. */
 export type Kind = "json" | "turn" | "paced" | "flood";
 const KINDS: readonly Kind[] = ["json", "turn", "paced", "flood"];
 /** The word in a prompt that tells the upstream what to do. */
@@ -169,7 +169,7 @@ export interface Outcome {
   readonly seconds: number;
   readonly whole: readonly number[];
   readonly first: readonly number[];
-  /** From an event's sending to its arrival. */
+  /** The time from an event's sending to its arrival. */
   readonly delay: readonly number[];
 }
 

@@ -78,7 +78,7 @@ async function measureCpu(target: Target, kind: Kind, clients: number, ms: numbe
   return { rate: answers / seconds, micros, errors, whole };
 }
 
-/** What an agent's turn costs, and how long an event of another stream waits for eight agents. */
+/** The CPU time of an agent's turn, and the delay of another stream's event next to eight agents. */
 async function measureTurns(target: Target, ms: number): Promise<Sample> {
   const busy = await measureCpu(target, "turn", AGENTS, ms);
   const { address } = target;

@@ -1,4 +1,4 @@
-// What is measured: the upstream alone, nginx as a plain proxy, and gateways with everything on.
+// The targets: the upstream alone, nginx as a plain proxy, and gateways with everything on.
 
 import type { Subprocess } from "bun";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { type Address, runLoad } from "./ends.ts";
 const KEY = "sk-bench";
 const MAIN = join(import.meta.dir, "../../src/main.ts");
 const FLOOR = join(import.meta.dir, "floor.ts");
-/** What is measured has a core of its own. Null: processes cannot be pinned here. */
+/** The measured program has a core of its own. Null: processes cannot be pinned here. */
 const CORES = Bun.which("taskset") !== null && availableParallelism() > 1 ? { measured: 0, ends: 1 } : null;
 
 export interface Target {
@@ -155,7 +155,8 @@ export function listGateways(executables: readonly string[]): Gateways {
   return new Map<string, readonly string[]>([["gateway", [process.execPath, MAIN]], ...others]);
 }
 
-/** As users run it: keys, two channels, meters, prices and the ledger are on. The log is off. */
+/** The gateway as users run it: keys, two channels, meters, prices and the ledger are on. The log
+ *  is off. */
 function startServe(command: readonly string[], upstream: number, port: number) {
   const folder = mkdtempSync(join(tmpdir(), "gateway-bench-"));
   const channel = {

@@ -1,4 +1,4 @@
-// What missed tokens cost more than a read.
+// The cost of missed tokens beyond that of a cache read.
 
 import { describe, expect, test } from "bun:test";
 import { deriveMissCost, splitMissed } from "../../src/billing/charge.ts";

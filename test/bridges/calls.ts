@@ -89,7 +89,7 @@ export function readDirection(direction: string): [client: DialectName, upstream
   return [client, upstream];
 }
 
-/** What is refused, with the field that it names. */
+/** The refusals, each with the field that it names. */
 export function refusal(direction: string, body: Any, setting: Setting = {}): string {
   try {
     convert(direction, body, setting);

@@ -1,5 +1,5 @@
-// What a provider of each dialect sees in a request, and the rules by which it refuses one. Written by hand from the providers'
-// documents, without any code of the bridges.
+// A request as a provider of each dialect sees it, and the rules by which the provider refuses one.
+// Written by hand from the providers' documents, without any code of the bridges.
 
 import type { DialectName } from "../../src/dialects/dialect.ts";
 import type { Any } from "./calls.ts";

@@ -83,7 +83,7 @@ const recordings = listFixtures(
   ({ status, file, features }) => status === 200 && /\.(sse|json)$/.test(file) && features !== undefined,
 );
 
-/** Two dialects whose answers keep each text apart, and the interface's own conversion. */
+/** Two dialects whose answers separate each text, and the interface's own conversion. */
 const CLIENTS: readonly DialectName[] = ["messages", "responses"];
 const clientsOf = (upstream: DialectName): readonly DialectName[] =>
   upstream === "responses" ? ["messages", "chat"] : CLIENTS.filter((each) => each !== upstream);

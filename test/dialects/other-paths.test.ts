@@ -39,7 +39,7 @@ test.each([
 });
 
 test.each([
-  // What a path of the table becomes when it is decoded, lower-cased or cleaned.
+  // A path of the table after decoding, lower-casing or cleaning.
   ["POST", "/v1/Messages"],
   ["POST", "/v1/MESSAGES/count_tokens"],
   ["POST", "/v1/message%73"],

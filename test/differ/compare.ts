@@ -1,4 +1,4 @@
-// What differs between two outcomes, each difference with its place.
+// The differences between two outcomes, each with its place.
 
 import { fieldOf, type Fields, type Got, type Received } from "./wire.ts";
 import type { Outcome, Section } from "./side.ts";

@@ -74,6 +74,6 @@ export function failure(dialect: Dialect, status: number, message = "as scripted
 /** An error as an event of a stream. */
 export const errorEvent = (dialect: Dialect): string => read(dialect, "errorEvent")[0];
 
-/** What a channel answers when it is asked for its models at this path. */
+/** A channel's answer to a request for its models at this path. */
 export const listModels = (target: string): Script =>
   json(read(target.includes("/v1beta/") ? "content" : "messages", "list")[0]);

@@ -211,7 +211,7 @@ export async function inLanes<T>(list: readonly T[], work: (each: T) => Promise<
 export const STORED = join(import.meta.dir, "ledgers");
 export const listStored = (): readonly string[] => (existsSync(STORED) ? readdirSync(STORED).toSorted() : []);
 
-/** A copy that a program may write next to. */
+/** A copy, next to which a program may write. */
 export function copyLedger(from: string, to: string): void {
   cpSync(from, to, { recursive: true });
   for (const name of readdirSync(to)) chmodSync(join(to, name), name.endsWith(".context") ? 0o700 : 0o600);

@@ -25,7 +25,7 @@ export interface Step {
   readonly body?: object | string | Buffer;
   /** The field in which the key comes. Null: no key. */
   readonly keyIn?: string | null;
-  /** What the upstream does, one for each request that it gets. */
+  /** The upstream's scripts, one for each request that it gets. */
   readonly scripts?: readonly Script[];
   /** The client leaves: when it has received this text, or when the upstream has got the request. */
   readonly leave?: { readonly text: string } | "asked";
@@ -38,8 +38,8 @@ export interface Scenario {
   /** Also the name of the group and the key. */
   readonly name: string;
   readonly group: Section;
-  /** By short name, which is also the last part of the address of its upstream. `at: nobody` is where nobody listens, `at:
-   *  socket` the upstream of WebSockets. */
+  /** The channels by short name, which is also the end of their upstream's address. `at: nobody` is
+   *  where nobody listens, `at: socket` the upstream of WebSockets. */
   readonly channels: Readonly<Record<string, Section>>;
   readonly key?: Section;
   readonly steps: readonly Step[];
@@ -47,7 +47,7 @@ export interface Scenario {
 
 export interface Outcome {
   readonly got: readonly Got[];
-  /** What the upstream received in each step. */
+  /** The requests that the upstream received in each step. */
   readonly received: readonly (readonly Received[])[];
   /** The requests for lists of models, each once. */
   readonly lists: readonly string[];

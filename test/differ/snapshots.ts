@@ -1,4 +1,4 @@
-// What 0.2.0 prints of the stored ledgers, one file for each: a line for each command.
+// The output of 0.2.0 for the stored ledgers: a file for each ledger, a line for each command.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import {
 
 const FOLDER = join(import.meta.dir, "snapshots");
 
-/** What was printed, by command. */
+/** The output, by command. */
 export type Snapshot = ReadonlyMap<string, Printed>;
 
 export async function printAll(run: Run, name: string, folder: string): Promise<Snapshot> {

@@ -1,4 +1,4 @@
-// What is sent through both executables: each scenario has its own channels, group and key.
+// The traffic of both executables: each scenario has its own channels, group and key.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -12,7 +12,7 @@ export interface Wanted {
 
 /** Chat Completions of clients on channels that speak Responses. */
 const CHAT_ON_RESPONSES = String.raw`^traffic/(?:(?:over-|access-|aliases-)?bridged|chat-by-responses|rec-chat-to-responses|rec-responses-for-chat)`;
-/** What a client of another dialect gets or sends, recorded. */
+/** Recordings of what a client of another dialect gets or sends. */
 const CONVERTED = String.raw`^traffic/(?:rec-\w+-(?:for|to)|\w+-by)-\w+`;
 
 const within = (scenarios: string, place: string): RegExp => new RegExp(`(?:${scenarios})[^/]*/${place}`);

@@ -16,7 +16,7 @@ export function fieldOf(fields: Fields, name: string): string | undefined {
   return fields.find(([each]) => each.toLowerCase() === name)?.[1];
 }
 
-/** What a socket has received and nobody has read. */
+/** The bytes that a socket has received and nobody has read. */
 class Inlet {
   #bytes = Buffer.alloc(0);
   #parts: Buffer[] = [];
@@ -158,7 +158,7 @@ export async function ask(port: number, { method, target, fields, body, leave }:
   return { status, fields: answer.fields, body: Buffer.concat(pieces), end: left ? "left" : end };
 }
 
-/** What the upstream does with one request. Without anything: 200 with an empty body. */
+/** The upstream's answer to one request. Without members: 200 with an empty body. */
 export interface Script {
   readonly status?: number;
   readonly fields?: Fields;

@@ -1,5 +1,5 @@
-// What all end-to-end tests share: the simulated upstream, the real gateway
-// in front of it, and one request followed through both to its ledger line.
+// The parts that all end-to-end tests share: the simulated upstream, the real gateway in front of it,
+// and one request followed through both to its ledger line.
 
 import {
   startDemoUpstream,
@@ -32,7 +32,7 @@ type Section = Record<string, unknown>;
 /** A request from all sides, once it has ended. */
 export interface Trace {
   readonly answer: Exchanged;
-  /** As the upstream got it; undefined if it never arrived. */
+  /** The request as the upstream got it; undefined if it never arrived. */
   readonly received: ReceivedRequest | undefined;
   readonly record: RequestRecord;
   /** The ledger lines with the request's id: one, or none. */

@@ -50,7 +50,7 @@ export function writeAsPython(value: unknown): string {
 
 const MARK = { cache_control: { type: "ephemeral" } };
 
-/** As Claude Code does: marks at the end of the system prompt and of the last message. */
+/** Marks as Claude Code sets them: at the end of the system prompt and of the last message. */
 export function writeRequest(dialect: CachingDialect, conversation: Conversation, stream = false): Value {
   const { tools, system, turns, model, extra } = conversation;
   if (dialect === "messages") {

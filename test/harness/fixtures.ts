@@ -11,7 +11,7 @@ import { isThere } from "./needs.ts";
 
 const ROOT = join(import.meta.dir, "../../../shared/fixtures");
 
-/** What tests read of a recording's entry in the manifest. */
+/** The members of a recording's manifest entry that tests read. */
 export interface Fixture {
   readonly id: string;
   readonly file: string;

@@ -37,7 +37,7 @@ export interface Circumstances {
   readonly folder: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
-  /** Where it is started; without it, in the folder. */
+  /** The folder in which it starts. Absent: the test's folder. */
   readonly cwd?: string;
 }
 

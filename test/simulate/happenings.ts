@@ -1,4 +1,4 @@
-// What happens to the gateway and its surroundings while clients send requests.
+// Events that happen to the gateway and its surroundings while clients send requests.
 
 import type { Happening } from "./plan/plan.ts";
 import type { World } from "./run.ts";

@@ -51,7 +51,7 @@ function followLedger({ catalog }: RunningGateway["gateway"]): () => void {
   return () => clearInterval(timer);
 }
 
-/** What `gateway ledger verify` finds. */
+/** The findings of `gateway ledger verify`. */
 export function verify(path: string): string[] {
   const found: string[] = [];
   verifyLedger(path, { partial: false, running: false }, (finding) => found.push(JSON.stringify(finding)));

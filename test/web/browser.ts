@@ -35,7 +35,7 @@ export function openBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: browserProgram ?? "", args });
 }
 
-/** What `gateway open --print` prints, without its process. */
+/** The link of `gateway open --print`, made without its process. */
 export async function makeLink({ folder }: ChildGateway): Promise<string> {
   const reply = await askGateway({ ledgerPath: folder.join("ledger.jsonl") }, "POST", "actions/open-page");
   return z.object({ url: z.string() }).parse(reply).url;

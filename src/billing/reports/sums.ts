@@ -104,7 +104,7 @@ export interface SumsQuery extends Scope {
   readonly columns?: Readonly<Record<string, string>>;
   /** The usual sums to compute. Absent: all. Each takes time. */
   readonly of?: readonly string[];
-  /** Further sums and values, of names and of the sums in BY_WHO. */
+  /** Further sums and values, computed from names and the sums in BY_WHO. */
   readonly sums?: Readonly<Record<string, string>>;
   readonly values?: readonly string[];
   /** Further sums of the requests with the same names. */

@@ -8,14 +8,13 @@ import {
   type Meter,
   type ParsedEvent,
   type Reading,
-  type ReportedAmount,
   sumUsage,
 } from "../../billing/usage.ts";
+import { readAmount } from "../../billing/counts.ts";
 import { type CutJson, parseCut } from "../../lib/json/cut-json.ts";
-import { parseEvent, parseWithAmounts, readNumberText } from "../../lib/exact.ts";
-import { getField, isNestedDeeply } from "../../lib/json/json.ts";
+import { parseEvent, parseWithAmounts } from "../../lib/exact.ts";
+import { isNestedDeeply } from "../../lib/json/json.ts";
 import { asBuffer, findFrom, joinChunks, NOTHING } from "../../lib/memory/bytes.ts";
-import { compareDecimals, decimalOf, formatDecimal, parseNumber } from "../../lib/money.ts";
 import { BLANK_LINE, EventReader, readEvent, type SseEvent } from "../../lib/sse.ts";
 
 export interface UsageReader {
@@ -34,11 +33,10 @@ export interface UsageReader {
   report(): UsageReport;
 }
 
+type Computed = "estimatedOutput" | "hasText" | "rawUsage" | "reportedAmount";
+
 /** `raw`: the upstream's own usage. */
-export interface UsageReport extends Omit<
-  Reading,
-  "estimatedOutput" | "hasText" | "rawUsage" | "reportedAmount"
-> {
+export interface UsageReport extends Omit<Reading, Computed> {
   readonly raw: unknown;
 }
 
@@ -428,23 +426,4 @@ function makeReading(report: UsageReport, { textBytes, arrivedBytes, hasText }: 
     hasText: hasText ?? textBytes > 0,
     estimatedOutput: Math.round(Math.min(textBytes, arrivedBytes) / BYTES_PER_TOKEN),
   };
-}
-
-/** https://docs.x.ai/developers/cost-tracking: a dollar has 10^10 ticks. */
-const TICK_PLACES = 10;
-const MOST_USD = decimalOf(10_000);
-
-/** xAI's ticks, or `cost` of OpenRouter, Vercel and Perplexity, which divides it by kind. */
-function readAmount(raw: unknown, isFinal: boolean): ReportedAmount | undefined {
-  const ticks = getField(raw, "cost_in_usd_ticks") ?? null;
-  const cost = getField(raw, "cost") ?? null;
-  if (ticks === null && cost === null) return undefined;
-  const isUsd = (getField(cost, "currency") ?? "USD") === "USD";
-  const total = isUsd ? (getField(cost, "total_cost") ?? cost) : cost;
-  const text = readNumberText(ticks ?? total) ?? "";
-  const amount = parseNumber(text, ticks === null ? 0 : TICK_PLACES);
-  const isRead = amount !== null && compareDecimals(amount, MOST_USD) <= 0;
-  // https://openrouter.ai/docs/use-cases/usage-accounting
-  const isWhole = isFinal && getField(raw, "is_byok") !== true;
-  return { usd: isRead ? formatDecimal(amount) : null, isWhole };
 }

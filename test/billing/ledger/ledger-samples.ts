@@ -76,7 +76,7 @@ export function chargedOf(id: string, more: Partial<LineDraft>): LineDraft {
   });
 }
 
-/** What a line says of its amounts if its charge is this. */
+/** The amounts of a line with this charge. */
 export function costing(
   charge_usd: string,
 ): Pick<LineDraft, "usage" | "prices" | "official_usd" | "multiplier" | "charge_usd"> {

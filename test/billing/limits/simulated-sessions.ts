@@ -43,7 +43,7 @@ export interface Agent {
 export interface Outcome {
   readonly requests: number;
   readonly spent: string;
-  /** How often a request was refused because of what was in flight, and how many were given up after two retries. */
+  /** Refusals because of requests in flight, and requests given up after two retries. */
   readonly refused: number;
   readonly givenUp: number;
   /** Requests that were let in. */
@@ -118,7 +118,7 @@ function priceOf(model: string, usage: Usage): string {
   );
 }
 
-/** As the provider reports it. OpenAI and Google write to the cache without a price, or with one of their own. */
+/** The usage as the provider reports it. Some providers price cache writes separately. */
 function usageOf({ model, prompt, cached, fresh, output }: Turn): Usage {
   const written = prompt - cached - fresh;
   const write = model.startsWith("claude")

@@ -37,7 +37,7 @@ interface Case {
   readonly calls?: readonly Term[];
   readonly factor?: string;
   readonly suspect?: boolean;
-  /** What the kinds with a price cost, if some have none. */
+  /** The cost of the kinds with a price, if some have none. */
   readonly least?: readonly Term[];
   readonly isFree?: boolean;
   readonly pricedAs?: string;

@@ -1,5 +1,5 @@
-// What somebody added to a ledger, put back or removed while no gateway ran: `verify` finds it before the next start and
-// after it, until the owner accepts it.
+// Somebody adds lines to a ledger, puts some back or removes some while no gateway runs: `verify`
+// finds it before the next start and after it, until the owner accepts it.
 
 import { expect, test } from "bun:test";
 import { appendFileSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// What `verify` sees of a ledger or a journal that somebody cut, and what a start makes of it.
+// A ledger or a journal that somebody cut: what `verify` finds, and what a start does.
 
 import { describe, expect, test } from "bun:test";
 import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -43,7 +43,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 interface Samples {
-  /** Of a killed gateway: two requests in flight, which began after the first of five others. */
+  /** A killed gateway's state: two requests in flight, which began after the first of five others. */
   readonly killed: string;
   readonly stopped: string;
 }
@@ -259,7 +259,7 @@ test("a ledger alone, such as a copy, is right, and the end is said to be unprov
   });
 });
 
-/** What an earlier version noted of the ledger's end, in a file of its own. */
+/** The file in which an earlier version noted the ledger's end. */
 function noteOldEnd(path: string): void {
   const end = JSON.parse(lastEnd(path));
   const body = JSON.stringify({ end, synced: end, boot: "x" });

@@ -45,7 +45,7 @@ if (!schemasAbsent) ajv.addSchema({ $id: "openai", components: { schemas: transl
 
 const checks = new Map<string, ValidateFunction>();
 
-/** What is wrong with a value, by the schema of this name. Empty: nothing. */
+/** The faults of a value, by the schema of this name. */
 export function findFaults(name: string, value: unknown): string[] {
   let check = checks.get(name);
   if (check === undefined) {

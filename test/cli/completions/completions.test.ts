@@ -153,7 +153,7 @@ describe.skipIf(Bun.which("fish") === null)("fish", () => {
   });
 });
 
-/** What an interactive shell shows after `prepare` has been run and the keys have been pressed. */
+/** The screen of an interactive shell after `prepare` has run and the keys were pressed. */
 async function press(command: string[], prepare: string, keys: string): Promise<string> {
   let screen = "";
   let wake = Promise.withResolvers<void>();

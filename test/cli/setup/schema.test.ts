@@ -1,4 +1,4 @@
-// What `gateway schema` prints, compared with the example config and with wrong configs.
+// The output of `gateway schema`, compared with the example config and with wrong configs.
 
 import Ajv, { type ValidateFunction } from "ajv/dist/2020";
 import { beforeAll, describe, expect, test } from "bun:test";
@@ -15,7 +15,7 @@ async function compile(document: string) {
   return new Ajv({ strict: false, validateFormats: false }).compile(JSON.parse(stdout));
 }
 
-/** As an editor reads it, plain YAML, with one place changed. */
+/** The example as an editor reads it, as plain YAML, with one place changed. */
 function edit(from: string, to: string): unknown {
   expect(EXAMPLE).toContain(from);
   return parse(EXAMPLE.replace(from, to));

@@ -22,7 +22,7 @@ import { expectMode, makeTempFolder, type TempFolder } from "../../harness/temp.
 import { run, runHere, runOnTerminal } from "../driving.ts";
 import { PROGRAM } from "../../harness/program.ts";
 
-/** What a run says before the tool starts. */
+/** The lines of a run before the tool starts. */
 const ROUTE =
   "The OpenAI SDK: key openai, group responses (127.0.0.1:9), billed by use at official prices.\n";
 const WHERE = ["--url", "http://127.0.0.2:1", "--secret", "sk-s"];

@@ -43,7 +43,7 @@ describe("P7, P8: a credential in the keychain", () => {
     );
     const { catalog } = checkConfigText(TEXT, "/x/gateway.yaml", { ...VALUE, ...read });
     const credentials = [...catalog.channels.values()].map(({ credential }) => credential);
-    // Nothing in it is expanded.
+    // Variables in it are not expanded.
     expect(credentials).toEqual(["sk-${main}", "sk-${other}", "keychain:main"]);
     expect(catalog.groups.get("all")?.channels).toHaveLength(3);
   });

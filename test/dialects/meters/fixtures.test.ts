@@ -95,7 +95,7 @@ function got(fixture: Fixture, reading: Reading): unknown {
   return reading.parts.length === 0 ? null : NORMAL[fixture.family](reading);
 }
 
-/** What must not depend on the division of the bytes. */
+/** The result that must not depend on the division of the bytes. */
 function settled({ estimatedOutput: _rough, ...reading }: Reading): string {
   return JSON.stringify(reading);
 }

@@ -1,4 +1,4 @@
-// What recordings can't show: how answers end, hostile bytes, lines of any length.
+// Cases that no recording has: how answers end, hostile bytes, lines of any length.
 
 import { describe, expect, test } from "bun:test";
 import type { Meter, Reading } from "../../../src/billing/usage.ts";

@@ -292,7 +292,7 @@ function readProcess(name: string): string {
   return existsSync(path) ? readFileSync(path, "latin1") : "";
 }
 
-/** What the page asks for. */
+/** The requests of the page. */
 async function lookAtPage(): Promise<void> {
   const around = { folder: folder.path, env: { XDG_RUNTIME_DIR: folder.path } };
   const { stdout } = await run(around, "open", "--print");

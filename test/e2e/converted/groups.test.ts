@@ -1,5 +1,5 @@
-// What a converting group does besides converting: its order of channels, other endpoints, refusals,
-// and the envelopes of its answers at other channels.
+// The rest of a converting group: its order of channels, other endpoints, refusals, and the envelopes
+// of its answers at other channels.
 
 import { afterAll, expect, test } from "bun:test";
 import type { DialectName } from "../../../src/dialects/dialect.ts";

@@ -104,7 +104,7 @@ const DIRECTIONS = DIALECT_NAMES.flatMap((client) =>
   ),
 );
 
-/** What the channels of each dialect were sent. */
+/** The requests that the channels of each dialect got. */
 const asked: Readonly<Record<DialectName, Any[]>> = { messages: [], responses: [], chat: [], content: [] };
 
 describe.each(DIRECTIONS)("%s clients on a %s channel", (client, dialect) => {

@@ -10,7 +10,7 @@ import { flatten } from "../../bridges/judge.ts";
 import type { ModelCall } from "../../bridges/session.ts";
 import type { Asked, Played } from "./scripted-upstream.ts";
 
-/** What an agent does for the model. */
+/** An agent's acts for the model. */
 type Act = { readonly do: "read" | "look"; readonly file: string } | { readonly do: "edit" | "fail" };
 
 type Step =
@@ -58,7 +58,7 @@ const run = (command: string): Input => ({ command, cmd: command, description: "
 const script = (line: string): Input => ({ input: line });
 const FAILING = "echo wrong; exit 3";
 
-/** How each tool does an act, by its name. The first one that the agent has is called. */
+/** For each act, the calls by which tools do it. The first tool that the agent has is called. */
 const SKILLS: Readonly<Record<Act["do"], Readonly<Record<string, Skill>>>> = {
   read: {
     Read: (path) => ({ file_path: path }),
@@ -115,7 +115,7 @@ function listTools(dialect: DialectName, body: Any): Offered[] {
 export class ScriptedTask {
   /** Sittings that have ended. */
   sitting = 0;
-  /** What was asked by the main agent, with the sitting to which it belongs. */
+  /** The main agent's requests, each with its sitting. */
   readonly turns: { readonly sitting: number; readonly text: string }[] = [];
   /** The summaries that were asked for. */
   summaries = 0;

@@ -21,7 +21,7 @@ interface Upstream {
 }
 
 interface Work {
-  /** Output tokens of each response, or no response at all. */
+  /** The output tokens of each response; "none": there is no response. */
   readonly output: number | "none";
   readonly input?: number;
   /** The text of each response. Without one, its usage has the output, too. */

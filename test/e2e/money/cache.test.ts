@@ -1,4 +1,4 @@
-// What a request missed in its upstream's cache, in its ledger line: the place, the tokens and the cost, in every dialect,
+// A request's cache miss in its ledger line: the place, the tokens and the cost, in every dialect,
 // streamed or not.
 
 import { DIALECT_NAMES } from "../../../src/dialects/dialect.ts";

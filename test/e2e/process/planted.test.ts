@@ -89,7 +89,7 @@ async function live(folder: TempFolder): Promise<string[]> {
     const gateway = startGatewayHere({ config: CONFIG, folder });
     await ask(gateway.url);
     await gateway.stop();
-    // As the thread of the console does.
+    // The reports run in a thread, as in the console.
     makeTable(ledger);
   } catch (error) {
     failures.push(error);

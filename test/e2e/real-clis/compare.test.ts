@@ -93,7 +93,7 @@ function describeChatgpt(): object {
   return { OPENAI_API_KEY: null, tokens, last_refresh: new Date().toISOString() };
 }
 
-/** What a user has: a choice of how to sign in, a login where there is no key. */
+/** A user's files: the chosen way to sign in, and a login where there is no key. */
 function prepareHome(home: string, { group, onTerminal }: Case): void {
   const write = (name: string, content: object): void => {
     mkdirSync(dirname(join(home, name)), { recursive: true });
@@ -164,7 +164,7 @@ function writeStandIns(folder: string): void {
   }
 }
 
-/** Of the command, the page and the subagent, in the last request. Codex fetches no page, and waits for its subagent. */
+/** The results of command, page and subagent in the last request. Codex fetches no page. */
 const countResults = (direct: readonly Arrived[]): number =>
   Math.max(...direct.map(({ body }) => [...body.matchAll(RESULT)].length));
 

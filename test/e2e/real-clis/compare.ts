@@ -20,11 +20,10 @@ export function compareRequests(direct: readonly Arrived[], through: readonly Ar
   return [...places].toSorted();
 }
 
-/** What tools also ask their vendors: profile, settings, switches, telemetry. Only their number is
- *  compared. */
+/** Profile, settings, switches, telemetry: only the number of these requests is compared. */
 const WITHOUT_INFERENCE = /^\w+ \/(?:api|mcp-registry|backend-api\/(?!codex\/responses))/;
 
-/** By method and path. Those of one path may come in any order: a title is asked for next to the answer. */
+/** By method and path, because a title is requested next to the answer, in any order. */
 function group(requests: readonly Arrived[]): Map<string, Arrived[]> {
   const groups = new Map<string, Arrived[]>();
   for (const request of requests.toSorted((a, b) => a.body.length - b.body.length)) {

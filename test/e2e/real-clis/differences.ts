@@ -8,7 +8,7 @@ import type { ToolName } from "../../../src/dialects/platforms.ts";
 export interface Difference {
   /** The tools that differ. Empty: all of them. */
   readonly tools: readonly ToolName[];
-  /** As the comparison names it. */
+  /** The difference as the comparison names it. */
   readonly part: RegExp;
   readonly what: string;
   readonly because: string;

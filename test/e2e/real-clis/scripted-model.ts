@@ -142,7 +142,7 @@ function follow(ask: ModelRequest, body: unknown, plain: Completion): Completion
 }
 
 const PAGE = { url: `https://${PAGE_HOST}/`, prompt: "What is there?", format: "text" };
-/** Of a tool's call, in the next request. */
+/** The results of a tool's call in the next request. */
 export const RESULT =
   /"type":"(?:tool_result|(?:custom_tool|function)_call_output)"|"functionResponse":|"role":"tool"/g;
 

@@ -1,6 +1,7 @@
-// Who sent it, with the released tools: a session with a subagent, continued twice, whose conversation was replaced by a
-// summary in between. And a loop, which is stopped. `REAL_CLIS=FOLDER bun test test/e2e/real-clis/sessions.test.ts` prints the
-// tables of docs/decisions/0018-who-sent-it.md.
+// Who sent a request, with the released tools: a session with a subagent, continued twice, whose
+// conversation was replaced by a summary in between. And a loop, which is stopped. `REAL_CLIS=FOLDER
+// bun test test/e2e/real-clis/sessions.test.ts` prints the tables of
+// docs/decisions/0018-who-sent-it.md.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ClientIdentity, clientSchema } from "../../../src/billing/ledger/line.ts";
@@ -183,7 +184,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       expect(new Set(clients.map(({ label }) => label))).toEqual(new Set(["work"]));
       expect(clients.filter(({ inferred }) => inferred === true)).toEqual([]);
       expectSubagents(talk, clients);
-      // Nothing in it is called a miss.
+      // No request of it may be called a miss.
       expect(lines.flatMap(({ cache, id }) => (cache === undefined ? [] : [{ id, cache }]))).toEqual([]);
     },
     TEST_MS,

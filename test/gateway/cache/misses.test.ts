@@ -114,7 +114,7 @@ describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes i
     expect(session.ask(talk)).toEqual({ missed: left, because: "lifetime_passed" });
   });
 
-  test("a changed prompt is not blamed if the upstream lost the cache, or any member of the request changed", () => {
+  test("a lost cache is the upstream's fault, unless a member of the request changed", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);

@@ -19,7 +19,7 @@ interface Agent {
   at?: number;
 }
 
-/** What a user of an agent does, one step at a time. Every step is one request. */
+/** The steps of an agent's user. Every step is one request. */
 class Work {
   readonly session: Session;
   readonly #random: (below: number) => number;

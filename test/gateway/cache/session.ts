@@ -1,4 +1,4 @@
-// A session before an upstream that caches, and the analysis of its requests.
+// A session in front of an upstream that caches, and the analysis of its requests.
 
 import { expect } from "bun:test";
 import { countPrompt } from "../../../src/billing/usage.ts";

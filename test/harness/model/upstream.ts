@@ -29,7 +29,7 @@ export interface ReadRequest extends WireRequest {
   readonly json: unknown;
 }
 
-/** What the upstream does with a request instead of the default. */
+/** The upstream's answer to a request instead of the default. */
 export interface Behaviour extends Fault, Timing {
   readonly answer?: (request: ReadRequest) => Answer;
 }

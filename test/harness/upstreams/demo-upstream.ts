@@ -39,7 +39,7 @@ export interface DemoUpstreamOptions extends DemoOptions {
   readonly records?: boolean;
 }
 
-/** What the upstream does with a request instead of the default. */
+/** The upstream's answer to a request instead of the default. */
 export interface Behaviour extends Timing {
   readonly alter?: (answer: Answer) => Answer;
   readonly fault?: FaultName;

@@ -217,7 +217,8 @@ test("P136: a response whose client left is charged for its reported usage, the 
 });
 
 describe("P137: the seller's own amount is in provider_usd, and suspect if it is not the book's", () => {
-  // By the book: 800 × $0.15 + 200 × $0.075 + 300 × $0.6, per million; and a token in and out.
+  // By the book's prices: 800 × $0.15 + 200 × $0.075 + 300 × $0.6, per million; and a token in and
+  // out.
   const usual = { counts: { input: 1000, read: 200, output: 300 }, official: "0.000315" };
   const tiny = { counts: { input: 1, read: 0, output: 1 }, official: "0.00000075" };
   test.each([

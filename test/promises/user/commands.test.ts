@@ -427,7 +427,7 @@ test("P44: run --budget limits the cost of the run's sessions together, and furt
   expect(unknown.stderr).toContain("The budget of $0.00001 is spent");
   const one = await runCalls(CALL, "--budget", "0.00001");
   expect(one.stderr).toMatch(/ \$0\.0014, .* The budget of \$0\.00001 is spent\. gateway sessions show/);
-  // Of a gateway on another machine, `run` only learns whether the budget is spent.
+  // From a gateway on another machine, `run` only learns whether the budget is spent.
   for (const [usd, state] of Object.entries({ "0.00001": "is spent", "5": "is not spent" })) {
     const { stderr: end } = await runCalls(CALL, "--budget", usd, "--url", world.url);
     expect(end).toContain(`This run: its budget of $${usd} ${state}.`);

@@ -131,7 +131,7 @@ test("P5, P6: relative paths start from the config's folder, and ${NAME} expands
     ]);
     const path = each.path("sub/lines.jsonl");
     await eventually(() => existsSync(path) && readFileSync(path).length > 0);
-    // From another folder it is the same ledger.
+    // Called from another folder, it reads the same ledger.
     const flags = ["ledger", "anchor", "--json", "--config", each.path("gateway.yaml")];
     expect(JSON.parse((await runIn(elsewhere, flags, { env })).stdout)).toMatchObject({ lines: 1 });
     await each.halt();

@@ -121,7 +121,7 @@ describe("P178: a recording ends, and requests go on", () => {
       expect((await group.ask("messages", { system: "a short one" })).status).toBe(200);
       await own.halt();
       expect(textOf(own.path(FOLDER, "small"))).not.toContain("a short one");
-      // What an earlier gateway has recorded counts, too.
+      // Recordings of an earlier gateway count, too.
       await own.start();
       await ask("y");
       await own.halt();

@@ -19,7 +19,7 @@ export function numberOf(model: string): number | null {
   return digits === undefined ? null : Number(digits);
 }
 
-/** How the keys of all clients begin: none of them may be seen by an upstream. */
+/** The beginning of all clients' keys. No upstream may see it. */
 export const SECRET = "sk-sim-";
 
 export function secretOf(client: string): string {

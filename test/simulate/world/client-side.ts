@@ -18,7 +18,7 @@ export interface Call {
   readonly isBodyWhole: boolean;
 }
 
-/** What the client sees of its request. */
+/** The client's view of its request. */
 export interface ClientEars {
   /** Called if no gateway listens. */
   refused(): void;

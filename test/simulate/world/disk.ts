@@ -24,7 +24,7 @@ export class Inode {
   #changes: Change[] = [];
   /** How many changes there have ever been. */
   #made = 0;
-  /** Of a database: what a power cut may leave. Null: it is not a database. */
+  /** The state that a power cut may leave of a database. Null: it is not a database. */
   #commits: readonly Buffer[] | null = null;
   /** SQLite's lock on it, which belongs to a process. */
   lock: { readonly holder: object; readonly process: object } | null = null;
@@ -93,7 +93,7 @@ export class Inode {
     for (const change of this.#changes.slice(0, count)) change.isForgotten = true;
   }
 
-  /** Of the bytes that were not safe, a part stays: each page is old, new, or half of each, and any length is possible. */
+  /** Each page of the unsafe bytes is old, new, or half of each, and any length is possible. */
   cutPower(random: Random): void {
     const safe = this.#commits === null ? this.#safe.subarray(0, this.#safeSize) : random.pick(this.#commits);
     this.#safe = this.#changes.length > 0 ? tear(safe, this.#changes, random) : Buffer.from(safe);

@@ -57,7 +57,7 @@ class SimUpstream implements Upstream {
   }
 }
 
-/** With more than this unread, the upstream is not read. */
+/** The upstream is not read while more than this is unread. */
 const MAX_UNREAD_CHUNKS = 3;
 
 /** Both ends of one request. The upstream's methods run in its own time, and what they cause arrives here later. */
@@ -168,7 +168,7 @@ class SimConnection implements SentRequest, Connection {
     this.#pipe.mark(() => this.#end());
   }
 
-  /** What was sent arrives first; with `atOnce`, only a random part of it. */
+  /** Sent bytes arrive first; with `atOnce`, only a random part of them. */
   fail(kind: FaultKind, atOnce: boolean): void {
     const fail = (): void => this.#fail(kind);
     if (atOnce) this.#pipe.break(fail);

@@ -13,7 +13,7 @@ async function readTotal(files: Parameters<typeof makeHome>[0]): Promise<unknown
   return { requests, usage };
 }
 
-/** As Python's json.dumps writes it. */
+/** JSON as Python's json.dumps writes it. */
 function withSpaces(rows: readonly object[]): string {
   return rows
     .map((row) => `${JSON.stringify(row).replaceAll('":', '": ').replaceAll(',"', ', "')}\n`)

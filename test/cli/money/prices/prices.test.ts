@@ -22,7 +22,7 @@ interface Provider {
   readonly models: Model[];
 }
 
-/** What the package publishes, as it is today. */
+/** The package's current data. */
 const PUBLISHED: readonly Provider[] = JSON.parse(
   JSON.stringify(KNOWN_PROVIDERS.flatMap((id) => findProvider({ providerId: id }) ?? [])),
 );

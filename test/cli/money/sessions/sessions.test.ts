@@ -8,7 +8,7 @@ const at = (minute: number): Partial<LineDraft> => ({ time: `2026-11-20T10:0${mi
 const MISS = { cache: { missed: 11_000, usd: "0.0297", because: "tools_changed" } };
 
 const path = writeLedger([
-  // As version 0.1 wrote it.
+  // A line as version 0.1 wrote it.
   { id: "req_0", ...at(0) },
   { id: "req_1", ...at(1), client: claude },
   { id: "req_2", ...at(2), client: { ...claude, agent: "a1" }, ...MISS },

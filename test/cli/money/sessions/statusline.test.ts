@@ -9,7 +9,7 @@ import { makeRequest } from "../../../e2e/world.ts";
 import { run } from "../../driving.ts";
 
 const SESSION = "db7f03b5-105b-464a-ba35-e8c230eff292";
-/** As Claude Code writes it. */
+/** The document on stdin, as Claude Code writes it. */
 const GIVEN = { session_id: SESSION, model: { id: "claude-opus-4-5", display_name: "Opus 4.5" }, cwd: "/x" };
 
 let folder: TempFolder;

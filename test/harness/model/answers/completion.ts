@@ -1,5 +1,5 @@
-// What a simulated model does with a request, independent of the dialect: it thinks, writes text or calls tools, and
-// counts tokens. One word is one token. Each format reads a ModelRequest and writes a Completion.
+// A simulated model's work, in any dialect: it thinks, writes text or calls tools, and counts tokens.
+// One word is one token. Each format reads a ModelRequest and writes a Completion.
 
 import { makeInstance } from "../instance.ts";
 
@@ -22,7 +22,7 @@ interface CachedPrefix {
   readonly tokens: number;
 }
 
-/** From a mark, an upstream looks back this many parts for what it has cached. */
+/** From a mark, an upstream looks back this many parts for a cached beginning. */
 const LOOKBACK_PARTS = 20;
 
 export interface ModelRequest {

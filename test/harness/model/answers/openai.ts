@@ -1,4 +1,4 @@
-// What the responses and chat formats have in common.
+// The parts that the responses and chat formats share.
 
 import { isObject } from "../../../../src/lib/json/json.ts";
 import { pick, pickText } from "../json.ts";
