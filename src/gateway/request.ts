@@ -223,7 +223,6 @@ export class Request {
     return this.target.endpoint.dialect;
   }
 
-  /** Of the tried channel. */
   get upstreamDialect(): Dialect {
     return this.converted?.dialect ?? this.clientDialect;
   }

@@ -147,8 +147,7 @@ async function addStarts(results: Results, gateways: Gateways, upstream: number)
     addSample(results, name, { "ms of a start": await measureStart(command, upstream) });
 }
 
-/** In turns of the floor: 3.6 on a quiet machine, up to this on a busy one. Lower it when a turn
- *  becomes cheaper. */
+/** In turns of the floor: 3.6 on a quiet machine, up to this on a busy one. Lower it when a turn becomes cheaper. */
 const EXPECTED = 4.2;
 const TOLERATED = 1.15;
 

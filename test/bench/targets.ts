@@ -155,8 +155,7 @@ export function listGateways(executables: readonly string[]): Gateways {
   return new Map<string, readonly string[]>([["gateway", [process.execPath, MAIN]], ...others]);
 }
 
-/** The gateway as users run it: keys, two channels, meters, prices and the ledger are on. The log
- *  is off. */
+/** The gateway as users run it: keys, two channels, meters, prices and the ledger are on. The log is off. */
 function startServe(command: readonly string[], upstream: number, port: number) {
   const folder = mkdtempSync(join(tmpdir(), "gateway-bench-"));
   const channel = {

@@ -1,5 +1,4 @@
-// Faults that only released agents have shown, each with the smallest request or answer that causes
-// it.
+// Faults that only released agents have shown, each with the smallest request or answer that causes it.
 
 import { describe, expect, test } from "bun:test";
 import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";

@@ -1,7 +1,6 @@
-// Rules for every direction and every session. fast-check makes the sessions; a failure names its
-// seed. R1: what a dialect can hold arrives. R2: prefixes and thoughts last. R3: cuts change nothing.
-// R4: what broke never looks complete. R5: the client's usage is the meter's. R6: hostile input is
-// converted or refused. R7: a strict provider takes it.
+// Rules for every direction and every session. fast-check makes the sessions; a failure names its seed. R1: what a
+// dialect can hold arrives. R2: prefixes and thoughts last. R3: cuts change nothing. R4: what broke never looks complete.
+// R5: the client's usage is the meter's. R6: hostile input is converted or refused. R7: a strict provider takes it.
 
 import { describe, expect, spyOn, test } from "bun:test";
 import * as fc from "fast-check";
@@ -119,8 +118,7 @@ const PIECES = new Set(
   "text thinking partial_json delta content refusal reasoning_content arguments input".split(" "),
 );
 
-/** The events with the text of each in one piece: events that differ only in their piece of text
- *  are one. */
+/** The events with the text of each in one piece: events that differ only in their piece of text are one. */
 function joinPieces(events: readonly Any[]): [frame: string, text: string][] {
   const joined: [string, string][] = [];
   for (const event of events) {

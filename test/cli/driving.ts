@@ -1,5 +1,4 @@
-// Runs the program as people and scripts do: in this process, in a child process, with pipes or on a
-// real terminal.
+// Runs the program as people and scripts do: in this process, in a child process, with pipes or on a real terminal.
 
 import { Readable, Writable } from "node:stream";
 import { runProgram } from "../../src/cli/program.ts";

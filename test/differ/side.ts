@@ -225,8 +225,7 @@ export class Side {
       const asked = new Promise<void>((resolve) => (running.arrived = resolve));
       const leave = step.leave === "asked" ? asked : step.leave?.text;
       got.push(await ask(this.port, { ...buildAsk(scenario, index, step), leave }));
-      // A client that has left, or got a part of the answer, does not wait for the upstream's end. The
-      // next step waits.
+      // A client that has left, or got a part of the answer, does not wait for the upstream's end. The next step waits.
       while (running.open > 0) await new Promise<void>((resolve) => (running.settled = resolve));
       received.push(running.received);
       running.received = [];

@@ -19,8 +19,7 @@ const FROM_MACHINE =
     ? /^(?:path|te?mp|system(?:root|drive)|windir|comspec|user(?:name|domain|profile)|(?:local)?appdata|wine\w+)$/i
     : /^PATH$/;
 
-/** The variables that every program gets from its machine. Windows' own libraries read variables
- *  too. */
+/** The variables that every program gets from its machine. Windows' own libraries read variables too. */
 export const MACHINE: Readonly<Record<string, string>> = Object.fromEntries(
   Object.entries(process.env).flatMap(([name, value]) =>
     value !== undefined && FROM_MACHINE.test(name) ? [[name, value] as const] : [],
@@ -41,10 +40,9 @@ export interface Circumstances {
   readonly cwd?: string;
 }
 
-/** The variables of a test's machine must not leak in. The config is the folder's gateway.yaml,
- *  unless GATEWAY_CONFIG is another or empty, which leaves it to the search. Commands check
- *  credentials: nobody listens at this proxy, so nothing leaves the machine, and no model server of
- *  the machine is found. */
+/** The variables of a test's machine must not leak in. The config is the folder's gateway.yaml, unless GATEWAY_CONFIG
+ *  is another or empty, which leaves it to the search. Commands check credentials: nobody listens at this proxy, so
+ *  nothing leaves the machine, and no model server of the machine is found. */
 export function cleanEnv(
   folder: string,
   more: Readonly<Record<string, string>> = {},

@@ -1,7 +1,6 @@
-// Loaded before all tests (bunfig.toml): settings of the machine for its users' own tools must not
-// leak into the tests or their child processes. A proxy would get requests to loopback, too. The time
-// zone is UTC, and the language English: tests of other zones or languages name them. When the last
-// test has ended, the tests' files are removed.
+// Loaded before all tests (bunfig.toml): settings of the machine for its users' own tools must not leak into the tests or
+// their child processes. A proxy would get requests to loopback, too. The time zone is UTC, and the language English:
+// tests of other zones or languages name them. When the last test has ended, the tests' files are removed.
 
 import { afterAll } from "bun:test";
 import { removeFolder } from "../../src/lib/files/own-file.ts";

@@ -130,7 +130,6 @@ async function runSeeds(): Promise<void> {
     const plan = flags["power-cuts"] ? withPowerCuts(makePlan(seed)) : makePlan(seed);
     const outcome = await runPlan(plan, make, flags.story ? printEvent : null);
     if (flags.digest) console.log(`seed ${seed}: ${outcome.digest}`);
-    // One failure of each check.
     const found = [...new Map(outcome.accusations.toReversed().map((each) => [each.check, each])).values()];
     note(seed, outcome, found);
     const first = found.at(-1);

@@ -21,7 +21,6 @@ import { Random } from "./world/random.ts";
 import { NATURE, Scheduler, Trace } from "./world/scheduler.ts";
 import { makeUpstream } from "./world/upstream-side.ts";
 
-/** A broken rule. */
 export interface Accusation {
   readonly check: Check;
   readonly text: string;

@@ -109,7 +109,6 @@ function filesOf(path: string): string[] {
 
 export interface ReadLedger {
   readonly lines: Array<Record<string, unknown> & { id: string; outcome: string }>;
-  /** How many lines each id has. */
   readonly count: Map<string, number>;
 }
 

@@ -1,5 +1,4 @@
-// Kinds of usage newer than the recordings: caches for half a day, containers, refusals, calls of a
-// loop.
+// Kinds of usage newer than the recordings: caches for half a day, containers, refusals, calls of a loop.
 
 import { describe, expect, test } from "bun:test";
 import { assess } from "../../../src/billing/assess.ts";

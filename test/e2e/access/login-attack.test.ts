@@ -195,8 +195,7 @@ function startCollector() {
 
 let attacks = 0;
 
-/** Attacks take turns: with the key of the login's own group, with that of a metered group, and
- *  without a key. */
+/** Attacks take turns: with the key of the login's own group, with that of a metered group, and without a key. */
 function nextKey({ name }: Login): string | undefined {
   return [name, name === "codex" ? "plain" : "metered", undefined][(attacks += 1) % 3];
 }
@@ -223,7 +222,6 @@ async function attack(login: Login, place: string, text: string): Promise<void> 
   ]);
 }
 
-/** The commands that the gateway's owner runs. */
 const COMMANDS =
   "top --json|top|statusline|recordings list --json|keys list --json|usage --by model,label --json|usage --by session,agent --csv|usage --by tool,key|sessions --json|context --json|context servers --json|cache --json|models --json|channels --json|prices check --json|ledger verify --json|recordings show claude|doctor|doctor --json".split(
     "|",
@@ -292,7 +290,6 @@ function readProcess(name: string): string {
   return existsSync(path) ? readFileSync(path, "latin1") : "";
 }
 
-/** The requests of the page. */
 async function lookAtPage(): Promise<void> {
   const around = { folder: folder.path, env: { XDG_RUNTIME_DIR: folder.path } };
   const { stdout } = await run(around, "open", "--print");

@@ -1,5 +1,4 @@
-// A request's cache miss in its ledger line: the place, the tokens and the cost, in every dialect,
-// streamed or not.
+// A request's cache miss in its ledger line: the place, the tokens and the cost, in every dialect, streamed or not.
 
 import { DIALECT_NAMES } from "../../../src/dialects/dialect.ts";
 import { expect, test } from "bun:test";

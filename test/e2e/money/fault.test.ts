@@ -1,6 +1,5 @@
-// The gateway fails while it computes a request's cost. That is our own fault: the client gets its
-// answer, and the request gets its line, frees its memory, and counts against limits with its
-// reservation.
+// The gateway fails while it computes a request's cost. That is our own fault: the client gets its answer, and the
+// request gets its line, frees its memory, and counts against limits with its reservation.
 
 import { expect, test } from "bun:test";
 import { PriceBook } from "../../../src/billing/prices/book.ts";

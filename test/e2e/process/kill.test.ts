@@ -31,8 +31,7 @@ function openDice(seed: number): () => number {
   };
 }
 
-/** A request, as its client knows it. Each has its own model name: a dated snapshot costs what its
- *  model costs. */
+/** A request, as its client knows it. Each has its own model name: a dated snapshot costs what its model costs. */
 interface Sent {
   readonly model: string;
   /** `x-request-id`, if that much of the answer arrived. */

@@ -1,5 +1,4 @@
-// Large bodies of all requests share a bounded amount of memory. Only a request that does not fit
-// waits.
+// Large bodies of all requests share a bounded amount of memory. Only a request that does not fit waits.
 
 import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from "bun:test";
 import type { Reservation } from "../../../src/lib/memory/memory-budget.ts";

@@ -1,7 +1,6 @@
-// The differences between a tool's requests with and without the gateway, with all channels at the
-// vendor's own address: wanted ones, and those that cannot be changed. `npm run test:tools` compares
-// the requests of the released tools, and fails for every difference that is not here. docs/tools.md
-// has these as a table.
+// The differences between a tool's requests with and without the gateway, with all channels at the vendor's own address:
+// wanted ones, and those that cannot be changed. `npm run test:tools` compares the requests of the released tools, and
+// fails for every difference that is not here. docs/tools.md has these as a table.
 
 import type { ToolName } from "../../../src/dialects/platforms.ts";
 

@@ -1,7 +1,6 @@
-// Who sent a request, with the released tools: a session with a subagent, continued twice, whose
-// conversation was replaced by a summary in between. And a loop, which is stopped. `REAL_CLIS=FOLDER
-// bun test test/e2e/real-clis/sessions.test.ts` prints the tables of
-// docs/decisions/0018-who-sent-it.md.
+// Who sent a request, with the released tools: a session with a subagent, continued twice, whose conversation was
+// replaced by a summary in between. And a loop, which is stopped. `REAL_CLIS=FOLDER bun test
+// test/e2e/real-clis/sessions.test.ts` prints the tables of docs/decisions/0018-who-sent-it.md.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ClientIdentity, clientSchema } from "../../../src/billing/ledger/line.ts";

@@ -132,8 +132,7 @@ function generate(
     : answerJson(family.name, reply);
 }
 
-/** A server of Chat Completions is strict. Servers of several dialects are not simulated as
- *  closely. */
+/** A server of Chat Completions is strict. Servers of several dialects are not simulated as closely. */
 function answerChat(request: DemoRequest, state: DemoState): Answer {
   const problem = state.platform === "chat" ? findChatProblem(request.body) : null;
   return problem === null ? generate(chat, request, state) : answerError("chat", 400, problem);

@@ -46,7 +46,6 @@ export function readUrl(target: string): URL {
   return URL.parse(target, "http://demo") ?? new URL("http://demo/");
 }
 
-/** What answers each request. */
 export function openUpstream(options: DemoOptions): Respond {
   const state = openState(options);
   return (request, chosen) =>

@@ -1,6 +1,5 @@
-// A minimal HTTP/1.1 server on a raw socket for the simulated upstream. It reads whole requests (with
-// a content-length) and performs the steps of a plan, one write after another. Raw, because some steps
-// are impossible with a server.
+// A minimal HTTP/1.1 server on a raw socket for the simulated upstream. It reads whole requests (with a content-length)
+// and performs the steps of a plan, one write after another. Raw, because some steps are impossible with a server.
 
 import type { Socket, TCPSocketListener } from "bun";
 import type { Field } from "../../../src/lib/http/fields.ts";

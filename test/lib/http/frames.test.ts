@@ -14,7 +14,6 @@ interface Read {
 
 const decode = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 
-/** Reads frames in pieces of a size. */
 async function read(
   frames: Uint8Array,
   { piece = frames.length || 1, memory = new MemoryBudget(1) } = {},

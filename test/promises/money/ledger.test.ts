@@ -217,8 +217,7 @@ test("P136: a response whose client left is charged for its reported usage, the 
 });
 
 describe("P137: the seller's own amount is in provider_usd, and suspect if it is not the book's", () => {
-  // By the book's prices: 800 × $0.15 + 200 × $0.075 + 300 × $0.6, per million; and a token in and
-  // out.
+  // By the book's prices: 800 × $0.15 + 200 × $0.075 + 300 × $0.6, per million; and a token in and out.
   const usual = { counts: { input: 1000, read: 200, output: 300 }, official: "0.000315" };
   const tiny = { counts: { input: 1, read: 0, output: 1 }, official: "0.00000075" };
   test.each([
@@ -502,8 +501,7 @@ test("P144: upstream_request_id is never that of an earlier attempt", async () =
 
 const TRACE = `00-${"a".repeat(32)}-${"b".repeat(16)}-00`;
 const pass = { input_tokens: 10, output_tokens: 5 };
-/** The case, the upstream's report, more fields of the request, and the expected fields of its
- *  line. */
+/** The case, the upstream's report, more fields of the request, and the expected fields of its line. */
 const APPLYING: readonly (readonly [string, Group, Dialect, object, Record<string, string>, Line])[] = [
   ["its trace", plain, "messages", {}, { traceparent: TRACE }, { traceparent: TRACE }],
   ["its recording", kept, "messages", {}, {}, { recording: "lines" }],

@@ -411,8 +411,7 @@ test.each(conversations)("P106: a conversation stays on its channel: %s", async 
   };
   const channelsOf = new Map<string, Set<string>>();
   for (let turn = 0; turn < 3; turn += 1) {
-    // Chance gives each session its channel. That all get the same one happens less than once in
-    // millions.
+    // Chance gives each session its channel. That all get the same one happens less than once in millions.
     for (const session of "abcdefghijklmnopqrstuvwx")
       channelsOf.set(session, (channelsOf.get(session) ?? new Set()).add(await findChannel(session)));
   }

@@ -50,7 +50,6 @@ export interface Channel {
   readonly lists: Seen[];
   /** The scripts of its next requests, one each. After them it answers as usual. */
   next(...scripts: Script[]): void;
-  /** The script of all requests from now on. Without one, it answers as usual. */
   always(script?: Script): void;
   /** The models of its list, or of its list at a path; null: it has no list. */
   models: Models | ((path: string) => Models);

@@ -76,8 +76,7 @@ const secretOf = (name: string): string => `sk-test-${hashOf(name)}`;
 
 export const bearer = (key: string): Fields => ({ authorization: `Bearer ${key}` });
 
-/** Resolves with the first result of `look`. It looks less and less often; the test's own time
- *  limit ends it. */
+/** Resolves with the first result of `look`. It looks less and less often; the test's own time limit ends it. */
 export async function eventually<T>(
   look: () => T | null | undefined | false | Promise<T | null | undefined | false>,
 ): Promise<T> {
@@ -96,7 +95,6 @@ export function removeFolder(path: string): void {
   rmSync(path, { recursive: true, force: true, maxRetries: 5 });
 }
 
-/** Runs a command without a terminal. */
 export function runIn(folder: string, args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
   return runProcess({ folder, ...options, env: { ...makeHome(folder), ...options.env } }, ...args);
 }
@@ -118,8 +116,7 @@ export interface Server {
   stop(): Promise<number>;
 }
 
-/** Runs `gateway serve` with these arguments. Rejects with its output if it ends before it is
- *  ready. */
+/** Runs `gateway serve` with these arguments. Rejects with its output if it ends before it is ready. */
 export async function serveIn(
   folder: string,
   args: readonly string[] = [],
@@ -284,7 +281,6 @@ export class World {
     return { ...built, ...(typeof config === "function" ? config(built) : config) };
   }
 
-  /** Writes a config: an object, or the text of YAML. */
   writeConfig(config: Section | string): void {
     const text = typeof config === "string" ? config : JSON.stringify(config, null, 2);
     writeFileSync(this.path("gateway.yaml"), text, { mode: 0o600 });
@@ -295,7 +291,6 @@ export class World {
     return readFileSync(this.path("gateway.yaml"), "utf8");
   }
 
-  /** Starts the upstream and writes the config. */
   async prepare(): Promise<void> {
     this.#upstream ??= await startUpstream();
     this.writeConfig(this.build());
@@ -376,7 +371,6 @@ export class World {
   }
 }
 
-/** How clients of a dialect send their key. */
 export function keyFields(dialect: Dialect, key: string): Fields {
   if (dialect === "messages") return { "x-api-key": key };
   return dialect === "content" ? { "x-goog-api-key": key } : bearer(key);

@@ -1,5 +1,4 @@
-// Checks that a completely sent answer reaches the client that waits for it, unless an event of the
-// run explains why not.
+// Checks that a completely sent answer reaches the client that waits for it, unless an event of the run explains why not.
 
 import type { Send } from "../clients/send.ts";
 import type { World } from "../run.ts";

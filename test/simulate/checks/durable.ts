@@ -34,8 +34,7 @@ function isAtRisk(world: World, written: Written): boolean {
   return begun <= findLatestBegin(world, written, cut);
 }
 
-/** The latest moment at which the gateway had to begin a sync before the power cut. There is one
- *  sync at a time. */
+/** The latest moment at which the gateway had to begin a sync before the power cut. There is one sync at a time. */
 function findLatestBegin(world: World, { at, process }: Written, cut: Death): number {
   if (process !== cut.process) {
     // Another one was killed before it could sync the line. The next one syncs when it starts.

@@ -1,5 +1,4 @@
-// One client: its requests, one after another, and its retries. The bytes received for each send are
-// kept for the checks.
+// One client: its requests, one after another, and its retries. The bytes received for each send are kept for the checks.
 
 import type { ClientPlan, RequestPlan } from "../plan/plan.ts";
 import type { Network } from "../world/network.ts";
@@ -79,8 +78,7 @@ export class Client {
     this.#later(waitMs ?? this.plan.requests[this.#at]?.gapMs ?? SETTLE_MS, () => this.#next());
   }
 
-  /** Tries again as the official SDKs do: twice, after half a second or more, or after the time in
-   *  retry-after. */
+  /** Tries again as the official SDKs do: twice, after half a second or more, or after the time in retry-after. */
   #retryAfter({ end, reply }: Send): number | null {
     if (this.#again >= this.plan.retries || end === "left" || end === "gave up") return null;
     const backoff = 500 * 2 ** this.#again;

@@ -26,7 +26,6 @@ export function secretOf(client: string): string {
   return `${SECRET}${client}-Zq81mXw0pLr5Tn`;
 }
 
-/** The request of one send. */
 export interface Ask {
   /** `c3r2s0` */
   readonly name: string;

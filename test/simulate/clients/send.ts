@@ -15,7 +15,6 @@ export interface Reply {
 
 export interface Send extends Ask {
   readonly at: number;
-  /** How far the reply came. */
   reply: Reply | null;
   /** How it ended. `reply`: with a complete reply; `lost`: the connection broke; `left`: the client left; `refused`: there
    *  was no connection. */

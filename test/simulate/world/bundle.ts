@@ -52,8 +52,7 @@ export async function bundleProgram(): Promise<Bundle> {
   return { text: text.slice(text.indexOf("(function("), text.lastIndexOf(")") + 1), assets };
 }
 
-/** Lazy imports of the source are loaded at the beginning: otherwise the bundler would wrap all
- *  modules. */
+/** Lazy imports of the source are loaded at the beginning: otherwise the bundler would wrap all modules. */
 function importNow(text: string): string {
   const paths: string[] = [];
   const body = text.replaceAll(

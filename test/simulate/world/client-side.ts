@@ -18,7 +18,6 @@ export interface Call {
   readonly isBodyWhole: boolean;
 }
 
-/** The client's view of its request. */
 export interface ClientEars {
   /** Called if no gateway listens. */
   refused(): void;

@@ -1,5 +1,4 @@
-// The first sums of a new user: agents' logs from before the gateway, also in older and rewritten
-// forms.
+// The first sums of a new user: agents' logs from before the gateway, also in older and rewritten forms.
 
 import { expect, test } from "bun:test";
 import { CLAUDE, claudeRow, makeHome } from "../../../billing/history/made-logs.ts";
