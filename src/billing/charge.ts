@@ -22,7 +22,7 @@ export interface BilledAnswer extends PriceSources {
   readonly parts: readonly Part[];
   readonly tariff: Tariff;
   readonly model: string | null;
-  /** For answers without a model, or with one that has no price. */
+  /** Used if the answer names no model, or one without a price. */
   readonly requested: string | null;
   /** Why nothing is charged: the line's `price_source`. */
   readonly unbilled?: string | undefined;

@@ -85,7 +85,7 @@ export interface Tariff {
   readonly inference_geo?: string;
   readonly speed?: string;
   readonly traffic_type?: string;
-  /** The upstream's address shows it, if it sets the place of processing. */
+  /** Only the upstream's address shows it, where the address decides the place of processing. */
   readonly region?: string;
 }
 
@@ -106,8 +106,7 @@ export interface CacheReason {
 export interface ReportedAmount {
   /** A decimal in USD. Null: unreadable. */
   readonly usd: string | null;
-  /** False: the bill has more.
-   *  The answer goes on, or a provider bills the user, too. */
+  /** False: the bill has more than this. The answer goes on, or a provider bills the user, too. */
   readonly isWhole: boolean;
 }
 

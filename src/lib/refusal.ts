@@ -20,7 +20,7 @@ export function refuseUsage(message: string): never {
   throw new Refusal(message, 2);
 }
 
-/** The reader's error ends a sentence that begins with `start`. */
+/** An error of `read` becomes the end of a sentence that begins with `start`. */
 export function readGiven<T>(read: () => T, start: string): T {
   try {
     return read();

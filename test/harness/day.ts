@@ -1,7 +1,7 @@
 // Tests of today's spending use the real clock: the day must not end while they run.
 
 const DAY_MS = 86_400_000;
-/** As long as such a test may take. */
+/** The longest time that such a test may take. */
 const ROOM_MS = 30_000;
 
 /** Resolves when no midnight (UTC) is near: at once, but for half a minute a day. */

@@ -23,7 +23,7 @@ const NOT_NAMED = "the journal does not name this line, so it may not be the gat
 /** `verify` reports the gap until the owner accepts it or the lines are back. */
 export const END_GONE = "a start found that lines were gone or changed, so their charges may be in no amount";
 
-/** What a mark keeps of lost requests, added up by key and day. */
+/** A mark's sums of lost requests, by key and day. */
 export type Lost = Pick<MarkDraft, "request_time" | "key" | "group" | "limit_usd">;
 
 /** Lines that the growing file lost, from the table. `others`: requests that count anyway. */

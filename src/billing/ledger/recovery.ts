@@ -112,7 +112,7 @@ function keepUnended(fd: number, size: number): boolean {
 
 type ParsedLine = Readonly<Record<string, unknown>>;
 
-/** Where the last whole line at or before `end` ends, and this line. */
+/** The last whole line that ends at or before `end`, and its end. */
 function findWholeEnd(fd: number, end: number): { end: number; last: ParsedLine | null } {
   let at = end;
   for (let line = readLineBefore(fd, at); line !== null; line = readLineBefore(fd, at)) {

@@ -77,7 +77,7 @@ export type EvidenceEvent = Evidence["events"][number];
 /** The times of turns, and the other requests. */
 function countRequests(table: Table, scope: Scope) {
   const { sql, values } = describeScope(scope);
-  // Without names, an index has them in order.
+  // Without a filter by name, an index has the rows in order.
   const from = Object.keys(scope.only ?? {}).length === 0 ? "lines" : "requests";
   const found = table.list(`SELECT at + 0.0 FROM ${from} WHERE ${IS_TURN} AND ${sql} ORDER BY at`, values);
   const [[rest, unknown, sessions, ...ends] = []] = table.list(

@@ -24,7 +24,7 @@ export function reportSessions(
   };
 }
 
-/** Facts of the last request, whose number MAX compares. */
+/** Facts of the last request: MAX compares its number. */
 const LAST = "MAX(printf('%015d', last) || json_array(key, tool, label, inferred))";
 
 /** `values`: first and last time, number of agents, and the last request's facts. */

@@ -94,8 +94,8 @@ function hasOtherWeek(inOrder: readonly SessionStart[], update: number, width: n
   return place - first >= WEEK_MS || last - place >= WEEK_MS;
 }
 
-/** Rises of each kind that was used shortly before and after.
- *  Projects that change by themselves do not all rise. */
+/** The rises of kinds that were used shortly before and after. If only projects change, not all
+ *  kinds rise. */
 function listRises(inOrder: readonly SessionStart[], heights: readonly number[], update: number): number[] {
   const places = [...heights.keys()].slice(Math.max(0, update - 2 * MAX_SESSIONS), update + 2 * MAX_SESSIONS);
   return [...Map.groupBy(places, (at) => inOrder[at]?.kind).values()].map((own) => {

@@ -127,7 +127,7 @@ function formBlock(block: Block, context: AnswerContext, whole: boolean): Json {
   return { type: "tool_use", id: block.id, name, input: whole ? parseInput(input) : {} };
 }
 
-/** The client sends an empty one back, too, and the reader drops it. */
+/** Clients also send an empty signature back, and the reader drops it. */
 function writeSignature({ seal }: Block, context: AnswerContext): string {
   return seal === null ? "" : context.closeSeal(seal);
 }

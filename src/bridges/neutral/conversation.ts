@@ -38,7 +38,7 @@ export interface Message {
   readonly parts: readonly ContentPart[];
 }
 
-/** What an upstream needs back unchanged. `after`: it belongs to what came before. */
+/** What an upstream needs back unchanged. `after`: it belongs to the block before. */
 export type Seal = Json;
 
 export interface Reasoning {

@@ -158,7 +158,7 @@ export class Sequence {
     this.#listener?.delta(block, piece);
   }
 
-  /** The event's piece, if nothing else happened. */
+  /** The piece of an event that brought nothing else. */
   takeBrought(): [Block, string] | null {
     const brought = this.#steps === 1 ? this.#brought : null;
     this.#steps = 0;
@@ -199,7 +199,7 @@ export class Sequence {
     if (this.hasBegun) this.#listener?.fail(this.failure);
   }
 
-  /** Counts what is kept, here or by the reader. */
+  /** Counts characters that are kept here or by the reader. */
   hold(length: number): void {
     this.#steps += 1;
     this.held += length;

@@ -48,7 +48,7 @@ export abstract class AnswerWriter implements AnswerListener {
   protected tool: Tool | null = null;
   /** The open block is written only at its end. */
   protected isHeld = false;
-  /** The input of the call may not be an object: then it is held. */
+  /** A call's input waits for its end if it may not be an object. */
   #mayBeOdd = false;
   /** Texts, and what becomes JSON. */
   #parts: (string | Json)[] = [];

@@ -120,7 +120,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     this.to.delta(block, delta);
   }
 
-  /** Ends an item, with what no delta brought. */
+  /** Ends an item, and adds the text that no delta brought. */
   finishItem(item: unknown, event: Event, isWhole = false): void {
     const blocks = this.#findWhole(item, { ...event, item }, isWhole);
     if (blocks.isDone === true) return;

@@ -22,7 +22,7 @@ export interface UsageReader {
   readonly needles: readonly Buffer[];
   /** A bridge or a WebSocket needs each event at once. */
   readonly isFollowed?: boolean;
-  /** Events may follow an answer's last one. */
+  /** Events may follow the event that ends an answer. */
   readonly mayGoOn?: boolean;
   /** A repetition changes nothing. */
   learn(event: unknown): void;

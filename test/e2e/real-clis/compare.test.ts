@@ -1,6 +1,6 @@
-// The released tools, once directly and once through the gateway, against the same vendors: what they send has to be the
-// same, but for the differences that docs/tools.md lists. `npm run test:tools` downloads the tools and starts this. Without
-// them, small programs that send what the tools were recorded to send stand in.
+// The released tools, once directly and once through the gateway, at the same vendors: their requests
+// must be the same, except for the differences in docs/tools.md. `npm run test:tools` downloads the
+// tools and starts this. Without them, small programs send the recorded requests.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -608,7 +608,7 @@ test("P1, P77: a relay lists both its families, also if its upstream has a list 
     path.startsWith("/v1beta") ? ["of-content"] : path.startsWith("/v1/") ? ["of-messages"] : null;
   const list = await world.request("/relay/models", bearer(relay.key));
   expect(idsOf(list.text).toSorted()).toEqual(["of-content", "of-messages"]);
-  // An upstream may also have one list for both, whichever the client asks for.
+  // An upstream may also have one list for both dialects.
   relay.channel().models = (path) => (path.startsWith("/models") ? ["of-both"] : null);
   const one = await world.request("/relay/v1beta/models", bearer(relay.key));
   relay.channel().models = models;

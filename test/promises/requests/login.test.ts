@@ -214,7 +214,7 @@ describe("P154: a line of a login channel says who paid", () => {
     });
   });
 
-  test("the account of ChatGPT, when its windows are used up and it has credits", async () => {
+  test("the account of ChatGPT pays when its windows are used up and it has credits", async () => {
     for (const [window, used, paid_by] of [
       ["primary", "100", "plan_overage"],
       ["secondary", "100", "plan_overage"],
