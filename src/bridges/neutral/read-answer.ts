@@ -20,9 +20,11 @@ export abstract class AnswerReader {
 
   abstract read(event: unknown, name: string): void;
 
+  /** An event with empty data says nothing. */
   readEvent({ name, data, value }: ParsedEvent): void {
     if (value !== undefined) this.read(value, name);
-    else if (!this.readWord(data)) this.to.fail(blameAnswer("The upstream sent an event that is not JSON."));
+    else if (data.trim() !== "" && !this.readWord(data))
+      this.to.fail(blameAnswer("The upstream sent an event that is not JSON."));
   }
 
   /** False: the word has no meaning in the dialect. */

@@ -496,7 +496,7 @@ describe("upstreams that deviate", () => {
     ]);
   });
 
-  test("unknown events, keep-alives and [DONE] are skipped", () => {
+  test("unknown events, empty ones, keep-alives and [DONE] are skipped", () => {
     const strange = [
       { type: "keepalive", sequence_number: 1 },
       { type: "response.dream.delta", delta: "zzz" },
@@ -507,7 +507,7 @@ describe("upstreams that deviate", () => {
     const events = [created, ...strange, ...stream(one, 0, words("One."), TEXT), end([one])];
     expect(complete(events)["choices"][0].message.content).toBe("One.");
     const chat = openChatStream(PLAIN);
-    expect(chat.push(encode("data: [DONE]\n\ndata: 5\n\n: hi\n\n"))).toEqual({
+    expect(chat.push(encode("data: [DONE]\n\ndata: 5\n\ndata:\n\n: hi\n\n"))).toEqual({
       texts: "",
       phase: "held",
       refusal: null,
