@@ -13,7 +13,7 @@ const LF = 0x0a;
 const CR = 0x0d;
 const [BLANK, COLON, LETTER_D] = [0x20, 0x3a, 0x64] as const;
 export const BLANK_LINE = Buffer.from("\n\n");
-const BYTE_ORDER_MARK = "\ufeff";
+export const BYTE_ORDER_MARK = "\ufeff";
 /** A last event repeats the whole answer and the request's tools. */
 export const MAX_EVENT_BYTES = 32 * 1024 * 1024;
 

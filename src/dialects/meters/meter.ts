@@ -15,7 +15,7 @@ import { type CutJson, parseCut } from "../../lib/json/cut-json.ts";
 import { parseEvent, parseWithAmounts } from "../../lib/exact.ts";
 import { isNestedDeeply } from "../../lib/json/json.ts";
 import { asBuffer, findFrom, joinChunks, NOTHING } from "../../lib/memory/bytes.ts";
-import { BLANK_LINE, EventReader, readEvent, type SseEvent } from "../../lib/sse.ts";
+import { BLANK_LINE, BYTE_ORDER_MARK, EventReader, readEvent, type SseEvent } from "../../lib/sse.ts";
 
 export interface UsageReader {
   /** Every event with token counts has one of these texts. */
@@ -119,7 +119,7 @@ class StreamMeter implements Meter {
   see(chunk: Uint8Array): void {
     this.#bytes += chunk.length;
     if (this.#isWhole) {
-      this.#textBytes += this.#learn(parseData({ name: "", data: asBuffer(chunk).toString() }));
+      this.#textBytes += this.#learn(parseData({ name: "", data: dropMark(asBuffer(chunk).toString()) }));
       return;
     }
     this.#waitingBytes += chunk.length;
@@ -303,7 +303,7 @@ class BodyMeter implements Meter {
 
   #readWhole(): Reading {
     const bytes = joinChunks(this.#kept);
-    const text = bytes.toString().replace(/^\ufeff/, "");
+    const text = dropMark(bytes.toString());
     const body = readBody(text);
     const reader = this.#open();
     if (!isWholeBody(body) && EVENT_LINE.test(text)) {
@@ -375,6 +375,8 @@ function shorten(chunk: Buffer): Buffer {
   }
   return kept === 0 ? chunk : Buffer.from(short + text.slice(kept), "latin1");
 }
+
+const dropMark = (text: string): string => (text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text);
 
 function isWholeBody({ value, depth }: CutJson): boolean {
   return depth === 0 && value !== undefined;

@@ -166,6 +166,13 @@ test.skipIf(!present)(
   },
 );
 
+test("a WebSocket's message may begin with a byte order mark", () => {
+  const meter = openResponsesMeter(MESSAGES);
+  const usage = { input_tokens: 3, output_tokens: 4 };
+  meter.see(Buffer.from(`\ufeff${JSON.stringify({ type: "response.completed", response: { usage } })}`));
+  expect(meter.read()).toMatchObject({ parts: [{ usage: { input: 3, output: 4 } }], final: true });
+});
+
 /** All recordings whose usage is doubted. Each really contradicts itself, or counts a refused attempt. */
 const DOUBTED: Readonly<Record<string, string>> = {
   "anthropic/vercel-ai--anthropic-fallback-v2":
