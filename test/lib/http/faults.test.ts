@@ -55,6 +55,7 @@ const CASES: readonly Case[] = [
   { kind: "reset", sent: "perhaps", script: sayAndEnd("") },
   { kind: "reset", sent: "perhaps", script: sayAndEnd("HTTP/1.1 2") },
   { kind: "malformed", sent: "yes", script: say("SSH-2.0-OpenSSH\r\n\r\n") },
+  { kind: "malformed", sent: "yes", script: say(`HTTP/1.1 200 OK\r\n${"x: y\r\n".repeat(257)}\r\n`) },
   { kind: "cut", sent: "yes", script: sayAndEnd(`${HEAD}some`) },
   { kind: "idle_timeout", sent: "yes", script: say(`${HEAD}some`) },
 ];
