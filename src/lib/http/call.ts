@@ -36,7 +36,6 @@ export class Call implements SentRequest {
     this.#key = request.memory !== undefined ? crypto.getRandomValues(new Uint8Array(16)).toBase64() : null;
     this.#head = writeHead(request, this.#key);
     this.#size = this.#head.length + (request.body?.length ?? 0);
-    this.answer.catch(() => {}); // nobody may be waiting
     // The journal's record of an attempt is written before the attempt leaves.
     atTurnEnd("requests", () => void this.#run());
   }
@@ -49,6 +48,7 @@ export class Call implements SentRequest {
   #fail(fault: UpstreamFault): void {
     this.#fault ??= fault;
     this.#wire?.terminate(fault);
+    this.answer.catch(() => {}); // nobody may be waiting
     this.#answer.reject(fault);
   }
 

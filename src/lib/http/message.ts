@@ -35,16 +35,14 @@ export async function readHead(
 ): Promise<ResponseHead | null> {
   const late: FaultKind = "first_byte_timeout";
   let bytes = start;
-  let searched = 0;
   for (;;) {
-    const end = bytes.indexOf("\r\n\r\n", searched, "latin1");
+    const end = bytes.indexOf("\r\n\r\n", 0, "latin1");
     if ((end < 0 ? bytes.length : end) > MAX_HEAD_BYTES) throw new Malformed("the head is too large");
     if (end >= 0) return parseHead(bytes, end);
     // A peer of another protocol may wait forever for us to speak.
     if (!VERSION.startsWith(bytes.toString("latin1", 0, VERSION.length))) throw new Malformed("not HTTP/1");
     const chunk = await wire.read(bytes.length === 0 ? limits.firstByteMs : limits.idleMs, late);
     if (chunk === null) return null;
-    searched = Math.max(0, bytes.length - 3);
     bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);
   }
 }

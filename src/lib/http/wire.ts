@@ -1,8 +1,7 @@
 // One connection: unread bytes, unsent bytes, and a time limit.
 
-import { readSync } from "node:fs";
 import type { Socket, SocketHandler } from "bun";
-import { getErrorCode } from "../errors.ts";
+import { dlopen } from "bun:ffi";
 import { Deadline } from "../time/deadline.ts";
 import { type FaultKind, UpstreamFault } from "./upstream.ts";
 
@@ -47,10 +46,6 @@ export class Wire {
   readonly #unsent: Uint8Array[] = [];
   #drained: PromiseWithResolvers<void> | null = null;
   readonly #deadline = new Deadline(() => this.#expire());
-
-  constructor() {
-    this.secured.promise.catch(() => {}); // a plain connection has no handshake
-  }
 
   /** Null: it ended as `error` says. Rejects with the connection's fault, or `late` in silence. */
   read(limitMs = Infinity, late: FaultKind | null = null): Promise<Buffer | null> {
@@ -137,6 +132,7 @@ export class Wire {
     this.isClosed = true;
     this.#fault = fault;
     this.#deadline.disarm();
+    this.secured.promise.catch(() => {}); // a plain connection has no handshake
     this.secured.reject(new Error("the connection closed during the TLS handshake"));
     this.#drained?.resolve();
     if (fault === null) this.#reader?.resolve(null);
@@ -184,20 +180,28 @@ export class Wire {
   }
 }
 
-/** Asks the system, which knows before the runtime. The question may consume a byte. */
+/** A descriptor, and what is asked about it. */
+const polled = new Int32Array(2);
+const READABLE = 1;
+let poll: ((polled: Int32Array, count: number, waitMs: number) => number) | null = null;
+
+/** Asks the system, which knows before the runtime. A read would throw, which takes four times as long. */
 export function hasUnread(socket: object | null): boolean {
   if (process.platform === "win32" || socket === null) return false;
   if (!("fd" in socket) || typeof socket.fd !== "number") return false;
-  // The read usually throws, and a stack would take five times as long.
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 0;
+  polled[0] = socket.fd;
+  polled[1] = READABLE;
+  poll ??= loadPoll();
+  return poll(polled, 1, 0) !== 0;
+}
+
+/** A system where it is not found is not asked. */
+function loadPoll(): NonNullable<typeof poll> {
+  // Also musl takes this name for its own.
+  const library = process.platform === "darwin" ? "libSystem.B.dylib" : "libc.so.6";
   try {
-    readSync(socket.fd, Buffer.alloc(1));
-    return true;
-  } catch (error) {
-    const code = getErrorCode(error);
-    return code !== "EAGAIN" && code !== "EWOULDBLOCK";
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
+    return dlopen(library, { poll: { args: ["ptr", "u64", "int"], returns: "int" } }).symbols.poll;
+  } catch {
+    return () => 0;
   }
 }

@@ -22,10 +22,7 @@ export class Deadline {
   }
 
   arm(ms: number): void {
-    if (ms <= 0 || ms === Infinity) {
-      this.disarm();
-      return;
-    }
+    if (ms <= 0 || ms === Infinity) return this.disarm();
     this.#at = performance.now() + ms;
     if (this.#index < 0) this.#index = armed.push(this) - 1;
     if (this.#at < wakeAt) wakeBy(this.#at);

@@ -350,20 +350,17 @@ describe("connections", () => {
     },
   );
 
-  test.each(["GET", "POST"])(
-    "connections that end after they took a %s do not cause a second one",
-    async (method) => {
-      const upstream = await upstreamThat((socket, { turn }) => {
-        if (turn === 1) socket.write(OK);
-        else socket.end();
-      });
-      const client = openClient();
-      await get(client, upstream);
-      const { answer } = client.send(outbound(upstream.origin, { method }));
-      expect(await faultOf(answer)).toEqual({ kind: "reset", answered: false });
-      expect(upstream.requests).toHaveLength(2);
-    },
-  );
+  test("connections that end after they took a GET do not cause a second one", async () => {
+    const upstream = await upstreamThat((socket, { turn }) => {
+      if (turn === 1) socket.write(OK);
+      else socket.end();
+    });
+    const client = openClient();
+    await get(client, upstream);
+    const { answer } = client.send(outbound(upstream.origin));
+    expect(await faultOf(answer)).toEqual({ kind: "reset", answered: false });
+    expect(upstream.requests).toHaveLength(2);
+  });
 
   test("connections are closed with the client, but running requests continue", async () => {
     const upstream = await upstreamThat((socket, { head }) => {
