@@ -1,7 +1,6 @@
 // The journal names the requests that went to an upstream and have no line yet. After a crash, each
 // gets a line. It also notes the ledger's end, with the next request or after a sync: a ledger that
-// ends earlier has lost lines. Only a power cut, which restarts the machine, may take unsynced
-// lines.
+// ends earlier has lost lines. Only a power cut may take unsynced lines.
 
 import { z } from "zod";
 

@@ -1,5 +1,5 @@
-// Writes the ledger of a running gateway. The journal names a request before it goes out. The request's line
-// closes the request. Lines of one turn are written together.
+// Writes the ledger of a running gateway. The journal names a request before it goes out, and its line
+// closes it. Lines of one turn are written together.
 
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";

@@ -98,10 +98,9 @@ export function weighRows(from: string, more = ""): string {
 }
 export const isZero = (sum: string): string => `(${sum}) % ${PRIME} = 0`;
 
-/** Most requests share their names with many others. So sums are made by `who` first, in the order
- *  of an index, and then by the names that a report asks for.
- *  `first_at`, `last_at`: the times of the first and last request.
- *  `marks`: not yet accepted. `state`: one row, the sum of weighRows while lines were read. */
+/** Most requests share their names, so sums are made by `who` first, in an index's order, and then
+ *  by the wanted names. `first_at`, `last_at`: the times of the first and last request. `marks`:
+ *  not yet accepted. `state`: one row, the sum of weighRows while lines were read. */
 const OBJECTS = [
   `CREATE TABLE lines (${LINE_COLUMNS.join(", ")}) STRICT`,
   `CREATE TABLE names (who INTEGER PRIMARY KEY, first_at INTEGER, last_at INTEGER, ${declare(NAME_COLUMNS).join(", ")}) STRICT`,

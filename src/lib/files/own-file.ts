@@ -250,10 +250,9 @@ function keepOthersOut(path: string): void {
     throw new Error(`icacls could not keep other users out of ${path}: ${stderr.toString()}`);
 }
 
-// ── Windows ──
-// There, an open file cannot be replaced, but it can be renamed. So the old file is first renamed
-// to `PATH.former`, and then the new file gets the path. Between the two, readers wait. If the
-// process is killed there, the next reader renames the old file back.
+// ── Windows ── There, an open file cannot be replaced, only renamed. So the old file becomes
+// `PATH.former`, and then the new file gets the path. Between the two, readers wait. After a kill
+// there, the next reader renames the old file back.
 
 /** A crash leaves the old or the new file. */
 function replaceName(draft: string, path: string): void {

@@ -33,7 +33,7 @@ const ODD_VALUES: readonly string[] = [
 /** The odd value that replaces one of an event or a body, before it becomes JSON. */
 const PLACE = "\u0001odd\u0001";
 
-/** The pieces of an answer, of which one to three values are others. The same seed makes the same answer. */
+/** The pieces of an answer with one to three odd values. The same seed makes the same answer. */
 export function mutatePieces(pieces: readonly string[], ...seed: readonly (string | number)[]): string[] {
   const random = new Random("mutate", ...seed);
   const changed = [...pieces];

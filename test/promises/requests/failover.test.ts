@@ -374,7 +374,7 @@ test.each(rests)(
     for (let count = 0; count <= strikes; count += 1)
       expect((await group.ask("messages", talk(`number ${count}`))).status).toBe(200);
     expect(used(group, "first", "second")).toEqual([strikes, strikes + 1]);
-    // The command may take longer than the rest.
+    // The command may take longer than the channel rests.
     const { find } = await stateOf(group, "first");
     if (find["until"] !== null) expect(Date.parse(find["until"]) - at).toBeWithin(200, 300_001);
   },
