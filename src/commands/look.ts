@@ -58,21 +58,24 @@ function nameChannels({ channels, converted }: PricedModel): string[] {
 
 const RECORDING: Parameter = ["<name>", "the recording's name, or the path of its folder"];
 
+const LIST_RECORDINGS: CommandRow = {
+  about: "show the recordings next to the ledger",
+  flags: [JSON_FORM, LEDGER],
+  examples: ["gateway recordings list --json  # for scripts"],
+  run: list(recordings, (found) => found.showRecordings, [
+    ["RECORDING", "name"],
+    ["EXCHANGES", "exchanges", "count"],
+    ["SIZE", "bytes", "bytes"],
+    ["LAST USED", "last_used", "ago"],
+  ]),
+};
+
 const RECORDINGS: CommandRow = {
+  ...LIST_RECORDINGS,
   about: "list, show and remove recordings of requests and answers",
   examples: ["gateway recordings list  # what was recorded"],
   commands: {
-    list: {
-      about: "show the recordings next to the ledger",
-      flags: [JSON_FORM, LEDGER],
-      examples: ["gateway recordings list --json  # for scripts"],
-      run: list(recordings, (found) => found.showRecordings, [
-        ["RECORDING", "name"],
-        ["EXCHANGES", "exchanges", "count"],
-        ["SIZE", "bytes", "bytes"],
-        ["LAST USED", "last_used", "ago"],
-      ]),
-    },
+    list: LIST_RECORDINGS,
     show: {
       about: "list the requests of a recording",
       args: [RECORDING],

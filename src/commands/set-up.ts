@@ -1,11 +1,22 @@
 // The commands that set a gateway up.
 
-import { call, type CommandTable } from "../cli/terminal/command.ts";
+import { call, type CommandRow, type CommandTable } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, LEDGER, UNREAD_CONFIG } from "./flags.ts";
 
 const service = () => import("../cli/setup/service.ts");
 const credentials = () => import("../cli/setup/credentials.ts");
+
+const LIST_CREDENTIALS: CommandRow = {
+  about: "show which of the config's credentials the keychain has",
+  flags: [JSON_FORM],
+  examples: ["gateway credentials list  # never shows a secret"],
+  run: list(credentials, (found) => found.listCredentials, [
+    ["NAME", "name"],
+    ["CHANNELS", "channels"],
+    ["IN THE KEYCHAIN", ({ stored }) => (stored === null ? "unknown" : stored ? "yes" : "no")],
+  ]),
+};
 
 export const SET_UP: CommandTable = {
   init: {
@@ -76,6 +87,7 @@ export const SET_UP: CommandTable = {
     },
   },
   credentials: {
+    ...LIST_CREDENTIALS,
     about: "keep the credentials of channels in the system's keychain",
     examples: [
       "gateway credentials set anthropic  # for `credential: keychain:anthropic`",
@@ -89,16 +101,7 @@ export const SET_UP: CommandTable = {
         examples: ["gateway credentials set anthropic  # asks for it"],
         run: call(credentials, "setCredential"),
       },
-      list: {
-        about: "show which of the config's credentials the keychain has",
-        flags: [JSON_FORM],
-        examples: ["gateway credentials list  # never shows a secret"],
-        run: list(credentials, (found) => found.listCredentials, [
-          ["NAME", "name"],
-          ["CHANNELS", "channels"],
-          ["IN THE KEYCHAIN", ({ stored }) => (stored === null ? "unknown" : stored ? "yes" : "no")],
-        ]),
-      },
+      list: LIST_CREDENTIALS,
       remove: {
         about: "remove a credential from the keychain",
         args: [["<name>", "the name after `keychain:` in the config"]],

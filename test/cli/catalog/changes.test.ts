@@ -73,7 +73,7 @@ test("create, new, delete, rm, ls and version are understood, and so is a key's 
   for (const line of [...groups.map((words) => `groups ${words}`), ...keys])
     expect([line, (await gateway(...line.split(" "))).status]).toEqual([line, 0]);
   expect(text()).toBe(CONFIG);
-  for (const what of ["keys", "groups", "plans", "channels"])
+  for (const what of ["keys", "groups", "plans", "channels", "recordings", "credentials"])
     expect(await gateway(what, "ls")).toEqual(await gateway(what));
   expect(await gateway("models", "ls", "--json")).toEqual(await gateway("models", "--json"));
   expect(await gateway("version")).toEqual(await gateway("--version"));
