@@ -22,11 +22,14 @@ import { listElements } from "../lib/json/scanner.ts";
 import { scanMembers } from "../lib/scan.ts";
 import { quoteWord } from "../lib/text/shell-word.ts";
 
+/** Ends at the first wrong element: findings for a million of them take a gigabyte. */
+const listOf = <T>(element: z.ZodType<T>) =>
+  z.custom<readonly T[]>((all) => Array.isArray(all) && all.every((each) => element.safeParse(each).success));
 const count = z.int().nonnegative();
 const amount = z.string().regex(/^\d+(\.\d+)?$/);
-const fields = z.array(z.tuple([z.string(), z.string()]).readonly()).readonly();
+const fields = listOf(z.tuple([z.string(), z.string().regex(/^[^\r\n\0]*$/)]).readonly());
 /** The hashes are file names: hence the strict form. */
-const pieces = z.array(z.string().regex(/^[0-9a-f]{64}$/)).readonly();
+const pieces = listOf(z.string().regex(/^[0-9a-f]{64}$/));
 
 const exchangeSchema = z.lazy(() =>
   z.object({
@@ -40,7 +43,7 @@ const exchangeSchema = z.lazy(() =>
       status: z.int().min(200).max(599),
       fields,
       /** Of each chunk or message: milliseconds since the request, and bytes. */
-      chunks: z.array(z.tuple([count, z.int().positive()]).readonly()).readonly(),
+      chunks: listOf(z.tuple([count, z.int().positive()]).readonly()),
       /** `reset`: the connection broke, and the answer is incomplete.
        *  `left`: the client left. */
       end: z.enum(["whole", "reset", "left"]),

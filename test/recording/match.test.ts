@@ -140,17 +140,20 @@ test("a prompt that names 20,000 folders of its own is compared at once", () => 
 test.each<[what: string, change: Record<string, unknown>, damaged: number]>([
   ["that is whole", {}, 0],
   ["with an amount that is not a number", { line: { charge_usd: "abc" } }, 1],
-  ["with a chunk without bytes", { chunks: [[0, 0]] }, 1],
+  ["with a million chunks without bytes", { chunks: Array.from({ length: 1e6 }, () => [0, 0]) }, 1],
+  ["with a field of two lines", { fields: [["x", "a\r\nb: c"]] }, 1],
   ["whose answer is cut", { chunks: [[0, 4]] }, 1],
   ["under the name of another one", { id: "b" }, 1],
 ])("P180: a recording with an exchange %s; another path never fits", (_, change, damaged) => {
-  const { line = null, chunks = [[0, 3]], id = "a" } = change;
+  const { line = null, chunks = [[0, 3]], id = "a", fields = [] } = change;
   const request = { method: "GET", target: "/", fields: [], pieces: [] };
-  const response = { status: 200, fields: [], chunks, end: "whole" };
+  const response = { status: 200, fields, chunks, end: "whole" };
   const head = { v: 2, id, time: "2026-11-28T10:00:00Z", key: "k", request, response, duration_ms: 1, line };
   using folder = makeTempFolder();
   writeFileSync(folder.join("a.exchange"), `${JSON.stringify(head)}\nabc`, { mode: 0o600 });
+  const before = process.memoryUsage.rss();
   const recording = openRecording(folder.path)!;
+  expect(process.memoryUsage.rss() - before).toBeLessThan(500e6);
   expect([recording.exchanges.length, recording.damaged]).toEqual([1 - damaged, damaged]);
   const bodies = recording.exchanges.map((each) => recording.readResponse(each).toString());
   expect(bodies).toEqual(damaged === 0 ? ["abc"] : []);
