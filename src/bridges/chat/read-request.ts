@@ -143,7 +143,7 @@ class ChatReading extends RequestReading {
         return refuseField(path, "the channels of this group take no sound.");
       default:
         if (this.isShared) refuseBody(`${path}.type`, "expected `text`, `image_url` or `file`.");
-        this.notes.add(`content:${getText(type)}`);
+        this.notes.add(`content:${nameIn(part, "type", path)}`);
         return [];
     }
   }

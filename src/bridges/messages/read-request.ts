@@ -175,13 +175,12 @@ function readBlock(reading: RequestReading, block: Json, path: string): ContentP
     case "server_tool_use":
       return readText(`[${getText(block["name"])}: ${JSON.stringify(block["input"] ?? {})}]`);
     default:
-      return readServerResult(reading, block);
+      return readServerResult(reading, block, nameIn(block, "type", path));
   }
 }
 
 /** As text, because other providers do not take the block. */
-function readServerResult(reading: RequestReading, block: Json): ContentPart[] {
-  const type = getText(block["type"]);
+function readServerResult(reading: RequestReading, block: Json, type: string): ContentPart[] {
   if (!type.endsWith("_tool_result")) {
     reading.notes.add(`content:${type}`);
     return [];

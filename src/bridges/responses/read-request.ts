@@ -3,7 +3,6 @@
 import {
   getField,
   getList,
-  getText,
   isObject,
   listIn,
   lookUp,
@@ -198,7 +197,7 @@ function readPart(reading: RequestReading, part: unknown, path: string): Content
     case "input_file":
       return [readMedia(reading, requireRecord(part, path), path)];
     default:
-      reading.notes.add(`content:${getText(type)}`);
+      reading.notes.add(`content:${nameIn(part, "type", path)}`);
       return [];
   }
 }

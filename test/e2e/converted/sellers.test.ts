@@ -191,29 +191,26 @@ describe("a value of the wrong kind is a 400 and not a fault of the gateway", ()
     source: { type: "base64", media_type, data: "AA" },
   });
 
-  test.each<[string, string, string, Any, number]>([
+  test.each<[string, string, string, Any]>([
     [
       "a part's type",
       "messages",
       "/v1/messages",
       { ...ASKED, messages: [{ role: "user", content: [{ type: HUGE }, { type: "text", text: "a" }] }] },
-      200,
     ],
     [
       "a media type",
       "messages",
       "/v1/messages",
       { ...ASKED, messages: [{ role: "user", content: [source(HUGE)] }] },
-      400,
     ],
     [
       "a part's type",
       "responses",
       "/v1/responses",
       { model: "m", input: [{ role: "user", content: [{ type: HUGE }, { type: "input_text", text: "a" }] }] },
-      200,
     ],
-  ])("%s of a %s client", async (_name, platform, path, body, status) => {
+  ])("%s of a %s client", async (_name, platform, path, body) => {
     const upstream = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));
     const gateway = open(
       { far: channelOf("chat", upstream) },
@@ -221,7 +218,7 @@ describe("a value of the wrong kind is a 400 and not a fault of the gateway", ()
     );
     const headers = { authorization: "Bearer sk-test-g", "content-type": "application/json" };
     const answer = await fetch(gateway.url + path, { method: "POST", body: write(body), headers });
-    expect(answer.status).toBe(status);
+    expect(answer.status).toBe(400);
   });
 
   test("half of a character in a model's name is not a fault of the gateway on a content channel", async () => {
