@@ -69,7 +69,7 @@ export function showRecording(name: string, flags: LedgerFlags) {
       status: response.status,
       chunks: response.chunks.length,
       duration_ms,
-      charge_usd: getText(getField(line, "charge_usd")) || "0",
+      charge_usd: line === null ? "0" : line.charge_usd,
     };
   });
   return { rows, document: exchanges };

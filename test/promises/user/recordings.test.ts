@@ -62,6 +62,10 @@ test("P176: nothing is recorded except by run --record and record on a key, and 
   expect(ran).toMatchObject({ status: 0, stderr: expect.stringContaining("recorded: 1 request") });
   expect(world.log()).toContain("recording: requests of a run and their answers are written to");
   await plain.ask("messages", { messages: [{ role: "user", content: "outside of the run" }] });
+  await kept.ask("messages", { model: "mystery-9" });
+  const shown = async () => (await world.run("recordings", "show", "script")).stdout;
+  // Nothing beside what has no price: it did not cost $0.
+  await eventually(async () => /mystery-9 +200 +1 +\d+ms *$/m.test(await shown()));
   const names = (await world.json("recordings", "list")).map(({ name }: { name: string }) => name);
   expect(names).toContain("script");
   expect(textOf(world.path(FOLDER))).not.toContain("outside of the run");
