@@ -172,7 +172,7 @@ function describeNext(path: string, providers: readonly Provider[]): string[] {
   const tool = providers[0]?.preset.tool ?? "claude";
   return [
     `Wrote ${path}. The ledger will be next to it.`,
-    "The keys are shown only this once. `gateway run` knows them.",
+    "`gateway run` knows the keys. For anything else, keep them: they are shown only this once.",
     ...providers
       .filter(({ preset, credential }) => credential === `\${${preset.variable}}` && !isSet(preset.variable))
       .map(({ preset }) => `Set ${preset.variable} before you start the gateway.`),

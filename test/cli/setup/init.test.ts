@@ -159,6 +159,7 @@ describe("gateway init", () => {
     expect(status).toBe(0);
     const place = folder.join(".config", "gateway", "gateway.yaml");
     expect(stderr).toContain(`Wrote ${place}. The ledger will be next to it.`);
+    expect(stderr).toMatch(/`gateway run.*` knows the keys\. For anything else, keep them: /);
     expect(stderr).toMatch(/\nNext:\n  \S.* run codex\n$/);
     expectMode(folder.join(".config", "gateway"), 0o700);
     expect(loadConfig(place, env).catalog.ledger.path).toBe(
