@@ -74,9 +74,7 @@ function requireFolder(path: string, forbidden: number): boolean {
     throw new ForeignFile(`${path} is a link: remove it with rm ${quoteWord(path)}`);
   if (!found.isDirectory()) throw new ForeignFile(`${path} is not a folder: move it away`);
   if (own !== undefined && own !== 0 && found.uid !== own)
-    throw new ForeignFile(
-      `${path} belongs to user ${found.uid}, not to you: a recording is used by its owner`,
-    );
+    throw new ForeignFile(`${path} belongs to user ${found.uid}, not to you: only its owner may use it`);
   if (process.platform !== "win32" && (found.mode & forbidden) !== 0)
     throw new ForeignFile(
       `${path} can be used by others: chmod ${forbidden === OTHERS ? "700" : "go-w"} ${quoteWord(path)}`,
@@ -85,7 +83,7 @@ function requireFolder(path: string, forbidden: number): boolean {
 }
 
 /** Returns whether the folder is new. */
-function makeFolder(path: string): boolean {
+export function makeFolder(path: string): boolean {
   let isNew = true;
   try {
     mkdirSync(path, { mode: 0o700 });

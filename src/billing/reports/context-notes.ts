@@ -1,7 +1,7 @@
 // Notes on the parts of sessions' prompts: kinds, names of tools, lengths and keyed hashes, but no text. Each
 // session has a file in a folder next to the ledger.
 
-import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 import { openKeyFile, readOwn, removeOwn } from "../../lib/files/own-file.ts";
@@ -28,9 +28,8 @@ export function nameFolder(ledgerPath: string): string {
   return `${ledgerPath}.context`;
 }
 
-/** The folder's random key. It is made with the folder. */
+/** The folder's random key. It is made with the first notes. */
 export function openKey(folder: string): Buffer {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
   return openKeyFile(join(folder, "key"));
 }
 

@@ -17,6 +17,7 @@ import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { appendOwn } from "../../lib/files/own-file.ts";
 import { REMOVED } from "../../lib/text/printable.ts";
+import { makeFolder } from "../../recording/store.ts";
 
 export type ContextNotes = Pick<Contexts, "note" | "last"> & { close(): void | Promise<void> };
 
@@ -80,13 +81,7 @@ export class Contexts implements ContextNotes {
     this.#key ??= this.#try(() => openKey(this.#folder));
     if (this.#key === null) return;
     const news = describeNew(fresh, this.#key, about);
-    this.#add(name, session, {
-      by: this.#by,
-      id: line.id,
-      agent,
-      ...news,
-      sent: joinRanges(numbers),
-    });
+    this.#add(name, session, { by: this.#by, id: line.id, agent, ...news, sent: joinRanges(numbers) });
   }
 
   last(session: string): LastPrompt | null {
@@ -99,6 +94,7 @@ export class Contexts implements ContextNotes {
   }
 
   #begin(name: string): Session {
+    this.#try(() => makeFolder(this.#folder));
     const prompts = new BoundedMap<string, NotedPrompt>(MAX_AGENTS);
     const session: Session = { numbers: new Map(), bytes: 0, prompts };
     this.#add(name, session, { v: 1, session: name, by: this.#by });
@@ -115,6 +111,7 @@ export class Contexts implements ContextNotes {
   #write(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    this.#try(() => makeFolder(this.#folder));
     if (this.#key === null || this.#hasFailed) return;
     for (const [name, lines] of this.#waiting) {
       this.#try(() => appendOwn(nameFile(this.#folder, name), Buffer.from(lines.join(""))));

@@ -191,26 +191,11 @@ describe("a value of the wrong kind is a 400 and not a fault of the gateway", ()
     source: { type: "base64", media_type, data: "AA" },
   });
 
-  test.each<[string, string, string, Any]>([
-    [
-      "a part's type",
-      "messages",
-      "/v1/messages",
-      { ...ASKED, messages: [{ role: "user", content: [{ type: HUGE }, { type: "text", text: "a" }] }] },
-    ],
-    [
-      "a media type",
-      "messages",
-      "/v1/messages",
-      { ...ASKED, messages: [{ role: "user", content: [source(HUGE)] }] },
-    ],
-    [
-      "a part's type",
-      "responses",
-      "/v1/responses",
-      { model: "m", input: [{ role: "user", content: [{ type: HUGE }, { type: "input_text", text: "a" }] }] },
-    ],
-  ])("%s of a %s client", async (_name, platform, path, body) => {
+  test.each<[string, string, Any]>([
+    ["messages", "/v1/messages", { ...ASKED, messages: [{ role: "user", content: [{ type: HUGE }] }] }],
+    ["messages", "/v1/messages", { ...ASKED, messages: [{ role: "user", content: [source(HUGE)] }] }],
+    ["responses", "/v1/responses", { model: "m", input: [{ role: "user", content: [{ type: HUGE }] }] }],
+  ])("of a %s client", async (platform, path, body) => {
     const upstream = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));
     const gateway = open(
       { far: channelOf("chat", upstream) },

@@ -1,7 +1,7 @@
 // `gateway context`: what the prompts of a session cost, whoever paid them.
 
 import { expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
 import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
@@ -57,6 +57,21 @@ test("context servers shows what the tools of each server cost, whoever paid", a
     "MCP SERVER  TOOLS  CALLED  SESSIONS  TOKENS  OFFICIAL $  CHARGED $",
     "git             1       0         1     200    0.000600   0.000300",
   ]);
+});
+
+test("P192: a link in the place of the notes' folder is not followed, whenever it was planted", () => {
+  using folder = makeTempFolder();
+  using victim = makeTempFolder();
+  const place = nameFolder(folder.join("ledger.jsonl"));
+  const warnings: string[] = [];
+  const late = new Contexts(folder.join("ledger.jsonl"), (text) => warnings.push(text));
+  late.note(draftOf("req_1", { client, usage }), pieces);
+  rmSync(place, { recursive: true });
+  symlinkSync(victim.path, place);
+  late.close();
+  new Contexts(folder.join("ledger.jsonl"), (text) => warnings.push(text)).note(draftOf("r", { client }), []);
+  expect(readdirSync(victim.path)).toEqual([]);
+  expect(warnings).toEqual(Array(2).fill(expect.stringContaining(`${place} is a link`)));
 });
 
 test.each([
