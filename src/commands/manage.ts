@@ -87,10 +87,7 @@ export const MANAGE: CommandTable = {
         about: "change settings of a group in the config file",
         args: [
           GROUP,
-          [
-            "<settings...>",
-            "NAME=VALUE or NAME=none; names: channels, multiplier, description, exclusive, convert, default_model, other_paths, cache",
-          ],
+          ["<settings...>", "NAME=VALUE or NAME=none; names as in the config, such as multiplier"],
         ],
         examples: ["gateway groups set claude multiplier=0.9 exclusive=true  # two settings at once"],
         run: call(groups, "setGroup"),
@@ -191,7 +188,7 @@ export const MANAGE: CommandTable = {
           CHANNEL,
           [
             "[settings...]",
-            "NAME=VALUE or NAME=none; names: base_url, credential, priority, weight, models, aliases.NAME, headers.NAME, proxy, ca, timeouts.first_byte, timeouts.idle, timeouts.connect, probe, websocket, price_provider, bill, free, disabled",
+            "NAME=VALUE or NAME=none; names as in the config, such as models or headers.NAME",
           ],
         ],
         flags: [...CREDENTIAL],
