@@ -145,7 +145,7 @@ test.each([
   expect(found.map(describeChange)).toEqual(sentences);
 });
 
-test("a miss raised a plan's window by the difference to the request before it, even one of another session", () => {
+test("a miss raises a plan's window by the rise since the request before it, also of another session", () => {
   const client = { session: "a" };
   const cache = { missed: 1000, usd: "0", because: "tools_changed" } as const;
   const drafts = [

@@ -204,7 +204,8 @@ class Files {
     const takes = disk.random.between(50, Math.max(50, disk.trouble.slowSync));
     const end = this.#host.beginSync(inode);
     scheduler.after(takes, this.#host, `synced ${path}`, () => {
-      // On a real disk, the sync of this descriptor may not have begun, and would be that of the file that has it now.
+      // On a real disk, this descriptor's sync may begin later, and then syncs the file that has the
+      // number by then.
       if (this.#host.files.get(fd) !== file) throw new Error(`${path} was closed while its sync ran`);
       const fails = disk.random.chance(disk.trouble.failingSyncs);
       end(fails);
