@@ -7,7 +7,7 @@ import { describeSkipped, findProblem } from "../test/harness/needs.ts";
 
 /** What starts processes or a browser, or measures. */
 const SLOW = [
-  "test/{cli,e2e,packaging,promises,repository,simulate,web}/**",
+  "test/{cli,e2e,promises,repository,simulate,web}/**",
   "test/**/{many-writers,file-lock}.test.ts",
 ];
 

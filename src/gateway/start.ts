@@ -34,7 +34,7 @@ import { ModelLists } from "./channels/model-list.ts";
 import { createShortageAlarm, joinListeners, type Listener } from "./observe/observer.ts";
 import { FinishQueue } from "./observe/finish-queue.ts";
 import { closeBills } from "./bill/settle.ts";
-import { rehearse } from "./rehearse.ts";
+import { rehearse } from "./send/rehearse.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
 /** For bodies above 1 MiB. The rest of 512 MiB is for the beginnings of those that wait. */

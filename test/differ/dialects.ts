@@ -1,4 +1,4 @@
-// The four dialects as traffic needs them: a request, and answers of an upstream, whole and as a stream. answers.jsonl has
+// The four dialects as traffic needs them: a request, and answers of an upstream, whole and as a stream. answers/ has
 // their texts: each answer says "Hello world" and calls a tool, with the same counts.
 
 import { readFileSync } from "node:fs";
@@ -23,7 +23,7 @@ export const json = (value: object): Script => ({ fields: JSON_TYPE, pieces: [JS
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON of four kinds
 type Any = any;
 
-const LINES: [Dialect, string, Any][] = readFileSync(join(import.meta.dir, "answers.jsonl"), "utf8")
+const LINES: [Dialect, string, Any][] = readFileSync(join(import.meta.dir, "answers/answers.jsonl"), "utf8")
   .trim()
   .split("\n")
   .map((line) => JSON.parse(line));

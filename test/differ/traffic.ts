@@ -216,10 +216,10 @@ function* conversions(): Generator<Scenario> {
   yield scene("no-convert", { ...FRONTS[1]!, channel: "chat" }, [ask(FRONTS[1]!, false, [])]);
 }
 
-/** Answers that the gateway bills: bills.jsonl has their counts and their further members. */
+/** Answers that the gateway bills: answers/bills.jsonl has their counts and their further members. */
 function* bills(): Generator<Scenario> {
   const told: [name: string, dialect: Dialect, usage: object, model: string | null, more: object][] =
-    readFileSync(join(import.meta.dir, "bills.jsonl"), "utf8")
+    readFileSync(join(import.meta.dir, "answers/bills.jsonl"), "utf8")
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line));

@@ -8,9 +8,26 @@ import { PROGRAM } from "../../harness/program.ts";
 import { type Exchanged, openRaw, rawRequest, writeRequest } from "../../harness/raw.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
-import { expectSafe } from "../../harness/secrets.ts";
 import { knownFields, signInBy, visit } from "../../web/visitor.ts";
 import { run } from "../../cli/driving.ts";
+
+const readEscape = (_: string, hex: string): string => String.fromCharCode(Number.parseInt(hex, 16));
+
+/** Throws if this many of the hidden characters are shown in a row: as they are, with JSON's escapes or with those of
+ *  URLs, in whichever case. */
+function expectSafe(shown: string, hidden: string, most = 12): void {
+  const views = [
+    shown,
+    shown.replaceAll(/\\u([0-9a-f]{4})/gi, readEscape),
+    shown.replaceAll(/%([0-7][0-9a-f])/gi, readEscape),
+  ]
+    .join("\n")
+    .toLowerCase();
+  for (let at = 0; at + most <= hidden.length; at += 1) {
+    const piece = hidden.slice(at, at + most).toLowerCase();
+    if (views.includes(piece)) throw new Error(`shown: ${piece} in ${shown}`);
+  }
+}
 
 /** The secret part of each login: without the beginning that all logins share. */
 const HIDDEN = {

@@ -7,7 +7,7 @@ import { chat } from "../../../src/dialects/formats/chat.ts";
 import { content } from "../../../src/dialects/formats/content.ts";
 import type { Dialect } from "../../../src/dialects/dialect.ts";
 import { messages } from "../../../src/dialects/formats/messages.ts";
-import { readPrompt } from "../../harness/prompt.ts";
+import { readPrompt } from "./prompt.ts";
 import { responses } from "../../../src/dialects/formats/responses.ts";
 import { CacheMemory } from "../../../src/gateway/cache/memory.ts";
 import { type Fixture, hasFixtures, listFixtures, readFixture, readRequest } from "../../harness/fixtures.ts";

@@ -5,7 +5,7 @@ import { countPrompt } from "../../../src/billing/usage.ts";
 import { DIALECTS } from "../../../src/dialects/endpoints.ts";
 import { KnownParts } from "../../../src/gateway/intake/known-parts.ts";
 import { joinPrompt, readParts } from "../../../src/dialects/prompt/prompt.ts";
-import { readPrompt, scanBody } from "../../harness/prompt.ts";
+import { readPrompt, scanBody } from "./prompt.ts";
 import { countSameCalls } from "../../../src/dialects/prompt/same-call.ts";
 import type { Miss } from "../../../src/gateway/cache/judge.ts";
 import { CacheMemory } from "../../../src/gateway/cache/memory.ts";

@@ -1,11 +1,11 @@
 // Reads a body as the gateway does: scanned, its parts read, and put together.
 
-import { type Layout } from "../../src/dialects/prompt/layouts.ts";
-import type { PartFacts } from "../../src/dialects/prompt/blocks.ts";
-import type { Prompt } from "../../src/dialects/prompt/prompt.ts";
-import { joinPrompt, listWanted, readParts, type ScannedBody } from "../../src/dialects/prompt/prompt.ts";
-import { type Lists, scanSteps } from "../../src/lib/scan.ts";
-import { runAtOnce } from "../../src/lib/time/next-turn.ts";
+import { type Layout } from "../../../src/dialects/prompt/layouts.ts";
+import type { PartFacts } from "../../../src/dialects/prompt/blocks.ts";
+import type { Prompt } from "../../../src/dialects/prompt/prompt.ts";
+import { joinPrompt, listWanted, readParts, type ScannedBody } from "../../../src/dialects/prompt/prompt.ts";
+import { type Lists, scanSteps } from "../../../src/lib/scan.ts";
+import { runAtOnce } from "../../../src/lib/time/next-turn.ts";
 
 const OTHERS = ["model", "stream", "metadata", "prompt_cache_key"];
 

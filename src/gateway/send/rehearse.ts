@@ -1,16 +1,16 @@
 // Runs once what the first request would wait for: new code is slow.
 
-import { dialectOf } from "../dialects/platforms.ts";
-import { listWanted } from "../dialects/prompt/prompt.ts";
-import { Fields } from "../lib/http/fields.ts";
-import { originOf } from "../lib/http/upstream.ts";
-import { scanSteps } from "../lib/scan.ts";
-import { runAtOnce } from "../lib/time/next-turn.ts";
-import type { Gateway } from "./gateway.ts";
-import { describeBaseUrl } from "./intake/own-host.ts";
-import { secretsOf } from "./intake/secrets.ts";
-import { requestFields } from "./send/headers.ts";
-import { fetchWhole } from "./upstream/fetch.ts";
+import { dialectOf } from "../../dialects/platforms.ts";
+import { listWanted } from "../../dialects/prompt/prompt.ts";
+import { Fields } from "../../lib/http/fields.ts";
+import { originOf } from "../../lib/http/upstream.ts";
+import { scanSteps } from "../../lib/scan.ts";
+import { runAtOnce } from "../../lib/time/next-turn.ts";
+import type { Gateway } from "../gateway.ts";
+import { describeBaseUrl } from "../intake/own-host.ts";
+import { secretsOf } from "../intake/secrets.ts";
+import { requestFields } from "./headers.ts";
+import { fetchWhole } from "../upstream/fetch.ts";
 
 const PROMPT = '{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a"}]}]}';
 const ANSWER = '{"type":"message","model":"m","usage":{"input_tokens":1,"output_tokens":1}}';
