@@ -69,6 +69,7 @@ function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
   // The table still has the lost lines now. When it follows the ledger, it forgets them.
   const lost = recovery.doubts.isEndGone ? listLost(path, [...recovery.unfinished.keys()]) : [];
   const sums = new Sums({ ...options, now: options.now ?? Date.now });
+  sums.load();
   const answers = sums.ask(readAnswers);
   const files = new LedgerFiles(options, recovery);
   const writer = new LedgerWriter(options, { lock, files, sums, answers }, recovery.prev);

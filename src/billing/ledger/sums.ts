@@ -1,11 +1,12 @@
 // Charges today, this month and in total, in memory. The first question reads the table; then each
 // line adds to it. Days follow the config's zone.
 
-import { roundUsd, subtractUsd, type Usd } from "../../lib/money.ts";
+import { roundUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { findNextSpan, startOfSpan, UTC, type Zone } from "../../lib/text/zone.ts";
 import { addAmount, readList, type Span } from "../reports/sums.ts";
 import { Table } from "../store/open.ts";
+import { isZero, WEIGHT_OF_AMOUNTS, WEIGHT_OF_PAYERS } from "../store/schema.ts";
 import type { AnyLine, MarkDraft } from "./line.ts";
 import {
   addAmounts,
@@ -37,8 +38,6 @@ export interface SumsOptions {
   readonly report: (text: string, level: "note") => void;
   /** The ledger is a copy: nothing is written next to it. */
   readonly isCopy?: boolean;
-  /** Checks first that nobody edited the sums. */
-  readonly compares?: boolean;
   readonly zone?: Zone | undefined;
   /** Default: no key is younger than its lines. */
   readonly births?: Births | undefined;
@@ -77,11 +76,9 @@ export class Sums {
   #waiting: AnyLine[] = [];
   /** Kept, because reading it again takes long. */
   #table: Table | null = null;
-  #isCompared: boolean;
 
   constructor(options: SumsOptions) {
     this.#options = options;
-    this.#isCompared = options.compares === false;
     this.zone = options.zone ?? UTC;
     this.#births = options.births ?? new Map();
     for (const mark of this.ask(listMarks)) this.marks.set(mark.id, mark);
@@ -134,13 +131,12 @@ export class Sums {
     return session.requests === 0 ? null : session;
   }
 
-  ask<T>(question: (table: Table) => T, isForLimits = false): T {
+  /** `compares`: the table is made again if somebody changed it. */
+  ask<T>(question: (table: Table) => T, compares = false): T {
     const { path, report, isCopy = false } = this.#options;
-    const compares = isForLimits && !this.#isCompared;
     this.#table?.advance();
     const table =
       this.#table ?? new Table(path, { report: (text) => report(text, "note"), isCopy, compares });
-    this.#isCompared ||= compares;
     try {
       return question(table);
     } finally {
@@ -150,7 +146,7 @@ export class Sums {
   }
 
   #find(window: Window, name: string): Readonly<Sum> {
-    const { sums } = this.#roll(window) ?? this.#load(window);
+    const { sums } = this.#roll(window) ?? this.load(window);
     return sums.get(name) ?? NONE;
   }
 
@@ -176,14 +172,17 @@ export class Sums {
     return tally;
   }
 
-  /** One query reads the shorter windows, too. */
-  #load(window: Window): Tally {
+  /** One query reads the shorter windows, too. A start reads all, so that no request waits for it. */
+  load(window: Window = "total"): Tally {
     const tallies = WINDOWS.slice(WINDOWS.indexOf(window)).map((each) => this.#open(each));
     const [tally = this.#open(window)] = tallies;
     const begins = [...this.#births.values(), ...tallies.map(({ since }) => since)];
     const starts = [...new Set(begins)].filter((at) => at >= tally.since).toSorted((a, b) => a - b);
     const spans = starts.map((at, index): Span => [String(at), at, starts[index + 1] ?? -FIRST_MS]);
-    for (const { place, last, amounts } of this.ask((table) => listSpent(table, spans), true))
+    const read = (table: Table) => listSpent(table, spans);
+    let found = this.ask(read);
+    if (!found.isIntact) found = this.ask(read, true);
+    for (const { place, last, amounts } of found.spent)
       for (const each of tallies) if (place.start >= each.since) this.#count(each, place, last, amounts);
     for (const each of tallies)
       for (const line of [...this.marks.values(), ...this.#waiting]) this.#addLine(each, line);
@@ -212,7 +211,7 @@ export class Sums {
   #findSession(id: string): SessionSum {
     const known = this.#sessions.get(id);
     if (known !== undefined) return known;
-    const session = this.ask((table) => readSession(table, id), true);
+    const session = this.ask((table) => readSession(table, id));
     for (const line of [...this.marks.values(), ...this.#waiting])
       if (line.client?.session === id) addToSession(session, line);
     this.#sessions.set(id, session);
@@ -221,26 +220,25 @@ export class Sums {
 }
 
 /** In the order of two indexes, so that nothing is sorted. */
-const SPENT = `SELECT key, group_name, channel, since, MAX(at), SUM(charge), SUM(counted),
-    SUM(official) FILTER (WHERE paid_by = 'plan'), group_concat(exact)
+const SPENT = `WITH spent AS MATERIALIZED (SELECT key, group_name, channel, paid_by, since, MAX(at) AS last, SUM(charge) AS charge,
+    SUM(counted) AS counted, SUM(official) AS official, group_concat(exact) AS exact, ${WEIGHT_OF_AMOUNTS} AS paid
   FROM spans CROSS JOIN names INDEXED BY by_key CROSS JOIN lines USING (who)
-  WHERE last_at >= since AND first_at < until AND at >= since AND at < until GROUP BY since, key, group_name, channel`;
+  WHERE last_at >= since AND first_at < until AND at >= since AND at < until GROUP BY since, key, group_name, channel, paid_by)
+  SELECT key, group_name, channel, paid_by, since, last, charge, counted, official, exact FROM spent UNION ALL
+  SELECT ${isZero(`state.paid - (SELECT ${WEIGHT_OF_PAYERS} FROM spent)`)}, ${"NULL, ".repeat(8)} NULL FROM state`;
 
+/** `isIntact`: the amounts are those that were noted. It is known only if the spans have all lines. */
 function listSpent(table: Table, spans: readonly Span[]) {
-  return table
-    .list(SPENT, { $spans: JSON.stringify(spans) })
-    .map(([key, group, channel, start, last, ...sums]) => {
-      const [charge = null, counted = null, plan = null, exact = null] = sums;
-      const texts = readList(exact, table);
-      const charged = roundUsd(addAmount(charge, texts, "charge"));
-      const estimated = subtractUsd(roundUsd(addAmount(counted, texts, "counted")), charged);
-      const amounts = { charged, estimated, byPlan: roundUsd(addAmount(plan, texts, "plan")) };
-      const place = {
-        key: String(key),
-        group: String(group),
-        channel: String(channel),
-        start: Number(start),
-      };
-      return { place, last: Number(last), amounts };
-    });
+  const found = table.list(SPENT, { $spans: JSON.stringify(spans) });
+  const [isIntact] = found.pop() ?? [];
+  const spent = found.map(([key, group, channel, payer, start, last, ...sums]) => {
+    const [charge = null, counted = null, official = null, exact = null] = sums;
+    const texts = readList(exact, table);
+    const charged = roundUsd(addAmount(charge, texts, "charge"));
+    const estimated = subtractUsd(roundUsd(addAmount(counted, texts, "counted")), charged);
+    const byPlan = payer === "plan" ? roundUsd(addAmount(official, texts, "plan")) : ZERO_USD;
+    const place = { key: String(key), group: String(group), channel: String(channel), start: Number(start) };
+    return { place, last: Number(last), amounts: { charged, estimated, byPlan } };
+  });
+  return { spent, isIntact: spans[0]?.[1] !== FIRST_MS || isIntact === 1n };
 }

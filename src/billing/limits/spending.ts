@@ -13,7 +13,7 @@ export function listBirths(keys: Catalog["keys"]): Births {
 
 export function openSums({ ledger: { path }, keys, zone }: Catalog, now: number, isCopy: boolean): Sums {
   const births = listBirths(keys);
-  return new Sums({ path, zone, births, isCopy, compares: false, now: () => now, report: () => {} });
+  return new Sums({ path, zone, births, isCopy, now: () => now, report: () => {} });
 }
 
 export function readSpending(catalog: Catalog, now: number, isCopy: boolean) {

@@ -2,17 +2,17 @@
 // models (shown-names.ts), and labels on request.
 
 import { addDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
-import { parseJson } from "../../lib/json/json.ts";
+import { getField, isObject, parseJson, textIn } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { VERSION } from "../../lib/version.ts";
-import { type ClientIdentity, lineSchema } from "../ledger/line.ts";
-import { listLines, type Table } from "../store/open.ts";
+import type { ClientIdentity } from "../ledger/line.ts";
+import { type CellValue, listLines, type Table } from "../store/open.ts";
 import { IS_TURN, KIND_COLUMNS } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, countTokens, PROMPT_KINDS } from "../usage.ts";
 import { formatAnchor, takeAnchor } from "../verify/verify.ts";
 import { type Misses, type MissTotals, sumMisses } from "./cache.ts";
 import { SETTINGS, showId, showName } from "./shown-names.ts";
-import { describeScope, type Scope, type Span, type SumRow, sumRequests, toIso } from "./sums.ts";
+import { ALL, describeScope, type Scope, type Span, type SumRow, sumRequests, toIso } from "./sums.ts";
 import { type Cause, describeCause } from "./words.ts";
 
 const INPUT = KIND_COLUMNS.filter((kind) => PROMPT_KINDS.includes(kind));
@@ -31,20 +31,31 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     changed,
     ...addLost(each),
   }));
-  const { times, rest, unknown, sessions, ...ends } = countRequests(table, scope);
-  const turns = sumTurns(table, scope, times);
-  const { partial, unpriced } = turns.total.totals;
+  const { rest, unknown, sessions, ends } = countRest(table, scope);
+  const turns = sumRequests(table, {
+    ...scope,
+    by: ["tool", "version"],
+    also: [["model"]],
+    of: SUMS,
+    where: { sql: IS_TURN },
+    values: ["MIN(first)", "MIN(first_line)", "MAX(last)"],
+  });
+  const { requests: count, partial, unpriced } = turns.total.totals;
+  const [begin = null, , end = null] = turns.total.values;
+  const seen = [begin, end, ...ends].map(toIso).filter((iso) => iso !== "");
+  const [first = null, last = first] = [seen.toSorted()[0], seen.toSorted().at(-1)];
   const versions = listLargest(turns.rows, byVersion);
-  const models = listLargest(turns.models, byModel);
+  const models = listLargest(turns.also[0] ?? [], byModel);
   const events = listEvents(table, scope, turns.rows, hasLabels);
   return {
     gateway: VERSION,
     has_labels: hasLabels,
     session: scope.only?.session === undefined ? null : nameSession(scope.only.session),
-    ...ends,
-    requests: times.length + rest,
+    first,
+    last,
+    requests: count + rest,
     sessions,
-    known: { exact: times.length - partial - unpriced, partial, unpriced, unknown, failed: rest - unknown },
+    known: { exact: count - partial - unpriced, partial, unpriced, unknown, failed: rest - unknown },
     total: describe(turns.total, misses.total),
     /** Tokens paid again although the cache had them. */
     paid_again: addLost(listExpired("0")),
@@ -52,7 +63,7 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     expired: addLost(listExpired("1")),
     window_points: sumPoints(table, scope),
     causes: changes.toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_ROWS),
-    turns: turns.bars,
+    turns: listBars(table, scope, count, [begin, end].map(Number)),
     events,
     /** Misses that are not events, and rows that the tables leave out. */
     more_misses: misses.total.misses - events.filter(({ tokens }) => tokens !== null).length,
@@ -74,53 +85,45 @@ export type Evidence = Readonly<ReturnType<typeof reportEvidence>>;
 export type EvidenceSum = Evidence["total"];
 export type EvidenceEvent = Evidence["events"][number];
 
-/** The times of turns, and the other requests. */
-function countRequests(table: Table, scope: Scope) {
+/** Requests that are no turns, and the sessions of all. Most names have their first request in the period. */
+function countRest(table: Table, scope: Scope) {
   const { sql, values } = describeScope(scope);
-  // Without a filter by name, an index has the rows in order.
-  const from = Object.keys(scope.only ?? {}).length === 0 ? "lines" : "requests";
-  const found = table.list(`SELECT at + 0.0 FROM ${from} WHERE ${IS_TURN} AND ${sql} ORDER BY at`, values);
-  const [[rest, unknown, sessions, ...ends] = []] = table.list(
-    `SELECT COUNT(*), COUNT(*) FILTER (WHERE basis = 'unknown'), (SELECT COUNT(DISTINCT session) FROM names
-       WHERE EXISTS (SELECT * FROM lines WHERE lines.who = names.who AND ${sql})), MIN(at), MAX(at)
-     FROM lines INDEXED BY by_who CROSS JOIN names USING (who) WHERE ${IS_TURN} IS NOT TRUE AND ${sql}`,
+  const [[sessions, rest, unknown, ...ends] = []] = table.list(
+    `SELECT (SELECT COUNT(DISTINCT session) FROM names NOT INDEXED WHERE (${sql.replaceAll(/\bat\b/g, "first_at")})
+         OR EXISTS (SELECT * FROM lines WHERE lines.who = names.who AND ${sql})),
+       COUNT(*), COUNT(*) FILTER (WHERE basis = 'unknown'), MIN(at), MAX(at)
+     FROM lines INDEXED BY by_rest CROSS JOIN names USING (who) WHERE ${IS_TURN} IS NOT TRUE AND ${sql}`,
     values,
   );
-  const seen = [found[0]?.[0], found.at(-1)?.[0], ...ends].map(toIso).filter((iso) => iso !== "");
-  const sorted = seen.toSorted();
-  const [first = null] = sorted;
-  const last = sorted.at(-1) ?? null;
-  const times = found.map(([at]) => Number(at));
-  return { times, rest: Number(rest), unknown: Number(unknown), sessions: Number(sessions), first, last };
+  return { sessions: Number(sessions), rest: Number(rest), unknown: Number(unknown), ends };
 }
 
 /** Each bar has the same number of turns. */
-function sumTurns(table: Table, scope: Scope, times: readonly number[]) {
-  const count = Math.min(BARS, times.length);
-  const places = Array.from({ length: count }, (_, bar) => Math.ceil((bar * times.length) / count));
-  const starts = places.map((place) => times[place] ?? 0);
-  const spans = starts.map((at, bar): Span => [new Date(at).toISOString(), at, starts[bar + 1] ?? MAX_MS]);
-  const { also, ...all } = sumRequests(table, {
-    ...scope,
-    spans,
-    of: SUMS,
-    where: { sql: IS_TURN },
-    values: ["MIN(first)", "MIN(first_line)"],
-    by: ["tool", "version"],
-    also: [["model"], ["span"]],
-    byWho: { lost: "SUM(missed_tokens) FILTER (WHERE cause <> 'lifetime_passed')" },
-    sums: { lost: "SUM(lost)" },
+function listBars(table: Table, scope: Scope, count: number, [begin = 0, end = 0]: readonly number[]) {
+  const { sql, values } = describeScope({ ...scope, ...ALL });
+  const names = Object.keys(scope.only ?? {}).length === 0 ? "" : "CROSS JOIN names USING (who)";
+  const turns = `lines INDEXED BY by_turn ${names} WHERE ${IS_TURN} AND ${sql}`;
+  const bars = Math.min(BARS, count);
+  const placeOf = (bar: number): number => Math.ceil((bar * count) / bars);
+  let turn: CellValue[] = [begin, 0];
+  const starts = Array.from({ length: bars }, (_, bar) => {
+    const [$at = 0, $line = 0] = turn.map(Number);
+    const $skip = placeOf(bar) - placeOf(Math.max(0, bar - 1));
+    const sql = `SELECT at, line FROM ${turns} AND at <= $end AND (at, line) >= ($at, $line) ORDER BY at, line LIMIT 1 OFFSET $skip`;
+    [turn = []] = table.list(sql, { ...values, $at, $line, $skip, $end: end });
+    return Number(turn[0]);
   });
-  const [models = [], byBar = []] = also;
-  const bars = byBar.map(({ names: [time = ""], sums, totals: { requests, usage } }) => ({
-    time,
-    turns: requests,
-    read: usage["cache_read"] ?? 0,
-    written: countTokens(usage, CACHE_WRITE_KINDS),
-    sent: usage["input"] ?? 0,
-    missed: Number(sums["lost"]?.units),
-  }));
-  return { ...all, models, bars };
+  const spans = starts.map((at, bar): Span => [new Date(at).toISOString(), at, starts[bar + 1] ?? end + 1]);
+  const found = table.list(
+    `SELECT span, COUNT(*), SUM(cache_read), ${WRITTEN}, SUM(input),
+       SUM(missed_tokens) FILTER (WHERE cause <> 'lifetime_passed')
+     FROM spans CROSS JOIN ${turns} AND at >= since AND at < until GROUP BY since`,
+    { ...values, $spans: JSON.stringify(spans) },
+  );
+  return found.map(([time, ...counts]) => {
+    const [turns = 0, read = 0, written = 0, sent = 0, missed = 0] = counts.map(Number);
+    return { time: String(time), turns, read, written, sent, missed };
+  });
 }
 
 function listLargest(turns: readonly SumRow[], lost: readonly Misses[]) {
@@ -180,8 +183,11 @@ function describeChanged({ because, at, part = "", detail }: Cause): string {
 }
 
 const IS_CAUSE = /^[a-z_]{1,30}_(?:changed|evicted|expired|lost|passed)$/;
+const MISSES = "lines INDEXED BY by_miss CROSS JOIN names USING (who)";
 const BARS = 160;
-const MAX_MS = 8.64e15;
+const WRITTEN = CACHE_WRITE_KINDS.map((kind) =>
+  KIND_COLUMNS.some((column) => column === kind) ? `TOTAL(${kind})` : `TOTAL(more ->> '${kind}')`,
+).join(" + ");
 
 function listEvents(table: Table, scope: Scope, versions: readonly SumRow[], hasLabels: boolean) {
   const asked = describeScope(scope);
@@ -200,35 +206,37 @@ function listEvents(table: Table, scope: Scope, versions: readonly SumRow[], has
   });
   const newest = further.toSorted((a, b) => a.age - b.age || b.at - a.at).slice(0, MAX_VERSIONS);
   const changes = new Map(newest.map(({ line, words }) => [line, words]));
-  const where = `line IN (SELECT value FROM json_each($lines) UNION SELECT * FROM (SELECT line FROM requests
-    WHERE cause IS NOT NULL AND ${asked.sql} ORDER BY missed DESC, missed_tokens DESC LIMIT ${MAX_EVENTS - changes.size}))`;
+  const where = `line IN (SELECT value FROM json_each($lines) UNION SELECT * FROM (SELECT line FROM ${MISSES}
+    WHERE cause IS NOT NULL AND ${asked.sql} ORDER BY missed DESC, missed_tokens DESC, at, line LIMIT ${MAX_EVENTS - changes.size}))`;
   const values = { ...asked.values, $lines: JSON.stringify([...changes.keys()]) };
   const found = listLines(table, { where, values, more: ["line"] });
-  const events = [...found].flatMap(({ text, values: [line] }) =>
-    describeEvent(text, changes.get(Number(line)), hasLabels),
+  const events = Array.from(found, ({ text, values: [line] }) =>
+    describeEvent(parseJson(text), changes.get(Number(line)), hasLabels),
   );
   return events.toSorted((a, b) => (a.time < b.time ? -1 : 1));
 }
 
 /** `version`: the version whose first request this is. */
-function describeEvent(text: string, version: string | undefined, hasLabels: boolean) {
-  const { data } = lineSchema.safeParse(parseJson(text));
-  if (data === undefined) return [];
-  const { id, time, model, client, cache, ...line } = data;
-  const changed = [version, cache && describeChanged(cache)].filter((words) => words !== undefined);
-  return [
-    {
-      time,
-      id,
-      upstream_request_id: showId(line.upstream_request_id),
-      ...showClient(client),
-      model: showName("model", model),
-      ...(hasLabels && { label: client?.label ?? null }),
-      changed: changed.join("; "),
-      tokens: cache?.missed ?? null,
-      usd: cache?.usd ?? null,
-    },
-  ];
+function describeEvent(line: unknown, version: string | undefined, hasLabels: boolean) {
+  const [client, cache] = [getField(line, "client"), getField(line, "cache")];
+  const cause = {
+    because: textIn(cache, "because"),
+    part: textIn(cache, "part"),
+    at: Number(getField(cache, "at")) || undefined,
+    detail: textIn(cache, "detail") || undefined,
+  };
+  const changed = [version, isObject(cache) ? describeChanged(cause) : undefined];
+  return {
+    time: textIn(line, "time"),
+    id: textIn(line, "id"),
+    upstream_request_id: showId(textIn(line, "upstream_request_id")),
+    ...showClient({ tool: textIn(client, "tool"), version: textIn(client, "version") }),
+    model: showName("model", textIn(line, "model")),
+    ...(hasLabels && { label: textIn(client, "label") || null }),
+    changed: changed.filter((words) => words !== undefined).join("; "),
+    tokens: isObject(cache) ? Number(cache["missed"]) : null,
+    usd: textIn(cache, "usd") || null,
+  };
 }
 
 /** A request notes the levels of its plan's windows. Points are their rises between requests. */
@@ -236,9 +244,9 @@ function sumPoints(table: Table, scope: Scope): Readonly<Record<string, number>>
   const { sql, values } = describeScope(scope);
   const found = table.list(
     `SELECT used.key, SUM(MAX(0, used.value - before.value)) AS points FROM (
-       SELECT windows, (SELECT windows FROM requests AS earlier WHERE windows IS NOT NULL AND channel = requests.channel
-         AND (at, line) < (requests.at, requests.line) ORDER BY at DESC, line DESC LIMIT 1) AS earlier
-       FROM requests WHERE windows IS NOT NULL AND cause <> 'lifetime_passed' AND ${sql}),
+       SELECT windows, (SELECT windows FROM requests AS earlier WHERE windows IS NOT NULL AND channel = names.channel
+         AND (at, line) < (lines.at, lines.line) ORDER BY at DESC, line DESC LIMIT 1) AS earlier
+       FROM ${MISSES} WHERE windows IS NOT NULL AND cause <> 'lifetime_passed' AND cause IS NOT NULL AND ${sql}),
        json_each(windows) AS used, json_each(earlier) AS before
      WHERE used.key = before.key GROUP BY used.key HAVING points > 0`,
     values,

@@ -44,9 +44,8 @@ function splitName(name: string): string[] {
 }
 
 function isModel(name: string): boolean {
-  const book = loadPriceBook();
-  const listIds = (provider: string) => book.listModels(provider).flatMap(({ ids }) => ids);
-  known ??= new Set(book.providers.flatMap(listIds).flatMap((id) => [id, ...splitName(id)]));
+  const ids = known === null ? loadPriceBook().listIds() : [];
+  known ??= new Set([...ids, ...splitName(` ${ids.join(" ")} `)]);
   const isPlain = /^\w[\w./:@+[\]-]{0,99}$/.test(name) && hasFewDigits("model", name);
   return known.has(name) || (isPlain && splitName(name).every((word) => known?.has(word)));
 }

@@ -103,18 +103,20 @@ function readOn(
   }
   const from = { $line: start.lines };
   database.query(NOTE_TIMES).run(from);
-  database.query(NOTE_READ).run({ ...from, $position: JSON.stringify(position), $changed: inserter.changed });
+  database
+    .query(NOTE_READ)
+    .run({ ...from, $position: JSON.stringify(position), $changed: JSON.stringify(inserter.changed) });
   return left > 0;
 }
 
 const NOTE_TIMES = `UPDATE names SET first_at = (SELECT MIN(at) FROM lines WHERE who = names.who),
   last_at = (SELECT MAX(at) FROM lines WHERE who = names.who) WHERE who IN (SELECT who FROM lines WHERE line > $line)`;
 
-const NOTE_READ = `UPDATE state SET position = $position,
-  sum = sum + $changed + (${weighRows("lines WHERE line > $line")})`;
+const NOTE_READ = `UPDATE state SET position = $position, (weight, paid) = (SELECT state.weight + ($changed ->> 0) + new.weight,
+  state.paid + ($changed ->> 1) + new.paid FROM (${weighRows("lines WHERE line > $line")}) AS new)`;
 const WRONG_TIMES = ", IFNULL(MAX(first_at IS NOT first OR last_at IS NOT last), 0) AS has_wrong_times";
-const HAS_SUMS = `SELECT ${isZero("sum - weight")} AND NOT has_wrong_times
-  FROM state, (${weighRows("lines INDEXED BY by_who", WRONG_TIMES)})`;
+const HAS_SUMS = `SELECT ${isZero("state.weight - found.weight")} AND ${isZero("state.paid - found.paid")} AND NOT has_wrong_times
+  FROM state, (${weighRows("lines INDEXED BY by_who", WRONG_TIMES)}) AS found`;
 
 /** False: somebody has changed the rows. */
 export function hasItsSums(database: TableDatabase): boolean {

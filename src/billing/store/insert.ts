@@ -1,6 +1,6 @@
 // Puts a ledger's lines into the table. A request is a row, which corrections change.
 
-import { getField, getList, parseJson } from "../../lib/json/json.ts";
+import { getField, getList, getText, parseJson, textIn } from "../../lib/json/json.ts";
 import { type Decimal, formatDecimal, parseDecimal, subtractDecimals, toPico } from "../../lib/money.ts";
 import { deriveAmounts } from "../charge.ts";
 import { readLine } from "../ledger/check.ts";
@@ -43,8 +43,8 @@ export class Inserter {
   readonly #before: number;
   /** The names of this transaction. Finding them in the database takes longer. */
   readonly #known = new Map<string, Value>();
-  /** The change of the weight of earlier rows. */
-  changed = 0;
+  /** The change of the weights of earlier rows. */
+  changed = [0, 0];
 
   /** `before`: the number of the last line read before. */
   constructor(database: TableDatabase, before: number) {
@@ -55,13 +55,9 @@ export class Inserter {
   add(value: unknown, place: Place): void {
     const line = readLine(value);
     // The id is kept, because a person may look for it.
+    const id = textIn(value, "id") || null;
     if (line === null)
-      return this.#run(
-        "INSERT INTO unreadable VALUES (?, ?, ?)",
-        place.line,
-        place.place,
-        readText(getField(value, "id")),
-      );
+      return this.#run("INSERT INTO unreadable VALUES (?, ?, ?)", place.line, place.place, id);
     if ("corrects" in line) this.#correct(line, place);
     else if (!("mark" in line)) this.#addRequest(line, place);
     else if (line.accepts === undefined)
@@ -125,10 +121,11 @@ export class Inserter {
   }
 
   #change(line: number, sql: string, ...values: readonly Value[]): void {
-    const weigh = (): number => Number(this.#database.query(WEIGH).values(line)[0]?.[0]);
+    const weigh = (): number[] => (this.#database.query(WEIGH).values(line)[0] ?? []).map(Number);
     const before = weigh();
     this.#run(sql, ...values, line);
-    if (line <= this.#before) this.changed += weigh() - before;
+    const after = line > this.#before ? before : weigh();
+    this.changed = this.changed.map((sum, at) => sum + (after[at] ?? 0) - (before[at] ?? 0));
   }
 }
 
@@ -159,10 +156,6 @@ function readUsd(text: string | null | undefined): Decimal | null {
   return text === undefined || text === null ? null : parseDecimal(text);
 }
 
-function readText(value: unknown): string | null {
-  return typeof value === "string" ? value : null;
-}
-
 function readCount(value: unknown): number | null {
   const count = Number(value);
   return (typeof value === "number" || value === true) &&
@@ -173,7 +166,7 @@ function readCount(value: unknown): number | null {
 }
 
 const READ: Readonly<Record<Column["as"], (value: unknown) => Value>> = {
-  text: (value) => readText(value) || null,
+  text: (value) => getText(value) || null,
   count: readCount,
   time: (value) => Date.parse(String(value)),
   json: (value) => (value === undefined ? null : JSON.stringify(value)),

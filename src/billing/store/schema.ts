@@ -75,39 +75,37 @@ export const COLUMN_NAMES = [...LINE_COLUMNS, ...declare(NAME_COLUMNS)].map((col
 );
 
 const PRIME = 1_000_000_007;
-const WEIGHED = ["official", "charge", "counted", "input", "cache_read", "cache_write_5m", "output"];
-/** Mostly null: a sum takes less time. */
-const RARE = [
-  ...KIND_COLUMNS.filter((kind) => !WEIGHED.includes(kind)),
-  ...["missed", "hour"].map((name) => `${name} % ${PRIME}`),
-  ..."missed_tokens LENGTH(exact) LENGTH(more)".split(" "),
-];
-const WEIGHT = [
-  `SUM((${WEIGHED.map((name, at) => `IFNULL(${name}, -1) * ${2 * at + 3}`).join(" + ")}) % ${PRIME} * (at % 997 + line % 991 + 1))`,
-  ...RARE.map((sql, at) => `IFNULL(SUM(${sql}), 0) * ${2 * at + 3}`),
-].join(" + ");
+function weigh(names: readonly string[]): string {
+  const sum = names.map((name, at) => `IFNULL(${name}, -1) * ${2 * at + 3}`).join(" + ");
+  return `SUM((${sum}) % ${PRIME} * (at % 997 + line % 991 + 1) % ${PRIME})`;
+}
+/** SQL: a number for the amounts of rows that limits count, and for these by key, group, channel and payer. */
+export const WEIGHT_OF_AMOUNTS = weigh(["official", "charge", "counted"]);
+export const WEIGHT_OF_PAYERS = `IFNULL(SUM(paid % ${PRIME} * (LENGTH(CONCAT_WS(' ', key, group_name, channel, paid_by))
+  + UNICODE(CONCAT(key, ' ')) * 3 + UNICODE(CONCAT(group_name, ' ')) * 5) % ${PRIME}), 0)`;
+const WEIGHT = weigh([...KIND_COLUMNS, ..."missed hour missed_tokens LENGTH(exact) LENGTH(more)".split(" ")]);
 const SHORT_WORDS = ["key", "model", "paid_by", "outcome", "basis"];
 const NAMES_WEIGHT = `who * 3 + LENGTH(CONCAT_WS('', ${NAMES.join(", ")})) * 5
   + ${SHORT_WORDS.map((name, at) => `IFNULL(UNICODE(${name}), 0) * ${2 * at + 1}`).join(" + ")}`;
-/** SQL: a checksum of rows. It changes with their number, columns, times, lines and lengths of
- *  names. The checksums of parts add up to it, modulo PRIME. */
+/** SQL: two checksums of rows. They change with their number, columns, times, lines and lengths of
+ *  names. The checksums of parts add up to them, modulo PRIME. */
 export function weighRows(from: string, more = ""): string {
-  return `SELECT IFNULL(SUM(own % ${PRIME} * (${NAMES_WEIGHT}) % ${PRIME}), 0) % ${PRIME} AS weight ${more}
-    FROM (SELECT who, ${WEIGHT} AS own, MIN(at) AS first, MAX(at) AS last FROM ${from} GROUP BY who)
+  return `SELECT IFNULL(SUM(own % ${PRIME} * (${NAMES_WEIGHT}) % ${PRIME}), 0) AS weight, ${WEIGHT_OF_PAYERS} AS paid ${more}
+    FROM (SELECT who, ${WEIGHT} AS own, ${WEIGHT_OF_AMOUNTS} AS paid, MIN(at) AS first, MAX(at) AS last FROM ${from} GROUP BY who)
     CROSS JOIN names USING (who)`;
 }
 export const isZero = (sum: string): string => `(${sum}) % ${PRIME} = 0`;
 
 /** Most requests share their names, so sums are made by `who` first, in an index's order, and then
  *  by the wanted names. `first_at`, `last_at`: the times of the first and last request. `marks`:
- *  not yet accepted. `state`: one row, the sum of weighRows while lines were read. */
+ *  not yet accepted. `state`: one row, the sums of weighRows while lines were read. */
 const OBJECTS = [
   `CREATE TABLE lines (${LINE_COLUMNS.join(", ")}) STRICT`,
   `CREATE TABLE names (who INTEGER PRIMARY KEY, first_at INTEGER, last_at INTEGER, ${declare(NAME_COLUMNS).join(", ")}) STRICT`,
   `CREATE VIEW requests AS SELECT ${COLUMN_NAMES.join(", ")} FROM lines JOIN names USING (who)`,
   "CREATE TABLE marks (id TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT",
   "CREATE TABLE unreadable (line INTEGER PRIMARY KEY, place INTEGER NOT NULL, id TEXT) STRICT",
-  "CREATE TABLE state (position TEXT NOT NULL, sum INTEGER NOT NULL) STRICT",
+  "CREATE TABLE state (position TEXT NOT NULL, weight INTEGER NOT NULL, paid INTEGER NOT NULL) STRICT",
   `CREATE INDEX by_names ON names (session, ${NAMES.filter((name) => name !== "session").join(", ")})`,
   "CREATE INDEX by_key ON names (key, group_name, channel, paid_by, first_at, last_at)",
   "CREATE INDEX by_parent ON names (parent) WHERE parent IS NOT NULL",
@@ -115,14 +113,16 @@ const OBJECTS = [
   `CREATE INDEX by_who ON lines (who, at, charge, ${KIND_COLUMNS.join(", ")}, more, exact, official, counted, missed,
     missed_tokens, cause, hour)`,
   "CREATE INDEX by_time ON lines (at, who)",
+  `CREATE INDEX by_turn ON lines (at, line, who, ${KIND_COLUMNS.join(", ")}, more, missed_tokens, cause) WHERE ${IS_TURN}`,
+  `CREATE INDEX by_rest ON lines (who, at) WHERE ${IS_TURN} IS NOT TRUE`,
   "CREATE INDEX by_id ON lines (id)",
-  `CREATE INDEX by_miss ON lines (who, at, cause, part, detail, from_channel, changed_at, missed, missed_tokens, exact)
+  `CREATE INDEX by_miss ON lines (who, at, cause, part, detail, from_channel, changed_at, missed, missed_tokens, exact, windows)
     WHERE cause IS NOT NULL`,
   "CREATE INDEX by_seller ON lines (who, at) WHERE named IS NOT NULL",
 ];
 
 /** Raise this when columns get another meaning. */
-const VERSION = 18;
+const VERSION = 19;
 
 export function hasTables(database: TableDatabase): boolean {
   const [[version] = []] = database.query("PRAGMA user_version").values();
@@ -139,5 +139,5 @@ export function makeTables(database: TableDatabase): void {
     database.run(`DROP ${String(type)} "${String(name).replaceAll('"', '""')}"`);
   for (const sql of OBJECTS) database.run(sql);
   database.run(`PRAGMA user_version = ${VERSION}`);
-  database.query("INSERT INTO state VALUES (?, 0)").run(JSON.stringify({ files: [], lines: 0 }));
+  database.query("INSERT INTO state VALUES (?, 0, 0)").run(JSON.stringify({ files: [], lines: 0 }));
 }
