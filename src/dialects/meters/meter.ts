@@ -331,7 +331,7 @@ class BodyMeter implements Meter {
     return makeReading(
       { ...report, end, final: isOver },
       {
-        textBytes: isMeasured ? textBytes : this.#guessText(text),
+        textBytes: isMeasured ? textBytes : Math.max(textBytes, this.#guessText(text)),
         arrivedBytes: this.#bytes,
         hasText: isMeasured && textBytes > 0,
       },

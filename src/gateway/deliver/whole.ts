@@ -26,8 +26,9 @@ export async function passWhole(r: Request, body: Body, gateway: Gateway): Promi
       if (size >= MAX_WHOLE_BYTES) return await passStream(r, resumeBody(chunks, body), gateway);
     }
   } catch (fault) {
-    if (fault instanceof UpstreamFault) return refuseCut(r, fault, gateway);
-    throw fault;
+    if (!(fault instanceof UpstreamFault)) throw fault;
+    r.meter?.see(r.secrets.maskCut(joinChunks(chunks)));
+    return refuseCut(r, fault, gateway);
   }
   r.noteFirstByte();
   const isLong = isLongWork(size);
@@ -91,8 +92,9 @@ export async function readWhole(
       throw new GatewayError("upstream_failed", text);
     }
   } catch (fault) {
-    if (fault instanceof UpstreamFault) return fault;
-    throw fault;
+    if (!(fault instanceof UpstreamFault)) throw fault;
+    r.meter?.see(r.secrets.maskCut(joinChunks(chunks)));
+    return fault;
   }
   return joinChunks(chunks);
 }

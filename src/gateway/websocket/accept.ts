@@ -44,16 +44,8 @@ async function accept(r: Request, newId: () => string, gateway: Gateway): Promis
   const isAccepted = exchange.acceptWebSocket(fields, (client) => {
     gateway.openSockets += 1;
     observer.notice("note", `${name} opened on the channel "${upstream.candidate.channel.name}"`);
-    return new SocketConnection(
-      {
-        call: r,
-        gateway,
-        newId,
-        ended: ended.resolve,
-      },
-      client,
-      upstream,
-    );
+    const options = { call: r, gateway, newId, ended: ended.resolve };
+    return new SocketConnection(options, client, upstream);
   });
   if (!isAccepted) {
     upstream.socket.reset();

@@ -199,6 +199,11 @@ test("P136: a cut response is charged for its reported usage, the rest estimated
   expect(line).toMatchObject({ outcome: "upstream_cut", basis: "partial" });
   expect(line["usage"]).toMatchObject({ input: 800, cache_read: 200, output: 100 });
   expect(line["charge_usd"]).toBe("0.00102");
+  // Half of the answer comes, with about half of the text and without usage.
+  plain.channel().next({ body: whole("messages", { text: "x".repeat(4000) }), ending: "cut" });
+  const half = await world.line(await plain.ask("messages"));
+  expect(half).toMatchObject({ outcome: "upstream_cut", basis: "partial", status: 502 });
+  expect(half["usage"].output).toBeWithin(400, 600);
 });
 
 test("P136: a response whose client left is charged for its reported usage, the rest estimated", async () => {
