@@ -57,22 +57,7 @@ describe("keys add --limit", () => {
 });
 
 describe("keys limit and groups limit", () => {
-  test("P18: keys limit and groups limit set limits where there are none, and keep the rest of the file", async () => {
-    const { stderr } = await gateway("keys", "limit", "laptop", "usd_per_day=5", "usd_per_month=$50");
-    expect(stderr).toBe('The key "laptop" is limited to usd_per_day 5, usd_per_month 50.\n');
-    expect(text()).toBe(
-      CONFIG.replace(
-        "secret: sk-laptop }",
-        "secret: sk-laptop, limits: { usd_per_day: 5, usd_per_month: 50 } }",
-      ),
-    );
-    await gateway("groups", "limit", "claude", "usd_total=7");
-    expect(text()).toContain(
-      "claude: { platform: messages, channels: [a], limits: { usd_total: 7 } } # the group",
-    );
-  });
-
-  test("keys limit and groups limit set and remove how limits in USD are kept", async () => {
+  test("P18: keys limit and groups limit set and remove how limits in USD are kept", async () => {
     const { stderr } = await gateway("keys", "limit", "laptop", "usd_per_day=5", "unpriced=allow");
     expect(stderr).toBe('The key "laptop" is limited to usd_per_day 5, unpriced allow.\n');
     expect(limitsOf("laptop")).toMatchObject({ usdPerDay: "5", allowUnpriced: true });

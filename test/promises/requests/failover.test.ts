@@ -508,6 +508,12 @@ test("P110: POST /v1/responses gets 403 from a group of chat channels only, and 
   const answer = await onlyChat.ask("responses");
   expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([403, "model_not_found"]);
   expect(answer.text).toContain("convert: true");
+  const others = "POST compact,POST input_tokens,GET r,DELETE r,GET r/input_items,POST r/cancel";
+  for (const [method, path] of others.split(",").map((words) => words.split(" "))) {
+    const body = method === "POST" ? ask("responses").body : undefined;
+    const other = await world.request(`/v1/responses/${path}`, bearer(onlyChat.key), body, method);
+    expect([path, other.status, other.text.includes("convert: true")]).toEqual([path, 403, true]);
+  }
   expect(onlyChat.channel().seen).toEqual([]);
 });
 
