@@ -242,7 +242,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       ].flatMap((override) => ["-c", override]);
       const words = ["codex", ...provider, "exec", "--skip-git-repo-check", "hello"];
       const { stderr, status } = await start(words, { KEY: keyOf(platform) });
-      const requests = gateway.records().slice(before);
+      const requests = (await gateway.recorded(before + 1)).slice(before);
       expect({ status, requests: requests.length }).toEqual({ status: 1, requests: 1 });
       expect(stderr).toContain(`ERROR: ${requests[0]?.problem}`);
     },
