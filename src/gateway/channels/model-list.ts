@@ -140,7 +140,7 @@ async function fetchModels(client: Upstream, channel: Channel, dialect: Dialect)
 }
 
 const MAX_PAGES = 20;
-const MAX_PAGE_BYTES = 16 * 1024 * 1024;
+const MAX_PAGE_BYTES = 4 * 1024 * 1024;
 /** Clients do not wait minutes for a list. */
 const MAX_LIST_WAIT_MS = 10_000;
 

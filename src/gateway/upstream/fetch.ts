@@ -3,13 +3,19 @@
 import { readUpTo, type Upstream, type UpstreamRequest } from "../../lib/http/upstream.ts";
 import { decodeAnswer } from "./decode.ts";
 
-export async function fetchWhole(client: Upstream, request: UpstreamRequest, maxBytes: number) {
+/** An answer that trickles keeps to the limits of its parts for ever. */
+const MAX_WAIT_MS = 30_000;
+
+export async function fetchWhole(client: Pick<Upstream, "send">, request: UpstreamRequest, maxBytes: number) {
   const sent = client.send(request);
+  const timer = setTimeout(() => sent.cancel(), MAX_WAIT_MS);
   try {
     const answer = decodeAnswer(await sent.answer);
     return { response: answer.head, body: await readUpTo(answer, maxBytes) };
   } catch (error) {
     sent.cancel();
     throw error;
+  } finally {
+    clearTimeout(timer);
   }
 }
