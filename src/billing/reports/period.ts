@@ -8,6 +8,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 export interface PeriodFlags {
+  readonly period?: string | undefined;
   readonly since?: string;
   readonly until?: string;
 }
@@ -32,7 +33,10 @@ interface Range {
 const WORDS = "today, yesterday, week, month, last-week, last-month, 7d, 12h, 2w, a month such as 2026-11";
 
 /** A date or a month at the end is included completely. */
-export function readPeriod({ since, until }: PeriodFlags, clock: Clock): ReportPeriod {
+export function readPeriod({ period, since, until }: PeriodFlags, clock: Clock): ReportPeriod {
+  const isAlone = since === undefined && until === undefined;
+  const advice = "A period cannot be combined with --since and --until.";
+  if (period !== undefined) return isAlone ? readWord(period, clock) : refuseUsage(advice);
   const from =
     since === undefined ? null : (readRange(since, clock) ?? refuseDate("--since", `${WORDS}, `)).from;
   const to = until === undefined ? null : (readRange(until, clock)?.to ?? refuseDate("--until"));
@@ -50,7 +54,7 @@ export function isPeriod(text: string): boolean {
   return readRange(text, { zone: UTC, now: new Date() }) !== null;
 }
 
-export function readPeriodWord(text: string, clock: Clock): ReportPeriod {
+function readWord(text: string, clock: Clock): ReportPeriod {
   const { from, to } =
     readRange(text, clock) ??
     refuseUsage(`There is no period "${text}". Known: ${WORDS}, a date such as 2026-11-20.`);
@@ -68,8 +72,8 @@ export function readViewPeriod(period: string, clock: Clock): ViewRange {
   const close = findNextSpan("day", zone, now);
   if (period === "all") return { since: null, until: now, end: close };
   const [first = "", last = first] = period.split("..");
-  const from = Date.parse(readPeriodWord(first, clock).since ?? "");
-  const { until } = readPeriodWord(last, clock);
+  const from = Date.parse(readWord(first, clock).since ?? "");
+  const { until } = readWord(last, clock);
   const end = until === null ? (last.endsWith("h") ? now : close) : Date.parse(until);
   if (end <= from) return refuseUsage(`The period ${period} ends before it begins.`);
   return { since: from, until: Math.max(from, Math.min(end, now)), end };

@@ -1,6 +1,6 @@
 // `gateway` alone: what runs, what was spent, what needs attention.
 
-import { readPeriodWord } from "../../billing/reports/period.ts";
+import { readPeriod } from "../../billing/reports/period.ts";
 import { sumRequests } from "../../billing/reports/sums.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { hasConfig } from "../../config/file/find.ts";
@@ -48,8 +48,8 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
 function readLedger({ catalog }: LoadedConfig) {
   using table = openTable(catalog.ledger.path, {});
   const clock = { zone: catalog.zone, now: new Date() };
-  const sum = (word: string): string => {
-    const query = { by: [], of: ["charge"], ...readPeriodWord(word, clock) };
+  const sum = (period: string): string => {
+    const query = { by: [], of: ["charge"], ...readPeriod({ period }, clock) };
     return `$${formatAmount(sumRequests(table, query).total.totals.charge_usd)}`;
   };
   return {

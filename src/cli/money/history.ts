@@ -12,6 +12,7 @@ import {
   tabulateBoth,
   tabulateLogs,
 } from "../../billing/history/report.ts";
+import { readPeriod } from "../../billing/reports/period.ts";
 import type { Filter } from "../../billing/reports/sums.ts";
 import type { Questions } from "../../billing/store/open.ts";
 import { readLoggedUsage } from "../../dialects/meters/logged.ts";
@@ -22,7 +23,7 @@ import { refuseUsage } from "../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
 import { readCurrentPrices } from "./in-use.ts";
 import { findLedger, openTable } from "../access/ledger-place.ts";
-import { chooseOne, printShown, readUsagePeriod, writeCsv } from "./show.ts";
+import { chooseOne, printShown, writeCsv } from "./show.ts";
 import { drawTotals, flattenUsage, KINDS, nameTotal, readDimensions, type UsageFlags } from "./usage.ts";
 
 export interface HistoryFlags extends UsageFlags {
@@ -62,7 +63,7 @@ function readQuery(flags: HistoryFlags): HistoryFilter {
   const clock = { zone, now: new Date() };
   return {
     by,
-    ...readUsagePeriod(flags, clock),
+    ...readPeriod(flags, clock),
     ...clock,
     both: flags.both === true,
   };

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
 import type { Repricing } from "../../billing/ledger/line.ts";
-import type { PeriodFlags } from "../../billing/reports/period.ts";
+import { type PeriodFlags, readPeriod } from "../../billing/reports/period.ts";
 import { findCorrections } from "../../billing/reports/reprice.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { type FileLock, takeLock } from "../../lib/files/file-lock.ts";
@@ -15,11 +15,9 @@ import { findRunning } from "../access/running.ts";
 import { fail, print, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";
 import { readCurrentPrices } from "./in-use.ts";
-import { readUsagePeriod } from "./show.ts";
 import { findLedger, type LedgerFlags, openTable } from "../access/ledger-place.ts";
 
 export interface RepriceFlags extends LedgerFlags, PeriodFlags {
-  readonly period?: string;
   readonly dryRun?: true;
 }
 
@@ -38,7 +36,7 @@ export async function repriceLedger(flags: RepriceFlags) {
 
 async function repriceLocked(path: string, flags: RepriceFlags) {
   const loaded = openConfig(flags);
-  const period = readUsagePeriod(flags, { zone: loaded.catalog.zone, now: new Date() });
+  const period = readPeriod(flags, { zone: loaded.catalog.zone, now: new Date() });
   const changes = new Map<string, ReturnType<typeof openChange>>();
   using table = openTable(path, flags);
   const found = findCorrections(table, period, readCurrentPrices(loaded)).map((draft): Repricing => {

@@ -1,12 +1,6 @@
 // Shows a report of the ledger as JSON, CSV, or lines and notes.
 
-import {
-  type Clock,
-  type PeriodFlags,
-  readPeriod,
-  readPeriodWord,
-  type ReportPeriod,
-} from "../../billing/reports/period.ts";
+import { type Clock, type PeriodFlags, readPeriod } from "../../billing/reports/period.ts";
 import { findBeginning, findLast, reportNames } from "../../billing/reports/requests.ts";
 import { ALL, type Filter, type Scope } from "../../billing/reports/sums.ts";
 import type { Table } from "../../billing/store/open.ts";
@@ -22,7 +16,6 @@ import { formatCount, lengthenSession } from "../terminal/text.ts";
 import { findLedgerOrEmpty, type LedgerFlags, openTable } from "../access/ledger-place.ts";
 
 export interface ReportFlags extends LedgerFlags, PeriodFlags, Omit<Filter, "version" | "agent" | "outcome"> {
-  readonly period?: string | undefined;
   readonly csv?: true;
   readonly json?: true;
 }
@@ -52,7 +45,7 @@ export function showReport<Flags extends ReportFlags>(
   const path = findLedgerOrEmpty(flags);
   const loaded = openConfigUnless(flags.ledger !== undefined, flags);
   const clock = { zone: loaded?.catalog.zone ?? createZone("system"), now: new Date() };
-  const period = readUsagePeriod(flags, clock);
+  const period = readPeriod(flags, clock);
   using table = openTable(path, flags);
   const scope = { ...period, only: readFilter(flags, table) };
   refuseUnknownNames(scope.only, table, loaded);
@@ -89,13 +82,6 @@ function printParts(parts: readonly Part[]): void {
   for (const [index, part] of parts.entries())
     if (typeof part === "string") print(part);
     else if (part.length > 0) printLines(index === 0 ? part : ["", ...part]);
-}
-
-export function readUsagePeriod(flags: ReportFlags, clock: Clock): ReportPeriod {
-  if (flags.period === undefined) return readPeriod(flags, clock);
-  if (flags.since !== undefined || flags.until !== undefined)
-    refuseUsage("A period cannot be combined with --since and --until.");
-  return readPeriodWord(flags.period, clock);
 }
 
 function readFilter(flags: ReportFlags, table: Table): Filter {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { readPeriod, readPeriodWord } from "../../../../src/billing/reports/period.ts";
+import { readPeriod } from "../../../../src/billing/reports/period.ts";
 import { createZone } from "../../../../src/lib/text/zone.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
 import { run, writeLedger } from "../ledger/ledger-runs.ts";
@@ -315,12 +315,12 @@ test.each([
   ["12h", "2026-11-20T03:30:00.000Z", null],
   ["2w", "2026-11-07T00:00:00.000Z", null],
 ])("P59: the period %s is from %s to %s", (word, since, until) => {
-  expect(readPeriodWord(word, CLOCK)).toEqual({ since, until });
+  expect(readPeriod({ period: word }, CLOCK)).toEqual({ since, until });
 });
 
 test("a local day with a change of clocks begins and ends at local midnight", () => {
   const zone = createZone("Europe/Berlin");
-  expect(readPeriodWord("2026-10-25", { ...CLOCK, zone })).toEqual({
+  expect(readPeriod({ period: "2026-10-25" }, { ...CLOCK, zone })).toEqual({
     since: "2026-10-24T22:00:00.000Z",
     until: "2026-10-25T23:00:00.000Z",
   });
