@@ -334,7 +334,7 @@ test("an error in a stream keeps its kind for a responses client", () => {
 describe("a value that String cannot read ends no conversion inside the gateway", () => {
   const ITEM = { type: "message", id: "m", content: [] };
 
-  test.each(["HUGE", { toString: 1 }])("%j as an index and as a status", (odd) => {
+  test.each(["HUGE", { toString: 1 }])("a conversion goes on after %j as an index and as a status", (odd) => {
     const place = { output_index: odd, content_index: odd };
     const events = [
       { type: "response.output_item.added", output_index: odd, item: ITEM },

@@ -203,7 +203,7 @@ function measureItem(item: unknown): number {
   const parts = [...getList(getField(item, "content")), ...getList(getField(item, "summary"))];
   const texts = parts.flatMap((part) => [getField(part, "text"), getField(part, "refusal")]);
   texts.push(getName(getField(item, "content")), ...TEXTS.map((name) => getField(item, name)));
-  // The model writes these, too, but not what a search found.
+  // The model writes these calls, too, but not the results of searches.
   if (ACTING_CALLS.has(getName(getField(item, "type")) ?? ""))
     texts.push(...ACTIONS.map((name) => getField(item, name)));
   return texts.reduce<number>((sum, text) => sum + sizeOf(text), 0);

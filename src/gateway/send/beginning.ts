@@ -25,7 +25,7 @@ const MAX_HELD_BYTES = 256 * 1024;
 const MAX_BLANK_BYTES = 64 * 1024;
 /** A chunk may have hundreds of events. */
 const STEP_BYTES = 512;
-/** The beginning of JSON is judged with a name or this many characters. */
+/** The beginning of JSON is judged as soon as it has a name or this many characters. */
 const MAX_OPENING_LENGTH = 32;
 
 export class Beginning {
