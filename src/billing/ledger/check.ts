@@ -47,7 +47,7 @@ export function readLine(value: unknown): Line | Correction | Mark | null {
   if (!isObject(value)) return null;
   if (value["mark"] !== undefined) return markSchema.safeParse(value).data ?? null;
   if (value["corrects"] !== undefined) return correctionSchema.safeParse(value).data ?? null;
-  return chooseSchema().safeParse(value).data ?? null;
+  return z.validate(chooseSchema(), value) ? value : null;
 }
 
 function describeIssue({ error }: z.ZodSafeParseResult<unknown>): string | null {
