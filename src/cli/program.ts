@@ -1,7 +1,7 @@
 // Runs the commands.
 
 import { type Argument, Command, CommanderError } from "commander";
-import { getErrorMessage } from "../lib/errors.ts";
+import { messageOf } from "../lib/errors.ts";
 import { escapeLines } from "../lib/text/printable.ts";
 import { VERSION } from "../lib/version.ts";
 import { addCommands, addHelp, addFlags, type CommandRow } from "./terminal/command.ts";
@@ -153,7 +153,7 @@ function reword(text: string, command: Command): string {
 
 function reportFailure(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  printNote(`gateway: ${getErrorMessage(error)}`);
+  printNote(`gateway: ${messageOf(error)}`);
   const named = error instanceof Error && "exitStatus" in error ? error.exitStatus : 1;
   return typeof named === "number" ? named : 1;
 }

@@ -1,7 +1,7 @@
 // The only definition of the config file.
 // scalars.ts reads scalars; references.ts checks names.
 
-import { getErrorMessage } from "../lib/errors.ts";
+import { messageOf } from "../lib/errors.ts";
 import { z } from "zod";
 import { sha256Hex } from "../lib/secret.ts";
 import { CALL_KINDS } from "./call-kinds.ts";
@@ -77,7 +77,7 @@ function scalar<T>(read: (text: string) => T, shape: z.core.GlobalMeta = {}) {
     try {
       return read(text);
     } catch (error) {
-      context.addIssue({ code: "custom", message: getErrorMessage(error) });
+      context.addIssue({ code: "custom", message: messageOf(error) });
       return z.NEVER;
     }
   });

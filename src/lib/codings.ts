@@ -8,7 +8,7 @@ import {
   createInflate,
   createZstdDecompress,
 } from "node:zlib";
-import { getErrorMessage } from "./errors.ts";
+import { messageOf } from "./errors.ts";
 import { BodyTooLarge } from "./http/exchange.ts";
 import { asBuffer, joinChunks } from "./memory/bytes.ts";
 
@@ -80,7 +80,7 @@ async function* decode(coded: Pieces, decoder: Transform): AsyncGenerator<Buffer
   try {
     for await (const piece of decoder) yield piece;
   } catch (error) {
-    throw fault ?? new CodingError(true, getErrorMessage(error), error);
+    throw fault ?? new CodingError(true, messageOf(error), error);
   }
   if (fault !== null) throw fault;
 }

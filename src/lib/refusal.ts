@@ -1,6 +1,6 @@
 // Why a command, or a change from the page, is refused.
 
-import { getErrorMessage } from "./errors.ts";
+import { messageOf } from "./errors.ts";
 
 export class Refusal extends Error {
   override readonly name: string = "Refusal";
@@ -25,6 +25,6 @@ export function readGiven<T>(read: () => T, start: string): T {
   try {
     return read();
   } catch (error) {
-    return refuseUsage(`${start}: ${getErrorMessage(error)}.`);
+    return refuseUsage(`${start}: ${messageOf(error)}.`);
   }
 }

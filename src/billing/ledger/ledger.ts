@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
-import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
+import { GatewayError, messageOf } from "../../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import { AnswerHistory } from "../limits/forecasts.ts";
 import type { Table } from "../store/open.ts";
@@ -24,11 +24,9 @@ export function openLedger(options: LedgerOptions): Ledger {
     return recoverWriter(options, lock);
   } catch (error) {
     lock.release();
-    throw new GatewayError(
-      "ledger_unwritable",
-      `the ledger ${path} cannot be opened: ${getErrorMessage(error)}`,
-      { cause: error },
-    );
+    throw new GatewayError("ledger_unwritable", `the ledger ${path} cannot be opened: ${messageOf(error)}`, {
+      cause: error,
+    });
   }
 }
 
@@ -44,7 +42,7 @@ function lockLedger(path: string): FileLock {
     const why =
       error instanceof LockHeld && error.holder !== null
         ? `is being written by process ${error.holder.pid} since ${error.holder.since}`
-        : `cannot be locked: ${getErrorMessage(error)}`;
+        : `cannot be locked: ${messageOf(error)}`;
     throw new GatewayError("ledger_unwritable", `the ledger ${path} ${why}`, { cause: error });
   }
 }

@@ -1,7 +1,7 @@
 // Writes the ledger of a running gateway. The journal names a request before it goes out, and its line
 // closes it. Lines of one turn are written together.
 
-import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
+import { GatewayError, messageOf } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { atTurnEnd, nextTurn } from "../../lib/time/next-turn.ts";
@@ -131,7 +131,7 @@ export class LedgerWriter {
     try {
       this.#addLine(draft, estimatedInput);
     } catch (error) {
-      this.#options.report(getErrorMessage(error));
+      this.#options.report(messageOf(error));
       written = draftUnknown(request, draft);
       this.#addLine(written, null);
     }
@@ -297,7 +297,7 @@ export class LedgerWriter {
   }
 
   #fail(error: unknown): void {
-    const problem = getErrorMessage(error);
+    const problem = messageOf(error);
     if (problem !== this.#problem)
       this.#options.report(
         `the ledger cannot be written, billable requests are refused until it can: ${problem}`,

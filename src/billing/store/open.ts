@@ -4,7 +4,7 @@
 import { constants as sqlite, Database } from "bun:sqlite";
 import { closeSync, existsSync } from "node:fs";
 
-import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
+import { getErrorCode, messageOf } from "../../lib/errors.ts";
 import { resolveFolder } from "../../lib/files/links.ts";
 import { CREATE_NEW, openOwn, removeOwn, requireOwn } from "../../lib/files/own-file.ts";
 import { readLines, type RawLine } from "../ledger/reader.ts";
@@ -79,7 +79,7 @@ export class Table implements Disposable, Questions {
     try {
       return ask();
     } catch (error) {
-      const why = getErrorMessage(error);
+      const why = messageOf(error);
       // The sums of a database have 64 bits.
       if (why.includes("integer overflow"))
         throw new Error(
@@ -161,7 +161,7 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
       return database;
     } catch (error) {
       database?.close();
-      const why = getErrorMessage(error);
+      const why = messageOf(error);
       if (isFirst && IS_DAMAGED.test(`${getErrorCode(error)} ${why}`)) {
         options.report(`The index ${name} cannot be used (${why}): it is made again.`);
         if (removeFile(name)) continue;

@@ -5,7 +5,7 @@ import type { Catalog, Group } from "../../config/catalog.ts";
 import { findConfig } from "../../config/file/find.ts";
 import { type LoadedConfig, loadConfig } from "../../config/file/load.ts";
 import { type ConfigFile, editConfig } from "../../config/file/replace.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
 import { isSameFile } from "../terminal/own-command.ts";
 import { confirmRemoval, printNote } from "../terminal/terminal.ts";
@@ -95,7 +95,7 @@ export async function waitForGateway(
       printNote(`The change is in the file, but the running gateway refuses it: ${outcome.message}`);
     }
   } catch (error) {
-    printNote(`The running gateway has not confirmed that it uses the change. ${getErrorMessage(error)}`);
+    printNote(`The running gateway has not confirmed that it uses the change. ${messageOf(error)}`);
   }
 }
 

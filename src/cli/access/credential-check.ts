@@ -5,7 +5,7 @@ import { NO_CREDENTIAL } from "../../config/schema.ts";
 import { readModelList } from "../../dialects/listing.ts";
 import { fetchListPage } from "../../gateway/channels/model-list.ts";
 import { channelSecrets } from "../../gateway/intake/secrets.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { createClient } from "../../lib/http/client.ts";
 import { UpstreamFault } from "../../lib/http/upstream.ts";
 import { formatCount } from "../terminal/text.ts";
@@ -33,7 +33,7 @@ export async function checkCredential(channel: Channel): Promise<CheckResult> {
     const result = status === 200 ? judgeList(body) : judgeStatus(status, body);
     return { isOpen: channel.credential === NO_CREDENTIAL, ...result };
   } catch (error) {
-    const reason = channelSecrets(channel).maskText(getErrorMessage(error));
+    const reason = channelSecrets(channel).maskText(messageOf(error));
     const isTls = error instanceof UpstreamFault && error.kind === "tls";
     const advice = channel.free ? `${reason}. Is it running?` : reason;
     return { kind: "unknown", reason: advice, status: null, isTls };

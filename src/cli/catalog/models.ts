@@ -1,6 +1,6 @@
 // `gateway models`: the models of selectable groups.
 
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { findPrice, loadPriceBook, type PriceBook, sellerOf } from "../../billing/prices.ts";
 import type { Catalog, Group } from "../../config/catalog.ts";
 import { loadWithCredentials } from "../../config/file/load.ts";
@@ -42,7 +42,7 @@ export async function showModels(flags: ModelsFlags) {
         return models.map((model) => describe(group, model, catalog, book));
       } catch (error) {
         for (const { name } of group.channels) problems.delete(name);
-        printNote(getErrorMessage(error));
+        printNote(messageOf(error));
         process.exitCode = 1;
         return [];
       }

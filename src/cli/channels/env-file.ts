@@ -5,7 +5,7 @@ import { basename, dirname, join } from "node:path";
 import { parseEnvFile, placeEnvFile } from "../../config/file/env-file.ts";
 import { lockConfig } from "../../config/file/replace.ts";
 import { readSecretText } from "../../config/yaml/scalars.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { readOwn, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { complain, fail, printNote } from "../terminal/terminal.ts";
 
@@ -50,7 +50,7 @@ export function requireWritable(configPath: string, variables: Readonly<Record<s
   try {
     requireOwn(placeEnvFile(configPath));
   } catch (error) {
-    const why = getErrorMessage(error);
+    const why = messageOf(error);
     fail(`Nothing was changed: ${why}. Or add ${lines.join(" and ")} to that file yourself.`);
   }
 }
@@ -71,7 +71,7 @@ export function ignoreInGit(path: string): void {
     replaceFile(place, start + lines, { mode: 0o644 });
     printNote(`${place} keeps the secrets and the ledger out of git.`);
   } catch (error) {
-    printNote(`Add ${wanted.join(", ")} to ${place}, which cannot be written: ${getErrorMessage(error)}.`);
+    printNote(`Add ${wanted.join(", ")} to ${place}, which cannot be written: ${messageOf(error)}.`);
   }
 }
 

@@ -7,7 +7,7 @@ import { placeEnvFile } from "../../config/file/env-file.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { listVariables } from "../../config/yaml/expand.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { getField, getList, getText } from "../../lib/json/json.ts";
 import { looksSecret } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
@@ -18,7 +18,7 @@ import { bad, type Check, type DoctorFinding, good, note } from "./finding.ts";
 
 /** `path`: empty if there is no config. */
 export function explainProblems(error: unknown, path: string, { ledger }: LedgerFlags): DoctorFinding[] {
-  const text = getErrorMessage(error);
+  const text = messageOf(error);
   if (!(error instanceof ConfigError) && ledger !== undefined)
     return [bad("ledger", text, "name another file with --ledger")];
   if (!(error instanceof ConfigError)) return [bad("config", text, `edit ${path}`)];
@@ -159,7 +159,7 @@ export const checkBook: Check = ({ path, catalog }) => {
     return describeBook(book, new Date());
   } catch (error) {
     const fix = error instanceof ConfigError ? `edit ${path}` : "gateway prices update";
-    return bad("prices", getErrorMessage(error), fix);
+    return bad("prices", messageOf(error), fix);
   }
 };
 

@@ -6,7 +6,7 @@ import { loadWithCredentials } from "../../config/file/load.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { valueAt } from "../../config/yaml/problems.ts";
 import { ENV_TOOLS } from "../../dialects/platforms.ts";
-import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
+import { getErrorCode, messageOf } from "../../lib/errors.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { VERSION } from "../../lib/version.ts";
 import { checkCredential, describeCheck } from "../access/credential-check.ts";
@@ -97,7 +97,7 @@ const checkPort: Check = ({ catalog: { listen }, running }) => {
     return good(check, `${place} is free; the gateway is not running${reach}`);
   } catch (error) {
     if (getErrorCode(error) !== "EADDRINUSE")
-      return bad(check, `cannot listen on ${place}: ${getErrorMessage(error)}`, "change listen:");
+      return bad(check, `cannot listen on ${place}: ${messageOf(error)}`, "change listen:");
     const what = `${place} is used by another program, or a gateway with another config`;
     return bad(check, what, "gateway serve --port N, or change listen.port");
   }

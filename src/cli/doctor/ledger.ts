@@ -11,7 +11,7 @@ import { reportVersions } from "../../billing/reports/versions.ts";
 import { describeChange } from "../../billing/reports/words.ts";
 import { Table } from "../../billing/store/open.ts";
 import type { Catalog } from "../../config/catalog.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import { requireOwn } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
@@ -40,7 +40,7 @@ export const checkOwnFiles: Check = ({ path, catalog: { ledger } }) => {
       requireOwn(file, file === ledger.path);
       return [];
     } catch (error) {
-      return [bad("files", getErrorMessage(error), `ls -li ${quoteWord(file)}`)];
+      return [bad("files", messageOf(error), `ls -li ${quoteWord(file)}`)];
     }
   });
 };
@@ -65,7 +65,7 @@ function findHolder({ running, catalog }: Examined): DoctorFinding | null {
     takeLock(lock).release();
     return null;
   } catch (error) {
-    const untaken = `its lock cannot be taken: ${getErrorMessage(error)}`;
+    const untaken = `its lock cannot be taken: ${messageOf(error)}`;
     if (!(error instanceof LockHeld) || error.holder === null)
       return bad("ledger", untaken, `fuser ${quoteWord(lock)}`);
     const { pid, since } = error.holder;
@@ -91,7 +91,7 @@ export const checkEnd: Check = ({ running, catalog: { ledger } }) => {
       ...(doubts.unnamed.length > 0 ? [`${unnamed} at its end may not be the gateway's`] : []),
     ].map((text) => bad("ledger", text, VERIFY));
   } catch (error) {
-    return bad("ledger", getErrorMessage(error), `ls -li ${quoteWord(`${ledger.path}*`)}`);
+    return bad("ledger", messageOf(error), `ls -li ${quoteWord(`${ledger.path}*`)}`);
   }
 };
 
@@ -103,7 +103,7 @@ export const checkAmounts: Check = ({ catalog, isCopy }) => {
     return [...describeAmounts(table, catalog), ...describeLimits(catalog, isCopy)];
   } catch (error) {
     const look = `ls -l ${quoteWord(dirname(path))}`;
-    return bad("ledger", `it cannot be read: ${getErrorMessage(error)}`, look);
+    return bad("ledger", `it cannot be read: ${messageOf(error)}`, look);
   }
 };
 

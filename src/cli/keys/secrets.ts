@@ -1,7 +1,7 @@
 // Secrets of keys: new ones are printed once, given ones are read.
 
 import { fail, askSecret, canPrompt, readAll, refuseUsage } from "../terminal/terminal.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { readSecretText } from "../../config/yaml/scalars.ts";
 
 /** `isKept`: nothing is lost if printing fails. */
@@ -49,7 +49,7 @@ function checkSecret(text: string, force = false): string | undefined {
   try {
     readSecretText(text);
   } catch (error) {
-    return `The secret cannot be used: ${getErrorMessage(error)}.`;
+    return `The secret cannot be used: ${messageOf(error)}.`;
   }
   if (force || ACCEPTED.test(text)) return undefined;
   return "The secret cannot be used: expected `sk-` and at least 16 more characters (or --force).";

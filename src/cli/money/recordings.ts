@@ -2,7 +2,7 @@
 
 import { resolve } from "node:path";
 import { RECORDING_NAME } from "../../config/yaml/scalars.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import type { GatewayState } from "../../gateway/api/state.ts";
 import { getField, getText } from "../../lib/json/json.ts";
 import {
@@ -48,7 +48,7 @@ export function showRecordings(flags: LedgerFlags) {
         },
       ];
     } catch (error) {
-      printNote(getErrorMessage(error));
+      printNote(messageOf(error));
       return [];
     }
   });

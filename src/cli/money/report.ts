@@ -4,7 +4,7 @@ import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
 import { reportEvidence } from "../../billing/reports/evidence.ts";
 import { isPeriod } from "../../billing/reports/period.ts";
-import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
+import { getErrorCode, messageOf } from "../../lib/errors.ts";
 import { createFile, readPlain, replaceFile } from "../../lib/files/own-file.ts";
 import { isUnchanged, nameFile, writeHtml, writeMarkdown } from "../../web/report-file.ts";
 import { fail, refuseUsage } from "../terminal/terminal.ts";
@@ -68,7 +68,7 @@ function save(text: string, path: string): string {
 }
 
 function refuse(path: string, error: unknown): never {
-  const [, why] = /^E[A-Z]+: ([^,]+)/.exec(getErrorMessage(error)) ?? [];
+  const [, why] = /^E[A-Z]+: ([^,]+)/.exec(messageOf(error)) ?? [];
   if (why === undefined) throw error;
   return fail(`The report cannot be written to ${path} (${why}): ${ADVICE}.`);
 }

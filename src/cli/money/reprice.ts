@@ -5,7 +5,7 @@ import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
 import type { Repricing } from "../../billing/ledger/line.ts";
 import { type PeriodFlags, readPeriod } from "../../billing/reports/period.ts";
 import { findCorrections } from "../../billing/reports/reprice.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { type FileLock, takeLock } from "../../lib/files/file-lock.ts";
 import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../lib/money.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
@@ -105,7 +105,7 @@ function lockReprice(path: string): FileLock {
   try {
     return takeLock(`${path}.reprice.lock`);
   } catch (error) {
-    return fail(`Corrections cannot be written: ${getErrorMessage(error)}.`);
+    return fail(`Corrections cannot be written: ${messageOf(error)}.`);
   }
 }
 
@@ -133,7 +133,7 @@ function openToWrite(path: string): Ledger {
       report: (text) => printNote(text),
     });
   } catch (error) {
-    const why = getErrorMessage(error);
+    const why = messageOf(error);
     return fail(`The ledger cannot be written: ${why}. Stop the gateway first, or use --dry-run.`);
   }
 }

@@ -1,6 +1,6 @@
 // `gateway open`: opens the browser with a sign-in link.
 
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { askGateway, NOT_RUNNING } from "../access/control.ts";
 import { formatBaseUrl, listGateways } from "../access/running.ts";
 import { type LedgerFlags, locateLedger } from "../access/ledger-place.ts";
@@ -48,7 +48,7 @@ function readOwn(flags: OpenFlags): { readonly path: string; readonly why: strin
   try {
     return { path: locateLedger(flags), why: NOT_RUNNING };
   } catch (error) {
-    return { path: "", why: getErrorMessage(error) };
+    return { path: "", why: messageOf(error) };
   }
 }
 

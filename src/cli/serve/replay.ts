@@ -9,7 +9,7 @@ import { createIdSource } from "../../gateway/intake/call.ts";
 import { isOfOtherOrigin } from "../../gateway/intake/cors.ts";
 import { acceptsHost, describeBaseUrl } from "../../gateway/intake/own-host.ts";
 import { refuse } from "../../gateway/intake/refuse.ts";
-import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
+import { GatewayError, messageOf } from "../../lib/errors.ts";
 import { decodeBody } from "../../lib/codings.ts";
 import { getField, getText } from "../../lib/json/json.ts";
 import { listen } from "../../lib/http/serve.ts";
@@ -47,7 +47,7 @@ export async function serveReplay(flags: ReplayFlags): Promise<number> {
     hostname: LOOPBACK,
     port: flags.port ?? openConfigUnless(true, config)?.catalog.listen.port ?? 4141,
     onExchange: (exchange) => void server.receive(exchange),
-    onError: (error) => printNote(getErrorMessage(error)),
+    onError: (error) => printNote(messageOf(error)),
     maxMessageBytes: MAX_BODY_BYTES,
   });
   const stopped = waitForSignal();
@@ -102,7 +102,7 @@ class ReplayServer {
   /** An error after which tools do not try again. */
   #explain(error: unknown): GatewayError {
     if (error instanceof GatewayError) return error;
-    const why = getErrorMessage(error);
+    const why = messageOf(error);
     printNote(`not answered: ${why}`);
     this.#replay.misses += 1;
     return new GatewayError("bad_request", `The replay cannot answer this: ${why}.`);

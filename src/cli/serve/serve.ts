@@ -16,7 +16,7 @@ import { describeBaseUrl } from "../../gateway/intake/own-host.ts";
 import type { ContextNotes } from "../../gateway/observe/context.ts";
 import type { Listener } from "../../gateway/observe/observer.ts";
 import { startGateway, type RunningGateway, type StartOptions } from "../../gateway/start.ts";
-import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
+import { getErrorCode, messageOf } from "../../lib/errors.ts";
 import { LockHeld } from "../../lib/files/file-lock.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { formatUsd } from "../../lib/money.ts";
@@ -281,7 +281,7 @@ function createPriceLook(
       warn(`prices: ${running.reloadPrices()} is in force`);
       return (outcome = { kind: "applied" });
     } catch (error) {
-      const message = getErrorMessage(error);
+      const message = messageOf(error);
       warn(`prices: the new book is not applied. ${message}`);
       return (outcome = { kind: "refused", message });
     }
@@ -340,7 +340,7 @@ function createAlertCommand(
         warn(`${name} was ended by ${child.signalCode}: it has ${LIMIT_MS / 1000} s`);
       else if (child.exitCode !== 0) warn(`${name} failed with status ${child.exitCode}`);
     } catch (error) {
-      warn(`${name} cannot be started (${getErrorMessage(error)})`);
+      warn(`${name} cannot be started (${messageOf(error)})`);
     }
   };
   return {

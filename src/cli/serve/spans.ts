@@ -7,7 +7,7 @@ import type { Catalog, TraceSettings } from "../../config/catalog.ts";
 import { findProxy } from "../../config/proxy.ts";
 import { addressOf } from "../../gateway/upstream/address.ts";
 import { fetchWhole } from "../../gateway/upstream/fetch.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { numberOf } from "../../lib/exact.ts";
 import { createClient } from "../../lib/http/client.ts";
 import { Fields } from "../../lib/http/fields.ts";
@@ -98,7 +98,7 @@ async function sendSpans(
     // Redirects are not followed: the headers may hold a credential.
     return status < 300 ? null : { isAway: BUSY.has(status), why: `it answers ${status}` };
   } catch (error) {
-    return { isAway: true, why: getErrorMessage(error) };
+    return { isAway: true, why: messageOf(error) };
   }
 }
 

@@ -4,7 +4,7 @@ import { findConfig } from "../../config/file/find.ts";
 import { askKeychain, listKeychainNames, systemKeychain } from "../../config/file/keychain.ts";
 import { readConfigText } from "../../config/file/load.ts";
 import { readSecretText } from "../../config/yaml/scalars.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { fail, refuseUsage } from "../../lib/refusal.ts";
 import type { ConfigFlags } from "../access/config.ts";
 import { askSecret, canPrompt, complain, printNote, readAll } from "../terminal/terminal.ts";
@@ -46,7 +46,7 @@ async function isStored(name: string, faults: Set<string>): Promise<boolean | nu
   try {
     return (await askKeychain(systemKeychain.get(name))) !== null;
   } catch (error) {
-    faults.add(getErrorMessage(error));
+    faults.add(messageOf(error));
     return null;
   }
 }
@@ -60,6 +60,6 @@ async function reach<T>(ask: Promise<T>): Promise<T> {
   try {
     return await askKeychain(ask);
   } catch (error) {
-    return fail(`${getErrorMessage(error)}.`);
+    return fail(`${messageOf(error)}.`);
   }
 }

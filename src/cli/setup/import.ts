@@ -8,7 +8,7 @@ import { placeConfig } from "../../config/file/find.ts";
 import { checkConfigText } from "../../config/file/load.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { type Environment, listVariables } from "../../config/yaml/expand.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { ForeignFile, readPlain } from "../../lib/files/own-file.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import type { ListFlags } from "../access/config.ts";
@@ -74,7 +74,7 @@ function parseFile(file: string, parse: (text: string) => unknown): unknown {
     if (statSync(file).size > MAX_BYTES) throw new Error("it has more than 1 MiB");
     text = readPlain(file);
   } catch (error) {
-    const reason = error instanceof ForeignFile ? "it is not a regular file" : getErrorMessage(error);
+    const reason = error instanceof ForeignFile ? "it is not a regular file" : messageOf(error);
     fail(`${file} cannot be read: ${reason}.`);
   }
   try {

@@ -7,7 +7,7 @@ import { storeToolSecret } from "../../config/changes/tool-secrets.ts";
 import { placeConfig } from "../../config/file/find.ts";
 import { checkConfigText } from "../../config/file/load.ts";
 import { renderValue } from "../../config/yaml/splice.ts";
-import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
+import { getErrorCode, messageOf } from "../../lib/errors.ts";
 import { createFile } from "../../lib/files/own-file.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import type { ConfigFlags } from "../access/config.ts";
@@ -160,7 +160,7 @@ export function writeNew(path: string, text: string): void {
     ignoreInGit(path);
   } catch (error) {
     if (getErrorCode(error) === "EEXIST") refuseOverwrite(path);
-    fail(`${path} cannot be written: ${getErrorMessage(error)}.`);
+    fail(`${path} cannot be written: ${messageOf(error)}.`);
   }
 }
 

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { configHome } from "../../config/file/find.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
@@ -121,7 +121,7 @@ function readOwnUnit(path: string): string | null {
   try {
     return requireOwn(path) === null ? null : readFileSync(path, "utf8");
   } catch (error) {
-    return fail(`The unit was not changed: ${getErrorMessage(error)}.`);
+    return fail(`The unit was not changed: ${messageOf(error)}.`);
   }
 }
 

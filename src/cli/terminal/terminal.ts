@@ -1,7 +1,7 @@
 // Output and prompts. Only this module imports @clack/prompts.
 
 import type * as Prompts from "@clack/prompts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { fail, Refusal, refuseUsage } from "../../lib/refusal.ts";
 import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
 import { keepConfigs } from "./own-command.ts";
@@ -101,7 +101,7 @@ export function complain(read: (text: string) => unknown): (text: string) => str
       read(text);
       return undefined;
     } catch (error) {
-      return getErrorMessage(error);
+      return messageOf(error);
     }
   };
 }

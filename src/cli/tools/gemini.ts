@@ -4,7 +4,7 @@
 import { cpSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { createFile } from "../../lib/files/own-file.ts";
 import { getField, isObject } from "../../lib/json/json.ts";
 import { printNote } from "../terminal/terminal.ts";
@@ -93,7 +93,7 @@ export const gemini: ToolRow = {
       try {
         cpSync(join(folder, entry.name), join(own, entry.name), { recursive: true, dereference: true });
       } catch (error) {
-        printNote(`${entry.name} of this run could not be kept in ${own}: ${getErrorMessage(error)}`);
+        printNote(`${entry.name} of this run could not be kept in ${own}: ${messageOf(error)}`);
       }
     }
   },

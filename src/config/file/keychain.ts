@@ -1,6 +1,6 @@
 // The system's keychain. The runtime reads it, so no other program sees a secret.
 
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { type Environment, KEYCHAIN, LACK, listKeychainChannels } from "../yaml/expand.ts";
 import { parseSource } from "../yaml/source.ts";
 
@@ -30,7 +30,7 @@ export async function askKeychain<T>(ask: Promise<T>, limitMs = LIMIT_MS): Promi
   const timer = setTimeout(() => late.resolve(LATE), limitMs);
   const unusable = (error: unknown): never => {
     throw new Error(
-      `no keychain can be used here (${getErrorMessage(error)}): put the credential into gateway.env, and write \${NAME}`,
+      `no keychain can be used here (${messageOf(error)}): put the credential into gateway.env, and write \${NAME}`,
     );
   };
   const answer = await Promise.race([ask.catch(unusable), late.promise]).finally(() => clearTimeout(timer));
@@ -57,7 +57,7 @@ export async function readKeychain(
       const value = await askKeychain(keychain.get(name), limitMs);
       if (value !== null) return [KEYCHAIN + name, value];
     } catch (error) {
-      return [LACK + name, getErrorMessage(error)];
+      return [LACK + name, messageOf(error)];
     }
     const advice = `\`gateway credentials set ${name}\` stores it`;
     return [LACK + name, `the keychain has no credential "${name}", or stays locked: ${advice}`];

@@ -12,7 +12,7 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
+import { getErrorCode, messageOf } from "../../lib/errors.ts";
 import { followLinks } from "../../lib/files/links.ts";
 import { openPlain, readPlain, whileReplaced } from "../../lib/files/own-file.ts";
 import { getField, listIn } from "../../lib/json/json.ts";
@@ -79,7 +79,7 @@ export function hashVariables(path: string): string {
   try {
     return sha256Hex(JSON.stringify(readEnvFile(path)));
   } catch (error) {
-    return getErrorMessage(error);
+    return messageOf(error);
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
+import { getErrorCode, messageOf } from "../../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import { resolveLinks } from "../../lib/files/links.ts";
 import {
@@ -84,7 +84,7 @@ async function waitForLock(path: string, owner: Owner): Promise<FileLock> {
     try {
       return takeLock(path, owner);
     } catch (error) {
-      const why = getErrorMessage(error);
+      const why = messageOf(error);
       const isBusy = error instanceof LockHeld || /^SQLITE_(BUSY|LOCKED)/.test(getErrorCode(error));
       if (!isBusy) throw new Error(`The lock ${path} cannot be taken: ${why}.`, { cause: error });
       const current: string | null = nameHolder(error) ?? holder;
@@ -107,7 +107,7 @@ function requireEditable(file: string): void {
   try {
     requireOwn(file, true);
   } catch (error) {
-    throw new Error(`${getErrorMessage(error)}. It stays as it was.`, { cause: error });
+    throw new Error(`${messageOf(error)}. It stays as it was.`, { cause: error });
   }
 }
 
@@ -116,7 +116,7 @@ function replaceConfig(file: string, text: string): void {
     const before = statSync(file);
     replaceFile(file, text, { mode: before.mode & 0o777, owner: before, durable: true, secret: true });
   } catch (error) {
-    throw new Error(`${file} cannot be written, and stays as it was: ${getErrorMessage(error)}.`, {
+    throw new Error(`${file} cannot be written, and stays as it was: ${messageOf(error)}.`, {
       cause: error,
     });
   }

@@ -1,6 +1,6 @@
 // Notices new content of the config file or gateway.env, also behind a changed link.
 
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { statSync } from "node:fs";
 import { sha256Hex } from "../../lib/secret.ts";
 import { type Environment, KEYCHAIN } from "../yaml/expand.ts";
@@ -101,7 +101,7 @@ function readConfig(path: string): Reading {
     const text = readConfigText(path);
     return { sha256: sha256Hex(text), variables, text, error: null };
   } catch (error) {
-    return { sha256: getErrorMessage(error), variables, text: null, error };
+    return { sha256: messageOf(error), variables, text: null, error };
   }
 }
 
@@ -131,7 +131,7 @@ async function report(
     return { kind: "applied" };
   } catch (failure) {
     if (signal.aborted) return null;
-    const problem = failure instanceof ConfigError ? failure : new ConfigError(getErrorMessage(failure));
+    const problem = failure instanceof ConfigError ? failure : new ConfigError(messageOf(failure));
     listener.onProblem(problem);
     return { kind: "refused", message: problem.message };
   }

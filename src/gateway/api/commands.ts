@@ -1,7 +1,7 @@
 // Serves a gateway's private socket (socket.ts).
 
 import { existsSync, rmSync } from "node:fs";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
@@ -43,7 +43,7 @@ function openSocket(parts: ApiParts) {
         },
       };
     } catch (error) {
-      reasons.push(getErrorMessage(error));
+      reasons.push(messageOf(error));
     }
   }
   observer.notice(

@@ -5,7 +5,7 @@ import { repricingSchema } from "../../billing/ledger/line.ts";
 import { type LimitUse, listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { suggestNearest } from "../../lib/text/nearest.ts";
 import { RECORDING_NAME } from "../../config/yaml/scalars.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { fail, Refusal, refuseUsage } from "../../lib/refusal.ts";
 import { probeChannel } from "../channels/upkeep.ts";
 import type { ChannelView } from "../channels/view.ts";
@@ -180,7 +180,7 @@ export async function answerCall(call: Call, parts: ApiParts): Promise<Reply> {
   } catch (error) {
     if (error instanceof Refusal) return refuse(error.exitStatus === 2 ? 400 : 409, error.message);
     reportFault(error, parts.gateway.observer);
-    return refuse(500, getErrorMessage(error));
+    return refuse(500, messageOf(error));
   }
 }
 

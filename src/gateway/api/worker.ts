@@ -1,7 +1,7 @@
 // The thread with the table of a gateway's ledger.
 
 import { Table } from "../../billing/store/open.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { Refusal } from "../../lib/refusal.ts";
 import { createZone } from "../../lib/text/zone.ts";
 import { findReport } from "./reports.ts";
@@ -46,7 +46,7 @@ globalThis.addEventListener("message", ({ data }: MessageEvent<ReportQuestion>) 
     (error: unknown) =>
       postMessage({
         id,
-        error: getErrorMessage(error),
+        error: messageOf(error),
         ...(error instanceof Refusal && { isRefusal: true }),
       }),
   );

@@ -4,7 +4,7 @@ import type { Channel, Group } from "../../config/catalog.ts";
 import type { Dialect, ModelEntry } from "../../dialects/dialect.ts";
 import { readModelList } from "../../dialects/listing.ts";
 import { dialectOf } from "../../dialects/platforms.ts";
-import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
+import { GatewayError, messageOf } from "../../lib/errors.ts";
 import { Fields } from "../../lib/http/fields.ts";
 import { type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
@@ -83,7 +83,7 @@ export class ModelLists {
       return { models, problem: null };
     } catch (error) {
       if (dialect !== own) return await this.#fetch(channel, own);
-      const problem = channelSecrets(channel).maskText(getErrorMessage(error));
+      const problem = channelSecrets(channel).maskText(messageOf(error));
       const isShort = error instanceof UpstreamFault && error.kind === "shortage";
       return { models: recall(), problem, isShort };
     }

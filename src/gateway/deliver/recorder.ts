@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { LineDraft } from "../../billing/ledger/line.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { pathOf } from "../../dialects/path.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { decodeBody } from "../../lib/codings.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
@@ -78,7 +78,7 @@ export class RequestRecorder implements Recorder {
       for (const name of removeOld(this.#root, catalog.recordings.maxAgeMs, this.#now()))
         this.#observer.notice("note", `recording: "${name}" was removed: it got nothing for that long`);
     } catch (error) {
-      this.#observer.notice("warning", `recording: old ones were not removed: ${getErrorMessage(error)}`);
+      this.#observer.notice("warning", `recording: old ones were not removed: ${messageOf(error)}`);
     }
   }
 
@@ -158,7 +158,7 @@ export class RequestRecorder implements Recorder {
         writer.write(exchange, { request, response }, catalog.recordings.maxBytes);
     } catch (error) {
       this.#stopped.add(name);
-      const text = `recording: "${name}" has stopped: ${getErrorMessage(error)}`;
+      const text = `recording: "${name}" has stopped: ${messageOf(error)}`;
       this.#observer.notice("error", text);
     }
   }

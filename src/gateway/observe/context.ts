@@ -14,7 +14,7 @@ import type { LineDraft } from "../../billing/ledger/line.ts";
 import { countTokens, PROMPT_KINDS } from "../../billing/usage.ts";
 import type { Piece } from "../../dialects/prompt/blocks.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
 import { appendOwn } from "../../lib/files/own-file.ts";
 import { REMOVED } from "../../lib/text/printable.ts";
 import { makeFolder } from "../../recording/store.ts";
@@ -133,7 +133,7 @@ export class Contexts implements ContextNotes {
       return act();
     } catch (error) {
       this.#hasFailed = true;
-      this.#warn(`what prompts consist of is noted no more: ${getErrorMessage(error)}`);
+      this.#warn(`what prompts consist of is noted no more: ${messageOf(error)}`);
       return null;
     }
   }

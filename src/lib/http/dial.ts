@@ -4,7 +4,7 @@ import { closeSync, openSync } from "node:fs";
 import { isIP } from "node:net";
 import { devNull } from "node:os";
 import type { TLSOptions } from "bun";
-import { getErrorCode, getErrorMessage } from "../errors.ts";
+import { getErrorCode, messageOf } from "../errors.ts";
 import { Deadline } from "../time/deadline.ts";
 import { readHead } from "./message.ts";
 import { type FaultKind, type Origin, originOf, UpstreamFault } from "./upstream.ts";
@@ -81,7 +81,7 @@ function requireAddress({ host }: Origin, { socket }: Wire): void {
 
 function faultOf({ host, port, proxy }: Origin, kind: FaultKind, error: unknown): UpstreamFault {
   const place = proxy === undefined ? `${host}:${port}` : `${host}:${port} through ${proxy.host}`;
-  return new UpstreamFault(kind, `${place}: ${getErrorMessage(error)}`, error);
+  return new UpstreamFault(kind, `${place}: ${messageOf(error)}`, error);
 }
 
 /** Empty if the URL has no login. */
