@@ -6,7 +6,7 @@
 
 import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import type { Channel } from "../config/catalog.ts";
-import { suggestNearest } from "../lib/text/nearest.ts";
+import { didYouMean } from "../lib/text/nearest.ts";
 import { ConfigError } from "../config/yaml/problems.ts";
 import { looksSecret } from "../lib/secret.ts";
 import { type BookedModel, isPaidAt, type Price, type PriceBook, type Rates } from "./prices/book.ts";
@@ -31,7 +31,7 @@ export function refuseUnknownProviders(channels: Iterable<Channel>, book: PriceB
       continue;
     const shown = looksSecret(priceProvider) ? "of that name" : `"${priceProvider}"`;
     throw new ConfigError(
-      `channels.${name}.price_provider: the price book has no provider ${shown}${suggestNearest(priceProvider, book.providers)}. It has: ${book.providers.join(", ")}.`,
+      `channels.${name}.price_provider: the price book has no provider ${shown}${didYouMean(priceProvider, book.providers)}. It has: ${book.providers.join(", ")}.`,
     );
   }
 }

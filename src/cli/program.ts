@@ -9,7 +9,7 @@ import { printNote, wrapMessage } from "./terminal/terminal.ts";
 import { noteConfig } from "./terminal/own-command.ts";
 import type { ConfigFlags } from "./access/config.ts";
 import { explainRetired } from "../config/file/retired.ts";
-import { suggestNearest } from "../lib/text/nearest.ts";
+import { didYouMean } from "../lib/text/nearest.ts";
 
 export async function runProgram(row: CommandRow): Promise<void> {
   const words = normalizeArguments(process.argv.slice(2), row);
@@ -114,7 +114,7 @@ function nameCommand(command: Command): string {
 function refuseOtherHelp(command: Command): string {
   const word = command.args.find((arg) => arg !== "help");
   if (word === undefined || word.startsWith("-")) return "";
-  return command.error(`error: unknown command '${word}'${suggestNearest(word, listNames(command))}`);
+  return command.error(`error: unknown command '${word}'${didYouMean(word, listNames(command))}`);
 }
 
 function listNames(command: Command): string[] {
@@ -139,7 +139,7 @@ function reword(text: string, command: Command): string {
   // Commander takes an unknown subcommand for an argument.
   const [word] = command.commands.length > 0 && text.startsWith(TOO_MANY) ? command.args : [];
   if (word !== undefined)
-    return `gateway: unknown command '${word}'${suggestNearest(word, listNames(command))}\n`;
+    return `gateway: unknown command '${word}'${didYouMean(word, listNames(command))}\n`;
   const [, given, value = "", list = ""] =
     /^error: (.*?)'?([^' ]*)' is invalid.* Allowed choices are (.*)\.\n$/.exec(text) ?? [];
   if (given === undefined)
@@ -148,7 +148,7 @@ function reword(text: string, command: Command): string {
       .replace(/\n\(Did you mean (.*)\?\)/, ' (did you mean "$1"?)');
   const flag = /^option '(--[\w-]+)/.exec(given)?.[1];
   const subject = flag === undefined ? "There is no" : `${flag}: there is no`;
-  return `gateway: ${subject} "${value}"${suggestNearest(value, list.split(", "))}. Known: ${list}.\n`;
+  return `gateway: ${subject} "${value}"${didYouMean(value, list.split(", "))}. Known: ${list}.\n`;
 }
 
 function reportFailure(error: unknown): number {

@@ -2,7 +2,7 @@
 // A client's login goes only to its vendor, and comes only from this machine.
 
 import { looksSecret } from "../lib/secret.ts";
-import { suggestNearest } from "../lib/text/nearest.ts";
+import { didYouMean } from "../lib/text/nearest.ts";
 import { KEY_FIELD } from "./key-fields.ts";
 import { isLoopback } from "./proxy.ts";
 import { type Config, groupPlatform, PLATFORM_FACTS } from "./schema.ts";
@@ -24,7 +24,7 @@ export function findDangling(config: Config, hidden: ReadonlySet<string>): Refer
   const refuse: Refuse = (path, message) => problems.push({ path, message });
   const quote: Quote = (word, known = []) => {
     const isShown = !looksSecret(word) && !hidden.has(word) && /^[\w.-]{1,40}$/.test(word);
-    return `${isShown ? `"${word}"` : "of that name"}${suggestNearest(word, known)}`;
+    return `${isShown ? `"${word}"` : "of that name"}${didYouMean(word, known)}`;
   };
   const { channels, groups, plans, keys, listen } = config;
   const names = Object.keys(groups);

@@ -3,7 +3,7 @@
 import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";
 import type { Catalog } from "../config/catalog.ts";
-import { getErrorCode, GatewayError, messageOf } from "../lib/errors.ts";
+import { codeOf, GatewayError, messageOf } from "../lib/errors.ts";
 import type { Exchange, Listen, Server } from "../lib/http/exchange.ts";
 import { type UnroutedCall, createIdSource } from "./intake/call.ts";
 import { allowOrigin, answerPreflight, isPreflight, refuseOrigin } from "./intake/cors.ts";
@@ -58,7 +58,7 @@ export function startServer(
 
 function explainListening({ host, port }: Catalog["listen"], cause: unknown): Error {
   const why =
-    getErrorCode(cause) === "EADDRINUSE"
+    codeOf(cause) === "EADDRINUSE"
       ? `port ${port} is in use: stop the program that uses it, or choose another port with --port or listen.port.`
       : `${messageOf(cause)}.`;
   return new Error(`The gateway cannot listen on ${host}: ${why}`, { cause });

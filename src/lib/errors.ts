@@ -72,7 +72,7 @@ export class GatewayError extends Error {
 
 /** The code from the system or a library, such as "ENOENT".
  *  Empty if the error has none. */
-export function getErrorCode(error: unknown): string {
+export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 

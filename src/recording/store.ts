@@ -15,7 +15,7 @@ import {
 import { basename, join } from "node:path";
 import { z } from "zod";
 import { RECORDING_NAME } from "../config/yaml/scalars.ts";
-import { getErrorCode } from "../lib/errors.ts";
+import { codeOf } from "../lib/errors.ts";
 import { ForeignFile, openPlain, replaceFile } from "../lib/files/own-file.ts";
 import { parseJson } from "../lib/json/json.ts";
 import { listElements } from "../lib/json/scanner.ts";
@@ -88,7 +88,7 @@ export function makeFolder(path: string): boolean {
   try {
     mkdirSync(path, { mode: 0o700 });
   } catch (error) {
-    if (getErrorCode(error) !== "EEXIST") throw error;
+    if (codeOf(error) !== "EEXIST") throw error;
     isNew = false;
   }
   requireFolder(path, OTHERS);
@@ -129,7 +129,7 @@ export class RecordingWriter {
       this.#writeFiles(files, maxBytes);
     } catch (error) {
       // Somebody removed the folder: begin a new one.
-      if (getErrorCode(error) !== "ENOENT") throw error;
+      if (codeOf(error) !== "ENOENT") throw error;
       this.#writeFiles(files, maxBytes);
     }
   }

@@ -4,7 +4,7 @@ import { Glob } from "bun";
 import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { getErrorCode, messageOf } from "../../lib/errors.ts";
+import { codeOf, messageOf } from "../../lib/errors.ts";
 import { readClaude } from "./claude.ts";
 import { readCodex } from "./codex.ts";
 import { History, LOGGING_TOOLS, type LoggingTool, type UsageOf } from "./entry.ts";
@@ -96,7 +96,7 @@ function list(folder: string, pattern: string, { unread }: History) {
       if (found !== undefined) files.push({ path, size: found.size, born: found.birthtimeMs });
     }
   } catch (error) {
-    if (getErrorCode(error) !== "ENOENT") unread.push(`${folder}: ${messageOf(error)}`);
+    if (codeOf(error) !== "ENOENT") unread.push(`${folder}: ${messageOf(error)}`);
   }
   return files;
 }

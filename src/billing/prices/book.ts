@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
-import { getErrorCode } from "../../lib/errors.ts";
+import { codeOf } from "../../lib/errors.ts";
 import { ForeignFile, readOwn, requireOwn } from "../../lib/files/own-file.ts";
 import { lookUp } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
@@ -150,7 +150,7 @@ function readStored(path: string): PriceBook | null {
     // Another user's file could change prices unnoticed.
     text = requireOwn(path) === null ? null : readOwn(path);
   } catch (error) {
-    const why = error instanceof ForeignFile ? error.message : getErrorCode(error) || String(error);
+    const why = error instanceof ForeignFile ? error.message : codeOf(error) || String(error);
     throw new Error(`The price book ${path} cannot be read: ${why}.`, { cause: error });
   }
   if (text === null) return null;

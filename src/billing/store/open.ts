@@ -4,7 +4,7 @@
 import { constants as sqlite, Database } from "bun:sqlite";
 import { closeSync, existsSync } from "node:fs";
 
-import { getErrorCode, messageOf } from "../../lib/errors.ts";
+import { codeOf, messageOf } from "../../lib/errors.ts";
 import { resolveFolder } from "../../lib/files/links.ts";
 import { CREATE_NEW, openOwn, removeOwn, requireOwn } from "../../lib/files/own-file.ts";
 import { readLines, type RawLine } from "../ledger/reader.ts";
@@ -86,7 +86,7 @@ export class Table implements Disposable, Questions {
           `The amounts of ${this.path} add up to more than $9 million: \`gateway ledger verify\` names wrong ones.`,
           { cause: error },
         );
-      if (this.#file === null || !IS_DAMAGED.test(`${getErrorCode(error)} ${why}`)) throw error;
+      if (this.#file === null || !IS_DAMAGED.test(`${codeOf(error)} ${why}`)) throw error;
       // A damaged page shows only when a question reads it.
       this.#options.report(`The index ${this.#file} is damaged (${why}): the ledger itself is read.`);
       this.#database.close();
@@ -162,10 +162,10 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
     } catch (error) {
       database?.close();
       const why = messageOf(error);
-      if (isFirst && IS_DAMAGED.test(`${getErrorCode(error)} ${why}`)) {
+      if (isFirst && IS_DAMAGED.test(`${codeOf(error)} ${why}`)) {
         options.report(`The index ${name} cannot be used (${why}): it is made again.`);
         if (removeFile(name)) continue;
-      } else if (!IS_CLOSED.test(getErrorCode(error)))
+      } else if (!IS_CLOSED.test(codeOf(error)))
         options.report(`The index ${name} cannot be used (${why}): the ledger itself is read.`);
       return null;
     }
@@ -190,7 +190,7 @@ function openDatabase(path: string): TableDatabase {
     if (found === null) closeSync(openOwn(place, { flags: CREATE_NEW }));
   } catch (error) {
     // Another process may just have made the file.
-    if (getErrorCode(error) !== "EEXIST" || requireOwn(place) === null) throw error;
+    if (codeOf(error) !== "EEXIST" || requireOwn(place) === null) throw error;
   }
   const database = new Database(place, sqlite.SQLITE_OPEN_READWRITE | sqlite.SQLITE_OPEN_NOFOLLOW);
   try {

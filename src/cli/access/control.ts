@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { z } from "zod";
 import { fetchFrom, isPrivate, locateControl, VERSION_FIELD } from "../../gateway/api/socket.ts";
-import { getErrorCode } from "../../lib/errors.ts";
+import { codeOf } from "../../lib/errors.ts";
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { VERSION } from "../../lib/version.ts";
 import { fail } from "../terminal/terminal.ts";
@@ -91,7 +91,7 @@ async function fetchReply(
       ...content,
     });
   } catch (error) {
-    if (GONE_CODES.has(getErrorCode(error))) return null;
+    if (GONE_CODES.has(codeOf(error))) return null;
     if (!signal.aborted) throw error;
     const span = `${timeoutMs / 1000} s`;
     return fail(`The running gateway does not answer (in ${span}). If it is suspended, \`fg\` resumes it.`);

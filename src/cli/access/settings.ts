@@ -1,7 +1,7 @@
 // `NAME=VALUE` words that change an entry of the config.
 
 import { z } from "zod";
-import { suggestNearest } from "../../lib/text/nearest.ts";
+import { didYouMean } from "../../lib/text/nearest.ts";
 import { configSchema } from "../../config/schema.ts";
 import { changeSetting, type Edit } from "../../config/yaml/edit.ts";
 import type { Path } from "../../config/yaml/source.ts";
@@ -57,7 +57,7 @@ function findSetting(name: string, settings: ReadonlyMap<string, Form>) {
   const [, section = "", below = ""] = /^([^.]+)\.(.+)$/.exec(name) ?? [];
   if (settings.get(section) === "map") return { form: "text" as const, path: [section, below] };
   const known = Array.from(settings, ([each, kind]) => (kind === "map" ? `${each}.NAME` : each));
-  const near = suggestNearest(name, known);
+  const near = didYouMean(name, known);
   return refuseUsage(`There is no setting "${name}"${near}. Settings: ${known.join(", ")}.`);
 }
 

@@ -5,7 +5,7 @@ import { findGroup, refuseUnknown } from "../../config/changes/names.ts";
 import { addKeychain, checkConfigText, type LoadedConfig, readConfigText } from "../../config/file/load.ts";
 import type { ConfigFile } from "../../config/file/replace.ts";
 import { isLoopback } from "../../config/proxy.ts";
-import { suggestNearest } from "../../lib/text/nearest.ts";
+import { didYouMean } from "../../lib/text/nearest.ts";
 import { type ChannelPlatform, CHANNEL_WORDS, groupPlatform, PLATFORM_FACTS } from "../../config/schema.ts";
 import { applyEdits, type Edit } from "../../config/yaml/edit.ts";
 import { suggestValue, valueAt } from "../../config/yaml/problems.ts";
@@ -170,7 +170,7 @@ async function findPreset(what: string, flags: Place, { channels }: Catalog): Pr
 
 async function describeUrl(what: string, flags: Place, known: readonly Preset[]): Promise<Preset> {
   const ids = known.map(({ id }) => id);
-  const near = suggestNearest(what, ids);
+  const near = didYouMean(what, ids);
   if (!/^https?:\/\//.test(what))
     refuseUsage(`There is no preset "${what}"${near}. Presets: ${ids.join(", ")}; or a URL.`);
   const { hostname, href } = readGiven(() => readBaseUrl(what), "The URL cannot be used");

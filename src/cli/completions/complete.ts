@@ -6,7 +6,7 @@ import zsh from "./zsh.txt" with { type: "text" };
 import { listSelectableGroups } from "../../config/changes/keys.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { ENV_TOOLS } from "../../dialects/platforms.ts";
-import { escapeUnprintable, isPrintable } from "../../lib/text/printable.ts";
+import { escapeText, isPrintable } from "../../lib/text/printable.ts";
 import { describeGroup, openConfig } from "../access/config.ts";
 import { type CommandRow, listFlags, type Parameter } from "../terminal/command.ts";
 import { TOOLS } from "../tools/tools.ts";
@@ -120,7 +120,7 @@ function listValues(entry: Parameter, { names }: Spot): readonly Suggestion[] {
   try {
     // An unprintable name cannot be typed anyway.
     const found = listNames(what, openConfig({})).filter(([name]) => isPrintable(name));
-    return found.map(([name, about]) => [name, escapeUnprintable(about)]);
+    return found.map(([name, about]) => [name, escapeText(about)]);
   } catch {
     // A broken config offers no names: the tab key must not print an error.
     return [];

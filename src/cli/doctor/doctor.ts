@@ -6,8 +6,8 @@ import { loadWithCredentials } from "../../config/file/load.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { valueAt } from "../../config/yaml/problems.ts";
 import { ENV_TOOLS } from "../../dialects/platforms.ts";
-import { getErrorCode, messageOf } from "../../lib/errors.ts";
-import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { codeOf, messageOf } from "../../lib/errors.ts";
+import { escapeText } from "../../lib/text/printable.ts";
 import { VERSION } from "../../lib/version.ts";
 import { checkCredential, describeCheck } from "../access/credential-check.ts";
 import { adviseCredential, describePlace, listUnset } from "../access/credential-place.ts";
@@ -96,7 +96,7 @@ const checkPort: Check = ({ catalog: { listen }, running }) => {
     const reach = isLoopback(host) ? "" : "; other machines will reach the gateway";
     return good(check, `${place} is free; the gateway is not running${reach}`);
   } catch (error) {
-    if (getErrorCode(error) !== "EADDRINUSE")
+    if (codeOf(error) !== "EADDRINUSE")
       return bad(check, `cannot listen on ${place}: ${messageOf(error)}`, "change listen:");
     const what = `${place} is used by another program, or a gateway with another config`;
     return bad(check, what, "gateway serve --port N, or change listen.port");
@@ -163,18 +163,18 @@ const MARKS = {
 } as const;
 
 function printFindings(findings: readonly DoctorFinding[]): void {
-  const width = Math.max(...findings.map(({ check }) => measure(escapeUnprintable(check))));
+  const width = Math.max(...findings.map(({ check }) => measure(escapeText(check))));
   const indent = " ".repeat(width + 4);
   for (const { check, state, detail, fix } of findings) {
     const [style, mark] = MARKS[state];
-    const name = escapeUnprintable(check);
+    const name = escapeText(check);
     const [first = "", ...others] = detail
       .split("\n")
-      .flatMap((line) => wrapWords(escapeUnprintable(line), readRoom() - indent.length));
+      .flatMap((line) => wrapWords(escapeText(line), readRoom() - indent.length));
     printLines([
       `${paint(style, mark)} ${name}${" ".repeat(width - measure(name))}  ${first}`,
       ...others.map((line) => indent + line),
-      ...(fix === null ? [] : [`${indent}→ ${paint("bold", escapeUnprintable(fix))}`]),
+      ...(fix === null ? [] : [`${indent}→ ${paint("bold", escapeText(fix))}`]),
     ]);
   }
 }

@@ -3,7 +3,7 @@
 import { readSpending } from "../../billing/limits/spending.ts";
 import { judgeKey, type Key } from "../../config/catalog.ts";
 import { findGroup, findKey, formatMoment, listLimits } from "../../config/changes/names.ts";
-import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { escapeText } from "../../lib/text/printable.ts";
 import { type ListFlags, openConfig } from "../access/config.ts";
 import { type LedgerFlags, useLedger } from "../access/ledger-place.ts";
 import { paint, printJson, printLines } from "../terminal/terminal.ts";
@@ -64,7 +64,7 @@ export function showKey(name: string, flags: KeyFlags): void {
     ...describeLimits(key, spent, now),
   };
   const lines = Object.entries(facts).map(([title, fact]) => {
-    return `${paint("dim", title.padEnd(20))}${escapeUnprintable(fact || "-")}`;
+    return `${paint("dim", title.padEnd(20))}${escapeText(fact || "-")}`;
   });
   printLines(lines);
 }

@@ -5,7 +5,7 @@ import { formatMoment } from "../../config/changes/names.ts";
 import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS, type UsageKind } from "../../billing/usage.ts";
 import type { Observer, RequestRecord } from "../../gateway/observe/observer.ts";
 import { formatUsd } from "../../lib/money.ts";
-import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
+import { escapeLines, escapeText } from "../../lib/text/printable.ts";
 import { createTable, type ListColumn, type Table } from "../terminal/listing.ts";
 import { encodeJson, paint, readRoom } from "../terminal/terminal.ts";
 import { formatAmount, measure, shortenId, shortenSession } from "../terminal/text.ts";
@@ -76,7 +76,7 @@ export function createRequestTable(): Table<RequestRecord> {
 }
 
 export function describeProblem({ outcome, problem }: RequestRecord): string {
-  const why = escapeUnprintable((problem ?? "").replaceAll(/\s+/g, " "));
+  const why = escapeText((problem ?? "").replaceAll(/\s+/g, " "));
   if (outcome === "complete") return why;
   const what = outcome.replaceAll("_", " ");
   return problem === null ? what : `${what}: ${why}`;

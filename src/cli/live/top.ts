@@ -4,7 +4,7 @@ import type { GatewayState } from "../../gateway/api/state.ts";
 import type { ChannelView } from "../../gateway/channels/view.ts";
 import type { RequestRecord } from "../../gateway/observe/observer.ts";
 import { writeAllowance } from "../../lib/text/allowance.ts";
-import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { escapeText } from "../../lib/text/printable.ts";
 import { askGateway, readDocument } from "../access/control.ts";
 import { locateLedger, type LedgerFlags } from "../access/ledger-place.ts";
 import { paint, printJson, printLines } from "../terminal/terminal.ts";
@@ -29,7 +29,7 @@ export function createTopView(): DrawTop {
     ];
     const [head = "", ...rows] = table.draw(records, columns);
     const facts = [describeGateway(state, now), ...describeAllowances(state.channels, new Date(now))];
-    const problems = [...lost, ...listProblems(state)].map(escapeUnprintable);
+    const problems = [...lost, ...listProblems(state)].map(escapeText);
     return [
       ...facts.map((text) => cutText(text, columns)),
       ...problems.map((text) => paint("yellow", cutText(text, columns))),

@@ -15,7 +15,7 @@ import { listSeenModels } from "../../billing/reports/requests.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
-import { getErrorCode, messageOf } from "../../lib/errors.ts";
+import { codeOf, messageOf } from "../../lib/errors.ts";
 import { replaceFile } from "../../lib/files/own-file.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { isBelowTenth, parseDecimal } from "../../lib/money.ts";
@@ -382,7 +382,7 @@ async function readPlace(place: string): Promise<Buffer> {
     }
     return Buffer.concat(parts);
   } catch (error) {
-    const why = getErrorCode(error) || messageOf(error);
+    const why = codeOf(error) || messageOf(error);
     return fail(`${place} cannot be read: ${why}. Try again, or name a file with --from.`);
   }
 }

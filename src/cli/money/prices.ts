@@ -6,7 +6,7 @@ import { hasPrice, listInUse } from "./in-use.ts";
 import { ANY_SELLER } from "../../billing/prices/sellers.ts";
 import { listSeenModels } from "../../billing/reports/requests.ts";
 import type { Channel } from "../../config/catalog.ts";
-import { suggestNearest } from "../../lib/text/nearest.ts";
+import { didYouMean } from "../../lib/text/nearest.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
 import { type LedgerFlags, locateLedger, openTable } from "../access/ledger-place.ts";
 import { type ConfigFlags, openConfig, openConfigUnless } from "../access/config.ts";
@@ -39,7 +39,7 @@ export function showPrices(model: string, flags: ShowPricesFlags): void {
 function chooseProviders({ provider }: ShowPricesFlags, book: PriceBook): readonly string[] {
   if (provider === undefined) return book.providers;
   if (book.providers.includes(provider)) return [provider];
-  return fail(`The price book has no provider "${provider}"${suggestNearest(provider, book.providers)}.`);
+  return fail(`The price book has no provider "${provider}"${didYouMean(provider, book.providers)}.`);
 }
 
 function listSold(

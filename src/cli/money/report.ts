@@ -4,7 +4,7 @@ import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
 import { reportEvidence } from "../../billing/reports/evidence.ts";
 import { isPeriod } from "../../billing/reports/period.ts";
-import { getErrorCode, messageOf } from "../../lib/errors.ts";
+import { codeOf, messageOf } from "../../lib/errors.ts";
 import { createFile, readPlain, replaceFile } from "../../lib/files/own-file.ts";
 import { isUnchanged, nameFile, writeHtml, writeMarkdown } from "../../web/report-file.ts";
 import { fail, refuseUsage } from "../terminal/terminal.ts";
@@ -48,7 +48,7 @@ function saveNew(text: string, name: string): string {
       createFile(path, text, { mode: 0o644 });
       return path;
     } catch (error) {
-      if (getErrorCode(error) !== "EEXIST") return refuse(path, error);
+      if (codeOf(error) !== "EEXIST") return refuse(path, error);
     }
   }
 }

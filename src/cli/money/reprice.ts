@@ -8,7 +8,7 @@ import { findCorrections } from "../../billing/reports/reprice.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { type FileLock, takeLock } from "../../lib/files/file-lock.ts";
 import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../lib/money.ts";
-import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { escapeText } from "../../lib/text/printable.ts";
 import { openConfig } from "../access/config.ts";
 import { tryGateway } from "../access/control.ts";
 import { findRunning } from "../access/running.ts";
@@ -148,7 +148,7 @@ export async function acceptLedger(flags: LedgerFlags & { readonly json?: true }
       : await acceptAlone(path);
   const { accepted } = reply.parse(answer);
   if (flags.json === true) return printJson({ accepted });
-  for (const mark of accepted) print(escapeUnprintable(mark));
+  for (const mark of accepted) print(escapeText(mark));
   const count = formatCount(accepted.length, "finding");
   printNote(
     accepted.length === 0

@@ -8,7 +8,7 @@ import { refuseUnknown } from "../../config/changes/names.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import type { PeriodReport, REPORTS } from "../../gateway/api/reports.ts";
 import { getField } from "../../lib/json/json.ts";
-import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { escapeText } from "../../lib/text/printable.ts";
 import { createZone } from "../../lib/text/zone.ts";
 import { openConfigUnless } from "../access/config.ts";
 import { fail, print, printJson, printLines, printNote, refuseUsage } from "../terminal/terminal.ts";
@@ -148,6 +148,6 @@ export function writeCsv(
 const FORMULA = /(?<=^|;)(?= *[=+\-@＝＋－＠])/g;
 
 function quote(text: string): string {
-  const cell = escapeUnprintable(text.replaceAll(FORMULA, "'"));
+  const cell = escapeText(text.replaceAll(FORMULA, "'"));
   return /^'|[",;]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }

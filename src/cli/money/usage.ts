@@ -7,7 +7,7 @@ import { ANY_SELLER, findPrice, listBookedModels } from "../../billing/prices.ts
 import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
 import { CALL_KINDS } from "../../config/call-kinds.ts";
 import { USAGE_KINDS } from "../../billing/usage.ts";
-import { suggestNearest } from "../../lib/text/nearest.ts";
+import { didYouMean } from "../../lib/text/nearest.ts";
 import { drawRows, type ListColumn } from "../terminal/listing.ts";
 import { fail, refuseUsage } from "../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
@@ -55,7 +55,7 @@ export function readDimensions<T extends string>(text: string, known: readonly T
 }
 
 function adviseOn(name: string, known: readonly string[]): string {
-  return name === "project" ? " without --history" : suggestNearest(name, known);
+  return name === "project" ? " without --history" : didYouMean(name, known);
 }
 
 export const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
@@ -229,5 +229,5 @@ function refuseUnknownModel(
   );
   if (isSold) return;
   const known = [...overrides.keys(), ...listBookedModels(book, ALL_MAKERS).map(({ id }) => id)];
-  fail(`--as: there is no price for "${model}"${suggestNearest(model, known)}.`);
+  fail(`--as: there is no price for "${model}"${didYouMean(model, known)}.`);
 }

@@ -16,7 +16,7 @@ import { describeBaseUrl } from "../../gateway/intake/own-host.ts";
 import type { ContextNotes } from "../../gateway/observe/context.ts";
 import type { Listener } from "../../gateway/observe/observer.ts";
 import { startGateway, type RunningGateway, type StartOptions } from "../../gateway/start.ts";
-import { getErrorCode, messageOf } from "../../lib/errors.ts";
+import { codeOf, messageOf } from "../../lib/errors.ts";
 import { LockHeld } from "../../lib/files/file-lock.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { formatUsd } from "../../lib/money.ts";
@@ -147,7 +147,7 @@ const REPLY_MS = 2000;
 
 async function explainStartFailure(error: unknown, { ledger, listen }: Catalog): Promise<never> {
   const cause = error instanceof Error ? error.cause : undefined;
-  if (getErrorCode(cause) === "EADDRINUSE")
+  if (codeOf(cause) === "EADDRINUSE")
     return fail(
       `Another program uses ${formatBaseUrl(listen)}, perhaps a gateway with another config. ` +
         "Stop it, or choose another port with --port or listen.port.",

@@ -10,7 +10,7 @@ import { isLoopback } from "../../config/proxy.ts";
 import { type Environment, listVariables } from "../../config/yaml/expand.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { ForeignFile, readPlain } from "../../lib/files/own-file.ts";
-import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { escapeText } from "../../lib/text/printable.ts";
 import type { ListFlags } from "../access/config.ts";
 import { proposeCommand } from "../terminal/own-command.ts";
 import { createTable } from "../terminal/listing.ts";
@@ -43,7 +43,7 @@ export async function importConfig(
   const kept = readEnvFile(path);
   const draft = new Draft(path);
   read(parseFile(file, parse), draft);
-  const lost = draft.lost.map((each) => `\n  ${escapeUnprintable(each)}`).join("");
+  const lost = draft.lost.map((each) => `\n  ${escapeText(each)}`).join("");
   const lack = lost === "" ? "" : ` No counterpart:${lost}`;
   if (Object.keys(draft.channels).length === 0)
     fail(`${file} has no upstream that the gateway can use, so nothing was written.${lack}`);

@@ -7,7 +7,7 @@ import { storeToolSecret } from "../../config/changes/tool-secrets.ts";
 import { placeConfig } from "../../config/file/find.ts";
 import { checkConfigText } from "../../config/file/load.ts";
 import { renderValue } from "../../config/yaml/splice.ts";
-import { getErrorCode, messageOf } from "../../lib/errors.ts";
+import { codeOf, messageOf } from "../../lib/errors.ts";
 import { createFile } from "../../lib/files/own-file.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import type { ConfigFlags } from "../access/config.ts";
@@ -159,7 +159,7 @@ export function writeNew(path: string, text: string): void {
     createFile(path, text, { secret: true });
     ignoreInGit(path);
   } catch (error) {
-    if (getErrorCode(error) === "EEXIST") refuseOverwrite(path);
+    if (codeOf(error) === "EEXIST") refuseOverwrite(path);
     fail(`${path} cannot be written: ${messageOf(error)}.`);
   }
 }

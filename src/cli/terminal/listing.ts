@@ -1,7 +1,7 @@
 // Rows as a table. Without room, spare columns are cut, then left out.
 
 import { isObject } from "../../lib/json/json.ts";
-import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { escapeText } from "../../lib/text/printable.ts";
 import { paint as paintText, printJson, printLines, printNote, readRoom } from "./terminal.ts";
 import {
   alignText,
@@ -97,7 +97,7 @@ export function createTable<Row extends object>(listed: ReadonlyArray<ListColumn
   const titles = columns.map(({ title }) => title);
   const head = (room: number): string => paintText("dim", write(titles, room, null));
   const writeRows = (rows: readonly Row[], room: number): string[] => {
-    const cells = rows.map((row) => columns.map(({ read }) => escapeUnprintable(read(row))));
+    const cells = rows.map((row) => columns.map(({ read }) => escapeText(read(row))));
     for (const each of cells)
       each.forEach((cell, index) => (widths[index] = Math.max(widths[index] ?? 0, measure(cell))));
     return rows.map((row, at) => write(cells[at] ?? [], room, row));

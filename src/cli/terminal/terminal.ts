@@ -3,7 +3,7 @@
 import type * as Prompts from "@clack/prompts";
 import { messageOf } from "../../lib/errors.ts";
 import { fail, Refusal, refuseUsage } from "../../lib/refusal.ts";
-import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
+import { escapeLines, escapeText } from "../../lib/text/printable.ts";
 import { keepConfigs } from "./own-command.ts";
 import { wrapWords } from "./text.ts";
 
@@ -11,7 +11,7 @@ export { fail, readGiven, refuseUsage } from "../../lib/refusal.ts";
 
 /** Prints a line. A name in it cannot control the terminal. */
 export function print(line: string): void {
-  process.stdout.write(`${escapeUnprintable(line)}\n`);
+  process.stdout.write(`${escapeText(line)}\n`);
 }
 
 /** Lines with styles. Names in them must be escaped. */
@@ -20,7 +20,7 @@ export function printLines(lines: readonly string[]): void {
 }
 
 export function printWrapped(line: string, hang = 2): void {
-  printLines(wrapWords(escapeUnprintable(line), readRoom(), hang));
+  printLines(wrapWords(escapeText(line), readRoom(), hang));
 }
 
 export function printNote(text: string, style?: Style): void {
@@ -42,7 +42,7 @@ export function printJson(value: unknown): void {
 }
 
 export function encodeJson(value: unknown): string {
-  return escapeUnprintable(JSON.stringify(value));
+  return escapeText(JSON.stringify(value));
 }
 
 const STYLES = {
@@ -67,9 +67,9 @@ function isPlain(stream: NodeJS.WriteStream): boolean {
 const OWN_STYLE = new RegExp(`(\\u001B\\[(?:${[0, ...Object.values(STYLES)].join("|")})m)`);
 
 function escapeBesideStyles(line: string): string {
-  if (isPlain(process.stdout)) return escapeUnprintable(line);
+  if (isPlain(process.stdout)) return escapeText(line);
   const parts = line.split(OWN_STYLE);
-  return parts.map((part, index) => (index % 2 === 1 ? part : escapeUnprintable(part))).join("");
+  return parts.map((part, index) => (index % 2 === 1 ? part : escapeText(part))).join("");
 }
 
 /** Some terminals do not report a size. */
@@ -163,7 +163,7 @@ export function askSome(
 }
 
 function describeChoices(message: string, choices: readonly Choice[]) {
-  const options = choices.map(({ value, label }) => ({ value, label: escapeUnprintable(label) }));
+  const options = choices.map(({ value, label }) => ({ value, label: escapeText(label) }));
   return { message: escapeLines(message), options, ...PROMPT_OPTIONS };
 }
 

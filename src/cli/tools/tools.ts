@@ -1,6 +1,6 @@
 // The tools that can use the gateway, tested with released versions.
 
-import { suggestNearest } from "../../lib/text/nearest.ts";
+import { didYouMean } from "../../lib/text/nearest.ts";
 import { PLATFORMS } from "../../config/schema.ts";
 import { PLATFORM_ROWS, type ToolName } from "../../dialects/platforms.ts";
 import { refuseUsage } from "../terminal/terminal.ts";
@@ -68,6 +68,6 @@ export const TOOLS: ReadonlyMap<string, Tool> = new Map(
 export function findTool(name: string, known: readonly string[] = [...TOOLS.keys()]): Tool {
   const app = APPS.get(name);
   if (app !== undefined) refuseUsage(`\`gateway env ${name}\` prints what to enter in ${app.title}.`);
-  const near = suggestNearest(name, known);
+  const near = didYouMean(name, known);
   return TOOLS.get(name) ?? refuseUsage(`There is no tool "${name}"${near}. Known: ${known.join(", ")}.`);
 }

@@ -3,7 +3,7 @@
 import { refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog } from "../catalog.ts";
 import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../limit-names.ts";
-import { suggestNearest } from "../../lib/text/nearest.ts";
+import { didYouMean } from "../../lib/text/nearest.ts";
 import { limitsSchema } from "../schema.ts";
 import type { ConfigFile } from "../file/replace.ts";
 import { changeSetting } from "../yaml/edit.ts";
@@ -24,7 +24,7 @@ function readLimit(word: string): [name: string, value: string | null] {
   const value = rest.join("=").replace(/^\$/, "");
   if (!LIMIT_NAMES.includes(name))
     return refuseUsage(
-      `There is no limit "${name}"${suggestNearest(name, LIMIT_NAMES)}. Limits: ${LIMIT_NAMES.join(", ")}.`,
+      `There is no limit "${name}"${didYouMean(name, LIMIT_NAMES)}. Limits: ${LIMIT_NAMES.join(", ")}.`,
     );
   if (value === "none") return [name, null];
   const { error } = limitsSchema.safeParse({ [name]: value });

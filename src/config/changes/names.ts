@@ -3,7 +3,7 @@
 import { fail, readGiven, refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog, Group, Key, Limits } from "../catalog.ts";
 import { COUNT_LIMITS, USD_LIMITS } from "../limit-names.ts";
-import { suggestNearest } from "../../lib/text/nearest.ts";
+import { didYouMean } from "../../lib/text/nearest.ts";
 import { toCamel } from "../schema.ts";
 import { readDuration, readMoment, readName } from "../yaml/scalars.ts";
 
@@ -25,9 +25,7 @@ function listKnown(what: string, known: ReadonlyMap<string, unknown>): string {
 }
 
 export function refuseUnknown(what: string, name: string, known: ReadonlyMap<string, unknown>): never {
-  return fail(
-    `There is no ${what} "${name}"${suggestNearest(name, known.keys())}. ${listKnown(what, known)}`,
-  );
+  return fail(`There is no ${what} "${name}"${didYouMean(name, known.keys())}. ${listKnown(what, known)}`);
 }
 
 export function requireNewName(what: string, name: string, known: ReadonlyMap<string, unknown>): void {

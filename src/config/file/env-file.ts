@@ -2,7 +2,7 @@
 
 import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { getErrorCode } from "../../lib/errors.ts";
+import { codeOf } from "../../lib/errors.ts";
 import { ForeignFile, openPlain } from "../../lib/files/own-file.ts";
 import type { Environment } from "../yaml/expand.ts";
 import { requireTrust } from "./find.ts";
@@ -45,9 +45,9 @@ export function readEnvFile(configPath: string): Environment {
   try {
     handle = openPlain(path);
   } catch (error) {
-    if (getErrorCode(error) === "ENOENT" || getErrorCode(error) === "ENOTDIR") return {};
+    if (codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR") return {};
     if (error instanceof ForeignFile) throw new ConfigError(`${error.message}.`);
-    throw new ConfigError(`${path} cannot be read: ${getErrorCode(error)}.`);
+    throw new ConfigError(`${path} cannot be read: ${codeOf(error)}.`);
   }
   try {
     const stats = fstatSync(handle);

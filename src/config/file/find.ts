@@ -3,7 +3,7 @@
 import { lstatSync, type Stats } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
-import { getErrorCode } from "../../lib/errors.ts";
+import { codeOf } from "../../lib/errors.ts";
 import { whileReplaced } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
@@ -59,7 +59,7 @@ function isThere(path: string): boolean {
     whileReplaced(path, () => lstatSync(path));
     return true;
   } catch (error) {
-    return !["ENOENT", "ENOTDIR"].includes(getErrorCode(error));
+    return !["ENOENT", "ENOTDIR"].includes(codeOf(error));
   }
 }
 

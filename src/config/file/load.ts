@@ -12,7 +12,7 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { getErrorCode, messageOf } from "../../lib/errors.ts";
+import { codeOf, messageOf } from "../../lib/errors.ts";
 import { followLinks } from "../../lib/files/links.ts";
 import { openPlain, readPlain, whileReplaced } from "../../lib/files/own-file.ts";
 import { getField, listIn } from "../../lib/json/json.ts";
@@ -221,7 +221,7 @@ function isLedger(path: string): boolean {
 }
 
 function describeUnreadable(path: string, error: unknown): string {
-  const code = getErrorCode(error);
+  const code = codeOf(error);
   if (code === "ENOENT" && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true)
     return `${path} is a link to ${readlinkSync(path)}, which is not there.`;
   if (code === "ENOENT" || code === "ENOTDIR")

@@ -2,7 +2,7 @@
 
 import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { getErrorCode, messageOf } from "../../lib/errors.ts";
+import { codeOf, messageOf } from "../../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import { resolveLinks } from "../../lib/files/links.ts";
 import {
@@ -85,7 +85,7 @@ async function waitForLock(path: string, owner: Owner): Promise<FileLock> {
       return takeLock(path, owner);
     } catch (error) {
       const why = messageOf(error);
-      const isBusy = error instanceof LockHeld || /^SQLITE_(BUSY|LOCKED)/.test(getErrorCode(error));
+      const isBusy = error instanceof LockHeld || /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error));
       if (!isBusy) throw new Error(`The lock ${path} cannot be taken: ${why}.`, { cause: error });
       const current: string | null = nameHolder(error) ?? holder;
       if (current !== holder) since = performance.now();

@@ -3,7 +3,7 @@
 import { type core, z } from "zod";
 import { getField, isObject, listIn, type Table } from "../../lib/json/json.ts";
 import { looksJoined } from "../../lib/secret.ts";
-import { suggestNearest } from "../../lib/text/nearest.ts";
+import { didYouMean } from "../../lib/text/nearest.ts";
 import { configSchema, PLATFORM_FACTS, PLATFORMS } from "../schema.ts";
 import type { Path, Problem, Source } from "./source.ts";
 
@@ -80,7 +80,7 @@ export function suggestValue(typed: string, known: readonly string[]): string {
     PLATFORM_FACTS[each].alsoCalled.some((name) => word.startsWith(name)),
   );
   if (platform !== undefined && known.includes(platform)) return ` (did you mean "${platform}"?)`;
-  return suggestNearest(typed, known);
+  return didYouMean(typed, known);
 }
 
 /** A secret with a comma is divided there: its end then looks like a setting's name. */
@@ -89,7 +89,7 @@ const WORD = /^[a-z][a-z_-]*$/i;
 function explainUnknown(issue: core.$ZodIssueUnrecognizedKeys, tree: unknown, source: Source): Problem[] {
   const known = listSettings(issue.path);
   return issue.keys.map((key) => {
-    const near = suggestNearest(key, known);
+    const near = didYouMean(key, known);
     const place = [...issue.path, key];
     const isShown = near !== "" || (WORD.test(key) && valueAt(tree, place) !== null);
     const path = isShown ? place : [...issue.path, "…"];

@@ -3,7 +3,7 @@
 import type { Counts } from "../../billing/usage.ts";
 import { CALL_KINDS } from "../../config/call-kinds.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
-import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { escapeText } from "../../lib/text/printable.ts";
 import { CHANNEL_STATES, type ChannelView } from "../channels/view.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Listener, MetricsDetail, RequestRecord } from "../observe/observer.ts";
@@ -156,7 +156,7 @@ function write(type: "counter" | "gauge", name: string, about: string, samples: 
 
 function writeLabels(labels: Labels): string {
   const escape = (value: string): string =>
-    escapeUnprintable(value.slice(0, 200)).replaceAll("\\", "\\\\").replaceAll('"', '\\"');
+    escapeText(value.slice(0, 200)).replaceAll("\\", "\\\\").replaceAll('"', '\\"');
   return Object.entries(labels)
     .map(([name, value]) => `${name}="${escape(value ?? "")}"`)
     .join(",");

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { repricingSchema } from "../../billing/ledger/line.ts";
 import { type LimitUse, listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
-import { suggestNearest } from "../../lib/text/nearest.ts";
+import { didYouMean } from "../../lib/text/nearest.ts";
 import { RECORDING_NAME } from "../../config/yaml/scalars.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { fail, Refusal, refuseUsage } from "../../lib/refusal.ts";
@@ -135,7 +135,7 @@ async function changeChannel(
   const { catalog, channels } = gateway;
   const channel = catalog.channels.get(name);
   if (channel === undefined)
-    return fail(`There is no channel "${name}"${suggestNearest(name, catalog.channels.keys())}.`);
+    return fail(`There is no channel "${name}"${didYouMean(name, catalog.channels.keys())}.`);
   if (action === "probe") await probeChannel(channel, gateway);
   else if (channel.disabled)
     fail(

@@ -4,7 +4,7 @@
 import { constants as sqlite, Database } from "bun:sqlite";
 import { type BigIntStats, closeSync, constants, fstatSync } from "node:fs";
 import { dirname } from "node:path";
-import { getErrorCode } from "../errors.ts";
+import { codeOf } from "../errors.ts";
 import { quoteWord } from "../text/shell-word.ts";
 import { getField, parseJson } from "../json/json.ts";
 import { resolveFolder } from "./links.ts";
@@ -95,7 +95,7 @@ function openLock(place: string, owner: Owner | undefined): number {
     if (owner !== undefined) keepOwner(fd, owner);
     return fd;
   } catch (error) {
-    if (getErrorCode(error) !== "EEXIST") throw error;
+    if (codeOf(error) !== "EEXIST") throw error;
     return openOwn(place, { flags: constants.O_RDWR });
   }
 }
@@ -117,7 +117,7 @@ function lockDatabase(place: string, path: string, fd: number): Database {
     return database;
   } catch (error) {
     database.close();
-    const code = getErrorCode(error);
+    const code = codeOf(error);
     if (code === "SQLITE_BUSY") throw new LockHeld(path, readHolder(place));
     if (/^SQLITE_(NOTADB|CORRUPT)/.test(code))
       throw new ForeignFile(

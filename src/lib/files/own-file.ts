@@ -23,7 +23,7 @@ import {
 } from "node:fs";
 import { userInfo } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { getErrorCode } from "../errors.ts";
+import { codeOf } from "../errors.ts";
 import { PLATFORM } from "./platform.ts";
 import { randomHex } from "../secret.ts";
 import { quoteWord } from "../text/shell-word.ts";
@@ -54,7 +54,7 @@ export function openOwn(path: string, { flags, mode = 0o600, shared = false }: O
     fd = whileReplaced(path, () => openSync(path, flags | PLATFORM.noFollow | PLATFORM.noBlock, mode));
   } catch (error) {
     // Someone may have created the file since the check.
-    if (getErrorCode(error) !== "EEXIST") requireOwn(path, shared);
+    if (codeOf(error) !== "EEXIST") requireOwn(path, shared);
     throw error;
   }
   try {
@@ -138,7 +138,7 @@ export function readOwn(path: string): string | null {
   try {
     return readAndClose(openOwn(path, { flags: constants.O_RDONLY }));
   } catch (error) {
-    if (error instanceof ForeignFile || getErrorCode(error) === "ENOENT") return null;
+    if (error instanceof ForeignFile || codeOf(error) === "ENOENT") return null;
     throw error;
   }
 }
@@ -268,7 +268,7 @@ function replaceName(draft: string, path: string): void {
 const IN_USE = new Set(["EPERM", "EACCES", "EBUSY", "EEXIST", "ENOENT"]);
 
 function isInUse(error: unknown, path: string): boolean {
-  return IN_USE.has(getErrorCode(error)) && lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  return IN_USE.has(codeOf(error)) && lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
 function replaceOpen(draft: string, path: string): void {
@@ -295,7 +295,7 @@ function retryInUse(act: () => void): void {
     try {
       return act();
     } catch (error) {
-      if (left === 0 || !IN_USE.has(getErrorCode(error))) throw error;
+      if (left === 0 || !IN_USE.has(codeOf(error))) throw error;
       Bun.sleepSync(IN_USE_PAUSE_MS);
     }
   }
@@ -324,7 +324,7 @@ export function whileReplaced<T>(path: string, look: () => T): T {
     try {
       return look();
     } catch (error) {
-      if (left === 0 || getErrorCode(error) !== "ENOENT" || !returns(path)) throw error;
+      if (left === 0 || codeOf(error) !== "ENOENT" || !returns(path)) throw error;
     }
   }
 }

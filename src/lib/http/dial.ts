@@ -4,7 +4,7 @@ import { closeSync, openSync } from "node:fs";
 import { isIP } from "node:net";
 import { devNull } from "node:os";
 import type { TLSOptions } from "bun";
-import { getErrorCode, messageOf } from "../errors.ts";
+import { codeOf, messageOf } from "../errors.ts";
 import { Deadline } from "../time/deadline.ts";
 import { readHead } from "./message.ts";
 import { type FaultKind, type Origin, originOf, UpstreamFault } from "./upstream.ts";
@@ -127,7 +127,7 @@ function explainShortage(error: unknown): string | null {
   try {
     // Without a free descriptor, the runtime reports "connection refused".
     closeSync(openSync(devNull, "r"));
-    return SHORTAGES[getErrorCode(error)] ?? null;
+    return SHORTAGES[codeOf(error)] ?? null;
   } catch {
     return TOO_MANY_FILES;
   }

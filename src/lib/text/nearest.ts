@@ -1,12 +1,12 @@
 // "Did you mean …?": the known name that is nearest to a typed one.
 
-import { escapeUnprintable } from "./printable.ts";
+import { escapeText } from "./printable.ts";
 
 /** Nobody types longer names, and the comparison takes quadratic time. */
 const MAX_TYPED_LENGTH = 128;
 
 /** ` (did you mean "codex"?)`, or nothing. */
-export function suggestNearest(typed: string, known: Iterable<string>): string {
+export function didYouMean(typed: string, known: Iterable<string>): string {
   let best = "";
   // Two changes of a word of four letters make another word: `tcsh` is not `bash`.
   let least = (typed.length < 5 ? 1 : Math.max(2, Math.floor(typed.length / 3))) + 1;
@@ -14,7 +14,7 @@ export function suggestNearest(typed: string, known: Iterable<string>): string {
     const distance = countEdits(typed.toLowerCase(), name.toLowerCase());
     if (distance < least) [best, least] = [name, distance];
   }
-  return best === "" ? "" : ` (did you mean "${escapeUnprintable(best)}"?)`;
+  return best === "" ? "" : ` (did you mean "${escapeText(best)}"?)`;
 }
 
 /** Insertions, deletions, replacements and swaps of neighbours. */

@@ -8,13 +8,13 @@ export const REMOVED = "[secret removed]";
 const UNPRINTABLE = /(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /** Writes such characters as `\u001b`. JSON from JSON.stringify keeps its value. */
-export function escapeUnprintable(text: string): string {
+export function escapeText(text: string): string {
   return text.replaceAll(UNPRINTABLE, escapeUnits);
 }
 
 /** Keeps the line breaks. */
 export function escapeLines(text: string): string {
-  return text.split("\n").map(escapeUnprintable).join("\n");
+  return text.split("\n").map(escapeText).join("\n");
 }
 
 /** For names that other programs read: a shell, or a tool's settings. */

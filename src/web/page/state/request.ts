@@ -1,6 +1,6 @@
 // Requests to the gateway, with the token. The browser adds the cookie.
 
-import { escapeLines, escapeUnprintable } from "../../../lib/text/printable.ts";
+import { escapeLines, escapeText } from "../../../lib/text/printable.ts";
 import { TOKEN_HEADER } from "../../api.ts";
 
 const TOKEN_NAME = "gateway-console";
@@ -82,7 +82,7 @@ async function readJson<T>(response: Response, escape: typeof escapeTexts): Prom
 
 /** For `JSON.parse`: a bidirectional override would reorder the text of a name. */
 function escapeTexts(_: string, value: unknown): unknown {
-  return typeof value === "string" ? escapeUnprintable(value) : value;
+  return typeof value === "string" ? escapeText(value) : value;
 }
 
 /** For errors and notices, which may have several lines. */
