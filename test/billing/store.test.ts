@@ -19,6 +19,7 @@ import {
 import { array, assert, constantFrom, integer, oneof, property, record } from "fast-check";
 import { type Correction, encodeLine, GENESIS, hashLine, type Line } from "../../src/billing/ledger/line.ts";
 import { type Dimension, isSpan, reportUsage, type UsageQuery } from "../../src/billing/reports/usage.ts";
+import { NOTHING_READ } from "../../src/billing/store/follow.ts";
 import { isIntact, Table } from "../../src/billing/store/open.ts";
 import {
   addDecimals,
@@ -40,6 +41,7 @@ beforeEach(() => {
 });
 afterEach(() => folder.remove());
 
+const NOTHING = JSON.stringify(NOTHING_READ);
 const NOW = new Date("2026-12-01T00:00:00Z");
 const ALL: UsageQuery = { by: ["day"], since: null, until: null, zone: UTC, now: NOW };
 
@@ -321,6 +323,11 @@ describe("the table", () => {
     ],
     ["does not say how far it has read", () => changeTable("DELETE FROM state"), null],
     ["has another place", () => changeTable("UPDATE state SET position = '7'"), null],
+    [
+      "has rows that it did not read",
+      () => changeTable(`UPDATE state SET position = '${NOTHING}'`),
+      /made again/,
+    ],
   ])("a table that %s is made again", (_, change, note) => {
     write(path, lines);
     makeTable(path);

@@ -64,7 +64,7 @@ export function follow(
     database.run("COMMIT");
     return isAll;
   } catch (error) {
-    database.run("ROLLBACK");
+    if (database.inTransaction) database.run("ROLLBACK");
     throw error;
   }
 }

@@ -174,7 +174,7 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
 
 const OTHER_SUMS = "its rows have other sums than when they were read";
 /** JSON is unreadable only in a changed cell. */
-const IS_DAMAGED = new RegExp(`SQLITE_(?:CORRUPT|NOTADB)|malformed JSON|${OTHER_SUMS}`);
+const IS_DAMAGED = new RegExp(`SQLITE_(?:CONSTRAINT|CORRUPT|NOTADB)|malformed JSON|${OTHER_SUMS}`);
 /** The folder is not writable. */
 const IS_CLOSED = /^(?:EACCES|EPERM|EROFS|ENOENT|SQLITE_READONLY)/;
 

@@ -6,7 +6,7 @@ import type { z } from "zod";
 import { cacheSchema, clientSchema, type Column, lineSchema } from "../ledger/line.ts";
 import { USAGE_KINDS } from "../usage.ts";
 
-export type TableDatabase = Pick<Database, "run" | "query" | "close">;
+export type TableDatabase = Pick<Database, "run" | "query" | "close" | "inTransaction">;
 
 /** Kinds of usage with a column of their own. `more` has the rare ones. */
 export const KIND_COLUMNS = USAGE_KINDS.filter((kind) => !/12h|audio|image|video|tool/.test(kind));
