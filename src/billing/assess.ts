@@ -132,7 +132,7 @@ export function describePaidTwice(channels: readonly string[]): string {
   return `the request may have been paid ${channels.length === 2 ? "twice" : `${channels.length} times`}: by ${names}`;
 }
 
-/** The answer ended early, without a cut. Limits also count the output that was seen. */
+/** The answer ended early, without a cut. Limits also count its output. */
 function assessReported({ parts, estimatedOutput, hasText }: Reading): Assessment {
   if (parts.length === 0) return hasText ? { ...UNKNOWN, suspect: NO_USAGE } : UNKNOWN;
   const reported: Assessment = { ...NOTHING, basis: "partial", parts };
@@ -145,8 +145,7 @@ function sumTokens(parts: readonly Part[], kinds: readonly UsageKind[]): number 
   return sum;
 }
 
-/** The answer was cut. Charges the reported usage, or the output seen so far if it is larger. A
- *  prompt without a count is estimated. */
+/** A cut answer. Its reported usage counts, or its output so far if that is more. */
 function assessBroken(reading: Reading, estimatedInput: number): Assessment {
   const { parts, estimatedOutput } = reading;
   const last = parts.at(-1);

@@ -1,5 +1,5 @@
-// Money is computed here only, exactly: usage × price = official amount, × multiplier = charge. Only
-// the charge is rounded, half away from zero, at twelve decimals.
+// Money is computed only here, exactly: usage × price = official amount, × multiplier = charge.
+// Only the charge is rounded: half away from zero, at twelve decimals.
 
 import {
   addDecimals,
@@ -206,7 +206,7 @@ export function chargeAmount({ usage, parts }: Charge, official: string, multipl
 const HUNDRED = decimalOf(100);
 const ROUNDING = parseDecimal("0.000001");
 
-/** Whether they differ by more than 1 % of the seller's amount, and by more than rounding. */
+/** Whether they differ by more than 1 % of the seller's amount and than rounding. */
 export function differsFromSeller(official: string, reported: string): boolean {
   const theirs = parseDecimal(reported);
   const more = subtractDecimals(parseDecimal(official), theirs);
@@ -260,7 +260,7 @@ function deriveOne({ usage, prices }: Priced, multiplier: string): Derived {
   return derived;
 }
 
-/** How much more missed tokens cost than cache reads. Null: some have no price. */
+/** What missed tokens cost more than cache reads. Null: some have no price. */
 export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed: number): string | null {
   const split = splitMissed(usage, missed);
   const paid = prices && multiplyUsage(split.paid, prices);
@@ -270,8 +270,8 @@ export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed:
   return more.units < 0n ? "0" : multiplyUp(more, multiplier);
 }
 
-/** The charge for kinds with a price (null if none or all have one), and the counts of kinds
- *  without one (null: none). Throws on a malformed decimal. */
+/** The charge for kinds with a price (null if none or all have one), and the
+ *  counts of the others (null: none). Throws on a malformed decimal. */
 export function deriveAtLeast({ usage, prices, multiplier, parts }: Derivable) {
   const all = parts === undefined || parts.length === 0 ? [{ usage, prices }] : parts;
   const unpriced: Entry[] = [];
@@ -295,8 +295,8 @@ const MEDIA = [
   ["input_video", "cache_read_video"],
 ] as const;
 
-/** The missed tokens are the first that the prompt paid for. `paid`: at their own prices; `read`:
- *  at those of cache reads. */
+/** The missed tokens are the first that the prompt paid for.
+ *  `paid`: at their own prices; `read`: at those of cache reads. */
 export function splitMissed(usage: Counts, missed: number) {
   const paid: Usage = {};
   const read: Usage = {};

@@ -1,4 +1,4 @@
-// Reads token counts, and the seller's own amount. Doubtful ones are noted, and never zero.
+// Reads token counts and the seller's own amount. Doubtful ones are noted, never zero.
 
 import type { CountFault, ReportedAmount, Tariff, Usage } from "./usage.ts";
 import { readNumberText } from "../lib/exact.ts";
@@ -52,7 +52,7 @@ export class CountReader {
     return this.#read(from, name, "detail_unreadable") ?? 0;
   }
 
-  /** A part that exceeds its total counts as 0, and all tokens of the total as ordinary. */
+  /** A part that exceeds its total counts as 0: all of the total is ordinary. */
   limitPart(part: number, total: number, place: string): number {
     if (part <= total) return part;
     this.note("detail_too_large", place);
@@ -84,8 +84,8 @@ export class CountReader {
       this.note("detail_unreadable", name);
   }
 
-  /** Notes unknown members of a usage object. `known`: its members, with the known names inside
-   *  each (null: a count). Names with `ending` count tokens. */
+  /** Notes unknown members of a usage object. `known`: its members, with the
+   *  names inside each (null: a count). Names with `ending` count tokens. */
   noteMembers(
     usage: Counters,
     known: ReadonlyMap<string, KnownNames | null>,

@@ -1,8 +1,8 @@
-// What a model costs at a moment: by the config's own prices, or else by the price book.
+// What a model costs at a moment: by the config's own prices, or by the price book.
 //
-// A known provider's channel pays only its prices (or its makers' prices, if it sells at those). At
-// an unknown address, the model's name decides (`(by name)`): first in the lists of the platform's
-// makers, then of all makers, if exactly one has the name.
+// A known provider's channel pays only its prices (or its makers', if it sells at those).
+// At an unknown address, the model's name decides (`(by name)`): first in the lists of
+// the platform's makers, then of all makers, if exactly one has the name.
 
 import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import type { Channel } from "../config/catalog.ts";
@@ -56,8 +56,8 @@ export function findPrice(sources: PriceSources, model: string, at: Date): Price
   for (const name of names) {
     const lower = name.toLowerCase();
     const rates = overrides.get(name) ?? listed.find(([own]) => own.toLowerCase() === lower)?.[1];
-    // Kinds that the config does not name have no price. Only factors of tiers, which a config
-    // cannot name, come from the book.
+    // Kinds that the config does not name have no price.
+    // Only factors of tiers, which it cannot name, come from the book.
     if (rates !== undefined) return { source: "config", rates, factors: booked?.factors };
   }
   return booked;

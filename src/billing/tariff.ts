@@ -1,5 +1,5 @@
-// The unit prices of one part of an answer. They are words and decimals, so that a line's amounts can be
-// derived again from the line.
+// The unit prices of one part of an answer. They are words and decimals, so that
+// a line's amounts can be derived again from the line.
 
 import type { Price, Rates } from "./prices.ts";
 import { CALL_KINDS } from "../config/call-kinds.ts";
@@ -79,10 +79,10 @@ const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
  * What a kind without a price of its own pays instead, only where platforms charge so:
  * - pictures and video in the prompt, and what tools put into it, are ordinary input;
  * - cached tokens pay the full price if no cached price is listed (OpenAI's pro models);
- * - a write of unknown lifetime is one of five minutes, and costs nothing extra without a price
- *   for writes (OpenAI before GPT-5.6);
- * - Google charges searches by the query or by the prompt: the way that is not listed is free.
- * Writes of one or twelve hours, audio, special output and other calls have a price or none.
+ * - a write of unknown lifetime is one of five minutes, and costs nothing extra
+ *   without a price for writes (OpenAI before GPT-5.6);
+ * - Google charges searches by the query or by the prompt: the unlisted way is free.
+ * Other kinds have a price or none.
  */
 const STAND_INS: Readonly<Record<string, readonly string[]>> = {
   tool_prompt: ["input"],

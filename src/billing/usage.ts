@@ -72,7 +72,7 @@ export type Usage = Partial<Record<UsageKind | CallKind, number>>;
 export interface Part {
   /** Null: the answer's own model. */
   readonly model: string | null;
-  /** `message`, or the upstream's name for the pass (`compaction`, `advisor_message`, …). */
+  /** `message`, or the upstream's name for the pass (`compaction`, …). */
   readonly pass: string;
   readonly usage: Usage;
   /** Their sum is `usage`. */
@@ -85,7 +85,7 @@ export interface Tariff {
   readonly inference_geo?: string;
   readonly speed?: string;
   readonly traffic_type?: string;
-  /** Only the upstream's address shows it, where the address decides the place of processing. */
+  /** Where the upstream's address decides the place, only the address shows it. */
   readonly region?: string;
 }
 
@@ -106,7 +106,7 @@ export interface CacheReason {
 export interface ReportedAmount {
   /** A decimal in USD. Null: unreadable. */
   readonly usd: string | null;
-  /** False: the bill has more than this. The answer goes on, or a provider bills the user, too. */
+  /** False: the answer goes on, or a provider bills the user, too. */
   readonly isWhole: boolean;
 }
 
@@ -120,20 +120,20 @@ export interface Reading {
   readonly rawUsage: string | null;
   readonly reportedAmount?: ReportedAmount | undefined;
   readonly tariff: Tariff;
-  /** `open` until the dialect's terminal event: an answer that stays open was cut. */
+  /** `open` until the dialect's terminal event. A cut answer stays open. */
   readonly end: "open" | "complete" | "error";
   /** The part of the answer that reports usage has passed. */
   readonly final: boolean;
   readonly estimatedOutput: number;
   /** The answer had visible output, streamed or not. */
   readonly hasText: boolean;
-  /** A refusal before any output, with the upstream's word for its kind (null: none). */
+  /** A refusal before any output, with the upstream's word (null: none). */
   readonly refusal?: { readonly category: string | null } | undefined;
   /** The usage is that of several calls. */
   readonly loops?: boolean | undefined;
   /** Some upstreams report no usage for a complete answer: it is estimated. */
   readonly mayLackUsage?: boolean | undefined;
-  /** The answer says that it is finished. Some upstreams send nothing after that. */
+  /** The answer says that it is finished. Some upstreams send no more. */
   readonly isFinished?: boolean | undefined;
   readonly cacheReason?: CacheReason | undefined;
   /** An answer that can be fetched later: it may go on after its request. */
@@ -155,8 +155,8 @@ export interface ParsedEvent {
   readonly value: unknown;
 }
 
-/** Gets the events of a stream. `size`: the bytes of text in one event. An event like the ones
- *  before need not be parsed. */
+/** Gets the events of a stream. `size`: the bytes of text in one event.
+ *  An event like the ones before need not be parsed. */
 export interface EventTaker {
   take(parsed: ParsedEvent, event?: string, size?: number): void;
   takeText(text: string, from: number): readonly [piece: string, end: number] | null;

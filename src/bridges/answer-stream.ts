@@ -56,7 +56,7 @@ interface StreamParts {
   readonly meter: Meter;
 }
 
-/** After this many misses, few events are tried: perhaps no two have the same form. */
+/** After this many misses, few events are tried: perhaps no two are alike. */
 const MAX_MISSES = 4;
 const RETRY_MISSES = 32;
 

@@ -15,8 +15,8 @@ export function completeSchema(schema: Json): Json {
   return { ...schema, type: "object", ...(isDescribed ? {} : { properties: {} }) };
 }
 
-/** Claude's structured outputs. The official SDK moves the rest into the description (its
- * lib/transform-json-schema).
+/** Claude's structured outputs. The official SDK (lib/transform-json-schema) moves
+ * the rest into the description.
  * https://platform.claude.com/docs/en/build-with-claude/structured-outputs */
 const CLAUDE_WORDS = new Set("type required enum const $ref title description default".split(" "));
 const CLAUDE_FORMATS = new Set("date-time time date duration email hostname uri ipv4 ipv6 uuid".split(" "));
@@ -171,7 +171,7 @@ export function readEffort(value: unknown): Effort | undefined {
   return EFFORTS.find((effort) => BUDGETS[effort] >= value) ?? "max";
 }
 
-/** Reasoning models and their lowest effort. https://platform.openai.com/docs/guides/reasoning */
+/** Reasoning models' lowest effort. https://platform.openai.com/docs/guides/reasoning */
 const LOWEST: readonly (readonly [RegExp, string | null])[] = [
   [/^(?:gpt-4|gpt-3|chatgpt-4o)/, null],
   [/^o\d/, "low"],

@@ -1,5 +1,5 @@
-// Nearly all events of a stream differ only in a piece of text. These are not parsed: parsing takes
-// longer than all other work on them.
+// Nearly all events of a stream differ only in a piece of text. These are not
+// parsed: parsing takes longer than all other work on them.
 
 import { getText, parseJson } from "../lib/json/json.ts";
 

@@ -56,7 +56,7 @@ export function isPlanInForce(plan: Plan, now: Date): boolean {
   return plan.active && (plan.until === null || now < plan.until);
 }
 
-/** By what limits count amounts: they count requests that a plan pays for, too. */
+/** By what limits count amounts, also of requests that a plan pays for. */
 export function limitMultiplier({ usesLogin, multiplier }: Pick<Group, "usesLogin" | "multiplier">): string {
   return usesLogin ? "1" : multiplier;
 }

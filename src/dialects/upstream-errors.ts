@@ -15,8 +15,8 @@ export type ErrorKind =
   | "refused"
   | "server";
 
-/** Upstreams' names for errors. The status is that of a stream's first event; null: the client gets
- *  the event. The kind is that of a converted error; null: its status decides. */
+/** Upstreams' names for errors. The status: of a stream's first event (null: the client
+ *  gets the event). The kind: of a converted error (null: its status decides). */
 type Row = readonly [kind: ErrorKind | null, status: number | null, names: string];
 const ROWS: readonly Row[] = [
   ["overflow", null, "context_length_exceeded model_max_prompt_tokens_exceeded exceed_context_size_error"],

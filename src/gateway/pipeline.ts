@@ -142,8 +142,8 @@ function deliver(
   return isStream ? convertStream(r, body, gateway) : convertWhole(r, body, conversion, gateway);
 }
 
-/** If a client disconnects early, the upstream request is cancelled: at once, or, if billed, after
- *  `on_disconnect.drain`, to get the usage. */
+/** If a client disconnects early, the upstream request is cancelled: at once,
+ *  or, if billed, after `on_disconnect.drain`, to get the usage. */
 function leave(r: Request, { catalog, halt }: Gateway): void {
   if (r.endWait !== null) return r.endWait();
   noteLeft(r);

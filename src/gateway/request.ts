@@ -1,5 +1,5 @@
-// The object of a request or of a WebSocket's turn, until its ledger line. Its shape is fixed, and
-// each step of pipeline.ts adds its part.
+// The object of a request or of a WebSocket's turn, until its ledger line.
+// Its shape is fixed, and each step of pipeline.ts adds its part.
 
 import type { LineDraft, ClientIdentity, Outcome, Payer } from "../billing/ledger/line.ts";
 import { type Admission, FREE } from "../billing/limits/limits.ts";
@@ -37,8 +37,8 @@ export interface ConvertedRequest {
   readonly keepsFields: boolean;
 }
 
-/** A `background` response goes on after its request. The later request that fetches it is charged,
- *  on these terms. */
+/** A `background` response goes on after its request.
+ *  The later request that fetches it is charged, on these terms. */
 export interface ChargeTerms {
   readonly foundKey: Key;
   readonly model: string | null;

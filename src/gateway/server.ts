@@ -1,4 +1,4 @@
-// Listens, refuses foreign hosts and origins, answers own pages; pipeline.ts gets the rest.
+// Listens, refuses foreign hosts and origins, answers own pages.
 
 import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";

@@ -1,5 +1,5 @@
-// Numbers that a double cannot hold. Only this file and json/slices.ts call JSON.rawJSON. Code that keeps such a
-// value reads its text at once (`textOf`).
+// Numbers that a double cannot hold. Only this file and json/slices.ts call
+// JSON.rawJSON. Code that keeps such a value reads its text at once (`textOf`).
 
 import { MAX_DEPTH, parseFlatJson, parseJson } from "./json/json.ts";
 
@@ -24,7 +24,7 @@ export function parseExact(text: string): unknown {
   return isOdd && hasInexact(value) ? JSON.parse(text, keepNumber) : value;
 }
 
-/** parseExact with the amounts of parseWithAmounts. No event has a number such as 1e100. */
+/** parseExact with the amounts of parseWithAmounts. No event has a 1e100. */
 export function parseEvent(text: string): unknown {
   const value = parseFlatJson(text);
   const isOdd = AMOUNT.test(text) || (LONG_NUMBER.test(text) && hasInexact(value));

@@ -1,5 +1,5 @@
-// Finds the members of a JSON object and the elements of its lists in one pass. Elements known from
-// an earlier object are not scanned again.
+// Finds the members of a JSON object and the elements of its lists in one pass.
+// Elements known from an earlier object are not scanned again.
 
 import { COMMA, OPEN_BRACE, OPEN_BRACKET, Scanner, type Span } from "./json/scanner.ts";
 import { runAtOnce, type Steps } from "./time/next-turn.ts";
@@ -289,7 +289,7 @@ export function hashBytes(bytes: Uint8Array): number {
   return Number(Bun.hash.xxHash3(bytes));
 }
 
-/** Finds parts of earlier lists: agents send the same list with more at its end. */
+/** Finds parts of earlier lists: agents send the same list with more at the end. */
 class PartFinder<About> {
   /** The head of the earlier list. */
   head: Head | null = null;

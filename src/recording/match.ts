@@ -1,5 +1,5 @@
-// Compares a request with a recorded one, except for what rules.ts calls volatile, and names the
-// first difference.
+// Compares a request with a recorded one, except for what rules.ts calls
+// volatile, and names the first difference.
 
 import { isObject, parseJson, textOf } from "../lib/json/json.ts";
 import { VOLATILE_MEMBERS, VOLATILE_TEXTS, OWN_FOLDERS } from "./rules.ts";

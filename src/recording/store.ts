@@ -1,5 +1,5 @@
-// A recording is a folder with a file for each exchange: a line of JSON, then the answer's body.
-// Pieces of request bodies are files named by their hashes. A file gets its name when it is
+// A recording is a folder with a file for each exchange: a line of JSON, then the answer's
+// body. Pieces of request bodies are files named by their hashes. A file gets its name when
 // complete. Several gateways may record into one folder, and somebody may remove it meanwhile.
 
 import {
@@ -22,7 +22,7 @@ import { listElements } from "../lib/json/scanner.ts";
 import { scanMembers } from "../lib/scan.ts";
 import { quoteWord } from "../lib/text/shell-word.ts";
 
-/** Ends at the first wrong element: findings for a million of them take a gigabyte. */
+/** Ends at the first wrong element: findings for a million take a gigabyte. */
 const listOf = <T>(element: z.ZodType<T>) =>
   z.custom<readonly T[]>((all) => Array.isArray(all) && all.every((each) => element.safeParse(each).success));
 const count = z.int().nonnegative();
@@ -157,7 +157,7 @@ const LISTS = ["messages", "input", "contents", "tools", "system"];
 /** A smaller file would take a block of the disk, too. */
 const MIN_PIECE_BYTES = 2048;
 
-/** Cuts after the messages of a conversation: earlier pieces are stored already. */
+/** Cuts after the messages of a conversation: earlier pieces are stored. */
 function cutPieces(bytes: Uint8Array): Uint8Array[] {
   const scan = scanMembers(bytes, LISTS);
   const spans = LISTS.flatMap((name) => scan?.get(name) ?? []).toSorted((a, b) => a.start - b.start);
@@ -182,7 +182,7 @@ export interface Recording {
   readonly readResponse: (exchange: RecordedExchange) => Buffer;
 }
 
-/** Null: there is none. Throws if it is another user's: agents obey recorded answers. */
+/** Null: there is none. Throws if it is another user's: agents obey answers. */
 export function openRecording(folder: string): Recording | null {
   if (!requireFolder(folder, OTHERS_WRITE)) return null;
   if (existsSync(join(folder, OLD_LINES)))

@@ -1,5 +1,5 @@
-// What the page and its server share, except the reports and actions of gateway/api. Texts come
-// from clients, upstreams or the config: the page never shows them as markup.
+// What the page and its server share, except the reports and actions of gateway/api.
+// Texts come from clients, upstreams or the config: the page shows no markup of theirs.
 
 import type { ChannelView } from "../gateway/channels/view.ts";
 import type { OpenStream, RequestRecord } from "../gateway/observe/observer.ts";

@@ -1,5 +1,5 @@
-// The server of the console's page: sign-in and addresses. The shell and its assets need no
-// sign-in. All else needs the cookie and the token of a signed-in page (sign-ins.ts).
+// The server of the console's page: sign-in and addresses. All but the shell and
+// its assets needs the cookie and the token of a signed-in page (sign-ins.ts).
 
 import { pathOf, queryOf } from "../dialects/path.ts";
 import { z } from "zod";
@@ -137,7 +137,7 @@ function signOut(exchange: Exchange, { signIns, cookie }: Inside): void {
   reply(exchange, 200, {}, [field]);
 }
 
-/** Forms of other sites cannot send this type, and the preflight of a script is refused. */
+/** Other sites' forms cannot send this type, and their scripts' preflight is refused. */
 async function readBody(exchange: Exchange): Promise<unknown> {
   if (exchange.field("content-type") !== "application/json") return refuseUsage("The page sends JSON only.");
   return parseJson(Buffer.from(await exchange.readBody(MAX_BODY_BYTES)).toString());

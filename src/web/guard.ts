@@ -1,5 +1,5 @@
-// Decides which requests reach the console, before sign-in. Other web pages can make a browser send
-// requests here: the browser says where they come from.
+// Decides which requests reach the console, before sign-in. Other web pages can make
+// a browser send requests here: the browser says where they come from.
 
 import type { Catalog } from "../config/catalog.ts";
 import { isConsoleHost } from "../gateway/intake/own-host.ts";
@@ -18,7 +18,7 @@ export function refuseForeign(exchange: Exchange, catalog: Catalog, isShell: boo
   return refuseSite(exchange, isShell);
 }
 
-/** Links of other pages may lead to the shell, which has no data. Frames may not show it. */
+/** Other pages may link to the shell, which has no data, but not frame it. */
 function refuseSite(exchange: Exchange, isShell: boolean): string | null {
   const site = exchange.field("sec-fetch-site") ?? "same-origin";
   const into = exchange.field("sec-fetch-dest") ?? "document";
@@ -51,11 +51,11 @@ export const SAFE_FIELDS: readonly Field[] = [
 
 export const NOT_CACHED: Field = ["cache-control", "no-store"];
 
-/** A page on another port of this host can set cookies of this name. Browsers send longer paths
- *  first, and the gateway's path is the shortest. */
+/** A page on another port of this host can set cookies of this name.
+ *  Browsers send longer paths first, and the gateway's path is the shortest. */
 const MAX_COOKIES = 16;
 
-/** The last values of a cookie. The head is not split: anybody can fill it with cookies. */
+/** A cookie's last values. The head is not split: anybody can fill it. */
 export function readCookies({ fields }: Pick<Exchange, "fields">, name: string): string[] {
   const begin = `${name}=`;
   const found: string[] = [];

@@ -1,5 +1,5 @@
-// The live feed, one event stream for each open page. Changes are sent twice a second, so that an
-// open page costs little on a busy gateway.
+// The live feed, one event stream for each open page. Changes are sent twice a
+// second, so that an open page costs little on a busy gateway.
 
 import { describeWarning } from "../billing/limits/alerts.ts";
 import type { ApiParts } from "../gateway/api/parts.ts";
@@ -14,7 +14,7 @@ import { NOT_CACHED, SAFE_FIELDS } from "./guard.ts";
 
 const TICK_MS = 500;
 const CHANNEL_TICKS = 4;
-/** A write notices a browser that is gone, and the page notices a stopped gateway. */
+/** So that a browser that is gone, and a stopped gateway, are noticed. */
 const QUIET_TICKS = 10;
 const MAX_NOTICES = 50;
 /** As many as the page shows. */

@@ -1,7 +1,7 @@
-// Who is signed in to the console. A code signs one browser in, once, within a minute. The browser
-// then has a cookie and a token, and needs both: every server on this machine gets this host's
-// cookies, but only pages of this origin can read the token. A file next to the ledger keeps the
-// hashes, so that a restart signs nobody out.
+// Who is signed in to the console. A code signs one browser in, once, within a minute. It
+// then has a cookie and a token, and needs both: every server on this machine gets this
+// host's cookies, but only pages of this origin can read the token. A file next to the
+// ledger keeps the hashes, so that a restart signs nobody out.
 
 import { z } from "zod";
 import { readOwn, replaceFile } from "../lib/files/own-file.ts";
@@ -46,7 +46,7 @@ interface Kept {
 
 /** `path`: the file of sign-ins; null: they end with this run. */
 export function createSignIns(now: () => number, path: string | null): SignIns {
-  /** Keyed by hashes: comparing secrets byte by byte would show how much is right. */
+  /** By hashes: comparing secrets byte by byte would show how much is right. */
   const codes = new BoundedMap<string, Code>(MAX_CODES);
   const known = new BoundedMap<string, Kept>(MAX_SIGN_INS);
   let isRead = path === null;
@@ -95,7 +95,7 @@ export function createSignIns(now: () => number, path: string | null): SignIns {
 
 /** Without a readable file, everybody signs in again. */
 function readFile(path: string): (readonly [cookie: string, kept: Kept])[] {
-  // Made here: each schema slows the start. Versions before 0.3 noted the browser, too.
+  // Made here: schemas slow the start. Versions before 0.3 noted the browser, too.
   const signIn = z.tuple([z.string(), z.string(), z.number()]).rest(z.string());
   const fileSchema = z.object({ v: z.literal(1), sign_ins: z.array(signIn) });
   try {

@@ -1,5 +1,5 @@
-// Codex' rollouts. Counts are cumulative, and an event may repeat them. A fork begins with a copy
-// of the parent's events, with the parent's turns but new times.
+// Codex' rollouts. Counts are cumulative, and an event may repeat them.
+// A fork begins with copies of the parent's events, with its turns but new times.
 
 import { getCount, getField, isObject } from "../../lib/json/json.ts";
 import { type History, readText, type Row, scanRows } from "./entry.ts";

@@ -1,4 +1,4 @@
-// One form for all agents' logs. A response in several rows or files is counted once.
+// One form for all agents' logs. A response in several rows or files counts once.
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { readLines } from "../ledger/reader.ts";
@@ -65,8 +65,8 @@ export class History {
     this.#usageOf = usageOf;
   }
 
-  /** Of a response's rows, the one with the most output counts: output grows. Names and time are
-   *  the first row's: a copy may have others. */
+  /** Of a response's rows, the one with the most output counts: output grows.
+   *  Names and time are the first row's: a copy may have others. */
   add(id: string, { words, reported, isCut = false, time: named, ...names }: LogRow): void {
     const counted = describeReading(this.#usageOf[words](reported), isCut);
     const time = Math.floor(typeof named === "string" ? Date.parse(named) : Number(named));

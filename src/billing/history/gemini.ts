@@ -1,4 +1,5 @@
-// Gemini CLI's chats. A resumed session repeats its rows at the end. Older versions wrote one JSON document.
+// Gemini CLI's chats. A resumed session repeats its rows at the end.
+// Older versions wrote one JSON document.
 
 import { basename, dirname } from "node:path";
 import { readPlain } from "../../lib/files/own-file.ts";

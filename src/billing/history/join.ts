@@ -18,7 +18,7 @@ type Pair = readonly [LogEntry, OurLine];
 
 /** A row is written at the response's end. Clocks may differ. */
 const MAX_APART_MS = 120_000;
-/** If the counts differ, only a request that ended at nearly the same time matches. */
+/** If the counts differ, the request must have ended at nearly the same time. */
 const MAX_APART_OTHERWISE_MS = 5000;
 const MAX_LENGTH_MS = 3_600_000;
 

@@ -14,7 +14,7 @@ import { readOpencode } from "./opencode.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 interface Source {
-  /** The folders may be links. Links below them may lead anywhere, and are ignored. */
+  /** The folders may be links. Links below them are ignored. */
   readonly folders: (env: Environment, home: string) => readonly string[];
   readonly patterns: readonly string[];
   readonly read: (path: string, history: History, size: number) => void;

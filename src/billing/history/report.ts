@@ -1,5 +1,5 @@
-// Logs next to the ledger, as rows of one table in memory. Amounts are by the price book: a log
-// does not say who paid.
+// Logs next to the ledger, as rows of one table in memory.
+// Amounts are by the price book: a log does not say who paid.
 
 import { Database } from "bun:sqlite";
 import { basename } from "node:path";
@@ -28,7 +28,7 @@ export interface BookPrices {
 
 /** Older versions of Gemini CLI do not name the project. */
 const NO_PROJECT = "(not logged)";
-/** At the period's edge, the time by one clock may be inside and by the other outside. */
+/** At the period's edge, the two clocks may disagree. */
 const EDGE_MS = 3_600_000;
 
 /** `found_in`: where. `because`: why there is no amount. */

@@ -1,5 +1,5 @@
-// Checks one line: its shape, and its amounts, derived again. The writer does so before writing,
-// and verify again.
+// Checks one line: its shape, and its amounts, derived again.
+// The writer does so before writing, and verify again.
 
 import { z } from "zod";
 

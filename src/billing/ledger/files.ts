@@ -51,14 +51,14 @@ export class LedgerFiles {
     const { path } = options;
     this.#options = options;
     this.#journalPath = `${path}.open`;
-    // The journal first: if a power cut took the first lines, it shows whose the ledger is.
+    // First the journal: if a power cut took the first lines, it shows whose they are.
     this.#journal = AppendFile.open(this.#journalPath, false);
     this.#lines = AppendFile.open(path, true);
     this.#prev = prev;
     this.#month = month;
     this.#hasFailed = noted?.failed === true && isFromThisStart(noted);
-    // A power cut could take the lines after a gap and hide the gap. So the end before the gap
-    // stays noted until the line that shows the gap is certainly on the disk.
+    // A power cut could take the lines after a gap and hide it. So the end before the
+    // gap stays noted until the line that shows it is certainly on the disk.
     const known = endState === "unexplained" ? null : (noted?.synced ?? null);
     this.#synced = doubts.isEndGone ? this.#position : known;
     for (const each of [this.#journalPath, `${path}.channels.json`, `${path}.alerts.json`])
@@ -87,7 +87,7 @@ export class LedgerFiles {
     this.#prev = prev;
   }
 
-  /** Once all lines are written, removes closed requests. `afresh`: always rewrites. */
+  /** Removes closed requests once all lines are written. `afresh`: always. */
   tidyJournal(open: ReadonlyMap<string, OpenRequest>, afresh: boolean): void {
     if (afresh || this.isJournalStale || this.#journal.size > this.#journalFullAt) this.rewriteJournal(open);
   }
@@ -107,8 +107,8 @@ export class LedgerFiles {
     this.#journalFullAt = Math.max(JOURNAL_FULL_BYTES, 2 * this.#journal.size);
   }
 
-  /** Brings all written lines to the disk, unless a sync failed before. The journal only has to
-   *  survive a killed process. */
+  /** Brings all written lines to the disk, unless a sync failed before.
+   *  The journal only has to survive a killed process. */
   async sync(): Promise<void> {
     const { syncFile = (file) => file.sync() } = this.#options;
     const synced = this.#position;
@@ -142,7 +142,7 @@ export class LedgerFiles {
     for (const file of [this.#lines, this.#journal]) file.close();
   }
 
-  /** Throws if another program moved or changed the ledger. Rewrites a missing journal. */
+  /** Throws if another program changed the ledger. Rewrites a missing journal. */
   requireInPlace(open: ReadonlyMap<string, OpenRequest>): void {
     if (!this.#lines.isInPlace())
       throw new Error(

@@ -1,6 +1,6 @@
-// The journal names the requests that went to an upstream and have no line yet. After a crash, each
-// gets a line. It also notes the ledger's end, with the next request or after a sync: a ledger that
-// ends earlier has lost lines. Only a power cut may take unsynced lines.
+// The journal names the requests that went to an upstream and have no line yet: after
+// a crash, each gets one. It also notes the ledger's end, with the next request or after
+// a sync: a ledger that ends earlier has lost lines. Only a power cut may take unsynced lines.
 
 import { z } from "zod";
 
@@ -73,7 +73,7 @@ export function requireJournal(path: string): void {
   if (!isJournal) throw new ForeignFile(`${path} is not the journal of a ledger: move it away`);
 }
 
-/** A torn record is ignored: its request waited for the record and was never sent. */
+/** A torn record is ignored: its request waited for it and was never sent. */
 export function readJournal(path: string) {
   const open = new Map<string, OpenRequest>();
   const named = new Set<string>();
@@ -178,7 +178,7 @@ export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
 export interface NotedEnd {
   /** The position after the last written line. */
   readonly end: Position;
-  /** The position after the last line that is certainly on the disk. Null: unknown. */
+  /** After the last line that is certainly on the disk. Null: unknown. */
   readonly synced: Position | null;
   /** The start of the machine in which this was noted. Null: unknown. */
   readonly boot: string | null;
@@ -189,7 +189,7 @@ export interface NotedEnd {
 const END_STATES = ["unexplained", "taken by a power cut", "whole"] as const;
 export type EndState = (typeof END_STATES)[number];
 
-/** `isThere`: the ledger has the line before the position, or a later line that shows a gap. */
+/** `isThere`: the ledger has the line before it, or a later one that shows a gap. */
 export function judgeEnd(noted: NotedEnd, isThere: (position: Position) => boolean): EndState {
   const { end, synced } = noted;
   if (synced !== null && !isThere(synced)) return "unexplained";
@@ -214,7 +214,7 @@ const oldSchema = z.lazy(() =>
   z.object({ end: positionSchema, synced: positionSchema.nullable(), boot: z.string().nullable() }),
 );
 
-/** The end that version 0.2 noted, in a file that begins with a hash of the rest. */
+/** The end that version 0.2 noted, in a file that begins with its hash. */
 export function readOldEnd(path: string): NotedEnd | null {
   try {
     const [check, body = ""] = (readOwn(`${path}.end`) ?? "").split("\n");

@@ -16,7 +16,7 @@ import { type LedgerOptions, LedgerWriter } from "./writer.ts";
 
 export type Ledger = Omit<LedgerWriter, "start">;
 
-/** Throws `ledger_unwritable` if another process writes the ledger, or opening it fails. */
+/** Throws `ledger_unwritable` if opening fails or another process writes it. */
 export function openLedger(options: LedgerOptions): Ledger {
   const { path } = options;
   const lock = lockLedger(path);
@@ -64,7 +64,7 @@ function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
     report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
   if (recovery.endState !== "whole") report(describeMissingEnd(path, recovery.endState));
   const now = (options.now ?? Date.now)();
-  // The table still has the lost lines now. When it follows the ledger, it forgets them.
+  // The table still has the lost lines, until it follows the ledger.
   const lost = recovery.doubts.isEndGone ? listLost(path, [...recovery.unfinished.keys()]) : [];
   const sums = new Sums({ ...options, now: options.now ?? Date.now });
   sums.load();

@@ -1,5 +1,5 @@
-// One line of the ledger. Types, verify's checks, the JSON Schema and the table's columns come from
-// its fields.
+// One line of the ledger. Its fields define the types, verify's checks,
+// the JSON Schema and the table's columns.
 
 import { z } from "zod";
 

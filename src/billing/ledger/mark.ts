@@ -1,5 +1,5 @@
-// A mark in the chain: something unexplained that a start found. Until the owner accepts a mark,
-// `verify` and each start report it, and limits count the cost of the lost lines.
+// A mark in the chain: something unexplained that a start found. Until the owner accepts
+// it, `verify` and each start report it, and limits count the cost of the lost lines.
 
 import { existsSync, statSync } from "node:fs";
 
@@ -26,7 +26,7 @@ export const END_GONE = "a start found that lines were gone or changed, so their
 /** A mark's sums of lost requests, by key and day. */
 export type Lost = Pick<MarkDraft, "request_time" | "key" | "group" | "limit_usd">;
 
-/** Lines that the growing file lost, from the table. `others`: requests that count anyway. */
+/** Lines that the growing file lost. `others`: requests that count anyway. */
 export function listLost(path: string, others: readonly string[]): Lost[] {
   if (!existsSync(nameTable(path))) return [];
   try {

@@ -1,5 +1,5 @@
-// Opening a ledger repairs a torn end and finds requests that were left open. This may be killed
-// and run again: nothing is removed before its replacement is written.
+// Opening a ledger repairs a torn end and finds requests that were left open. It may
+// be killed and run again: nothing is removed before its replacement is written.
 
 import { closeSync, constants, existsSync, fstatSync, readSync, writeSync } from "node:fs";
 
@@ -56,8 +56,8 @@ export function judgeLedger(path: string) {
     /** The ends that the last gateways noted, the newest first. */
     ends,
     endState: judgeEnds(ends, isThere),
-    /** After lost lines the chain goes on from here, so that a restored backup closes the gap. Null: there is
-     *  no gap, or the chain already goes on after it. */
+    /** After lost lines the chain goes on from here, so that a restored backup closes
+     *  the gap. Null: there is no gap, or the chain already goes on after it. */
     missing: removed?.end ?? null,
     doubts: {
       isEndGone: removed !== undefined && removed.end.prev !== GENESIS,
@@ -76,8 +76,8 @@ function findUnfinished(files: readonly string[], journalPath: string): Map<stri
   return open;
 }
 
-/** Makes the file end in a whole line. Returns the number of bytes cut off, which go to
- *  `<path>.torn`. A line that lacks only its newline stays. */
+/** Makes the file end in a whole line. Bytes that are cut off go to `<path>.torn`,
+ *  and their number is returned. A line that lacks only its newline stays. */
 function repairEnd(path: string, journalPath: string): number {
   if (!existsSync(path)) return 0;
   const fd = openOwn(path, { flags: constants.O_RDWR | constants.O_APPEND, shared: true });
@@ -123,8 +123,8 @@ function findWholeEnd(fd: number, end: number): { end: number; last: ParsedLine 
   return { end: at, last: null };
 }
 
-/** Where the first line with unwritten bytes begins: a power cut leaves zeros. Null: none. Bytes
- *  after them were never synced. */
+/** Where the first line with unwritten bytes begins: a power cut leaves zeros.
+ *  Null: none. Bytes after them were never synced. */
 function findUnwritten(fd: number, size: number): number | null {
   const zero = readTail(fd, size).indexOf(0);
   if (zero === -1) return null;
@@ -141,8 +141,8 @@ function readTail(fd: number, size: number): Buffer {
   return bytes;
 }
 
-/** Throws if the file is not a ledger: the path may be a mistake. A ledger begins or ends with a line, or a
- *  power cut left zeros. */
+/** Throws if the file is not a ledger: the path may be a mistake.
+ *  A ledger begins or ends with a line, or a power cut left zeros. */
 function requireLedger(fd: number, size: number, last: ParsedLine | null): void {
   if (last?.["v"] === 1) return;
   const head = Buffer.alloc(LINE_BEGINS.length);

@@ -1,5 +1,5 @@
-// The files of a ledger, and where a line is in them: `ledger.jsonl`, which grows, and rotated
-// files: `ledger-2026-11.jsonl`, `ledger-2026-11.2.jsonl` and so on.
+// The files of a ledger, and where a line is in them: `ledger.jsonl`, which grows,
+// and rotated files: `ledger-2026-11.jsonl`, `ledger-2026-11.2.jsonl` and so on.
 
 import { closeSync, existsSync, readdirSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
@@ -105,7 +105,7 @@ export function findPlace(source: Source, offset: number): Position | null {
   return line === null ? null : { offset, prev: hashLine(line) };
 }
 
-/** Whether the line before the position, or the next one, is there. Reads all lines. */
+/** Whether the line before the position or the next one is there. Reads all. */
 export function isMentioned(files: readonly Source[], { prev }: Position): boolean {
   // Each line ends with its `prev`.
   const end = `"prev":"${prev}"}`;

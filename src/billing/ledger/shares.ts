@@ -27,7 +27,7 @@ export type MutableAmounts = { -readonly [name in keyof Amounts]: Amounts[name] 
 
 export const NOTHING: Amounts = { charged: ZERO_USD, estimated: ZERO_USD, byPlan: ZERO_USD };
 
-/** What a line adds: two shares if it replaces an estimate. `at`: when the request came. */
+/** What a line adds: two shares if it replaces an estimate. */
 export function listShares(line: AnyLine) {
   const at = Date.parse("request_time" in line ? line.request_time : line.time);
   const payer = "paid_by" in line ? line.paid_by : undefined;

@@ -1,5 +1,5 @@
-// Charges today, this month and in total, in memory. The first question reads the table; then each
-// line adds to it. Days follow the config's zone.
+// Charges today, this month and in total, in memory. The first question reads the
+// table; then each line adds to it. Days follow the config's zone.
 
 import { roundUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
@@ -150,7 +150,7 @@ export class Sums {
     return sums.get(name) ?? NONE;
   }
 
-  /** The current sums. A new day or month begins with 0. Null: the table has to be read. */
+  /** A new day or month begins with 0. Null: the table has to be read. */
   #roll(window: Window): Tally | null {
     const now = this.#options.now();
     const known = this.#tallies.get(window);
@@ -172,7 +172,7 @@ export class Sums {
     return tally;
   }
 
-  /** One query reads the shorter windows, too. A start reads all, so that no request waits for it. */
+  /** One query also reads shorter windows. A start reads all: no request waits. */
   load(window: Window = "total"): Tally {
     const tallies = WINDOWS.slice(WINDOWS.indexOf(window)).map((each) => this.#open(each));
     const [tally = this.#open(window)] = tallies;
@@ -189,7 +189,7 @@ export class Sums {
     return tally;
   }
 
-  /** The spending of an earlier key of this name counts only for its group and channel. */
+  /** What an earlier key of this name spent counts only for its group and channel. */
   #count(tally: Tally, { key, group, channel, start }: Place, last: number, amounts: Amounts): void {
     const names = [`group ${group}`, `channel ${channel}`, ALL];
     for (const name of start >= this.#bornAt(key) ? [`key ${key}`, ...names] : names) {
@@ -227,7 +227,7 @@ const SPENT = `WITH spent AS MATERIALIZED (SELECT key, group_name, channel, paid
   SELECT key, group_name, channel, paid_by, since, last, charge, counted, official, exact FROM spent UNION ALL
   SELECT ${isZero(`state.paid - (SELECT ${WEIGHT_OF_PAYERS} FROM spent)`)}, ${"NULL, ".repeat(8)} NULL FROM state`;
 
-/** `isIntact`: the amounts are those that were noted. It is known only if the spans have all lines. */
+/** `isIntact`: the amounts are as noted. Known only if the spans have all lines. */
 function listSpent(table: Table, spans: readonly Span[]) {
   const found = table.list(SPENT, { $spans: JSON.stringify(spans) });
   const [isIntact] = found.pop() ?? [];

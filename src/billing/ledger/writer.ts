@@ -1,5 +1,5 @@
-// Writes the ledger of a running gateway. The journal names a request before it goes out, and its line
-// closes it. Lines of one turn are written together.
+// Writes the ledger of a running gateway. The journal names a request before it goes
+// out, and its line closes it. Lines of one turn are written together.
 
 import { GatewayError, messageOf } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
@@ -92,8 +92,8 @@ export class LedgerWriter {
     return this.#problem;
   }
 
-  /** Await this before a request goes upstream: it then gets a line. Rejects with
-   *  `ledger_unwritable`. One write names all requests of a turn. */
+  /** Await this before a request goes upstream: it then gets a line.
+   *  Rejects with `ledger_unwritable`. One write names all requests of a turn. */
   open(intent: Intent): Promise<void> {
     const problem = this.#closing ? "it is closed" : this.#problem;
     if (problem !== null) return Promise.reject(refuse(problem));
@@ -115,8 +115,8 @@ export class LedgerWriter {
     if (this.#open.delete(id)) this.#record(encode({ discard: id }));
   }
 
-  /** Writes the line of an open request, without amounts if `verify` would reject them. Returns the
-   *  written line. `estimatedInput`: the prompt's tokens by its size, for forecasts. */
+  /** Writes the line of an open request, without amounts if `verify` would reject them,
+   *  and returns it. `estimatedInput`: the prompt's tokens by its size, for forecasts. */
   append(draft: LineDraft, estimatedInput: number | null = null): LineDraft {
     if (this.#closing) {
       this.#options.report(
@@ -171,7 +171,7 @@ export class LedgerWriter {
     return marks;
   }
 
-  /** Throws at once if `verify` would reject the line: later, other lines would fail with it. */
+  /** Throws at once if `verify` would reject the line: later, others would fail too. */
   #add(draft: Draft): void {
     const line = encodeLine(draft, this.#prev, (fields) => {
       const fault = findFault(fields);
@@ -250,7 +250,7 @@ export class LedgerWriter {
     if (hasWork && !this.#closing && this.#problem === null) this.#flush();
   }
 
-  /** The journal first: a request that it names may go out even if lines cannot be written. */
+  /** First the journal: what it names may go out even if lines cannot be written. */
   #flush(): void {
     const records = this.#records;
     const named = this.#named;
@@ -272,7 +272,7 @@ export class LedgerWriter {
     this.#scheduleSync();
   }
 
-  /** After a problem, lines are written anyway: the next start marks lines that no journal names. */
+  /** Writes lines despite a problem: the next start marks what no journal names. */
   #writeJournal(records: readonly string[]): void {
     try {
       this.#files.writeJournal(records);

@@ -1,5 +1,5 @@
-// Calls for `same_call` in conversations that the upstream keeps. A continuing request has only
-// results, so the calls are kept: as hashes, in memory.
+// Calls for `same_call` in conversations that the upstream keeps. A continuing
+// request has only results, so the calls are kept: as hashes, in memory.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { CallListener } from "../usage.ts";
@@ -29,7 +29,7 @@ export class CallChains {
     return this.#chains.get(nameChain(key, responseId)) ?? null;
   }
 
-  /** Keeps an answer's calls. `pairs`: the last calls of its request. Null: not the first request. */
+  /** Keeps an answer's calls. `pairs`: its request's last ones. Null: a later request. */
   follow(key: string, pairs: LastPairs | null): CallListener {
     let calls: Map<string, string> | undefined;
     return {

@@ -1,5 +1,5 @@
-// Forecasts a model's next answer and a session's next prompt, with its cached part. Without it, an agent's
-// parallel requests would reserve ten times their cost.
+// Forecasts a model's next answer and a session's next prompt, with its cached part.
+// Otherwise an agent's parallel requests would reserve ten times their cost.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { ClientIdentity } from "../ledger/line.ts";

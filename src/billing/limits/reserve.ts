@@ -1,5 +1,5 @@
-// What a request may cost, for limits only. Expected: the model's mean output. Most: the capped
-// output, at most 32,000 tokens. Decision 0017.
+// What a request may cost, for limits only. Expected: the model's mean output.
+// Most: the capped output, at most 32,000 tokens. Decision 0017.
 
 import { parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -62,7 +62,7 @@ const CONFIG_CAPS = ["maxOutputTokens", "max_output_tokens"];
 const CONFIG_COUNTS = ["candidateCount", "candidate_count"];
 export const LIMIT_MEMBERS: readonly string[] = [...CAPS, ...CONFIGS, "n"];
 
-/** The cap on the output of all answers, and their number. Unclear caps do not count. */
+/** The cap on all answers' output, and their number. Unclear caps do not count. */
 function readOutput({ body, scan, capNames }: ReservedRequest): { cap: number; answers: number } {
   const members = readMembers(body, LIMIT_MEMBERS, scan);
   const caps = CAPS.filter((name) => capNames.includes(name)).map((name) => members.get(name));

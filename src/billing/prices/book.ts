@@ -1,5 +1,5 @@
-// The price book: who sells which model, under which names, with dated prices. The book that
-// `gateway prices update` writes begins with its own SHA-256.
+// The price book: who sells which model, under which names, with dated prices.
+// The book that `gateway prices update` writes begins with its own SHA-256.
 
 import { readFileSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";

@@ -39,7 +39,7 @@ const PREFIXES: readonly Rule[] = [
   // https://cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/use-claude
   { pattern: /^(?:projects\/[^/]+\/locations\/[^/]+\/)?publishers\/([^/]+)\/models\// },
   // https://docs.aws.amazon.com/bedrock/latest/userguide/inference-profiles-support.html
-  // Only Amazon's own price list has prices by region; elsewhere the name means the model.
+  // Only Amazon's own price list has prices by region.
   { pattern: /^(?:us|eu|apac|jp|au|us-gov|global)\.(?=[a-z0-9-]+\.)/, except: ["aws"] },
   { pattern: /^anthropic\./, maker: "anthropic" },
   { pattern: /^openai\./, maker: "openai" },
@@ -71,8 +71,8 @@ export type ModelNames = ReturnType<typeof listNames>;
 /** Names with more decorations do not occur. */
 const MAX_STEPS = 6;
 
-/** `provider`: null for any. Longer names come first: a snapshot's own price counts. `maker`: null
- * if unknown. */
+/** Longer names come first: a snapshot's own price counts.
+ * `provider`: null for any. `maker`: null if unknown. */
 export function listNames(model: string, provider: string | null) {
   const names = new Set<string>();
   let maker: string | null = null;
@@ -84,7 +84,7 @@ export function listNames(model: string, provider: string | null) {
   return { names: [...names], maker };
 }
 
-/** Whether they differ only in decorations or word order: `claude-4.5-sonnet-20250929`. */
+/** Differing at most in decorations or word order: `claude-4.5-sonnet-20250929`. */
 export function isSameModel(one: string, other: string): boolean {
   if (one === other) return true;
   const names = new Set(listNames(one, null).names.map(sortWords));

@@ -1,5 +1,5 @@
-// The price package's data as entries of a book. Each number becomes its shortest decimal, which is
-// what the authors wrote.
+// The price package's data as entries of a book.
+// Each number becomes its shortest decimal, which is what the authors wrote.
 
 import { type core, z } from "zod";
 import { getCount, getField } from "../../lib/json/json.ts";

@@ -1,4 +1,4 @@
-// `gateway usage --as MODEL`: the cost of requests with another model, if both amounts are known.
+// `gateway usage --as MODEL`: what requests would cost with another model.
 
 import {
   addDecimals,

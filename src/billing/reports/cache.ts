@@ -121,8 +121,8 @@ const PAUSE = `at - (SELECT MAX(earlier.at) FROM requests AS earlier WHERE earli
   AND earlier.at < lines.at AND earlier.agent IS names.agent AND earlier.channel IS names.channel AND earlier.model IS names.model
   AND ${addColumns([...CACHE_READ_KINDS, ...CACHE_WRITE_KINDS])} > 0)`;
 
-/** What an hour's lifetime would have saved each tool and label, at least a cent and one percent.
- *  Prompts after five minutes would have been read; other writes would have cost `hour` more. */
+/** What an hour's lifetime would have saved each tool and label: a cent and 1 % or more.
+ *  Prompts after five minutes would be read; other writes would cost `hour` more. */
 export function findHourSavings(table: Table, scope: Scope) {
   const by = ["tool", "label"];
   const isWritten = "paid_by IS NULL AND hour IS NOT NULL";

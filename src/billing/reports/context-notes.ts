@@ -1,5 +1,5 @@
-// Notes on the parts of sessions' prompts: kinds, names of tools, lengths and keyed hashes, but no text. Each
-// session has a file in a folder next to the ledger.
+// Notes on the parts of sessions' prompts: kinds, names of tools, lengths and keyed
+// hashes, but no text. Each session has a file in a folder next to the ledger.
 
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -71,7 +71,7 @@ export function readTurns(folder: string, session: string) {
   });
 }
 
-/** Removes the least recently used sessions until the folder is small. Returns its size. */
+/** Removes sessions, the oldest first, until the folder is small. Returns its size. */
 export function shrinkFolder(folder: string, most = MAX_FOLDER_BYTES): number {
   const names = readdirSync(folder).filter((name) => name.endsWith(".jsonl"));
   const files = names.map((name) => {

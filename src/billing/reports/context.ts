@@ -1,5 +1,5 @@
-// The parts of a session's prompts, in tokens and dollars. A prompt's reported tokens are divided
-// by the parts' lengths, which is an estimate.
+// The parts of a session's prompts, in tokens and dollars: an estimate,
+// which divides a prompt's reported tokens by the parts' lengths.
 
 import {
   addDecimals,
@@ -170,7 +170,7 @@ const ORDER = [
   ...PROMPT_KINDS.filter((kind) => !kind.startsWith("cache")),
 ];
 
-/** Divides the prompt's tokens among its parts by length. The shares add up to the prompt. */
+/** Divides the prompt's tokens among its parts by length. The shares add up. */
 function divideCost({ usage, prices, multiplier }: Line, { parts }: NotedTurn): [NotedPart, Cost][] {
   const total = ORDER.reduce((sum, kind) => sum + (usage[kind] ?? 0), 0);
   const size = parts.reduce((sum, part) => sum + part.size, 0);

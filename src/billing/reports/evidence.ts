@@ -1,5 +1,5 @@
-// `gateway report`: a session or a period for others: counts, times, amounts, request ids, names of tools and
-// models (shown-names.ts), and labels on request.
+// `gateway report`: a session or a period for others: counts, times, amounts, ids,
+// names of tools and models (shown-names.ts), and labels on request.
 
 import { addDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
 import { getField, isObject, parseJson, textIn } from "../../lib/json/json.ts";
@@ -85,7 +85,7 @@ export type Evidence = Readonly<ReturnType<typeof reportEvidence>>;
 export type EvidenceSum = Evidence["total"];
 export type EvidenceEvent = Evidence["events"][number];
 
-/** Requests that are no turns, and the sessions of all. Most names have their first request in the period. */
+/** Requests that are no turns, and all sessions. Most names begin in the period. */
 function countRest(table: Table, scope: Scope) {
   const { sql, values } = describeScope(scope);
   const [[sessions, rest, unknown, ...ends] = []] = table.list(
@@ -176,7 +176,7 @@ function addLost(rows: readonly MissTotals[]) {
   };
 }
 
-/** Leaves out words of users (a channel's name, an unknown setting) and of upstreams. */
+/** Leaves out words of users (a channel's name) and of upstreams. */
 function describeChanged({ because, at, part = "", detail }: Cause): string {
   if (!IS_CAUSE.test(because)) return "a reason of the upstream";
   return describeCause({ because, at, detail, ...(SETTINGS.has(part) && { part }) });
@@ -239,7 +239,7 @@ function describeEvent(line: unknown, version: string | undefined, hasLabels: bo
   };
 }
 
-/** A request notes the levels of its plan's windows. Points are their rises between requests. */
+/** Requests note the levels of their plan's windows. Points are the rises. */
 function sumPoints(table: Table, scope: Scope): Readonly<Record<string, number>> {
   const { sql, values } = describeScope(scope);
   const found = table.list(

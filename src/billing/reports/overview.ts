@@ -1,4 +1,4 @@
-// The page's overview: sums of a period by name and time, next to the period before.
+// The page's overview: a period by name and time, next to the period before.
 
 import {
   compareDecimals,
@@ -160,8 +160,8 @@ const MIN_DAYS = 7;
 /** Eight of ten normal values are within this many standard deviations. */
 const EIGHT_OF_TEN = 1.2816;
 
-/** The charges of today and this month, and the month's projection from four weeks, with its 80 % interval.
- *  Null: too few days. */
+/** The charges of today and this month, and the month's projection from four weeks,
+ *  with its 80 % interval. Null: too few days. */
 function sumMonth(table: Table, only: Filter, { zone, now }: Clock) {
   const local = zone.toLocal(now.getTime());
   const today = startOfSpan("day", local);

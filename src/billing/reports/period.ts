@@ -1,4 +1,4 @@
-// Reads a report's period: a word (`yesterday`), or `--since` and `--until`, in the config's zone.
+// A report's period: a word (`yesterday`), or `--since` and `--until`, in the config's zone.
 
 import { readMoment } from "../../config/yaml/scalars.ts";
 import { refuseUsage } from "../../lib/refusal.ts";
@@ -64,8 +64,7 @@ function readWord(text: string, clock: Clock): ReportPeriod {
 /** In milliseconds. `since`: null for the first request. `end`: may be in the future. */
 export type ViewRange = Record<"until" | "end", number> & { readonly since: number | null };
 
-/** The page's period: a word of `gateway usage`, a day, a month, two days
- *  (`2026-11-03..2026-11-09`), or `all`. */
+/** The page's period: a word, a day, a month, `2026-11-03..2026-11-09` or `all`. */
 export function readViewPeriod(period: string, clock: Clock): ViewRange {
   const { zone } = clock;
   const now = clock.now.getTime();

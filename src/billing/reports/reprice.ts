@@ -82,8 +82,8 @@ export function* listRequestLines(
   }
 }
 
-/** `other`: a model for all of the usage, with the price of the channel's provider or else by name.
- *  Null: an unknown kind of usage. */
+/** `other`: a model for all of the usage, priced by the channel's provider or by
+ *  name. Null: an unknown kind of usage. */
 export function chargeLine(line: Line, prices: CurrentPrices, other: string | null = null): Charge | null {
   const { book, overrides } = prices;
   const parts = readParts(line, prices.readCalls(line.raw_usage));

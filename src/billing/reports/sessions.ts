@@ -27,7 +27,7 @@ export function reportSessions(
 /** Facts of the last request: MAX compares its number. */
 const LAST = "MAX(printf('%015d', last) || json_array(key, tool, label, inferred))";
 
-/** `values`: first and last time, number of agents, and the last request's facts. */
+/** `values`: first and last time, agents, and the last request's facts. */
 function sumSessions(table: Table, scope: Scope, where?: Condition) {
   return sumRequests(table, {
     ...scope,

@@ -1,5 +1,5 @@
-// Names in a file for others. Clients and upstreams choose names, which may be secrets, paths or
-// people's names. Only public words are shown. Other names become a word, the same in each report.
+// Names in a file for others. Clients and upstreams choose them: they may be secrets, paths
+// or people. Only public words are shown. Others become a word, the same in each report.
 
 import { looksSecret, sha256Hex } from "../../lib/secret.ts";
 import { loadPriceBook } from "../prices.ts";

@@ -1,4 +1,4 @@
-// Requests and their sums, for reports. Amounts too large for the database's sum come as text.
+// Requests and their sums, for reports. Amounts too large for SQL's sum come as text.
 
 import {
   addDecimals,
@@ -157,8 +157,8 @@ export function sumRequests(table: Questions, query: SumsQuery) {
   return { rows, also: lists.slice(0, also.length), total: describe(found.at(-1) ?? [], 0) };
 }
 
-/** SQL: sums by all names, which are then added up for each grouping. Only the rows with all names
- *  have other values. */
+/** SQL: sums by all names, which are then added up for each grouping.
+ *  Only the rows with all names have other values. */
 function describeQuery(query: SumsQuery, groupings: string[][], width: number, read: string[]): string {
   const names = [...new Set(groupings.flat())];
   const cells = [...names, ...read].map((sql, at) => `${sql} AS c${at}`).join(", ");
@@ -179,7 +179,7 @@ function describeQuery(query: SumsQuery, groupings: string[][], width: number, r
     ${selects.join(" UNION ALL ")}`;
 }
 
-/** SQL. `parts`: the sums that `used` names, by who, span and columns. `joined`: these with their names. */
+/** SQL. `parts`: the sums that `used` names, by who, span and columns. */
 function describeRows({ spans, columns = {}, ...query }: SumsQuery, used: string) {
   const { from, where, hasEmpty = false, byWho = {} } = query;
   const words = new Set(used.match(/\w+/g));

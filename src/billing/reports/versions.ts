@@ -94,8 +94,8 @@ function hasOtherWeek(inOrder: readonly SessionStart[], update: number, width: n
   return place - first >= WEEK_MS || last - place >= WEEK_MS;
 }
 
-/** The rises of kinds that were used shortly before and after. If only projects change, not all
- *  kinds rise. */
+/** The rises of kinds that were used shortly before and after.
+ *  If only projects change, not all kinds rise. */
 function listRises(inOrder: readonly SessionStart[], heights: readonly number[], update: number): number[] {
   const places = [...heights.keys()].slice(Math.max(0, update - 2 * MAX_SESSIONS), update + 2 * MAX_SESSIONS);
   return [...Map.groupBy(places, (at) => inOrder[at]?.kind).values()].map((own) => {
@@ -128,7 +128,7 @@ const NEAR = 5;
 /** How much larger the step is than any other, up or down. */
 const LEAST_RATIO = 1.5;
 
-/** Weekends, growth, other projects and added tools make steps at other times, too. */
+/** Weekends, other projects and added tools make steps at other times, too. */
 function isLargestStep(heights: readonly number[], update: number, width: number): boolean {
   const step = (at: number, size = width): number =>
     meanOf(heights.slice(at, at + size)) - meanOf(heights.slice(at - size, at));

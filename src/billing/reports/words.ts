@@ -1,4 +1,4 @@
-// Words for reports, in the terminal and on the page, which cannot import the database.
+// Words for reports, also for the page, which cannot import the database.
 
 import type { CacheMiss, Line, Payer } from "../ledger/line.ts";
 import type { VersionChange } from "./versions.ts";
@@ -104,8 +104,8 @@ interface Agent {
   readonly parent: string | null;
 }
 
-/** The main agent, even without requests, then the others, each before the agents that it started.
- *  Agents with an unknown parent, or first in a circle, are below the main agent. */
+/** The main agent, even without requests, then the others, each before those that it
+ *  started. With an unknown parent, or first in a circle, they are below the main one. */
 export function listTree<Row extends Agent>(rows: readonly Row[]) {
   const known = new Set(rows.map(({ agent }) => agent));
   const others = rows.filter(({ agent }) => agent !== null);

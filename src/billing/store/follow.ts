@@ -1,4 +1,4 @@
-// Updates a table from its ledger, in any process of the owner: SQLite's lock orders them.
+// Updates a table from its ledger. SQLite's lock orders the owner's processes.
 
 import { fstatSync, statSync } from "node:fs";
 import { z } from "zod";
@@ -44,7 +44,7 @@ export function measureUnread({ files }: FollowPosition, sources: readonly Sourc
   }, 0);
 }
 
-/** Reads about `most` bytes of new lines in one transaction. True: everything is read. */
+/** Reads about `most` bytes of new lines in one transaction. True: all are read. */
 export function follow(
   database: TableDatabase,
   sources: readonly Source[],

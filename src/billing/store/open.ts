@@ -1,5 +1,5 @@
-// Opens a ledger's table, with all lines: the file next to the ledger, or a table in memory for a
-// copy, for another user, and if the file fails.
+// Opens a ledger's table, with all lines: the file next to the ledger, or a table
+// in memory for a copy, for another user, and if the file fails.
 
 import { constants as sqlite, Database } from "bun:sqlite";
 import { closeSync, existsSync } from "node:fs";

@@ -20,8 +20,8 @@ export function addColumns(kinds: readonly string[]): string {
 /** SQL: whether a request was a turn with known tokens. */
 export const IS_TURN = `(${KIND_COLUMNS.map((kind) => `${kind} > 0`).join(" OR ")})`;
 
-/** In pico-dollars, or 0 with a text in `exact` if too large. `counted`: what limits count.
- *  `named`: the seller's amount. `hour`: how much more writes for an hour would cost. */
+/** In pico-dollars, or 0 with a text in `exact` if too large. `counted`: by limits.
+ *  `named`: the seller's amount. `hour`: what writes for an hour would cost more. */
 export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "missed", "hour"] as const;
 
 export interface FieldColumn extends Column {
@@ -49,8 +49,8 @@ export const NAME_COLUMNS = FIELDS.filter(({ name, of }) => of === "client" || W
 export const NAMES = NAME_COLUMNS.map(({ name }) => name);
 export const FIELD_COLUMNS = FIELDS.filter((field) => !NAME_COLUMNS.includes(field));
 
-/** `line`: from 1. `place`: in its file. `more`, `exact`: JSON with further kinds of usage, and
- *  with amounts as text. `corrections`: JSON with each correction's line and place. */
+/** `line`: from 1. `place`: in its file. `more`, `exact`: JSON with further kinds of
+ *  usage, and amounts as text. `corrections`: JSON with their lines and places. */
 const OWN_COLUMNS = [
   "line INTEGER PRIMARY KEY",
   "who INTEGER NOT NULL",
@@ -79,7 +79,7 @@ function weigh(names: readonly string[]): string {
   const sum = names.map((name, at) => `IFNULL(${name}, -1) * ${2 * at + 3}`).join(" + ");
   return `SUM((${sum}) % ${PRIME} * (at % 997 + line % 991 + 1) % ${PRIME})`;
 }
-/** SQL: a number for the amounts of rows that limits count, and for these by key, group, channel and payer. */
+/** SQL: a checksum of what limits count, in total and by key, group, channel and payer. */
 export const WEIGHT_OF_AMOUNTS = weigh(["official", "charge", "counted"]);
 export const WEIGHT_OF_PAYERS = `IFNULL(SUM(paid % ${PRIME} * (LENGTH(CONCAT_WS(' ', key, group_name, channel, paid_by))
   + UNICODE(CONCAT(key, ' ')) * 3 + UNICODE(CONCAT(group_name, ' ')) * 5) % ${PRIME}), 0)`;
@@ -87,7 +87,7 @@ const WEIGHT = weigh([...KIND_COLUMNS, ..."missed hour missed_tokens LENGTH(exac
 const SHORT_WORDS = ["key", "model", "paid_by", "outcome", "basis"];
 const NAMES_WEIGHT = `who * 3 + LENGTH(CONCAT_WS('', ${NAMES.join(", ")})) * 5
   + ${SHORT_WORDS.map((name, at) => `IFNULL(UNICODE(${name}), 0) * ${2 * at + 1}`).join(" + ")}`;
-/** SQL: two checksums of rows. They change with their number, columns, times, lines and lengths of
+/** SQL: two checksums of rows: of their number, columns, times, lines and lengths of
  *  names. The checksums of parts add up to them, modulo PRIME. */
 export function weighRows(from: string, more = ""): string {
   return `SELECT IFNULL(SUM(own % ${PRIME} * (${NAMES_WEIGHT}) % ${PRIME}), 0) AS weight, ${WEIGHT_OF_PAYERS} AS paid ${more}
@@ -96,8 +96,8 @@ export function weighRows(from: string, more = ""): string {
 }
 export const isZero = (sum: string): string => `(${sum}) % ${PRIME} = 0`;
 
-/** Most requests share their names, so sums are made by `who` first, in an index's order, and then
- *  by the wanted names. `first_at`, `last_at`: the times of the first and last request. `marks`:
+/** Most requests share their names, so sums are made by `who` first, in an index's
+ *  order, and then by the wanted names. `first_at`, `last_at`: of its requests. `marks`:
  *  not yet accepted. `state`: one row, the sums of weighRows while lines were read. */
 const OBJECTS = [
   `CREATE TABLE lines (${LINE_COLUMNS.join(", ")}) STRICT`,

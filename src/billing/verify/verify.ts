@@ -1,5 +1,5 @@
 // Proves a ledger from its bytes, in one walk. Each line is whole and has the hash of the line
-// before; each request has one line; amounts are derived again; the journal's last line is there.
+// before; each request has one; amounts are derived again; the journal's last line is there.
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { REPORTED } from "../charge.ts";
@@ -257,8 +257,8 @@ function readCharge(line: ParsedLine): string | null {
   return typeof charge === "string" ? charge : null;
 }
 
-/** Proves at a later time that a ledger still has its lines: their number, and the hash of the last one,
- *  which covers all before it. Users keep it away from those who can change the ledger. */
+/** Proves later that a ledger still has its lines: their number, and the last one's
+ *  hash, which covers all. Users keep it away from those who can change the ledger. */
 export type Anchor = ReturnType<typeof takeAnchor>;
 
 export function takeAnchor({ position: { lines, files } }: Table) {

@@ -1,4 +1,4 @@
-// The fields of the chat dialect. https://platform.openai.com/docs/api-reference/chat/create
+// The chat dialect. https://platform.openai.com/docs/api-reference/chat/create
 
 import { getField, isObject, listIn, lookUp } from "../../lib/json/json.ts";
 import { type AnswerSchema, type Choice, OPENAI_OPTIONS } from "../neutral/conversation.ts";

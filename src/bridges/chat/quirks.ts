@@ -29,7 +29,7 @@ const PRESETS: readonly (readonly [RegExp, Partial<Quirks>])[] = [
   [/(^|\.)openrouter\.ai(:|$)/, { reasoning: "openrouter", files: true, top_k: true, cache_marks: true }],
   [/(^|\.)groq\.com(:|$)/, { cap: "max_completion_tokens", reasoning: "effort" }],
   [/(^|\.)minimaxi?\.(io|com|chat)(:|$)/, { systems: "first" }],
-  // The server reports usage unasked, and refuses to be asked: openai/openai-agents-python#442
+  // It reports usage unasked, and refuses to be asked: openai/openai-agents-python#442
   [/(^|\.)mistral\.ai(:|$)/, { systems: "first", ask_usage: false }],
   // The server refuses to be asked for usage: anomalyco/opencode#4698
   [/(^|\.)(?:azure)?databricks\.(?:com|net)(:|$)/, { ask_usage: false }],

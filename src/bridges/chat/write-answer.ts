@@ -32,7 +32,7 @@ function chooseFinish(reason: EndReason, { wishes }: AnswerContext): string {
 
 const SEPARATOR = "\n\n";
 
-/** Models repeat a JSON text, and old clients take one call: only the first counts. */
+/** Models repeat a JSON text, and old clients take one call: the first counts. */
 class Selection {
   readonly #context: AnswerContext;
   #hasAnswer = false;

@@ -1,4 +1,4 @@
-// The fields of the content dialect. https://ai.google.dev/api/generate-content
+// The content dialect. https://ai.google.dev/api/generate-content
 
 import { getField, getList, isObject, listIn, lookUp, type Table } from "../../lib/json/json.ts";
 import type { AnswerSchema, Choice, Effort, FreeChoice } from "../neutral/conversation.ts";

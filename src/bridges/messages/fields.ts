@@ -1,4 +1,4 @@
-// The fields of the messages dialect. https://platform.claude.com/docs/en/api/messages
+// The messages dialect. https://platform.claude.com/docs/en/api/messages
 
 import { getField, isObject, lookUp, type Table } from "../../lib/json/json.ts";
 import type { AnswerSchema, Choice } from "../neutral/conversation.ts";

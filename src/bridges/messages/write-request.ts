@@ -79,7 +79,7 @@ function limitOptions(conversation: Conversation, options: Options, model: strin
   return thinking;
 }
 
-/** A forced call excludes thinking, and in older models a call without its thoughts. */
+/** A forced call excludes thinking; in older models, so does one without thoughts. */
 function writeThinking(
   { notes, items }: Conversation,
   { effort = "none", choice }: Options,

@@ -1,5 +1,5 @@
-// Thoughts that only the upstream can read travel in the client's history, with a proof. Its key
-// follows from the channel's credential and the model's family: others do not open it.
+// Thoughts that only the upstream can read travel in the client's history, with a proof. Its
+// key follows from the channel's credential and the model's family: no other opens it.
 
 import { DIALECT_NAMES, type DialectName } from "../../dialects/dialect.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";

@@ -1,5 +1,5 @@
-// What becomes of each field. Reading, writing, refusals, `x-gateway-adjusted` and docs/bridges.md
-// follow from these tables.
+// What becomes of each field. Reading, writing, refusals, `x-gateway-adjusted`
+// and docs/bridges.md follow from these tables.
 
 import { getField, isObject, lookUp } from "../../lib/json/json.ts";
 import type { Conversation, Destination, Options, Tool, ToolMembers } from "./conversation.ts";
@@ -177,7 +177,7 @@ function isIdle(value: unknown): boolean {
 
 // Reading.
 
-/** The options in `value`: a request, or its member `at`. `place`: `at` with its numbers. */
+/** The options in `value`: a request, or its member `at`. `place`: with numbers. */
 export function readMembers(
   { placed }: FieldTable,
   value: unknown,

@@ -1,5 +1,5 @@
-// The neutral form of an answer: blocks in order, and an end. A listener gets one block at a time,
-// because most clients know only one open block.
+// The neutral form of an answer: blocks in order, and an end. A listener gets
+// one block at a time, because most clients know only one open block.
 
 import type { Json } from "./notes.ts";
 import type { Seal } from "./conversation.ts";
@@ -181,7 +181,7 @@ export class Sequence {
     this.#advance();
   }
 
-  /** Whether there are calls decides the reason, not the upstream's word `calls`. */
+  /** Calls decide the reason, not the upstream's word `calls`. */
   end(reason: EndReason, stop: string | null = null): void {
     if (this.isOver) return;
     this.begin();

@@ -17,8 +17,8 @@ import { PROMPTS } from "./error.ts";
 import { type Notes, refuseBody, refuseField } from "./notes.ts";
 import { nameMediaType } from "../provider-rules.ts";
 
-// Items → turns. The results of a turn's calls come directly after it: every upstream refuses a
-// call without a result, or a result without a call.
+// Items → turns. The results of a turn's calls come directly after it: every
+// upstream refuses a call without a result, or a result without a call.
 
 export type ModelItem = Reasoning | Call | Message;
 
@@ -82,7 +82,7 @@ class Draft {
   readonly #uses = new Map<string, number>();
   /** Results by the client's id. */
   readonly #given = new Map<string, Result>();
-  /** Thoughts for the model's next word or call. Upstreams refuse them alone. */
+  /** Thoughts for the model's next word or call. Alone, they are refused. */
   #thoughts: Reasoning[] = [];
 
   constructor(notes: Notes) {

@@ -1,4 +1,4 @@
-// Claude Code. A run's settings file overrides its own, which override the environment.
+// Claude Code. A run's settings override its own, which override the environment.
 
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";

@@ -1,5 +1,5 @@
-// Gemini CLI uses an API key only if a settings file says so. Otherwise a run gets a temporary home with
-// links to the user's files.
+// Gemini CLI uses an API key only if a settings file says so.
+// Otherwise a run gets a temporary home with links to the user's files.
 
 import { cpSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";

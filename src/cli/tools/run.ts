@@ -117,7 +117,7 @@ function readBudget(text: string | undefined): string | null {
   return refuseUsage("--budget is an amount in USD, as in --budget 0.50.");
 }
 
-/** Through the private socket: a key alone must not make the gateway write files. */
+/** By the private socket: a key alone must not make the gateway write files. */
 async function record(
   name: string,
   { loaded }: ToolConnection,

@@ -1,4 +1,4 @@
-// Notices new content of the config file or gateway.env, also behind a changed link.
+// Notices new content of the config or gateway.env, also behind a changed link.
 
 import { messageOf } from "../../lib/errors.ts";
 import { statSync } from "node:fs";
@@ -20,7 +20,7 @@ export type ConfigOutcome =
   | { readonly kind: "refused"; readonly message: string };
 
 export interface ConfigWatch {
-  /** Resolves when this or newer content is in force or refused. Null: nobody watches. */
+  /** Resolves when this or newer content is in force or refused. Null: no watch. */
   readonly follow: (written: string) => Promise<ConfigOutcome | null>;
   readonly end: () => void;
 }
@@ -30,8 +30,8 @@ const POLL_MS = 500;
 /** After this pause, no editor is still writing. */
 const SETTLE_MS = 50;
 
-/** It polls: events would watch the folder, which often holds the ledger, and network file systems
- * send none. */
+/** It polls: events would watch the folder, which often holds the ledger,
+ * and network file systems send none. */
 export function watchConfig(loaded: LoadedConfig, env: Environment, listener: ConfigListener): ConfigWatch {
   const { path } = loaded;
   // A pipe is not watched: a second read of it would wait for a writer.

@@ -1,4 +1,4 @@
-// Expands `${NAME}` and `${NAME:-default}` in values, and keychain credentials. `$${` is `${`.
+// Expands `${NAME}`, `${NAME:-default}` and keychain credentials. `$${` is `${`.
 
 import { getField, isObject } from "../../lib/json/json.ts";
 import { looksSecret } from "../../lib/secret.ts";

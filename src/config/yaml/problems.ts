@@ -83,7 +83,7 @@ export function suggestValue(typed: string, known: readonly string[]): string {
   return didYouMean(typed, known);
 }
 
-/** A secret with a comma is divided there: its end then looks like a setting's name. */
+/** A secret with a comma is divided there: its end looks like a setting's name. */
 const WORD = /^[a-z][a-z_-]*$/i;
 
 function explainUnknown(issue: core.$ZodIssueUnrecognizedKeys, tree: unknown, source: Source): Problem[] {

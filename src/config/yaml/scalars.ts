@@ -1,5 +1,5 @@
-// Reads scalars from their source text, so decimals are exact. No message repeats a value: it may
-// be a secret in the wrong place.
+// Reads scalars from their source text, so decimals are exact.
+// No message repeats a value: it may be a secret in the wrong place.
 
 import { formatDecimal, parseDecimal } from "../../lib/money.ts";
 import { isLoopback } from "../proxy.ts";

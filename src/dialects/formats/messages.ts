@@ -7,8 +7,8 @@ import { fillRecord } from "../listing.ts";
 import { openMessagesMeter } from "../meters/messages.ts";
 import { FIVE_MINUTES, type Layout, listMembers } from "../prompt/layouts.ts";
 
-/** https://platform.claude.com/docs/en/build-with-claude/prompt-caching. The minimum is the largest
- * of any model. */
+/** https://platform.claude.com/docs/en/build-with-claude/prompt-caching.
+ * The minimum is the largest of any model. */
 const LAYOUT: Layout = {
   members: listMembers({
     tools: "tools",

@@ -63,8 +63,8 @@ function pickCodexRecords(models: readonly ModelEntry[]): unknown[] {
   );
 }
 
-/** https://platform.openai.com/docs/guides/prompt-caching. Prompts are kept for five to ten
- * minutes; with reported writes, for half an hour. */
+/** https://platform.openai.com/docs/guides/prompt-caching. Prompts are kept
+ * for five to ten minutes; with reported writes, for half an hour. */
 export const OPENAI_CACHE = {
   byBlock: false,
   rules: {

@@ -336,7 +336,8 @@ const KNOWN: ReadonlyMap<string, ReadonlySet<string> | null> = new Map([
   ["output_tokens_details", new Set(["thinking_tokens"])],
   ["server_tool_use", new Set(["web_search_requests", "web_fetch_requests", "tool_search_requests"])],
 ]);
-/** https://platform.claude.com/docs/en/manage-claude/data-residency. A text in brackets is not a place. */
+/** https://platform.claude.com/docs/en/manage-claude/data-residency
+ * A text in brackets is not a place. */
 const KNOWN_PLACES = /^(?:us|global|not_available)?$|[^\w-]/;
 
 function noteUnknown(counters: Counters, counts: CountReader): void {

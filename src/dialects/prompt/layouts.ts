@@ -1,4 +1,4 @@
-// What a dialect says of its prompts: where their parts are, and how upstreams cache them.
+// A dialect's prompts: where their parts are, and how upstreams cache them.
 
 /** The sections of a prompt, in the order in which they are cached. */
 export type Section = "tools" | "system" | "messages";

@@ -1,4 +1,4 @@
-// A prompt as a cache sees it: a hash of each part. Known parts are not read again.
+// A prompt as a cache sees it: a hash of each part. Known parts are not read.
 
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { readString } from "../../lib/json/scanner.ts";

@@ -1,5 +1,5 @@
-// How often a conversation ends with the same tool call and result, without clients' retries. Where
-// the upstream keeps the conversation, earlier calls come from the continued response.
+// How often a conversation ends with the same tool call and result, without retries. Where the
+// upstream keeps the conversation, earlier calls come from the continued response.
 
 import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
 import type { CallListener } from "../../billing/usage.ts";
@@ -12,8 +12,8 @@ import { readPrevious, type ScannedBody } from "./prompt.ts";
 
 const LISTS = ["content", "parts", "tool_calls"] as const;
 
-/** A command's time and process. Codex: `"chunk_id":"3c9d10"` and `Wall time 0.4 seconds`, Copilot:
- * `<shellId: 310 completed`, Gemini CLI: `PGID: 26330`. */
+/** A command's time and process. Codex: `"chunk_id":"3c9d10"` and `Wall time 0.4 seconds`,
+ * Copilot: `<shellId: 310 completed`, Gemini CLI: `PGID: 26330`. */
 const NOISE =
   /(?:chunk[_ ]id|wall[_ ]time(?:_seconds)?|duration_seconds)\W{1,6}[\w.-]+|(?:shellId|PGID): \d+/gi;
 /** A longer result is compared unchanged. */
@@ -26,7 +26,7 @@ const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:
 
 const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
-/** Reading begins with this many, and goes on while all of them are one repeated pair. */
+/** Reading begins with this many, and goes on while all are one repeated pair. */
 const FIRST_MESSAGES = 8;
 
 /** `findChain`: earlier pairs by response id. */

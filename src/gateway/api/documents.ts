@@ -1,4 +1,4 @@
-// Input and output of the routes, for the page, which cannot load the gateway.
+// What routes read and answer, for the page, which cannot load the gateway.
 
 import type { Holder } from "../../billing/ledger/sums.ts";
 import type { Group } from "../../config/catalog.ts";

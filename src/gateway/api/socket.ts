@@ -1,5 +1,5 @@
-// A gateway's private socket, named after the ledger's path: a ledger has one gateway. Windows needs
-// a port: there, a private file has its number and two tokens.
+// A gateway's private socket, named after the ledger's path: a ledger has one gateway.
+// Windows needs a port: there, a private file has its number and two tokens.
 
 import {
   chmodSync,

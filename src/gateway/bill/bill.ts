@@ -41,7 +41,7 @@ export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   return waiting === null ? note() : waiting.then(note);
 }
 
-/** Null: the request is let in. Otherwise it waits until others leave room. */
+/** Null: the request is let in. Otherwise it waits for others to leave room. */
 function enterLimits(r: Request, gateway: Gateway): Promise<void> | null {
   const { key, client } = r;
   // Requests that ended in this turn count with their real cost.

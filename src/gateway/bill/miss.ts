@@ -1,5 +1,5 @@
-// What a request missed in the upstream's cache. It runs after the response, and its failure never
-// costs the line.
+// What a request missed in the upstream's cache.
+// It runs after the response, and its failure never costs the line.
 
 import { type Charge, deriveMissCost, splitMissed } from "../../billing/charge.ts";
 import type { CacheMiss, LineDraft } from "../../billing/ledger/line.ts";

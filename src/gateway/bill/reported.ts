@@ -1,5 +1,5 @@
-// What an answer says of its price. A seller's amount (xAI's ticks, the `cost` of OpenRouter,
-// Vercel and Perplexity) is compared with ours, or charged (`bill: reported`).
+// A seller's amount (xAI's ticks, the `cost` of OpenRouter, Vercel and
+// Perplexity) is compared with ours, or charged (`bill: reported`).
 
 import type { Reading, ReportedAmount } from "../../billing/usage.ts";
 import type { Assessment } from "../../billing/assess.ts";

@@ -87,8 +87,8 @@ export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Ga
 export function reportToChannel(r: Request, { channels, now }: Gateway): void {
   if (r.tried === null || !r.isTelling) return;
   const last = r.attempts.at(-1);
-  // An incomplete response counts against the channel, unless the client disconnected or it was an
-  // error from the start.
+  // An incomplete response counts against the channel, unless the client
+  // disconnected or it was an error from the start.
   const hadBegun = last?.status !== undefined && last.status < 400 && last.error === undefined;
   if (hadBegun) channels.reportEnd(r.tried.channel, r.ending, now());
 }

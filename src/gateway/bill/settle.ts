@@ -172,8 +172,8 @@ function mayHaveArrived({ error }: AttemptRecord): boolean {
   return error === undefined || !NEVER_SENT.has(error);
 }
 
-/** Refusals, redirects and foreign pages cost nothing. An upstream with no response, or an empty
- *  one, may have worked on the request. */
+/** Refusals, redirects and foreign pages cost nothing.
+ *  An upstream with no response, or an empty one, may have worked on the request. */
 function isRefusal({ status, error }: AttemptRecord): boolean {
   if (error === "empty_body") return false;
   return status !== undefined && (status >= 300 || error !== undefined);

@@ -76,7 +76,7 @@ function isBranch(
   return later.size === 0 || later.isDisjointFrom(new Set(listMessages(before.prompt, shared)));
 }
 
-/** By the number of equal messages: the first ones may have changed, moved or gone. */
+/** By the number of equal messages: the first ones may have changed or gone. */
 function findOverlapping(kept: readonly PastTurn[], prompt: Prompt): PastTurn | null {
   const now = new Set(listMessages(prompt));
   const counts = kept.map(({ turn }) => listMessages(turn.prompt).filter((part) => now.has(part)).length);

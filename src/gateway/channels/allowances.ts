@@ -36,7 +36,7 @@ export function readWindows(fields: Fields, seen: number): Allowance[] {
   return windows;
 }
 
-/** In answers to Claude Code with a plan: `5h`, `7d`, `7d_oi`. The value is a share. */
+/** In answers to Claude Code with a plan: `5h`, `7d`, `7d_oi`. A share. */
 const SHARE = /^(anthropic-ratelimit-unified-(\d{1,3}[hd](?:[_-][a-z0-9]{1,12})?)-)utilization$/;
 
 function readShare(fields: Fields, seen: number, field: string, value: string): Allowance | null {

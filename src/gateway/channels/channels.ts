@@ -281,7 +281,7 @@ function waitOf({ isNamed, until, trialUntil }: records.Rest, now: number): numb
   return (isNamed ? until : trialUntil) - now;
 }
 
-/** Searches, pictures and unknown paths follow the session's last response, and never move it. */
+/** Searches, pictures and unknown paths follow the session, and never move it. */
 function followsSession({ target }: Routed): boolean {
   return target?.endpoint.onlyAt !== undefined || target?.endpoint.purpose === "other";
 }
@@ -306,7 +306,7 @@ function keyOfConversation(request: Routed): string | null {
   return name === null ? null : `${group.name}/${model ?? ""}/${name}`;
 }
 
-/** Sorted by: listed, not converted, the conversation's channel, priority, chance by weight. */
+/** By: listed, not converted, the conversation's channel, priority, chance by weight. */
 function orderCandidates(
   candidates: readonly Candidate[],
   current: string | null,

@@ -221,7 +221,7 @@ function listRests({ whole, models }: ChannelRecord, model: string | null, now: 
   return rests.filter((rest) => isInForce(rest, now));
 }
 
-/** `trial`: one request, if no other channel is left; after the rest, all may be sent. */
+/** `trial`: one request, if no other channel is left. */
 export type Readiness = "open" | "closed" | "trial";
 
 export function readinessOf(record: ChannelRecord, model: string | null, now: number): Readiness {
@@ -233,7 +233,7 @@ export function readinessOf(record: ChannelRecord, model: string | null, now: nu
   return rests.some(isClosed) ? "closed" : "trial";
 }
 
-/** `until` 0: the trial has ended. After broken responses, a beginning ends no rest. */
+/** `until` 0: the trial is over. After broken responses, a beginning ends no rest. */
 export function setTrial({ whole, models }: ChannelRecord, model: string | null, until: number): void {
   const own = model === null ? undefined : models.get(model);
   if (whole?.isNamed === false && !whole.isBreak) whole.trialUntil = until;

@@ -24,8 +24,8 @@ import { readWhole } from "./whole.ts";
 const MAX_LINGER_MS = 1000;
 /** Gemini CLI gives up after a minute if no answer has begun. */
 const MAX_QUIET_SECONDS = 15;
-/** A large event takes its bytes, text and values (two bytes for a character), and as much again in
- *  garbage. */
+/** A large event takes its bytes, text and values (two bytes for a character),
+ *  and as much again in garbage. */
 const EVENT_COPIES = 10;
 /** The collector lets the heap double: there is as much garbage as is kept. */
 const KEPT_COPIES = 2;

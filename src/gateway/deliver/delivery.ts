@@ -125,8 +125,8 @@ function convertFields(fields: Fields, r: Request, { between: { client, upstream
   return answer.add("x-gateway-converted", `${client}->${upstream}`);
 }
 
-/** Brings a body to the client, at the client's pace. `send` gets each piece without secrets,
- *  writes it and meters it; with a slow client, it returns a promise. Returns the fault or null. */
+/** Brings a body to the client, at its pace. `send` gets each piece without secrets, writes
+ *  it and meters it; with a slow client, it returns a promise. Returns the fault or null. */
 export async function passBody(
   r: Request,
   body: Body,

@@ -92,7 +92,7 @@ class PassedStream {
     return this.#r.streamed && (fault !== null || (response.closeDelimited && !isJsonResponse(response)));
   }
 
-  /** Ends a broken stream. `last`: an error event, or the rest of the upstream's own. */
+  /** Ends a broken stream. `last`: an error event, or the rest of one. */
   #break(last: string): void {
     const { exchange, clientDialect } = this.#r;
     if (last !== "") void exchange.write(Buffer.from(last));

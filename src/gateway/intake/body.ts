@@ -119,7 +119,7 @@ export function* scanBody(
 
 const MAX_SESSION_LENGTH = 256;
 
-/** Whose parts are compared: those of the key and, if a header names it, the session. */
+/** Whose parts are compared: the key's and, if a header names it, the session's. */
 function nameParts({ exchange, target, foundKey }: BodyCall): string {
   const session = readSessionField(exchange) ?? "";
   return `${target.endpoint.dialect.name}\n${foundKey?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;
@@ -173,8 +173,8 @@ function refuseModel(text: string, wireCode: string): GatewayError {
   return new GatewayError("bad_request", text, { param: "model", wireCode });
 }
 
-// An alias, a `models` list and a USD limit depend on the model. If another parser may find another
-// model, the body is refused then. Otherwise the upstream judges it.
+// An alias, a `models` list and a USD limit depend on the model. If another parser may
+// find another model, the body is refused then. Otherwise the upstream judges it.
 
 function requireOneModel({ bytes, scan }: ScannedBody, model: string): void {
   if (scan.isForeign)

@@ -1,4 +1,4 @@
-// Who sent a request: tool, session and agent. The ledger gets it: it must hold no prompt.
+// Who sent a request: tool, session and agent. The ledger gets it: no prompts.
 
 import type { Catalog } from "../../config/catalog.ts";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
@@ -115,7 +115,7 @@ function readClaudeCode(exchange: Exchange, body: ScannedBody | null): Partial<F
   };
 }
 
-/** `metadata.user_id` is JSON text, and in old versions `user_…_account_…_session_ID`. */
+/** `metadata.user_id`: JSON text, once `user_…_account_…_session_ID`. */
 function readUserId(metadata: string | undefined): string | undefined {
   const id = metadata === undefined ? undefined : getField(parseJson(metadata), "user_id");
   if (typeof id !== "string") return undefined;
@@ -183,7 +183,7 @@ const MAX_LABEL_LENGTH = 128;
 // Control and format characters, such as bidirectional overrides.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** Header values have one character per byte. Labels may be UTF-8, or percent-encoded. */
+/** Headers have one character per byte. Labels may be UTF-8 or percent-encoded. */
 function storeLabel(value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
   const text = decodePercents(Buffer.from(value, "latin1").toString("utf8")).replace(HIDDEN, "").trim();

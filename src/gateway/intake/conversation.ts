@@ -42,7 +42,7 @@ function hashBeginning(body: ScannedBody): string | null {
   return [...PROMPT_STARTS, turns].map((name) => hashMember(body, name, name === turns)).join("#");
 }
 
-/** From the hashes of parts. A list that could not be divided counts by its beginning. */
+/** From the hashes of parts. An undivided list counts by its beginning. */
 function hashMember({ bytes, scan }: ScannedBody, name: string, isTurns: boolean): string {
   const span = scan.get(name);
   if (span === undefined) return "";

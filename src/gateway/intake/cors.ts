@@ -1,4 +1,4 @@
-// Web pages may read responses only if the config names their origin (`cors_origins`).
+// Which web pages may read responses: the config's `cors_origins`.
 
 import type { Catalog } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";

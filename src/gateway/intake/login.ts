@@ -1,4 +1,4 @@
-// Which requests may send the login of the vendor's own tool upstream (`credential: client`).
+// Which requests may send the vendor's own tool's login upstream (`credential: client`).
 
 import type { Catalog, Group } from "../../config/catalog.ts";
 import { KEY_FIELDS, nameField, OWN_KEY_FIELD } from "../../config/key-fields.ts";
@@ -38,7 +38,7 @@ interface Tool {
   readonly login: readonly [field: string, holds: RegExp];
 }
 
-/** Seen in Claude Code 2.1.197 and 2.1.330, and Codex 0.169. Qwen Code is `claude-cli/0.…`. */
+/** Seen in Claude Code 2.1.197, 2.1.330 and Codex 0.169. Qwen Code is `claude-cli/0.…`. */
 const TOOLS: Partial<Record<Platform, Tool>> = {
   messages: {
     name: "Claude Code",

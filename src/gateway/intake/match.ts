@@ -1,4 +1,4 @@
-// Decides whether a key may call an endpoint, and which channels can serve the model. Pure.
+// Whether a key may call an endpoint, and which channels can serve the model. Pure.
 
 import {
   adviseActivation,
@@ -99,7 +99,7 @@ export function findDefault(group: Group): Candidate[] {
   return findCandidates(group, group.defaultModel).map((each) => ({ ...each, isReplaced: true }));
 }
 
-/** The config check refuses groups without channels, so all channels are disabled. */
+/** The config refuses groups without channels, so all are disabled. */
 function explainDisabled({ name }: Group): GatewayError {
   const text = `All channels of the group "${name}" are disabled in the config file, or have no credential. \`gateway channels\` says why.`;
   return new GatewayError("unavailable", text, { retryAfterSeconds: 60 });

@@ -1,5 +1,5 @@
-// The runs of `gateway run`. Tools send the run in the key, behind the secret: so a restarted gateway
-// still knows the budget.
+// The runs of `gateway run`. Tools send the run in the key, behind the secret:
+// so a restarted gateway still knows the budget.
 
 import type { LineDraft } from "../../billing/ledger/line.ts";
 import { describeCause } from "../../billing/reports/words.ts";
@@ -7,7 +7,7 @@ import { CACHE_READ_KINDS, countTokens, PROMPT_KINDS } from "../../billing/usage
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 
-/** `=` separates words, so that a secret is also found with a run's name behind it. */
+/** `=` separates words: a secret is also found with a run's name behind it. */
 const RUN_KEY = /^(.+)=(run-[0-9a-f-]{36})(?:=usd-(\d{1,12}(?:\.\d{1,12})?))?$/;
 
 export function nameRun(secret: string, id: string, budget: string | null): string {

@@ -1,5 +1,5 @@
-// What no answer, line, log or field may hold outside of the gateway: channels' credentials, and a
-// request's key or login. Finds texts of 12 characters or more, also escaped or in several chunks.
+// What no answer, line, log or field may hold: channels' credentials, and a request's key
+// or login. Finds texts of 12 characters or more, also escaped or in several chunks.
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { KEY_FIELD, OWN_KEY_FIELD } from "../../config/key-fields.ts";
@@ -286,7 +286,7 @@ export class KnownSecrets {
     this.#keys = catalog.keysBySha256;
   }
 
-  /** `sent`: what `listOwnSecrets` finds in the request. Only its keys and its login are secret. */
+  /** `sent`: the request's own, by `listOwnSecrets`. */
   forRequest(sent: readonly string[], login: readonly Field[] | null): Secrets {
     const keys = sent.filter(this.#isKey);
     if (login === null) return this.forSender(keys);

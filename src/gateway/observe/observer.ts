@@ -43,7 +43,7 @@ export interface Observer {
   notice(level: "note" | "warning" | "error", text: string): void;
 }
 
-/** `public`: without names of keys and amounts. An object: only this key's series. */
+/** `public`: without keys' names and amounts. An object: only this key's series. */
 export type MetricsDetail = "all" | "public" | { readonly key: string };
 
 export type Listener = Partial<Observer>;
@@ -69,7 +69,7 @@ const SHORTAGE_PAUSE_MS = 60_000;
 
 export type ShortageAlarm = (why: string) => void;
 
-/** Reports, at most once a minute, that files, ports or memory have run out. */
+/** Reports once a minute at most that files, ports or memory have run out. */
 export function createShortageAlarm(observer: Pick<Observer, "notice">, now: () => number): ShortageAlarm {
   let lastAt = Number.NEGATIVE_INFINITY;
   return (why) => {

@@ -87,8 +87,8 @@ function kindOf({ kind, sent }: UpstreamFault): "failed" | "broken" | "short" | 
   return sent === "yes" ? "broken" : "failed";
 }
 
-/** Who pays for an answer to a login. Claude Code reads these headers for its own "usage credits"
- *  (2.1.197). ChatGPT's sign is not documented: a used-up window, and credits. */
+/** Who pays for an answer to a login. Claude Code reads these headers for its "usage
+ *  credits" (2.1.197). ChatGPT's sign is not documented: a used-up window, and credits. */
 function readPayer(head: UpstreamResponse): Payer {
   const unified = (name: string): string => head.fields.get(`anthropic-ratelimit-unified-${name}`) ?? "";
   const isOver = unified("status") === "rejected" && unified("overage-status").startsWith("allowed");
@@ -191,7 +191,7 @@ function openBeginning(
   return FOR_MODELS.has(target.endpoint.purpose) && !(stream && isEventStream) ? new Beginning("any") : null;
 }
 
-/** Holds a body's beginning until it can be judged, or nothing has come for too long. */
+/** Holds a body's beginning until it can be judged, or nothing comes for too long. */
 async function judgeBeginning(answer: Answer, beginning: Beginning): Promise<[BeginningVerdict, Body]> {
   const { held, silenceMs } = beginning;
   let until = performance.now() + silenceMs;

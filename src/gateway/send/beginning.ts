@@ -1,5 +1,5 @@
-// Judges a response's beginning while another channel can still be tried. A stream with status 200
-// may begin with an error, and a proxy may send a page.
+// Judges a response's beginning while another channel can still be tried.
+// A stream with status 200 may begin with an error, and a proxy may send a page.
 
 import { BARE_ERROR, isPrelude, readErrorEvent } from "../../dialects/upstream-errors.ts";
 import { parseJson } from "../../lib/json/json.ts";
@@ -25,7 +25,7 @@ const MAX_HELD_BYTES = 256 * 1024;
 const MAX_BLANK_BYTES = 64 * 1024;
 /** A chunk may have hundreds of events. */
 const STEP_BYTES = 512;
-/** The beginning of JSON is judged as soon as it has a name or this many characters. */
+/** JSON is judged as soon as it has a name or this many characters. */
 const MAX_OPENING_LENGTH = 32;
 
 export class Beginning {

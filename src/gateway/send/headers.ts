@@ -16,7 +16,7 @@ function allExcept(names: string, patterns: RegExp, rename: Forward = (name) => 
 const HOP_BY_HOP = `connection content-length expect http2-settings keep-alive proxy-authenticate
   proxy-authentication-info proxy-authorization proxy-connection te trailer transfer-encoding upgrade`;
 
-/** Leaves out keys, accounts, fields of browsers and the gateway's own fields, too. */
+/** Also leaves out keys, accounts, browsers' fields and the gateway's own. */
 const forwardRequest = allExcept(
   `${HOP_BY_HOP} host accept-encoding chatgpt-account-id x-goog-user-project cookie origin referer`,
   /^(?:x-)?(?:openai|anthropic)-(?:organi[sz]ation|project|workspace)(?:-id)?$|^sec-|^x-gateway-/,
@@ -32,8 +32,8 @@ const forwardResponse = allExcept(
   (name) => (name === "x-request-id" ? "x-upstream-request-id" : name),
 );
 
-/** A client's fields for the upstream. The caller adds the channel's own. `keepEncoding`: the body is sent
- *  unchanged, with its content-encoding. */
+/** A client's fields for the upstream. The caller adds the channel's own.
+ *  `keepEncoding`: the body is sent unchanged, with its content-encoding. */
 export function requestFields(fields: Fields, keepEncoding: boolean, secrets: KnownSecrets): Fields {
   const hop = readConnection(fields);
   const forwarded = fields.copy((name, value) => {

@@ -43,7 +43,7 @@ export function overrideFields(fields: Fields, { headers }: Channel): Fields {
   return fields.without(new Set(own.map(([name]) => name))).addAll(own);
 }
 
-// A base URL or a proxy may lead back to the gateway. A header on requests without TLS shows it.
+// A base URL or a proxy may lead back here. A header on requests without TLS shows it.
 
 const HOP_HEADER = "x-gateway-hop";
 /** Requests with only other gateways' marks may pass. */

@@ -39,7 +39,7 @@ export interface Failure extends Rule {
 
 export interface RefusedResponse {
   readonly status: number;
-  /** The upstream's dialect. Requests in other dialects cannot get this response. */
+  /** The upstream's dialect. Requests in others cannot get this response. */
   readonly dialect: ChannelPlatform;
   readonly fields: Fields;
   readonly body: Uint8Array;
@@ -166,7 +166,7 @@ export function mayRefuse(status: number): boolean {
   return status === 400 || status === 403 || status === 404 || blamesChannel(status);
 }
 
-/** Clients get the last channel's error, but no refused credential, redirect or proxy's error. */
+/** Clients get the last error, but no refused credential, redirect or proxy's error. */
 export function isForClient({ status, cause }: Failure): boolean {
   return status !== null && status >= 400 && status !== 407 && cause !== "credential";
 }
@@ -188,7 +188,7 @@ export function toError(failure: Failure): GatewayError {
   return new GatewayError(code, text, { retryAfterSeconds: toRetryAfter(waitMs ?? 5000) });
 }
 
-/** Claude Code turns these words into "Please run /login", but the user's login is fine. */
+/** Claude Code would say "Please run /login", but the user's login is fine. */
 function adviseCredential(explained: string, channel: string): string {
   const reworded = explained.replaceAll(/\bx-api-key\b/gi, "API key").replaceAll(/\boauth /gi, "");
   return `${reworded.replace(/\.$/, "")}. \`gateway channels set ${channel} --credential -\` replaces it; \`gateway doctor\` says where it is.`;

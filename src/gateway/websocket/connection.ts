@@ -47,8 +47,8 @@ export interface ConnectionOptions {
 const MAX_TURNS = 256;
 /** Short messages take memory, too. */
 const MESSAGE_BYTES = 256;
-/** Messages of the newest clients that begin no response. OpenAI's SDKs give a running response
- *  further input, which its usage counts; Codex 0.169 ends one. */
+/** Messages of the newest clients that begin no response. OpenAI's SDKs give a running
+ *  response further input, which its usage counts; Codex 0.169 ends one. */
 const PASSED: ReadonlySet<string> = new Set(["response.inject", "response.interrupt"]);
 
 export class SocketConnection implements ClientListener {
@@ -246,7 +246,7 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  /** A silent stream's late events could belong to a later response: the connection ends. */
+  /** A silent stream's late events could seem a later response's: the connection ends. */
   #watchSilence(streamId: string | null): void {
     const turn = this.#turns.find((other) => other.streamId === streamId);
     turn?.watchSilence(() => {
@@ -266,7 +266,7 @@ export class SocketConnection implements ClientListener {
     return type === "response.created" || type === "error" ? (waiting ?? running) : (running ?? waiting);
   }
 
-  /** An unrequested response cannot be billed. A client that left may have requested it. */
+  /** An unrequested response has no bill. A client that left may have requested it. */
   #refuseUnrequested(): void {
     const text = `The channel "${this.#candidate.channel.name}" sent a response that nobody requested. Its WebSocket was closed.`;
     if (!this.#clientGone) this.#options.gateway.observer.notice("warning", text);

@@ -50,7 +50,7 @@ export async function dial(
   );
 }
 
-/** Null: the upstream speaks only HTTP, the request is at fault, or the client has left. */
+/** Null: the upstream speaks only HTTP, the request is at fault or the client left. */
 async function connect(
   call: Request,
   candidate: Candidate,

@@ -1,4 +1,4 @@
-// A lock on a path, which one process holds until it ends. The system frees it however the process
+// A lock on a path, which one process holds until it ends. The system frees it however it
 // ends: only SQLite's locks do so everywhere. Nothing is written into the locked file.
 
 import { constants as sqlite, Database } from "bun:sqlite";

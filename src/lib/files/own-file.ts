@@ -1,6 +1,6 @@
-// The only place that opens the gateway's own files for writing: ledger, journal, locks and drafts.
-// Where others can write to the folder, a link could lead to any file of the user. So no link is
-// followed, and an opened file must be a plain file of this user: decision 0013.
+// The only place that opens the gateway's own files for writing. Where others can write
+// to the folder, a link could lead to any file of the user. So no link is followed,
+// and an opened file must be a plain file of this user: decision 0013.
 
 import {
   type BigIntStats,
@@ -250,9 +250,9 @@ function keepOthersOut(path: string): void {
     throw new Error(`icacls could not keep other users out of ${path}: ${stderr.toString()}`);
 }
 
-// ── Windows ── There, an open file cannot be replaced, only renamed. So the old file becomes
-// `PATH.former`, and then the new file gets the path. Between the two, readers wait. After a kill
-// there, the next reader renames the old file back.
+// ── Windows ── There, an open file cannot be replaced, only renamed. So the old file
+// becomes `PATH.former`, and then the new file gets the path. Between the two, readers
+// wait. After a kill there, the next reader renames the old file back.
 
 /** A crash leaves the old or the new file. */
 function replaceName(draft: string, path: string): void {

@@ -30,7 +30,7 @@ const POSIX: Platform = {
   end: (pid) => `kill ${pid}`,
 };
 
-/** Windows has neither flag: a file is compared with its path before and after opening. */
+/** Windows has neither flag: a file is compared with its path instead. */
 const WINDOWS: Platform = {
   hasModes: false,
   replacesOpen: false,
@@ -43,7 +43,7 @@ const WINDOWS: Platform = {
 
 export const PLATFORM: Platform = process.platform === "win32" ? WINDOWS : POSIX;
 
-/** Changes with each start of the machine. Null: the system has none (macOS, Windows). */
+/** Changes with each start of the machine. Null: unknown (macOS, Windows). */
 export function readBootId(): string | null {
   try {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim() || null;
@@ -52,8 +52,8 @@ export function readBootId(): string | null {
   }
 }
 
-/** `folder`: of the module and its worker.ts. The executable has modules in files of its root,
- *  and workers at the place of their source. */
+/** `folder`: of the module and its worker.ts. The executable has modules in files
+ *  of its root, and workers at the place of their source. */
 export function locateWorker(moduleUrl: string, folder: string): URL {
   const isSource = moduleUrl.includes(`/src/${folder}/`);
   return new URL(isSource ? "./worker.ts" : `./${folder}/worker.js`, moduleUrl);

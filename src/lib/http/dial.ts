@@ -70,7 +70,7 @@ async function openTunnel({ host, port, ca }: Origin, proxy: URL, wire: Wire): P
   outer.upgradeTLS<Wire>({ data: wire, tls: tlsOptions(host, ca), socket: WIRE_EVENTS });
 }
 
-/** Without a server name, the runtime does not compare a tunnel's certificate with anything. */
+/** Without a server name, the runtime compares a tunnel's certificate with nothing. */
 function requireAddress({ host }: Origin, { socket }: Wire): void {
   const name = unbracket(host);
   if (isIP(name) === 0 || socket === null) return;

@@ -4,7 +4,7 @@ import type { Slices } from "../json/slices.ts";
 import type { Field, Fields, SentFields } from "./fields.ts";
 import type { OpenPeer } from "./web-socket.ts";
 
-/** Reply with `answer`, or with `begin`, any number of `write`, then `end` or `reset`. */
+/** Reply with `answer`, or with `begin`, some `write`, then `end` or `reset`. */
 export interface Exchange {
   readonly method: string;
   /** Path and query in their normal form: percent-encoded, without `.` and `..`. */

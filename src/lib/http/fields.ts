@@ -57,7 +57,7 @@ export class Fields implements Iterable<Field> {
     return this;
   }
 
-  /** For the gateway's own fields, and for those that were read: they cannot break a head. */
+  /** For own fields, and those that were read: they cannot break a head. */
   push(...fields: readonly Field[]): this {
     this.#list.push(...fields);
     return this;
@@ -68,7 +68,7 @@ export class Fields implements Iterable<Field> {
     return this;
   }
 
-  /** `rename` returns the name of each field in the copy, or null to leave it out. */
+  /** `rename` returns each field's name in the copy, or null to leave it out. */
   copy(rename: (name: string, value: string) => string | null): Fields {
     const copy = new Fields();
     for (const field of this.#list) {

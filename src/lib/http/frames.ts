@@ -25,7 +25,7 @@ const MAX_FRAGMENTS = 65_536;
 export type Frame =
   | { readonly message: Payload }
   | { readonly ping: Uint8Array }
-  /** The other side's close, or the gateway's own if the other side broke the protocol. */
+  /** The other side's close, or our own if that side broke the protocol. */
   | { readonly closing: Closing };
 
 /** Reads frames from bytes that must not change afterwards. */

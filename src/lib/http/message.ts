@@ -96,7 +96,7 @@ const DIGITS = Int8Array.from({ length: 256 }, (_, code) =>
 
 const endsLine = (bytes: Buffer, at: number): boolean => bytes[at] === CR && bytes[at + 1] === LF;
 
-/** A plain size, and the length of its digits in the last four bits. Zero: another form. */
+/** A plain size, with its number of digits in the last four bits. Zero: another form. */
 function readSize(bytes: Buffer, at: number): number {
   let size = 0;
   let end = at;
@@ -152,7 +152,7 @@ export class BodyDecoder {
     return this.done;
   }
 
-  /** Moves data and the plain chunks behind it. A call for each would take as long again. */
+  /** Moves data and the plain chunks behind it. A call for each takes twice as long. */
   #moveData(input: Buffer, from: number, to: number): number {
     let at = from;
     let end = to;

@@ -84,7 +84,7 @@ export class UpstreamPeer implements UpstreamSocket {
     this.#wire.terminate();
   }
 
-  /** Unsent bytes leave first: a reset would discard what a slow reader has not read. */
+  /** Unsent bytes leave first: a reset discards what a slow reader has not read. */
   #finish(closing: Closing): void {
     this.close(closing);
     this.#closing = closing;

@@ -26,7 +26,7 @@ export class Pool {
   #spareDials = 0;
   #lastUse = -Infinity;
   #peak = 0;
-  /** A spare connection failed or did not last, and no request has been answered since. */
+  /** A spare connection failed or did not last, and no answer has come since. */
   #isResting = false;
   #isWarm = false;
   #isClosed = false;

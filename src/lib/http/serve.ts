@@ -1,4 +1,4 @@
-// The runtime's HTTP/1.1 and WebSocket for clients, behind `Exchange`: see decision 0029.
+// The runtime's HTTP/1.1 and WebSocket for clients, behind `Exchange`: decision 0029.
 
 import type { Server as BunServer, ServerWebSocket } from "bun";
 import type { Slices } from "../json/slices.ts";

@@ -7,7 +7,7 @@ import { type FaultKind, UpstreamFault } from "./upstream.ts";
 
 /** Without a limit, one turn could deliver many megabytes. */
 const MAX_UNREAD_BYTES = 256 * 1024;
-/** Timers stop while the machine sleeps, so the wall clock decides, with this tolerance. */
+/** Timers stop while the machine sleeps: the wall clock decides, with this tolerance. */
 const TIMER_TOLERANCE_MS = 1000;
 
 export const WIRE_EVENTS: SocketHandler<Wire> = {
@@ -47,7 +47,7 @@ export class Wire {
   #drained: PromiseWithResolvers<void> | null = null;
   readonly #deadline = new Deadline(() => this.#expire());
 
-  /** Null: it ended as `error` says. Rejects with the connection's fault, or `late` in silence. */
+  /** Null: it ended as `error` says. Rejects with its fault, or `late` in silence. */
   read(limitMs = Infinity, late: FaultKind | null = null): Promise<Buffer | null> {
     const chunk = this.#unread.shift();
     if (chunk !== undefined) {
@@ -185,7 +185,7 @@ const polled = new Int32Array(2);
 const READABLE = 1;
 let poll: ((polled: Int32Array, count: number, waitMs: number) => number) | null = null;
 
-/** Asks the system, which knows before the runtime. A read would throw, which takes four times as long. */
+/** Asks the system, which knows first. A read would throw, in four times the time. */
 export function hasUnread(socket: object | null): boolean {
   if (process.platform === "win32" || socket === null) return false;
   if (!("fd" in socket) || typeof socket.fd !== "number") return false;

@@ -1,5 +1,5 @@
-// Moves through JSON without parsing, in linear time. Only quotes and brackets count: the parser
-// rejects the rest.
+// Moves through JSON without parsing, in linear time.
+// Only quotes and brackets count: the parser rejects the rest.
 
 import { asBuffer } from "../memory/bytes.ts";
 import { parseJson } from "./json.ts";
@@ -27,7 +27,7 @@ for (const byte of Buffer.from("[{")) KINDS[byte] = DEEPER;
 for (const byte of Buffer.from("]}")) KINDS[byte] = HIGHER;
 KINDS[QUOTE] = STRING;
 
-/** Searching windows of text takes a tenth of the time. After a jump, the first window is short. */
+/** Windows of text take a tenth of the time. After a jump, the first one is short. */
 const [FIRST_WINDOW_BYTES, WINDOW_BYTES] = [256, 4 * 1024] as const;
 
 /** Forward only, until an error sets `failed`. */

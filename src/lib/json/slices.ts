@@ -1,6 +1,6 @@
 // Writes long texts as JSON.
 
-/** Text that is made while it is read. A plain string would be read character by character. */
+/** Text made while it is read. A plain string would be read by characters. */
 export type Slices = Iterable<string> & object;
 
 const SLICE_LENGTH = 65_536;

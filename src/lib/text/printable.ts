@@ -1,10 +1,10 @@
-// Makes text from elsewhere harmless for terminals and parsers: escape sequences can answer for the
-// user, and bidirectional overrides reorder a line.
+// Makes text from elsewhere harmless for terminals and parsers: escape sequences
+// can answer for the user, and bidirectional overrides reorder a line.
 
 /** Stands where a secret was. */
 export const REMOVED = "[secret removed]";
 
-/** Characters that print nothing, without the joiners of emoji and some scripts (harmless). */
+/** Characters that print nothing, but not the joiners of emoji and some scripts. */
 const UNPRINTABLE = /(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /** Writes such characters as `\u001b`. JSON from JSON.stringify keeps its value. */

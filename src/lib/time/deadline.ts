@@ -1,5 +1,5 @@
-// Time limits of all requests on one timer. None expires early. After a standstill (Ctrl-Z, a
-// suspended machine), arrived bytes are processed first.
+// Time limits of all requests on one timer. None expires early. After a standstill
+// (Ctrl-Z, a suspended machine), arrived bytes are processed first.
 
 const RESOLUTION_MS = 25;
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -63,7 +63,7 @@ export class Deadline {
   }
 }
 
-/** On a busy machine the timer may run first: sockets are read between two turns of the loop. */
+/** On a busy machine the timer may come first: sockets are read between two turns. */
 function sweepAfterReading(): void {
   setImmediate(() => setImmediate(Deadline.sweep));
 }

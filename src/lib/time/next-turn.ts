@@ -1,4 +1,4 @@
-// Long work is divided into turns of the event loop. What can wait is done at a turn's end.
+// Long work is divided into turns of the event loop. What can wait comes last.
 
 /** The turn serves what has arrived. */
 export function nextTurn(): Promise<void> {

@@ -1,4 +1,4 @@
-// Starts the page, and removes the sign-in code behind the # from the address.
+// Starts the page, and removes the sign-in code from the address.
 
 import { render } from "preact";
 import { App } from "./app.tsx";

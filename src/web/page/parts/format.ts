@@ -1,4 +1,4 @@
-// Amounts, counts, durations and times. Amounts are rounded from the exact decimal.
+// Amounts (rounded from the exact decimal), counts, durations and times.
 
 import type { NumberLimit } from "../../../config/limit-names.ts";
 import { formatRounded, parseDecimal } from "../../../lib/money.ts";
@@ -209,7 +209,7 @@ export function formatLastDay(month: string): string {
   return shortDay.format(Date.UTC(year, number, 0));
 }
 
-/** The name of a span: `2026-11-20 14:00`, `2026-11-20`, `2026-W47` or `2026-11`. */
+/** A span: `2026-11-20 14:00`, `2026-11-20`, `2026-W47` or `2026-11`. */
 export function formatSpanName(name: string, how: "short" | "long"): string {
   if (name.includes(" "))
     return how === "short"

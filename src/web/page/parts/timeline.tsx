@@ -1,5 +1,5 @@
-// A session over its turns: a lane for each agent, a bar for each request. Above the line: the
-// prompt's cached and new tokens; below it: the answer's.
+// A session over its turns: a lane for each agent, a bar for each request.
+// Above the line: the prompt's cached and new tokens; below it: the answer's.
 
 import type { RequestRow } from "../../../billing/reports/requests.ts";
 import { describeCause } from "../../../billing/reports/words.ts";

@@ -1,5 +1,5 @@
-// The live feed: an event stream from the gateway that reconnects by itself. It is closed while
-// nobody sees the page, so that a forgotten tab costs nothing.
+// The live feed: an event stream from the gateway that reconnects by itself.
+// It is closed while nobody sees the page: a forgotten tab costs nothing.
 
 import type { ChannelView } from "../../../gateway/channels/view.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
@@ -48,7 +48,7 @@ interface Sample {
 /** By the stream's id. */
 type Samples = Map<string, readonly Sample[]>;
 
-/** The time over which a rate is measured: it follows changes, but does not jump. */
+/** A rate is measured over this time: it follows changes, but does not jump. */
 const RATE_MS = 3000;
 const MAX_REQUESTS = 200;
 const FIRST_WAIT_MS = 300;

@@ -15,7 +15,7 @@ export class Refused extends Error {
   }
 }
 
-/** Only pages of this origin can read the token: a server on another port gets only the cookie. */
+/** Only pages of this origin can read it: another port's server gets only the cookie. */
 export function readToken(): string | null {
   return localStorage.getItem(TOKEN_NAME);
 }
@@ -75,12 +75,12 @@ async function send(name: string, init: RequestInit): Promise<Response> {
   throw new Refused(response.status, error);
 }
 
-/** The document is not checked: page and gateway are of one build, with the same types. */
+/** The document is not checked: page and gateway are of one build. */
 async function readJson<T>(response: Response, escape: typeof escapeTexts): Promise<T> {
   return JSON.parse(await response.text(), escape);
 }
 
-/** For `JSON.parse`: a bidirectional override would reorder the text of a name. */
+/** For `JSON.parse`: a bidirectional override would reorder a name's text. */
 function escapeTexts(_: string, value: unknown): unknown {
   return typeof value === "string" ? escapeText(value) : value;
 }
