@@ -97,20 +97,19 @@ async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
   const channels = key.group.channels.filter((channel) => !gateway.channels.of(channel).disabled);
   const served = await listGroup({ ...key.group, channels }, gateway.lists, dialect);
   const fields: Field[] = [["content-type", "application/json"], ...idFields(dialect, r.id)];
+  const secrets = secretsOf(gateway.catalog).forRequest(listOwnSecrets(r.exchange), null);
+  const answer = (body: string): Ending => {
+    r.exchange.answer(200, fields, secrets.mask(Buffer.from(body)));
+    return OWN_ANSWER;
+  };
   if (model === null) {
     const entries = served.map(({ entry }) => entry);
-    r.exchange.answer(200, fields, dialect.listBody(entries, new URLSearchParams(r.query)));
-    return OWN_ANSWER;
+    return answer(dialect.listBody(entries, new URLSearchParams(r.query)));
   }
   const found = served.find(({ entry }) => entry.id === model.id);
-  if (found === undefined) {
-    throw new GatewayError(
-      "unknown_model",
-      `The group "${key.group.name}" serves no model "${model.id}". \`gateway models --group ${key.group.name}\` lists what it serves.`,
-    );
-  }
-  r.exchange.answer(200, fields, dialect.modelBody(found.entry));
-  return OWN_ANSWER;
+  if (found !== undefined) return answer(dialect.modelBody(found.entry));
+  const text = `The group "${key.group.name}" serves no model "${model.id}". \`gateway models --group ${key.group.name}\` lists what it serves.`;
+  throw new GatewayError("unknown_model", text);
 }
 
 /** Tools compact by this count. For another dialect, it is an estimate. */

@@ -87,7 +87,7 @@ function receive(call: UnroutedCall, { gateway, boundHost, newId, console }: Sur
       // A stopping gateway waits for the answer.
       finished.enter();
       answerOwnPage(recognised.page, call, gateway, console)
-        .catch((thrown: unknown) => refuseAs(toGatewayError(thrown, exchange, observer)))
+        .catch((thrown: unknown) => refuseAs(toGatewayError(thrown, exchange, gateway)))
         .catch((error: unknown) => reportFault(error, observer))
         .finally(() => finished.leave());
       return;
@@ -103,7 +103,7 @@ function receive(call: UnroutedCall, { gateway, boundHost, newId, console }: Sur
 }
 
 function answerError(call: UnroutedCall, raw: GatewayError, dialect: Dialect, gateway: Gateway): void {
-  const error = cleanError(raw, call.exchange);
+  const error = cleanError(raw, call.exchange, gateway.catalog);
   refuse(call.exchange, error, dialect, call.id);
   reportStray(call, error, gateway);
 }

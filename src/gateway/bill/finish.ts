@@ -8,7 +8,7 @@ import type { Ending, Request } from "../request.ts";
 
 /** Answers with what a step has thrown. Never throws. */
 export function fail(r: Request, thrown: unknown, gateway: Gateway): Ending {
-  const error = toGatewayError(thrown, r.exchange, gateway.observer);
+  const error = toGatewayError(thrown, r.exchange, gateway);
   r.memory?.free();
   try {
     r.upstream.cancel();

@@ -7,6 +7,7 @@ import { LARGE_BYTES } from "../../lib/memory/memory-budget.ts";
 import { MAX_EVENT_BYTES } from "../../lib/sse.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { Gateway } from "../gateway.ts";
+import { type Secrets, StreamRedactor } from "../intake/secrets.ts";
 import type { Ending, Request } from "../request.ts";
 import { isJsonResponse } from "../send/answer.ts";
 import {
@@ -44,6 +45,12 @@ export async function convertStream(r: Request, body: Body, gateway: Gateway): P
   } finally {
     stream.endBeat();
   }
+}
+
+function* maskSlices(texts: Slices, secrets: Secrets): Generator<string> {
+  const redactor = new StreamRedactor(secrets);
+  for (const text of texts) yield Buffer.from(redactor.pass(Buffer.from(text))).toString();
+  yield Buffer.from(redactor.end()).toString();
 }
 
 class ConvertedStream {
@@ -123,7 +130,7 @@ class ConvertedStream {
   }
 
   #write({ texts, phase, refusal }: AnswerOutput): Promise<void> | null {
-    const { exchange } = this.#r;
+    const { exchange, secrets } = this.#r;
     if (exchange.gone || phase === "held") return null;
     // Clients' streams have no place for pings, thoughts and some calls' input.
     if (texts !== "") this.#quiet = 0;
@@ -133,7 +140,8 @@ class ConvertedStream {
       return null;
     }
     if (!exchange.begun) exchange.begin(200, answerFields(this.#r));
-    const rest = typeof texts === "string" ? Buffer.from(texts) : texts;
+    // Pieces of a secret may be joined by the conversion.
+    const rest = typeof texts === "string" ? secrets.mask(Buffer.from(texts)) : maskSlices(texts, secrets);
     if (phase !== "open") {
       this.#r.memory?.shrink(KEPT_COPIES * this.#stream.heldBytes);
       exchange.end(rest);

@@ -1,5 +1,6 @@
 // Turns a request's errors into the client's response, in the endpoint's dialect.
 
+import type { Catalog } from "../../config/catalog.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
 import { errorFields } from "../../dialects/errors.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -8,19 +9,21 @@ import { type Observer, reportFault } from "../observe/observer.ts";
 import { cleanError } from "./secrets.ts";
 import type { Field } from "../../lib/http/fields.ts";
 
-export function toGatewayError(error: unknown, exchange: Exchange, observer: Observer): GatewayError {
-  if (error instanceof GatewayError) return cleanError(error, exchange);
+interface Around {
+  readonly catalog: Catalog;
+  readonly observer: Observer;
+}
+
+export function toGatewayError(error: unknown, exchange: Exchange, around: Around): GatewayError {
+  if (error instanceof GatewayError) return cleanError(error, exchange, around.catalog);
   if (error instanceof ClientGone) return new GatewayError("client_gone", "The client disconnected.");
   if (error instanceof BodyTooLarge) {
     const text = `The gateway cannot accept the request: ${error.message}. Send less, or raise max_body in the config file.`;
     return new GatewayError("body_too_large", text);
   }
-  reportFault(error, observer);
-  return new GatewayError(
-    "internal",
-    "The gateway failed because of a fault of its own. Its log has the details.",
-    { cause: error },
-  );
+  reportFault(error, around.observer);
+  const text = "The gateway failed because of a fault of its own. Its log has the details.";
+  return new GatewayError("internal", text, { cause: error });
 }
 
 export function idFields({ idField }: Dialect, id: string): Field[] {

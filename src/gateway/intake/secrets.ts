@@ -361,7 +361,8 @@ export function listOwnSecrets({ fields, target }: Sent): string[] {
 }
 
 /** A refused request may have secrets anywhere. Its error does not repeat them. */
-export function cleanError(error: GatewayError, exchange: Sent): GatewayError {
-  const message = new Secrets(listOwnSecrets(exchange)).maskText(error.message);
+export function cleanError(error: GatewayError, exchange: Sent, catalog: Catalog): GatewayError {
+  const own = new Secrets(listOwnSecrets(exchange)).maskText(error.message);
+  const message = secretsOf(catalog).mask(own);
   return message === error.message ? error : new GatewayError(error.code, message, error);
 }

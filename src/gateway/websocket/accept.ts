@@ -30,11 +30,8 @@ async function accept(r: Request, newId: () => string, gateway: Gateway): Promis
   const key = admit(r, gateway);
   r.query = secretsOf(gateway.catalog).cleanQuery(r.query);
   const [version, nonce = ""] = ["version", "key"].map((name) => exchange.field(`sec-websocket-${name}`));
-  if (version !== "13" || !NONCE.test(nonce))
-    throw new GatewayError(
-      "bad_request",
-      "The WebSocket handshake is invalid: it needs version 13 and a key.",
-    );
+  const text = "The WebSocket handshake is invalid: it needs version 13 and a key.";
+  if (version !== "13" || !NONCE.test(nonce)) throw new GatewayError("bad_request", text);
   r.candidates = findMatch(key.group, null);
   const upstream = await dial(r, r, gateway);
   const ended = Promise.withResolvers<number>();

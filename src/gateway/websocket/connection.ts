@@ -139,7 +139,7 @@ export class SocketConnection implements ClientListener {
       admit(call, gateway, gateway.now());
       void this.#upstream?.send(message);
     } catch (thrown) {
-      this.#sendError(toGatewayError(thrown, call.exchange, gateway.observer), event);
+      this.#sendError(toGatewayError(thrown, call.exchange, gateway), event);
     }
   }
 
@@ -158,7 +158,7 @@ export class SocketConnection implements ClientListener {
     try {
       create = await this.#begin(r, bytes);
     } catch (thrown) {
-      const error = toGatewayError(thrown, exchange, gateway.observer);
+      const error = toGatewayError(thrown, exchange, gateway);
       this.#sendError(error, event);
       return finish(r, describeFailure(error, gateway), gateway);
     }

@@ -57,6 +57,11 @@ const redirected = world.group("redirected");
 const busy = world.group("busy");
 const page = world.group("page", { platform: "content" });
 const stored = world.group("stored", { platform: "responses" });
+const joined = world.group("joined", {
+  platform: "responses",
+  channels: { main: { platform: "chat" } },
+  group: { convert: true },
+});
 const crossed = world.group("crossed", {
   channels: { main: { platform: "chat" } },
   group: { convert: true },
@@ -232,18 +237,30 @@ describe("P189: answers contain no channel credential and no key, whole or split
   });
 
   test("no secret is in parts that a conversion joins", async () => {
-    const [start, end] = [stored.credentialOf().slice(0, 11), stored.credentialOf().slice(11)];
+    const [start, end] = [stored.credentialOf().slice(0, 11), stored.credentialOf().slice(11)] as const;
     const parts = [start, end].map((text) => ({ type: "output_text", text, annotations: [] }));
     const item = { type: "message", id: "m", role: "assistant", status: "completed", content: parts };
     stored.channel().next({ body: { ...whole("responses"), output: [item] } });
     const answer = await stored.ask("chat");
     expect([answer.status, leaks(answer.text, stored.credentialOf())]).toEqual([200, false]);
+    // The end of a response repeats what its deltas said.
+    const pieces = stream("chat", { text: "MARK" });
+    const deltas = [start, end, "x".repeat(200_000)].map((text) => pieces[1]!.replace("MARK", text));
+    for (const many of [deltas, deltas.slice(0, 2)]) {
+      joined.channel().next({ pieces: [pieces[0]!, ...many, ...pieces.slice(2)] });
+      const streamed = await joined.ask("responses", { stream: true });
+      expect(streamed.text).toContain("response.completed");
+      expect(leaks(streamed.text, start + end)).toBe(false);
+    }
   });
 
-  test("a list of models contains no credential", async () => {
-    own.channel().models = ["test-model", SIGNS];
-    const list = await world.request("/v1/models", keyFields("messages", own.key));
-    expect([list.status, leaks(list.text, SIGNS)]).toEqual([200, false]);
+  test("a list of models contains no credential and no key, and neither does an error that repeats the path", async () => {
+    own.channel().models = ["test-model", SIGNS, MADE];
+    const fields = keyFields("messages", own.key);
+    const list = await world.request("/v1/models", fields);
+    expect([list.status, leaks(list.text, SIGNS), leaks(list.text, MADE)]).toEqual([200, false, false]);
+    for (const path of [`/v1/models/x-${MADE}`, `/v1/${MADE}`, `/v1/models/${MADE}`])
+      expect([path, leaks((await world.request(path, fields)).text, MADE)]).toEqual([path, false]);
   });
 });
 
