@@ -93,10 +93,8 @@ function holdsKey(value: string, { keysBySha256 }: Catalog): boolean {
 }
 
 function explainPlace(name: string): GatewayError {
-  return new GatewayError(
-    "login_missing",
-    `The field ${name} holds a key of this gateway. This key's channel passes that field on, so the key belongs in x-gateway-key and the tool's own login in Authorization. \`gateway run\` sets both.`,
-  );
+  const text = `The field ${name} holds a key of this gateway. This key's channel passes that field on, so the key belongs in x-gateway-key and the tool's own login in Authorization. \`gateway run\` sets both.`;
+  return new GatewayError("login_missing", text);
 }
 
 const PLAN_TOKEN = /^bearer\s+sk-ant-oat/i;

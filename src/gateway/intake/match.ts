@@ -58,10 +58,8 @@ function explainUnbillable({ name, limits, group }: Key): string | null {
 }
 
 function explainForeign({ label, onlyAt }: Endpoint): GatewayError {
-  return new GatewayError(
-    "unknown_path",
-    `Unknown path: for this key, this gateway has no endpoint POST ${label}. It serves it for groups all of whose channels are at the own address of ${onlyAt}.`,
-  );
+  const text = `Unknown path: for this key, this gateway has no endpoint POST ${label}. It serves it for groups all of whose channels are at the own address of ${onlyAt}.`;
+  return new GatewayError("unknown_path", text);
 }
 
 export function findMatch(group: Group, model: string | null): readonly Candidate[] {

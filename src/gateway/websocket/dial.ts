@@ -44,10 +44,8 @@ export async function dial(
     else if (reached !== null) channels.reportFailure(candidate, reached, now());
     if (call.exchange.gone) throw new GatewayError("client_gone", "The client disconnected.");
   }
-  throw new GatewayError(
-    "upgrade_required",
-    `No channel of the group "${group.name}" offers a WebSocket now. Send the request over HTTP.`,
-  );
+  const text = `No channel of the group "${group.name}" offers a WebSocket now. Send the request over HTTP.`;
+  throw new GatewayError("upgrade_required", text);
 }
 
 /** Null: the upstream speaks only HTTP, the request is at fault or the client left. */
