@@ -141,7 +141,6 @@ const said = (
   [
     ["nothing", "messages", "/v1/messages", 404, ""],
     ["nothing of count_tokens", "messages", "/v1/messages/count_tokens", 404, ""],
-    ["nothing of embeddings", "responses", "/v1/embeddings", 404, ""],
     ["that a file is unknown", "responses", "/v1/responses", 404, "File not found: file-1"],
     ["that there is no page", "content", "/v1beta/models/test-model:generateContent", 404, "<p>/models/"],
     ["that a stored response is unknown", "responses", "/v1/responses/resp_0", 404, "no model response"],
