@@ -18,9 +18,8 @@ const MAX_DIGITS = 64;
 
 /** Throws on exponents and all else. */
 export function parseDecimal(text: string): Decimal {
-  if (!isDecimal(text)) {
+  if (text.length > MAX_DIGITS || !PLAIN.test(text))
     throw new RangeError(`not a decimal: ${JSON.stringify(text.slice(0, MAX_DIGITS))}`);
-  }
   const point = text.indexOf(".");
   if (point < 0) return { units: readDigits(text), scale: 0 };
   const places = text.slice(point + 1);
@@ -41,10 +40,6 @@ export function parseNumber(text: string, places = 0): Decimal | null {
   if (isLong) return null;
   const units = BigInt(digits);
   return scale >= 0 ? { units, scale } : { units: units * raise(-scale), scale: 0 };
-}
-
-function isDecimal(text: string): boolean {
-  return text.length <= MAX_DIGITS && PLAIN.test(text);
 }
 
 /** Reading a bigint takes several times as long. */

@@ -9,7 +9,7 @@ import { asBuffer } from "../../lib/memory/bytes.ts";
 import { readString, type Span } from "../../lib/json/scanner.ts";
 import { type Scan, scanSteps, type Wanted } from "../../lib/scan.ts";
 import { LARGE_BYTES, type MemoryBudget, type Reservation } from "../../lib/memory/memory-budget.ts";
-import { isLongWork, nextTurn, runAtOnce, runInTurns, type Steps } from "../../lib/time/next-turn.ts";
+import { inStep, isLongWork, nextTurn, runAtOnce, runInTurns, type Steps } from "../../lib/time/next-turn.ts";
 import { type Dialect, FOR_MODELS, type Target, WITH_PROMPTS } from "../../dialects/dialect.ts";
 import type { Layout } from "../../dialects/prompt/layouts.ts";
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
@@ -82,6 +82,7 @@ export async function readRequestBody(
   if (announced > LARGE_BYTES && announced <= maxBodyBytes)
     call.memory = await memory.reserve(copiesOf(call) * announced);
   const body = await exchange.readBody(maxBodyBytes);
+  await inStep();
   const coding = exchange.field("content-encoding");
   if (target.endpoint.purpose === "other") return { ...NO_BODY, bytes: body, encoded: coding !== undefined };
   const plain = coding === undefined ? body : await decode(body, coding, maxBodyBytes);

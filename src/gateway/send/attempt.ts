@@ -10,6 +10,7 @@ import {
   type UpstreamResponse,
 } from "../../lib/http/upstream.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
+import { inStep } from "../../lib/time/next-turn.ts";
 import type { Gateway } from "../gateway.ts";
 import { storeId } from "../intake/client.ts";
 import type { Candidate } from "../intake/match.ts";
@@ -56,10 +57,11 @@ export async function attempt(
   const { channel } = candidate;
   let answer: Answer;
   try {
-    const sent = forward(r, candidate, gateway);
-    r.upstream = sent;
+    const sent = (r.upstream = forward(r, candidate, gateway));
+    const received = await sent.answer;
+    await inStep();
     // From here on, what was sent is not needed.
-    r.upstream = answer = decodeAnswer(await sent.answer);
+    r.upstream = answer = decodeAnswer(received);
   } catch (fault) {
     if (!(fault instanceof UpstreamFault)) {
       if (r.isTelling) gateway.channels.reportLeft(candidate);

@@ -44,10 +44,7 @@ export class Deadline {
     const now = performance.now();
     postponed = !postponed && now - wakeAt > RESOLUTION_MS + STANDSTILL_MS;
     wakeAt = Infinity;
-    if (postponed) {
-      wakeBy(now, sweepAfterReading);
-      return;
-    }
+    if (postponed) return wakeBy(now, sweepAfterReading);
     const due: Deadline[] = [];
     let next = Infinity;
     for (const deadline of armed) {

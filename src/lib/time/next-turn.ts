@@ -30,9 +30,9 @@ export async function runInTurns<Result>(steps: Steps<Result>): Promise<Result> 
 }
 
 /** A request leaves after its record is written. */
-type Moment = "records" | "requests" | "finished";
+type Moment = "steps" | "records" | "requests" | "finished";
 
-const waiting: Record<Moment, (() => void)[]> = { records: [], requests: [], finished: [] };
+const waiting: Record<Moment, (() => void)[]> = { steps: [], records: [], requests: [], finished: [] };
 let isScheduled = false;
 
 /** At the end of this turn, or of the next one. */
@@ -41,10 +41,18 @@ export function atTurnEnd(moment: Moment, run: () => void): void {
   if (!isScheduled) schedule();
 }
 
+/** The requests of a turn take their next step one after the other: code that has just run is faster. */
+export function inStep(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  atTurnEnd("steps", resolve);
+  return promise;
+}
+
 function schedule(): void {
   isScheduled = true;
+  // Separate callbacks: code that awaits a moment runs before the next one.
+  setImmediate(() => runAll("steps"));
   setImmediate(() => runAll("records"));
-  // A separate callback: code that awaits a record runs between the two.
   setImmediate(() => {
     runAll("requests");
     runAll("finished");
