@@ -63,7 +63,11 @@ function explainForeign({ label, onlyAt }: Endpoint): GatewayError {
 }
 
 export function findMatch(group: Group, model: string | null): readonly Candidate[] {
-  if (group.channels.length === 0) throw explainDisabled(group);
+  // The config refuses groups without channels, so all are disabled.
+  if (group.channels.length === 0) {
+    const text = `All channels of the group "${group.name}" are disabled in the config file, or have no credential. \`gateway channels\` says why.`;
+    throw new GatewayError("unavailable", text, { retryAfterSeconds: 60 });
+  }
   const own = findCandidates(group, model);
   const candidates = own.length > 0 ? own : findDefault(group);
   if (candidates.length > 0) return candidates;
@@ -95,12 +99,6 @@ export function isNamed(model: string, candidates: readonly Candidate[]): boolea
 export function findDefault(group: Group): Candidate[] {
   if (group.defaultModel === null) return [];
   return findCandidates(group, group.defaultModel).map((each) => ({ ...each, isReplaced: true }));
-}
-
-/** The config refuses groups without channels, so all are disabled. */
-function explainDisabled({ name }: Group): GatewayError {
-  const text = `All channels of the group "${name}" are disabled in the config file, or have no credential. \`gateway channels\` says why.`;
-  return new GatewayError("unavailable", text, { retryAfterSeconds: 60 });
 }
 
 export function resolveModel(channel: Channel, model: string): string | undefined {
