@@ -298,12 +298,12 @@ function readStoredId({ target, body: { plain, scan } }: Routed): string | null 
 }
 
 function keyOfConversation(request: Routed): string | null {
-  if (followsSession(request)) return keyOfSession(request);
+  if (followsSession(request) || request.model === null) return keyOfSession(request);
   const { client, group, model } = request;
   const { plain, scan } = request.body;
   const name = nameConversation(client, plain && scan && { bytes: plain, scan });
   // Prompt caches belong to one model, and so do most rests.
-  return name === null ? null : `${group.name}/${model ?? ""}/${name}`;
+  return name === null ? null : `${group.name}/${model}/${name}`;
 }
 
 /** By: listed, not converted, the conversation's channel, priority, chance by weight. */

@@ -146,12 +146,7 @@ export class SocketConnection implements ClientListener {
   async #create(bytes: Uint8Array, event: SocketEvent): Promise<void> {
     const { call, gateway, newId } = this.#options;
     const { exchange } = call;
-    const arrival = {
-      id: newId(),
-      exchange,
-      time: gateway.now(),
-      arrived: performance.now(),
-    };
+    const arrival = { id: newId(), exchange, time: gateway.now(), arrived: performance.now() };
     const r = new Request(arrival, call, "websocket");
     gateway.finished.enter();
     let create: Uint8Array;

@@ -33,13 +33,15 @@ export async function dial(
 ): Promise<OpenConnection> {
   const { channels, catalog, now } = gateway;
   // Nothing is converted on a WebSocket.
-  const own = keepServing(candidates, call.target.endpoint);
+  const own = keepServing(candidates, call.target.endpoint).filter(({ channel }) => channel.websocket);
   const routed = { group, model, candidates: own, client: readSender(call, catalog), body: NO_BODY };
-  for (const candidate of channels.choose(routed, now()).candidates) {
-    const { channel } = candidate;
-    if (!channel.websocket) continue;
+  const choice = channels.choose(routed, now());
+  for (const candidate of choice.candidates) {
     const reached = await connect(call, candidate, gateway);
-    if (reached !== null && "socket" in reached) return reached;
+    if (reached !== null && "socket" in reached) {
+      channels.keepConversation(choice, candidate, { ...routed, isTelling: true });
+      return reached;
+    }
     if (reached?.fault === "shortage") gateway.raiseShortage(reached.message);
     else if (reached !== null) channels.reportFailure(candidate, reached, now());
     if (call.exchange.gone) throw new GatewayError("client_gone", "The client disconnected.");
@@ -59,7 +61,6 @@ async function connect(
   const known = secretsOf(catalog);
   call.login = findOwnLogin(call, catalog);
   call.secrets = known.forRequest(listOwnSecrets(call.exchange), call.login);
-  const { secrets } = call;
   const own = requestFields(call.fields, false, known);
   const sent = client.send({
     origin,
@@ -82,7 +83,7 @@ async function connect(
   if (socket !== undefined) {
     // The handshake's own fields belong to this hop.
     const keep = (name: string): string | null => (name.startsWith("sec-websocket-") ? null : name);
-    return { candidate, fields: responseFields(head.fields, secrets).copy(keep), socket };
+    return { candidate, fields: responseFields(head.fields, call.secrets).copy(keep), socket };
   }
   if (UNSUPPORTED.has(head.status)) {
     answer.cancel();

@@ -26,27 +26,22 @@ let act: Act | null = null;
 let upstream: SocketUpstream;
 let received: string[] = [];
 
+/** The upstream of http-main could accept one, but the config says no. */
+const SOCKETS = "socket-main mixed-main http-main twin-one twin-two bridged-main fallback-main".split(" ");
 const world = new World({
   config: (built) => ({
     ...built,
     channels: {
       ...built.channels,
-      "mixed-main": { ...built.channels["mixed-main"], base_url: upstream.url },
-      // Its upstream could accept a WebSocket, but the config says no.
-      "http-main": { ...built.channels["http-main"], base_url: upstream.url },
-      "socket-main": {
-        platform: "responses",
-        base_url: upstream.url,
-        credential: "cred-of-the-socket",
-        aliases: { fast: "test-model" },
-      },
-      "bridged-main": { ...built.channels["bridged-main"], base_url: upstream.url, models: ["test-model"] },
-      "fallback-main": { ...built.channels["fallback-main"], base_url: upstream.url },
+      ...Object.fromEntries(
+        SOCKETS.map((name) => [name, { ...built.channels[name], base_url: upstream.url }]),
+      ),
     },
   }),
 });
 const socket = world.group("socket", {
   platform: "responses",
+  channels: { main: { credential: "cred-of-the-socket", aliases: { fast: "test-model" } } },
   keys: { limited: { limits: { requests_per_minute: 1 } } },
 });
 const mixed = world.group("mixed", {
@@ -59,9 +54,10 @@ const chats = world.group("chats", {
   platform: "responses",
   channels: { main: { platform: "chat" } },
 });
+const twin = world.group("twin", { platform: "responses", channels: { one: {}, two: {} } });
 const bridged = world.group("bridged", {
   platform: "responses",
-  channels: { main: { priority: 3 }, messages: { platform: "messages" } },
+  channels: { main: { priority: 3, models: ["test-model"] }, messages: { platform: "messages" } },
   group: { convert: true },
 });
 const http = world.group("http", { platform: "responses", channels: { main: { websocket: false } } });
@@ -118,6 +114,21 @@ test("P75, P170, P188: an upgrade is served if a channel of the group supports i
     await second.next("response.completed");
     expect(received.at(-1)).not.toContain("gw1.");
     second.close();
+  }
+});
+
+test("P106, P188: a session stays on its channel when it connects again, and sends no key", async () => {
+  for (const session of "abcdefgh") {
+    const used = new Set<string | null>();
+    for (let round = 0; round < 3; round += 1) {
+      const head = await openRaw(world.port);
+      const fields = { ...bearer(twin.key), ...UPGRADE, "session-id": session };
+      head.send(writeRequest({ target: "/v1/responses", fields }));
+      await head.until("101");
+      used.add(upstream.handshakes.at(-1)!.get("authorization"));
+      head.close();
+    }
+    expect([used.size, used.has(`Bearer ${twin.key}`)]).toEqual([1, false]);
   }
 });
 
