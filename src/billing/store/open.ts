@@ -227,7 +227,10 @@ function followLedger(database: TableDatabase, path: string, { most, report }: T
   if (most === undefined) {
     const position = hasTables(database) ? readPosition(database) : null;
     const unread = measureUnread(position ?? NOTHING_READ, held.sources);
-    if (unread > LONG_BYTES) report(`Reading ${Math.round(unread / 1e6)} MB of the ledger.`);
+    if (unread > LONG_BYTES) {
+      report(`Reading ${Math.round(unread / 1e6)} MB of the ledger.`);
+      database.run("PRAGMA cache_size = -131072");
+    }
   }
   while (!follow(database, held.sources, most ?? STEP_BYTES)) if (most !== undefined) return;
 }
