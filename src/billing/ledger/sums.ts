@@ -165,7 +165,7 @@ export class Sums {
     const now = this.#options.now();
     const [since, until] =
       window === "total"
-        ? [FIRST_MS, Number.POSITIVE_INFINITY]
+        ? [FIRST_MS, Infinity]
         : [zone.fromLocal(startOfSpan(window, zone.toLocal(now))), findNextSpan(window, zone, now)];
     const tally: Tally = { since, until, sums: new Map() };
     this.#tallies.set(window, tally);

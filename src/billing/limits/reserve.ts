@@ -74,7 +74,7 @@ function readOutput({ body, scan, capNames }: ReservedRequest): { cap: number; a
   }
   const known = caps.map(readCount).filter((cap) => cap !== null);
   const answers = counts.map((count) => readCount(count) ?? 1).reduce((product, count) => product * count, 1);
-  return { cap: known.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...known) * answers, answers };
+  return { cap: known.length === 0 ? Infinity : Math.max(...known) * answers, answers };
 }
 
 /** The body's members of these names; none if it repeats one. */

@@ -180,7 +180,7 @@ export function readMinute(text = ""): number {
 
 export function isPaidAt({ from, until, hours, workdays }: Period, { head }: PriceBook) {
   const start = from === undefined ? Number.NEGATIVE_INFINITY : Date.parse(from);
-  const end = until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until);
+  const end = until === undefined ? Infinity : Date.parse(until);
   const spans = hours?.map(([first, last]) => [readMinute(first), readMinute(last)] as const);
   const { offset, holidays } = (workdays && head.workdays[workdays]) || { offset: 0, holidays: [] };
   const isFree = (moment: number): boolean =>

@@ -98,7 +98,7 @@ export function listSpans(
   );
   if (typeof first !== "bigint" || typeof last !== "bigint") return [];
   if (since === null) return divideTime(span, Number(first), Number(last), zone);
-  const end = Math.min(now.getTime(), until === null ? Number.POSITIVE_INFINITY : Date.parse(until) - 1);
+  const end = Math.min(now.getTime(), until === null ? Infinity : Date.parse(until) - 1);
   return divideTime(span, Date.parse(since), Math.max(end, Number(last)), zone);
 }
 

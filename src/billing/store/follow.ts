@@ -45,11 +45,7 @@ export function measureUnread({ files }: FollowPosition, sources: readonly Sourc
 }
 
 /** Reads about `most` bytes of new lines in one transaction. True: all are read. */
-export function follow(
-  database: TableDatabase,
-  sources: readonly Source[],
-  most = Number.POSITIVE_INFINITY,
-): boolean {
+export function follow(database: TableDatabase, sources: readonly Source[], most = Infinity): boolean {
   const seen = findPosition(database, sources);
   if (seen?.files.length === sources.length && measureUnread(seen, sources) === 0) return true;
   database.run("BEGIN IMMEDIATE");

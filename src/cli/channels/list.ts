@@ -7,7 +7,7 @@ import type { GatewayState } from "../../gateway/api/state.ts";
 import { askGateway, NOT_RUNNING, readDocument } from "../access/control.ts";
 import { renew } from "../live/renew.ts";
 import { describeAllowances } from "../live/top.ts";
-import { createTable, drawRows, type ListColumn } from "../terminal/listing.ts";
+import { createTable, drawRows, type Columns } from "../terminal/listing.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { type LedgerFlags, useLedger } from "../access/ledger-place.ts";
@@ -23,7 +23,7 @@ const STATE_STYLES = {
   unknown: "dim",
 } as const;
 
-const CHANNEL_COLUMNS: ReadonlyArray<ListColumn<ChannelView>> = [
+const CHANNEL_COLUMNS: Columns<ChannelView> = [
   ["CHANNEL", "name"],
   ["PLATFORM", "platform", "text", { spare: 8 }],
   ["GROUPS", "groups", "text", { spare: 9 }],

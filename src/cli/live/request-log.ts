@@ -6,7 +6,7 @@ import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS, type UsageKind } from "..
 import type { Observer, RequestRecord } from "../../gateway/observe/observer.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { escapeLines, escapeText } from "../../lib/text/printable.ts";
-import { createTable, type ListColumn, type Table } from "../terminal/listing.ts";
+import { createTable, type Columns, type Table } from "../terminal/listing.ts";
 import { encodeJson, paint, readRoom } from "../terminal/terminal.ts";
 import { formatAmount, measure, shortenId, shortenSession } from "../terminal/text.ts";
 
@@ -19,7 +19,7 @@ const sum =
 const countInput = sum(PROMPT_KINDS);
 const countCached = sum(CACHE_READ_KINDS);
 
-const COLUMNS: ReadonlyArray<ListColumn<RequestRecord>> = [
+const COLUMNS: Columns<RequestRecord> = [
   ["TIME", formatClock, "text", { spare: 3, paint: (text) => paint("dim", text) }],
   ["ID", ({ id }) => shortenId(id), "text", { spare: 5 }],
   ["KEY", ({ key }) => key ?? "-", "text", { spare: 6 }],
@@ -71,7 +71,7 @@ const USUAL: RequestRecord = {
 
 export function createRequestTable(): Table<RequestRecord> {
   const table = createTable(COLUMNS);
-  table.rows([USUAL], Number.POSITIVE_INFINITY);
+  table.rows([USUAL], Infinity);
   return table;
 }
 

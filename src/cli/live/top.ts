@@ -119,7 +119,7 @@ export async function showTop(flags: TopFlags): Promise<void> {
   if (flags.json === true) return printJson({ ...first, recent: first.recent.map(describeRecord) });
   const draw = createTopView();
   if (!process.stdout.isTTY || process.env["TERM"] === "dumb")
-    return printLines(draw(first, Number.POSITIVE_INFINITY, Date.now()));
+    return printLines(draw(first, Infinity, Date.now()));
   const look = () => readDocument<GatewayState>({ ledgerPath }, "GET", "reports/state").catch(() => null);
   await renew<GatewayState | null>(first, look, (state, columns) => draw(state, columns, Date.now()));
 }

@@ -8,7 +8,7 @@ import {
   reportCache,
 } from "../../billing/reports/cache.ts";
 import { describeCause } from "../../billing/reports/words.ts";
-import { drawRows, type ListColumn } from "../terminal/listing.ts";
+import { drawRows, type Columns } from "../terminal/listing.ts";
 import { formatAmount, formatCount, shortenSession } from "../terminal/text.ts";
 import { type ReportFlags, type Shown, showReport } from "./show.ts";
 
@@ -30,7 +30,7 @@ export function showCache(flags: ReportFlags): void {
   });
 }
 
-const NUMBERS: ReadonlyArray<ListColumn<MissTotals>> = [
+const NUMBERS: Columns<MissTotals> = [
   ["MISSES", "misses", "count", { spare: 2 }],
   ["MISSED", "missed_tokens", "count"],
   ["COST $", formatCost, "exact"],

@@ -1,12 +1,12 @@
 // `gateway context`: what a session's prompts consisted of.
 
 import { reportContext } from "../../billing/reports/context.ts";
-import { drawRows, type ListColumn } from "../terminal/listing.ts";
+import { drawRows, type Columns } from "../terminal/listing.ts";
 import { fail } from "../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenId } from "../terminal/text.ts";
 import { findSession, type ReportFlags, type Shown, showReport } from "./show.ts";
 
-const COSTS: ReadonlyArray<ListColumn<{ readonly official_usd: string; readonly charge_usd: string }>> = [
+const COSTS: Columns<{ readonly official_usd: string; readonly charge_usd: string }> = [
   ["OFFICIAL $", "official_usd", "usd", { spare: 3 }],
   ["CHARGED $", "charge_usd", "usd"],
 ];

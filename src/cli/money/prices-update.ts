@@ -22,7 +22,7 @@ import { isBelowTenth, parseDecimal } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type LedgerFlags, locateLedger, openTable } from "../access/ledger-place.ts";
 import { openConfig, waitForGateway } from "../access/config.ts";
-import { drawRows, type ListColumn } from "../terminal/listing.ts";
+import { drawRows, type Columns } from "../terminal/listing.ts";
 import {
   askYes,
   canPrompt,
@@ -297,7 +297,7 @@ function report(changes: readonly Change[], { name, sha256 }: PriceSource, books
   printNote(`Now: ${label(current)}. New: ${label(next)}.`);
 }
 
-const COLUMNS: ReadonlyArray<ListColumn<Change>> = [
+const COLUMNS: Columns<Change> = [
   ["PROVIDER", "provider"],
   ["MODEL", "model"],
   ["PRICE OF", "what"],

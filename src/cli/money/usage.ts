@@ -8,7 +8,7 @@ import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
 import { CALL_KINDS } from "../../config/call-kinds.ts";
 import { USAGE_KINDS } from "../../billing/usage.ts";
 import { didYouMean } from "../../lib/text/nearest.ts";
-import { drawRows, type ListColumn } from "../terminal/listing.ts";
+import { drawRows, type Columns, type ListColumn } from "../terminal/listing.ts";
 import { fail, refuseUsage } from "../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
 import { readCurrentPrices } from "./in-use.ts";
@@ -24,7 +24,7 @@ export function showUsage(flags: UsageFlags): void {
     const { table, scope, clock } = query;
     const document = reportUsage(table, { by, ...scope, ...clock });
     const { rows, total } = document;
-    const money: ReadonlyArray<ListColumn<Totals & Names>> = [
+    const money: Columns<Totals & Names> = [
       ["OFFICIAL $", "official_usd", "usd", { spare: 2 }],
       ["CHARGED $", "charge_usd", "usd"],
       ...listPlanColumns([total]),
@@ -93,7 +93,7 @@ export type Summed = Pick<Totals, "requests" | "usage" | "cache_hit_rate" | "off
 export function drawTotals<N extends string, T extends Summed & Names<N>>(
   by: readonly N[],
   { rows, total }: { readonly rows: readonly T[]; readonly total: T },
-  money: ReadonlyArray<ListColumn<T>>,
+  money: Columns<T>,
 ): string[] {
   const count = ({ usage }: Summed, kinds: readonly string[]): number =>
     kinds.reduce((sum, kind) => sum + (usage[kind] ?? 0), 0);

@@ -105,7 +105,7 @@ function describeReach(draft: Draft, catalog: Catalog, kept: Environment): strin
     ["SENDS PROMPTS TO", "to"],
     ["WITH THE CREDENTIAL", "secret"],
     ["GROUP", ({ serving }) => serving.join(", ") || "none"],
-  ]).draw(rows, Number.POSITIVE_INFINITY);
+  ]).draw(rows, Infinity);
   const add = (group: string, channel: string, converts: boolean): string => {
     const more = converts ? " --convert messages" : "";
     return `  ${proposeCommand(`groups add ${group} --channel ${channel}${more}`)}`;

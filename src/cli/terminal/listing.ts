@@ -57,7 +57,9 @@ export type ListColumn<Row> = readonly [
   layout?: Layout & Pick<Column<Row>, "paint">,
 ];
 
-function readColumns<Row extends object>(rows: ReadonlyArray<ListColumn<Row>>): Column<Row>[] {
+export type Columns<Row> = ReadonlyArray<ListColumn<Row>>;
+
+function readColumns<Row extends object>(rows: Columns<Row>): Column<Row>[] {
   return rows.map(([title, read, unit = "text", layout]) => ({
     title,
     ...(NUMBERS.has(unit) && { align: "right" as const }),
@@ -79,7 +81,7 @@ const CUT_CELLS = 13;
 /** To show more of a text than this, no column is left out. */
 const WHOLE_CELLS = 48;
 
-export function createTable<Row extends object>(listed: ReadonlyArray<ListColumn<Row>>): Table<Row> {
+export function createTable<Row extends object>(listed: Columns<Row>): Table<Row> {
   const columns = readColumns(listed);
   const widths = columns.map(({ title }) => measure(title));
   const write = (cells: readonly string[], room: number, row: Row | null): string => {
@@ -112,10 +114,7 @@ export function createTable<Row extends object>(listed: ReadonlyArray<ListColumn
   };
 }
 
-export function drawRows<Row extends object>(
-  rows: readonly Row[],
-  columns: ReadonlyArray<ListColumn<Row>>,
-): string[] {
+export function drawRows<Row extends object>(rows: readonly Row[], columns: Columns<Row>): string[] {
   return rows.length === 0 ? [] : createTable(columns).draw(rows, readRoom());
 }
 
@@ -132,7 +131,7 @@ function fitColumns(columns: readonly Layout[], widths: readonly number[], room:
     const needed = shown.map((index) => (isSpare(at) && !isSpare(index) ? whole(index) : cut(index)));
     if (shown.length > 1 && sumWidths(needed) > room) fitted[at] = 0;
   }
-  shrink(fitted, room, (index) => (isSpare(index) ? cut(index) : Number.POSITIVE_INFINITY));
+  shrink(fitted, room, (index) => (isSpare(index) ? cut(index) : Infinity));
   shrink(fitted, room, least(1));
   return fitted;
 }
@@ -164,7 +163,7 @@ type Report<Row> = (...given: never[]) => Found<Row> | Promise<Found<Row>>;
 export function list<Module, Row extends object>(
   load: () => Promise<Module>,
   pick: (module: Module) => Report<Row>,
-  columns: ReadonlyArray<ListColumn<Row>>,
+  columns: Columns<Row>,
 ): (...given: never[]) => Promise<number | undefined> {
   return async (...given) => {
     const { rows, document = rows, empty, notes = [], exitStatus } = await pick(await load())(...given);

@@ -80,7 +80,7 @@ export function readSize(): { readonly columns: number; readonly rows: number } 
 
 /** For a file or pipe, lines are not cut. */
 export function readRoom(): number {
-  return process.stdout.isTTY ? readSize().columns : Number.POSITIVE_INFINITY;
+  return process.stdout.isTTY ? readSize().columns : Infinity;
 }
 
 /** Prompts go to stderr: stdout can be captured. */

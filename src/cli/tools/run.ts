@@ -19,7 +19,7 @@ import { parseDecimal } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { NOT_RUNNING, readDocument } from "../access/control.ts";
 import { findRunning, formatBaseUrl, type Address } from "../access/running.ts";
-import { drawRows, type ListColumn } from "../terminal/listing.ts";
+import { drawRows, type Columns } from "../terminal/listing.ts";
 import { findOwnCommand } from "../terminal/own-command.ts";
 import {
   askYes,
@@ -232,7 +232,7 @@ function showTools(flags: RunFlags): number {
     path: program === null ? null : Bun.which(program.name),
     install: program?.install ?? null,
   }));
-  const columns: ReadonlyArray<ListColumn<(typeof rows)[number]>> = [
+  const columns: Columns<(typeof rows)[number]> = [
     ["TOOL", "name"],
     ["NAME", ({ title }) => title.replace(/^the /, ""), "text", { spare: 1 }],
     ["PLATFORMS", "platforms", "text", { spare: 2 }],

@@ -121,7 +121,7 @@ function findNames(plain: Uint8Array): Span[] {
   const whole = { start: 0, end: plain.length };
   const scan = scanMembers(plain, ["requests", "generateContentRequest"]);
   const requests = scan?.get("requests");
-  const elements = requests === undefined ? [] : listElements(plain, requests, Number.POSITIVE_INFINITY);
+  const elements = requests === undefined ? [] : listElements(plain, requests, Infinity);
   const counted = scan?.get("generateContentRequest") ?? [];
   return [whole, ...elements]
     .concat(counted)

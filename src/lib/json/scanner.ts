@@ -96,7 +96,7 @@ export class Scanner {
   }
 
   /** False: there are more than `most` bytes, and the next call goes on. */
-  skip(most = Number.POSITIVE_INFINITY): boolean {
+  skip(most = Infinity): boolean {
     if (this.failed) return true;
     if (this.#depth === 0 && !this.#inString) {
       const byte = this.peek();

@@ -20,13 +20,13 @@ export function didYouMean(typed: string, known: Iterable<string>): string {
 /** Insertions, deletions, replacements and swaps of neighbours. */
 function countEdits(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
-  const read = (row: number, column: number) => rows[row]?.[column] ?? Number.POSITIVE_INFINITY;
+  const read = (row: number, column: number) => rows[row]?.[column] ?? Infinity;
   for (let row = 1; row <= a.length; row += 1) {
     rows.push([row]);
     for (let column = 1; column <= b.length; column += 1) {
       const replaced = read(row - 1, column - 1) + (a[row - 1] === b[column - 1] ? 0 : 1);
       const isSwap = a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
-      const swapped = isSwap ? read(row - 2, column - 2) + 1 : Number.POSITIVE_INFINITY;
+      const swapped = isSwap ? read(row - 2, column - 2) + 1 : Infinity;
       rows[row]?.push(Math.min(read(row - 1, column) + 1, read(row, column - 1) + 1, replaced, swapped));
     }
   }
