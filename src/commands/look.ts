@@ -133,7 +133,7 @@ export const LOOK: CommandTable = {
       LEDGER,
     ],
     remark:
-      "Days are those of `timezone`. Amounts are exact in --json and --csv. CACHED is the share of the input that was read from the cache. --as has the prices of each request's day.",
+      "Days are those of `timezone`. Amounts are exact in --json and --csv. CACHED is the cache's share of the input. --as has the prices of each day.",
     examples: [
       "gateway usage 7d  # the last week, day by day",
       "gateway usage 7d --by model --as claude-haiku-4-5  # on another model",
@@ -162,7 +162,7 @@ export const LOOK: CommandTable = {
       LEDGER,
     ],
     remark:
-      "A session `inferred-…` was not named by its tool: it has the requests of one key, tool and label without a pause of 30 minutes.",
+      "A session `inferred-…` was not named by its tool: it is one key, tool and label without a pause of 30 minutes.",
     examples: [
       "gateway sessions  # the newest sessions",
       "gateway sessions show last  # the agents of the last session",
@@ -183,8 +183,7 @@ export const LOOK: CommandTable = {
     about: "show what prompts missed in caches, why, and what it cost",
     args: [PERIOD],
     flags: [...FILTERS, ...SPAN, JSON_FORM, LEDGER],
-    remark:
-      "MISSED counts tokens that should have been read from the cache; COST is what they cost more than a read.",
+    remark: "MISSED tokens should have been read from the cache; COST is what they cost more.",
     examples: ["gateway cache today  # what was missed today, by session"],
     run: async (period: string | undefined, flags: ReportFlags) =>
       (await import("../cli/money/cache.ts")).showCache(addPeriod(period, flags)),
@@ -201,7 +200,7 @@ export const LOOK: CommandTable = {
       LEDGER,
     ],
     remark:
-      "It says what prompts missed in caches, what changed first, and what that cost, with the ledger's anchor. It has no word of a prompt or answer, no secret, path, label, or name of a key or channel.",
+      "It says what prompts missed in caches, what changed first, and what that cost, with the ledger's anchor. It has no prompt, answer, secret, path, label, or name of a key or channel.",
     examples: [
       "gateway report last  # of the last session",
       "gateway report 7d --markdown | gh issue comment 123 -F -  # for an issue",

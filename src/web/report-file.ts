@@ -16,7 +16,7 @@ function describeContent({ has_labels: hasLabels }: Evidence): readonly [inIt: s
   const [own, others] = hasLabels ? [", labels", ""] : ["", ", labels, paths"];
   return [
     `Counts of tokens, times (UTC), amounts in USD, ids of requests, names and versions of tools and models${own}.`,
-    `Prompts, answers, secrets${others}, and the names of keys, channels and users. A name that is not well known is replaced by a word such as model-1a2b3c4d, and an unusual id by the gateway's own.`,
+    `Prompts, answers, secrets${others}, and the names of keys, channels and users. Names that are not well known are replaced by words such as model-1a2b3c4d, unusual ids by the gateway's own.`,
   ];
 }
 
@@ -206,7 +206,7 @@ function listLimits({
     failed > 0 && `${countOf(failed, "request")} failed, and used nothing: not a turn.`,
     unknown > 0 && `${countOf(unknown, "request")} without usage: in no sum of tokens or dollars.`,
     "A miss is counted from reported usage: what the request before it left in the cache, at most the whole input of this one, less what this one read. If earlier messages became shorter, new text counts, too.",
-    "A session's first request after a start of the gateway has none to compare with: no miss is counted there.",
+    "After a start of the gateway, a session's first request has none to compare with.",
     "The cause is the first difference between the two prompts. The gateway keeps no text of them.",
     lost.unpriced_tokens > 0 && `${formatCount(lost.unpriced_tokens)} of the missed tokens have no price.`,
     expired.misses > 0 &&
@@ -219,7 +219,7 @@ function listLimits({
 }
 
 const PROOF =
-  "Each request is a line in a ledger whose lines contain each other's hashes. With the ledger, anyone can check that no line was changed or removed, and that every amount follows from usage and price:";
+  "Each request is a line in a ledger whose lines contain each other's hashes. With the ledger, anyone can check that no line was changed or removed, and all amounts:";
 
 export function nameFile({ session }: Evidence): string {
   const now = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");

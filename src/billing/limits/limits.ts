@@ -203,7 +203,7 @@ function forecastFor(sides: readonly Side[], { model, forecast }: Cost): Forecas
   const instead = refusing.run === undefined ? "add `unpriced: allow` to the limits" : "run without --budget";
   throw new GatewayError(
     "limit_unenforceable",
-    `${describeHolder(refusing.holder)} has a limit in USD, and "${model}" has no price, so the limit could not be kept. ` +
+    `${describeHolder(refusing.holder)} has a limit in USD, and "${model}" has no price. ` +
       `Add its price under \`prices:\` in the config, or ${instead}.`,
   );
 }
@@ -212,7 +212,7 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
   if (atOnce !== null && flight.shares.size >= atOnce)
     throw new GatewayError(
       "rate_limited",
-      `${describeHolder(holder)} may have ${countRequests(atOnce)} at once (concurrent_requests), and has them: try again when one has ended.`,
+      `${describeHolder(holder)} may have ${countRequests(atOnce)} at once (concurrent_requests): try again when one has ended.`,
       { retryAfterSeconds: IN_FLIGHT_RETRY_SECONDS },
     );
   if (perMinute === null) return;
@@ -334,7 +334,7 @@ export function stopLoop(
     const holder: Holder = session === undefined ? { kind: "key", name } : { kind: "session", name: session };
     throw new GatewayError(
       "limit_spent",
-      `${describeHolder(holder)} has made the same tool call ${count} times in a row, with the same result, and the ${owner} allows less than ${sameCall} (same_call). Give the agent a new instruction.`,
+      `${describeHolder(holder)} has made the same tool call ${count} times with the same result; the ${owner} allows less than ${sameCall} (same_call). Give the agent a new instruction.`,
       { retryAfterSeconds: NEVER_RESETS_RETRY_SECONDS },
     );
   }

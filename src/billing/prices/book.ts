@@ -157,7 +157,7 @@ function readStored(path: string): PriceBook | null {
   const [, hash] = /^\{.*,"sha256":"([0-9a-f]{64})"\}\n/.exec(text) ?? [];
   if (hash !== sha256Hex(text.slice(text.indexOf("\n") + 1)))
     throw new Error(
-      `The price book ${path} is damaged: it has another hash than it says. \`gateway prices update\` writes it again; without it, the built-in book counts.`,
+      `The price book ${path} is damaged: its hash is wrong. \`gateway prices update\` writes it again; without it, the built-in one counts.`,
     );
   return new PriceBook(() => text);
 }

@@ -84,7 +84,7 @@ export function requireTrust(path: string, { uid, mode }: Ownership, ownIds = li
   if (!PLATFORM.hasModes) return;
   const [own = 0] = ownIds;
   if (uid !== 0 && !ownIds.includes(uid)) {
-    const what = `The config file ${path} belongs to another user (id ${uid}). If you trust what is in it, make it yours`;
+    const what = `The config file ${path} belongs to another user (id ${uid}). If you trust it, make it yours`;
     throw refuse(what, `${own === 0 ? "" : "sudo "}chown ${own} ${quoteWord(path)}`);
   }
   if ((mode & OTHERS_WRITE) !== 0) {

@@ -103,14 +103,14 @@ export function findKey(
 const KEYS_HELP = "`gateway keys list` shows the keys that it knows, `gateway keys add` makes a new one.";
 
 function refuseOwn(): never {
-  const text = `This gateway does not know the key in ${OWN_KEY_FIELD}, and reads no other header while this one is there. ${KEYS_HELP}`;
+  const text = `This gateway does not know the key in ${OWN_KEY_FIELD}, and then reads no other header. ${KEYS_HELP}`;
   throw new GatewayError("key_unknown", text);
 }
 
 /** Web pages can make a browser send a key in the URL. */
 function refuseQueryKey(): GatewayError {
   const text =
-    "A web page of another origin may not send the key in the URL. Send it in a header, or add the origin to cors_origins in the config file.";
+    "A web page of another origin may not send the key in the URL. Send it in a header, or add the origin to cors_origins.";
   return new GatewayError("origin_refused", text);
 }
 

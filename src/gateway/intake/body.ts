@@ -198,8 +198,7 @@ function dependsOnModel({ group, limits }: Key): boolean {
 }
 
 function refuseAmbiguous(text: string): GatewayError {
-  const why =
-    "This key may only call certain models, or has an alias or a limit in USD, so the model must be unambiguous.";
+  const why = "This key has certain models, an alias or a limit in USD, so the model must be unambiguous.";
   return new GatewayError("bad_request", `${text} ${why}`, { param: "model" });
 }
 

@@ -31,7 +31,7 @@ export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, no
   }
   const unbillable = endpoint.purpose === "other" ? explainUnbillable(key) : null;
   if (unbillable !== null) {
-    const text = `This path is not one of the gateway's endpoints. It would go upstream as it is, and nothing could be counted: ${unbillable}.`;
+    const text = `The gateway has no such endpoint. The request would go upstream uncounted: ${unbillable}.`;
     throw new GatewayError("limit_unenforceable", text);
   }
   if (!isGroupOpen(group, new Date(now))) {
@@ -58,7 +58,7 @@ function explainUnbillable({ name, limits, group }: Key): string | null {
 }
 
 function explainForeign({ label, onlyAt }: Endpoint): GatewayError {
-  const text = `Unknown path: for this key, this gateway has no endpoint POST ${label}. It serves it for groups all of whose channels are at the own address of ${onlyAt}.`;
+  const text = `Unknown path: for this key, this gateway has no endpoint POST ${label}. It needs a group all of whose channels are at the own address of ${onlyAt}.`;
   return new GatewayError("unknown_path", text);
 }
 
@@ -73,7 +73,7 @@ export function findMatch(group: Group, model: string | null): readonly Candidat
   if (candidates.length > 0) return candidates;
   throw new GatewayError(
     "unknown_model",
-    `No channel of the group "${group.name}" serves the model "${model}". \`gateway models --group ${group.name}\` lists what it serves. If the model belongs to another platform, check that the key's group is of that platform.`,
+    `No channel of the group "${group.name}" serves the model "${model}". \`gateway models --group ${group.name}\` lists what it serves. A model of another platform needs a key of such a group.`,
     { param: "model" },
   );
 }

@@ -37,7 +37,7 @@ export function requireServed({ name, convert, channels }: Group, endpoint: Endp
 
 /** With the code of a wrong platform, Codex does not try again. */
 function explainUnserved(group: string, { label }: Endpoint): GatewayError {
-  const text = `The group "${group}" serves this with channels that speak Chat Completions, and they have no ${label}. Use POST /v1/chat/completions, or set \`convert: true\` on the group: then requests are converted for them.`;
+  const text = `The channels of the group "${group}" speak Chat Completions, and have no ${label}. Use POST /v1/chat/completions, or set \`convert: true\` on the group.`;
   return new GatewayError("wrong_platform", text);
 }
 
@@ -50,7 +50,7 @@ export function planConversions(
   const isAnswered = endpoint.purpose === "generate" && (model !== null || ANSWER_PATHS.has(path));
   if (!isAnswered && own.length > 0) return own;
   if (convert && !isAnswered && endpoint.purpose !== "count") {
-    const text = `No channel of this group has ${endpoint.label}: they speak another dialect, and only requests for an answer are converted.`;
+    const text = `No channel of this group has ${endpoint.label}: only requests for an answer are converted.`;
     throw new GatewayError("unknown_path", text);
   }
   const others = candidates

@@ -170,7 +170,7 @@ export class SocketConnection implements ClientListener {
     if (this.#turns.length >= MAX_TURNS)
       throw new GatewayError(
         "rate_limited",
-        `This connection has ${MAX_TURNS} responses that have not ended. Wait for one of them, or open another connection.`,
+        `This connection has ${MAX_TURNS} unfinished responses. Wait for one, or open another connection.`,
       );
     admit(r, gateway);
     r.overrides = gateway.catalog.prices;
@@ -321,6 +321,6 @@ function requireHarmless({ kind, bytes }: Payload, { type }: SocketEvent): void 
     );
   if (!PASSED.has(type))
     throw refuse(
-      `The gateway does not pass on a message of this type, because it could not be billed. It knows ${[CREATE, ...PASSED].join(", ")}.`,
+      `The gateway does not pass on messages of this type: it could not bill them. It knows ${[CREATE, ...PASSED].join(", ")}.`,
     );
 }

@@ -85,11 +85,11 @@ function refuseForeign(path: string, found: BigIntStats, shared: boolean): void 
 
 function describeForeign(path: string, found: BigIntStats, shared: boolean): string | null {
   if (found.isSymbolicLink())
-    return `is a link${describeTarget(path)}, and the gateway writes through no link: remove it with rm ${quoteWord(path)}`;
+    return `is a link${describeTarget(path)}, and the gateway writes through none: rm ${quoteWord(path)}`;
   if (!found.isFile()) return "is not a regular file: move it away";
   if (!isOurs(found)) return `belongs to user ${found.uid}, not to you: move it away, or change its owner`;
   if (!shared && found.nlink > 1n)
-    return `is a hard link: the same file has another name too. If it is not the gateway's, rm ${quoteWord(path)}; if it is, put a copy in its place`;
+    return `is a hard link: the file has another name, too. Put a copy in its place, or rm ${quoteWord(path)}`;
   return null;
 }
 
