@@ -13,7 +13,7 @@ import { type BookedModel, isPaidAt, type Price, type PriceBook, type Rates } fr
 import { listNames, type ModelNames } from "./prices/names.ts";
 import { ALL_MAKERS, ANY_SELLER, type Seller } from "./prices/sellers.ts";
 
-export { loadPriceBook, type Price, type PriceBook, type Rates } from "./prices/book.ts";
+export { loadBook, type Price, type PriceBook, type Rates } from "./prices/book.ts";
 export { addRegion, ANY_SELLER, isAllAt, type Seller, sellerOf } from "./prices/sellers.ts";
 
 export type Overrides = ReadonlyMap<string, Rates>;

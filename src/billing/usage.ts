@@ -29,8 +29,8 @@ export const ALL_KINDS = [...USAGE_KINDS, ...CALL_KINDS] as const;
 /** Input that was not written to a cache. */
 const INPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("input"));
 export const PROMPT_KINDS = USAGE_KINDS.filter((kind) => /^(?:input|cache|tool_prompt)/.test(kind));
-export const CACHE_READ_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_read"));
-export const CACHE_WRITE_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_write"));
+export const READ_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_read"));
+export const WRITE_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_write"));
 export const OUTPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("output"));
 
 export type Counts = Readonly<Record<string, number | undefined>>;
@@ -57,8 +57,8 @@ export function computeShare(cached: number, input: number): number | null {
 }
 
 export function countPrompt(usage: Counts) {
-  const read = countTokens(usage, CACHE_READ_KINDS);
-  const written = countTokens(usage, CACHE_WRITE_KINDS);
+  const read = countTokens(usage, READ_KINDS);
+  const written = countTokens(usage, WRITE_KINDS);
   return { read, written, total: read + written + countTokens(usage, INPUT_KINDS) };
 }
 

@@ -76,14 +76,14 @@ const MAX_RETRY_SECONDS = 60;
 const GIVE_UP_NOW: Field = ["retry-after-ms", "1"];
 
 export function errorFields(error: GatewayError): Field[] {
-  const { status, retryAfterSeconds } = error;
+  const { status, retrySeconds } = error;
   const fields: Field[] = [["content-type", "application/json"]];
-  if (retryAfterSeconds !== null) fields.push(["retry-after", String(Math.ceil(retryAfterSeconds))]);
+  if (retrySeconds !== null) fields.push(["retry-after", String(Math.ceil(retrySeconds))]);
   if (error.allow.length > 0) fields.push(["allow", error.allow.join(", ")]);
   if (status === 401) fields.push(["www-authenticate", "Bearer"]);
   // Without it, Claude Code retries a 401 for most of a minute.
-  const isWorthRetry = status === 429 && retryAfterSeconds !== null && retryAfterSeconds <= MAX_RETRY_SECONDS;
+  const isWorthRetry = status === 429 && retrySeconds !== null && retrySeconds <= MAX_RETRY_SECONDS;
   if (status >= 400 && status < 500 && !isWorthRetry) fields.push(["x-should-retry", "false"]);
-  if (status === 429 && retryAfterSeconds !== null && !isWorthRetry) fields.push(GIVE_UP_NOW);
+  if (status === 429 && retrySeconds !== null && !isWorthRetry) fields.push(GIVE_UP_NOW);
   return fields;
 }

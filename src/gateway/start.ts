@@ -7,7 +7,7 @@ import { createGate } from "../billing/limits/limits.ts";
 import { listBirths } from "../billing/limits/spending.ts";
 import { WaitingRequests } from "../billing/limits/waiting.ts";
 import { refuseOpenLogins } from "./intake/login.ts";
-import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../billing/prices.ts";
+import { loadBook, type PriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import type { Listen } from "../lib/http/exchange.ts";
 import type { Upstream } from "../lib/http/upstream.ts";
@@ -80,7 +80,7 @@ export function startGateway(
   others: readonly Listener[],
   { configPath = null, follow = FOLLOWS_NOTHING, network = HTTP, ...options }: StartOptions = {},
 ): RunningGateway {
-  const prices = loadPriceBook(configPath);
+  const prices = loadBook(configPath);
   refuseFaults(catalog, prices);
   const metrics = createMetrics();
   const activity = createActivity(Date.now);
@@ -217,7 +217,7 @@ function run(api: ApiParts, server: RunningServer, halt: AbortController): Runni
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));
     },
     reloadPrices: () => {
-      const prices = loadPriceBook(api.configPath);
+      const prices = loadBook(api.configPath);
       refuseUnknownProviders(gateway.catalog.channels.values(), prices);
       gateway.prices = prices;
       return prices.label;

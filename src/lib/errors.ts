@@ -40,7 +40,7 @@ export interface ErrorDetails {
   readonly param?: string | null;
   /** A more specific code, for responses and chat errors. */
   readonly wireCode?: string | null;
-  readonly retryAfterSeconds?: number | null;
+  readonly retrySeconds?: number | null;
   /** In milliseconds. Null: a spent limit never begins anew. */
   readonly resetsAt?: number | null;
   readonly allow?: readonly string[];
@@ -52,7 +52,7 @@ export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly param: string | null;
   readonly wireCode: string | null;
-  readonly retryAfterSeconds: number | null;
+  readonly retrySeconds: number | null;
   readonly resetsAt: number | null;
   readonly allow: readonly string[];
   readonly status: number;
@@ -63,7 +63,7 @@ export class GatewayError extends Error {
     this.code = code;
     this.param = details.param ?? null;
     this.wireCode = details.wireCode ?? null;
-    this.retryAfterSeconds = details.retryAfterSeconds ?? null;
+    this.retrySeconds = details.retrySeconds ?? null;
     this.resetsAt = details.resetsAt ?? null;
     this.allow = details.allow ?? [];
     this.status = details.status ?? STATUS_OF[code];

@@ -6,11 +6,11 @@ import {
   type BilledAnswer,
   multiplyExactly,
 } from "../../src/billing/charge.ts";
-import { ANY_SELLER, loadPriceBook, type Rates } from "../../src/billing/prices.ts";
+import { ANY_SELLER, loadBook, type Rates } from "../../src/billing/prices.ts";
 import type { Tariff, Usage } from "../../src/billing/usage.ts";
 import { parseDecimal, subtractDecimals } from "../../src/lib/money.ts";
 
-const book = loadPriceBook();
+const book = loadBook();
 const AT = new Date("2026-11-20T12:00:00Z");
 
 function bill(model: string, usage: Usage, more: Partial<BilledAnswer> = {}) {

@@ -2,7 +2,7 @@ import { calcPrice, findProvider, type Provider } from "@pydantic/genai-prices";
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { computeCharge } from "../../src/billing/charge.ts";
-import { ANY_SELLER, findModel, findPrice, loadPriceBook } from "../../src/billing/prices.ts";
+import { ANY_SELLER, findModel, findPrice, loadBook } from "../../src/billing/prices.ts";
 import { PriceBook } from "../../src/billing/prices/book.ts";
 import { buildBook } from "../../.ci/prices.ts";
 import { makeBook } from "../../src/billing/prices/convert.ts";
@@ -13,7 +13,7 @@ import type { Usage } from "../../src/billing/usage.ts";
 import { getField, getList } from "../../src/lib/json/json.ts";
 import { parseDecimal } from "../../src/lib/money.ts";
 
-const book = loadPriceBook();
+const book = loadBook();
 const entries = buildBook()
   .trimEnd()
   .split("\n")

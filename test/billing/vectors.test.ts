@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { computeCharge, deriveAmounts } from "../../src/billing/charge.ts";
-import { loadPriceBook } from "../../src/billing/prices.ts";
+import { loadBook } from "../../src/billing/prices.ts";
 import type { Meter } from "../../src/billing/usage.ts";
 import { openContentMeter } from "../../src/dialects/meters/content.ts";
 import { openMessagesMeter } from "../../src/dialects/meters/messages.ts";
@@ -48,7 +48,7 @@ function readVector({ fixture, model, usage }: Vector) {
 }
 
 describe.skipIf(!present)("a recorded answer costs what was calculated by hand", () => {
-  const book = loadPriceBook();
+  const book = loadBook();
   test.each(vectors.map((vector): [string, Vector] => [vector.name, vector]))("%s", (_name, vector) => {
     const reading = readVector(vector);
     for (const [multiplier, charge] of Object.entries(vector.charge_at_multiplier)) {

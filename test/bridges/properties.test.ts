@@ -8,7 +8,7 @@ import {
   countTokens,
   OUTPUT_KINDS,
   PROMPT_KINDS,
-  CACHE_READ_KINDS,
+  READ_KINDS,
   sumUsage,
   type Usage,
 } from "../../src/billing/usage.ts";
@@ -395,7 +395,7 @@ function spoken(kept: Any[]): unknown {
 function pickTotals(usage: Usage): Any {
   return {
     prompt: countTokens(usage, PROMPT_KINDS),
-    read: countTokens(usage, CACHE_READ_KINDS),
+    read: countTokens(usage, READ_KINDS),
     output: countTokens(usage, OUTPUT_KINDS),
     reasoning: usage.reasoning ?? 0,
   };

@@ -2,7 +2,7 @@
 
 import type { Line } from "../ledger/line.ts";
 import { isSameModel } from "../prices/names.ts";
-import { CACHE_READ_KINDS, countTokens, OUTPUT_KINDS, PROMPT_KINDS, type Usage } from "../usage.ts";
+import { countTokens, OUTPUT_KINDS, PROMPT_KINDS, READ_KINDS, type Usage } from "../usage.ts";
 import type { LogEntry } from "./entry.ts";
 
 export interface OurLine extends Pick<
@@ -33,7 +33,7 @@ export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLin
   pairById(entries, lines).forEach(add);
   // A converted request has other kinds, but the same sums.
   const countAll = (usage: Usage): string =>
-    [PROMPT_KINDS, CACHE_READ_KINDS, OUTPUT_KINDS].map((kinds) => countTokens(usage, kinds)).join(" ");
+    [PROMPT_KINDS, READ_KINDS, OUTPUT_KINDS].map((kinds) => countTokens(usage, kinds)).join(" ");
   for (const [count, most] of [
     [countAll, MAX_APART_MS],
     [() => "", MAX_APART_OTHERWISE_MS],

@@ -12,7 +12,7 @@ import {
 } from "../../lib/money.ts";
 import { ALL, sumRequests } from "../reports/sums.ts";
 import type { Table } from "../store/open.ts";
-import { CACHE_READ_KINDS, countTokens, PROMPT_KINDS } from "../usage.ts";
+import { countTokens, PROMPT_KINDS, READ_KINDS } from "../usage.ts";
 import type { AnyLine, Line } from "./line.ts";
 
 export interface Amounts {
@@ -92,7 +92,7 @@ export function readSession(table: Table, id: string) {
     byPlan: parseUsd(totals.paid_by_plan_usd ?? "0"),
     requests: totals.requests,
     input: countTokens(totals.usage, PROMPT_KINDS),
-    cached: countTokens(totals.usage, CACHE_READ_KINDS),
+    cached: countTokens(totals.usage, READ_KINDS),
     key: String(key ?? ""),
     model: String(model ?? ""),
     lastUsed: new Date(Number(at)).toISOString(),
@@ -125,7 +125,7 @@ export function addToSession(sum: SessionSum, line: AnyLine): void {
   const { time, key, model, usage } = line;
   sum.requests += 1;
   sum.input += countTokens(usage, PROMPT_KINDS);
-  sum.cached += countTokens(usage, CACHE_READ_KINDS);
+  sum.cached += countTokens(usage, READ_KINDS);
   sum.windows = addWindows(sum.windows, line.windows);
   if (time >= sum.lastUsed) Object.assign(sum, { lastUsed: time, key, model });
 }

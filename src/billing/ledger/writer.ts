@@ -331,6 +331,6 @@ function refuse(problem: string): GatewayError {
   return new GatewayError(
     "ledger_unwritable",
     `the gateway cannot write its ledger (${problem}) and accepts no billable requests until it can`,
-    { retryAfterSeconds: 5 },
+    { retrySeconds: 5 },
   );
 }

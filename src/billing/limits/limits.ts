@@ -213,7 +213,7 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
     throw new GatewayError(
       "rate_limited",
       `${describeHolder(holder)} may have ${countRequests(atOnce)} at once (concurrent_requests): try again when one has ended.`,
-      { retryAfterSeconds: IN_FLIGHT_RETRY_SECONDS },
+      { retrySeconds: IN_FLIGHT_RETRY_SECONDS },
     );
   if (perMinute === null) return;
   const { recent } = flight;
@@ -226,7 +226,7 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
   throw new GatewayError(
     "rate_limited",
     `${describeHolder(holder)} may make ${countRequests(perMinute)} a minute (${limit}), and has made ${recent.length} in the last one: try again in ${seconds} s.`,
-    { retryAfterSeconds: seconds },
+    { retrySeconds: seconds },
   );
 }
 
@@ -250,7 +250,7 @@ function findNoRoom(sides: readonly Placed[], claim: Claim, sums: Spending, now:
     if (counted < parseUsd(usd)) {
       const others = `up to $${formatUsd(reserved)} more is reserved by ${countRequests(flight.shares.size)} in flight`;
       const noRoom = new GatewayError("rate_limited", `${state}; ${others}: try again when one has ended.`, {
-        retryAfterSeconds: IN_FLIGHT_RETRY_SECONDS,
+        retrySeconds: IN_FLIGHT_RETRY_SECONDS,
       });
       return { noRoom, at: flight };
     }
@@ -258,7 +258,7 @@ function findNoRoom(sides: readonly Placed[], claim: Claim, sums: Spending, now:
     const reset = findReset(window, sums.zone, now);
     const wait = reset === null ? NEVER_RESETS_RETRY_SECONDS : Math.ceil((reset - now) / 1000);
     throw new GatewayError("limit_spent", `${state}. ${describeEnd(side, reset)}`, {
-      retryAfterSeconds: Math.max(1, wait),
+      retrySeconds: Math.max(1, wait),
       resetsAt: reset,
     });
   }
@@ -335,7 +335,7 @@ export function stopLoop(
     throw new GatewayError(
       "limit_spent",
       `${describeHolder(holder)} has made the same tool call ${count} times with the same result; the ${owner} allows less than ${sameCall} (same_call). Give the agent a new instruction.`,
-      { retryAfterSeconds: NEVER_RESETS_RETRY_SECONDS },
+      { retrySeconds: NEVER_RESETS_RETRY_SECONDS },
     );
   }
 }

@@ -139,7 +139,7 @@ export function placeOfBook(configPath: string): string {
 }
 
 /** The built-in book, or a newer one next to the config. */
-export function loadPriceBook(configPath: string | null = null): PriceBook {
+export function loadBook(configPath: string | null = null): PriceBook {
   const stored = configPath === null ? null : readStored(placeOfBook(configPath));
   return stored === null || stored.head.form !== FORM || stored.date < BUILT_IN.date ? BUILT_IN : stored;
 }

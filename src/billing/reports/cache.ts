@@ -12,7 +12,7 @@ import {
 import type { Zone } from "../../lib/text/zone.ts";
 import type { Table } from "../store/open.ts";
 import { addColumns } from "../store/schema.ts";
-import { CACHE_READ_KINDS, CACHE_WRITE_KINDS } from "../usage.ts";
+import { READ_KINDS, WRITE_KINDS } from "../usage.ts";
 import { describeHead, type Scope, type SumRow, sumRequests } from "./sums.ts";
 import { compareCharges } from "./usage.ts";
 import { adviseOn, type Cause } from "./words.ts";
@@ -119,7 +119,7 @@ const WORTH = parseUsd("0.01");
 /** The time since the previous prompt with a cached end. */
 const PAUSE = `at - (SELECT MAX(earlier.at) FROM requests AS earlier WHERE earlier.session = names.session
   AND earlier.at < lines.at AND earlier.agent IS names.agent AND earlier.channel IS names.channel AND earlier.model IS names.model
-  AND ${addColumns([...CACHE_READ_KINDS, ...CACHE_WRITE_KINDS])} > 0)`;
+  AND ${addColumns([...READ_KINDS, ...WRITE_KINDS])} > 0)`;
 
 /** What an hour's lifetime would have saved each tool and label: a cent and 1 % or more.
  *  Prompts after five minutes would be read; other writes would cost `hour` more. */

@@ -13,7 +13,7 @@ import { parseJson } from "../../lib/json/json.ts";
 import { deriveAmounts } from "../charge.ts";
 import { type Line, lineSchema } from "../ledger/line.ts";
 import { listLines, type Table } from "../store/open.ts";
-import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, PROMPT_KINDS } from "../usage.ts";
+import { PROMPT_KINDS, READ_KINDS, WRITE_KINDS } from "../usage.ts";
 import { nameFolder, type NotedPart, type NotedTurn, readTurns } from "./context-notes.ts";
 import { describeScope, type Scope } from "./sums.ts";
 
@@ -164,11 +164,7 @@ function isPriced({ prices, parts = [] }: Line): boolean {
 }
 
 /** In the order of a prompt: cache reads, then cache writes. */
-const ORDER = [
-  ...CACHE_READ_KINDS,
-  ...CACHE_WRITE_KINDS,
-  ...PROMPT_KINDS.filter((kind) => !kind.startsWith("cache")),
-];
+const ORDER = [...READ_KINDS, ...WRITE_KINDS, ...PROMPT_KINDS.filter((kind) => !kind.startsWith("cache"))];
 
 /** Divides the prompt's tokens among its parts by length. The shares add up. */
 function divideCost({ usage, prices, multiplier }: Line, { parts }: NotedTurn): [NotedPart, Cost][] {

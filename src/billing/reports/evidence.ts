@@ -8,7 +8,7 @@ import { VERSION } from "../../lib/version.ts";
 import type { ClientIdentity } from "../ledger/line.ts";
 import { type CellValue, listLines, type Table } from "../store/open.ts";
 import { IS_TURN, KIND_COLUMNS } from "../store/schema.ts";
-import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, countTokens, PROMPT_KINDS } from "../usage.ts";
+import { countTokens, PROMPT_KINDS, READ_KINDS, WRITE_KINDS } from "../usage.ts";
 import { formatAnchor, takeAnchor } from "../verify/verify.ts";
 import { type Misses, type MissTotals, sumMisses } from "./cache.ts";
 import { SETTINGS, showId, showName } from "./shown-names.ts";
@@ -153,7 +153,7 @@ function describe({ values: [since = null], totals }: SumRow, lost: Partial<Miss
     since: toIso(since),
     turns,
     input: countTokens(usage, PROMPT_KINDS),
-    cached: countTokens(usage, CACHE_READ_KINDS),
+    cached: countTokens(usage, READ_KINDS),
     /** By the provider's prices, also if a plan pays. */
     official_usd,
     charge_usd,
@@ -185,7 +185,7 @@ function describeChanged({ because, at, part = "", detail }: Cause): string {
 const IS_CAUSE = /^[a-z_]{1,30}_(?:changed|evicted|expired|lost|passed)$/;
 const MISSES = "lines INDEXED BY by_miss CROSS JOIN names USING (who)";
 const BARS = 160;
-const WRITTEN = CACHE_WRITE_KINDS.map((kind) =>
+const WRITTEN = WRITE_KINDS.map((kind) =>
   KIND_COLUMNS.some((column) => column === kind) ? `TOTAL(${kind})` : `TOTAL(more ->> '${kind}')`,
 ).join(" + ");
 

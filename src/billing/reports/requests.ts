@@ -4,7 +4,7 @@ import { formatDecimal } from "../../lib/money.ts";
 import { getList, parseJson } from "../../lib/json/json.ts";
 import type { Table, CellValue } from "../store/open.ts";
 import { COLUMN_NAMES } from "../store/schema.ts";
-import { CACHE_READ_KINDS, countTokens, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
+import { countTokens, OUTPUT_KINDS, PROMPT_KINDS, READ_KINDS } from "../usage.ts";
 import { STACKS } from "./words.ts";
 import { addAmount, columnOf, describeScope, readUsage, type Scope, sumRequests } from "./sums.ts";
 
@@ -47,7 +47,7 @@ function describeRow(row: readonly CellValue[]) {
     first_byte_ms: count("first_byte"),
     duration_ms: count("duration"),
     input: countTokens(usage, PROMPT_KINDS),
-    cached: countTokens(usage, CACHE_READ_KINDS),
+    cached: countTokens(usage, READ_KINDS),
     output: countTokens(usage, OUTPUT_KINDS),
     charge_usd: read("charge") === null ? null : write("charge"),
     ...(read("paid_by") === "plan" && { paid_by_plan_usd: write("official") }),

@@ -2,7 +2,7 @@
 // or people. Only public words are shown. Others become a word, the same in each report.
 
 import { looksSecret, sha256Hex } from "../../lib/secret.ts";
-import { loadPriceBook } from "../prices.ts";
+import { loadBook } from "../prices.ts";
 
 /** The first words of user agents, in lower case. */
 const TOOLS = new Set(
@@ -44,7 +44,7 @@ function splitName(name: string): string[] {
 }
 
 function isModel(name: string): boolean {
-  const ids = known === null ? loadPriceBook().listIds() : [];
+  const ids = known === null ? loadBook().listIds() : [];
   known ??= new Set([...ids, ...splitName(` ${ids.join(" ")} `)]);
   const isPlain = /^\w[\w./:@+[\]-]{0,99}$/.test(name) && hasFewDigits("model", name);
   return known.has(name) || (isPlain && splitName(name).every((word) => known?.has(word)));

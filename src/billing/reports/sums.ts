@@ -13,7 +13,7 @@ import type { Zone } from "../../lib/text/zone.ts";
 import { FAILED_OUTCOMES } from "../ledger/line.ts";
 import { nameTable, type Parameters, type Questions, type CellValue } from "../store/open.ts";
 import { KIND_COLUMNS } from "../store/schema.ts";
-import { ALL_KINDS, CACHE_READ_KINDS, computeShare, countTokens, PROMPT_KINDS } from "../usage.ts";
+import { ALL_KINDS, computeShare, countTokens, PROMPT_KINDS, READ_KINDS } from "../usage.ts";
 import { FAILED } from "./words.ts";
 
 export const CLIENT_NAMES = ["tool", "version", "session", "agent", "label"] as const;
@@ -223,7 +223,7 @@ function describeTotals(
     // No charge includes them.
     ...(plan.units > 0n && { paid_by_plan_usd: formatDecimal(plan) }),
     ...(overage.units > 0n && { plan_overage_usd: formatDecimal(overage) }),
-    cache_hit_rate: computeShare(countTokens(usage, CACHE_READ_KINDS), countTokens(usage, PROMPT_KINDS)),
+    cache_hit_rate: computeShare(countTokens(usage, READ_KINDS), countTokens(usage, PROMPT_KINDS)),
     /** Requests with known usage but without a price: no amount includes them. */
     unpriced: count("unpriced"),
     unknown: count("unknown"),

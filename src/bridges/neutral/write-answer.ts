@@ -1,11 +1,12 @@
 // What the writers of answers share.
 
 import {
-  CACHE_READ_KINDS,
   countTokens,
   OUTPUT_KINDS,
   PROMPT_KINDS,
+  READ_KINDS,
   type Usage,
+  WRITE_KINDS,
 } from "../../billing/usage.ts";
 import type { DialectName, StreamBreak } from "../../dialects/dialect.ts";
 import { DIALECTS } from "../../dialects/endpoints.ts";
@@ -124,12 +125,10 @@ export function nameAnswer({ stamp }: Pick<AnswerContext, "stamp">): string {
   return stamp.id.replace(/^req_/, "");
 }
 
-const WRITE_KINDS = PROMPT_KINDS.filter((kind) => kind.startsWith("cache_write"));
-
 export function sumUsage(usage: Usage) {
   return {
     prompt: countTokens(usage, PROMPT_KINDS),
-    read: countTokens(usage, CACHE_READ_KINDS),
+    read: countTokens(usage, READ_KINDS),
     written: countTokens(usage, WRITE_KINDS),
     output: countTokens(usage, OUTPUT_KINDS),
     reasoning: usage.reasoning ?? 0,

@@ -1,7 +1,7 @@
 // `gateway models`: the models of selectable groups.
 
 import { messageOf } from "../../lib/errors.ts";
-import { findPrice, loadPriceBook, type PriceBook, sellerOf } from "../../billing/prices.ts";
+import { findPrice, loadBook, type PriceBook, sellerOf } from "../../billing/prices.ts";
 import type { Catalog, Group } from "../../config/catalog.ts";
 import { loadWithCredentials } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
@@ -22,7 +22,7 @@ export interface ModelsFlags extends ListFlags {
 
 export async function showModels(flags: ModelsFlags) {
   const { catalog, path } = await loadWithCredentials(findConfig(flags.config, process.env), process.env);
-  const book = loadPriceBook(path);
+  const book = loadBook(path);
   const groups = chooseGroups(flags, catalog).map((group) => withoutDisabled(group, catalog));
   if (groups.length === 0) printNote(explainNoGroups(catalog));
   const client = createClient();

@@ -7,7 +7,7 @@ import type { GatewayState } from "../../gateway/api/state.ts";
 import { askGateway, NOT_RUNNING, readDocument } from "../access/control.ts";
 import { renew } from "../live/renew.ts";
 import { describeAllowances } from "../live/top.ts";
-import { createTable, drawRows, type Columns } from "../terminal/listing.ts";
+import { type Columns, createTable, drawRows } from "../terminal/listing.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { type LedgerFlags, useLedger } from "../access/ledger-place.ts";

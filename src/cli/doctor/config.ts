@@ -2,7 +2,7 @@
 
 import { accessSync, constants, existsSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
-import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../../billing/prices.ts";
+import { loadBook, type PriceBook, refuseUnknownProviders } from "../../billing/prices.ts";
 import { placeEnvFile } from "../../config/file/env-file.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { listVariables } from "../../config/yaml/expand.ts";
@@ -154,7 +154,7 @@ function listInGit(folder: string, pattern: string): string {
 
 export const checkBook: Check = ({ path, catalog }) => {
   try {
-    const book = loadPriceBook(path);
+    const book = loadBook(path);
     refuseUnknownProviders(catalog.channels.values(), book);
     return describeBook(book, new Date());
   } catch (error) {

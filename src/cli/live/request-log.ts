@@ -2,11 +2,11 @@
 
 import { describeWarning, type LimitWarning } from "../../billing/limits/alerts.ts";
 import { formatMoment } from "../../config/changes/names.ts";
-import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS, type UsageKind } from "../../billing/usage.ts";
+import { OUTPUT_KINDS, PROMPT_KINDS, READ_KINDS, type UsageKind } from "../../billing/usage.ts";
 import type { Observer, RequestRecord } from "../../gateway/observe/observer.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { escapeLines, escapeText } from "../../lib/text/printable.ts";
-import { createTable, type Columns, type Table } from "../terminal/listing.ts";
+import { type Columns, createTable, type Table } from "../terminal/listing.ts";
 import { encodeJson, paint, readRoom } from "../terminal/terminal.ts";
 import { formatAmount, measure, shortenId, shortenSession } from "../terminal/text.ts";
 
@@ -17,7 +17,7 @@ const sum =
   ({ usage }: RequestRecord): number =>
     kinds.reduce((all, kind) => all + (usage?.[kind] ?? 0), 0);
 const countInput = sum(PROMPT_KINDS);
-const countCached = sum(CACHE_READ_KINDS);
+const countCached = sum(READ_KINDS);
 
 const COLUMNS: Columns<RequestRecord> = [
   ["TIME", formatClock, "text", { spare: 3, paint: (text) => paint("dim", text) }],

@@ -8,7 +8,7 @@ import {
   reportCache,
 } from "../../billing/reports/cache.ts";
 import { describeCause } from "../../billing/reports/words.ts";
-import { drawRows, type Columns } from "../terminal/listing.ts";
+import { type Columns, drawRows } from "../terminal/listing.ts";
 import { formatAmount, formatCount, shortenSession } from "../terminal/text.ts";
 import { type ReportFlags, type Shown, showReport } from "./show.ts";
 

@@ -1,7 +1,7 @@
 // `gateway context`: what a session's prompts consisted of.
 
 import { reportContext } from "../../billing/reports/context.ts";
-import { drawRows, type Columns } from "../terminal/listing.ts";
+import { type Columns, drawRows } from "../terminal/listing.ts";
 import { fail } from "../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenId } from "../terminal/text.ts";
 import { findSession, type ReportFlags, type Shown, showReport } from "./show.ts";

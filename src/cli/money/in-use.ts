@@ -1,6 +1,6 @@
 // The current prices, and which models in use have one.
 
-import { findPrice, type PriceBook, sellerOf, loadPriceBook } from "../../billing/prices.ts";
+import { findPrice, loadBook, type PriceBook, sellerOf } from "../../billing/prices.ts";
 import type { CurrentPrices } from "../../billing/reports/reprice.ts";
 import type { listSeenModels } from "../../billing/reports/requests.ts";
 import type { Catalog } from "../../config/catalog.ts";
@@ -52,7 +52,7 @@ export function listInUse({ channels }: Catalog, ledger: readonly ModelInUse[]):
 export function readCurrentPrices(loaded: Pick<LoadedConfig, "catalog" | "path"> | null): CurrentPrices {
   const { catalog, path = null } = loaded ?? {};
   return {
-    book: loadPriceBook(path),
+    book: loadBook(path),
     overrides: catalog?.prices ?? new Map(),
     sellerOf: (name) => {
       const channel = catalog?.channels.get(name);

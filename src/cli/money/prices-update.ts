@@ -1,6 +1,6 @@
 // `gateway prices update`.
 
-import { findModel, type FoundPrice, loadPriceBook, type Price, sellerOf } from "../../billing/prices.ts";
+import { findModel, type FoundPrice, loadBook, type Price, sellerOf } from "../../billing/prices.ts";
 import { placeOfBook, PriceBook, readMinute, sealBook } from "../../billing/prices/book.ts";
 import { makeBook } from "../../billing/prices/convert.ts";
 import {
@@ -22,7 +22,7 @@ import { isBelowTenth, parseDecimal } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type LedgerFlags, locateLedger, openTable } from "../access/ledger-place.ts";
 import { openConfig, waitForGateway } from "../access/config.ts";
-import { drawRows, type Columns } from "../terminal/listing.ts";
+import { type Columns, drawRows } from "../terminal/listing.ts";
 import {
   askYes,
   canPrompt,
@@ -195,10 +195,10 @@ function readScript(text: string): unknown {
 /** The current book, or the built-in one if that is damaged. */
 function loadCurrent(configPath: string): PriceBook {
   try {
-    return loadPriceBook(configPath);
+    return loadBook(configPath);
   } catch (error) {
     printNote(`${messageOf(error)} The new prices are compared with the built-in book.`);
-    return loadPriceBook();
+    return loadBook();
   }
 }
 

@@ -1,6 +1,6 @@
 // `gateway prices show`, `check` and `set`.
 
-import { loadPriceBook, findModel, type FoundPrice, type PriceBook, sellerOf } from "../../billing/prices.ts";
+import { findModel, type FoundPrice, loadBook, type PriceBook, sellerOf } from "../../billing/prices.ts";
 import type { Period, Rates } from "../../billing/prices/book.ts";
 import { hasPrice, listInUse } from "./in-use.ts";
 import { ANY_SELLER } from "../../billing/prices/sellers.ts";
@@ -25,7 +25,7 @@ interface Offer {
 
 export function showPrices(model: string, flags: ShowPricesFlags): void {
   const loaded = openConfigUnless(true, flags);
-  const book = loadPriceBook(loaded?.path ?? null);
+  const book = loadBook(loaded?.path ?? null);
   const providers = chooseProviders(flags, book);
   const channels = [...(loaded?.catalog.channels.values() ?? [])];
   const sold = listSold(model, book, providers, channels);
@@ -152,7 +152,7 @@ function formatRates(rates: Rates): string {
 
 export function checkPrices(flags: LedgerFlags) {
   const { catalog, path } = openConfig(flags);
-  const book = loadPriceBook(path);
+  const book = loadBook(path);
   using table = openTable(locateLedger(flags), flags);
   const all = listInUse(catalog, listSeenModels(table));
   const lacking = all.filter((each) => !hasPrice(catalog, book, each));

@@ -8,7 +8,7 @@ import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
 import { CALL_KINDS } from "../../config/call-kinds.ts";
 import { USAGE_KINDS } from "../../billing/usage.ts";
 import { didYouMean } from "../../lib/text/nearest.ts";
-import { drawRows, type Columns, type ListColumn } from "../terminal/listing.ts";
+import { type Columns, drawRows, type ListColumn } from "../terminal/listing.ts";
 import { fail, refuseUsage } from "../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
 import { readCurrentPrices } from "./in-use.ts";

@@ -1,6 +1,6 @@
 // The models that a key can call.
 
-import { findModel, listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
+import { findModel, listBookedModels, loadBook, sellerOf } from "../../billing/prices.ts";
 import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
 import { quirksOf } from "../../bridges/chat/quirks.ts";
 import { findOutputCap } from "../../bridges/provider-rules.ts";
@@ -168,7 +168,7 @@ export function findNewestSmall(
 ): string | null {
   if (smallModels === undefined) return null;
   const booked = () =>
-    listBookedModels(loadPriceBook(configPath), [mainMakerOf(group.platform)])
+    listBookedModels(loadBook(configPath), [mainMakerOf(group.platform)])
       .map(({ id }) => id)
       .filter((id) => group.channels.some((channel) => resolveModel(channel, id) !== undefined));
   const models = group.usesLogin ? booked() : listed;
@@ -181,7 +181,7 @@ function findLimits(
   { channels }: Group,
   configPath: string,
 ): ReadonlyMap<string, ModelLimits> {
-  const book = loadPriceBook(configPath);
+  const book = loadBook(configPath);
   return new Map(
     listed.map(({ id, context, output }) => {
       const channel = channels.find((each) => resolveModel(each, id) !== undefined);

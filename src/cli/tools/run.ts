@@ -19,7 +19,7 @@ import { parseDecimal } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { NOT_RUNNING, readDocument } from "../access/control.ts";
 import { findRunning, formatBaseUrl, type Address } from "../access/running.ts";
-import { drawRows, type Columns } from "../terminal/listing.ts";
+import { type Columns, drawRows } from "../terminal/listing.ts";
 import { findOwnCommand } from "../terminal/own-command.ts";
 import {
   askYes,

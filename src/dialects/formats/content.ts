@@ -59,8 +59,8 @@ function formError(error: GatewayError, requestId: string): string {
   const details: unknown[] = [
     { "@type": `${RPC}.ErrorInfo`, reason: error.code.toUpperCase(), domain: "gateway", metadata },
   ];
-  if (error.retryAfterSeconds !== null) {
-    details.push({ "@type": `${RPC}.RetryInfo`, retryDelay: `${Math.ceil(error.retryAfterSeconds)}s` });
+  if (error.retrySeconds !== null) {
+    details.push({ "@type": `${RPC}.RetryInfo`, retryDelay: `${Math.ceil(error.retrySeconds)}s` });
   }
   const { status, message } = error;
   return JSON.stringify({

@@ -42,8 +42,8 @@ export function readErrorStatus(message: Uint8Array): number {
 }
 
 export function writeErrorEvent(error: GatewayError, streamId: string | null): Buffer {
-  const { status, retryAfterSeconds } = error;
-  const wait = retryAfterSeconds === null ? [] : [["retry-after", String(retryAfterSeconds)] as const];
+  const { status, retrySeconds } = error;
+  const wait = retrySeconds === null ? [] : [["retry-after", String(retrySeconds)] as const];
   const fields = [...wait, ...reasonFields(error)];
   return Buffer.from(
     JSON.stringify({

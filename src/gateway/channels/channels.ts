@@ -121,7 +121,7 @@ export class Channels {
     });
     const waitMs = waits.length === 0 ? 60_000 : Math.min(...waits);
     const text = `No channel of the group "${group.name}" is available now: ${reasons.join("; ")}. Try again in ${Math.max(1, Math.ceil(waitMs / 1000))} s; \`gateway channels\` shows their state.`;
-    return new GatewayError("unavailable", text, { retryAfterSeconds: toRetryAfter(waitMs) });
+    return new GatewayError("unavailable", text, { retrySeconds: toRetryAfter(waitMs) });
   }
 
   findWait(candidate: Candidate, now: number): ChannelWait | null {

@@ -223,6 +223,6 @@ function explainNothing(group: Group, lists: readonly ChannelModels[]): GatewayE
   const reasons = group.channels.map(({ name }, index) => `"${name}": ${lists[index]?.problem ?? "empty"}`);
   const text = `No channel of the group "${group.name}" gave a list of its models (${reasons.join("; ")}).`;
   return lists.some(({ isShort }) => isShort)
-    ? new GatewayError("unavailable", text, { retryAfterSeconds: 5 })
+    ? new GatewayError("unavailable", text, { retrySeconds: 5 })
     : new GatewayError("upstream_failed", text);
 }

@@ -3,7 +3,7 @@
 
 import type { LineDraft } from "../../billing/ledger/line.ts";
 import { describeCause } from "../../billing/reports/words.ts";
-import { CACHE_READ_KINDS, countTokens, PROMPT_KINDS } from "../../billing/usage.ts";
+import { countTokens, PROMPT_KINDS, READ_KINDS } from "../../billing/usage.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 
@@ -53,7 +53,7 @@ export class ToolRun {
     if (charge_usd === null) this.#unknown += 1;
     if (basis === "unpriced") this.unpriced = model;
     this.#prompt += countTokens(usage, PROMPT_KINDS);
-    this.#cached += countTokens(usage, CACHE_READ_KINDS);
+    this.#cached += countTokens(usage, READ_KINDS);
     if (client?.session !== undefined) this.#sessions.add(client.session);
     if (cache === undefined) return;
     const usd = parseUsd(cache.usd ?? "0");

@@ -185,7 +185,7 @@ export function toError(failure: Failure): GatewayError {
   const explained = `The channel "${channel}" ${explainFailure(failure)}`;
   const text = cause === "credential" ? adviseCredential(explained, channel) : explained;
   if (waitMs === null && code !== "unavailable") return new GatewayError(code, text);
-  return new GatewayError(code, text, { retryAfterSeconds: toRetryAfter(waitMs ?? 5000) });
+  return new GatewayError(code, text, { retrySeconds: toRetryAfter(waitMs ?? 5000) });
 }
 
 /** Claude Code would say "Please run /login", but the user's login is fine. */

@@ -213,7 +213,7 @@ export class SocketConnection implements ClientListener {
     why = `The channel "${this.#candidate.channel.name}" of this connection cannot serve the request.`,
   ): GatewayError {
     const text = `${why} Open a new WebSocket connection to continue.`;
-    return new GatewayError("unavailable", text, { wireCode: RECONNECT_CODE, retryAfterSeconds: 1 });
+    return new GatewayError("unavailable", text, { wireCode: RECONNECT_CODE, retrySeconds: 1 });
   }
 
   #sendError(error: GatewayError, { streamId }: SocketEvent): void {

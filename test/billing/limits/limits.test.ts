@@ -71,7 +71,7 @@ describe("P113: a USD limit", () => {
       expect(refusal.message).toBe(
         'The key "laptop" may spend $5 (usd_per_day) and has spent $5. It resets at 2026-11-21T00:00:00Z.',
       );
-      expect(refusal.retryAfterSeconds).toBe(12 * 3600);
+      expect(refusal.retrySeconds).toBe(12 * 3600);
     });
     await withLedger(async (_, gate, spend) => {
       await spend("100", "2026-11-20T23:59:59.999Z");
@@ -85,7 +85,7 @@ describe("P113: a USD limit", () => {
       await spend("5");
       const day = refusalOf(() => admit(gate, limitedKey({ usdPerDay: "5" }), late, costing("0")));
       const month = refusalOf(() => admit(gate, limitedKey({ usdPerMonth: "5" }), late, costing("0")));
-      expect([day.retryAfterSeconds, month.retryAfterSeconds]).toEqual([1, 1]);
+      expect([day.retrySeconds, month.retrySeconds]).toEqual([1, 1]);
       for (const { message } of [day, month]) expect(message).toContain("It resets at 2027-01-01T00:00:00Z.");
     }, late);
   });
@@ -101,7 +101,7 @@ describe("P113: a USD limit", () => {
     const key = limitedKey({ usdPerDay: "5" });
     const refusal = refusalOf(() => admit(gate, key, now, costing("0")));
     expect(refusal.message).toContain("It resets at 2026-10-25T23:00:00Z.");
-    now += (refusal.retryAfterSeconds ?? 0) * 1000 - 1;
+    now += (refusal.retrySeconds ?? 0) * 1000 - 1;
     expect(refusalOf(() => admit(gate, key, now, costing("0"))).code).toBe("limit_spent");
     now += 1;
     admit(gate, key, now, costing("0")).release();
@@ -121,7 +121,7 @@ describe("P113: a USD limit", () => {
       );
       const total = refusalOf(() => admit(gate, limitedKey({ usdTotal: "7" }), NOON, costing("0")));
       expect(total.message).toContain("(usd_total) and has spent $7. This limit does not reset.");
-      expect(total.retryAfterSeconds).toBe(86_400);
+      expect(total.retrySeconds).toBe(86_400);
       // Another key of the group has spent nothing itself.
       admit(gate, limitedKey({ usdTotal: "7" }, {}, "other"), NOON, costing("0"));
     });
@@ -134,7 +134,7 @@ describe("P113: a USD limit", () => {
       const refusal = refusalOf(() => admit(gate, key, NOON, costing("1.5")));
       expect(refusal.code).toBe("rate_limited");
       expect(refusal.message).toContain("has spent $0; up to $6 more is reserved by 4 requests in flight");
-      expect(refusal.retryAfterSeconds).toBe(2);
+      expect(refusal.retrySeconds).toBe(2);
       await spend("1.5");
       for (const admission of running.slice(1)) {
         admission.release();
@@ -192,16 +192,16 @@ describe("P113: a rate limit", () => {
       for (const second of [0, 10, 20]) admit(gate, key, NOON + second * 1000, null).release();
       const refusal = refusalOf(() => admit(gate, key, NOON + 30_000, null));
       expect(refusal.code).toBe("rate_limited");
-      expect(refusal.retryAfterSeconds).toBe(30);
+      expect(refusal.retrySeconds).toBe(30);
       expect(refusal.message).toContain(
         "3 requests a minute (requests_per_minute), and has made 3 in the last one: try again in 30 s.",
       );
-      expect(refusalOf(() => admit(gate, key, NOON + 59_999, null)).retryAfterSeconds).toBe(1);
+      expect(refusalOf(() => admit(gate, key, NOON + 59_999, null)).retrySeconds).toBe(1);
       admit(gate, key, NOON + 60_000, null);
-      expect(refusalOf(() => admit(gate, key, NOON + 60_000, null)).retryAfterSeconds).toBe(10);
+      expect(refusalOf(() => admit(gate, key, NOON + 60_000, null)).retrySeconds).toBe(10);
       // A lowered limit also counts earlier requests.
       const lower = limitedKey({ requestsPerMinute: 1 });
-      expect(refusalOf(() => admit(gate, lower, NOON + 60_000, null)).retryAfterSeconds).toBe(60);
+      expect(refusalOf(() => admit(gate, lower, NOON + 60_000, null)).retrySeconds).toBe(60);
     });
   });
 
@@ -209,10 +209,10 @@ describe("P113: a rate limit", () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinute: 3 });
       for (const _each of [1, 2, 3]) admit(gate, key, NOON, null).release();
-      expect(refusalOf(() => admit(gate, key, NOON, null)).retryAfterSeconds).toBe(60);
+      expect(refusalOf(() => admit(gate, key, NOON, null)).retrySeconds).toBe(60);
       const slow = limitedKey({ requestsPerMinute: 1 }, {}, "slow");
       for (const minute of [0, 1, 2]) admit(gate, slow, NOON + minute * 60_000, null).release();
-      expect(refusalOf(() => admit(gate, slow, NOON + 179_999, null)).retryAfterSeconds).toBe(1);
+      expect(refusalOf(() => admit(gate, slow, NOON + 179_999, null)).retrySeconds).toBe(1);
     });
   });
 
@@ -222,7 +222,7 @@ describe("P113: a rate limit", () => {
       for (const second of [0, 1]) admit(gate, key, NOON + second * 1000, null).release();
       const before = NOON - 3_600_000;
       for (const second of [0, 1]) admit(gate, key, before + second * 1000, null).release();
-      expect(refusalOf(() => admit(gate, key, before + 2000, null)).retryAfterSeconds).toBe(58);
+      expect(refusalOf(() => admit(gate, key, before + 2000, null)).retrySeconds).toBe(58);
     });
   });
 
@@ -270,7 +270,7 @@ describe("P119: the limits of a session", () => {
         admit(gate, key, NOON, costing("1.5"), "a"),
       ];
       const refusal = refusalOf(() => admit(gate, key, NOON, costing("1.5"), "a"));
-      expect(refusal).toMatchObject({ code: "rate_limited", retryAfterSeconds: 2 });
+      expect(refusal).toMatchObject({ code: "rate_limited", retrySeconds: 2 });
       admit(gate, key, NOON, costing("1.5"), "b").release();
       for (const each of running) each.release();
       admit(gate, key, NOON, costing("1.5"), "a");
@@ -336,7 +336,7 @@ describe("P119: the limits of a session", () => {
       const key = limitedKey({ requestsPerMinutePerSession: 1 });
       admit(gate, key, NOON, null, "a").release();
       const refusal = refusalOf(() => admit(gate, key, NOON + 1000, null, "a"));
-      expect(refusal).toMatchObject({ code: "rate_limited", retryAfterSeconds: 59 });
+      expect(refusal).toMatchObject({ code: "rate_limited", retrySeconds: 59 });
       expect(refusal.message).toContain("(requests_per_minute_per_session)");
       admit(gate, key, NOON + 1000, null, "b").release();
       admit(gate, key, NOON + 60_000, null, "a").release();

@@ -12,7 +12,7 @@ import {
 import { forecastCost, type Quote } from "../../../src/billing/limits/reserve.ts";
 import { WaitingRequests } from "../../../src/billing/limits/waiting.ts";
 import { computeCharge } from "../../../src/billing/charge.ts";
-import { loadPriceBook } from "../../../src/billing/prices.ts";
+import { loadBook } from "../../../src/billing/prices.ts";
 import type { Usage } from "../../../src/billing/usage.ts";
 import type { Group, Key, Limits } from "../../../src/config/catalog.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
@@ -100,7 +100,7 @@ const START = Date.parse("2026-11-20T08:00:00Z");
 /** The official SDKs try again this often. */
 const RETRIES = 2;
 
-const book = loadPriceBook();
+const book = loadBook();
 const overrides = new Map();
 
 function priceOf(model: string, usage: Usage): string {
@@ -229,7 +229,7 @@ export class Simulation {
           this.#givenUp += 1;
           return null;
         }
-        await this.#pass((error.retryAfterSeconds ?? 0) * 1000);
+        await this.#pass((error.retrySeconds ?? 0) * 1000);
       }
     }
   }

@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import { assess, type Assessment } from "../../../src/billing/assess.ts";
 import { type Charge, computeCharge } from "../../../src/billing/charge.ts";
-import { loadPriceBook } from "../../../src/billing/prices.ts";
+import { loadBook } from "../../../src/billing/prices.ts";
 import type { Meter } from "../../../src/billing/usage.ts";
 import { openChatMeter } from "../../../src/dialects/meters/chat.ts";
 import { openContentMeter } from "../../../src/dialects/meters/content.ts";
@@ -94,7 +94,7 @@ const METERS: Readonly<Record<Dialect, (contentType: string) => Meter>> = {
 
 /** With this multiplier, most amounts have more than 12 decimals. */
 const MULTIPLIER = "0.3333337";
-const book = loadPriceBook();
+const book = loadBook();
 
 export function testCases(cases: readonly Case[]): void {
   test.each(cases.map((each): [string, Case] => [each.id, each]))(

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { ANY_SELLER, findPrice, loadPriceBook } from "../../../src/billing/prices.ts";
+import { ANY_SELLER, findPrice, loadBook } from "../../../src/billing/prices.ts";
 import { isSameModel, isMovingName, listNames } from "../../../src/billing/prices/names.ts";
 
-const book = loadPriceBook();
+const book = loadBook();
 const AT = new Date("2026-11-20T12:00:00Z");
 const inputOf = (model: string, provider: string | null = null) =>
   findPrice({ book, overrides: new Map(), seller: { ...ANY_SELLER, provider } }, model, AT)?.rates["input"] ??

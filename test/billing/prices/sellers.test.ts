@@ -1,13 +1,13 @@
 import { findProvider as packageProvider } from "@pydantic/genai-prices";
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { ANY_SELLER, findPrice, loadPriceBook, type Seller } from "../../../src/billing/prices.ts";
+import { ANY_SELLER, findPrice, loadBook, type Seller } from "../../../src/billing/prices.ts";
 import { PriceBook } from "../../../src/billing/prices/book.ts";
 import overlay from "../../../src/billing/prices/overlay.json";
 import { findProvider, KNOWN_PROVIDERS, sellerOf } from "../../../src/billing/prices/sellers.ts";
 import { checkConfigText } from "../../../src/config/file/load.ts";
 
-const book = loadPriceBook();
+const book = loadBook();
 const AT = new Date("2026-11-20T12:00:00Z");
 
 function priceOf(model: string, seller: Partial<Seller>, at = AT) {
@@ -112,7 +112,7 @@ test.each([
 
 test("a model at Vercel costs what its maker asks", () => {
   const seller = { ...ANY_SELLER, provider: "vercel" };
-  const sources = { book: loadPriceBook(), overrides: new Map(), seller };
+  const sources = { book: loadBook(), overrides: new Map(), seller };
   const price = findPrice(sources, "anthropic/claude-sonnet-4.5", new Date("2026-11-20"));
   expect(price?.rates).toMatchObject({ input: "3", output: "15" });
 });

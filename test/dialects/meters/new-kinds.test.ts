@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { assess } from "../../../src/billing/assess.ts";
 import { computeCharge } from "../../../src/billing/charge.ts";
-import { loadPriceBook } from "../../../src/billing/prices.ts";
+import { loadBook } from "../../../src/billing/prices.ts";
 import type { Meter, Reading } from "../../../src/billing/usage.ts";
 import { openChatMeter } from "../../../src/dialects/meters/chat.ts";
 import { openContentMeter } from "../../../src/dialects/meters/content.ts";
@@ -36,7 +36,7 @@ function billOf(reading: Reading, model: string, at = new Date("2026-11-20T12:00
     tariff: reading.tariff,
     model: reading.model,
     requested: model,
-    book: loadPriceBook(),
+    book: loadBook(),
     overrides: new Map(),
     at,
     multiplier: "1",

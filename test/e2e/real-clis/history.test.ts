@@ -11,7 +11,7 @@ import { listOurLines } from "../../../src/billing/history/report.ts";
 import { Table } from "../../../src/billing/store/open.ts";
 import type { LoggingTool } from "../../../src/billing/history/entry.ts";
 import {
-  CACHE_READ_KINDS,
+  READ_KINDS,
   countTokens,
   OUTPUT_KINDS,
   PROMPT_KINDS,
@@ -160,7 +160,7 @@ function countReported({ counts }: Reported): string {
 }
 
 function countUsage(usage: Usage): string {
-  return [PROMPT_KINDS, CACHE_READ_KINDS, OUTPUT_KINDS].map((kinds) => countTokens(usage, kinds)).join(" ");
+  return [PROMPT_KINDS, READ_KINDS, OUTPUT_KINDS].map((kinds) => countTokens(usage, kinds)).join(" ");
 }
 
 /** The counts of one list that the other one does not have, each as often as it is there. */
