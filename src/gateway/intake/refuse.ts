@@ -18,7 +18,7 @@ export function toGatewayError(error: unknown, exchange: Exchange, around: Aroun
   if (error instanceof GatewayError) return cleanError(error, exchange, around.catalog);
   if (error instanceof ClientGone) return new GatewayError("client_gone", "The client disconnected.");
   if (error instanceof BodyTooLarge) {
-    const text = `The gateway cannot accept the request: ${error.message}. Send less, or raise max_body.`;
+    const text = `The gateway cannot accept the request: ${error.message}. Send less, or raise max_body in the config file.`;
     return new GatewayError("body_too_large", text);
   }
   reportFault(error, around.observer);

@@ -37,7 +37,7 @@ export function requireServed({ name, convert, channels }: Group, endpoint: Endp
 
 /** With the code of a wrong platform, Codex does not try again. */
 function explainUnserved(group: string, { label }: Endpoint): GatewayError {
-  const text = `The channels of the group "${group}" speak Chat Completions, and have no ${label}. Use POST /v1/chat/completions, or set \`convert: true\` on the group.`;
+  const text = `The group "${group}" serves this with channels that speak Chat Completions, and they have no ${label}. Use POST /v1/chat/completions, or set \`convert: true\` on the group: then requests are converted for them.`;
   return new GatewayError("wrong_platform", text);
 }
 
