@@ -96,7 +96,6 @@ export class CountReader {
     this.noteMember(usage, known, place, ending);
   }
 
-  /** Notes the first unknown member that counts something. */
   noteMember(counted: Counters, known: KnownNames, place: string | null, ending = ""): void {
     for (const member in counted) {
       if (known.has(member) || !member.endsWith(ending) || !countsSome(counted[member], MAX_DEPTH)) continue;

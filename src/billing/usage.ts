@@ -110,7 +110,6 @@ export interface ReportedAmount {
   readonly isWhole: boolean;
 }
 
-/** A meter's knowledge of an answer, at any moment. */
 export interface Reading {
   readonly model: string | null;
   /** Empty until usage is reported. */

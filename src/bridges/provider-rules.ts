@@ -127,7 +127,8 @@ function lower(value: unknown): unknown {
 
 // Sampling.
 
-/** Claude's range ends at 1. https://platform.claude.com/docs/en/api/messages */
+/** Claude's range ends at 1.
+ *  https://platform.claude.com/docs/en/api/messages */
 export const MOST_CLAUDE_TEMPERATURE = 1;
 
 /** "`temperature` and `top_p` cannot both be specified for this model": https://github.com/BerriAI/litellm/issues/15097,
@@ -171,7 +172,8 @@ export function readEffort(value: unknown): Effort | undefined {
   return EFFORTS.find((effort) => BUDGETS[effort] >= value) ?? "max";
 }
 
-/** Reasoning models' lowest effort. https://platform.openai.com/docs/guides/reasoning */
+/** Reasoning models' lowest effort.
+ *  https://platform.openai.com/docs/guides/reasoning */
 const LOWEST: readonly (readonly [RegExp, string | null])[] = [
   [/^(?:gpt-4|gpt-3|chatgpt-4o)/, null],
   [/^o\d/, "low"],

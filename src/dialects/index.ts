@@ -23,7 +23,8 @@ import { type OtherPath, readOther } from "./other-paths.ts";
 import { PLATFORM_ROWS } from "./platforms.ts";
 import { responses } from "./formats/responses.ts";
 
-/** `dialect`: for errors before the key is known. `upgrade`: to a WebSocket. */
+/** `dialect`: for errors before the key is known.
+ *  `upgrade`: to a WebSocket. */
 export type Recognition = { readonly dialect: Dialect } & (
   | { readonly kind: "target" | "upgrade"; readonly target: Target; readonly query: string }
   | { readonly kind: "own"; readonly page: OwnPage }

@@ -21,7 +21,8 @@ export const VOLATILE_TEXTS: readonly RegExp[] = [
   // Durations.
   /\b(?:duration|elapsed)(?:_ms|_s)?: ?\d+(?:\.\d+)?/g,
   /\b\d+(?:\.\d+)? ?(?:ms|milliseconds|seconds|secs|s|minutes|min)\b/g,
-  // Folders of one run, user or machine. Claude Code names a project by its folder.
+  // Folders of one run, user or machine.
+  // Claude Code names a project by its folder.
   /(?:\.claude\/projects|\/claude-\d+|\/Temp\/claude)\/[\w-]+/g,
   /(?:\/private)?\/(?:tmp|var\/folders\/\w+\/\w+\/T)\/[\w.-]+/g,
   /(?:\b[A-Za-z]:)?\/(?:home|Users)\/[\w.-]+|\/root\b/g,

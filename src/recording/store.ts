@@ -176,7 +176,6 @@ function measureFolder(folder: string): number {
 export interface Recording {
   readonly folder: string;
   readonly exchanges: readonly RecordedExchange[];
-  /** How many exchange files cannot be read. */
   readonly damaged: number;
   readonly readRequest: (exchange: RecordedExchange) => Buffer;
   readonly readResponse: (exchange: RecordedExchange) => Buffer;
@@ -226,7 +225,8 @@ function readPiece(folder: string, hash: string): Buffer {
   throw new Error(`the piece ${hash} of the recording was changed`);
 }
 
-/** Reads a plain file, not a link. Only the folder's owner can put it there. */
+/** Reads a plain file, not a link.
+ *  Only the folder's owner can put it there. */
 function readOwned(path: string): Buffer {
   if (lstatSync(path).isSymbolicLink()) throw new ForeignFile(`${path} is a link`);
   const fd = openPlain(path);
@@ -265,7 +265,6 @@ export function removeRecording(root: string, name: string): boolean {
   return true;
 }
 
-/** Returns the names of removed recordings. */
 export function removeOld(root: string, ageMs: number, now: number): string[] {
   const old = listRecordings(root).filter(({ usedAt }) => now - usedAt > ageMs);
   return old.map(({ name }) => name).filter((name) => removeRecording(root, name));

@@ -55,7 +55,8 @@ export const NOT_CACHED: Field = ["cache-control", "no-store"];
  *  Browsers send longer paths first, and the gateway's path is the shortest. */
 const MAX_COOKIES = 16;
 
-/** A cookie's last values. The head is not split: anybody can fill it. */
+/** A cookie's last values.
+ *  The head is not split: anybody can fill it. */
 export function readCookies({ fields }: Pick<Exchange, "fields">, name: string): string[] {
   const begin = `${name}=`;
   const found: string[] = [];

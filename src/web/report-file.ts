@@ -49,13 +49,11 @@ function formatShare({ input, cached }: EvidenceSum): string {
 
 const NO_PRICE = "no price";
 
-/** The cost of missed tokens, of which some may have no price. */
 function formatLost(usd: string, tokens: number, unpriced: number): string {
   if (unpriced === 0) return formatUsd(usd);
   return unpriced === tokens ? NO_PRICE : `at least ${formatUsd(usd)}`;
 }
 
-/** The headline's figures, each with its words. */
 function listFigures({ paid_again: lost, total, window_points: points }: Evidence): [string, string][] {
   const { charge_usd: charge, official_usd: official, turns, unpriced } = total;
   const others = [

@@ -95,7 +95,8 @@ export function createSignIns(now: () => number, path: string | null): SignIns {
 
 /** Without a readable file, everybody signs in again. */
 function readFile(path: string): (readonly [cookie: string, kept: Kept])[] {
-  // Made here: schemas slow the start. Versions before 0.3 noted the browser, too.
+  // Made here: schemas slow the start.
+  // Versions before 0.3 noted the browser, too.
   const signIn = z.tuple([z.string(), z.string(), z.number()]).rest(z.string());
   const fileSchema = z.object({ v: z.literal(1), sign_ins: z.array(signIn) });
   try {
@@ -112,7 +113,8 @@ function save(path: string | null, known: Iterable<readonly [cookie: string, kep
   try {
     replaceFile(path, `${JSON.stringify({ v: 1, sign_ins: signIns })}\n`);
   } catch {
-    // The sign-in then ends with this run. The ledger reports a full disk.
+    // The sign-in then ends with this run.
+    // The ledger reports a full disk.
   }
 }
 

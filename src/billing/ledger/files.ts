@@ -36,7 +36,6 @@ export class LedgerFiles {
   #journal: AppendFile;
   #prev: string;
   #month: string | null;
-  /** The position after the last line that is certainly on the disk. */
   #synced: Position | null;
   /** A sync failed since the machine started: later syncs prove nothing. */
   #hasFailed: boolean;

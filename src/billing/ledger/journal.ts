@@ -176,7 +176,6 @@ export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
 }
 
 export interface NotedEnd {
-  /** The position after the last written line. */
   readonly end: Position;
   /** After the last line that is certainly on the disk. Null: unknown. */
   readonly synced: Position | null;

@@ -197,7 +197,6 @@ const correction = z.object({
   prev: shape.prev,
 });
 
-/** Something unexplained that a start found. */
 const mark = z.object({
   v: shape.v,
   id: shape.id,

@@ -334,7 +334,7 @@ export function stopLoop(
     const holder: Holder = session === undefined ? { kind: "key", name } : { kind: "session", name: session };
     throw new GatewayError(
       "limit_spent",
-      `${describeHolder(holder)} has made the same tool call ${count} times with the same result; the ${owner} allows less than ${sameCall} (same_call). Give the agent a new instruction.`,
+      `${describeHolder(holder)} has made the same tool call ${count} times in a row, with the same result; the ${owner} allows less than ${sameCall} (same_call). Give the agent a new instruction.`,
       { retrySeconds: NEVER_RESETS_RETRY_SECONDS },
     );
   }

@@ -38,7 +38,8 @@ export interface Message {
   readonly parts: readonly ContentPart[];
 }
 
-/** What an upstream needs back unchanged. `after`: it belongs to the block before. */
+/** What an upstream needs back unchanged.
+ *  `after`: it belongs to the block before. */
 export type Seal = Json;
 
 export interface Reasoning {
@@ -182,7 +183,8 @@ export interface Destination {
   /** The upstream's name of the model. */
   readonly model: string;
   readonly quirks: Quirks;
-  /** It stands for the session in cache keys, and names no user. Null: unknown. */
+  /** It stands for the session in cache keys, and names no user.
+   *  Null: unknown. */
   readonly session: string | null;
 }
 

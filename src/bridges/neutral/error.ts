@@ -16,7 +16,8 @@ export interface UpstreamError {
   readonly tokens: { readonly used: number; readonly most: number } | null;
 }
 
-/** https://github.com/Menci/Floway has many servers' words. The first match counts. */
+/** https://github.com/Menci/Floway has many servers' words.
+ *  The first match counts. */
 const WORDS: readonly (readonly [RegExp, ErrorKind])[] = [
   [/tokens? \(\d+ in the messages, \d+ in the completion\)|requested \d+ output tokens/i, "output_overflow"],
   [/prompt (?:is )?too long|input is too long|maximum context length/i, "overflow"],

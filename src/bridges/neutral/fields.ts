@@ -66,7 +66,8 @@ export interface FieldTable {
   readonly names: ReadonlyMap<string, string>;
 }
 
-/** Rows for fields, by rule. `at`: the object that has them; empty: the request. */
+/** Rows for fields, by rule.
+ *  `at`: the object that has them; empty: the request. */
 export function listFields(at: string, words: { readonly [Name in Rule]?: string }): FieldRow[] {
   return (["kept", "silent", "noted", "refused"] as const).flatMap((rule) =>
     (words[rule]?.split(" ") ?? []).map((name) => ({ path: join(at, name), rule })),
@@ -177,7 +178,8 @@ function isIdle(value: unknown): boolean {
 
 // Reading.
 
-/** The options in `value`: a request, or its member `at`. `place`: with numbers. */
+/** The options in `value`: a request, or its member `at`.
+ *  `place`: with numbers. */
 export function readMembers(
   { placed }: FieldTable,
   value: unknown,

@@ -1,4 +1,5 @@
-// The responses dialect. https://platform.openai.com/docs/api-reference/responses/create
+// The responses dialect.
+// https://platform.openai.com/docs/api-reference/responses/create
 
 import { getField, isObject, listIn, lookUp, type Table } from "../../lib/json/json.ts";
 import { type AnswerSchema, type Choice, type Effort, OPENAI_OPTIONS } from "../neutral/conversation.ts";

@@ -1,4 +1,4 @@
-// An answer of a responses upstream → blocks. The last event repeats the answer.
+// An answer of a responses upstream → blocks. The last event repeats it.
 
 import {
   getField,

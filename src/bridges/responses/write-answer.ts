@@ -1,4 +1,5 @@
-// Blocks → an answer for a responses client. The last event repeats all of it.
+// Blocks → an answer for a responses client.
+// The last event repeats all of it.
 
 import type { Usage } from "../../billing/usage.ts";
 import type { StreamBreak } from "../../dialects/dialect.ts";

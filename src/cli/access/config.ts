@@ -1,4 +1,5 @@
-// Reads and changes the config. It loads zod and yaml, so commands/ does not.
+// Reads and changes the config.
+// It loads zod and yaml, so commands/ does not.
 
 import { z } from "zod";
 import type { Catalog, Group } from "../../config/catalog.ts";

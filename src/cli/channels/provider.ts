@@ -20,7 +20,8 @@ const preset = z.object({
   group: z.string(),
   description: z.string(),
   tool: z.string(),
-  /** `bearer`: in `Authorization`. `local`: a server on this machine, free. */
+  /** `bearer`: in `Authorization`.
+   *  `local`: a server on this machine, free. */
   kind: z.enum(["key", "bearer", "local", "login"]),
 });
 export type Preset = Readonly<z.infer<typeof preset>>;
@@ -46,7 +47,8 @@ export interface PresetGroup {
   readonly tool: string;
 }
 
-/** A local server also has a group for Claude Code. Both groups convert. */
+/** A local server also has a group for Claude Code.
+ *  Both groups convert. */
 export function listGroups(preset: Preset): PresetGroup[] {
   const { id, group, platform, description, tool, kind } = preset;
   const own = {

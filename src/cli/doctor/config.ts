@@ -127,7 +127,8 @@ export const checkGit: Check = ({ path, source, catalog: { ledger } }) => {
   ];
 };
 
-/** A line about a file that git has. Others begin with a question mark. */
+/** A line about a file that git has.
+ *  Others begin with a question mark. */
 const HELD = /^[^?]/m;
 
 function describeGit(listed: string, what: string, kept: string): string {

@@ -1,4 +1,5 @@
-// `gateway ledger reprice` and `accept`. A running gateway writes what they append.
+// `gateway ledger reprice` and `accept`.
+// A running gateway writes what they append.
 
 import { z } from "zod";
 import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";

@@ -15,7 +15,8 @@ import { newSecret } from "../../lib/secret.ts";
 export interface Demo {
   readonly catalog: Catalog;
   readonly secrets: ReadonlyMap<ChannelPlatform, string>;
-  /** Returns the ledger's path. Null: it was empty and has been removed. */
+  /** Returns the ledger's path.
+   *  Null: it was empty and has been removed. */
   stop(): string | null;
 }
 

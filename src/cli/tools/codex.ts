@@ -34,7 +34,8 @@ export const codex: ToolRow = {
     words?.some((word) => word === "resume" || word === "fork") === true &&
       "Codex finds only sessions that began with `gateway run codex`.",
   ],
-  // Codex ignores OPENAI_BASE_URL. Values that are not TOML are plain text.
+  // Codex ignores OPENAI_BASE_URL.
+  // Values that are not TOML are plain text.
   connect: (connection) => {
     const { isDirect, patienceMs, secret, usesLogin, websocket } = connection;
     // A label may look like a number.

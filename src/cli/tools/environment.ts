@@ -70,7 +70,8 @@ function exemptGateway(base: string, env: Environment, bracketed: boolean): Reco
 }
 
 function addEntries(name: string, list: string, entries: readonly string[]): string {
-  // In NO_PROXY, Codex needs the address next to `*`. Others need `*` alone.
+  // In NO_PROXY, Codex needs the address next to `*`.
+  // Others need `*` alone.
   if (name === "no_proxy" && list.trim() === "*") return list;
   const present = new Set(list.toLowerCase().split(/[\s,]+/));
   const own = list.replace(/[\s,]+$/, "");

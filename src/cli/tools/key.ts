@@ -43,7 +43,8 @@ export interface ToolKey {
   readonly secret: string;
 }
 
-/** Others can see a secret in an argument. `word`: a key's name or secret. */
+/** Others can see a secret in an argument.
+ *  `word`: a key's name or secret. */
 export async function readKeyFlags<Flags extends KeyFlags>(
   word: string | null,
   flags: Flags,

@@ -7,7 +7,8 @@ import { listNeedles, meterOf, sizeOf, type UsageReader, type UsageReport } from
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
-// A chunk may have `usage: null`. A call's first one has its name. Pictures are no text.
+// A chunk may have `usage: null`.
+// A call's first one has its name. Pictures are no text.
 const NEEDLES = listNeedles(
   '_tokens"',
   "[DONE]",
@@ -102,7 +103,8 @@ function listCalls(said: unknown): readonly unknown[] {
   return [...calls.map((call) => getField(call, "function") ?? getField(call, "custom")), legacy];
 }
 
-/** Moonshot: the last choice (earendil-works/pi#2017). Groq: `x_groq` (vercel/ai#1651). */
+/** Moonshot: the last choice (earendil-works/pi#2017).
+ *  Groq: `x_groq` (vercel/ai#1651). */
 function findUsage(chunk: unknown): unknown {
   const choices = getList(getField(chunk, "choices"));
   const holders = [chunk, ...choices, getField(chunk, "x_groq")];

@@ -174,7 +174,8 @@ class CallReader {
   }
 }
 
-/** Written by the model. https://platform.claude.com/docs/en/build-with-claude/compaction */
+/** Written by the model.
+ *  https://platform.claude.com/docs/en/build-with-claude/compaction */
 const COMPACTIONS: ReadonlySet<string> = new Set(["compaction", "compaction_delta"]);
 
 function measureBlock(block: unknown): number {
@@ -276,7 +277,8 @@ function readPasses(
   return parts;
 }
 
-/** The calls of a server tool's loop. Null if they do not add up to `whole`. */
+/** The calls of a server tool's loop.
+ *  Null if they do not add up to `whole`. */
 function readEqualCalls(iterations: readonly Counters[], whole: Usage): Usage[] | null {
   // Claude Code logs an empty list.
   if (iterations.length === 0) return [];

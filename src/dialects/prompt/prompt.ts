@@ -32,7 +32,8 @@ export interface Prompt {
   readonly shapes: readonly number[];
   /** Each message's number in the request, from 1. */
   readonly numbers: readonly number[];
-  /** Claude Code's line about itself, which changes. In `parts`, it is fixed. */
+  /** Claude Code's line about itself, which changes.
+   *  In `parts`, it is fixed. */
   readonly attribution: number;
   /** Cached settings: a hash by name. */
   readonly settings: ReadonlyMap<string, number>;

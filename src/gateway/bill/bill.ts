@@ -141,7 +141,7 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
   return { model, forecast };
 }
 
-/** An expensive model's prices, used if only the answer will name its cost. */
+/** An expensive model's prices, for when only the answer names its cost. */
 const ASSUMED_RATES = { input: "5", cache_read: "0.5", output: "25" };
 
 export function quoteAt(

@@ -132,7 +132,7 @@ function warnOfLimits(line: LineDraft, key: Key, { ledger, alerts, now }: Gatewa
   if (session !== undefined) alerts.check(listSessionUses(key, session, ledger.sums));
 }
 
-/** A background response is billed to the first request that fetches it finished. */
+/** A background response is billed to the first request that gets it finished. */
 function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): LineDraft | null {
   const { ledger, background, channels } = gateway;
   const { reading } = r.ending;

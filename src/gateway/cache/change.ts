@@ -69,7 +69,7 @@ function findSetting({ settings: before }: Prompt, { settings: now }: Prompt): s
 /** Anthropic caches these with the messages. */
 const WITH_MESSAGES: ReadonlySet<string> = new Set(["thinking", "tool_choice"]);
 
-/** A member, a header, or a mark that may change what comes before the messages. */
+/** A member, header or mark that may change what comes before the messages. */
 export function findOther({ prompt: before }: CacheTurn, { prompt: now, rules }: CacheTurn): string | null {
   const names = new Set([...before.others.keys(), ...now.others.keys()]);
   for (const name of rules.marked ? names.difference(WITH_MESSAGES) : names)

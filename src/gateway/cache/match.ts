@@ -1,4 +1,4 @@
-// Finds the earlier request that a prompt continues. A session has several conversations.
+// Finds the earlier request that a prompt continues.
 
 import type { Prompt } from "../../dialects/prompt/prompt.ts";
 import { countMessages, countSharedMessages, hasSameOpening } from "./change.ts";

@@ -73,7 +73,7 @@ function nameSpan(minutes: number): string | null {
 const RATES = ["requests", "tokens", "input-tokens", "output-tokens"];
 const COUNT = /^\d{1,15}$/;
 
-/** An API key's rates: fields of Anthropic, and of OpenAI, which others send too. */
+/** An API key's rates: fields of Anthropic, and of OpenAI and others. */
 function readRates(fields: Fields, seen: number): Allowance[] {
   return RATES.flatMap((rate) => {
     const read = (word: string): string | undefined =>

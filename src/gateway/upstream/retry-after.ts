@@ -1,4 +1,4 @@
-// How long an upstream asks us to wait. Each platform says it differently. Pure.
+// How long an upstream asks us to wait. Pure.
 
 import type { Fields } from "../../lib/http/fields.ts";
 

@@ -63,7 +63,6 @@ export function Fact({
   );
 }
 
-/** A moment, with the complete time as title. */
 export function Moment({ time }: { readonly time: string }) {
   const ms = Date.parse(time);
   return <time title={formatFull(ms)}>{formatMoment(ms)}</time>;
@@ -246,7 +245,6 @@ export function Bar({
   );
 }
 
-/** A rounded amount, with the exact one as its tooltip. */
 export function Amount({ usd }: { readonly usd: string }) {
   return <span title={formatExact(usd)}>{formatUsd(usd)}</span>;
 }

@@ -66,7 +66,6 @@ function listLines({ series, spans }: Bars): readonly Line[] {
   return [...series, together];
 }
 
-/** The amount of one span, or of the period. */
 function amountOf({ total, values }: Line, at: number | null): string {
   return at === null ? total : (values[at] ?? "0");
 }
@@ -78,7 +77,6 @@ function Cell({ line, show, at }: Pick<Bars, "show"> & { readonly line: Line; re
   return <span title={formatCount(Number(value))}>{formatShort(Number(value))}</span>;
 }
 
-/** Names with amounts and shares, of one span or of the period. */
 function Legend({ bars, at, linkTo }: Omit<ChartProps, "label"> & { readonly at: number | null }) {
   const { spans, series, show } = bars;
   const colours = colourNames(series);

@@ -73,7 +73,8 @@ export function formatShort(count: number): string {
   return compact.format(count);
 }
 
-/** `+12 %` more than before. Null: nothing to compare, or no difference. */
+/** `+12 %` more than before.
+ *  Null: nothing to compare, or no difference. */
 export function formatChange(now: string | number, before: string | number): string | null {
   const [is, was] = [Number(now), Number(before)];
   if (was === 0) return null;

@@ -1,4 +1,5 @@
-// A button with a menu. The browser closes it on Escape, and on a click elsewhere.
+// A button with a menu.
+// The browser closes it on Escape, and on a click elsewhere.
 
 import type { ComponentChildren, TargetedToggleEvent } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";

@@ -45,7 +45,8 @@ interface TableProps<T> {
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
   readonly keyOf: (row: T) => string;
-  /** Where a click on a row leads. The keyboard uses the link of the first cell. */
+  /** Where a click on a row leads.
+   *  The keyboard uses the link of the first cell. */
   readonly hrefOf?: (row: T) => string;
   readonly isSum?: (row: T) => boolean;
   /** As wide as its place. Other tables scroll sideways. */

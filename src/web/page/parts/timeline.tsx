@@ -21,7 +21,8 @@ const MIN_UP_PX = 12;
 const MIN_STEP_PX = 4;
 const MAX_STEP_PX = 28;
 
-/** `turns`: oldest first. `agents`: in tree order; empty: the main agent. */
+/** `turns`: oldest first.
+ *  `agents`: in tree order; empty: the main agent. */
 export function Timeline({
   turns,
   agents,

@@ -48,7 +48,6 @@ export function RequestPanel({
   );
 }
 
-/** Why the ledger has no line of the request. */
 function explainNone(request: RequestRecord | null, isOpen: boolean): string {
   if (isOpen) return "This request is running. Its cost is here as soon as it has ended.";
   if (request === null)
