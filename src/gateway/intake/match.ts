@@ -66,7 +66,7 @@ export function findMatch(group: Group, model: string | null): readonly Candidat
   // The config refuses groups without channels, so all are disabled.
   if (group.channels.length === 0) {
     const text = `All channels of the group "${group.name}" are disabled in the config file, or have no credential. \`gateway channels\` says why.`;
-    throw new GatewayError("unavailable", text, { retryAfterSeconds: 60 });
+    throw new GatewayError("unavailable", text, { retrySeconds: 60 });
   }
   const own = findCandidates(group, model);
   const candidates = own.length > 0 ? own : findDefault(group);
