@@ -24,7 +24,7 @@ export interface PriceSources {
   readonly seller?: Seller | undefined;
 }
 
-/** Without the provider that the config names, everything would be unpriced. */
+/** Without the config's provider, everything would be unpriced. */
 export function refuseUnknownProviders(channels: Iterable<Channel>, book: PriceBook): void {
   for (const { name, priceProvider } of channels) {
     if (priceProvider === null || priceProvider === undefined || book.providers.includes(priceProvider))
@@ -69,7 +69,7 @@ export function findModel(book: PriceBook, seller: Seller, model: string): Found
 
 type Found = ModelNames & { readonly found: FoundPrice | null };
 
-/** The same few models come again and again, and twenty rules read each name. */
+/** The same few models come again, and twenty rules read each name. */
 const lookedUp = new WeakMap<PriceBook, WeakMap<Seller, Map<string, Found>>>();
 const MAX_KEPT = 1000;
 const MAX_KEPT_LENGTH = 200;

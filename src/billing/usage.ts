@@ -99,7 +99,7 @@ export interface CountFault {
 export interface CacheReason {
   /** The upstream's word: `tools_changed`. */
   readonly because: string;
-  /** How many tokens the upstream says missed the cache. Null: not given. */
+  /** The missed tokens, by the upstream. Null: not given. */
   readonly missed: number | null;
 }
 

@@ -59,7 +59,7 @@ function readBody(bytes: Buffer, encoding: string | null): unknown {
   }
 }
 
-/** Without `alt=sse`, a stream of the content format is one JSON array. */
+/** Without `alt=sse`, a content stream is one JSON array. */
 function stream(events: readonly string[], paceMs: number, isArray: boolean): Response {
   const pieces = isArray
     ? [

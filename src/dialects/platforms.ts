@@ -83,7 +83,7 @@ interface ChannelRow extends Pick<PlatformRow, "dialect" | "spoken" | "answerPat
   readonly asksUsage?: true;
 }
 
-/** What clients put before every path: empty, or the config's `relay_prefix`. */
+/** What clients put before every path: empty, or `relay_prefix`. */
 export function readPathPrefix(platform: Platform, relayPrefix: string): string {
   return platform === "relay" ? `/${relayPrefix}` : "";
 }

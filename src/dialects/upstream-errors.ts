@@ -47,7 +47,7 @@ export function kindOfName(name: unknown): ErrorKind | undefined {
   return BY_NAME.get(name.toLowerCase())?.[0] ?? (REFUSED.test(name) ? "refused" : undefined);
 }
 
-/** An error that comes instead of a stream, alone or in a list. */
+/** An error instead of a stream, alone or in a list. */
 export const BARE_ERROR = /^\[?\s*\{\s*"error"/;
 
 /** The message of a JSON error body; empty without one. */

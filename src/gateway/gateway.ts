@@ -36,9 +36,9 @@ export interface Recorder {
 }
 
 export interface Gateway {
-  /** A reload replaces it. A request keeps the one that it started with. */
+  /** A reload replaces it. A request keeps its first one. */
   catalog: Catalog;
-  /** Conversations may have bridges' envelopes: the config converts, or did. */
+  /** Conversations may have envelopes: the config converts, or did. */
   converts: boolean;
   readonly client: Upstream;
   readonly memory: MemoryBudget;

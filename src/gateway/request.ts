@@ -1,7 +1,7 @@
 // The object of a request or of a WebSocket's turn, until its ledger line.
 // Its shape is fixed, and each step of pipeline.ts adds its part.
 
-import type { LineDraft, ClientIdentity, Outcome, Payer } from "../billing/ledger/line.ts";
+import type { Identity, LineDraft, Outcome, Payer } from "../billing/ledger/line.ts";
 import { type Admission, FREE } from "../billing/limits/limits.ts";
 import { type Overrides, type Seller, sellerOf } from "../billing/prices.ts";
 import type { CallListener, Meter, Reading } from "../billing/usage.ts";
@@ -43,7 +43,7 @@ export interface ChargeTerms {
   readonly foundKey: Key;
   readonly model: string | null;
   readonly candidates: readonly Candidate[];
-  readonly client: ClientIdentity;
+  readonly client: Identity;
   readonly overrides: Overrides;
   readonly replaces: LineDraft["replaces"];
 }
@@ -70,7 +70,7 @@ export const OWN_ANSWER: Ending = {
   problem: null,
 };
 
-export const NOBODY: ClientIdentity = {};
+export const NOBODY: Identity = {};
 const NO_PRICES: Overrides = new Map();
 const NOT_SENT = { cancel: () => {} };
 const UNFINISHED: Ending = { ...OWN_ANSWER, outcome: "interrupted", status: 0 };
@@ -88,11 +88,11 @@ export class Request {
   readonly transport: "websocket" | null;
 
   // Who sent the request, and what for.
-  /** The key: null until it is found. Requests that are refused later have it. */
+  /** Null until it is found. Requests that are refused later have it. */
   foundKey: Key | null = null;
   run: ToolRun | null = null;
   /** `NOBODY` until the body has been read. */
-  client: ClientIdentity = NOBODY;
+  client: Identity = NOBODY;
   /** The client's own login next to the key, or null. */
   login: readonly Field[] | null = null;
   secrets: Secrets = NO_SECRETS;
@@ -108,9 +108,9 @@ export class Request {
   overrides: Overrides = NO_PRICES;
   /** The ledger knows the request. False if nothing is billed. */
   open = false;
-  /** The prompt's tokens, estimated from its size, if no usage is reported. */
+  /** The prompt's tokens by its size, if no usage is reported. */
   estimatedInput = 0;
-  /** What limits reserve for the request, until its line is in the ledger. */
+  /** What limits reserve until the request's line is in the ledger. */
   admission: Admission = FREE;
   /** Ends a wait for room in a limit, or for usage. */
   endWait: (() => void) | null = null;
@@ -189,7 +189,7 @@ export class Request {
     return this.answered;
   }
 
-  /** The body in the client's dialect. Null once it is not needed any more. */
+  /** The body in the client's dialect. Null once it is not needed. */
   get prompt(): ScannedBody | null {
     const { plain, scan } = this.body;
     return plain && scan && { bytes: plain, scan };

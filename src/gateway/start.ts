@@ -52,7 +52,7 @@ export interface RunningGateway {
   reload(catalog: Catalog): string[];
   /** Returns the book's name, or throws. */
   reloadPrices(): string;
-  /** Stops accepting, waits up to `graceMs`, then ends running requests. */
+  /** Waits up to `graceMs`, then ends running requests. */
   stop(graceMs: number): Promise<void>;
   stopNow(): void;
 }

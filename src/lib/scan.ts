@@ -170,7 +170,7 @@ class Search<About> {
 
 /** A longer list is not divided, so that memory is bounded. */
 const MAX_PARTS = 10_240;
-/** A longer part is not recognised later: its hash would take milliseconds. */
+/** Longer parts are not recognised: their hash would take milliseconds. */
 export const MAX_PART_BYTES = 8 * 1024 * 1024;
 const NULL_START = 0x6e;
 

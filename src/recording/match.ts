@@ -12,7 +12,7 @@ export interface Comparable {
   readonly folders: readonly string[];
 }
 
-/** Further folders are compared as they are, so that the work stays linear. */
+/** Further folders are compared as they are: the work stays linear. */
 const MAX_FOLDERS = 20;
 
 /** Backslashes in JSON. */

@@ -41,7 +41,7 @@ function writeName(others = ""): string {
 const FOLDER = String.raw`(?:[A-Za-z]:)?(?:\/${writeName()}){1,20}(?=[\x60"<\\])`;
 const HOME_NAME = writeName(String.raw`'()[\],:;`);
 
-/** The agent's working folder or home, whose name counts as equal everywhere. */
+/** The agent's working folder or home, whose name counts as equal. */
 export const OWN_FOLDERS: readonly RegExp[] = [
   String.raw`((?:\b[A-Za-z]:)?(?:\/${HOME_NAME}){1,12})\/\.(?:claude|codex|gemini|config|cache|local)\b`,
   String.raw`(?:working directory|current directory|working in the directory)(?: is)?: ?\x60?(${FOLDER}|[^\s\x60<"\\]{2,})`,

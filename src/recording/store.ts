@@ -42,7 +42,7 @@ const exchangeSchema = z.lazy(() =>
     response: z.object({
       status: z.int().min(200).max(599),
       fields,
-      /** Of each chunk or message: milliseconds since the request, and bytes. */
+      /** Of each chunk or message: ms since the request, and bytes. */
       chunks: listOf(z.tuple([count, z.int().positive()]).readonly()),
       /** `reset`: the connection broke, and the answer is incomplete.
        *  `left`: the client left. */

@@ -24,7 +24,7 @@ const MAX_BODY_BYTES = 64 * 1024;
 interface Inside extends ApiParts {
   readonly signIns: SignIns;
   readonly live: Live;
-  /** A cookie belongs to a host, not a port: two gateways must not share one. */
+  /** A cookie belongs to a host, not a port: two gateways must differ. */
   readonly cookie: () => string;
 }
 

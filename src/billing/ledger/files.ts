@@ -224,7 +224,7 @@ export class AppendFile {
     return this.#size;
   }
 
-  /** Writes all records, or throws and leaves none of them in the file. */
+  /** Writes all records, or throws and leaves none. */
   write(records: readonly string[]): void {
     // The descriptor's number may now belong to another file.
     if (this.#closed) throw new Error("the file is closed");

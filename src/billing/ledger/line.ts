@@ -222,7 +222,7 @@ export type Line = z.infer<typeof line>;
 export type Correction = z.infer<typeof correction>;
 export type Repricing = Readonly<z.infer<typeof repricingSchema>>;
 export type Intent = Readonly<z.infer<typeof intentSchema>>;
-export type ClientIdentity = Readonly<z.infer<typeof clientSchema>>;
+export type Identity = Readonly<z.infer<typeof clientSchema>>;
 export type CacheMiss = Readonly<z.infer<typeof cacheSchema>>;
 
 /** `raw_usage` is JSON that goes into the line unchanged. */

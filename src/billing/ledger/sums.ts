@@ -220,10 +220,12 @@ export class Sums {
 }
 
 /** In the order of two indexes, so that nothing is sorted. */
-const SPENT = `WITH spent AS MATERIALIZED (SELECT key, group_name, channel, paid_by, since, MAX(at) AS last, SUM(charge) AS charge,
-    SUM(counted) AS counted, SUM(official) AS official, group_concat(exact) AS exact, ${WEIGHT_OF_AMOUNTS} AS paid
+const SPENT = `WITH spent AS MATERIALIZED (SELECT key, group_name, channel, paid_by, since, MAX(at) AS last,
+    SUM(charge) AS charge, SUM(counted) AS counted, SUM(official) AS official, group_concat(exact) AS exact,
+    ${WEIGHT_OF_AMOUNTS} AS paid
   FROM spans CROSS JOIN names INDEXED BY by_key CROSS JOIN lines USING (who)
-  WHERE last_at >= since AND first_at < until AND at >= since AND at < until GROUP BY since, key, group_name, channel, paid_by)
+  WHERE last_at >= since AND first_at < until AND at >= since AND at < until
+  GROUP BY since, key, group_name, channel, paid_by)
   SELECT key, group_name, channel, paid_by, since, last, charge, counted, official, exact FROM spent UNION ALL
   SELECT ${isZero(`state.paid - (SELECT ${WEIGHT_OF_PAYERS} FROM spent)`)}, ${"NULL, ".repeat(8)} NULL FROM state`;
 

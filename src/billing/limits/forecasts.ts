@@ -2,7 +2,7 @@
 // Otherwise an agent's parallel requests would reserve ten times their cost.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import type { ClientIdentity } from "../ledger/line.ts";
+import type { Identity } from "../ledger/line.ts";
 import { countPrompt } from "../usage.ts";
 
 const MAX_SAMPLES = 500;
@@ -57,7 +57,7 @@ const FAMILIES = new Set(["claude", "gpt", "gemini", "grok", "deepseek", "qwen",
 export interface CachedConversation {
   readonly key: string;
   readonly model: string;
-  readonly client?: ClientIdentity | null | undefined;
+  readonly client?: Identity | null | undefined;
 }
 
 export interface ExpectedPrompt {

@@ -17,7 +17,7 @@ export interface Period {
   from?: string | undefined;
   /** The price ends here. */
   until?: string | undefined;
-  /** The hours of the day (UTC) with this price, from and until: `01:00`. */
+  /** The hours (UTC) with this price, from and until: `01:00`. */
   hours?: (readonly string[])[] | undefined;
   /** Only on workdays of this country. */
   workdays?: string | undefined;

@@ -118,7 +118,8 @@ const WORTH = parseUsd("0.01");
 
 /** The time since the previous prompt with a cached end. */
 const PAUSE = `at - (SELECT MAX(earlier.at) FROM requests AS earlier WHERE earlier.session = names.session
-  AND earlier.at < lines.at AND earlier.agent IS names.agent AND earlier.channel IS names.channel AND earlier.model IS names.model
+  AND earlier.at < lines.at AND earlier.agent IS names.agent
+  AND earlier.channel IS names.channel AND earlier.model IS names.model
   AND ${addColumns([...READ_KINDS, ...WRITE_KINDS])} > 0)`;
 
 /** What an hour's lifetime would have saved each tool and label: a cent and 1 % or more.

@@ -5,7 +5,7 @@ import { addDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../li
 import { getField, isObject, parseJson, textIn } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { VERSION } from "../../lib/version.ts";
-import type { ClientIdentity } from "../ledger/line.ts";
+import type { Identity } from "../ledger/line.ts";
 import { type CellValue, listLines, type Table } from "../store/open.ts";
 import { IS_TURN, KIND_COLUMNS } from "../store/schema.ts";
 import { countTokens, PROMPT_KINDS, READ_KINDS, WRITE_KINDS } from "../usage.ts";
@@ -139,7 +139,7 @@ function nameSession(id: string): string {
   return /^(?:run-)?([\da-f]{8})(?:-[\da-f]{4}){3}-[\da-f]{12}$/i.exec(id)?.[1] ?? sha256Hex(id).slice(0, 8);
 }
 
-function showClient({ tool, version }: Pick<ClientIdentity, "tool" | "version"> = {}) {
+function showClient({ tool, version }: Pick<Identity, "tool" | "version"> = {}) {
   return {
     tool: tool ? showName("tool", tool) : null,
     version: version ? showName("version", version) : null,
@@ -207,7 +207,8 @@ function listEvents(table: Table, scope: Scope, versions: readonly SumRow[], has
   const newest = further.toSorted((a, b) => a.age - b.age || b.at - a.at).slice(0, MAX_VERSIONS);
   const changes = new Map(newest.map(({ line, words }) => [line, words]));
   const where = `line IN (SELECT value FROM json_each($lines) UNION SELECT * FROM (SELECT line FROM ${MISSES}
-    WHERE cause IS NOT NULL AND ${asked.sql} ORDER BY missed DESC, missed_tokens DESC, at, line LIMIT ${MAX_EVENTS - changes.size}))`;
+    WHERE cause IS NOT NULL AND ${asked.sql}
+    ORDER BY missed DESC, missed_tokens DESC, at, line LIMIT ${MAX_EVENTS - changes.size}))`;
   const values = { ...asked.values, $lines: JSON.stringify([...changes.keys()]) };
   const found = listLines(table, { where, values, more: ["line"] });
   const events = Array.from(found, ({ text, values: [line] }) =>

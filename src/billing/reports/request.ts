@@ -8,7 +8,7 @@ import { type FoundLine, readPlaces, type Table } from "../store/open.ts";
 import { FACTOR, PER_1K } from "../tariff.ts";
 import { BASES, OUTCOMES, PAYERS } from "./words.ts";
 
-/** Null: no line has this id. Throws if a line with this id is damaged. */
+/** Null: no line has this id. Throws if one is damaged. */
 export function findRequest(table: Table, id: string) {
   const [row] = table.list(
     `SELECT line, place, corrections FROM requests WHERE id = $id

@@ -104,7 +104,7 @@ export interface SumsQuery extends Scope {
   readonly columns?: Readonly<Record<string, string>>;
   /** The usual sums to compute. Absent: all. Each takes time. */
   readonly of?: readonly string[];
-  /** Further sums and values, computed from names and the sums in BY_WHO. */
+  /** Further values, computed from names and the sums in BY_WHO. */
   readonly sums?: Readonly<Record<string, string>>;
   readonly values?: readonly string[];
   /** Further sums of the requests with the same names. */
@@ -268,7 +268,7 @@ export function readUsage(read: (kind: string) => CellValue, more: readonly unkn
   return Object.fromEntries(Array.from(inOrder, (kind) => [kind, counts.get(kind) ?? 0]));
 }
 
-/** The ISO time of a column with milliseconds. Empty: no value. */
+/** A column's milliseconds as ISO time. Empty: no value. */
 export function toIso(value: CellValue | undefined): string {
   return typeof value === "bigint" || typeof value === "number" ? new Date(Number(value)).toISOString() : "";
 }

@@ -181,7 +181,7 @@ const IS_CLOSED = /^(?:EACCES|EPERM|EROFS|ENOENT|SQLITE_READONLY)/;
 /** A large cache, since sums read most of an index. A month is sorted in memory. */
 const SETTINGS = "PRAGMA page_size = 32768; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY";
 
-/** Follows no links. SQLite gives its own files the mode of this file. */
+/** Follows no links. SQLite gives its own files this one's mode. */
 function openDatabase(path: string): TableDatabase {
   // SQLite also refuses links among the folders.
   const place = resolveFolder(path);

@@ -8,7 +8,7 @@ import { USAGE_KINDS } from "../usage.ts";
 
 export type TableDatabase = Pick<Database, "run" | "query" | "close" | "inTransaction">;
 
-/** Kinds of usage with a column of their own. `more` has the rare ones. */
+/** Kinds of usage with their own columns. `more` has the rare ones. */
 export const KIND_COLUMNS = USAGE_KINDS.filter((kind) => !/12h|audio|image|video|tool/.test(kind));
 
 /** SQL: a request's tokens of these kinds, if they have columns. */
@@ -44,7 +44,7 @@ const FIELDS: readonly FieldColumn[] = [
 ];
 
 const WORDS = ["key", "group_name", "channel", "model", "answered", "outcome", "basis", "paid_by"];
-/** What many requests share: who sent them, where to, and how they ended. */
+/** What many requests share: who sent them, where to, their outcome. */
 export const NAME_COLUMNS = FIELDS.filter(({ name, of }) => of === "client" || WORDS.includes(name));
 export const NAMES = NAME_COLUMNS.map(({ name }) => name);
 export const FIELD_COLUMNS = FIELDS.filter((field) => !NAME_COLUMNS.includes(field));

@@ -46,7 +46,7 @@ export class ChatAnswerReader extends AnswerReader {
   #finish: EndReason | null = null;
   #unknown: string | null = null;
   #hasUsage = false;
-  /** A complete body, or `[DONE]` after the usage, needs no reason for its end. */
+  /** A complete body, or `[DONE]` after the usage, needs no end reason. */
   #isDeclared = false;
   /** Perplexity adds a message to deltas, with the text so far. */
   #message: Json | null = null;

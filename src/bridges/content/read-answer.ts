@@ -55,7 +55,7 @@ export class ContentAnswerReader extends AnswerReader {
       });
   }
 
-  /** One block for all queries: the provider does not say which one found what. */
+  /** One block for all queries: nobody says which one found what. */
   #addSearches(): void {
     const queries = [...this.#queries];
     if (queries.length > 0) this.closeSpoken();

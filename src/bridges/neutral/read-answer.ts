@@ -11,7 +11,7 @@ export const WHOLE_ANSWER = "whole answer";
 
 export abstract class AnswerReader {
   protected readonly to: Sequence;
-  /** The block that grows now: some upstreams do not say which one they mean. */
+  /** The block that grows now: some upstreams do not name it. */
   protected spoken: Block | null = null;
 
   constructor(to: Sequence) {

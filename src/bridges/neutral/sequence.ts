@@ -69,7 +69,7 @@ export interface AnswerListener {
   fail(failure: UpstreamError): void;
 }
 
-/** Real answers have fewer blocks, and less text than the longest request. */
+/** Real answers have fewer blocks, and less text than long requests. */
 export const MAX_BLOCKS = 10_000;
 const MAX_HELD_CHARACTERS = 8 * 1024 * 1024;
 const TOO_LONG = "The upstream's answer is too long to convert.";

@@ -1,4 +1,4 @@
-// The ledger's checks of `gateway doctor`. `ledger verify` checks more.
+// The ledger in `gateway doctor`. `ledger verify` checks more.
 
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";

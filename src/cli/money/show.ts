@@ -99,7 +99,7 @@ function readFilter(flags: ReportFlags, table: Table): Filter {
   return Object.fromEntries(names.filter(([, name]) => name !== undefined));
 }
 
-/** Refuses an unknown name: a mistyped one would look like one without spending. */
+/** Refuses unknown names: a mistyped one would seem to spend nothing. */
 function refuseUnknownNames(only: Filter, table: Table, loaded: LoadedConfig | null): void {
   for (const name of ["key", "group", "channel"] as const) {
     const [wanted, own] = [only[name], loaded?.catalog[`${name}s`]];

@@ -259,7 +259,7 @@ function readRoute(router: unknown, name: string): { provider: string; model: st
 const CHAT_SERVERS =
   /^(?:openai|openai_like|custom_openai|hosted_vllm|vllm|ollama|ollama_chat|lm_studio|llamafile)$/;
 
-/** Each provider has its own group: no prompt goes to another provider. */
+/** Each provider has its own group: no prompt goes to another. */
 export function readLitellm(document: unknown, draft: Draft): void {
   const channels = new Map<string, string>();
   const groups = new Map<string, string>();

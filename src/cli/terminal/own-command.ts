@@ -1,4 +1,4 @@
-// The words that start this program again. npm's `gateway` is another package.
+// The words that start this program. npm's `gateway` is another package.
 
 import { realpathSync } from "node:fs";
 import { relative, resolve, sep } from "node:path";

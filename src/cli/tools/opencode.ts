@@ -40,7 +40,7 @@ export const opencode: ToolRow = {
   connect: (connection, env) => {
     const { isDirect, run } = connection;
     const hasLogin = (env["OPENCODE_AUTH_CONTENT"] ?? "") !== "" || listLogins(env).includes("openai");
-    // After a sign-in with ChatGPT, a plugin sends all requests to ChatGPT.
+    // After a sign-in with ChatGPT, a plugin sends all requests there.
     const mayLoad = isDirect === true && run !== undefined && !hasLogin;
     return {
       env: {
@@ -52,7 +52,7 @@ export const opencode: ToolRow = {
   },
 };
 
-/** opencode sends these fields to a maker, but not to a provider of a config. */
+/** opencode sends these fields to a maker, but not to a config's provider. */
 const BETAS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   anthropic: { "anthropic-beta": "interleaved-thinking-2025-05-14,fine-grained-tool-streaming-2025-05-14" },
 };

@@ -1,4 +1,4 @@
-// A tool is a row. The user's files never change: a run gets temporary ones.
+// A tool is a row. The user's files never change: a run gets its own.
 
 import { homedir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// Reads and changes the limits of keys and groups in the config file.
+// The limits of keys and groups in the config file.
 
 import { refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog } from "../catalog.ts";

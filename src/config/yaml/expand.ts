@@ -8,7 +8,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** `keychain:NAME` is a credential. The variable of this name has the secret. */
 export const KEYCHAIN = "keychain:";
-/** The variable with this prefix says why the keychain gave no credential. */
+/** A variable with this prefix says why the keychain gave nothing. */
 export const LACK = "keychain lacks:";
 
 export interface Expansion {

@@ -1,4 +1,4 @@
-// One meter for all dialects. It finds events; a reader knows their meaning.
+// One meter for all dialects. It finds events, a reader their meaning.
 
 import {
   type CallListener,
@@ -82,7 +82,7 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
   };
 }
 
-/** To search one event costs nearly as much as to search thirty. */
+/** Searching one event costs nearly as much as thirty. */
 const BATCH_BYTES = 4096;
 /** A smaller sample does not show a stream's share of text. */
 const SAMPLE_BYTES = 1024;
@@ -397,7 +397,7 @@ function readBody(text: string): CutJson {
   return value === undefined ? parseCut(text) : { value, depth: 0, isInside: false };
 }
 
-/** English and code have about four bytes per token, with any tokenizer. */
+/** English and code have about four bytes per token. */
 const BYTES_PER_TOKEN = 4;
 
 interface Seen {

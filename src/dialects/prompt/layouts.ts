@@ -1,6 +1,6 @@
 // A dialect's prompts: where their parts are, and how upstreams cache them.
 
-/** The sections of a prompt, in the order in which they are cached. */
+/** A prompt's sections, in the order in which they are cached. */
 export type Section = "tools" | "system" | "messages";
 
 /** What a member is to the cache. */
@@ -32,7 +32,7 @@ export const UNCACHED: ReadonlySet<string> = new Set(
 );
 
 export interface CacheRules {
-  /** Only what the client marks is cached, and what is written is reported. */
+  /** Only what the client marks is cached, and writes are reported. */
   readonly marked: boolean;
   /** Cached tokens are multiples of this. */
   readonly blockTokens: number;

@@ -25,7 +25,7 @@ export interface CacheMark extends BlockMark {
 
 export interface Prompt {
   readonly parts: readonly number[];
-  /** The parts before `messages`: tools, then those of the system prompt. */
+  /** The parts before `messages`: tools, then the system prompt's. */
   readonly tools: number;
   readonly messages: number;
   /** Hashes of the system prompt's parts that ignore digits. */
@@ -55,7 +55,7 @@ export interface Prompt {
 /** Agents send a few thousand. Larger prompts are not read. */
 const MAX_PARTS = 10_240;
 const MAX_MARKS = 256;
-/** Messages at the beginning that may be part of the system prompt. */
+/** First messages that may be part of the system prompt. */
 const MAX_OPENING = 64;
 /** This much takes less than a millisecond to read. */
 const STEP_BYTES = 64 * 1024;
@@ -264,7 +264,7 @@ class PartRow {
   hasThinking = false;
   /** Includes the parts before this row. */
   count: number;
-  /** The last message is new text of the user, not the result of a tool. */
+  /** The last message is the user's new text, not a tool's result. */
   endsWithText: boolean;
   #isOpening: boolean;
   readonly #before: PartRow | null;

@@ -1,4 +1,4 @@
-// The gateway's own pages. Without a key, they show no key's name and no amount.
+// The gateway's own pages. Without a key, they show no key's name or amount.
 
 import { KEY_FIELDS } from "../../config/key-fields.ts";
 import { isLoopback } from "../../config/proxy.ts";

@@ -101,7 +101,7 @@ const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
       return { written: drafts.length };
     },
   ),
-  /** Answers when the config is applied or refused. `sha256`: of the written text. */
+  /** Answers when the config is applied or refused. `sha256`: of its text. */
   "apply-config": define(
     () => z.object({ sha256: z.string() }),
     async ({ sha256 }, { configPath, follow }) => ({

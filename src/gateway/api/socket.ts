@@ -71,7 +71,7 @@ function closeToOthers(folder: string): void {
   }
 }
 
-/** False without a folder, or if another user may have put the socket there. */
+/** False without a folder, or if it may be another user's socket. */
 export function isPrivate(folder: string): boolean {
   const found = lstatSync(folder, { throwIfNoEntry: false });
   if (!PLATFORM.hasModes) return found?.isDirectory() === true;

@@ -90,7 +90,7 @@ function sortTools({ parts, tools }: Prompt): readonly number[] {
   return parts.slice(0, tools).toSorted((a, b) => a - b);
 }
 
-/** Claude Code's changed line about itself. After a cache read, it is ignored. */
+/** Claude Code's line about itself. After a cache read, its change is ignored. */
 function findLine(before: Prompt, { prompt, dropsAttribution, tokens }: CacheTurn): number {
   const isIgnored = dropsAttribution || tokens.read > 0 || before.attribution === prompt.attribution;
   return isIgnored ? Infinity : before.tools + before.shapes.indexOf(ATTRIBUTION_SHAPE);

@@ -1,4 +1,4 @@
-// Whether a request should have read more from the cache, and why not. Pure: see README.md.
+// Whether a request should have read more from the cache, and why. Pure: see README.md.
 
 import {
   type Change,
@@ -63,7 +63,7 @@ function goBack(kept: PastTurn, turn: CacheTurn): PastTurn | null {
   return { ...kept, ...earlier, earlier: null };
 }
 
-/** A summary replaced all messages or most. This is intended, and cheaper. */
+/** A summary replaced most messages. This is intended, and cheaper. */
 function isCompacted({ tokens, prompt, reason }: CacheTurn, kept: PastTurn): boolean {
   if (reason?.because === "context_compacted") return true;
   if (prompt.continues !== null) return false;
@@ -113,7 +113,7 @@ function explain(turn: CacheTurn, kept: PastTurn, change: Change | null): Cause 
   return change ?? (isFound(turn, kept, kept.end) ? null : { because: "marks_changed" });
 }
 
-/** An unchanged part before the change, known to be cached, was not read either. */
+/** A cached part before the change was not read either. */
 function hasLost(turn: CacheTurn, kept: PastTurn, left: Left | null): boolean {
   if (left === null || turn.prompt.edited || kept.turn.prompt.continues !== null) return false;
   const least = leastOf({ because: "upstream_lost" }, { ...kept, ...left });

@@ -16,7 +16,7 @@ export interface CacheTurn {
   readonly reason: CacheReason | null;
   /** The tokens are written for twelve hours. */
   readonly isKeptLong: boolean;
-  /** The upstream leaves Claude Code's line about itself out of the prompt. */
+  /** The upstream leaves out Claude Code's line about itself. */
   readonly dropsAttribution: boolean;
   readonly responseId: number | null;
   /** In milliseconds. `at`: the request came. `readyAt`: the response began. */

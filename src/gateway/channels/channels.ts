@@ -7,7 +7,7 @@ import { readString } from "../../lib/json/scanner.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import type { Upstream } from "../../lib/http/upstream.ts";
-import type { ClientIdentity, Outcome } from "../../billing/ledger/line.ts";
+import type { Identity, Outcome } from "../../billing/ledger/line.ts";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { RequestBody } from "../intake/body.ts";
@@ -28,7 +28,7 @@ interface Routed {
   readonly group: Group;
   readonly model: string | null;
   readonly candidates: readonly Candidate[];
-  readonly client: ClientIdentity;
+  readonly client: Identity;
   readonly target?: Pick<Target, "endpoint" | "path">;
   readonly body: Pick<RequestBody, "plain" | "scan">;
 }
@@ -290,7 +290,7 @@ function keyOfSession({ client, group }: Routed): string | null {
   return client.session === undefined ? null : `${group.name}/*/${client.session}`;
 }
 
-/** The stored response that a request continues, or that its path names. */
+/** The stored response that a request continues or names. */
 function readStoredId({ target, body: { plain, scan } }: Routed): string | null {
   if (target?.endpoint.purpose === "resource") return target.path.split("/")[3] ?? null;
   const span = scan?.get("previous_response_id");

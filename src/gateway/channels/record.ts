@@ -14,7 +14,7 @@ export interface Rest {
   readonly isBreak: boolean;
   readonly since: number;
   readonly at: number;
-  /** When the rest ends. 0: no rest yet, but a few more failures lead to one. */
+  /** When the rest ends. 0: none yet, but a few more failures lead to one. */
   readonly until: number;
   /** The upstream named `until`. Otherwise, single trials are sent. */
   readonly isNamed: boolean;

@@ -135,7 +135,7 @@ export function updateCondition(channel: Channel, record: ChannelRecord, now: nu
   return condition;
 }
 
-/** For the log, which gets no upstream's words: they could repeat a prompt. */
+/** For the log. An upstream's words could repeat a prompt. */
 export function nameCondition(channel: Channel, record: ChannelRecord, now: number): string {
   const name: Explain = ({ because, status, message }) => `${because}: ${status ?? message}`;
   return judgeCondition(channel, record, now, name).reason ?? "";
@@ -158,7 +158,7 @@ function judgeCondition(channel: Channel, record: ChannelRecord, now: number, ex
   return judgeModels(record, now, explain) ?? judgeRecent(record, now);
 }
 
-/** The condition by resting models: better if another model responded since. */
+/** By resting models: better if another model responded since. */
 function judgeModels(record: ChannelRecord, now: number, explain: Explain): Condition | null {
   const resting = [...record.models].filter(([model]) => findRest(record, model, now) !== null);
   const [first] = resting;

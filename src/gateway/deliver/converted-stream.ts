@@ -1,4 +1,4 @@
-// Passes a stream through a bridge. The status waits until there is a response.
+// Passes a stream through a bridge. The status waits for a response.
 
 import type { AnswerOutput, AnswerStream } from "../../bridges/answer-stream.ts";
 import { type Body, UpstreamFault } from "../../lib/http/upstream.ts";
@@ -28,7 +28,7 @@ const MAX_QUIET_SECONDS = 15;
 /** A large event takes its bytes, text and values (two bytes for a character),
  *  and as much again in garbage. */
 const EVENT_COPIES = 10;
-/** The collector lets the heap double: there is as much garbage as is kept. */
+/** The collector lets the heap double: half of it is garbage. */
 const KEPT_COPIES = 2;
 
 export async function convertStream(r: Request, body: Body, gateway: Gateway): Promise<Ending> {

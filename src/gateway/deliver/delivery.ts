@@ -45,7 +45,7 @@ export function beginDelivery(
   });
 }
 
-/** The client has disconnected. After a stream's end, this changes nothing. */
+/** The client left. After a stream's end, this changes nothing. */
 export function noteLeft(r: Request): void {
   if (r.answered !== null) r.left = !r.streamed || r.meter === null || r.meter.read().end === "open";
 }

@@ -1,4 +1,4 @@
-// Passes a body as it comes. No client takes a broken stream for a complete one.
+// Passes a body as it comes. A broken stream never looks complete.
 
 import type { StreamBreak } from "../../dialects/dialect.ts";
 import type { GatewayError } from "../../lib/errors.ts";
@@ -76,7 +76,7 @@ class PassedStream {
     return ending;
   }
 
-  /** Clients drop an event whose line end is cut, and see an empty response. */
+  /** Without its line end, clients drop an event and see an empty response. */
   #findMissing(): string {
     const end = this.#end.toString("latin1");
     return findMissingEnd(end, end.includes("\r\n") ? "\r\n\r\n" : "\n\n");
@@ -86,7 +86,7 @@ class PassedStream {
     return asBuffer(joinChunks(this.#last));
   }
 
-  /** If the connection's end also ends the event stream, a cut is not a fault. */
+  /** If only the connection's end ends the stream, a cut is not a fault. */
   #mayBeCut(fault: UpstreamFault | null): boolean {
     const { response } = this.#r.served;
     return this.#r.streamed && (fault !== null || (response.closeDelimited && !isJsonResponse(response)));

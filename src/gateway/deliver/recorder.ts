@@ -174,7 +174,7 @@ function targetOf({ exchange, query }: Request): string {
   return pathOf(exchange.target) + query;
 }
 
-/** Removes parts of secrets, and other keys, of which only hashes are known. */
+/** Removes parts of secrets, and keys of which only hashes are known. */
 async function removeRest(bytes: Uint8Array, secrets: Secrets, { keysBySha256 }: Catalog): Promise<Buffer> {
   const clean = Buffer.from(bytes);
   for (let from = 0; from < clean.length; from += SLICE_BYTES) {

@@ -1,4 +1,4 @@
-// Reads a response whole. A cut one becomes an error, and a bridge converts it.
+// Reads a response whole. A cut one becomes an error. A bridge converts it.
 
 import type { Conversion } from "../../bridges/convert.ts";
 import { GatewayError } from "../../lib/errors.ts";

@@ -31,7 +31,7 @@ export interface RequestBody {
   readonly encoded: boolean;
 }
 
-/** Received, joined and decoded; a bridge also parses, converts and writes it. */
+/** Received, joined, decoded; a bridge also parses, converts and writes it. */
 const COPIES = 3;
 const COPIES_CONVERTED = 6;
 

@@ -2,7 +2,7 @@
 
 import type { Catalog } from "../../config/catalog.ts";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
-import type { ClientIdentity } from "../../billing/ledger/line.ts";
+import type { Identity } from "../../billing/ledger/line.ts";
 import { listInferred } from "../../billing/ledger/shares.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
@@ -13,7 +13,7 @@ import type { Exchange } from "../../lib/http/exchange.ts";
 import type { UnroutedCall } from "./call.ts";
 import { listOwnSecrets, secretsOf } from "./secrets.ts";
 
-type Ids = Pick<ClientIdentity, "session" | "agent" | "parent">;
+type Ids = Pick<Identity, "session" | "agent" | "parent">;
 type FoundIds = { readonly [name in keyof Ids]: string | undefined };
 
 interface ToolRow {
@@ -43,7 +43,7 @@ const PRODUCT = /^([A-Za-z][A-Za-z0-9._ -]{0,63})(?:\/|$)/;
 /** An SDK names its language before its version: `Anthropic/JS 0.115.0`. */
 const VERSION = /^[^/]{1,64}\/(?:[A-Za-z]{1,16} )?v?(\d[\w.+-]{0,31})(?:[\s/(;]|$)/;
 
-interface Agent extends Pick<ClientIdentity, "tool" | "version"> {
+interface Agent extends Pick<Identity, "tool" | "version"> {
   readonly read: ToolRow["read"];
 }
 
@@ -56,11 +56,7 @@ const readAgent = remember(1000, (agent): Agent => {
   return { tool, version: tool === own ? VERSION.exec(userAgent)?.[1] : undefined, read: row?.read };
 });
 
-function readClient(
-  { tool, version, read }: Agent,
-  exchange: Exchange,
-  body: ScannedBody | null,
-): ClientIdentity {
+function readClient({ tool, version, read }: Agent, exchange: Exchange, body: ScannedBody | null): Identity {
   const ids = read?.(exchange, body) ?? {};
   const session = ids.session ?? (ids.agent === undefined ? readSessionField(exchange) : undefined);
   return {
@@ -78,13 +74,13 @@ function readProduct(userAgent: string): string | undefined {
   return product === undefined || KEY.test(product) ? undefined : product;
 }
 
-/** Without any part that holds a secret. `own`: what `listOwnSecrets` finds. */
+/** Without parts that hold a secret. `own`: what `listOwnSecrets` finds. */
 export function readSender(
   { exchange }: UnroutedCall,
   catalog: Catalog,
   own: readonly string[] = listOwnSecrets(exchange),
   body: ScannedBody | null = null,
-): ClientIdentity {
+): Identity {
   // A tool's name is in lower case, in which the hash of a key does not match.
   const agent = `${exchange.field("user-agent") ?? ""}\n${exchange.field("x-gateway-tool") ?? ""}`;
   const client = readClient(readAgent(agent), exchange, body);
@@ -202,7 +198,7 @@ function decodePercents(text: string): string {
 const SESSION_GAP_MS = 30 * 60_000;
 const MAX_INFERRED_SESSIONS = 10_000;
 
-function nameSender({ tool, label }: ClientIdentity, key: string): string {
+function nameSender({ tool, label }: Identity, key: string): string {
   return `${key}\n${tool ?? ""}\n${label ?? ""}`;
 }
 
@@ -215,7 +211,7 @@ export class InferredSessions {
       this.#sessions.set(nameSender(client, key), { id: session, lastAt: at });
   }
 
-  complete(client: ClientIdentity, key: string, now: number): ClientIdentity {
+  complete(client: Identity, key: string, now: number): Identity {
     if (client.session !== undefined) return client;
     const name = nameSender(client, key);
     const known = this.#sessions.get(name);

@@ -2,17 +2,14 @@
 
 import { readString } from "../../lib/json/scanner.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import type { ClientIdentity } from "../../billing/ledger/line.ts";
+import type { Identity } from "../../billing/ledger/line.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { hashBytes } from "../../lib/scan.ts";
 import type { ScannedBody } from "../../dialects/prompt/prompt.ts";
 import { readMember } from "./client.ts";
 
-export function nameConversation(
-  { session, inferred }: ClientIdentity,
-  body: ScannedBody | null,
-): string | null {
+export function nameConversation({ session, inferred }: Identity, body: ScannedBody | null): string | null {
   if (session !== undefined && inferred !== true) return session;
   return body === null ? null : readFromBody(body);
 }
@@ -31,7 +28,7 @@ function readFromBody({ bytes, scan }: ScannedBody): string | null {
 }
 
 const MAX_HASHED_BYTES = 32 * 1024;
-/** Enough for the user's first message: everybody has the same text before it. */
+/** Enough for the user's first message: before it, all have the same text. */
 const MAX_FIRST_PARTS = 4;
 const MAX_SEARCHED_BYTES = 1024;
 const ROLE = /"role"\s*:\s*"(\w+)"/;

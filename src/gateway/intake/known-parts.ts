@@ -1,4 +1,4 @@
-// Hashes of a session's earlier parts: only new ones are read. No text is kept.
+// Hashes of a session's earlier parts: only new ones are read.
 
 import type { PartFacts } from "../../dialects/prompt/blocks.ts";
 import type { Lists } from "../../lib/scan.ts";

@@ -24,7 +24,7 @@ export class ToolRun {
   readonly id: string;
   readonly budget: string | null;
   charged = ZERO_USD;
-  /** The budget also counts estimates for unknown costs, and what a plan pays. */
+  /** The budget also counts estimates, and what a plan pays. */
   estimated = ZERO_USD;
   refused = 0;
   unpriced: string | null = null;

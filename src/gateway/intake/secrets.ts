@@ -61,7 +61,7 @@ const CUT_KEY = /sk-[\dA-Za-z]{20,42}$/;
 const KEY_LETTER = "[\\w.~+@#$^/=-]";
 const MAX_OPEN_KEY = 64;
 
-/** Finds the gateway's keys. It knows their hashes and their first letters. */
+/** Finds the gateway's keys by their hashes and first letters. */
 class KeySearch {
   readonly #keys: Catalog["keysBySha256"];
   readonly #starts: readonly string[];
@@ -97,7 +97,7 @@ function spell(text: string): RegExp {
 }
 
 export class Secrets {
-  /** Unchanged, and with JSON's escapes of quotes, backslashes and slashes. */
+  /** Unchanged, and with JSON's escapes of `"`, `\` and `/`. */
   readonly #texts: readonly { readonly text: string; readonly bytes: Buffer }[];
   readonly #longest: number;
   readonly #base: Secrets | null;
@@ -122,7 +122,7 @@ export class Secrets {
     this.#longest = Math.max(MAX_OPEN_KEY, ...lengths) * ESCAPE_LENGTH;
   }
 
-  /** Asterisks replace each secret: the length may have been sent already. */
+  /** Asterisks replace each secret: the length may already be sent. */
   mask(bytes: Uint8Array): Uint8Array {
     const found = this.#find(asBuffer(bytes));
     if (found.length === 0) return bytes;
@@ -268,7 +268,7 @@ const MAX_PLAIN = 1000;
 const MAX_PLAIN_LENGTH = 256;
 const MAX_SENDERS = 64;
 
-/** The credentials of all channels, and the gateway's keys, known only by hash. */
+/** All channels' credentials, and the gateway's keys, known only by hash. */
 export class KnownSecrets {
   readonly #secrets: Secrets;
   readonly #keys: Catalog["keysBySha256"];
@@ -360,7 +360,7 @@ export function listOwnSecrets({ fields, target }: Sent): string[] {
   return sent;
 }
 
-/** A refused request may have secrets anywhere. Its error does not repeat them. */
+/** A refused request may have secrets anywhere. Its error repeats none. */
 export function cleanError(error: GatewayError, exchange: Sent, catalog: Catalog): GatewayError {
   const own = new Secrets(listOwnSecrets(exchange)).maskText(error.message);
   const message = secretsOf(catalog).mask(own);

@@ -56,7 +56,7 @@ const SHRINK_BYTES = MAX_FOLDER_BYTES / 8;
 export class Contexts implements ContextNotes {
   readonly #folder: string;
   readonly #warn: (text: string) => void;
-  /** Marks this gateway's lines: another gateway may note the same session. */
+  /** Marks our lines: another gateway may note the same session. */
   readonly #by = crypto.randomUUID().slice(0, 8);
   #key: Buffer | null = null;
   readonly #sessions = new BoundedMap<string, Session>(MAX_SESSIONS);

@@ -1,7 +1,7 @@
-// Events for the log, metrics and live view. These must be fast and not throw.
+// Events for the log, metrics and live view, which must be fast and not throw.
 
 import type { LimitWarning } from "../../billing/limits/alerts.ts";
-import type { ClientIdentity, LineDraft } from "../../billing/ledger/line.ts";
+import type { Identity, LineDraft } from "../../billing/ledger/line.ts";
 import type { Usage } from "../../billing/usage.ts";
 
 export interface RequestRecord {
@@ -13,7 +13,7 @@ export interface RequestRecord {
   readonly model: string | null;
   readonly channel: string | null;
   /** Of a refused request: what its header fields show. */
-  readonly client: ClientIdentity | null;
+  readonly client: Identity | null;
   readonly endpoint: string;
   readonly status: number;
   readonly outcome: string;
@@ -28,7 +28,7 @@ export interface RequestRecord {
 export interface OpenStream {
   readonly id: string;
   readonly key: string;
-  readonly client: ClientIdentity;
+  readonly client: Identity;
   readonly model: string | null;
   readonly channel: string;
   readonly since: number;

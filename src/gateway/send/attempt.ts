@@ -33,7 +33,7 @@ import { forward } from "./forward.ts";
 /** How an attempt ended. failover.ts has a row for each kind. */
 export interface Attempted {
   readonly kind: "answered" | "elsewhere" | "failed" | "broken" | "short" | "left";
-  /** An answer with an error may show that the channel's account has no credit. */
+  /** An error in an answer may show that the channel's account has no credit. */
   readonly failure: Failure | null;
   readonly answer: ChannelResponse | null;
 }
@@ -41,7 +41,7 @@ export interface Attempted {
 /** Upstreams send short error bodies at once. */
 const MAX_ERROR_WAIT_MS = 10_000;
 const MAX_ERROR_BYTES = 256 * 1024;
-/** How much longer to hold a stream after a prelude event, which clients show. */
+/** How long to hold a stream after a prelude event, which clients show. */
 const MAX_PRELUDE_MS = 1000;
 /** Clients decide about retries by these, the status and the body. */
 const REPEATED_FIELDS = new Set(["content-type", "x-should-retry"]);

@@ -60,7 +60,7 @@ export function planConversions(
   return [...own, ...others];
 }
 
-/** Chat Completions for responses channels are converted without a setting. */
+/** Chat Completions for responses channels need no setting. */
 function needsNoSetting({ dialect }: Endpoint, { channel }: Candidate): boolean {
   return isShared(dialect.name, CHANNEL_ROWS[channel.platform].dialect.name);
 }
@@ -109,7 +109,7 @@ function* convert(call: Request, candidate: Candidate): Steps<ConvertedRequest |
   };
 }
 
-/** A proof of a channel's envelopes must not help to guess a short credential. */
+/** An envelope's proof must not help to guess a short credential. */
 function secretOf({ credential, baseUrl }: Channel): string {
   return listSecrets({ credential, headers: [] }).length > 0 ? credential : baseUrl.host;
 }

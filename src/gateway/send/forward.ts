@@ -1,4 +1,4 @@
-// Sends the request to one channel's upstream. attempt.ts gets the response.
+// Sends the request to one channel's upstream.
 
 import { dropEnvelopes } from "../../bridges/neutral/envelope.ts";
 import { quirksOf } from "../../bridges/chat/quirks.ts";

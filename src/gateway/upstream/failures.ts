@@ -31,7 +31,7 @@ export interface Failure extends Rule {
   readonly status: number | null;
   readonly fault: UpstreamFault["kind"] | null;
   readonly waitMs: number | null;
-  /** `waitMs` is not in `retry-after`, where clients look, so they do not wait. */
+  /** `waitMs` is not in `retry-after`, where clients look: they do not wait. */
   readonly waitIsHidden: boolean;
   /** What the client gets while the channel rests. */
   readonly response: RefusedResponse | null;

@@ -15,7 +15,7 @@ import { dial } from "./dial.ts";
 /** 16 bytes in base64. */
 const NONCE = /^[A-Za-z\d+/]{22}==$/;
 
-/** The request ends when its connection has ended and all responses have lines. */
+/** Ends when its connection has ended and all responses have lines. */
 export function serveWebSocket(r: Request, newId: () => string, gateway: Gateway): void {
   gateway.finished.enter();
   accept(r, newId, gateway).then(

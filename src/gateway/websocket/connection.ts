@@ -252,7 +252,7 @@ export class SocketConnection implements ClientListener {
     });
   }
 
-  /** An error is for the newest request of its stream until it is answered. */
+  /** An error is for its stream's newest request until that is answered. */
   #findTurn({ type, streamId }: SocketEvent): SocketTurn | undefined {
     if (type !== "error" && !type.startsWith("response.")) return undefined;
     const own = this.#turns.filter((turn) => turn.streamId === streamId);

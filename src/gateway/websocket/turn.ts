@@ -41,7 +41,7 @@ export class SocketTurn {
     beginDelivery(r, response, candidate, gateway);
   }
 
-  /** The upstream is at work: it may be silent for as long as over HTTP. */
+  /** The upstream is at work: it may be silent as long as over HTTP. */
   watchSilence(expired: () => void): void {
     if (this.#silence !== null) return;
     this.#silence = new Deadline(expired);

@@ -46,7 +46,7 @@ export class LockHeld extends Error {
   }
 }
 
-/** Locked paths: opening and closing such a file again would free its lock. */
+/** Opening and closing a locked file again would free its lock. */
 const held = new Set<string>();
 
 /** `owner`: the user whose file the administrator locks. */

@@ -193,7 +193,7 @@ export function replaceFile(path: string, text: string | Uint8Array, options: Wr
   }
 }
 
-/** Creates the complete file or nothing. Throws EEXIST if the file exists. */
+/** Creates the complete file or nothing. Throws EEXIST if it exists. */
 export function createFile(
   path: string,
   text: string | Uint8Array,
@@ -286,7 +286,7 @@ function replaceOpen(draft: string, path: string): void {
   clearFormer(path);
 }
 
-/** A virus scanner or an editor may keep others from the file for a moment. */
+/** A virus scanner or an editor may hold the file for a moment. */
 const IN_USE_TRIES = 8;
 const IN_USE_PAUSE_MS = 25;
 

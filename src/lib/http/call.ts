@@ -10,7 +10,7 @@ import { requireFit, UpstreamPeer, writeHandshake } from "./peer.ts";
 import { type Answer, type SentRequest, UpstreamFault, type UpstreamRequest } from "./upstream.ts";
 import type { Wire } from "./wire.ts";
 
-/** Up to this length, a copy of the body costs less than a second packet. */
+/** Up to this length, copying a body costs less than a second packet. */
 const MAX_COPIED_BYTES = 16 * 1024;
 const METHODS_WITH_BODY = new Set(["POST", "PUT", "PATCH"]);
 const MAX_INTERIM_RESPONSES = 32;
@@ -36,7 +36,7 @@ export class Call implements SentRequest {
     this.#key = request.memory !== undefined ? crypto.getRandomValues(new Uint8Array(16)).toBase64() : null;
     this.#head = writeHead(request, this.#key);
     this.#size = this.#head.length + (request.body?.length ?? 0);
-    // The journal's record of an attempt is written before the attempt leaves.
+    // The journal's record of an attempt is written before it leaves.
     atTurnEnd("requests", () => void this.#run());
   }
 

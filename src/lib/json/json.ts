@@ -1,6 +1,6 @@
 // Reads values from JSON that others wrote. The wrong type counts as missing.
 
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+export function isObject(value: unknown): value is Table<unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

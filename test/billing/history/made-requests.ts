@@ -1,7 +1,7 @@
 // The same request, as a log has it and as the ledger has it.
 
 import type { LogEntry } from "../../../src/billing/history/entry.ts";
-import type { ClientIdentity } from "../../../src/billing/ledger/line.ts";
+import type { Identity } from "../../../src/billing/ledger/line.ts";
 import type { OurLine } from "../../../src/billing/history/join.ts";
 
 export const T = Date.parse("2026-11-20T10:00:00.000Z");
@@ -21,7 +21,7 @@ export function entryOf(more: Partial<LogEntry> = {}): LogEntry {
 }
 
 /** `session`, `tool` and `inferred` are the client's. */
-export function lineOf(more: Partial<Omit<OurLine, "client">> & ClientIdentity = {}): OurLine {
+export function lineOf(more: Partial<Omit<OurLine, "client">> & Identity = {}): OurLine {
   const { tool = "codex", session = "s1", inferred, ...others } = more;
   return {
     row: 1,

@@ -3,7 +3,7 @@
 // test/e2e/real-clis/sessions.test.ts` prints the tables of docs/decisions/0018-who-sent-it.md.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type ClientIdentity, clientSchema } from "../../../src/billing/ledger/line.ts";
+import { type Identity, clientSchema } from "../../../src/billing/ledger/line.ts";
 import type { DemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
@@ -218,7 +218,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   );
 });
 
-function expectSubagents({ subagents, calls }: Talk, clients: readonly ClientIdentity[]): void {
+function expectSubagents({ subagents, calls }: Talk, clients: readonly Identity[]): void {
   const ids = new Set(clients.map(({ session }) => session));
   const own = clients.filter(({ agent, parent }) => agent === undefined && parent === undefined);
   const [main] = new Set(own.map(({ session }) => session));
@@ -241,7 +241,7 @@ function expectSubagents({ subagents, calls }: Talk, clients: readonly ClientIde
   expect(second).not.toBe(first);
 }
 
-function describeClients(clients: readonly ClientIdentity[]): string {
+function describeClients(clients: readonly Identity[]): string {
   const exact = clients.filter(({ inferred }) => inferred !== true).length;
   const sessions = new Set(clients.map(({ session }) => session)).size;
   const agents = new Set(clients.flatMap(({ agent }) => agent ?? [])).size;

@@ -59,7 +59,7 @@ const SILENCE_MS = 15_000;
 
 export interface Feed {
   readonly state: () => LiveState;
-  /** Calls `see` after each change, until the returned function is called. */
+  /** Calls `see` after each change. The returned function ends it. */
   follow(see: () => void): () => void;
   /** Connects after a sign-in. */
   start(): void;
