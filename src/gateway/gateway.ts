@@ -56,7 +56,7 @@ export interface Gateway {
   prices: PriceBook;
   readonly channels: Channels;
   readonly lists: ModelLists;
-  /** Responses that continue in the background and are not charged yet. */
+  /** Responses in the background that are not charged yet. */
   readonly background: BoundedMap<string, ChargeTerms>;
   readonly inferredSessions: InferredSessions;
   readonly knownParts: KnownParts;

@@ -1,4 +1,4 @@
-// The file of `gateway report`, as a page without network and as Markdown.
+// The file of `gateway report`: a page without network, or Markdown.
 
 import type { Evidence, EvidenceEvent, EvidenceSum } from "../billing/reports/evidence.ts";
 import { countOf, formatCount, formatShort, formatUsd } from "./page/parts/format.ts";

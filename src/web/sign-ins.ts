@@ -22,7 +22,7 @@ export interface SignIn {
   readonly token: string;
 }
 
-/** `used`: a second use, which has also ended the sign-in of the first. */
+/** `used`: a second use, which also ended the first one's sign-in. */
 export type CodeFault = "unknown" | "expired" | "used";
 
 interface Code {

@@ -120,7 +120,8 @@ export class ChatAnswerReader extends AnswerReader {
     if (isObject(delta["function_call"])) this.#readCall({ function: delta["function_call"] }, 0);
   }
 
-  /** `field`: where the client's history keeps the thought. Null: nowhere. */
+  /** `field`: where the client's history keeps the thought.
+   *  Null: nowhere. */
   #think(field: string | null, text: unknown): void {
     if (!isFilled(text)) return;
     if (field !== null) this.#seal ??= { field };

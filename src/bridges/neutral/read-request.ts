@@ -68,7 +68,8 @@ export class RequestReading implements Conversation {
     flush();
   }
 
-  /** `at`: the path of tools in the table. `place`: the path of this tool. */
+  /** `at`: the path of tools in the table.
+   *  `place`: the path of this tool. */
   addTool(
     kind: Tool["kind"],
     value: unknown,

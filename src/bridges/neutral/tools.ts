@@ -1,4 +1,4 @@
-// Tools and their calls, as the upstream takes them and the client sent them.
+// Tools and their calls, as upstreams take them and clients sent them.
 
 import type { DialectName } from "../../dialects/dialect.ts";
 import { parseExact } from "../../lib/exact.ts";

@@ -38,7 +38,8 @@ interface DraftGroup {
 type Place = Pick<Preset, "platform" | "baseUrl" | "kind"> & Partial<Pick<Preset, "channel" | "group">>;
 
 const REFERENCE = /^(?:os\.environ\/|\$)\{?([A-Za-z_]\w*)\}?$/;
-/** Names of this machine. Its servers often listen on 127.0.0.1 only. */
+/** Names of this machine.
+ *  Its servers often listen on 127.0.0.1 only. */
 const HERE = /^(https?:\/\/)(?:localhost|0\.0\.0\.0|host\.docker\.internal)(?=[:/]|$)/i;
 
 /** Only credentials and keys may refer to variables. */

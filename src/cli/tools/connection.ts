@@ -31,7 +31,8 @@ export interface ToolConnection {
 export interface ConnectOptions {
   readonly label?: string;
   readonly onAbsent?: (loaded: LoadedConfig) => Promise<Address>;
-  /** `plan`: a group whose plan would pay. Throws if the user says no. */
+  /** `plan`: a group whose plan would pay.
+   *  Throws if the user says no. */
   readonly onMetered?: (plan: string | null) => Promise<void>;
 }
 

@@ -7,7 +7,8 @@ import { fillRecord } from "../listing.ts";
 import { openContentMeter } from "../meters/content.ts";
 import { FIVE_MINUTES, type Layout, listMembers } from "../prompt/layouts.ts";
 
-/** https://ai.google.dev/gemini-api/docs/caching. No lifetime is published. */
+/** https://ai.google.dev/gemini-api/docs/caching.
+ *  No lifetime is published. */
 const LAYOUT: Layout = {
   members: listMembers({
     tools: "tools",

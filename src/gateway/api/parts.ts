@@ -1,4 +1,4 @@
-// The parts of the gateway that routes.ts needs for reports and actions.
+// What routes.ts needs for reports and actions.
 
 import type { ConfigOutcome } from "../../config/file/watch.ts";
 import type { Gateway } from "../gateway.ts";

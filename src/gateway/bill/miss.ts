@@ -83,7 +83,7 @@ function hashHeaders({ exchange }: Request): [string, number][] {
   return names.map((name) => [name, hashText(exchange.field(name) ?? "")]);
 }
 
-/** Calls of the upstream's own tools may count the prompt several times. */
+/** Calls of the upstream's tools may count the prompt several times. */
 const OWN_CALLS = [...CALL_KINDS, "tool_prompt"] as const;
 
 function isCounted({ basis, parts, usage, estimated }: LineDraft, reading: Reading): boolean {

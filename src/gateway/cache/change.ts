@@ -1,4 +1,4 @@
-// Finds the first part in which a prompt differs from an earlier one. Pure.
+// Finds the first part that differs from an earlier prompt's. Pure.
 
 import { ATTRIBUTION_SHAPE } from "../../dialects/prompt/blocks.ts";
 import type { Prompt } from "../../dialects/prompt/prompt.ts";

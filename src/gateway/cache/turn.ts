@@ -1,4 +1,4 @@
-// What is known about one request, and what is kept of it for the next one.
+// What is known about a request, and what is kept for the next one.
 
 import type { CacheReason, PromptTokens } from "../../billing/usage.ts";
 import type { CacheRules } from "../../dialects/prompt/layouts.ts";

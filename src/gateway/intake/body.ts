@@ -1,4 +1,4 @@
-// Reads a request's body once and finds the model and the stream flag in it.
+// Reads a request's body once, and in it the model and the stream flag.
 
 import { LIMIT_MEMBERS } from "../../billing/limits/reserve.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";

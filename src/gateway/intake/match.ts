@@ -49,7 +49,7 @@ export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, no
   }
 }
 
-/** For unchanged requests, the gateway knows no price and no model. */
+/** Unchanged requests have no known price or model. */
 function explainUnbillable({ name, limits, group }: Key): string | null {
   const hasLimit = hasUsdLimit(limits) || hasUsdLimit(group.limits);
   if (hasLimit) return `the key "${name}" or its group "${group.name}" has a limit in USD`;

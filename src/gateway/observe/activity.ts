@@ -1,4 +1,4 @@
-// The last requests, the open streams and the totals. Memory is bounded.
+// The last requests, open streams and totals, in bounded memory.
 
 import { FAILED_OUTCOMES } from "../../billing/ledger/line.ts";
 import type { Listener, OpenStream, RequestRecord } from "./observer.ts";

@@ -1,4 +1,4 @@
-// Sends one request to one channel, and decides whether another is tried.
+// Sends a request to one channel, and decides whether to try another.
 
 import type { Payer } from "../../billing/ledger/line.ts";
 import { FOR_MODELS } from "../../dialects/dialect.ts";
@@ -157,7 +157,7 @@ async function judgeRefusal(
   return { kind: goesOn ? "failed" : "answered", failure: { ...read, response }, answer: refusal };
 }
 
-/** Other errors of 404 are about the path, a file or a stored response. */
+/** Other 404s are about the path, a file or a stored response. */
 function lacksModel({ target }: Request, { model }: Candidate, status: number, text: string): boolean {
   if (status !== 404 || !FOR_MODELS.has(target.endpoint.purpose)) return false;
   const isPage = text.trimStart().startsWith("<");

@@ -26,7 +26,7 @@ interface Bad {
   readonly candidate: Candidate;
   readonly failure: Failure | null;
   readonly answer: ChannelResponse | null;
-  /** The request cannot be converted for the channel. Nothing was sent. */
+  /** The request cannot be converted. Nothing was sent. */
   readonly misfit?: GatewayError;
 }
 

@@ -1,4 +1,4 @@
-// Where a channel's upstream is, computed once for each channel of a catalog.
+// Where a channel's upstream is, computed once for a catalog's channel.
 
 import type { Channel } from "../../config/catalog.ts";
 import { CHANNEL_ROWS } from "../../dialects/platforms.ts";

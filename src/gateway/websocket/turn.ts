@@ -1,4 +1,4 @@
-// One response on a WebSocket, from its `response.create` to its ledger line.
+// A response on a WebSocket, from `response.create` to its ledger line.
 
 import {
   endsResponse,

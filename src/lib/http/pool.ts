@@ -102,7 +102,7 @@ export class Pool {
     for (let count = lasting + this.#spareDials; count < wanted; count += 1) void this.#dialSpare();
   }
 
-  /** Sleep or a change of the network can kill connections without a sign. */
+  /** Sleep or another network can kill connections without a sign. */
   renew(): void {
     this.#isResting = false;
     if (this.#isWarm) this.#closeIdle();

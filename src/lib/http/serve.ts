@@ -24,7 +24,7 @@ const SOCKET_IDLE_SECONDS = 960;
 const SHORT_BODY_BYTES = 1024 * 1024;
 /** The runtime does not say when a client has all of a longer reply. */
 const PIECE_BYTES = 256 * 1024;
-/** A reset discards what the client has not received or read in this time. */
+/** A reset discards what the client has not read in this time. */
 const RESET_WAIT_MS = 1000;
 
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);

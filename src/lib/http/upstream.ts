@@ -1,4 +1,4 @@
-// The seam towards upstreams: a request, its response, and what went wrong.
+// The seam towards upstreams: a request, its response, its faults.
 
 import { joinChunks } from "../memory/bytes.ts";
 import type { MemoryBudget } from "../memory/memory-budget.ts";

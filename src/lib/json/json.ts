@@ -6,7 +6,7 @@ export function isObject(value: unknown): value is Table<unknown> {
 
 export type Table<Value> = Readonly<Record<string, Value>>;
 
-/** A word from outside may be a name of every object (`constructor`). */
+/** A word from outside may name a part of all objects (`constructor`). */
 export function lookUp<Value>(table: Table<Value>, word: unknown): Value | undefined {
   return typeof word === "string" && Object.hasOwn(table, word) ? table[word] : undefined;
 }

@@ -44,7 +44,7 @@ export function App({ code }: { readonly code: string | null }) {
     if (phase === "in") feed.start();
   }, [phase, feed]);
   const isOut = phase === "out" || connection === "signed out";
-  // A reload: another run of the gateway may have another build of this page.
+  // A reload: another run of the gateway may have another page.
   useEffect(() => (isOut ? followSignIns(() => location.reload()) : undefined), [isOut]);
   if (phase === "signing in") return <p class="loading">Signing in …</p>;
   if (isOut) return <SignedOut error={error} />;

@@ -59,7 +59,8 @@ const SILENCE_MS = 15_000;
 
 export interface Feed {
   readonly state: () => LiveState;
-  /** Calls `see` after each change. The returned function ends it. */
+  /** Calls `see` after each change.
+   *  The returned function ends it. */
   follow(see: () => void): () => void;
   /** Connects after a sign-in. */
   start(): void;
@@ -74,7 +75,7 @@ export function createFeed(): Feed {
   let running: AbortController | null = null;
   const change = (part: Partial<LiveState>): void => {
     const next = { ...state, ...part };
-    // Another run of the gateway may have another build of this page.
+    // Another run of the gateway may have another page.
     const isOtherRun = state.about !== null && next.about !== null && state.about.since !== next.about.since;
     if (next.about !== null && next.about.timezone !== state.about?.timezone) setZone(next.about.timezone);
     state = next;

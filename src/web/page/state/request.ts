@@ -1,4 +1,5 @@
-// Requests to the gateway, with the token. The browser adds the cookie.
+// Requests to the gateway, with the token.
+// The browser adds the cookie.
 
 import { escapeLines, escapeText } from "../../../lib/text/printable.ts";
 import { TOKEN_HEADER } from "../../api.ts";
@@ -80,7 +81,7 @@ async function readJson<T>(response: Response, escape: typeof escapeTexts): Prom
   return JSON.parse(await response.text(), escape);
 }
 
-/** For `JSON.parse`: a bidirectional override would reorder a name's text. */
+/** For `JSON.parse`: a bidirectional override would reorder a name. */
 function escapeTexts(_: string, value: unknown): unknown {
   return typeof value === "string" ? escapeText(value) : value;
 }

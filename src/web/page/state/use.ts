@@ -1,4 +1,4 @@
-// Hooks: the live feed, data that is reloaded now and then, and the time.
+// Hooks: the live feed, reloaded data, and the time.
 
 import { createContext } from "preact";
 import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";

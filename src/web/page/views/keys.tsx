@@ -1,4 +1,4 @@
-// The keys: limits, spending, and every change that `gateway keys` makes.
+// The keys: limits, spending, and the changes of `gateway keys`.
 
 import { useState } from "preact/hooks";
 import type { KeyChange, KeyRow, KeysChanged, KeysReply } from "../../../gateway/api/documents.ts";

@@ -1,4 +1,4 @@
-// The drawer of a session: requests over time, agents and cache misses.
+// A session's drawer: requests over time, agents and cache misses.
 
 import { addUsd, formatUsd as writeUsd, parseUsd, ZERO_USD } from "../../../lib/money.ts";
 import type { SessionDocument } from "../../../billing/reports/sessions.ts";
