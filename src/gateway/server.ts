@@ -113,6 +113,6 @@ function refuseHost(host: string | undefined, boundHost: string, catalog: Catalo
   if (host?.includes(",") === true)
     return new GatewayError("bad_request", "The request has two Host fields.");
   if (acceptsHost(host, boundHost, catalog)) return null;
-  const text = `The Host "${host}" is not a name of this gateway. If it should be, add it to allowed_hosts.`;
+  const text = `The Host "${host}" is not a name of this gateway. If it should be, add it to allowed_hosts in the config file.`;
   return new GatewayError("host_refused", text);
 }

@@ -37,7 +37,8 @@ export function isPreflight(exchange: Exchange): boolean {
 
 export function refuseOrigin(exchange: Exchange, catalog: Catalog): GatewayError | null {
   if (corsFields(exchange, catalog).length > 0) return null;
-  const text = "Pages of this origin may not call the gateway. If they should, add it to cors_origins.";
+  const text =
+    "Pages of this origin may not call the gateway. If they should, add the origin to cors_origins in the config file.";
   return new GatewayError("origin_refused", text);
 }
 
