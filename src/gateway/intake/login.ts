@@ -66,7 +66,7 @@ export function requireLogin(
   if (login === undefined || login === "")
     throw new GatewayError(
       "login_missing",
-      `This key's channel passes on the login of ${tool.name}, and Authorization has none. Log in with the tool, or use a key of another group.`,
+      `This key's channel passes on the login of ${tool.name}, and the request has none in Authorization. Log in with the tool itself, or use a key of another group.`,
     );
   const field = (name: string): string => exchange.field(name) ?? "";
   const [mark, holds] = tool.login;
@@ -79,7 +79,7 @@ export function requireLogin(
   if (missing.length === 0) return;
   throw new GatewayError(
     "foreign_client",
-    `This key's channel passes on the login of ${tool.name}, and this request does not look like its own (${missing.join(", ")}). Use a key of a group whose channel has an API key.`,
+    `This key's channel passes on the login of ${tool.name}, which is for ${tool.name} itself, and this request does not look like one of it (${missing.join(", ")}). Use a key of a group whose channel has an API key.`,
   );
 }
 
@@ -104,7 +104,7 @@ export function explainPlan(exchange: Exchange): string | null {
     PLAN_TOKEN.test(exchange.field("authorization") ?? "") ||
     exchange.field("chatgpt-account-id") !== undefined;
   return isPlan
-    ? "The request has a plan's login in Authorization, and no key of this gateway. Send one in x-gateway-key, of a group whose channel has `credential: client`. `gateway run claude` and `gateway run codex` do so."
+    ? "The request has the login of a plan in Authorization, and no key of this gateway. Send the key in x-gateway-key, a key of a group whose channel has `credential: client`. `gateway run claude` and `gateway run codex` do so."
     : null;
 }
 
@@ -113,7 +113,7 @@ export function refuseOpenLogins({ listen, channels }: Pick<Catalog, "listen" | 
   const login = [...channels.values()].find(({ usesLogin }) => usesLogin);
   if (login === undefined || isLoopback(listen.host)) return;
   throw new ConfigError(
-    `The channel "${login.name}" passes on the client's own login, so the gateway may listen on loopback only. Leave out --host and listen.host, or remove the channel.`,
+    `The channel "${login.name}" passes on the client's own login, so the gateway may listen on loopback only, and not on ${listen.host}. Leave out --host and listen.host, or remove the channel.`,
   );
 }
 

@@ -73,7 +73,7 @@ export function findMatch(group: Group, model: string | null): readonly Candidat
   if (candidates.length > 0) return candidates;
   throw new GatewayError(
     "unknown_model",
-    `No channel of the group "${group.name}" serves the model "${model}". \`gateway models --group ${group.name}\` lists what it serves. A model of another platform needs a key of such a group.`,
+    `No channel of the group "${group.name}" serves the model "${model}". \`gateway models --group ${group.name}\` lists what it serves. If the model belongs to another platform, check that the key's group is of that platform.`,
     { param: "model" },
   );
 }
