@@ -93,7 +93,7 @@ function holdsKey(value: string, { keysBySha256 }: Catalog): boolean {
 }
 
 function explainPlace(name: string): GatewayError {
-  const text = `The field ${name} holds a key of this gateway, and is passed on. The key belongs in x-gateway-key, the tool's own login in Authorization. \`gateway run\` sets both.`;
+  const text = `The field ${name} holds a key of this gateway. This key's channel passes that field on, so the key belongs in x-gateway-key and the tool's own login in Authorization. \`gateway run\` sets both.`;
   return new GatewayError("login_missing", text);
 }
 
