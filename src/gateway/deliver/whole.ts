@@ -26,9 +26,7 @@ export async function passWhole(r: Request, body: Body, gateway: Gateway): Promi
       if (size >= MAX_WHOLE_BYTES) return await passStream(r, resumeBody(chunks, body), gateway);
     }
   } catch (fault) {
-    if (!(fault instanceof UpstreamFault)) throw fault;
-    r.meter?.see(r.secrets.maskCut(joinChunks(chunks)));
-    return refuseCut(r, fault, gateway);
+    return refuseCut(r, meterCut(r, fault, chunks), gateway);
   }
   r.noteFirstByte();
   const isLong = isLongWork(size);
@@ -92,11 +90,16 @@ export async function readWhole(
       throw new GatewayError("upstream_failed", text);
     }
   } catch (fault) {
-    if (!(fault instanceof UpstreamFault)) throw fault;
-    r.meter?.see(r.secrets.maskCut(joinChunks(chunks)));
-    return fault;
+    return meterCut(r, fault, chunks);
   }
   return joinChunks(chunks);
+}
+
+/** What came before the cut counts. */
+function meterCut(r: Request, fault: unknown, chunks: readonly Buffer[]): UpstreamFault {
+  if (!(fault instanceof UpstreamFault)) throw fault;
+  r.meter?.see(r.secrets.maskCut(joinChunks(chunks)));
+  return fault;
 }
 
 /** Nothing has been sent yet: the client gets an error instead. */
