@@ -78,7 +78,10 @@ export class Contexts implements ContextNotes {
     this.#sessions.set(name, session);
     const { numbers, fresh } = notePrompt(session, line, sent, about);
     if (session.bytes > MAX_FILE_BYTES || session.numbers.size > MAX_PARTS) return;
-    this.#key ??= this.#try(() => openKey(this.#folder));
+    this.#key ??= this.#try(() => {
+      makeFolder(this.#folder);
+      return openKey(this.#folder);
+    });
     if (this.#key === null) return;
     const news = describeNew(fresh, this.#key, about);
     this.#add(name, session, { by: this.#by, id: line.id, agent, ...news, sent: joinRanges(numbers) });
@@ -94,7 +97,6 @@ export class Contexts implements ContextNotes {
   }
 
   #begin(name: string): Session {
-    this.#try(() => makeFolder(this.#folder));
     const prompts = new BoundedMap<string, NotedPrompt>(MAX_AGENTS);
     const session: Session = { numbers: new Map(), bytes: 0, prompts };
     this.#add(name, session, { v: 1, session: name, by: this.#by });
