@@ -359,8 +359,7 @@ class PartFinder<About> {
 
 const PLAIN_KEY = /^[a-z0-9_]*$/;
 
-/** A name as the most lenient parser reads it: without case, compatibility forms, or text after a
- *  NUL. */
+/** As the most lenient parser: without case, compatibility forms, or text after a NUL. */
 function foldKey(name: string): string {
   if (PLAIN_KEY.test(name)) return name;
   const [first = ""] = name.normalize("NFKC").toLowerCase().split("\0");

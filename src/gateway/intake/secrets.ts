@@ -13,8 +13,7 @@ import { sha256Hex } from "../../lib/secret.ts";
 import { REMOVED } from "../../lib/text/printable.ts";
 import { bareSecret } from "./runs.ts";
 
-/** Where no credential is needed, users write short words such as "ollama", which answers have,
- *  too. */
+/** Where no credential is needed, users write words such as "ollama". Answers have them, too. */
 export const MIN_LENGTH = 12;
 /** In a header's `Bearer x`, the secret is x. */
 const SCHEME = /^(?:basic|bearer|token)\s+/i;

@@ -180,7 +180,7 @@ export class Wire {
   }
 }
 
-/** A descriptor, and what is asked about it. */
+/** What `poll` is given: a file descriptor, and the event that is asked for. */
 const polled = new Int32Array(2);
 const READABLE = 1;
 let poll: ((polled: Int32Array, count: number, waitMs: number) => number) | null = null;
