@@ -94,12 +94,12 @@ export function startDemoUpstream(options: DemoUpstreamOptions = {}): DemoUpstre
     return arrival.promise;
   };
   const record = (request: ReceivedRequest): void => {
-    if (options.records === false) return;
+    if (options.records === false || isWho(request)) return;
     if (isList(request)) listRequests.push(request);
     else arrivals.get(requests.push(request) - 1)?.resolve(request);
   };
   const choose = (request: ReceivedRequest): Behaviour => {
-    const applies = ({ when }: Behaviour): boolean => when?.(request) ?? !isList(request);
+    const applies = ({ when }: Behaviour): boolean => when?.(request) ?? !(isList(request) || isWho(request));
     const index = queue.findIndex(applies);
     const [taken] = index < 0 ? [] : queue.splice(index, 1);
     return taken ?? (applies(usual) ? usual : {});
@@ -138,9 +138,10 @@ function nameBehaviour(behaviour: Behaviour | FaultName): Behaviour {
   return typeof behaviour === "string" ? { fault: behaviour } : behaviour;
 }
 
-function isList({ method, target }: WireRequest): boolean {
-  return method === "GET" && isModelPath(readUrl(target).pathname);
-}
+/** A gateway asks once whether this is a gateway, too. */
+const isWho = ({ target }: WireRequest): boolean => target === "/healthz";
+const isList = ({ method, target }: WireRequest): boolean =>
+  method === "GET" && isModelPath(readUrl(target).pathname);
 
 function receive(wireRequest: WireRequest): { request: ReceivedRequest; hooks: Omit<Reply, "steps"> } {
   let sent = 0;
@@ -151,12 +152,10 @@ function receive(wireRequest: WireRequest): { request: ReceivedRequest; hooks: O
   };
 }
 
-type Translated = Parameters<ReturnType<typeof openUpstream>>[1];
-
 function translate(
   { fault, answer, gates, ...others }: Omit<Behaviour, "steps">,
   request: ReceivedRequest,
-): Translated {
+): Parameters<ReturnType<typeof openUpstream>>[1] {
   const { alter, cut } = fault === undefined ? {} : faultOf(fault);
   const pass = (plan: WirePlan): Iterable<Step> => {
     const gated = gates === undefined ? plan : addGates(plan, gates);
