@@ -23,7 +23,6 @@ export interface Reply {
   readonly body: string;
 }
 
-/** `texts`: one text, or a long one in slices. */
 export interface AnswerOutput {
   readonly texts: string | Slices;
   readonly phase: StreamPhase;
@@ -92,7 +91,6 @@ export class AnswerStream implements EventTaker {
     });
   }
 
-  /** Shows the client that the answer goes on. */
   idle(): AnswerOutput {
     return this.#emit(() => {
       if (this.#parts.reader.isFinished()) return this.#parts.reader.finish();
@@ -101,7 +99,6 @@ export class AnswerStream implements EventTaker {
     });
   }
 
-  /** `fault`: why the response ended early. */
   end(fault?: StreamFault): AnswerOutput {
     return this.#emit(() => {
       const { meter, reader, sequence } = this.#parts;

@@ -24,7 +24,7 @@ import { RESPONSES_FIELDS } from "./responses/fields.ts";
 import { readResponsesRequest } from "./responses/read-request.ts";
 import type { ReadingFor } from "./neutral/read-request.ts";
 import type { Conversation, Destination } from "./neutral/conversation.ts";
-import { type Envelopes, openEnvelopes } from "./neutral/envelope.ts";
+import { openEnvelopes } from "./neutral/envelope.ts";
 import { blameAnswer, type UpstreamError, nameFields, PROMPTS, readUpstreamError } from "./neutral/error.ts";
 import { type FieldTable, translateField } from "./neutral/fields.ts";
 import { indexTools } from "./neutral/tools.ts";
@@ -161,10 +161,9 @@ export class Conversion {
   readonly #from: Side;
   readonly #upstream: Side;
   readonly #context: Omit<AnswerContext, "count">;
-  /** Words a failure with the client's names of fields. */
   readonly #reword: (failure: UpstreamError) => UpstreamError;
 
-  constructor(conversation: Conversation, order: ConversionOrder, closeSeal: Envelopes["close"]) {
+  constructor(conversation: Conversation, order: ConversionOrder, closeSeal: AnswerContext["closeSeal"]) {
     const { client, model, to, stamp, isCodex } = order;
     const [from, upstream] = [SIDES[client], SIDES[to.dialect]];
     this.adjusted = conversation.notes.list();

@@ -26,7 +26,7 @@ const LISTED = new Set(["anyOf", "oneOf", "allOf"]);
 
 /** `lost`: some limit is only in the description.
  *  https://github.com/future-agi/future-agi/pull/412 */
-export function closeSchema(schema: Json): { readonly schema: Json; readonly lost: boolean } {
+export function closeSchema(schema: Json) {
   let lost = false;
   const close = (value: unknown): unknown => {
     if (!isObject(value)) return value;
@@ -162,7 +162,6 @@ const WORDS: Table<Effort> = {
   ultra: "max",
 };
 
-/** A word or a number of tokens. */
 export function readEffort(value: unknown): Effort | undefined {
   if (typeof value === "string") return lookUp(WORDS, value.toLowerCase()) ?? "medium";
   if (typeof value !== "number") return undefined;

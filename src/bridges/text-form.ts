@@ -11,7 +11,6 @@ const TOKEN = /(?<="sequence_number"\s*:\s*)\d+|"(?:[^"\\]|\\.)*"/g;
 /** The name of a filler, which nobody reads. */
 const FILLER = /^"obfuscation"\s*:\s*$/;
 
-/** The text before each differing value, and the value's form. */
 export type TextForm = readonly (readonly [before: string, value: RegExp, isPiece: boolean])[];
 
 /** Searching a longer event would take milliseconds. */

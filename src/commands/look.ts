@@ -5,7 +5,7 @@ import type { ReportFlags } from "../cli/money/show.ts";
 import type { HistoryFlags } from "../cli/money/history.ts";
 import type { AsModelFlags } from "../cli/money/usage.ts";
 import { call, CONFIG, type CommandRow, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
-import { drawRows, list } from "../cli/terminal/listing.ts";
+import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, LEDGER, UNTIL, YES } from "./flags.ts";
 
 const models = () => import("../cli/catalog/models.ts");
@@ -223,29 +223,9 @@ export const LOOK: CommandTable = {
         args: [PERIOD],
         flags: [...SPAN, JSON_FORM, LEDGER],
         examples: ["gateway context servers 30d  # of the last month"],
-        run: async (period: string | undefined, flags: ReportFlags) =>
-          (await import("../cli/money/show.ts")).layReport(
-            addPeriod(period, flags),
-            (reports) => reports.servers,
-            ({ servers }) => ({
-              parts: () => [
-                drawRows<(typeof servers)[number]>(servers, [
-                  ["MCP SERVER", "server"],
-                  ["TOOLS", "tools", "count", { spare: 2 }],
-                  ["CALLED", "called", "count", { spare: 3 }],
-                  ["SESSIONS", "sessions", "count", { spare: 1 }],
-                  ["TOKENS", "tokens", "count"],
-                  ["OFFICIAL $", "official_usd", "usd", { spare: 3 }],
-                  ["CHARGED $", "charge_usd", "usd"],
-                ]),
-              ],
-              notes: () => [
-                servers.length === 0
-                  ? "No session of this period has tools of an MCP server."
-                  : "Estimated. Sessions of the period are counted in full.",
-              ],
-            }),
-          ),
+        run: addingPeriod(async (flags: ReportFlags) =>
+          (await import("../cli/money/context.ts")).showServers(flags),
+        ),
       },
     },
   },

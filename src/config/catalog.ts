@@ -29,7 +29,6 @@ export interface Group extends Omit<Readonly<Config["groups"][string]>, "channel
   readonly multiplier: string;
   readonly usesLogin: boolean;
   readonly mixesDialects: boolean;
-  /** By priority. Usable channels only. */
   readonly channels: readonly Channel[];
   readonly listed: readonly string[];
   /** Only an exclusive group needs an active plan. */
@@ -43,7 +42,6 @@ export interface Key extends Omit<Readonly<Config["keys"][number]>, "group"> {
 type Names = "channels" | "groups" | "plans" | "keys" | "timezone";
 
 export interface Catalog extends Omit<Readonly<Config>, Names> {
-  /** The time zone of days and months in reports and limits. */
   readonly zone: Zone;
   readonly channels: ReadonlyMap<string, Channel>;
   readonly groups: ReadonlyMap<string, Group>;

@@ -8,11 +8,4 @@ export const COUNT_LIMITS = [
   "same_call",
 ] as const;
 
-/** What each limit may be. The default is the last. */
-export const LIMIT_CHOICES = {
-  unpriced: ["allow", "refuse"],
-} as const;
-
 export type NumberLimit = (typeof USD_LIMITS)[number] | (typeof COUNT_LIMITS)[number];
-export type LimitChoice = keyof typeof LIMIT_CHOICES;
-export type LimitName = NumberLimit | LimitChoice;

@@ -5,7 +5,7 @@ import { messageOf } from "../lib/errors.ts";
 import { z } from "zod";
 import { sha256Hex } from "../lib/secret.ts";
 import { CALL_KINDS } from "./call-kinds.ts";
-import type { LimitName } from "./limit-names.ts";
+import type { NumberLimit } from "./limit-names.ts";
 import { isLoopback } from "./proxy.ts";
 import * as scalars from "./yaml/scalars.ts";
 
@@ -53,7 +53,6 @@ export const PLATFORM_FACTS: Readonly<Record<ChannelPlatform, PlatformFacts>> = 
 
 export const NO_CREDENTIAL = "none";
 
-/** The client's own login. */
 export const CLIENT_LOGIN = "client";
 
 /** Below a base URL with this end, paths have no version. */
@@ -161,10 +160,9 @@ export const limitsSchema = z
     requests_per_minute: orNull(positive),
     requests_per_minute_per_session: orNull(positive),
     concurrent_requests: orNull(positive),
-    /** With so many equal calls at its end, a conversation is refused. */
     same_call: orNull(repetitions),
     unpriced: z.enum(["refuse", "allow"]).default("refuse"),
-  } satisfies Record<LimitName, z.ZodType>)
+  } satisfies Record<NumberLimit | "unpriced", z.ZodType>)
   .transform(({ unpriced, ...rest }) => ({ ...rename(rest), allowUnpriced: unpriced === "allow" }));
 
 /** Shared: a config can have ten thousand keys without limits. */
@@ -178,7 +176,6 @@ const alerts = z.strictObject({
     .min(1, "is empty: name at least one percentage")
     .default([80, 95])
     .transform((at) => at.toSorted((a, b) => a - b)),
-  /** A program and its arguments, without a shell. */
   command: orNull(z.array(text).min(1, "is empty: leave it out to run nothing")),
 });
 
@@ -242,7 +239,6 @@ const channel = z
     probe: orNull(scalar(scalars.readProbeInterval, SHAPES.duration)),
     /** Null: the address decides. */
     price_provider: orNull(name),
-    /** What counts: the price book, or the seller's answers. */
     bill: z.enum(["book", "reported"]).optional(),
     free: flag.default(false),
     /** False: never asks the upstream for one. */
@@ -291,7 +287,6 @@ const group = z
     description: z.string().default(""),
     exclusive: flag.default(false),
     default_model: orNull(text),
-    /** Paths that are forwarded, with all paths below them. */
     other_paths: orNull(z.array(scalar(scalars.readOtherPath, SHAPES.text))),
     /** What `gateway run claude` asks for. Null: the tool's own. */
     cache: orNull(z.enum(["5m", "1h"])),
@@ -352,7 +347,6 @@ export const configSchema = z
     max_body: size.prefault("64MiB"),
     cors_origins: z.array(scalar(scalars.readOrigin)).default([]),
     console: z.enum(["loopback", "always", "never"]).default("loopback"),
-    /** Accepted `Host` headers, in addition to loopback names. */
     allowed_hosts: z.array(scalar(scalars.readHostName)).default([]),
     cache_analysis: onOrOff,
     context: onOrOff,
@@ -384,7 +378,6 @@ export const configSchema = z
     groups: z.record(name, group).default({}),
     plans: z.record(name, plan).default({}),
     keys: z.array(key).default([]),
-    /** Model id → price kind → decimal string. */
     prices: z
       .record(text, prices)
       .default({})
@@ -392,6 +385,5 @@ export const configSchema = z
   })
   .transform(({ max_body, ...rest }) => ({ ...rename(rest), maxBodyBytes: max_body }));
 
-/** A valid config, in which a name may still refer to nothing. */
 export type Config = z.output<typeof configSchema>;
 export type Limits = Readonly<z.output<typeof limitsSchema>>;

@@ -8,7 +8,6 @@ type Json = Readonly<Record<string, unknown>>;
 export interface ModelAnswer {
   readonly id: string;
   readonly model: string;
-  /** One piece of text for each event. */
   readonly words: readonly string[];
   /** The client's limit ended the answer. */
   readonly isCut: boolean;
@@ -20,11 +19,9 @@ export interface ModelAnswer {
 export type FormatName = "messages" | "responses" | "chat" | "content";
 
 export interface Format {
-  /** The messages, the newest last. */
   readonly conversation: (body: unknown) => readonly unknown[];
   readonly limit: (body: unknown) => unknown;
   readonly writeReply: (answer: ModelAnswer) => Json;
-  /** Each string is ready to send. */
   readonly writeEvents: (answer: ModelAnswer, body: unknown) => readonly string[];
   readonly count?: (tokens: number) => Json;
   readonly embed?: (tokens: number, body: unknown) => Json;
@@ -35,17 +32,12 @@ const LEAST_CACHED_TOKENS = 1024;
 const MAX_PROMPTS = 16;
 const ECHOED = 200;
 
-export interface Model {
-  countInput(body: unknown): number;
-  answer(format: Format, body: unknown, model: unknown): ModelAnswer;
-}
-
-export function createModel(): Model {
+export function createModel() {
   let serial = 0;
   const prompts: string[] = [];
   return {
-    countInput: (body) => countTokens(writePrompt(body)),
-    answer: (format, body, model) => {
+    countInput: (body: unknown): number => countTokens(writePrompt(body)),
+    answer: (format: Format, body: unknown, model: unknown): ModelAnswer => {
       serial += 1;
       const prompt = writePrompt(body);
       const shared = Math.max(0, ...prompts.map((earlier) => countShared(earlier, prompt)));
@@ -96,7 +88,6 @@ function countShared(one: string, other: string): number {
   return at;
 }
 
-/** All text of a message, in any of the formats. */
 function readTexts(value: unknown): string {
   if (typeof value === "string") return value;
   if (Array.isArray(value)) return value.map(readTexts).join(" ");

@@ -116,7 +116,6 @@ const toChat = (model: string) => ({
   body: { model, stream: true, messages: HELLO },
 });
 
-/** For people to try. */
 export const CALLS: Readonly<Record<DemoPlatform, readonly DemoCall[]>> = {
   messages: [TO_MESSAGES],
   responses: [

@@ -5,19 +5,8 @@ import { getField } from "../lib/json/json.ts";
 import { createModel, FORMATS } from "./answers.ts";
 import { type DemoPlatform, findEndpoint, listModels } from "./platforms.ts";
 
-export interface DemoUpstream {
-  readonly port: number;
-  stop(): void;
-}
-
 /** `paceMs`: the pause between two events of a stream. */
-export function startUpstream({
-  platform,
-  paceMs,
-}: {
-  platform: DemoPlatform;
-  paceMs: number;
-}): DemoUpstream {
+export function startUpstream(platform: DemoPlatform, paceMs: number) {
   const model = createModel();
   const server = Bun.serve({
     hostname: "127.0.0.1",

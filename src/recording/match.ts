@@ -4,18 +4,11 @@
 import { isObject, parseJson, textOf } from "../lib/json/json.ts";
 import { VOLATILE_MEMBERS, VOLATILE_TEXTS, OWN_FOLDERS } from "./rules.ts";
 
-export interface Comparable {
-  readonly text: string;
-  /** Undefined: not JSON. */
-  readonly value: unknown;
-  /** The agent's working folders and homes in the text, the longest first. */
-  readonly folders: readonly string[];
-}
+type Comparable = ReturnType<typeof readComparable>;
 
 /** Further folders are compared as they are: the work stays linear. */
 const MAX_FOLDERS = 20;
 
-/** Backslashes in JSON. */
 const ESCAPED_BACKSLASHES = /(?:\\\\)+/g;
 
 /** The first difference, after `equal` equal values. */
@@ -26,17 +19,17 @@ export interface Difference {
   readonly sent: string;
 }
 
-export function readComparable(bytes: Uint8Array): Comparable {
+export function readComparable(bytes: Uint8Array) {
   const text = new TextDecoder().decode(bytes);
   const slashed = text.replace(ESCAPED_BACKSLASHES, "/");
   const found = OWN_FOLDERS.flatMap((rule) =>
     Array.from(slashed.matchAll(rule), ([, folder = ""]) => folder.replace(/\.$/, "")),
   );
+  // The agent's working folders and homes in the text, the longest first.
   const folders = [...new Set(found)].slice(0, MAX_FOLDERS).toSorted((a, b) => b.length - a.length);
   return { text, value: parseJson(text), folders };
 }
 
-/** Null: the requests are the same. */
 export function findDifference(recorded: Comparable, sent: Comparable): Difference | null {
   if (recorded.text === sent.text) return null;
   if (recorded.value === undefined || sent.value === undefined)

@@ -7,7 +7,6 @@ import type { RecordedExchange, Recording } from "./store.ts";
 
 export interface AskedRequest {
   readonly method: string;
-  /** Path and query. */
   readonly target: string;
   readonly body: Uint8Array;
   readonly transport?: "websocket";
@@ -76,7 +75,6 @@ export class Replay {
     return null;
   }
 
-  /** The answer in its chunks. */
   readAnswer(exchange: RecordedExchange): Buffer[] {
     const response = this.recording.readResponse(exchange);
     let end = 0;

@@ -82,7 +82,6 @@ function requireFolder(path: string, forbidden: number): boolean {
   return true;
 }
 
-/** Returns whether the folder is new. */
 export function makeFolder(path: string): boolean {
   let isNew = true;
   try {
@@ -173,16 +172,10 @@ function measureFolder(folder: string): number {
     .reduce((sum, size) => sum + size, 0);
 }
 
-export interface Recording {
-  readonly folder: string;
-  readonly exchanges: readonly RecordedExchange[];
-  readonly damaged: number;
-  readonly readRequest: (exchange: RecordedExchange) => Buffer;
-  readonly readResponse: (exchange: RecordedExchange) => Buffer;
-}
+export type Recording = NonNullable<ReturnType<typeof openRecording>>;
 
 /** Null: there is none. Throws if it is another user's: agents obey answers. */
-export function openRecording(folder: string): Recording | null {
+export function openRecording(folder: string) {
   if (!requireFolder(folder, OTHERS_WRITE)) return null;
   if (existsSync(join(folder, OLD_LINES)))
     throw new ForeignFile(`${folder} was recorded by version 0.2 and cannot be read: record it again`);
@@ -204,13 +197,10 @@ export function openRecording(folder: string): Recording | null {
   };
 }
 
-/** Larger files are not recorded. */
 const MAX_READ_BYTES = 2 ** 29;
 
 /** Null: not an exchange, or incomplete. */
-function readExchange(
-  path: string,
-): { readonly exchange: RecordedExchange; readonly response: Buffer } | null {
+function readExchange(path: string) {
   const bytes = readOwned(path);
   const start = bytes.indexOf("\n") + 1;
   const exchange = exchangeSchema.safeParse(parseJson(bytes.toString("utf8", 0, start))).data;
@@ -239,19 +229,13 @@ function readOwned(path: string): Buffer {
   }
 }
 
-export interface RecordingFacts {
-  readonly name: string;
-  readonly bytes: number;
-  /** The last write, in milliseconds since 1970. */
-  readonly usedAt: number;
-}
-
-export function listRecordings(root: string): RecordingFacts[] {
+export function listRecordings(root: string) {
   if (!requireFolder(root, OTHERS_WRITE)) return [];
   return readdirSync(root)
     .filter((name) => RECORDING_NAME.test(name) && lstatSync(join(root, name)).isDirectory())
     .map((name) => {
       const folder = join(root, name);
+      // `usedAt`: the last write.
       return { name, bytes: measureFolder(folder), usedAt: lstatSync(folder).mtimeMs };
     })
     .toSorted((a, b) => b.usedAt - a.usedAt);

@@ -8,7 +8,6 @@ import type { OpenStream, RequestRecord } from "../gateway/observe/observer.ts";
 export const TOKEN_HEADER = "x-gateway-console";
 
 export const DEFAULT_PERIOD = "7d";
-/** The rows of a list at first, and at most. */
 export const ROWS = 100;
 export const MAX_ROWS = 2000;
 
@@ -19,13 +18,12 @@ export interface StreamRow extends Omit<OpenStream, "tokens"> {
 /** This run of the gateway. */
 export interface About {
   readonly version: string;
-  /** An ISO time. */
   readonly since: string;
   readonly address: string;
   /** Null: a demo has no config file. */
   readonly config: string | null;
   readonly timezone: string;
-  /** The command that starts a tool and asks for the secret, without the tool's name. */
+  /** The command that starts the tool named after it, and asks for the secret. */
   readonly run: string;
 }
 

@@ -7,16 +7,10 @@ import { createHash } from "node:crypto";
 export interface BundledFile {
   /** The content's hash: a changed file gets another address. */
   readonly hash: string;
-  /** Gzip, in base64. */
   readonly gzip: string;
 }
 
-export interface BundledPage {
-  readonly script: BundledFile;
-  readonly style: BundledFile;
-}
-
-export function bundlePage(): BundledPage {
+export function bundlePage() {
   return { script: bundle("main.tsx"), style: bundle("style.css") };
 }
 

@@ -15,15 +15,15 @@ import { parseJson } from "../lib/json/json.ts";
 import { Refusal, refuseUsage } from "../lib/refusal.ts";
 import { TOKEN_HEADER } from "./api.ts";
 import { NOT_CACHED, readCookies, refuseForeign, SAFE_FIELDS } from "./guard.ts";
-import { createLive, type Live } from "./live.ts";
-import { type CodeFault, createSignIns, SIGN_IN_SECONDS, type SignIns } from "./sign-ins.ts";
+import { createLive } from "./live.ts";
+import { type CodeFault, createSignIns, SIGN_IN_SECONDS } from "./sign-ins.ts";
 
 const API = "/console/api/";
 const MAX_BODY_BYTES = 64 * 1024;
 
 interface Inside extends ApiParts {
-  readonly signIns: SignIns;
-  readonly live: Live;
+  readonly signIns: ReturnType<typeof createSignIns>;
+  readonly live: ReturnType<typeof createLive>;
   /** A cookie belongs to a host, not a port: two gateways must differ. */
   readonly cookie: () => string;
 }

@@ -21,19 +21,10 @@ const MAX_NOTICES = 50;
 const MAX_REQUESTS = 200;
 const MAX_PAGES = 32;
 
-export interface Live {
-  readonly listener: Listener;
-  /** Serves a page until `isSignedIn` returns false. */
-  open(exchange: Exchange, isSignedIn: () => boolean): void;
-  close(): void;
-}
-
 interface Page {
   readonly exchange: Exchange;
   readonly isSignedIn: () => boolean;
-  /** The text sent last, by section. */
   readonly sent: Map<keyof LiveEvent, string>;
-  /** Requests and notices since the page's last event. */
   requests: RequestRecord[];
   notices: Notice[];
   isSlow: boolean;
@@ -41,7 +32,7 @@ interface Page {
 }
 
 /** `command` starts this program. */
-export function createLive(parts: ApiParts, command: string): Live {
+export function createLive(parts: ApiParts, command: string) {
   const { gateway, activity } = parts;
   const pages = new Set<Page>();
   const notices: Notice[] = [];
@@ -75,15 +66,17 @@ export function createLive(parts: ApiParts, command: string): Live {
     page.exchange.end();
     leave(page);
   };
-  return {
-    listener: {
-      requestDone: (record) => {
-        for (const page of pages) keep(page.requests, record, MAX_REQUESTS);
-      },
-      limitNear: (warning) => note("warning", describeWarning(warning)),
-      notice: note,
+  const listener: Listener = {
+    requestDone: (record) => {
+      for (const page of pages) keep(page.requests, record, MAX_REQUESTS);
     },
-    open: (exchange, isSignedIn) => {
+    limitNear: (warning) => note("warning", describeWarning(warning)),
+    notice: note,
+  };
+  return {
+    listener,
+    /** Serves a page until `isSignedIn` returns false. */
+    open: (exchange: Exchange, isSignedIn: () => boolean): void => {
       if (exchange.gone) return;
       const [oldest] = pages;
       if (pages.size >= MAX_PAGES && oldest !== undefined) end(oldest);
@@ -96,7 +89,7 @@ export function createLive(parts: ApiParts, command: string): Live {
       const about = describeRun(parts, command);
       send(page, [...collect(true), ["about", JSON.stringify(about)]]);
     },
-    close: () => {
+    close: (): void => {
       for (const page of pages) end(page);
     },
   };

@@ -26,12 +26,10 @@ function writeTitle({ session }: Evidence): string {
   return session === null ? TITLE : `${TITLE} in session ${session}`;
 }
 
-/** `2026-11-20 10:00` */
 function formatTime(time: string | null): string {
   return time === null ? "" : time.slice(0, 16).replace("T", " ");
 }
 
-/** Where and when: the line below the title. */
 function listFacts({ requests, sessions, first, last, versions, events }: Evidence): string[] {
   const tools = [...new Set([...versions, ...events].flatMap(({ tool }) => tool ?? []))];
   return [
@@ -79,7 +77,6 @@ function listFigures({ paid_again: lost, total, window_points: points }: Evidenc
   ];
 }
 
-/** The windows of a plan, shortest first as upstreams list them. */
 function describePoints([first, ...others]: readonly [name: string, rise: number][]): [string, string][] {
   if (first === undefined) return [];
   const more = others.map(([name, rise]) => `, ${rise} of ${name}`).join("");
@@ -188,7 +185,6 @@ function listEvent(event: EvidenceEvent, hasLabels: boolean): string[] {
   ];
 }
 
-/** What is exact and what is estimated. */
 function listLimits({
   known,
   expired,
@@ -383,7 +379,6 @@ function writeChart({ turns, versions }: Evidence): string {
 <p class="quiet">${what}, in the order of time.${marks.length === 0 ? "" : " A dashed line is the first request of a new version."}</p></section>`;
 }
 
-/** Rounds up to a number that is easy to read on an axis. */
 function roundUp(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   return power * ([1, 1.2, 1.6, 2, 3, 4, 5, 6, 8].find((each) => value <= each * power) ?? 10);

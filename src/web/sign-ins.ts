@@ -17,26 +17,12 @@ const SECRET_BYTES = 32;
 /** A link should fit in a terminal's line. */
 const CODE_BYTES = 16;
 
-export interface SignIn {
-  readonly cookie: string;
-  readonly token: string;
-}
-
 /** `used`: a second use, which also ended the first one's sign-in. */
 export type CodeFault = "unknown" | "expired" | "used";
 
 interface Code {
   readonly until: number;
-  /** The hash of the cookie that the code was exchanged for. */
   cookie: string | null;
-}
-
-export interface SignIns {
-  createCode(): string;
-  signIn(code: string): SignIn | CodeFault;
-  /** A browser may send several cookies, some of them foreign. */
-  has(cookies: readonly string[], token: string | undefined): boolean;
-  signOut(cookies: readonly string[]): void;
 }
 
 interface Kept {
@@ -45,7 +31,7 @@ interface Kept {
 }
 
 /** `path`: the file of sign-ins; null: they end with this run. */
-export function createSignIns(now: () => number, path: string | null): SignIns {
+export function createSignIns(now: () => number, path: string | null) {
   /** By hashes: comparing secrets byte by byte would show how much is right. */
   const codes = new BoundedMap<string, Code>(MAX_CODES);
   const known = new BoundedMap<string, Kept>(MAX_SIGN_INS);
@@ -60,12 +46,12 @@ export function createSignIns(now: () => number, path: string | null): SignIns {
     if (ended.length > 0) save(path, known);
   };
   return {
-    createCode: () => {
+    createCode: (): string => {
       const code = newSecret(CODE_BYTES);
       codes.set(sha256Hex(code), { until: now() + CODE_MS, cookie: null });
       return code;
     },
-    signIn: (text) => {
+    signIn: (text: string) => {
       const code = codes.get(sha256Hex(text));
       if (code === undefined) return "unknown";
       if (code.cookie !== null) {
@@ -81,7 +67,8 @@ export function createSignIns(now: () => number, path: string | null): SignIns {
       save(path, known);
       return { cookie, token };
     },
-    has: (cookies, token) => {
+    /** A browser may send several cookies, some of them foreign. */
+    has: (cookies: readonly string[], token: string | undefined): boolean => {
       if (token === undefined) return false;
       const hash = sha256Hex(token);
       return cookies.some((cookie) => {
@@ -89,7 +76,7 @@ export function createSignIns(now: () => number, path: string | null): SignIns {
         return kept?.token === hash && now() < kept.until;
       });
     },
-    signOut: (cookies) => end(cookies.map(sha256Hex)),
+    signOut: (cookies: readonly string[]): void => end(cookies.map(sha256Hex)),
   };
 }
 

@@ -60,7 +60,6 @@ export class ChatAnswerWriter extends AnswerWriter {
   readonly #selection = new Selection(this.context);
   #isSeen = false;
   #needsGap = false;
-  /** How many logprobs of the open block have been sent. */
   #logprobs = 0;
   readonly #spoken = new Set<Block["kind"]>();
   readonly #texts: Block[] = [];

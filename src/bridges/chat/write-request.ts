@@ -16,8 +16,11 @@ import type {
 import { leaveOut, settleOptions, writeMembers, type Writing } from "../neutral/fields.ts";
 import { describeFunction, nameCall, nameTool, writeArguments } from "../neutral/tools.ts";
 import { type Json, refuseField } from "../neutral/notes.ts";
-import { arrange, type ModelItem, remind, type Turn } from "../neutral/write-request.ts";
 import {
+  arrange,
+  type ModelItem,
+  remind,
+  type Turn,
   ifAny,
   joinTexts,
   keepAllowed,
@@ -59,7 +62,6 @@ const MARKED_MODELS = /claude|qwen/i;
 const MARK = { type: "ephemeral" };
 const MARKED_TAIL = 2;
 
-/** Marks the instructions, and the user's last two messages. */
 function markMessages(messages: readonly Json[]): Json[] {
   const others = messages.filter(({ role }) => role === "user" || role === "tool").slice(-MARKED_TAIL);
   return messages.map((message, at) => {

@@ -24,7 +24,6 @@ export class ContentAnswerReader extends AnswerReader {
   readonly #queries = new Set<string>();
   #sources: readonly WebSource[] = [];
 
-  /** Reads an event or a list of events, as some answers are. */
   read(value: unknown): void {
     const chunks: readonly unknown[] = Array.isArray(value) ? value : [value];
     for (const chunk of chunks) this.#read(chunk);

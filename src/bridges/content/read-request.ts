@@ -133,7 +133,6 @@ function readResult(reading: RequestReading, response: Table<unknown>, id: strin
   return { type: "result", id, parts: [...readText(text), ...media], failed };
 }
 
-/** Addresses of files in Google's store. */
 const STORED = /^gs:|^https:\/\/generativelanguage\.googleapis\.com\//;
 
 function readPart(reading: RequestReading, part: Json): ContentPart[] {

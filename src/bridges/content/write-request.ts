@@ -6,8 +6,17 @@ import { findOutputCap } from "../provider-rules.ts";
 import { settleOptions, writeMembers } from "../neutral/fields.ts";
 import { describeFunction, nameTool, parseArguments } from "../neutral/tools.ts";
 import type { Json } from "../neutral/notes.ts";
-import { arrangeForUser, type ModelItem, remind, type Turn } from "../neutral/write-request.ts";
-import { limitOption, joinTexts, keepAllowed, keepFunctions, readDataUrl } from "../neutral/write-request.ts";
+import {
+  arrangeForUser,
+  type ModelItem,
+  remind,
+  type Turn,
+  limitOption,
+  joinTexts,
+  keepAllowed,
+  keepFunctions,
+  readDataUrl,
+} from "../neutral/write-request.ts";
 import { CONTENT_FIELDS, isSigned } from "./fields.ts";
 
 /** Gemini 3 refuses a call without its signature or this word:

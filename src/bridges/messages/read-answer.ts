@@ -42,7 +42,6 @@ export class MessagesAnswerReader extends AnswerReader {
   readonly #open = new BoundedMap<unknown, OpenBlock>(MAX_BLOCKS);
   #reason: unknown = null;
   #stop: unknown = null;
-  /** The search whose result comes in a block of its own. */
   #search: Block | null = null;
 
   read(event: unknown, name: string): void {

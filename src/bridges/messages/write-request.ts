@@ -12,8 +12,17 @@ import type {
 import { leaveOut, settleOptions, writeMembers, type Writing } from "../neutral/fields.ts";
 import { describeFunction, nameCall, nameTool, parseArguments } from "../neutral/tools.ts";
 import { type Json, refuseField } from "../neutral/notes.ts";
-import { arrangeForUser, type ModelItem, remind, type Turn } from "../neutral/write-request.ts";
-import { ifAny, limitOption, joinTexts, keepAllowed, readDataUrl } from "../neutral/write-request.ts";
+import {
+  arrangeForUser,
+  type ModelItem,
+  remind,
+  type Turn,
+  ifAny,
+  limitOption,
+  joinTexts,
+  keepAllowed,
+  readDataUrl,
+} from "../neutral/write-request.ts";
 import {
   BUDGETS,
   findOutputCap,
@@ -63,7 +72,6 @@ function markLast(content: unknown): void {
 
 // Options.
 
-/** Returns how the model thinks. */
 function limitOptions(conversation: Conversation, options: Options, model: string): Json {
   const most = findOutputCap(model);
   limitOption(conversation, options, "cap", most);
@@ -95,7 +103,6 @@ function writeThinking(
   if (thinksAdaptively(model)) return { thinking: { type: "adaptive", display: "summarized" } };
   if (cap <= MIN_BUDGET || /claude-3-(?:5|opus|haiku|sonnet)/.test(model) || losesThoughts(items))
     return note();
-  // Half of the cap is left for the answer.
   const budget = Math.max(MIN_BUDGET, Math.min(BUDGETS[effort], Math.floor(cap / 2)));
   return { thinking: { type: "enabled", budget_tokens: budget } };
 }

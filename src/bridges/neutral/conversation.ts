@@ -2,8 +2,7 @@
 
 import type { ChatSettings } from "../../config/schema.ts";
 import type { DialectName } from "../../dialects/dialect.ts";
-import type { Json } from "./notes.ts";
-import type { Notes } from "./notes.ts";
+import type { Json, Notes } from "./notes.ts";
 
 interface Marked {
   /** Asks to cache the prompt up to here. */
@@ -60,7 +59,6 @@ export interface Call {
 
 export interface Result {
   readonly type: "result";
-  /** The id of the call. */
   readonly id: string;
   readonly parts: readonly ContentPart[];
   readonly failed: boolean;
@@ -79,7 +77,6 @@ export interface Tool {
   readonly description: string;
   /** Text, so that numbers keep their digits. */
   readonly schema: string;
-  /** The format of a custom tool's text. */
   readonly format?: Json | undefined;
   readonly settings: ToolSettings;
 }
@@ -92,7 +89,6 @@ export interface ToolSettings {
   max_uses?: number;
 }
 
-/** What the fields of a tool say. */
 export interface ToolMembers extends ToolSettings {
   name?: string;
   description?: string;
@@ -114,12 +110,10 @@ export type Effort = (typeof EFFORTS)[number];
 export interface AnswerSchema {
   readonly name: string;
   readonly description?: string;
-  /** Text, like a tool's. */
   readonly schema: string;
   readonly strict: boolean;
 }
 
-/** Only OpenAI's two dialects have these. */
 export const OPENAI_OPTIONS = [
   "user",
   "safety_identifier",

@@ -8,17 +8,11 @@ import type { Seal } from "./conversation.ts";
 
 const ENVELOPE_START = "gw1.";
 
-export interface Envelopes {
-  readonly close: (seal: Seal) => string;
-  /** Null: the text was changed, or closed for another upstream. */
-  readonly open: (text: unknown) => Seal | null;
-}
-
 const PROOF_LENGTH = 22;
 /** Real envelopes are a fraction of this. */
 const MAX_ENVELOPE_LENGTH = 8 * 1024 * 1024;
 
-export function openEnvelopes(secret: () => string, model: string, dialect: DialectName): Envelopes {
+export function openEnvelopes(secret: () => string, model: string, dialect: DialectName) {
   let key: Buffer | null = null;
   const findKey = (): Buffer =>
     (key ??= new Bun.CryptoHasher("sha256", `gateway envelope ${secret()}`)
@@ -32,11 +26,12 @@ export function openEnvelopes(secret: () => string, model: string, dialect: Dial
       .digest("base64url")
       .slice(0, PROOF_LENGTH);
   return {
-    close(seal) {
+    close: (seal: Seal): string => {
       const content = Buffer.from(JSON.stringify(seal)).toString("base64url");
       return `${start}${prove(content)}.${content}`;
     },
-    open(text) {
+    /** Null: the text was changed, or closed for another upstream. */
+    open: (text: unknown): Seal | null => {
       if (typeof text !== "string" || !text.startsWith(start) || text.length > MAX_ENVELOPE_LENGTH)
         return null;
       const end = start.length + PROOF_LENGTH;

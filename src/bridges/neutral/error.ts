@@ -10,7 +10,6 @@ export interface UpstreamError {
   readonly status: number;
   readonly message: string;
   readonly code: string | null;
-  /** The field at fault. */
   readonly param: string | null;
   /** Null: the upstream does not say. */
   readonly tokens: { readonly used: number; readonly most: number } | null;
@@ -38,7 +37,6 @@ const TOKENS: readonly RegExp[] = [
 
 const MAX_SHOWN_CHARACTERS = 2000;
 
-/** `status`: 200 for an error in a stream. */
 export function readUpstreamError(status: number, body: unknown): UpstreamError {
   const value = typeof body === "string" ? parseJson(body) : body;
   const outer: unknown = Array.isArray(value) ? value[0] : value;

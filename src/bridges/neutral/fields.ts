@@ -60,9 +60,7 @@ export interface FieldTable {
   readonly options: readonly OptionRow[];
   /** Fields by their object: empty for the request, or `tools[]`. */
   readonly placed: ReadonlyMap<string, readonly Placed[]>;
-  /** The options that upstreams of the dialect have. */
   readonly written: ReadonlySet<string>;
-  /** What clients of the dialect call each option. */
   readonly names: ReadonlyMap<string, string>;
 }
 

@@ -44,7 +44,6 @@ export class Notes {
 /** Clients then send the conversation again. */
 export const NOT_KEPT = "previous_response_not_found";
 
-/** Refuses a field whose loss would change the answer. */
 export function refuseField(param: string, why: string, wireCode = "unsupported_parameter"): never {
   throw new GatewayError("unsupported", `${param}: ${why}`, { param, wireCode });
 }
@@ -66,7 +65,6 @@ export function requireList(value: unknown, path: string): readonly unknown[] {
   return value.length > 0 ? value : refuseBody(path, "the list is empty.", "empty_array");
 }
 
-/** Each record of a list, with its place. */
 export function eachRecord(
   list: readonly unknown[],
   path: string,

@@ -6,7 +6,6 @@ import type { Seal } from "./conversation.ts";
 import { blameAnswer } from "./error.ts";
 import type { Block, Sequence, WebSource } from "./sequence.ts";
 
-/** The event name of a complete answer. */
 export const WHOLE_ANSWER = "whole answer";
 
 export abstract class AnswerReader {
@@ -42,7 +41,6 @@ export abstract class AnswerReader {
     return false;
   }
 
-  /** True if the answer was already complete. */
   survives(): boolean {
     return false;
   }

@@ -113,7 +113,6 @@ export function nameIn(value: unknown, name: string, path: string): string {
   return readName(getField(value, name), `${path}.${name}`);
 }
 
-/** Undefined: nothing is asked for. */
 export const READ = {
   name: readName,
   number: (value: unknown, path: string): number =>

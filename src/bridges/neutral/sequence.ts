@@ -27,7 +27,6 @@ export interface Block {
   readonly isFree: boolean;
   /** The block is next to the answer, not a part of it. */
   readonly isAside: boolean;
-  /** Logprobs of the tokens, as OpenAI words them. */
   readonly logprobs: unknown[];
   citations: readonly Citation[];
 }
@@ -38,7 +37,6 @@ export interface Citation extends WebSource {
   readonly end: number;
 }
 
-/** What a responses upstream says about the answer, for chat clients. */
 export interface AnswerAbout {
   readonly id?: string | undefined;
   /** In seconds since 1970. */
@@ -65,7 +63,6 @@ export interface AnswerListener {
   delta(block: Block, piece: string): void;
   close(block: Block): void;
   end(end: AnswerEnd, about: AnswerAbout): void;
-  /** Ends an answer that has begun with an error. */
   fail(failure: UpstreamError): void;
 }
 

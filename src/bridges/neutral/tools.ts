@@ -33,7 +33,6 @@ function fit(name: string, limit: number): string {
   return `${name.slice(0, limit - HASH_LENGTH - 1).replaceAll(FOREIGN, "_")}_${hash}`;
 }
 
-/** Tools by the names that the upstream sees. */
 export type ToolTable = ReadonlyMap<string, Tool>;
 
 export function indexTools(tools: readonly Tool[], dialect: DialectName): ToolTable {

@@ -95,7 +95,6 @@ export abstract class AnswerWriter implements AnswerListener {
     return {};
   }
 
-  /** What clients have not seen of a call. Null: nothing. */
   protected readRest(block: Block): string | null {
     return this.isHeld || block.text === "" ? finishInput(this.tool, block) : null;
   }
@@ -108,10 +107,7 @@ export abstract class AnswerWriter implements AnswerListener {
   abstract idle(): void;
 }
 
-export function readCall(
-  block: Block,
-  { tools }: AnswerContext,
-): { tool: Tool | null; name: string; input: string } {
+export function readCall(block: Block, { tools }: AnswerContext) {
   const tool = findTool(tools, block.name);
   return { tool, name: tool?.name ?? block.name, input: finishInput(tool, block) };
 }

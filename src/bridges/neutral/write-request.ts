@@ -77,10 +77,8 @@ export function arrangeForUser({ items, notes, client }: Conversation): Turns {
 class Draft {
   readonly #notes: Notes;
   readonly #turns: OpenTurn[] = [];
-  /** Calls by the client's id. */
   readonly #open = new Map<string, CallState>();
   readonly #uses = new Map<string, number>();
-  /** Results by the client's id. */
   readonly #given = new Map<string, Result>();
   /** Thoughts for the model's next word or call. Alone, they are refused. */
   #thoughts: Reasoning[] = [];
@@ -221,7 +219,6 @@ export function markFailure(text: string, failed: boolean): string {
   return failed && !/^error\b/i.test(text) ? `Error: ${text}` : text;
 }
 
-/** The data in a URL. Null: it is an address. */
 export function readDataUrl(url: string): { type: string; data: string } | null {
   if (!url.startsWith("data:")) return null;
   const comma = url.indexOf(",");

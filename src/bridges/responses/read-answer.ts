@@ -49,7 +49,6 @@ type ItemBlocks = { [Kind in BlockKind]?: Block } & {
   isDone?: true;
   /** The message is not part of the answer. */
   isAside?: boolean;
-  /** The last part of a thought. */
   part?: unknown;
 };
 
@@ -120,7 +119,6 @@ export class ResponsesAnswerReader extends AnswerReader {
     this.to.delta(block, delta);
   }
 
-  /** Ends an item, and adds the text that no delta brought. */
   finishItem(item: unknown, event: Event, isWhole = false): void {
     const blocks = this.#findWhole(item, { ...event, item }, isWhole);
     if (blocks.isDone === true) return;

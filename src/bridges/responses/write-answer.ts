@@ -42,7 +42,6 @@ export class ResponsesAnswerWriter extends AnswerWriter {
   readonly #id = `resp_${nameAnswer(this.context)}`;
   readonly #begun = { response: formObject(this.#id, "in_progress", this.context, { output: [] }) };
   #items: Json[] = [];
-  /** A part of the summary has been announced. */
   #hasPart = false;
 
   begin(): void {

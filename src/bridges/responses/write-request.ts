@@ -14,8 +14,16 @@ import type {
 import { leaveOut, settleOptions, writeMembers, type Writing } from "../neutral/fields.ts";
 import { describeFunction, nameCall, nameTool, writeArguments } from "../neutral/tools.ts";
 import type { Json } from "../neutral/notes.ts";
-import { arrange, type ModelItem, type Turn } from "../neutral/write-request.ts";
-import { ifAny, limitOption, isText, joinTexts, markFailure } from "../neutral/write-request.ts";
+import {
+  arrange,
+  type ModelItem,
+  type Turn,
+  ifAny,
+  limitOption,
+  isText,
+  joinTexts,
+  markFailure,
+} from "../neutral/write-request.ts";
 import { findOutputCap, fitsStrict, isOpenaiReasoner, takesBreakpoints } from "../provider-rules.ts";
 import { RESPONSES_FIELDS } from "./fields.ts";
 
@@ -53,7 +61,6 @@ export function writeResponsesRequest(conversation: Conversation, to: Destinatio
   };
 }
 
-/** Returns what to include. */
 function limitOptions(
   conversation: Conversation,
   options: Options,

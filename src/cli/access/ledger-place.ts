@@ -24,7 +24,6 @@ export function findLedger(flags: LedgerFlags): string {
   return hasFiles(path) ? path : fail(describeMissing(path, flags));
 }
 
-/** Before the first request, the ledger may be missing. */
 export function findLedgerOrEmpty(flags: LedgerFlags): string {
   if (flags.ledger !== undefined) return findLedger(flags);
   const path = locateLedger(flags);
@@ -33,10 +32,7 @@ export function findLedgerOrEmpty(flags: LedgerFlags): string {
 }
 
 /** `isCopy`: nothing is written next to the ledger. */
-export function useLedger(
-  config: LoadedConfig,
-  flags: LedgerFlags,
-): LoadedConfig & { readonly isCopy: boolean } {
+export function useLedger(config: LoadedConfig, flags: LedgerFlags) {
   if (flags.ledger === undefined) return { ...config, isCopy: false };
   const ledger = { ...config.catalog.ledger, path: findLedger(flags) };
   return {

@@ -28,7 +28,6 @@ export async function showModels(flags: ModelsFlags) {
   const client = createClient();
   const lists = new ModelLists(client);
   const problems = new Map<string, string>();
-  // Groups share channels: each channel is asked once.
   const ofChannel: ModelLists["ofChannel"] = async (channel) => {
     const list = await lists.ofChannel(channel);
     if (list.problem !== null)

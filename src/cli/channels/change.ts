@@ -289,7 +289,6 @@ function renameInHeaders(name: string, source: unknown, old: string, own: string
   });
 }
 
-/** Sends what the gateway would send. */
 async function checkChanged(
   name: string,
   path: string,

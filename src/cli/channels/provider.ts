@@ -126,7 +126,6 @@ export function describeGroup({ kind, channel }: Preset, group: PresetGroup): Va
   return { platform, ...more, channels: [channel], description };
 }
 
-/** Checks the credential with what the gateway would send. */
 export function checkProvider(provider: Provider, path: string): Promise<CheckResult> {
   const text = JSON.stringify({ channels: { one: describeChannel(provider) } });
   const env = { ...process.env, ...provider.variables };
@@ -135,7 +134,6 @@ export function checkProvider(provider: Provider, path: string): Promise<CheckRe
   return checkCredential(channel);
 }
 
-/** Asks for a credential, and again after a refusal. */
 export async function askProvider(wanted: Preset, path: string): Promise<Provider> {
   const ask = { message: "The relay's base URL", check: complain(readBaseUrl) };
   const preset = needsAddress(wanted) ? { ...wanted, baseUrl: await askText(ask) } : wanted;

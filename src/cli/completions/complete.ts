@@ -32,7 +32,6 @@ interface Spot {
   readonly literal: boolean;
 }
 
-/** Prints lines of `value<tab>description`, or `:files`. */
 export function complete(root: CommandRow, words: readonly string[]): void {
   const before = words.slice(0, -1).filter((word) => word !== "=");
   const start: Spot = {

@@ -29,9 +29,7 @@ export function bad(check: string, detail: string, fix: string): DoctorFinding {
 }
 
 export interface Examined extends LoadedConfig {
-  /** Null: no gateway runs with this config. */
   readonly running: FoundGateway | null;
-  /** The ledger is a copy: nothing is written next to it. */
   readonly isCopy: boolean;
 }
 

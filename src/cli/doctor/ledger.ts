@@ -32,7 +32,6 @@ export const checkLedger: Check = (examined) => {
   return good("ledger", `${path} (${formatBytes(stats.size)})`);
 };
 
-/** Foreign things in place of the gateway's own files. */
 export const checkOwnFiles: Check = ({ path, catalog: { ledger } }) => {
   const ends = ["", ".lock", ".open", ".torn"].map((end) => ledger.path + end);
   return [join(dirname(path), `.${basename(path)}.lock`), ...ends].flatMap((file) => {

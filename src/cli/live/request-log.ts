@@ -20,7 +20,12 @@ const countInput = sum(PROMPT_KINDS);
 const countCached = sum(READ_KINDS);
 
 const COLUMNS: Columns<RequestRecord> = [
-  ["TIME", formatClock, "text", { spare: 3, paint: (text) => paint("dim", text) }],
+  [
+    "TIME",
+    ({ time }) => new Date(time).toTimeString().slice(0, 8),
+    "text",
+    { spare: 3, paint: (text) => paint("dim", text) },
+  ],
   ["ID", ({ id }) => shortenId(id), "text", { spare: 5 }],
   ["KEY", ({ key }) => key ?? "-", "text", { spare: 6 }],
   ["MODEL", ({ model, endpoint }) => model ?? endpoint],
@@ -33,10 +38,6 @@ const COLUMNS: Columns<RequestRecord> = [
   ["OUT", (record) => sum(OUTPUT_KINDS)(record) || null, "exact", { spare: 7 }],
   ["CHARGE", describeCharge, "exact"],
 ];
-
-function formatClock({ time }: RequestRecord): string {
-  return new Date(time).toTimeString().slice(0, 8);
-}
 
 function paintStatus(text: string, { status }: RequestRecord): string {
   return paint(status < 400 ? "green" : status < 500 ? "yellow" : "red", text);
@@ -84,17 +85,14 @@ export function describeProblem({ outcome, problem }: RequestRecord): string {
 
 export type LogForm = "text" | "json" | "off";
 
-export interface LogScreen {
-  readonly print: (line: string) => void;
-  readonly warn: (text: string) => void;
-}
+export type LogScreen = ReturnType<typeof openLogScreen>;
 
-export function openLogScreen(): LogScreen {
+export function openLogScreen() {
   // The gateway must go on serving when nobody reads its log.
   process.stdout.on("error", () => {});
   return {
-    print: (line) => void process.stdout.write(`${line}\n`),
-    warn: (text) => void process.stderr.write(`${escapeLines(text)}\n`),
+    print: (line: string): void => void process.stdout.write(`${line}\n`),
+    warn: (text: string): void => void process.stderr.write(`${escapeLines(text)}\n`),
   };
 }
 

@@ -1,6 +1,6 @@
 // `gateway context`: what a session's prompts consisted of.
 
-import { reportContext } from "../../billing/reports/context.ts";
+import { reportContext, reportServers } from "../../billing/reports/context.ts";
 import { type Columns, drawRows } from "../terminal/listing.ts";
 import { fail } from "../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenId } from "../terminal/text.ts";
@@ -46,6 +46,31 @@ export function showContext(words: string | undefined, flags: ReportFlags): void
       notes: () => [
         "Estimated: the tokens of a prompt are divided among its parts by their lengths.",
         leftOut > 0 && `Not known: the parts or the price of ${formatCount(leftOut, "request")}.`,
+      ],
+    };
+  });
+}
+
+export function showServers(flags: ReportFlags): void {
+  showReport(flags, ({ table, scope }): Shown => {
+    const document = reportServers(table, scope);
+    const { servers } = document;
+    return {
+      document,
+      parts: () => [
+        drawRows<(typeof servers)[number]>(servers, [
+          ["MCP SERVER", "server"],
+          ["TOOLS", "tools", "count", { spare: 2 }],
+          ["CALLED", "called", "count", { spare: 3 }],
+          ["SESSIONS", "sessions", "count", { spare: 1 }],
+          ["TOKENS", "tokens", "count"],
+          ...COSTS,
+        ]),
+      ],
+      notes: () => [
+        servers.length === 0
+          ? "No session of this period has tools of an MCP server."
+          : "Estimated. Sessions of the period are counted in full.",
       ],
     };
   });

@@ -85,10 +85,7 @@ async function settleDoubts(doubts: readonly Doubt[], { yes }: UpdateFlags): Pro
   for (const { text } of doubts) if (!(await askYes(`${text} Is that right?`))) fail("Nothing was written.");
 }
 
-interface Doubt {
-  readonly name: string;
-  readonly text: string;
-}
+type Doubt = Readonly<Record<"name" | "text", string>>;
 
 const MAX_LOST_SHOWN = 5;
 
@@ -146,16 +143,9 @@ function fallsFar(was: string | null, now: string | null): boolean {
   return before.units > 0n && isBelowTenth(after, before);
 }
 
-interface Next {
-  readonly source: PriceSource;
-  readonly text: string;
-  readonly current: PriceBook;
-  readonly next: PriceBook;
-}
-
 const INDISPENSABLE = ["anthropic", "openai", "google"];
 
-async function readNext(from: string | undefined, { path }: LoadedConfig): Promise<Next> {
+async function readNext(from: string | undefined, { path }: LoadedConfig) {
   const source = await readSource(from);
   const place = from ?? source.name;
   const document = parseJson(source.text) ?? readScript(source.text);
@@ -192,7 +182,6 @@ function readScript(text: string): unknown {
   }
 }
 
-/** The current book, or the built-in one if that is damaged. */
 function loadCurrent(configPath: string): PriceBook {
   try {
     return loadBook(configPath);
@@ -241,7 +230,7 @@ interface Change extends PriceChange {
   readonly requests: number;
 }
 
-type Books = Pick<Next, "current" | "next">;
+type Books = Readonly<Record<"current" | "next", PriceBook>>;
 
 function compareSeen(flags: LedgerFlags, catalog: Catalog, { current, next }: Books): readonly Change[] {
   const at = new Date();
@@ -309,17 +298,10 @@ function countModels(book: PriceBook): number {
   return book.providers.reduce((sum, provider) => sum + book.listModels(provider).length, 0);
 }
 
-interface PriceSource {
-  readonly name: string;
-  readonly date: string;
-  /** False: a file, whose prices have no date of their own. */
-  readonly isRelease: boolean;
-  readonly sha256: string;
-  readonly text: string;
-}
+type PriceSource = Awaited<ReturnType<typeof readSource>>;
 
-async function readSource(from: string | undefined): Promise<PriceSource> {
-  if (from === undefined) return await readRelease();
+async function readSource(from: string | undefined) {
+  if (from === undefined) return readRelease();
   const text = (await readPlace(from)).toString();
   const date = new Date().toISOString().slice(0, 10);
   const url = isAddress(from) ? new URL(from) : null;
@@ -329,6 +311,7 @@ async function readSource(from: string | undefined): Promise<PriceSource> {
   return {
     name,
     date,
+    // A file's prices have no date of their own.
     isRelease: false,
     sha256: sha256Hex(text),
     text,
@@ -340,7 +323,7 @@ const releaseSchema = z.looseObject({
   published_at: z.iso.datetime(),
 });
 
-async function readRelease(): Promise<PriceSource> {
+async function readRelease() {
   const parsed = releaseSchema.safeParse(parseJson((await readPlace(RELEASE_URL)).toString()));
   if (!parsed.success) fail(`${RELEASE_URL} does not name a release. Nothing was changed.`);
   const { tag_name: tag, published_at: published } = parsed.data;

@@ -18,11 +18,6 @@ export interface ShowPricesFlags extends ConfigFlags {
   readonly json?: true;
 }
 
-interface Offer {
-  readonly found: FoundPrice;
-  readonly channels: readonly string[];
-}
-
 export function showPrices(model: string, flags: ShowPricesFlags): void {
   const loaded = openConfigUnless(true, flags);
   const book = loadBook(loaded?.path ?? null);
@@ -33,7 +28,7 @@ export function showPrices(model: string, flags: ShowPricesFlags): void {
   if (sold.length === 0 && configured === null)
     fail(`No provider in ${book.label} has a price for "${model}". \`gateway prices set\` gives it one.`);
   if (flags.json === true) printJson(describeForScripts(model, { book, sold, configured }));
-  else report(book, sold, configured);
+  else report({ book, sold, configured });
 }
 
 function chooseProviders({ provider }: ShowPricesFlags, book: PriceBook): readonly string[] {
@@ -47,7 +42,7 @@ function listSold(
   book: PriceBook,
   providers: readonly string[],
   channels: readonly Channel[],
-): readonly Offer[] {
+): readonly { readonly found: FoundPrice; readonly channels: readonly string[] }[] {
   const paid = channels.flatMap((channel) => {
     const upstream = resolveModel(channel, model);
     const seller = sellerOf(channel);
@@ -65,7 +60,7 @@ function listSold(
 
 interface PriceSources {
   readonly book: PriceBook;
-  readonly sold: readonly Offer[];
+  readonly sold: ReturnType<typeof listSold>;
   readonly configured: Rates | null;
 }
 
@@ -100,7 +95,7 @@ function toIso(moment: string | undefined): string | null {
   return moment === undefined ? null : new Date(moment).toISOString();
 }
 
-function report(book: PriceBook, sold: readonly Offer[], configured: Rates | null): void {
+function report({ book, sold, configured }: PriceSources): void {
   printWrapped(`${book.label}: USD per million tokens, or per thousand calls (…_per_1k)`);
   if (configured !== null)
     for (const line of [

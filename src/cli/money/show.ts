@@ -6,7 +6,6 @@ import { ALL, type Filter, type Scope } from "../../billing/reports/sums.ts";
 import type { Table } from "../../billing/store/open.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
-import type { PeriodReport, REPORTS } from "../../gateway/api/reports.ts";
 import { getField } from "../../lib/json/json.ts";
 import { escapeText } from "../../lib/text/printable.ts";
 import { createZone } from "../../lib/text/zone.ts";
@@ -53,18 +52,6 @@ export function showReport<Flags extends ReportFlags>(
   const lost = formatCount(table.unreadable, "line");
   if (flags.json !== true && table.unreadable > 0)
     printNote(`${lost} could not be read. \`gateway ledger verify\` shows why.`);
-}
-
-export async function layReport<Document extends object>(
-  flags: ReportFlags,
-  choose: (reports: typeof REPORTS) => { readonly ofScope: PeriodReport<Document> },
-  lay: (document: Document) => Omit<Shown, "document">,
-): Promise<void> {
-  const report = choose((await import("../../gateway/api/reports.ts")).REPORTS);
-  showReport(flags, ({ table, scope, clock }) => {
-    const document = report.ofScope(table, scope, clock);
-    return { document, ...lay(document) };
-  });
 }
 
 export function printShown(

@@ -61,7 +61,6 @@ function adviseOn(name: string, known: readonly string[]): string {
 export const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
 
 const PLAN_FIELDS = ["paid_by_plan_usd", "plan_overage_usd"] as const;
-/** The columns of CSV, which scripts always get. */
 const CSV = [
   "requests",
   ...KINDS,

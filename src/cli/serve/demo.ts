@@ -3,7 +3,6 @@
 import { mkdtempSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Catalog } from "../../config/catalog.ts";
 import { checkConfigText } from "../../config/file/load.ts";
 import { CHANNEL_WORDS, type ChannelPlatform, groupPlatform, PLATFORMS } from "../../config/schema.ts";
 import { CALLS } from "../../demo/platforms.ts";
@@ -12,21 +11,15 @@ import { PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import { removeFolder } from "../../lib/files/own-file.ts";
 import { newSecret } from "../../lib/secret.ts";
 
-export interface Demo {
-  readonly catalog: Catalog;
-  readonly secrets: ReadonlyMap<ChannelPlatform, string>;
-  /** Returns the ledger's path.
-   *  Null: it was empty and has been removed. */
-  stop(): string | null;
-}
+export type Demo = ReturnType<typeof startDemo>;
 
 const EVENT_GAP_MS = 40;
 
-export function startDemo(): Demo {
+export function startDemo() {
   const secrets = new Map(CHANNEL_WORDS.map((platform) => [platform, newSecret()]));
   const folder = mkdtempSync(join(tmpdir(), "gateway-demo-"));
   const parts = CHANNEL_WORDS.map((platform) => {
-    const upstream = startUpstream({ platform, paceMs: EVENT_GAP_MS });
+    const upstream = startUpstream(platform, EVENT_GAP_MS);
     const [name, base_url] = [`demo-${platform}`, `http://127.0.0.1:${upstream.port}`];
     const group = {
       platform: groupPlatform(platform),
@@ -50,6 +43,8 @@ export function startDemo(): Demo {
   };
   const { catalog } = checkConfigText(JSON.stringify(config), join(folder, "gateway.yaml"), {});
   const { path } = catalog.ledger;
+  /** Returns the ledger's path.
+   *  Null: it was empty and has been removed. */
   const stop = (): string | null => {
     for (const { upstream } of parts) upstream.stop();
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return path;

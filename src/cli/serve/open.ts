@@ -44,7 +44,7 @@ async function findGateway(flags: OpenFlags): Promise<string> {
   return only.ledger.path;
 }
 
-function readOwn(flags: OpenFlags): { readonly path: string; readonly why: string } {
+function readOwn(flags: OpenFlags) {
   try {
     return { path: locateLedger(flags), why: NOT_RUNNING };
   } catch (error) {

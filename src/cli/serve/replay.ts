@@ -134,7 +134,6 @@ class ReplayServer {
     else exchange.reset();
   }
 
-  /** `gateway run` asks for models before the tool starts. */
   #answerRun(exchange: Exchange, id: string, recognised: Recognition): void {
     const { exchanges } = this.#replay.recording;
     const recorded = exchanges.flatMap(({ request: { method, target } }) => {

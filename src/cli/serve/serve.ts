@@ -9,9 +9,9 @@ import type { Catalog } from "../../config/catalog.ts";
 import { formatMoment } from "../../config/changes/names.ts";
 import { findConfig } from "../../config/file/find.ts";
 import { loadWithCredentials, type LoadedConfig } from "../../config/file/load.ts";
-import { type ConfigOutcome, type ConfigWatch, watchConfig } from "../../config/file/watch.ts";
+import { type ConfigOutcome, watchConfig } from "../../config/file/watch.ts";
 import { isLoopback } from "../../config/proxy.ts";
-import { FOLLOWS_NOTHING, type ChannelSetUp, type Follow } from "../../gateway/api/parts.ts";
+import { FOLLOWS_NOTHING, type ChannelSetUp } from "../../gateway/api/parts.ts";
 import { describeBaseUrl } from "../../gateway/intake/own-host.ts";
 import type { ContextNotes } from "../../gateway/observe/context.ts";
 import type { Listener } from "../../gateway/observe/observer.ts";
@@ -54,23 +54,24 @@ export async function serve(flags: ServeFlags): Promise<void> {
   const log = createRequestLog(flags.log, screen);
   try {
     const configPath = source.kind === "file" ? source.loaded.path : null;
+    let current = (): Catalog => catalog;
     const alertCommand = createAlertCommand(
-      () => running.gateway.catalog.alerts.command,
+      () => current().alerts.command,
       dirname(configPath ?? catalog.ledger.path),
       (text) => log.notice("warning", text),
     );
     const { warn } = screen;
     const traces = loadLater(async () => {
       const { createSpanExport } = await import("./spans.ts");
-      return createSpanExport({ catalog: () => running.gateway.catalog, warn });
+      return createSpanExport({ catalog: () => current(), warn });
     });
     const contexts = createContexts(catalog.ledger.path, warn);
-    let follow = FOLLOWS_NOTHING;
+    const follow = { ...FOLLOWS_NOTHING };
     const listener: Listener = {
       ...log,
       requestDone: (record, line) => {
         log.requestDone(record, line);
-        if (line && running.gateway.catalog.otlp !== null) traces.use((live) => live.add(line));
+        if (line && current().otlp !== null) traces.use((live) => live.add(line));
       },
       limitNear: (warning) => {
         log.limitNear(warning);
@@ -81,14 +82,11 @@ export async function serve(flags: ServeFlags): Promise<void> {
       configPath,
       contexts,
       ...(configPath !== null && { setUp: openSetUp(configPath) }),
-      follow: {
-        config: (written) => follow.config(written),
-        prices: () => follow.prices(),
-        problem: () => follow.problem(),
-      },
+      follow,
     });
+    current = () => running.gateway.catalog;
     const watches = source.kind === "file" ? watchFiles(source.loaded, running, flags, screen) : null;
-    if (watches !== null) follow = watches;
+    Object.assign(follow, watches);
     // Signals count before the announcement: scripts may stop at once.
     const stopping = waitForSignal(running, screen);
     await announce(running, source, flags, screen);
@@ -225,12 +223,7 @@ async function announceDemo(
   say(`watch it live: ${command} top --ledger ${quoteWord(catalog.ledger.path)}`);
 }
 
-function watchFiles(
-  loaded: LoadedConfig,
-  running: RunningGateway,
-  flags: ServeFlags,
-  { warn }: LogScreen,
-): Follow & Pick<ConfigWatch, "end"> {
+function watchFiles(loaded: LoadedConfig, running: RunningGateway, flags: ServeFlags, { warn }: LogScreen) {
   const look = createPriceLook(loaded.path, running, warn);
   const endPrices = everySecond(look);
   const told = new Set(loaded.warnings);
@@ -353,7 +346,6 @@ function createAlertCommand(
   };
 }
 
-/** The variables that docs/money.md lists. */
 function describeInVariables(warning: LimitWarning): Record<string, string> {
   const { holder, limit, usd, spent, resets, percent } = warning;
   return {

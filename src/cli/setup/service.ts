@@ -157,7 +157,7 @@ export function showStatus(flags: { readonly json?: true }): void {
   printNote(installed ? `Its log: ${logs}` : "`gateway service install` installs it.");
 }
 
-function run([program = "", ...words]: Command): { readonly ok: boolean; readonly text: string } {
+function run([program = "", ...words]: Command) {
   if (Bun.which(program) === null) return { ok: false, text: `there is no ${program} here` };
   const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...words], { stdin: "ignore" });
   return { ok: exitCode === 0, text: `${stdout.toString()}${stderr.toString()}`.trim() };

@@ -27,12 +27,7 @@ interface Column<Row> extends Layout {
   readonly paint?: (text: string, row: Row) => string;
 }
 
-export interface Table<Row> {
-  head(room: number): string;
-  /** As wide as the widest cell so far. */
-  rows(rows: readonly Row[], room: number): string[];
-  draw(rows: readonly Row[], room: number): string[];
-}
+export type Table<Row extends object> = ReturnType<typeof createTable<Row>>;
 
 const UNITS = {
   text: (value) => [value].flat().join(", "),
@@ -81,7 +76,7 @@ const CUT_CELLS = 13;
 /** To show more of a text than this, no column is left out. */
 const WHOLE_CELLS = 48;
 
-export function createTable<Row extends object>(listed: Columns<Row>): Table<Row> {
+export function createTable<Row extends object>(listed: Columns<Row>) {
   const columns = readColumns(listed);
   const widths = columns.map(({ title }) => measure(title));
   const write = (cells: readonly string[], room: number, row: Row | null): string => {
@@ -98,6 +93,7 @@ export function createTable<Row extends object>(listed: Columns<Row>): Table<Row
   };
   const titles = columns.map(({ title }) => title);
   const head = (room: number): string => paintText("dim", write(titles, room, null));
+  /** As wide as the widest cell so far. */
   const writeRows = (rows: readonly Row[], room: number): string[] => {
     const cells = rows.map((row) => columns.map(({ read }) => escapeText(read(row))));
     for (const each of cells)
@@ -107,7 +103,7 @@ export function createTable<Row extends object>(listed: Columns<Row>): Table<Row
   return {
     head,
     rows: writeRows,
-    draw: (rows, room) => {
+    draw: (rows: readonly Row[], room: number): string[] => {
       const lines = writeRows(rows, room);
       return [head(room), ...lines];
     },
@@ -118,7 +114,6 @@ export function drawRows<Row extends object>(rows: readonly Row[], columns: Colu
   return rows.length === 0 ? [] : createTable(columns).draw(rows, readRoom());
 }
 
-/** Widths. Zero: the column is left out. */
 function fitColumns(columns: readonly Layout[], widths: readonly number[], room: number): number[] {
   const fitted = [...widths];
   const isSpare = (index: number): boolean => columns[index]?.spare !== undefined;

@@ -31,7 +31,6 @@ export function keepConfig(command: string): string {
   return command.replace(BEGINNING, (words) => words + flag);
 }
 
-/** The words with which the user can start this command from here. */
 export function proposeCommand(words: string): string {
   return nameOwnCommand() + keepConfig(`gateway ${words}`).slice("gateway".length);
 }

@@ -73,7 +73,7 @@ function escapeBesideStyles(line: string): string {
 }
 
 /** Some terminals do not report a size. */
-export function readSize(): { readonly columns: number; readonly rows: number } {
+export function readSize() {
   const { columns, rows } = process.stdout;
   return { columns: columns || 80, rows: rows || 24 };
 }

@@ -123,7 +123,6 @@ export function formatLocalMinute(moment: Date | null): string {
   return formatLocalSecond(moment).slice(0, 16);
 }
 
-/** The moment in local time, to the second. */
 export function formatLocalSecond(moment: Date | null): string {
   if (moment === null || Number.isNaN(moment.getTime())) return "";
   const local = new Date(moment.getTime() - moment.getTimezoneOffset() * MINUTE_MS);

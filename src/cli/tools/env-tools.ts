@@ -54,7 +54,6 @@ export const qwen: ToolRow = {
   },
 };
 
-/** Copilot calls this "BYOK". */
 export const copilot: ToolRow = {
   title: "GitHub Copilot CLI",
   program: { name: "copilot", install: "npm install -g @github/copilot" },

@@ -27,7 +27,7 @@ function listLogins(env: Environment): string[] {
 export const opencode: ToolRow = {
   title: "opencode",
   program: { name: "opencode", install: "npm install -g opencode-ai" },
-  // A login, and the folder of the settings that override OPENCODE_CONFIG_CONTENT.
+  // A login, and the folder of settings that override ours.
   misleading: ["OPENCODE_AUTH_CONTENT", "OPENCODE_TEST_MANAGED_CONFIG_DIR"],
   needsModels: true,
   findOwnModel: (env) => {

@@ -33,10 +33,7 @@ export interface NewKey {
   readonly now: Date;
 }
 
-export async function createKey(
-  file: ConfigFile,
-  { name, group, secret, expires, limits, now }: NewKey,
-): Promise<{ readonly created: string; readonly group: Group }> {
+export async function createKey(file: ConfigFile, { name, group, secret, expires, limits, now }: NewKey) {
   // The key is new, so what a removed key of this name spent does not count.
   const created = now.toISOString();
   const { groups } = await file.edit((current) => {
@@ -90,7 +87,6 @@ export async function switchKeys(
 export interface Rotation {
   /** Null: never. Undefined: unchanged. */
   readonly expires?: Date | null | undefined;
-  /** Null: the old secret stops now. */
   readonly grace: Date | null;
 }
 

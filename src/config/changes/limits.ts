@@ -2,16 +2,15 @@
 
 import { refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog } from "../catalog.ts";
-import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../limit-names.ts";
+import { COUNT_LIMITS, USD_LIMITS } from "../limit-names.ts";
 import { didYouMean } from "../../lib/text/nearest.ts";
 import { limitsSchema } from "../schema.ts";
 import type { ConfigFile } from "../file/replace.ts";
 import { changeSetting } from "../yaml/edit.ts";
 import { findGroup, findKey, listLimits } from "./names.ts";
 
-const LIMIT_NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS, ...Object.keys(LIMIT_CHOICES)];
+const LIMIT_NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS, "unpriced"];
 
-/** Null removes the limit. */
 export type LimitChanges = Readonly<Record<string, string | null>>;
 
 /** `usd_per_day=5`, or `usd_per_day=none`. */
@@ -31,7 +30,6 @@ function readLimit(word: string): [name: string, value: string | null] {
   return error === undefined ? [name, value] : refuseUsage(`${name}: ${error.issues[0]?.message}, or none.`);
 }
 
-/** The limits of a new key, which has none to remove. */
 export function readNewLimits(words: readonly string[] | undefined): Readonly<Record<string, string>> {
   const set = Object.entries(readLimits(words ?? [])).flatMap(([name, value]) =>
     value === null ? [] : [[name, value] as const],

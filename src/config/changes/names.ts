@@ -1,7 +1,7 @@
 // What a change of the config names: existing keys and groups, free names, dates.
 
 import { fail, readGiven, refuseUsage } from "../../lib/refusal.ts";
-import type { Catalog, Group, Key, Limits } from "../catalog.ts";
+import type { Catalog, Group, Limits } from "../catalog.ts";
 import { COUNT_LIMITS, USD_LIMITS } from "../limit-names.ts";
 import { didYouMean } from "../../lib/text/nearest.ts";
 import { toCamel } from "../schema.ts";
@@ -11,7 +11,7 @@ export function findGroup(catalog: Catalog, name: string): Group {
   return catalog.groups.get(name) ?? refuseUnknown("group", name, catalog.groups);
 }
 
-export function findKey(catalog: Catalog, name: string): { readonly key: Key; readonly index: number } {
+export function findKey(catalog: Catalog, name: string) {
   const key = catalog.keys.get(name) ?? refuseUnknown("key", name, catalog.keys);
   return { key, index: [...catalog.keys.keys()].indexOf(name) };
 }

@@ -3,7 +3,7 @@
 
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
-import type { Catalog, Key } from "../catalog.ts";
+import type { Catalog } from "../catalog.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { resolveLinks } from "../../lib/files/links.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
@@ -14,13 +14,7 @@ const fileSchema = z.lazy(() => z.object({ keys: z.array(entrySchema) }));
 
 export type ToolSecret = z.infer<typeof entrySchema>;
 
-export interface StoredKey {
-  readonly key: Key;
-  readonly secret: string;
-}
-
-/** The preferred one comes first. */
-export function listToolKeys(tool: string, configPath: string, catalog: Catalog): StoredKey[] {
+export function listToolKeys(tool: string, configPath: string, catalog: Catalog) {
   return readEntries(configPath)
     .filter((entry) => entry.tool === tool)
     .flatMap((entry) => matchKey(entry, catalog));
@@ -55,7 +49,7 @@ function change(configPath: string, plan: (entries: readonly ToolSecret[]) => To
   });
 }
 
-function matchKey({ key: name, secret }: ToolSecret, { keysBySha256 }: Catalog): StoredKey[] {
+function matchKey({ key: name, secret }: ToolSecret, { keysBySha256 }: Catalog) {
   const key = keysBySha256.get(sha256Hex(secret));
   return key?.name === name ? [{ key, secret }] : [];
 }

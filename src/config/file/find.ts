@@ -38,7 +38,6 @@ export function hasConfig(flag: string | undefined, env: Environment, folder = p
   return readNamed(flag, env) !== "" || isThere(placeConfig(flag, env, folder));
 }
 
-/** Throws if the default place has none. */
 export function findConfig(flag: string | undefined, env: Environment, folder = process.cwd()): string {
   const place = placeConfig(flag, env, folder);
   if (hasConfig(flag, env, folder)) return place;
@@ -97,7 +96,6 @@ function refuse(what: string, fix: string): ConfigError {
   return new ConfigError(`${what}: ${fix}`, [], fix);
 }
 
-/** Others can read the file. It is loaded anyway. */
 export function warnOfMode(path: string, { mode }: Ownership): string[] {
   if (!PLATFORM.hasModes || (mode & NOT_OWNER) === 0) return [];
   const what =

@@ -6,18 +6,12 @@ import { parseSource } from "../yaml/source.ts";
 
 const SERVICE = "gateway";
 
-export interface Keychain {
+export const systemKeychain = {
   /** Null: no secret has this name. */
-  get(name: string): Promise<string | null>;
-  set(name: string, value: string): Promise<void>;
+  get: (name: string) => Bun.secrets.get({ service: SERVICE, name }),
+  set: (name: string, value: string) => Bun.secrets.set({ service: SERVICE, name, value }),
   /** False: no secret had this name. */
-  remove(name: string): Promise<boolean>;
-}
-
-export const systemKeychain: Keychain = {
-  get: (name) => Bun.secrets.get({ service: SERVICE, name }),
-  set: (name, value) => Bun.secrets.set({ service: SERVICE, name, value }),
-  remove: (name) => Bun.secrets.delete({ service: SERVICE, name }),
+  remove: (name: string) => Bun.secrets.delete({ service: SERVICE, name }),
 };
 
 /** A locked keychain asks its user, who may be away. */
@@ -38,7 +32,6 @@ export async function askKeychain<T>(ask: Promise<T>, limitMs = LIMIT_MS): Promi
   throw new Error(`the keychain did not answer in ${limitMs / 1000} s: unlock it, and start again`);
 }
 
-/** The channels by the credential's name. */
 export function listKeychainNames(text: string): ReadonlyMap<string, readonly string[]> {
   const names = new Map<string, string[]>();
   for (const [channel, name] of listKeychainChannels(parseSource(text).tree))

@@ -32,11 +32,8 @@ export interface LoadedConfig {
   readonly catalog: Catalog;
   readonly path: string;
   readonly sha256: string;
-  /** The hash of gateway.env. */
   readonly variables: string;
-  /** The config works in spite of them. */
   readonly warnings: readonly string[];
-  /** The file's content, with variables not expanded. */
   readonly source: unknown;
 }
 

@@ -33,13 +33,8 @@ export interface ConfigFile {
   edit(decide: Decide): Promise<Catalog>;
 }
 
-export interface EditedConfig {
-  readonly catalog: Catalog;
-  readonly sha256: string;
-}
-
 /** Does not wait until a gateway uses the change. */
-export async function editConfig(path: string, env: Environment, decide: Decide): Promise<EditedConfig> {
+export async function editConfig(path: string, env: Environment, decide: Decide) {
   const { file, lock } = await lockConfig(path);
   try {
     removeDrafts(file);
@@ -61,9 +56,7 @@ export async function editConfig(path: string, env: Environment, decide: Decide)
 }
 
 /** The lock also protects the files next to the config. */
-export async function lockConfig(
-  path: string,
-): Promise<{ readonly file: string; readonly owner: Owner; readonly lock: FileLock }> {
+export async function lockConfig(path: string) {
   readConfigText(path);
   const file = resolveLinks(path);
   requireEditable(file);

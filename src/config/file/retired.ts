@@ -9,7 +9,6 @@ interface RetiredSetting {
   readonly values?: readonly unknown[];
   /** It guarded something: it is refused, not ignored. */
   readonly isGuard?: true;
-  /** What a warning says after the place. */
   readonly text: string;
 }
 
@@ -87,13 +86,7 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   "sessions diff": "compare what `gateway sessions show` prints of the two",
 };
 
-export interface RetiredFinding {
-  readonly path: Path;
-  readonly message: string;
-  readonly isGuard: boolean;
-}
-
-export function removeRetired(tree: unknown): RetiredFinding[] {
+export function removeRetired(tree: unknown) {
   return RETIRED_SETTINGS.flatMap(({ place, values, isGuard = false, text }) =>
     removeFrom(tree, place.split("."), values).map((path) => ({
       path,

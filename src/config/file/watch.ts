@@ -19,12 +19,6 @@ export type ConfigOutcome =
   | { readonly kind: "applied" }
   | { readonly kind: "refused"; readonly message: string };
 
-export interface ConfigWatch {
-  /** Resolves when this or newer content is in force or refused. Null: no watch. */
-  readonly follow: (written: string) => Promise<ConfigOutcome | null>;
-  readonly end: () => void;
-}
-
 /** With the pause and a check, this is less than the promised second. */
 const POLL_MS = 500;
 /** After this pause, no editor is still writing. */
@@ -32,11 +26,11 @@ const SETTLE_MS = 50;
 
 /** It polls: events would watch the folder, which often holds the ledger,
  * and network file systems send none. */
-export function watchConfig(loaded: LoadedConfig, env: Environment, listener: ConfigListener): ConfigWatch {
+export function watchConfig(loaded: LoadedConfig, env: Environment, listener: ConfigListener) {
   const { path } = loaded;
   // A pipe is not watched: a second read of it would wait for a writer.
   if (statSync(path, { throwIfNoEntry: false })?.isFIFO() === true)
-    return { follow: () => Promise.resolve(null), end: () => {} };
+    return { follow: async () => null, end: () => {} };
   let seen = nameContent(loaded);
   let outcome: Promise<ConfigOutcome | null> = Promise.resolve({ kind: "applied" });
   let stamp = stampOf(path);
@@ -70,7 +64,8 @@ export function watchConfig(loaded: LoadedConfig, env: Environment, listener: Co
   // The file may have changed after it was loaded.
   if (nameContent(readConfig(path)) !== seen) settle();
   return {
-    follow: async (written) => {
+    /** Resolves when this or newer content is in force or refused. Null: no watch. */
+    follow: async (written: string): Promise<ConfigOutcome | null> => {
       for (; !ended.signal.aborted; await Bun.sleep(SETTLE_MS)) {
         const reading = readConfig(path);
         if (reading.sha256 === written) apply(reading);

@@ -7,7 +7,6 @@ import { type Edit, findSplice, type Splice, type Value } from "./splice.ts";
 
 export type { Edit } from "./splice.ts";
 
-/** Null removes the setting. */
 export function changeSetting(path: Path, value: Value | null): Edit {
   if (value === null) return { kind: "remove", path };
   return { kind: "set", path, value };

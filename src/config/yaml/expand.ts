@@ -11,18 +11,11 @@ export const KEYCHAIN = "keychain:";
 /** A variable with this prefix says why the keychain gave nothing. */
 export const LACK = "keychain lacks:";
 
-export interface Expansion {
-  readonly tree: unknown;
-  /** References without a value, and why. */
-  readonly unset: ReadonlyArray<{ readonly path: Path; readonly message: string }>;
-  /** Any of them may be a secret. */
-  readonly fromEnvironment: ReadonlySet<string>;
-  readonly lacking: ReadonlyMap<string, string>;
-}
-
 /** `isUsed`: the channel needs its credential. */
-export function expandTree(tree: unknown, env: Environment, isUsed = false): Expansion {
-  const unset: Array<{ path: Path; message: string }> = [];
+export function expandTree(tree: unknown, env: Environment, isUsed = false) {
+  /** References without a value, and why. */
+  const unset: Array<{ readonly path: Path; readonly message: string }> = [];
+  /** Any of them may be a secret. */
   const fromEnvironment = new Set<string>();
   const lacking = new Map<string, string>();
   // An environment inherits `constructor` and the like.
@@ -64,9 +57,7 @@ function isInKeychain(value: string, [section, , setting]: Path): boolean {
   return section === "channels" && setting === "credential" && value.startsWith(KEYCHAIN);
 }
 
-export function listKeychainChannels(
-  source: unknown,
-): ReadonlyArray<readonly [channel: string, name: string]> {
+export function listKeychainChannels(source: unknown) {
   return Object.entries(getField(source, "channels") ?? {}).flatMap(([channel, settings]) => {
     const credential = getField(settings, "credential");
     const isThere = typeof credential === "string" && credential.startsWith(KEYCHAIN);

@@ -47,7 +47,6 @@ export function formatPath(path: Path): string {
     .join("");
 }
 
-/** `tree`: what the schema checked. */
 export function explainIssues(issues: readonly core.$ZodIssue[], tree: unknown, source: Source): Problem[] {
   return issues.flatMap((issue) => {
     if (issue.code === "unrecognized_keys") return explainUnknown(issue, tree, source);
@@ -98,7 +97,6 @@ function explainUnknown(issue: core.$ZodIssueUnrecognizedKeys, tree: unknown, so
   });
 }
 
-/** The settings at a place, without names that the user chooses. */
 export function listSettings(path: Path): string[] {
   let node: unknown = z.toJSONSchema(configSchema, { io: "input", unrepresentable: "any" });
   for (const step of path)

@@ -12,7 +12,6 @@ function readForm(form: RegExp, problem: string): (text: string) => string {
   };
 }
 
-/** Names of channels, groups, plans and keys. */
 export const readName = readForm(
   /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
   "a name is 1 to 64 ASCII letters, digits, dots, dashes or underscores, and begins with a letter or a digit",
@@ -191,7 +190,6 @@ const readWord = readForm(
   "becomes part of a header's name: letters, digits and dashes only",
 );
 
-/** The word in `x-<vendor>-api-key`. */
 export function readVendor(text: string): string {
   return readWord(text).toLowerCase();
 }

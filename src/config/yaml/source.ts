@@ -28,14 +28,7 @@ export interface Problem extends Position {
   readonly message: string;
 }
 
-export interface Source {
-  /** Maps, lists, strings and nulls. */
-  readonly tree: unknown;
-  readonly problems: readonly Problem[];
-  /** False after a syntax error. */
-  readonly readable: boolean;
-  locate(path: Path, part?: "key" | "value"): Position;
-}
+export type Source = ReturnType<typeof parseSource>;
 
 /** Braces would end a map: `{ secret: ${NAME} }`. Stand-ins keep the offsets. */
 const STAND_INS = new Map(Object.entries({ "\uFDD0": "{", "\uFDD1": "}" }));
@@ -71,7 +64,7 @@ export function readTree(document: Document.Parsed): unknown {
   return tree;
 }
 
-export function parseSource(text: string): Source {
+export function parseSource(text: string) {
   const lines = new LineCounter();
   const document = parseYaml(text, lines);
   const place = (offset: number): Position => {
@@ -84,7 +77,7 @@ export function parseSource(text: string): Source {
     message: describeFault(error),
   }));
   const locate = (path: Path, part: "key" | "value" = "value") => place(findOffset(document, path, part));
-  const unreadable = { tree: null, problems, readable: false, locate };
+  const unreadable = { tree: null as unknown, problems, readable: false, locate };
   if (document.errors.some((error) => error.code !== "DUPLICATE_KEY")) return unreadable;
   try {
     return { ...unreadable, tree: readTree(document), readable: true };

@@ -32,9 +32,7 @@ export interface Splice {
 interface Entry {
   readonly name: string;
   readonly start: number;
-  /** Where it ends, without the comments after it. */
   readonly end: number;
-  /** Where a value can begin. */
   readonly afterColon: number;
   readonly value: unknown;
 }

@@ -48,16 +48,11 @@ function toScope({ period, only }: z.infer<typeof view>, clock: Clock): Scope {
   return { ...toPeriod(readViewPeriod(period, clock)), only };
 }
 
-export type PeriodReport<Document> = (table: Table, scope: Scope, clock: Clock) => Document;
-
-function ofPeriod<Document extends object>(report: PeriodReport<Document>) {
-  return {
-    ...define(view, (table, query, clock) => report(table, toScope(query, clock), clock)),
-    ofScope: report,
-  };
+function ofPeriod<Document>(report: (table: Table, scope: Scope, clock: Clock) => Document) {
+  return define(view, (table, query, clock) => report(table, toScope(query, clock), clock));
 }
 
-export const REPORTS = {
+const REPORTS = {
   overview: {
     ...define(
       view.extend({ by: z.enum(STACKS).default("model"), show: z.enum(MEASURES).default("cost") }),

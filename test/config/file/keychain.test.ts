@@ -7,7 +7,7 @@ import { checkConfigText, loadWithCredentials } from "../../../src/config/file/l
 import { watchConfig } from "../../../src/config/file/watch.ts";
 import type { Catalog } from "../../../src/config/catalog.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
-import { type Keychain, listKeychainNames, readKeychain } from "../../../src/config/file/keychain.ts";
+import { listKeychainNames, readKeychain, type systemKeychain } from "../../../src/config/file/keychain.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 const MAIN = join(import.meta.dir, "../../../src/main.ts");
@@ -22,7 +22,7 @@ groups:
   all: { platform: messages, channels: [a, b, c] }
 `;
 
-function makeKeychain(get: (name: string) => Promise<string | null>): Keychain {
+function makeKeychain(get: (name: string) => Promise<string | null>): typeof systemKeychain {
   return { get, set: () => Promise.resolve(), remove: () => Promise.resolve(false) };
 }
 

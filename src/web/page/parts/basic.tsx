@@ -27,7 +27,6 @@ export function Card({
   );
 }
 
-/** Says what to do when there is nothing to show. */
 export function Empty({
   title,
   children,
@@ -109,7 +108,6 @@ export function Failure({
   );
 }
 
-/** Why there is nothing to show, or nothing new. */
 export function Waiting({
   of: { data, error, load },
   text,

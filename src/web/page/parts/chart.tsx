@@ -269,7 +269,6 @@ function chooseTicks(count: number, width: number, [from, to]: readonly [number,
   );
 }
 
-/** The colours of names. The series of all others is grey. */
 const COLOURS = 10;
 
 /** CSS colours. A colour follows from the name, or is the next free one. */

@@ -63,12 +63,10 @@ export function formatCount(count: number): string {
   return group.format(count);
 }
 
-/** `1 request`, `1,200 requests`. */
 export function countOf(count: number, word: string): string {
   return `${formatCount(count)} ${word}${count === 1 ? "" : "s"}`;
 }
 
-/** `1.2M` */
 export function formatShort(count: number): string {
   return compact.format(count);
 }
@@ -83,7 +81,6 @@ export function formatChange(now: string | number, before: string | number): str
   return change === 0 ? null : `${change > 0 ? "+" : "−"}${Math.abs(change)} %`;
 }
 
-/** Percents that add up to 100. */
 export function listShares(values: readonly number[]): readonly number[] {
   const sum = values.reduce((before, value) => before + value, 0);
   if (sum === 0) return [];
@@ -146,7 +143,6 @@ function makeFormats(timeZone: string | undefined): Formats {
   return { clock: make("clock"), day: make("day"), full: make("full"), moment: make("moment") };
 }
 
-/** All times of the page are in the config's time zone. */
 export function setZone(name: string): void {
   try {
     formats = makeFormats(name);
@@ -228,7 +224,6 @@ export const MEASURE_TITLES: Readonly<Record<Measure, string>> = {
   errors: "Errors",
 };
 
-/** Whether a request failed at an upstream. */
 export function isFailed(outcome: string): boolean {
   return !["complete", "client_closed", "refused"].includes(outcome);
 }

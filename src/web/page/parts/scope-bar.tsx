@@ -13,9 +13,7 @@ import { formatClock, listMonths, nameOf, namePeriod, PERIOD_WORDS } from "./for
 interface Place {
   readonly path: readonly string[];
   readonly scope: ViewScope;
-  /** Other parts of the address. */
   readonly more?: Readonly<Record<string, string>>;
-  /** The moment of the sums, in ISO. */
   readonly asOf?: string | undefined;
   /** The data is still that of the previous address. */
   readonly isCounting?: boolean;

@@ -94,14 +94,12 @@ function follow({ target }: MouseEvent, href: string): void {
   if (own === null && String(getSelection()) === "") go(href);
 }
 
-/** How many rows to ask for; each question begins anew. */
 export function useMore(question: string) {
   const [more, setMore] = useState({ question, most: ROWS });
   const most = more.question === question ? more.most : ROWS;
   return { most, grow: () => setMore({ question, most: Math.min(MAX_ROWS, most * 5) }) };
 }
 
-/** Below a list that goes on. */
 export function ShowMore({ most, grow }: ReturnType<typeof useMore>) {
   return (
     <p class="quiet">

@@ -5,7 +5,7 @@ import type { ChannelView } from "../../../gateway/channels/view.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
 import type { About, LiveEvent, Notice, StreamRow } from "../../api.ts";
 import { setZone } from "../parts/format.ts";
-import { escapeMessages, forgetToken, openStream, readToken, Refused } from "./request.ts";
+import { escapeMessages, forgetToken, readToken, Refused, send } from "./request.ts";
 
 export type LiveConnection = "connecting" | "open" | "lost" | "signed out";
 
@@ -45,10 +45,9 @@ interface Sample {
   readonly tokens: number;
 }
 
-/** By the stream's id. */
 type Samples = Map<string, readonly Sample[]>;
 
-/** A rate is measured over this time: it follows changes, but does not jump. */
+/** A rate follows changes, but does not jump. */
 const RATE_MS = 3000;
 const MAX_REQUESTS = 200;
 const FIRST_WAIT_MS = 300;
@@ -57,18 +56,10 @@ const MAX_WAIT_MS = 5000;
  *  After this silence, it is stopped or hangs. */
 const SILENCE_MS = 15_000;
 
-export interface Feed {
-  readonly state: () => LiveState;
-  /** Calls `see` after each change.
-   *  The returned function ends it. */
-  follow(see: () => void): () => void;
-  /** Connects after a sign-in. */
-  start(): void;
-  /** Shows a changed channel before the next event does. */
-  replaceChannel(channel: ChannelView): void;
-}
+/** The feed of this page. */
+export const feed = createFeed();
 
-export function createFeed(): Feed {
+function createFeed() {
   let state = START;
   const followers = new Set<() => void>();
   const samples: Samples = new Map();
@@ -107,12 +98,16 @@ export function createFeed(): Feed {
   });
   return {
     state: () => state,
-    follow: (see) => {
+    /** Calls `see` after each change.
+     *  The returned function ends it. */
+    follow: (see: () => void): (() => void) => {
       followers.add(see);
       return () => void followers.delete(see);
     },
+    /** Connects after a sign-in. */
     start,
-    replaceChannel: (channel) =>
+    /** Shows a changed channel before the next event does. */
+    replaceChannel: (channel: ChannelView): void =>
       change({ channels: state.channels.map((each) => (each.name === channel.name ? channel : each)) }),
   };
 }
@@ -147,7 +142,6 @@ async function stayConnected(
   }
 }
 
-/** The gateway writes each event in one line. */
 const DATA = "data: ";
 
 async function readEvents(signal: AbortSignal, see: (event: LiveEvent) => void): Promise<void> {
@@ -159,7 +153,7 @@ async function readEvents(signal: AbortSignal, see: (event: LiveEvent) => void):
   };
   wait();
   try {
-    const { body } = await openStream("live", AbortSignal.any([signal, silence.signal]));
+    const { body } = await send("live", { signal: AbortSignal.any([signal, silence.signal]) });
     if (body === null) return;
     const decoder = new TextDecoder();
     let text = "";

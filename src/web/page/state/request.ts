@@ -7,7 +7,6 @@ import { TOKEN_HEADER } from "../../api.ts";
 const TOKEN_NAME = "gateway-console";
 const API = "/console/api/";
 
-/** An error of the gateway, in words for the user. */
 export class Refused extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
@@ -42,10 +41,6 @@ export async function signOut(): Promise<void> {
   await post("sign-out", {}).finally(forgetToken);
 }
 
-export function openStream(name: string, signal: AbortSignal): Promise<Response> {
-  return send(name, { signal });
-}
-
 export async function get<T>(name: string, signal?: AbortSignal): Promise<T> {
   return readJson<T>(await send(name, signal === undefined ? {} : { signal }), escapeTexts);
 }
@@ -58,7 +53,7 @@ export async function post<T>(name: string, body: unknown): Promise<T> {
   );
 }
 
-async function send(name: string, init: RequestInit): Promise<Response> {
+export async function send(name: string, init: RequestInit): Promise<Response> {
   const headers = new Headers(init.headers);
   const token = readToken();
   if (token !== null) headers.set(TOKEN_HEADER, token);
@@ -86,7 +81,6 @@ function escapeTexts(_: string, value: unknown): unknown {
   return typeof value === "string" ? escapeText(value) : value;
 }
 
-/** For errors and notices, which may have several lines. */
 export function escapeMessages(_: string, value: unknown): unknown {
   return typeof value === "string" ? escapeLines(value) : value;
 }

@@ -53,7 +53,6 @@ function decode(part: string): string {
   }
 }
 
-/** Follows links to other views without a reload. */
 export function followLinks(event: MouseEvent): void {
   if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey)
     return;

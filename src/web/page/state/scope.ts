@@ -22,7 +22,6 @@ function writeScope({ period, filters }: ViewScope): Record<string, string> {
 
 type Query = Readonly<Record<string, string>>;
 
-/** The query of a request for data. */
 export function askScoped(scope: ViewScope, more: Query = {}): string {
   return new URLSearchParams({ ...writeScope(scope), ...more }).toString();
 }
@@ -31,7 +30,6 @@ export function hrefScoped(path: readonly string[], scope: ViewScope, more: Quer
   return hrefOf(path, { ...writeScope(scope), ...more });
 }
 
-/** The address of another view of the same requests. */
 export function hrefFrom(route: Route, path: readonly string[]): string {
   const isScoped = ["period", ...FILTERS].some((name) => route.query.has(name));
   return isScoped ? hrefScoped(path, readScope(route)) : hrefOf(path);

@@ -1,21 +1,17 @@
 // Hooks: the live feed, reloaded data, and the time.
 
-import { createContext } from "preact";
-import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
-import { createFeed, type Feed, type LiveState } from "./live.ts";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { feed, type LiveState } from "./live.ts";
 import { describeError, get } from "./request.ts";
 
-export const FeedContext = createContext<Feed>(createFeed());
-
 export function useLive(): LiveState {
-  const feed = useContext(FeedContext);
   const [state, setState] = useState(feed.state);
   useEffect(() => {
     const see = (): void => setState(feed.state());
     // The state may have changed before this effect ran.
     see();
     return feed.follow(see);
-  }, [feed]);
+  }, []);
   return state;
 }
 
@@ -38,7 +34,6 @@ export interface LoadedData<T> {
   readonly load: () => void;
 }
 
-/** Loads when the name changes, and when `load` is called. */
 export function useData<T>(name: string): LoadedData<T> & { readonly set: (data: T) => void } {
   const [answer, setAnswer] = useState<{ readonly name: string; readonly data: T } | null>(null);
   const [error, setError] = useState<string | null>(null);

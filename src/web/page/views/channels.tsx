@@ -1,18 +1,19 @@
 // The state of every channel, and its actions.
 
-import { useContext, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { type Allowance, writeAllowance } from "../../../lib/text/allowance.ts";
 import { FAILED } from "../../../billing/reports/words.ts";
-import type { ChannelChoices } from "../../../gateway/api/documents.ts";
+import type { ChannelChoices, KeysReply, NewChannel } from "../../../gateway/api/documents.ts";
 import type { ChannelState, ChannelView } from "../../../gateway/channels/view.ts";
-import { Amount, Empty, Fact, Failure, Pill } from "../parts/basic.tsx";
+import { Amount, Empty, Fact, Failure, Pill, Options } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatMs, formatSpan } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import { describeError, post } from "../state/request.ts";
 import { go, type Route } from "../state/route.ts";
 import { hrefFrom, hrefScoped, readScope } from "../state/scope.ts";
-import { FeedContext, useData, useLive, useNow } from "../state/use.ts";
-import { AddChannel, type Added } from "./channel-dialog.tsx";
+import { feed } from "../state/live.ts";
+import { useData, useLive, useNow } from "../state/use.ts";
+import { type FormClosing, FormDialog, readText } from "../parts/form.tsx";
 
 export function ChannelsView({ route }: { readonly route: Route }) {
   const { channels, connection } = useLive();
@@ -149,7 +150,6 @@ type Action = "disable" | "enable" | "probe";
 
 function Channel({ channel }: { readonly channel: ChannelView }) {
   const { name, state, reason } = channel;
-  const feed = useContext(FeedContext);
   const now = useNow(10_000);
   const [busy, setBusy] = useState<Action | null>(null);
   const [error, setError] = useState<string | null>(null);
@@ -217,7 +217,6 @@ function Strip({
 }: {
   readonly counts: ChannelView["hour"];
   readonly label: string;
-  /** A link to these requests. */
   readonly href: string;
 }) {
   const most = Math.max(1, ...counts.map(({ requests }) => requests));
@@ -260,4 +259,89 @@ function toneOf({ requests, errors }: ChannelView["hour"][number]): string {
   if (requests === 0 && errors === 0) return "none";
   if (errors === 0) return "good";
   return errors * 2 > requests ? "bad" : "warn";
+}
+
+export interface Added {
+  readonly name: string;
+  /** What the upstream said of the credential. */
+  readonly finding: string;
+}
+
+const ADDRESS = "";
+
+function AddChannel({
+  choices: { presets, platforms },
+  ...closing
+}: FormClosing<Added> & { readonly choices: ChannelChoices }) {
+  const { data } = useData<KeysReply>("reports/keys");
+  const [what, setWhat] = useState(presets[0]?.id ?? ADDRESS);
+  const preset = presets.find(({ id }) => id === what);
+  const send = (values: FormData): Promise<Added> => {
+    const read = (name: string): string | undefined => readText(values, name) || undefined;
+    const wish: NewChannel = {
+      what: read("url") ?? what,
+      platform: read("platform"),
+      name: read("name"),
+      group: read("group"),
+      credential: read("credential"),
+    };
+    return post("actions/add-channel", wish);
+  };
+  return (
+    <FormDialog title="Add a channel" action="Check and add" send={send} {...closing}>
+      <label class="field">
+        <span>Upstream</span>
+        <select value={what} onChange={({ currentTarget: { value } }) => setWhat(value)}>
+          {presets.map(({ id, title }) => (
+            <option key={id} value={id}>
+              {title}
+            </option>
+          ))}
+          <option value={ADDRESS}>another address …</option>
+        </select>
+      </label>
+      {preset === undefined && <Address platforms={platforms} />}
+      {preset?.credential !== null && (
+        <label class="field">
+          <span>Credential</span>
+          <input
+            name="credential"
+            type="password"
+            required={preset !== undefined}
+            autocomplete="off"
+            placeholder={preset === undefined ? "a server on this machine may need none" : ""}
+          />
+          <small>Kept in gateway.env next to the config, which only you can read.</small>
+        </label>
+      )}
+      <label class="field">
+        <span>Name</span>
+        <input name="name" autocomplete="off" placeholder={preset?.id ?? "as the host"} />
+      </label>
+      <label class="field">
+        <span>Group</span>
+        <select name="group">
+          <option value="">a new group</option>
+          <Options values={data?.groups.map(({ name }) => name) ?? []} />
+        </select>
+      </label>
+    </FormDialog>
+  );
+}
+
+function Address({ platforms }: Pick<ChannelChoices, "platforms">) {
+  return (
+    <>
+      <label class="field">
+        <span>URL</span>
+        <input name="url" type="url" required autocomplete="off" placeholder="where its API is" />
+      </label>
+      <label class="field">
+        <span>What it speaks</span>
+        <select name="platform">
+          <Options values={platforms} />
+        </select>
+      </label>
+    </>
+  );
 }

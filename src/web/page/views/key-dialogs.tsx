@@ -1,7 +1,7 @@
 // The dialogs that create and change a key.
 
 import { useState } from "preact/hooks";
-import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../../../config/limit-names.ts";
+import { COUNT_LIMITS, USD_LIMITS } from "../../../config/limit-names.ts";
 import type { GroupChoice, KeyChange, KeyRow, KeysChanged, KeyWish } from "../../../gateway/api/documents.ts";
 import { Dialog, Failure, Options, Snippet } from "../parts/basic.tsx";
 import { type FormClosing, FormDialog, readText } from "../parts/form.tsx";
@@ -147,7 +147,7 @@ export function ConfirmKey({ name, action, ...closing }: FormClosing<KeysChanged
 export function EditLimits({ row, ...closing }: FormClosing<KeysChanged> & { readonly row: KeyRow }) {
   const names = [...USD_LIMITS, ...COUNT_LIMITS];
   const send = (values: FormData): Promise<KeysChanged> => {
-    const changed = [...names, ...Object.keys(LIMIT_CHOICES)].flatMap((name) => {
+    const changed = [...names, "unpriced"].flatMap((name) => {
       const value = readText(values, name);
       const before = row.limits[name] ?? "";
       return value === before ? [] : [[name, value === "" ? null : value] as const];

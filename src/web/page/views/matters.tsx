@@ -48,7 +48,6 @@ interface Matter {
   readonly to: readonly [path: readonly string[], query?: Readonly<Record<string, string>>];
 }
 
-/** Refusals and failures come first. */
 function listMatters(
   {
     limits,

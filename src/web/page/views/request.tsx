@@ -24,7 +24,6 @@ export function RequestPanel({
   readonly id: string;
   /** Null: the request runs, or is not one of the last. */
   readonly request: RequestRecord | null;
-  /** The answer is streaming now. */
   readonly isOpen: boolean;
   readonly onClose: () => void;
 }) {
@@ -57,7 +56,6 @@ function explainNone(request: RequestRecord | null, isOpen: boolean): string {
     : "This request got no answer from a channel, so it cost nothing and has no line in the ledger.";
 }
 
-/** Whether the ledger has the request's line, or will have it. */
 export function hasLine({ outcome, channel }: RequestRecord): boolean {
   return BILLED.has(outcome) && channel !== null;
 }

@@ -33,7 +33,8 @@ export function RequestsView({ route }: { readonly route: Route }) {
   const [, id] = route.path;
   const linkTo = (request: string): string => hrefScoped(["requests", request], scope);
   const open = streams.filter((stream) => fits(stream, scope.filters));
-  const others = requests.filter((request) => isLost(request) && fits(request, scope.filters));
+  const unbilled = requests.filter((request) => request.problem !== null && !hasLine(request));
+  const others = unbilled.filter((request) => fits(request, scope.filters));
   return (
     <>
       <ScopeBar path={["requests"]} scope={scope} />
@@ -67,11 +68,6 @@ export function RequestsView({ route }: { readonly route: Route }) {
       )}
     </>
   );
-}
-
-/** The ledger does not have the request. */
-function isLost(request: RequestRecord): boolean {
-  return request.problem !== null && !hasLine(request);
 }
 
 /** A stream has no outcome and no group yet. */
@@ -203,7 +199,6 @@ const REQUEST_COLUMNS: readonly Column<RequestRow>[] = [
   ["Charge", "number", (row) => <Charge usd={row.charge_usd} plan={row.paid_by_plan_usd} />],
 ];
 
-/** Enough to tell sessions apart. */
 const ID_LENGTH = 8;
 const INFERRED = /^inferred-/;
 
