@@ -1,9 +1,19 @@
 // Folders and ledgers of tests.
 
-import { expect } from "bun:test";
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
+import { afterEach, beforeEach, expect } from "bun:test";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { loadConfig } from "../../src/config/file/load.ts";
 import { removeFolder } from "../../src/lib/files/own-file.ts";
 
 /** A folder that `using` or `remove()` deletes. */
@@ -17,6 +27,19 @@ export function makeTempFolder(): TempFolder {
   const path = mkdtempSync(join(tmpdir(), "gateway-test-"));
   const remove = (): void => removeFolder(path);
   return { path, join: (...parts) => join(path, ...parts), remove, [Symbol.dispose]: remove };
+}
+
+/** A folder that is new for each test, with this text as its gateway.yaml. */
+export function useFolder(config?: string) {
+  const folder = makeTempFolder();
+  const place = folder.join("gateway.yaml");
+  beforeEach(() => {
+    mkdirSync(folder.path, { recursive: true });
+    if (config !== undefined) writeFileSync(place, config, { mode: 0o600 });
+  });
+  afterEach(() => folder.remove());
+  const catalog = (env = {}) => loadConfig(place, env, { missing: "keep" }).catalog;
+  return { ...folder, catalog, text: () => readFileSync(place, "utf8") };
 }
 
 /** The folder of this test run: surroundings.ts deletes it at the end. */

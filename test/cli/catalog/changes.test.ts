@@ -1,9 +1,7 @@
 // Groups, plans and prices without an editor. The file keeps its comments and order.
 
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
-import { loadConfig } from "../../../src/config/file/load.ts";
-import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { describe, expect, test } from "bun:test";
+import { useFolder } from "../../harness/temp.ts";
 import { type Outcome, run } from "../driving.ts";
 
 const CONFIG = `# mine
@@ -17,15 +15,8 @@ keys:
   - { name: laptop, group: claude, secret: sk-laptop } # by hand
 `;
 
-let folder: TempFolder;
-beforeEach(() => {
-  folder = makeTempFolder();
-  writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
-});
-afterEach(() => folder.remove());
-
-const text = (): string => readFileSync(folder.join("gateway.yaml"), "utf8");
-const catalog = () => loadConfig(folder.join("gateway.yaml"), {}).catalog;
+const folder = useFolder(CONFIG);
+const { catalog, text } = folder;
 const gateway = (...args: string[]): Promise<Outcome> => run({ folder: folder.path }, ...args);
 
 describe("gateway groups", () => {

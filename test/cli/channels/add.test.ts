@@ -2,9 +2,8 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, linkSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { loadConfig } from "../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
-import { expectMode, makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { expectMode, useFolder } from "../../harness/temp.ts";
 import { KEYS, type Outcome, run, runOnTerminal, runProcess } from "../driving.ts";
 
 const CONFIG = `# mine
@@ -20,20 +19,14 @@ keys:
   - { name: laptop, group: claude, secret: sk-laptop } # by hand
 `;
 
-let folder: TempFolder;
+const folder = useFolder(CONFIG);
+const { catalog, text } = folder;
 let upstream: ReturnType<typeof startDemoUpstream>;
 beforeEach(() => {
-  folder = makeTempFolder();
   upstream = startDemoUpstream({ platform: "messages" });
-  writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
 });
-afterEach(() => {
-  upstream.stop();
-  folder.remove();
-});
+afterEach(() => upstream.stop());
 
-const text = (): string => readFileSync(folder.join("gateway.yaml"), "utf8");
-const catalog = (env = {}) => loadConfig(folder.join("gateway.yaml"), env).catalog;
 const add = (stdin: string, ...args: string[]): Promise<Outcome> =>
   run({ folder: folder.path, stdin }, "channels", "add", ...args);
 

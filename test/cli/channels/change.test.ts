@@ -1,11 +1,10 @@
 // `gateway channels set` and `remove`: with the checks of `channels add`, and the file's comments kept.
 
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { loadConfig } from "../../../src/config/file/load.ts";
 import { startGateway } from "../../harness/gateway.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
-import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { useFolder } from "../../harness/temp.ts";
 import { type Outcome, run, runOnTerminal } from "../driving.ts";
 
 const CONFIG = `# mine
@@ -24,15 +23,8 @@ keys:
   - { name: laptop, group: claude, secret: sk-laptop } # by hand
 `;
 
-let folder: TempFolder;
-beforeEach(() => {
-  folder = makeTempFolder();
-  writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
-});
-afterEach(() => folder.remove());
-
-const text = (): string => readFileSync(folder.join("gateway.yaml"), "utf8");
-const catalog = () => loadConfig(folder.join("gateway.yaml"), {}).catalog;
+const folder = useFolder(CONFIG);
+const { catalog, text } = folder;
 const channels = (...args: string[]): Promise<Outcome> => run({ folder: folder.path }, "channels", ...args);
 
 describe("gateway channels set", () => {

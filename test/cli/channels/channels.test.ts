@@ -5,22 +5,20 @@ import { locateControl, makeControlFolder } from "../../../src/gateway/api/socke
 import { VERSION } from "../../../src/lib/version.ts";
 import { type InsideGateway, keyOf, makeConfig, startGatewayHere } from "../../harness/gateway.ts";
 import { rawRequest } from "../../harness/raw.ts";
-import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { useFolder } from "../../harness/temp.ts";
 import { run } from "../driving.ts";
 import { watch } from "../../harness/terminal/watching.ts";
 
 let upstream: DemoUpstream;
-let folder: TempFolder;
+const folder = useFolder();
 let gateway: InsideGateway | null = null;
 beforeEach(() => {
   upstream = startDemoUpstream();
-  folder = makeTempFolder();
 });
 afterEach(async () => {
   await gateway?.stop();
   gateway = null;
   upstream.stop();
-  folder.remove();
 });
 
 /** Two channels in a group; nothing listens behind the second group's only one. */

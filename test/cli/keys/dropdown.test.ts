@@ -1,8 +1,7 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
-import { loadConfig } from "../../../src/config/file/load.ts";
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { sha256Hex } from "../../../src/lib/secret.ts";
-import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { useFolder } from "../../harness/temp.ts";
 import { KEYS, runOnTerminal } from "../driving.ts";
 
 const CONFIG = `channels:
@@ -18,15 +17,9 @@ keys:
   - { name: laptop, group: claude, secret: sk-laptop }
 `;
 
-let folder: TempFolder;
-beforeEach(() => {
-  folder = makeTempFolder();
-  writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
-});
-afterEach(() => folder.remove());
-const text = () => readFileSync(folder.join("gateway.yaml"), "utf8");
-const groupOf = (name: string) =>
-  loadConfig(folder.join("gateway.yaml"), {}).catalog.keys.get(name)?.group.name;
+const folder = useFolder(CONFIG);
+const { catalog, text } = folder;
+const groupOf = (name: string) => catalog().keys.get(name)?.group.name;
 
 test("P33: keys add offers the selectable groups with platform, multiplier and description", async () => {
   const screen = runOnTerminal({ folder: folder.path }, "keys", "add", "--name", "new");

@@ -1,11 +1,10 @@
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { loadConfig } from "../../../src/config/file/load.ts";
+import { describe, expect, test } from "bun:test";
+import { existsSync, writeFileSync } from "node:fs";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { bill, optionsFor } from "../../billing/ledger/ledger-samples.ts";
 import { passMidnight } from "../../harness/day.ts";
-import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { useFolder } from "../../harness/temp.ts";
 import { type Outcome, run } from "../driving.ts";
 import { PROGRAM } from "../../harness/program.ts";
 
@@ -26,20 +25,15 @@ keys:
   - { name: old, group: codex, secret: sk-old, expires: 2020-01-01 }
 `;
 
-let folder: TempFolder;
-beforeEach(() => {
-  folder = makeTempFolder();
-  writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
-});
-afterEach(() => folder.remove());
+const folder = useFolder(CONFIG);
+const { text } = folder;
 
 const gateway = (...args: string[]): Promise<Outcome> => run({ folder: folder.path }, ...args);
 const feed = (stdin: string, ...args: string[]): Promise<Outcome> =>
   run({ folder: folder.path, stdin }, ...args);
-const text = (): string => readFileSync(folder.join("gateway.yaml"), "utf8");
 const NEW = ["--name", "x", "--group", "codex"];
 const add = (secret: string) => feed(secret, "keys", "add", ...NEW, "--secret", "-");
-const keys = () => loadConfig(folder.join("gateway.yaml"), {}, { missing: "keep" }).catalog.keys;
+const keys = () => folder.catalog().keys;
 
 describe("keys add", () => {
   test("--secret - reads the secret from stdin", async () => {

@@ -1,12 +1,10 @@
 // Limits without an editor, and how much of them is spent.
 
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { describe, expect, test } from "bun:test";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
-import { loadConfig } from "../../../src/config/file/load.ts";
 import { bill, optionsFor } from "../../billing/ledger/ledger-samples.ts";
 import { passMidnight } from "../../harness/day.ts";
-import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { useFolder } from "../../harness/temp.ts";
 import { type Outcome, run } from "../driving.ts";
 
 const CONFIG = `# mine
@@ -23,16 +21,11 @@ keys:
       usd_total: "100"
 `;
 
-let folder: TempFolder;
-beforeEach(() => {
-  folder = makeTempFolder();
-  writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
-});
-afterEach(() => folder.remove());
+const folder = useFolder(CONFIG);
+const { text } = folder;
 
 const gateway = (...args: string[]): Promise<Outcome> => run({ folder: folder.path }, ...args);
-const text = (): string => readFileSync(folder.join("gateway.yaml"), "utf8");
-const limitsOf = (name: string) => loadConfig(folder.join("gateway.yaml"), {}).catalog.keys.get(name)?.limits;
+const limitsOf = (name: string) => folder.catalog().keys.get(name)?.limits;
 
 describe("keys add --limit", () => {
   test("keys add --limit sets limits of the new key", async () => {

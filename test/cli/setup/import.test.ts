@@ -1,12 +1,12 @@
 // Coming from another gateway: docs/coming-from.md, word for word, and what its examples leave out.
 
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { rmSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { checkConfigText, loadConfig } from "../../../src/config/file/load.ts";
+import { checkConfigText } from "../../../src/config/file/load.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { startGateway } from "../../harness/gateway.ts";
-import { expectMode, makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { expectMode, useFolder } from "../../harness/temp.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { run, runProcess } from "../driving.ts";
 
@@ -15,13 +15,8 @@ const DOC = readFileSync(join(import.meta.dir, "../../../docs/coming-from.md"), 
 const BLOCKS = [...DOC.matchAll(/^```(?:yaml|json)\n([\s\S]*?)^```/gm)].map(([, text = ""]) => text);
 const KINDS = ["ccr", "litellm"] as const;
 
-let folder: TempFolder;
-beforeEach(() => {
-  folder = makeTempFolder();
-});
-afterEach(() => folder.remove());
-
-const load = () => loadConfig(folder.join("gateway.yaml"), {}, { missing: "keep" }).catalog;
+const folder = useFolder();
+const load = () => folder.catalog();
 
 async function importText(kind: string, text: string, ...flags: string[]) {
   writeFileSync(folder.join("theirs"), text);

@@ -1,19 +1,15 @@
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { groupPlatform } from "../../../src/config/schema.ts";
 import { ACCOUNTS } from "../../../src/cli/channels/provider.ts";
 import { loadConfig } from "../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
-import { expectMode, makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { expectMode, useFolder } from "../../harness/temp.ts";
 import { KEYS, run, runOnTerminal, runProcess } from "../driving.ts";
 import { PROGRAM } from "../../harness/program.ts";
 
-let folder: TempFolder;
-beforeEach(() => {
-  folder = makeTempFolder();
-});
-afterEach(() => folder.remove());
+const folder = useFolder();
 const path = () => folder.join("gateway.yaml");
 
 describe("gateway init", () => {
