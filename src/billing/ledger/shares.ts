@@ -61,9 +61,9 @@ function readAmounts(
 }
 
 export function addAmounts(sum: MutableAmounts, { charged, estimated, byPlan }: Amounts): void {
-  sum.charged = addUsd(sum.charged, charged);
-  sum.estimated = addUsd(sum.estimated, estimated);
-  sum.byPlan = addUsd(sum.byPlan, byPlan);
+  if (charged !== 0n) sum.charged = addUsd(sum.charged, charged);
+  if (estimated !== 0n) sum.estimated = addUsd(sum.estimated, estimated);
+  if (byPlan !== 0n) sum.byPlan = addUsd(sum.byPlan, byPlan);
 }
 
 export type SessionSum = ReturnType<typeof readSession>;

@@ -46,16 +46,17 @@ export interface SumsOptions {
 /** Older sessions are read again when they continue. */
 const MAX_SESSIONS = 10_000;
 
-const ALL = "all";
 const FIRST_MS = Number.MIN_SAFE_INTEGER;
 const NONE: Readonly<Sum> = { ...NOTHING, last: FIRST_MS };
+const startSum = (): Sum => ({ ...NONE });
+const startSums = (): Map<string, Sum> => new Map();
 
 /** Sums since a day or month began. */
 interface Tally {
   readonly since: number;
   readonly until: number;
-  /** Sums by names such as `key laptop`. */
-  readonly sums: Map<string, Sum>;
+  readonly all: Sum;
+  readonly sums: Readonly<Record<"key" | "group" | "channel", Map<string, Sum>>>;
 }
 
 /** `last`: when the last request came, by the clock at that time. */
@@ -87,7 +88,7 @@ export class Sums {
   /** Sums are read again for a new zone, or a new key with an old name. */
   follow(zone: Zone, births: Births): void {
     const isOther = births.entries().some(([key, time]) => {
-      const isKnown = this.#tallies.values().some(({ sums }) => sums.has(`key ${key}`));
+      const isKnown = this.#tallies.values().some(({ sums }) => sums.key.has(key));
       return isKnown && this.#births.get(key) !== time;
     });
     if (zone.name !== this.zone.name || isOther) this.#tallies.clear();
@@ -99,10 +100,9 @@ export class Sums {
     if (!("mark" in line)) this.#waiting.push(line);
     else if (line.accepts === undefined) this.marks.set(line.id, line);
     else this.marks.delete(line.accepts);
-    for (const window of this.#tallies.keys()) {
-      const tally = this.#roll(window);
-      if (tally !== null) this.#addLine(tally, line);
-    }
+    const windows = [...this.#tallies.keys()]; // a new day's tally comes last
+    const tallies = windows.map((window) => this.#roll(window));
+    this.#addLine(tallies, line);
     const session = this.#sessions.get(line.client?.session ?? "");
     if (session !== undefined) addToSession(session, line);
   }
@@ -113,16 +113,17 @@ export class Sums {
 
   /** Of a session, only the total is known. */
   spentOf({ kind, name }: Holder, window: Window): Amounts {
-    return kind === "session" ? this.#findSession(name) : this.#find(window, `${kind} ${name}`);
+    if (kind === "session") return this.#findSession(name);
+    return kind === "run" ? NONE : (this.#find(window).sums[kind].get(name) ?? NONE);
   }
 
   /** The charges of all groups, also of removed ones. */
   spentTogether(window: Window): Usd {
-    return this.#find(window, ALL).charged;
+    return this.#find(window).all.charged;
   }
 
   lastUsed(key: string): string | null {
-    const { last } = this.#find("total", `key ${key}`);
+    const { last } = this.#find("total").sums.key.get(key) ?? NONE;
     return last === FIRST_MS || last < this.#bornAt(key) ? null : new Date(last).toISOString();
   }
 
@@ -145,9 +146,8 @@ export class Sums {
     }
   }
 
-  #find(window: Window, name: string): Readonly<Sum> {
-    const { sums } = this.#roll(window) ?? this.load(window);
-    return sums.get(name) ?? NONE;
+  #find(window: Window): Tally {
+    return this.#roll(window) ?? this.load(window);
   }
 
   /** A new day or month begins with 0. Null: the table has to be read. */
@@ -156,8 +156,7 @@ export class Sums {
     const known = this.#tallies.get(window);
     if (known === undefined || (now >= known.since && now < known.until)) return known ?? null;
     this.#tallies.delete(window);
-    const { last } = known.sums.get(ALL) ?? NONE;
-    return now < known.until || last >= known.until ? null : this.#open(window);
+    return now < known.until || known.all.last >= known.until ? null : this.#open(window);
   }
 
   #open(window: Window): Tally {
@@ -167,7 +166,8 @@ export class Sums {
       window === "total"
         ? [FIRST_MS, Infinity]
         : [zone.fromLocal(startOfSpan(window, zone.toLocal(now))), findNextSpan(window, zone, now)];
-    const tally: Tally = { since, until, sums: new Map() };
+    const sums = { key: startSums(), group: startSums(), channel: startSums() };
+    const tally: Tally = { since, until, all: startSum(), sums };
     this.#tallies.set(window, tally);
     return tally;
   }
@@ -184,28 +184,29 @@ export class Sums {
     if (!found.isIntact) found = this.ask(read, true);
     for (const { place, last, amounts } of found.spent)
       for (const each of tallies) if (place.start >= each.since) this.#count(each, place, last, amounts);
-    for (const each of tallies)
-      for (const line of [...this.marks.values(), ...this.#waiting]) this.#addLine(each, line);
+    for (const line of [...this.marks.values(), ...this.#waiting]) this.#addLine(tallies, line);
     return tally;
   }
 
   /** What an earlier key of this name spent counts only for its group and channel. */
-  #count(tally: Tally, { key, group, channel, start }: Place, last: number, amounts: Amounts): void {
-    const names = [`group ${group}`, `channel ${channel}`, ALL];
-    for (const name of start >= this.#bornAt(key) ? [`key ${key}`, ...names] : names) {
-      const sum = tally.sums.getOrInsert(name, { ...NONE });
-      addAmounts(sum, amounts);
-      sum.last = Math.max(sum.last, last);
-    }
+  #count({ all, sums }: Tally, { key, group, channel, start }: Place, last: number, amounts: Amounts): void {
+    addToSum(all, last, amounts);
+    addToSum(sums.group.getOrInsertComputed(group, startSum), last, amounts);
+    addToSum(sums.channel.getOrInsertComputed(channel, startSum), last, amounts);
+    if (start >= this.#bornAt(key)) addToSum(sums.key.getOrInsertComputed(key, startSum), last, amounts);
   }
 
   #bornAt(key: string): number {
     return this.#births.get(key) ?? FIRST_MS;
   }
 
-  #addLine(tally: Tally, line: AnyLine): void {
+  #addLine(tallies: readonly (Tally | null)[], line: AnyLine): void {
+    const { key, group } = line;
+    const channel = "channel" in line ? line.channel : "";
     for (const { at, amounts } of listShares(line))
-      if (at >= tally.since) this.#count(tally, { channel: "", ...line, start: at }, at, amounts);
+      for (const tally of tallies)
+        if (tally !== null && at >= tally.since)
+          this.#count(tally, { key, group, channel, start: at }, at, amounts);
   }
 
   #findSession(id: string): SessionSum {
@@ -217,6 +218,11 @@ export class Sums {
     this.#sessions.set(id, session);
     return session;
   }
+}
+
+function addToSum(sum: Sum, last: number, amounts: Amounts): void {
+  addAmounts(sum, amounts);
+  sum.last = Math.max(sum.last, last);
 }
 
 /** In the order of two indexes, so that nothing is sorted. */

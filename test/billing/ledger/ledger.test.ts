@@ -799,4 +799,14 @@ describe("the days of sums", () => {
     expect(formatUsd(ledger.sums.spentOf(KEY, "day").charged)).toBe("4320");
     await ledger.close();
   });
+
+  test("the first line of a new day counts once", async () => {
+    let now = Date.parse("2026-11-20T12:00:00.000Z");
+    const ledger = openLedger(optionsFor(newLedgerPath(), { now: () => now }));
+    const spent = () => formatUsd(ledger.sums.spentOf(KEY, "day").charged);
+    expect(spent()).toBe("0");
+    now += 24 * 3600_000;
+    await bill(ledger, "req_1", { ...costing("1"), time: new Date(now).toISOString() });
+    expect(spent()).toBe("1");
+  });
 });
