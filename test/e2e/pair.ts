@@ -1,6 +1,7 @@
 // Two channels for every platform, the second in case the first fails. Each has
 // its own upstream, so that a test sees which one got a request.
 
+import { onTestFinished } from "bun:test";
 import { PLATFORMS } from "../../src/config/schema.ts";
 import { startDemoUpstream, type DemoUpstream } from "../harness/upstreams/demo-upstream.ts";
 import type { ChannelView } from "../../src/gateway/channels/view.ts";
@@ -35,9 +36,9 @@ export interface Pair {
   readonly ask: (request: RequestLines) => Promise<Outcome>;
   /** The view of a channel: `messages-a` and so on. */
   readonly view: (name: string) => ChannelView;
-  stop(): Promise<void>;
 }
 
+/** It stops when the test has finished. */
 export function openPair(options: PairOptions = {}): Pair {
   const [a, b] = [startDemoUpstream(), startDemoUpstream()];
   const channel = (platform: Platform, url: string, more: Section = {}): Section => ({
@@ -61,6 +62,7 @@ export function openPair(options: PairOptions = {}): Pair {
   );
   const config = makeConfig(a, { channels, groups, ...options.config });
   const gateway = startGatewayHere({ config, ...(options.folder && { folder: options.folder }) });
+  for (const part of [gateway, a, b]) onTestFinished(() => part.stop());
   return {
     a,
     b,
@@ -77,11 +79,6 @@ export function openPair(options: PairOptions = {}): Pair {
     view: (name) => {
       const { catalog, channels } = gateway.running.gateway;
       return channels.view(catalog, Date.now()).find((view) => view.name === name)!;
-    },
-    stop: async () => {
-      await gateway.stop();
-      a.stop();
-      b.stop();
     },
   };
 }

@@ -1,21 +1,14 @@
 // Errors for which no channel is to blame, and requests that come back to their gateway.
 
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { makeConfig, startGatewayHere } from "../../harness/gateway.ts";
 import { rawRequest } from "../../harness/raw.ts";
-import { type Pair, openPair, type PairOptions } from "../pair.ts";
+import { openPair } from "../pair.ts";
 import { bearer, makeRequest, MESSAGE } from "../world.ts";
-
-let pair: Pair | null = null;
-afterEach(async () => {
-  await pair?.stop();
-  pair = null;
-});
-const open = (options?: PairOptions): Pair => (pair = openPair(options));
 
 describe("what does not count against a channel", () => {
   test("P107: a client that leaves before or during the answer is not a failure of the channel", async () => {
-    const { a, gateway, view } = open({ a: { timeouts: { first_byte: "20s", idle: "20s" } } });
+    const { a, gateway, view } = openPair({ a: { timeouts: { first_byte: "20s", idle: "20s" } } });
     for (const fault of ["never-answer", "stall"] as const) {
       a.next(fault);
       const count = a.requests.length;
@@ -42,7 +35,7 @@ describe("what does not count against a channel", () => {
   });
 
   test("P101, P107: count_tokens that fails goes to another channel, and neither it nor a list is a failure of the first", async () => {
-    const { a, ask, gateway, view } = open();
+    const { a, ask, gateway, view } = openPair();
     a.next("status-500", "status-401", "status-529");
     for (const sent of [1, 2, 3]) {
       const request = { ...makeRequest("messages"), target: "/v1/messages/count_tokens" };
@@ -57,7 +50,7 @@ describe("what does not count against a channel", () => {
 });
 
 test("a channel that has failed once, and does not rest, gets several requests at the same time", async () => {
-  const { a, b, gateway } = open();
+  const { a, b, gateway } = openPair();
   const send = (text: string) =>
     rawRequest(gateway.port, makeRequest("messages", false, { messages: [{ role: "user", content: text }] }));
   a.next("status-500");

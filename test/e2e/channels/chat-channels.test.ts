@@ -1,7 +1,7 @@
 // Channels that speak Chat Completions in groups of the responses platform: what passes as it is, what is metered, which channel
 // comes first, and what is refused. The simulated server is as strict as a provider.
 
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { listIds } from "../../harness/model/models.ts";
 import { answerJson, answerStream } from "../../harness/model/answers/answer.ts";
@@ -12,14 +12,9 @@ import { flushLedger, type Line } from "../world.ts";
 
 type Section = Record<string, unknown>;
 
-const stops: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
-});
-
 function startUpstream(platform: "chat" | "responses" = "chat"): DemoUpstream {
   const upstream = startDemoUpstream({ platform, credential: CREDENTIAL });
-  stops.push(() => upstream.stop());
+  onTestFinished(() => upstream.stop());
   return upstream;
 }
 
@@ -54,7 +49,7 @@ function open(channels: Section, more: Section = {}, group: Section = {}): World
       ...more,
     },
   });
-  stops.push(() => gateway.stop());
+  onTestFinished(() => gateway.stop());
   let count = 0;
   return {
     gateway,

@@ -1,18 +1,12 @@
 // A loop in a conversation that the upstream keeps (`previous_response_id`) is refused at its Nth repetition, over HTTP and
 // over a WebSocket.
 
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import { CREDENTIAL, type InsideGateway, keyOf, startGatewayHere } from "../../harness/gateway.ts";
 import { rawRequest, readEvents } from "../../harness/raw.ts";
 import { openSocket, type SocketClient } from "../../harness/web-socket.ts";
 
 type Value = Record<string, unknown>;
-
-let parts: { stop(): unknown }[] = [];
-afterEach(async () => {
-  for (const part of parts.toReversed()) await part.stop();
-  parts = [];
-});
 
 interface Upstream {
   readonly url: string;
@@ -71,7 +65,7 @@ function startLoopingUpstream(): Upstream {
       },
     },
   });
-  parts.push({ stop: () => server.stop(true) });
+  onTestFinished(() => server.stop(true));
   return { url: `http://127.0.0.1:${server.port}/v1`, count: () => made };
 }
 
@@ -90,7 +84,7 @@ function startGateway({ url }: Upstream, limits: Value = { same_call: LIMIT }): 
       ],
     },
   });
-  parts.push(gateway);
+  onTestFinished(() => gateway.stop());
   return gateway;
 }
 

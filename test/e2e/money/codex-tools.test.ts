@@ -1,7 +1,7 @@
 // The endpoints that Codex calls for its tools: a web search and pictures. They are served for groups at OpenAI's own address.
 // In these tests the simulated upstream is the proxy of a channel with that address, so that nothing leaves the machine.
 
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import { startDemoUpstream, type DemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { openSearchMeter } from "../../../src/dialects/meters/calls.ts";
 import {
@@ -21,14 +21,9 @@ const KEY = { ...CLIENT, "x-codex-turn-metadata": JSON.stringify(SESSION) };
 const SEARCH = '{ "model":"gpt-5.4","id":"s1", "commands":{"search_query":[{"q":"hello"}]},"input":[] }';
 const PICTURE = { model: "gpt-image-2", prompt: "a grey pixel" };
 
-const stops: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0).toReversed()) await stop();
-});
-
 function openUpstream(): DemoUpstream {
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
-  stops.push(() => upstream.stop());
+  onTestFinished(() => upstream.stop());
   return upstream;
 }
 
@@ -62,7 +57,7 @@ function openGateway({ channels, limits, prices }: Setting): InsideGateway {
       ...(prices !== undefined && { prices }),
     },
   });
-  stops.push(() => gateway.stop());
+  onTestFinished(() => gateway.stop());
   return gateway;
 }
 

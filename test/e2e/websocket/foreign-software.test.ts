@@ -1,6 +1,6 @@
 // Foreign software on both sides: the npm package `ws` under Node, and the official SDK's client.
 
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import { OpenAI } from "openai";
 import { z } from "zod";
 import { ResponsesWS } from "openai/resources/responses/ws";
@@ -12,11 +12,6 @@ import { flushLedger } from "../world.ts";
 const KEY = keyOf("responses");
 const NODE = Bun.which("node");
 
-const ends: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).toReversed()) await end();
-});
-
 function startGateway(baseUrl: string): InsideGateway {
   const gateway = startGatewayHere({
     config: {
@@ -25,7 +20,7 @@ function startGateway(baseUrl: string): InsideGateway {
       keys: [{ name: "responses", group: "responses", secret: KEY }],
     },
   });
-  ends.push(() => gateway.stop());
+  onTestFinished(() => gateway.stop());
   return gateway;
 }
 
@@ -34,7 +29,7 @@ async function startNodeUpstream() {
     stdin: "pipe",
     stdout: "pipe",
   });
-  ends.push(() => child.kill());
+  onTestFinished(() => child.kill());
   const lines = readLines(child.stdout);
   const port = Number((await lines.next()).value);
   const finish = async (): Promise<{ received: string[]; faults: string[] }> => {
@@ -77,7 +72,7 @@ async function runNodeClients(port: number, connections: number, responses: numb
     responses,
   ];
   const child = Bun.spawn(command.map(String), { stdout: "pipe" });
-  ends.push(() => child.kill());
+  onTestFinished(() => child.kill());
   return clientResult.parse(JSON.parse(await new Response(child.stdout).text()));
 }
 
@@ -112,11 +107,11 @@ describe.skipIf(NODE === null)("the npm package ws under Node", () => {
 describe("the official SDK's WebSocket client", () => {
   test("the official SDK's WebSocket client runs responses one after another on one connection", async () => {
     const upstream = startSocketUpstream();
-    ends.push(() => upstream.stop());
+    onTestFinished(() => upstream.stop());
     const gateway = startGateway(upstream.url);
     const client = new OpenAI({ apiKey: KEY, baseURL: `http://127.0.0.1:${gateway.port}/v1` });
     const socket = new ResponsesWS(client);
-    ends.push(() => socket.close());
+    onTestFinished(() => socket.close());
     for (const time of [1, 2, 3]) {
       const done = Promise.withResolvers<string>();
       socket.on("response.completed", ({ response }) => done.resolve(response.status ?? ""));

@@ -1,6 +1,6 @@
 // WebSockets of hostile clients and upstreams: nothing leaks, nothing hangs, and memory stays bounded.
 
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import { writeText } from "../../harness/frames.ts";
 import { type InsideGateway, keyOf, startGatewayHere } from "../../harness/gateway.ts";
 import {
@@ -13,14 +13,8 @@ import { openSocket, responseEvents, startSocketUpstream } from "../../harness/w
 
 type Section = Record<string, unknown>;
 
-let parts: { stop(): unknown }[] = [];
-afterEach(async () => {
-  for (const part of parts.toReversed()) await part.stop();
-  parts = [];
-});
-
 function keep<T extends { stop(): unknown }>(part: T): T {
-  parts.push(part);
+  onTestFinished(() => part.stop());
   return part;
 }
 

@@ -1,6 +1,6 @@
 // The responses API over a WebSocket, through the real gateway: what passes, what is billed, and how each end is recorded.
 
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import {
   CREDENTIAL,
   type InsideGateway,
@@ -24,15 +24,9 @@ import { bearer, flushLedger, type Line } from "../world.ts";
 
 type Section = Record<string, unknown>;
 
-let parts: { stop(): unknown }[] = [];
-afterEach(async () => {
-  for (const part of parts.toReversed()) await part.stop();
-  parts = [];
-});
-
 function startUpstream(script?: UpstreamScript): SocketUpstream {
   const upstream = startSocketUpstream(script);
-  parts.push(upstream);
+  onTestFinished(() => upstream.stop());
   return upstream;
 }
 
@@ -59,7 +53,7 @@ function startGateway(
   const groups = { responses: { platform: "responses", channels: Object.keys(upstreams) } };
   const keys = [{ name: "responses", group: "responses", secret: KEY }];
   const gateway = startGatewayHere({ config: { channels, groups, keys } });
-  parts.push(gateway);
+  onTestFinished(() => gateway.stop());
   return gateway;
 }
 
@@ -150,7 +144,7 @@ describe("P100, P170: the handshake", () => {
       port: 0,
       socket: { data: (socket) => void socket.end(answer) },
     });
-    parts.push({ stop: () => listener.stop(true) });
+    onTestFinished(() => listener.stop(true));
     const cutting = { url: `http://127.0.0.1:${listener.port}` };
     const upstream = startUpstream();
     const gateway = startGateway({ broken, cutting, upstream });
@@ -377,7 +371,6 @@ describe("an end", () => {
   test("P124: a gateway that is killed leaves one line for each running response at the next start", async () => {
     const upstream = startUpstream(HALF);
     const folder = makeTempFolder();
-    parts.push({ stop: () => folder.remove() });
     const config = {
       channels: { main: { platform: "responses", base_url: upstream.url, credential: CREDENTIAL } },
       groups: { responses: { platform: "responses", channels: ["main"] } },
@@ -392,7 +385,8 @@ describe("an end", () => {
     child.signal("SIGKILL");
     await Promise.all(clients.map(({ closing }) => closing));
     const next = await startChild({ config, folder });
-    parts.push(next);
+    onTestFinished(() => next.stop());
+    onTestFinished(() => folder.remove());
     expect(next.ledger().map(({ outcome, channel, transport }) => [outcome, channel, transport])).toEqual(
       Array.from({ length: 6 }, () => ["interrupted", "main", "websocket"]),
     );

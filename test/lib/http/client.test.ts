@@ -1,27 +1,7 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Socket } from "node:net";
-import { createClient } from "../../../src/lib/http/client.ts";
 import type { Upstream as HttpClient } from "../../../src/lib/http/upstream.ts";
-import { faultOf, outbound, readAll, startUpstream, type Upstream } from "./peers.ts";
-
-const clients: HttpClient[] = [];
-const cleanUps: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const client of clients.splice(0)) client.close();
-  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
-});
-
-function openClient(): HttpClient {
-  const client = createClient();
-  clients.push(client);
-  return client;
-}
-
-async function upstreamThat(...script: Parameters<typeof startUpstream>): Promise<Upstream> {
-  const upstream = await startUpstream(...script);
-  cleanUps.push(async () => await upstream[Symbol.asyncDispose]());
-  return upstream;
-}
+import { faultOf, openClient, outbound, readAll, startUpstream, type Upstream } from "./peers.ts";
 
 const reply = (wire: string) => (socket: Socket) => void socket.write(wire, "latin1");
 const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
@@ -54,7 +34,7 @@ test.skipIf(process.platform === "win32")(
 
 describe("a request", () => {
   test("a request does not time out because the process stood still: bytes that arrived meanwhile are read first", async () => {
-    const upstream = await upstreamThat((socket, { turn }) => {
+    const upstream = await startUpstream((socket, { turn }) => {
       socket.write(OK);
       if (turn === 2) Bun.sleepSync(2400); // as after Ctrl-Z, a suspended machine, a long turn of the event loop
     });
@@ -68,7 +48,7 @@ describe("a request", () => {
   });
 
   test("a request that would break its own framing is not sent", async () => {
-    const upstream = await upstreamThat(reply(OK));
+    const upstream = await startUpstream(reply(OK));
     const client = openClient();
     expect(() => client.send(outbound(upstream.origin, { fields: [["x", "a\r\nb: c"]] }))).toThrow(
       "forbidden",
@@ -83,7 +63,7 @@ describe("a request", () => {
   test("a request with a body of 30 MB arrives whole at a slow upstream, from the caller's own bytes", async () => {
     const body = new Uint8Array(30_000_000);
     for (let at = 0; at < body.length; at += 1) body[at] = at * 7;
-    const upstream = await upstreamThat(reply(OK), (socket) => {
+    const upstream = await startUpstream(reply(OK), (socket) => {
       socket.on("data", () => {
         socket.pause();
         setImmediate(() => socket.resume());
@@ -118,7 +98,7 @@ describe("an answer", () => {
   describe.each(ANSWERS)("%s", (_, wire, closes) => {
     test("an answer is the same wherever the network cuts it", async () => {
       let cut = 0;
-      const upstream = await upstreamThat((socket) => {
+      const upstream = await startUpstream((socket) => {
         socket.setNoDelay(true);
         socket.write(wire.slice(0, cut));
         // Sockets are read between turns of the event loop: after one turn alone, both parts would arrive together.
@@ -144,7 +124,7 @@ describe("an answer", () => {
     test("an answer that is cut before its end never counts as complete", async () => {
       let end = 0;
       let leave: "end" | "resetAndDestroy" = "end";
-      const upstream = await upstreamThat((socket) => {
+      const upstream = await startUpstream((socket) => {
         socket.write(wire.slice(0, end), () => setImmediate(() => socket[leave]()));
       });
       const headEnd = wire.lastIndexOf("\r\n\r\n", wire.indexOf("hello")) + 4;
@@ -169,7 +149,7 @@ describe("an answer", () => {
   });
 
   test("an answer to HEAD has no body, whatever its head says", async () => {
-    const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n"));
+    const upstream = await startUpstream(reply("HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n"));
     const inbound = await openClient().send(outbound(upstream.origin, { method: "HEAD" })).answer;
     expect([inbound.head.length, await inbound.read()]).toEqual([500, null]);
   });
@@ -181,7 +161,7 @@ describe("an answer", () => {
     ["304 with a length", "GET", "HTTP/1.1 304 x\r\ncontent-length: 3\r\n\r\n"],
     ["HEAD with a length", "HEAD", "HTTP/1.1 200 x\r\ncontent-length: 3\r\n\r\n"],
   ])("an answer that announces an impossible body is its connection's last: %s", async (_, method, wire) => {
-    const upstream = await upstreamThat(reply(wire));
+    const upstream = await startUpstream(reply(wire));
     const client = openClient();
     for (let turn = 1; turn <= 2; turn++) {
       await readAll(await client.send(outbound(upstream.origin, { method })).answer);
@@ -190,7 +170,7 @@ describe("an answer", () => {
   });
 
   test.each([204, 304])("an answer with status %p has no body", async (status) => {
-    const upstream = await upstreamThat(reply(`HTTP/1.1 ${status} x\r\n\r\n`));
+    const upstream = await startUpstream(reply(`HTTP/1.1 ${status} x\r\n\r\n`));
     const client = openClient();
     for (let turn = 0; turn < 2; turn++) {
       const inbound = await client.send(outbound(upstream.origin)).answer;
@@ -205,7 +185,7 @@ describe("an answer", () => {
   });
 
   test("an answer may arrive, and end, while its request is still being sent", async () => {
-    const upstream = await upstreamThat(
+    const upstream = await startUpstream(
       () => {},
       (socket) => {
         socket.pause();
@@ -243,7 +223,7 @@ describe("an answer", () => {
     ["a bare LF between chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\na\n0\n\n"],
     ["broken chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"],
   ])("an answer with %s is malformed", async (_, wire) => {
-    const upstream = await upstreamThat(reply(wire));
+    const upstream = await startUpstream(reply(wire));
     const fault = await faultOf(openClient().send(outbound(upstream.origin)).answer.then(readAll));
     expect(fault).toEqual({ kind: "malformed", answered: true });
     await upstream.closed();
@@ -252,7 +232,7 @@ describe("an answer", () => {
 
 describe("connections", () => {
   test("connections are shared by equal origins and not by others", async () => {
-    const upstream = await upstreamThat(reply(OK));
+    const upstream = await startUpstream(reply(OK));
     const client = openClient();
     for (const origin of [
       upstream.origin,
@@ -271,7 +251,7 @@ describe("connections", () => {
     ["trailers", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nt: r\r\n\r\n"],
     ["more bytes than the answer has", `${OK}HTTP/1.1 200 OK\r\n`],
   ])("connections are not kept after %s", async (_, wire) => {
-    const upstream = await upstreamThat(reply(wire));
+    const upstream = await startUpstream(reply(wire));
     const client = openClient();
     expect(await get(client, upstream)).toBe("ok");
     expect(await get(client, upstream)).toBe("ok");
@@ -280,7 +260,7 @@ describe("connections", () => {
   });
 
   test("connections that are idle are dropped when the upstream closes them or sends bytes", async () => {
-    const upstream = await upstreamThat(reply(OK));
+    const upstream = await startUpstream(reply(OK));
     const client = openClient();
     for (const disturb of [
       (socket: Socket) => void socket.end(),
@@ -296,7 +276,7 @@ describe("connections", () => {
   });
 
   test("connections that are idle are dropped a second before the upstream would", async () => {
-    const upstream = await upstreamThat(
+    const upstream = await startUpstream(
       reply("HTTP/1.1 200 OK\r\nkeep-alive: timeout=2, max=100\r\ncontent-length: 2\r\n\r\nok"),
     );
     const client = openClient();
@@ -311,7 +291,7 @@ describe("connections", () => {
     ["reset", (socket: Socket) => void socket.resetAndDestroy()],
     ["sent unexpected bytes", (socket: Socket) => void socket.write(OK)],
   ])("that had %s are not reused, even before the event loop reports it", async (_, disturb) => {
-    const upstream = await upstreamThat(reply(OK));
+    const upstream = await startUpstream(reply(OK));
     const client = openClient();
     for (let turn = 1; turn <= 20; turn++) {
       await get(client, upstream);
@@ -334,7 +314,7 @@ describe("connections", () => {
   ] as const)(
     "connections that %s %p ms after they took a POST do not cause a resend, because the request may have been paid",
     async (how, workMs) => {
-      const upstream = await upstreamThat((socket, { turn }) => {
+      const upstream = await startUpstream((socket, { turn }) => {
         if (turn === 1) socket.write(OK);
         else setTimeout(() => (how === "end" ? socket.end() : socket.resetAndDestroy()), workMs);
       });
@@ -351,7 +331,7 @@ describe("connections", () => {
   );
 
   test("connections that end after they took a GET do not cause a second one", async () => {
-    const upstream = await upstreamThat((socket, { turn }) => {
+    const upstream = await startUpstream((socket, { turn }) => {
       if (turn === 1) socket.write(OK);
       else socket.end();
     });
@@ -363,7 +343,7 @@ describe("connections", () => {
   });
 
   test("connections are closed with the client, but running requests continue", async () => {
-    const upstream = await upstreamThat((socket, { head }) => {
+    const upstream = await startUpstream((socket, { head }) => {
       if (head.startsWith("GET /slow")) setImmediate(() => socket.write(OK));
       else socket.write(OK);
     });
@@ -379,7 +359,7 @@ describe("connections", () => {
 
 describe("a cancelled request", () => {
   test("a cancelled request sends nothing if it was still connecting", async () => {
-    const upstream = await upstreamThat(reply(OK));
+    const upstream = await startUpstream(reply(OK));
     const client = openClient();
     const sending = client.send(outbound(upstream.origin));
     sending.cancel();
@@ -389,13 +369,13 @@ describe("a cancelled request", () => {
   });
 
   test("a cancelled request causes no unhandled rejection if nobody awaits its head", async () => {
-    const upstream = await upstreamThat(() => {});
+    const upstream = await startUpstream(() => {});
     openClient().send(outbound(upstream.origin)).cancel();
     await tick();
   });
 
   test("a cancelled request keeps its connection if it had ended", async () => {
-    const upstream = await upstreamThat(reply(OK));
+    const upstream = await startUpstream(reply(OK));
     const client = openClient();
     const sending = client.send(outbound(upstream.origin));
     const inbound = await sending.answer;
@@ -410,7 +390,7 @@ describe("a time limit", () => {
   const short = { connectMs: 10_000, firstByteMs: 50, idleMs: 50 };
 
   test("a time limit runs out in a body that stops arriving while it is read", async () => {
-    const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\n\r\nsome"));
+    const upstream = await startUpstream(reply("HTTP/1.1 200 OK\r\n\r\nsome"));
     const inbound = await openClient().send(
       outbound(upstream.origin, { deadlines: { ...short, firstByteMs: 10_000 } }),
     ).answer;
@@ -420,7 +400,7 @@ describe("a time limit", () => {
   });
 
   test("a time limit runs out in a body of which only a chunk's size came last", async () => {
-    const upstream = await upstreamThat(
+    const upstream = await startUpstream(
       reply("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nsome\r\n"),
     );
     const inbound = await openClient().send(
@@ -433,14 +413,14 @@ describe("a time limit", () => {
   });
 
   test("a time limit does not run while nobody reads", async () => {
-    const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\n\r\nsome"));
+    const upstream = await startUpstream(reply("HTTP/1.1 200 OK\r\n\r\nsome"));
     const client = openClient();
     // The limit is long enough for a busy machine to deliver bytes that were sent, and the wait is longer than the limit.
     const slow = await client.send(
       outbound(upstream.origin, { deadlines: { connectMs: 10_000, firstByteMs: 10_000, idleMs: 500 } }),
     ).answer;
     await slow.read();
-    const other = await upstreamThat(() => {});
+    const other = await startUpstream(() => {});
     await faultOf(client.send(outbound(other.origin, { deadlines: { ...short, firstByteMs: 800 } })).answer);
     for (const socket of upstream.sockets) socket.end("more");
     expect((await readAll(slow)).toString()).toBe("more");
@@ -452,7 +432,7 @@ describe("an answer that is not read", () => {
     const size = 40_000_000;
     const chunk = Buffer.alloc(100_000, "z");
     let written = 0;
-    const upstream = await upstreamThat((socket) => {
+    const upstream = await startUpstream((socket) => {
       socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${size}\r\n\r\n`);
       const more = (): void => {
         while (written < size) {

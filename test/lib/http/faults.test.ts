@@ -1,8 +1,7 @@
 // Each kind of fault is made to happen. It says whether the upstream has the request.
 
-import { afterEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { Socket } from "node:net";
-import { createClient } from "../../../src/lib/http/client.ts";
 import {
   type FaultKind,
   FAULTS,
@@ -10,12 +9,7 @@ import {
   type SentRequest,
   UpstreamFault,
 } from "../../../src/lib/http/upstream.ts";
-import { outbound, readAll, startUpstream } from "./peers.ts";
-
-const cleanUps: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
-});
+import { openClient, outbound, readAll, startUpstream } from "./peers.ts";
 
 type Script = (socket: Socket) => void;
 type Meddle = (sending: SentRequest, asked: Promise<void>) => unknown;
@@ -72,10 +66,8 @@ test.each(CASES)("the fault $kind says whether the upstream has the request: $se
       if (row.kind === "tls") socket.once("data", () => socket.destroy());
     },
   );
-  cleanUps.push(() => upstream[Symbol.asyncDispose]());
-  if (row.isGone === true) await upstream[Symbol.asyncDispose]();
-  const client = createClient();
-  cleanUps.push(() => client.close());
+  if (row.isGone === true) await upstream.stop();
+  const client = openClient();
   const deadlines = { connectMs: row.connectMs ?? 10_000, firstByteMs: 100, idleMs: 100 };
   const sending = client.send(
     outbound({ ...upstream.origin, tls: row.tls === true }, { method: "POST", deadlines }),

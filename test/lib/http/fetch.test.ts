@@ -1,14 +1,10 @@
 // The environment's variables change nothing: no credential goes to a proxy or to stderr, and no wrong
 // certificate is accepted.
 
-import { afterEach, expect, test } from "bun:test";
+import { expect, onTestFinished, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
 import { makeIdentity } from "../../harness/upstreams/identity.ts";
-
-const cleanUps: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
-});
+import { listenOn } from "./peers.ts";
 
 const CREDENTIAL = "sk-credential-of-the-channel-0123456789";
 const SRC = `${import.meta.dir}/../../../src/lib/http`;
@@ -25,13 +21,8 @@ async function listen(answer: string): Promise<{ port: number; seen: () => strin
       socket.end(answer);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  cleanUps.push(async () => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const address = server.address();
-  return { port: typeof address === "object" && address !== null ? address.port : 0, seen: () => text };
+  onTestFinished(() => sockets.forEach((socket) => socket.destroy()));
+  return { port: await listenOn(server), seen: () => text };
 }
 
 /** Runs a script with hostile variables in the environment. */
@@ -123,7 +114,7 @@ test.each([
       return new Response("ok");
     },
   });
-  cleanUps.push(() => server.stop(true));
+  onTestFinished(() => server.stop(true));
   const { stdout, stderr } = await runMisled(script(server.port ?? 0), 1);
   expect([stdout, requests]).toEqual([said, 0]);
   expect(stderr).not.toContain(CREDENTIAL);

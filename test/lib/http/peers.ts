@@ -1,7 +1,9 @@
 // The other sides that the tests of HTTP/1.1 talk to, on node:net, which knows
 // nothing of our code: an upstream that follows a script, and a bare client.
 
+import { onTestFinished } from "bun:test";
 import { createServer, type Server as NetServer, type Socket } from "node:net";
+import { createClient } from "../../../src/lib/http/client.ts";
 import {
   type Body,
   type Origin,
@@ -18,7 +20,7 @@ export interface SeenRequest {
   readonly connection: number;
 }
 
-export interface Upstream extends AsyncDisposable {
+export interface Upstream {
   readonly port: number;
   readonly origin: Origin;
   readonly requests: SeenRequest[];
@@ -27,9 +29,10 @@ export interface Upstream extends AsyncDisposable {
   readonly sockets: Set<Socket>;
   /** Resolves when all connections accepted so far have closed. */
   closed(): Promise<void>;
+  stop(): Promise<void>;
 }
 
-/** `onRequest` is called with each whole request (of known length). */
+/** It stops when the test has finished. `onRequest` is called with each whole request (of known length). */
 export async function startUpstream(
   onRequest: (socket: Socket, request: SeenRequest) => void,
   onConnection: (socket: Socket) => void = () => {},
@@ -67,9 +70,12 @@ export async function startUpstream(
       needed = countNeeded(held);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const stop = async (): Promise<void> => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  };
+  onTestFinished(stop);
+  const port = await listenOn(server);
   return {
     port,
     origin: { tls: false, host: "127.0.0.1", port },
@@ -79,11 +85,23 @@ export async function startUpstream(
     },
     sockets,
     closed: async () => void (await Promise.all(closings)),
-    [Symbol.asyncDispose]: async () => {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    stop,
   };
+}
+
+/** Returns the port. The server closes when the test has finished. */
+export async function listenOn(server: NetServer): Promise<number> {
+  onTestFinished(() => void server.close());
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
+
+/** A client that is closed when the test has finished. */
+export function openClient(...options: Parameters<typeof createClient>): ReturnType<typeof createClient> {
+  const client = createClient(...options);
+  onTestFinished(() => client.close());
+  return client;
 }
 
 /** The size of the request that `held` begins, once its head is complete. */

@@ -1,15 +1,10 @@
 // Facts about the runtime on which src/lib relies, or which it works around. Each names the file to
 // look at when it fails after an update.
 
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import type { Socket, SocketHandler } from "bun";
 import { hasUnread } from "../../../src/lib/http/wire.ts";
 import { openRaw, type RawConnection, rawRequest } from "../../harness/raw.ts";
-
-const cleanUps: (() => void)[] = [];
-afterEach(() => {
-  for (const cleanUp of cleanUps.splice(0)) cleanUp();
-});
 
 interface Ends {
   readonly server: Socket<unknown>;
@@ -31,7 +26,7 @@ async function connectPair(onServer: SocketHandler = {}, onClient: SocketHandler
     socket: { ...deaf, ...onClient },
   });
   const server = await accepted.promise;
-  cleanUps.push(() => {
+  onTestFinished(() => {
     client.terminate();
     server.terminate();
     listener.stop(true);
@@ -120,7 +115,7 @@ describe("a socket of this runtime", () => {
       allowHalfOpen: true,
       socket: { ...deaf, end: () => learned.resolve() },
     });
-    cleanUps.push(() => {
+    onTestFinished(() => {
       client.terminate();
       listener.stop(true);
     });
@@ -170,7 +165,7 @@ describe("a socket of this runtime", () => {
 /** A server of the runtime, without any of our code. */
 function serve(fetch: (request: Request, server: Bun.Server<undefined>) => Response | Promise<Response>) {
   const server = Bun.serve({ hostname: "127.0.0.1", port: 0, development: false, fetch });
-  cleanUps.push(() => void server.stop(true));
+  onTestFinished(() => void server.stop(true));
   return { port: server.port ?? 0, url: server.url };
 }
 
@@ -179,7 +174,7 @@ async function connectTo(
   request = "GET / HTTP/1.1\r\nhost: a\r\n\r\n",
 ): Promise<RawConnection> {
   const client = await openRaw(port);
-  cleanUps.push(() => client.reset());
+  onTestFinished(() => client.reset());
   client.send(request);
   return client;
 }

@@ -1,17 +1,11 @@
 // The server towards clients, on real sockets. What the runtime does by itself is in runtime.test.ts.
 
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import { BodyTooLarge, ClientGone, type Exchange, type Server } from "../../../src/lib/http/exchange.ts";
 import { listen } from "../../../src/lib/http/serve.ts";
 import type { ClientListener, Payload, WebSocketPeer } from "../../../src/lib/http/web-socket.ts";
 import { writeText } from "../../harness/frames.ts";
 import { openRaw, parseAnswer, type RawConnection, rawRequest } from "../../harness/raw.ts";
-
-let ends: (() => void)[] = [];
-afterEach(() => {
-  for (const end of ends) end();
-  ends = [];
-});
 
 interface Limits {
   readonly idleSeconds?: number;
@@ -31,7 +25,7 @@ function serve(onExchange: (exchange: Exchange) => unknown, limits: Limits = {})
     },
     ...limits,
   });
-  ends.push(() => {
+  onTestFinished(() => {
     server.stopNow();
     expect(errors).toEqual([]);
   });
@@ -48,7 +42,7 @@ async function begin(request = GET, limits: Limits = {}) {
   const arrived = Promise.withResolvers<Exchange>();
   const server = serve((exchange) => arrived.resolve(exchange), limits);
   const client = await openRaw(server.port);
-  ends.push(() => client.reset());
+  onTestFinished(() => client.reset());
   client.send(request);
   return { server, client, exchange: await arrived.promise };
 }
@@ -199,7 +193,7 @@ describe("a reply", () => {
     const script = `const { body } = await fetch("http://127.0.0.1:${port}/"); let seen = "";
       console.log("busy"); Bun.sleepSync(400); ${read}`;
     const busy = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe", stderr: "inherit" });
-    ends.push(() => busy.kill());
+    onTestFinished(() => busy.kill());
     const lines = busy.stdout.pipeThrough(new TextDecoderStream()).getReader();
     const exchange = await arrived.promise;
     exchange.begin(200, []);
@@ -364,7 +358,7 @@ describe("a connection", () => {
         throw new Error("ours");
       },
     });
-    ends.push(() => server.stopNow());
+    onTestFinished(() => server.stopNow());
     expect((await rawRequest(server.port, GET)).ending).toBe("reset");
     expect(errors).toEqual([new Error("ours")]);
     const taken = () =>

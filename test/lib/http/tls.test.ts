@@ -1,15 +1,14 @@
 // TLS and proxies. The certificates are made by the openssl command; without it
 // the tests of TLS are skipped, and say so.
 
-import { afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, onTestFinished, test } from "bun:test";
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
-import { createClient } from "../../../src/lib/http/client.ts";
-import type { Origin, Upstream as HttpClient } from "../../../src/lib/http/upstream.ts";
+import type { Origin } from "../../../src/lib/http/upstream.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
-import { faultOf, outbound, readAll, startUpstream, type Upstream } from "./peers.ts";
+import { faultOf, listenOn, openClient, outbound, readAll, startUpstream, type Upstream } from "./peers.ts";
 
 const noOpenssl = Bun.which("openssl") === null;
 
@@ -70,32 +69,17 @@ beforeAll(() => {
   elsewhere = makeLeaf("elsewhere", "DNS:localhost,DNS:127.0.0.1,IP:127.0.0.2");
 });
 
-const clients: HttpClient[] = [];
-const cleanUps: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const client of clients.splice(0)) client.close();
-  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
-});
-
-function openClient(): HttpClient {
-  const client = createClient();
-  clients.push(client);
-  return client;
-}
-
 const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 async function startTls(
   identity: Identity,
   script = (socket: Socket) => void socket.write(OK),
 ): Promise<Upstream> {
-  const upstream = await startUpstream(script, undefined, (accept) => {
+  return await startUpstream(script, undefined, (accept) => {
     const server = createTlsServer(identity, accept);
     server.on("tlsClientError", () => {});
     return server;
   });
-  cleanUps.push(async () => await upstream[Symbol.asyncDispose]());
-  return upstream;
 }
 
 const originOf = (upstream: Upstream, more: Partial<Origin> = {}): Origin => ({
@@ -169,8 +153,7 @@ describe.skipIf(noOpenssl)("P194: over TLS", () => {
         socket.on("error", () => {});
         socket.once("data", () => leave(socket));
       });
-      await listenOn(server);
-      expect(await faultAt({ tls: true, host: "localhost", port: portOf(server), ca })).toEqual({
+      expect(await faultAt({ tls: true, host: "localhost", port: await listenOn(server), ca })).toEqual({
         kind: "tls",
         answered: false,
       });
@@ -191,16 +174,14 @@ describe.skipIf(noOpenssl)("P194: over TLS", () => {
           socket.destroy();
         });
       });
-      await listenOn(server);
-      await faultAt({ tls: true, host, port: portOf(server), ca });
+      await faultAt({ tls: true, host, port: await listenOn(server), ca });
       expect((await hello.promise).includes(host)).toBe(isSent);
     }
   });
 
   test("a handshake that never ends runs out of time", async () => {
     const server = createServer((socket) => socket.on("error", () => {}));
-    await listenOn(server);
-    const origin = { tls: true, host: "localhost", port: portOf(server), ca };
+    const origin = { tls: true, host: "localhost", port: await listenOn(server), ca };
     const deadlines = { connectMs: 50, firstByteMs: 10_000, idleMs: 10_000 };
     expect(await faultOf(openClient().send(outbound(origin, { deadlines })).answer)).toEqual({
       kind: "connect_timeout",
@@ -228,7 +209,6 @@ describe.skipIf(noOpenssl)("P194: over TLS", () => {
       },
       (accept) => createTlsServer(local, accept),
     );
-    cleanUps.push(async () => await upstream[Symbol.asyncDispose]());
     const inbound = await openClient().send(outbound(originOf(upstream), { method: "POST", body })).answer;
     const pieces: Uint8Array[] = [];
     for (let piece = await inbound.read(); piece !== null; piece = await inbound.read()) {
@@ -284,28 +264,11 @@ async function startProxy(
       socket.pipe(onward).pipe(socket);
     });
   });
-  await listenOn(server);
-  cleanUps.push(async () => {
-    for (const socket of sockets) socket.destroy();
-  });
-  return { port: portOf(server), heads };
+  onTestFinished(() => sockets.forEach((socket) => socket.destroy()));
+  return { port: await listenOn(server), heads };
 }
 
-async function listenOn(server: NetServer): Promise<void> {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  cleanUps.push(async () => void server.close());
-}
-
-function portOf(server: NetServer): number {
-  const address = server.address();
-  return typeof address === "object" && address !== null ? address.port : 0;
-}
-
-async function startPlain(): Promise<Upstream> {
-  const upstream = await startUpstream((socket) => void socket.write(OK));
-  cleanUps.push(async () => await upstream[Symbol.asyncDispose]());
-  return upstream;
-}
+const startPlain = (): Promise<Upstream> => startUpstream((socket) => void socket.write(OK));
 
 describe("through a proxy", () => {
   test("a plain origin is requested by its full address, with the credential of the proxy's URL", async () => {

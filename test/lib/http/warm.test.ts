@@ -3,15 +3,13 @@
 
 import { afterEach, beforeEach, describe, expect, setSystemTime, test } from "bun:test";
 import type { NetworkInterfaceInfo } from "node:os";
-import { createClient } from "../../../src/lib/http/client.ts";
 import type { Origin, Upstream as HttpClient } from "../../../src/lib/http/upstream.ts";
-import { faultOf, outbound, readAll, startUpstream, type Upstream } from "./peers.ts";
+import { faultOf, openClient, outbound, readAll, startUpstream, type Upstream } from "./peers.ts";
 
 const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const SECOND = 1000;
 const WIFI = ["192.168.1.20", "fe80::1", "2001:db8::20"];
 
-const cleanUps: (() => unknown)[] = [];
 let now = 0;
 let addresses: readonly string[] = WIFI;
 beforeEach(() => {
@@ -20,10 +18,7 @@ beforeEach(() => {
   // From now on, only `pass` moves the clock.
   setSystemTime(new Date(now));
 });
-afterEach(async () => {
-  setSystemTime();
-  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
-});
+afterEach(() => void setSystemTime());
 
 function pass(ms: number): void {
   now += ms;
@@ -43,16 +38,11 @@ function describeInterface(address: string): NetworkInterfaceInfo {
     : { ...common, family: "IPv4", netmask: "" };
 }
 
-function openClient(): HttpClient {
-  const client = createClient(() => ({ lan: addresses.map(describeInterface) }));
-  cleanUps.push(() => client.close());
-  return client;
-}
+const open = (): HttpClient => openClient(() => ({ lan: addresses.map(describeInterface) }));
 
 async function start(): Promise<{ client: HttpClient; upstream: Upstream; origin: Origin }> {
   const upstream = await startUpstream((socket) => void socket.write(OK));
-  cleanUps.push(() => upstream[Symbol.asyncDispose]());
-  return { client: openClient(), upstream, origin: upstream.origin };
+  return { client: open(), upstream, origin: upstream.origin };
 }
 
 /** The gateway's work for warm connections, once a second. */
@@ -99,8 +89,7 @@ describe("a warm client", () => {
   test("a warm client that has begun to dial keeps no request waiting longer than the request's own limit", async () => {
     // An upstream that accepts connections, but whose TLS handshake never ends.
     const upstream = await startUpstream(() => {});
-    cleanUps.push(() => upstream[Symbol.asyncDispose]());
-    const client = openClient();
+    const client = open();
     const origin = { ...upstream.origin, tls: true };
     client.keepWarm([origin], [origin]);
     const deadlines = { connectMs: 50, firstByteMs: 10_000, idleMs: 10_000 };
