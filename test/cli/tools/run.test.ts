@@ -1,6 +1,6 @@
 // `gateway run`, with stand-ins for the tools that say what they were given.
 
-import { describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import {
   chmodSync,
   copyFileSync,
@@ -248,25 +248,22 @@ describe("P43: a running gateway", () => {
       config: makeConfig(upstream),
       env: { XDG_RUNTIME_DIR: runtime.path },
     });
-    try {
-      const call =
-        'curl -s -o /dev/null -w "%{http_code}" "$OPENAI_BASE_URL/models" -H "authorization: Bearer $OPENAI_API_KEY"';
-      const env = {
-        ...standIn(gateway.folder, "app", `echo "$OPENAI_BASE_URL"; ${call}`),
-        XDG_RUNTIME_DIR: runtime.path,
-      };
-      const where = { folder: gateway.folder.path, env };
-      const known = await run(where, "run", "--secret", keyOf("responses"), "openai", "app");
-      expect(known).toEqual({ status: 0, stdout: `${gateway.url}/v1\n200`, stderr: known.stderr });
-      expect(known.stderr).toMatch(
-        /^The OpenAI SDK: key responses, group responses \(127\.0\.0\.1:\d+\), billed by use at official prices\.\n$/,
-      );
-      const fresh = await run(where, "run", "--new", "openai", "app");
-      expect(fresh).toMatchObject({ status: 0, stdout: `${gateway.url}/v1\n200` });
-    } finally {
-      await gateway.stop();
-      upstream.stop();
-    }
+    onTestFinished(() => gateway.stop());
+    onTestFinished(() => upstream.stop());
+    const call =
+      'curl -s -o /dev/null -w "%{http_code}" "$OPENAI_BASE_URL/models" -H "authorization: Bearer $OPENAI_API_KEY"';
+    const env = {
+      ...standIn(gateway.folder, "app", `echo "$OPENAI_BASE_URL"; ${call}`),
+      XDG_RUNTIME_DIR: runtime.path,
+    };
+    const where = { folder: gateway.folder.path, env };
+    const known = await run(where, "run", "--secret", keyOf("responses"), "openai", "app");
+    expect(known).toEqual({ status: 0, stdout: `${gateway.url}/v1\n200`, stderr: known.stderr });
+    expect(known.stderr).toMatch(
+      /^The OpenAI SDK: key responses, group responses \(127\.0\.0\.1:\d+\), billed by use at official prices\.\n$/,
+    );
+    const fresh = await run(where, "run", "--new", "openai", "app");
+    expect(fresh).toMatchObject({ status: 0, stdout: `${gateway.url}/v1\n200` });
   });
 
   test("a running gateway gives opencode every model of the key's group", async () => {
@@ -274,26 +271,21 @@ describe("P43: a running gateway", () => {
     using runtime = makeTempFolder();
     const around = { XDG_RUNTIME_DIR: runtime.path };
     const gateway = await startGateway({ config: makeConfig(upstream), env: around });
-    try {
-      const env = { ...standIn(gateway.folder, "opencode", 'echo "$OPENCODE_CONFIG_CONTENT"'), ...around };
-      // Asking for the models must not go through a proxy: it would read the key.
-      const proxied = { ...env, HTTP_PROXY: "http://127.0.0.1:9", HTTPS_PROXY: "http://127.0.0.1:9" };
-      const where = { folder: gateway.folder.path, env: proxied };
-      for (const platform of ["messages", "relay"] as const) {
-        const listed = await run(where, "models", "--group", platform, "--json");
-        const ids: string[] = JSON.parse(listed.stdout).map(({ id }: { id: string }) => id);
-        const { stdout } = await run(where, "run", "--key", platform, "opencode");
-        const { model, provider } = JSON.parse(stdout);
-        const models = Object.values<{ models: object }>(provider).flatMap((each) =>
-          Object.keys(each.models),
-        );
-        expect(ids.length).toBeGreaterThan(2);
-        expect(models.sort()).toEqual(ids.sort());
-        expect(ids).toContain(model.replace(/^\w+\//, ""));
-      }
-    } finally {
-      await gateway.stop();
-      upstream.stop();
+    onTestFinished(() => gateway.stop());
+    onTestFinished(() => upstream.stop());
+    const env = { ...standIn(gateway.folder, "opencode", 'echo "$OPENCODE_CONFIG_CONTENT"'), ...around };
+    // Asking for the models must not go through a proxy: it would read the key.
+    const proxied = { ...env, HTTP_PROXY: "http://127.0.0.1:9", HTTPS_PROXY: "http://127.0.0.1:9" };
+    const where = { folder: gateway.folder.path, env: proxied };
+    for (const platform of ["messages", "relay"] as const) {
+      const listed = await run(where, "models", "--group", platform, "--json");
+      const ids: string[] = JSON.parse(listed.stdout).map(({ id }: { id: string }) => id);
+      const { stdout } = await run(where, "run", "--key", platform, "opencode");
+      const { model, provider } = JSON.parse(stdout);
+      const models = Object.values<{ models: object }>(provider).flatMap((each) => Object.keys(each.models));
+      expect(ids.length).toBeGreaterThan(2);
+      expect(models.sort()).toEqual(ids.sort());
+      expect(ids).toContain(model.replace(/^\w+\//, ""));
     }
   });
 

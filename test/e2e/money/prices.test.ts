@@ -1,7 +1,7 @@
 // Prices in a running gateway: their provider, what a line says about them, and an update of the book.
 
 import { findProvider } from "@pydantic/genai-prices";
-import { expect, test } from "bun:test";
+import { expect, onTestFinished, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { KNOWN_PROVIDERS } from "../../../src/billing/prices/sellers.ts";
 import { type Finding, verifyLedger } from "../../../src/billing/verify/verify.ts";
@@ -114,24 +114,21 @@ test("P133: a model has its price in whatever case a maker, a config or a client
       prices: { "own-model": { input: 1, output: 1 } },
     },
   });
-  try {
-    for (const [name, model] of [
-      ["known", "MiniMax-M3"],
-      ["own", "Own-Model"],
-    ] as const) {
-      const answered = await fetch(`${gateway.url}/v1/messages`, {
-        method: "POST",
-        headers: { "x-api-key": `sk-test-case-${name}` },
-        body: JSON.stringify({ model, max_tokens: 9, messages: [{ role: "user", content: "Hello" }] }),
-      });
-      expect([name, answered.status]).toEqual([name, 200]);
-      await answered.text();
-    }
-    await gateway.recorded(2);
-    await fetch(`${gateway.url}/healthz`);
-    expect(gateway.ledger().map(({ basis }) => basis)).toEqual(["exact", "exact"]);
-  } finally {
-    await gateway.stop();
-    upstream.stop();
+  onTestFinished(() => gateway.stop());
+  onTestFinished(() => upstream.stop());
+  for (const [name, model] of [
+    ["known", "MiniMax-M3"],
+    ["own", "Own-Model"],
+  ] as const) {
+    const answered = await fetch(`${gateway.url}/v1/messages`, {
+      method: "POST",
+      headers: { "x-api-key": `sk-test-case-${name}` },
+      body: JSON.stringify({ model, max_tokens: 9, messages: [{ role: "user", content: "Hello" }] }),
+    });
+    expect([name, answered.status]).toEqual([name, 200]);
+    await answered.text();
   }
+  await gateway.recorded(2);
+  await fetch(`${gateway.url}/healthz`);
+  expect(gateway.ledger().map(({ basis }) => basis)).toEqual(["exact", "exact"]);
 });

@@ -1,7 +1,7 @@
 // Answers that name their own price, while their key is recorded: the recording has each of them, and the line has the
 // amount with all its digits.
 
-import { expect, test } from "bun:test";
+import { expect, onTestFinished, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 
 import type { Answer } from "../../harness/model/answers/answer.ts";
@@ -49,37 +49,34 @@ test.each([...DIALECTS])(
         })),
       },
     });
-    try {
-      let asked = 0;
-      for (const group of ["native", "chat"]) {
-        for (const amount of AMOUNTS) {
-          for (const stream of [false, true]) {
-            upstream.next({ alter: (answer) => addAmount(answer, amount) });
-            const fields = { authorization: `Bearer ${SECRET}-${group}` };
-            const { status } = await rawRequest(gateway.port, { ...makeRequest(client, stream), fields });
-            expect(status).toBe(200);
-            asked += 1;
-          }
+    onTestFinished(() => gateway.stop());
+    onTestFinished(() => upstream.stop());
+    let asked = 0;
+    for (const group of ["native", "chat"]) {
+      for (const amount of AMOUNTS) {
+        for (const stream of [false, true]) {
+          upstream.next({ alter: (answer) => addAmount(answer, amount) });
+          const fields = { authorization: `Bearer ${SECRET}-${group}` };
+          const { status } = await rawRequest(gateway.port, { ...makeRequest(client, stream), fields });
+          expect(status).toBe(200);
+          asked += 1;
         }
       }
-      await gateway.recorded(asked);
-      gateway.signal("SIGTERM");
-      expect(await gateway.exited).toBe(0);
-      const named = gateway.ledger().map((line) => line["provider_usd"]);
-      const expected = AMOUNTS.flatMap((amount) => {
-        const usd = amount.includes("ticks") ? "0.0001234567" : DIGITS.replace(/0+$/, "");
-        return [usd, usd];
-      });
-      expect(named).toEqual([...expected, ...expected]);
-      const ledger = readFileSync(gateway.folder.join("ledger.jsonl"), "utf8");
-      expect(ledger).toContain(AMOUNTS[0]!);
-      const files = readdirSync(gateway.folder.join("ledger.jsonl.recordings", "rec"));
-      expect(files.filter((name) => name.endsWith(".exchange"))).toHaveLength(asked);
-      expect(gateway.stdout()).not.toContain("failed inside");
-      expect(gateway.stdout()).not.toContain("not written");
-    } finally {
-      await gateway.stop();
-      upstream.stop();
     }
+    await gateway.recorded(asked);
+    gateway.signal("SIGTERM");
+    expect(await gateway.exited).toBe(0);
+    const named = gateway.ledger().map((line) => line["provider_usd"]);
+    const expected = AMOUNTS.flatMap((amount) => {
+      const usd = amount.includes("ticks") ? "0.0001234567" : DIGITS.replace(/0+$/, "");
+      return [usd, usd];
+    });
+    expect(named).toEqual([...expected, ...expected]);
+    const ledger = readFileSync(gateway.folder.join("ledger.jsonl"), "utf8");
+    expect(ledger).toContain(AMOUNTS[0]!);
+    const files = readdirSync(gateway.folder.join("ledger.jsonl.recordings", "rec"));
+    expect(files.filter((name) => name.endsWith(".exchange"))).toHaveLength(asked);
+    expect(gateway.stdout()).not.toContain("failed inside");
+    expect(gateway.stdout()).not.toContain("not written");
   },
 );

@@ -1,6 +1,6 @@
 // Who sent a request, in its ledger line: tool, session, agent and label, and the upstream's own id of the request.
 
-import { expect, test } from "bun:test";
+import { expect, onTestFinished, test } from "bun:test";
 import { type Finding, verifyLedger } from "../../../src/billing/verify/verify.ts";
 import type { Answer } from "../../harness/model/answers/answer.ts";
 import { startDemoUpstream, makeGate } from "../../harness/upstreams/demo-upstream.ts";
@@ -145,22 +145,19 @@ test("the log says who sent a request that was refused", async () => {
   });
   const known = { tool: "claude-code", version: "2.1.330", session: SESSION, label: "a" };
   const shown = { tool: "claude-code", version: "2.1.330", label: "a" };
-  try {
-    await rawRequest(gateway.port, { ...request, body: old });
-    await rawRequest(gateway.port, { ...request, body: old });
-    await rawRequest(gateway.port, { ...request, body: "no JSON" });
-    await rawRequest(gateway.port, withFields(request, { authorization: "Bearer sk-unknown" }));
-    await rawRequest(gateway.port, { ...request, target: "/nowhere" });
-    const records = await gateway.recorded(5);
-    expect(JSON.parse(JSON.stringify(records.map(({ status, client }) => [status, client])))).toEqual([
-      [200, known],
-      [429, known],
-      [400, shown],
-      [401, shown],
-      [404, shown],
-    ]);
-  } finally {
-    await gateway.stop();
-    upstream.stop();
-  }
+  onTestFinished(() => gateway.stop());
+  onTestFinished(() => upstream.stop());
+  await rawRequest(gateway.port, { ...request, body: old });
+  await rawRequest(gateway.port, { ...request, body: old });
+  await rawRequest(gateway.port, { ...request, body: "no JSON" });
+  await rawRequest(gateway.port, withFields(request, { authorization: "Bearer sk-unknown" }));
+  await rawRequest(gateway.port, { ...request, target: "/nowhere" });
+  const records = await gateway.recorded(5);
+  expect(JSON.parse(JSON.stringify(records.map(({ status, client }) => [status, client])))).toEqual([
+    [200, known],
+    [429, known],
+    [400, shown],
+    [401, shown],
+    [404, shown],
+  ]);
 });

@@ -2,7 +2,7 @@
 // upstream that is as strict as the provider. `REAL_CLIS=FOLDER bun test test/e2e/real-clis/converted.test.ts` prints how much of each
 // turn's input the next one repeats.
 
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, onTestFinished, test } from "bun:test";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DIALECT_NAMES, type DialectName } from "../../../src/dialects/dialect.ts";
@@ -199,23 +199,20 @@ describe.skipIf(WANTED === "")("released agents", () => {
     async (title, agent, dialect) => {
       const world = await openWorld(agent, dialect);
       const { task, upstream, folder, gateway, front } = world;
-      try {
-        for (const at of SITTINGS.keys()) {
-          if (at === 2 && agent.compact !== undefined) await runAgent(agent, world, agent.compact);
-          await playSitting(agent, world, at);
-        }
-        const share = judgeSession(upstream, task, dialect);
-        rows.push(`| ${title} | ${upstream.asked.length} | ${(100 * share).toFixed(1)} % |`);
-        rows.push(...new Set(front.exchanged.map(({ adjusted }) => `  ${adjusted}`)));
-        judgeMoney(agent.client, front.exchanged, gateway.ledger());
-        expect(readFileSync(join(folder.path, "work/a.txt"), "utf8")).toBe("two\n");
-        expect(await checkPublishedTypes({ [dialect]: upstream.asked.map(({ body }) => body) })).toBe("");
-      } finally {
-        front.stop();
-        upstream.stop();
-        await gateway.stop();
-        folder.remove();
+      onTestFinished(() => front.stop());
+      onTestFinished(() => upstream.stop());
+      onTestFinished(() => gateway.stop());
+      onTestFinished(() => folder.remove());
+      for (const at of SITTINGS.keys()) {
+        if (at === 2 && agent.compact !== undefined) await runAgent(agent, world, agent.compact);
+        await playSitting(agent, world, at);
       }
+      const share = judgeSession(upstream, task, dialect);
+      rows.push(`| ${title} | ${upstream.asked.length} | ${(100 * share).toFixed(1)} % |`);
+      rows.push(...new Set(front.exchanged.map(({ adjusted }) => `  ${adjusted}`)));
+      judgeMoney(agent.client, front.exchanged, gateway.ledger());
+      expect(readFileSync(join(folder.path, "work/a.txt"), "utf8")).toBe("two\n");
+      expect(await checkPublishedTypes({ [dialect]: upstream.asked.map(({ body }) => body) })).toBe("");
     },
     TEST_MS,
   );

@@ -2,7 +2,7 @@
 // has and what the reader of logs finds agree to the last token. What a log does not have is listed, with its reason.
 // `REAL_CLIS=FOLDER bun test test/e2e/real-clis/history.test.ts` prints the table of docs/history.md.
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { joinHistory, type OurLine } from "../../../src/billing/history/join.ts";
@@ -271,46 +271,43 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
         env: { XDG_RUNTIME_DIR: folder.path },
         command: PROGRAM,
       });
-      try {
-        const through = await runScene(scene, folder, gateway);
-        const hidden = expectLogged(scene, home, through);
-        using table = new Table(gateway.folder.join("ledger.jsonl"), { report: () => {} });
-        const lines = [...listOurLines(table, { since: null, until: null })];
-        // Each request has its line, with the counts of the upstream unless it was stopped.
-        expect(lines.map((line) => String(line.upstream_request_id)).toSorted()).toEqual(
-          through.map(({ id }) => id).toSorted(),
-        );
-        const wrong = lines.filter(({ upstream_request_id: requestId, usage, basis }) => {
-          const own = through.find(({ id }) => id === requestId);
-          return basis === "exact" && own !== undefined && countUsage(usage) !== countReported(own);
-        });
-        expect(wrong).toEqual([]);
-        const inside = compare(scene, home, lines);
-        expect(inside.onlyEntries).toEqual([]);
-        expect(inside.onlyLines.map((line) => String(line.upstream_request_id)).toSorted()).toEqual(
-          hidden.map(({ id }) => id).toSorted(),
-        );
-        using apart = makeTempFolder();
-        const elsewhere = scene.removesLogs === true ? apart : folder;
-        const other = join(elsewhere.path, "home");
-        await Bun.write(join(other, ".gemini/settings.json"), GEMINI_SETTINGS);
-        const beside = await runScene(scene, elsewhere, null);
-        const both =
-          elsewhere === folder
-            ? expectLogged(scene, home, [...through, ...beside])
-            : [...hidden, ...expectLogged(scene, other, beside)];
-        // If the logs of that time are gone, its lines could be taken for those of other sessions.
-        const outside = compare(scene, other, elsewhere === folder ? lines : []);
-        expect(outside.onlyEntries.length).toBeGreaterThan(0);
-        if (elsewhere === folder)
-          expect([outside.onlyLines, outside.pairs.length]).toEqual([inside.onlyLines, inside.pairs.length]);
-        const reasons = Map.groupBy(both, (each) => explain(scene, each));
-        rows.push(
-          `| ${tool} | ${through.length} + ${beside.length} | ${through.length + beside.length - both.length} | ${[...reasons].map(([reason, some]) => `${some.length} × ${reason}`).join(", ")} | ${inside.pairs.length} in both, ${inside.onlyLines.length} only in the ledger |`,
-        );
-      } finally {
-        await gateway.stop();
-      }
+      onTestFinished(() => gateway.stop());
+      const through = await runScene(scene, folder, gateway);
+      const hidden = expectLogged(scene, home, through);
+      using table = new Table(gateway.folder.join("ledger.jsonl"), { report: () => {} });
+      const lines = [...listOurLines(table, { since: null, until: null })];
+      // Each request has its line, with the counts of the upstream unless it was stopped.
+      expect(lines.map((line) => String(line.upstream_request_id)).toSorted()).toEqual(
+        through.map(({ id }) => id).toSorted(),
+      );
+      const wrong = lines.filter(({ upstream_request_id: requestId, usage, basis }) => {
+        const own = through.find(({ id }) => id === requestId);
+        return basis === "exact" && own !== undefined && countUsage(usage) !== countReported(own);
+      });
+      expect(wrong).toEqual([]);
+      const inside = compare(scene, home, lines);
+      expect(inside.onlyEntries).toEqual([]);
+      expect(inside.onlyLines.map((line) => String(line.upstream_request_id)).toSorted()).toEqual(
+        hidden.map(({ id }) => id).toSorted(),
+      );
+      using apart = makeTempFolder();
+      const elsewhere = scene.removesLogs === true ? apart : folder;
+      const other = join(elsewhere.path, "home");
+      await Bun.write(join(other, ".gemini/settings.json"), GEMINI_SETTINGS);
+      const beside = await runScene(scene, elsewhere, null);
+      const both =
+        elsewhere === folder
+          ? expectLogged(scene, home, [...through, ...beside])
+          : [...hidden, ...expectLogged(scene, other, beside)];
+      // If the logs of that time are gone, its lines could be taken for those of other sessions.
+      const outside = compare(scene, other, elsewhere === folder ? lines : []);
+      expect(outside.onlyEntries.length).toBeGreaterThan(0);
+      if (elsewhere === folder)
+        expect([outside.onlyLines, outside.pairs.length]).toEqual([inside.onlyLines, inside.pairs.length]);
+      const reasons = Map.groupBy(both, (each) => explain(scene, each));
+      rows.push(
+        `| ${tool} | ${through.length} + ${beside.length} | ${through.length + beside.length - both.length} | ${[...reasons].map(([reason, some]) => `${some.length} × ${reason}`).join(", ")} | ${inside.pairs.length} in both, ${inside.onlyLines.length} only in the ledger |`,
+      );
     },
     TEST_MS,
   );

@@ -1,6 +1,6 @@
 // The ledger: lines, amounts, the chain, and what a start finds.
 
-import { describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { chmodSync, copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -674,67 +674,61 @@ test("P140: verify --since checks from a line on and says how many it did not ch
 
 test("P127: a second gateway on one ledger ends, and names the one that holds it", async () => {
   const other = makeFolder();
-  try {
-    const config = { ...world.build(), ledger: { path: world.path("ledger.jsonl") } };
-    writeFileSync(join(other, "gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
-    const said = await serveIn(other).then(
-      () => "it started",
-      (error: unknown) => String(error),
-    );
-    expect(said).toContain(String(world.server.pid));
-    expect((await plain.ask("messages")).status).toBe(200);
-  } finally {
-    removeFolder(other);
-  }
+  onTestFinished(() => removeFolder(other));
+  const config = { ...world.build(), ledger: { path: world.path("ledger.jsonl") } };
+  writeFileSync(join(other, "gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
+  const said = await serveIn(other).then(
+    () => "it started",
+    (error: unknown) => String(error),
+  );
+  expect(said).toContain(String(world.server.pid));
+  expect((await plain.ask("messages")).status).toBe(200);
 });
 
 describe("a gateway that ends", () => {
   test("P124: after a kill and a start, each request in flight has one line, and none is torn or doubled", async () => {
     const own = new World();
     const group = own.group("kill");
-    try {
-      await own.start();
-      for (let round = 0; round < 3; round += 1) {
-        await own.line(await group.ask("messages"));
-        const silent = group.channel().seen.length;
-        group.channel().next(async (_, out) => out.left);
-        const waiting = await group.open("messages");
-        await group.channel().got(silent + 1);
-        group.channel().next(async (_, out) => {
-          out.head(200, { "content-type": "text/event-stream" });
-          for (const piece of stream("messages").slice(0, 3)) out.write(piece);
-          await out.left;
-        });
-        const streaming = await group.open("messages", { stream: true });
-        await streaming.until("Hello from upstream");
-        let journal: Uint8Array = new Uint8Array();
-        group.channel().next(() => {
-          journal = readFileSync(own.path("ledger.jsonl.open"));
-          return {};
-        });
-        const finished = await group.ask("messages");
-        await own.line(finished);
-        await own.kill();
-        // Killed before a line's newline, before the journal's end of the request, or in the middle of a line.
-        writeFileSync(own.path("ledger.jsonl.open"), journal);
-        if (round !== 1) {
-          const whole = readFileSync(own.path("ledger.jsonl"));
-          writeFileSync(own.path("ledger.jsonl"), whole.subarray(0, round === 0 ? -1 : -50));
-        }
-        await own.start();
-        const id = /x-request-id: (\w+)/i.exec(streaming.bytes().toString())![1];
-        const lines = own.lines();
-        expect(lines).toHaveLength(4 * (round + 1));
-        expect(new Set(lines.map((line) => line["id"])).size).toBe(lines.length);
-        expect(lines.filter((line) => line["id"] === id)).toMatchObject([{ outcome: "interrupted" }]);
-        expect(lines.filter((line) => line["id"] === finished.field("x-request-id"))).toHaveLength(1);
-        waiting.close();
-        streaming.close();
+    onTestFinished(() => own.stop());
+    await own.start();
+    for (let round = 0; round < 3; round += 1) {
+      await own.line(await group.ask("messages"));
+      const silent = group.channel().seen.length;
+      group.channel().next(async (_, out) => out.left);
+      const waiting = await group.open("messages");
+      await group.channel().got(silent + 1);
+      group.channel().next(async (_, out) => {
+        out.head(200, { "content-type": "text/event-stream" });
+        for (const piece of stream("messages").slice(0, 3)) out.write(piece);
+        await out.left;
+      });
+      const streaming = await group.open("messages", { stream: true });
+      await streaming.until("Hello from upstream");
+      let journal: Uint8Array = new Uint8Array();
+      group.channel().next(() => {
+        journal = readFileSync(own.path("ledger.jsonl.open"));
+        return {};
+      });
+      const finished = await group.ask("messages");
+      await own.line(finished);
+      await own.kill();
+      // Killed before a line's newline, before the journal's end of the request, or in the middle of a line.
+      writeFileSync(own.path("ledger.jsonl.open"), journal);
+      if (round !== 1) {
+        const whole = readFileSync(own.path("ledger.jsonl"));
+        writeFileSync(own.path("ledger.jsonl"), whole.subarray(0, round === 0 ? -1 : -50));
       }
-      expect((await own.run("ledger", "verify")).status).toBe(0);
-    } finally {
-      await own.stop();
+      await own.start();
+      const id = /x-request-id: (\w+)/i.exec(streaming.bytes().toString())![1];
+      const lines = own.lines();
+      expect(lines).toHaveLength(4 * (round + 1));
+      expect(new Set(lines.map((line) => line["id"])).size).toBe(lines.length);
+      expect(lines.filter((line) => line["id"] === id)).toMatchObject([{ outcome: "interrupted" }]);
+      expect(lines.filter((line) => line["id"] === finished.field("x-request-id"))).toHaveLength(1);
+      waiting.close();
+      streaming.close();
     }
+    expect((await own.run("ledger", "verify")).status).toBe(0);
   });
 
   /** Two requests, of which a stopped gateway's ledger loses the second. */

@@ -1,6 +1,6 @@
 // Commands: what they print, return and change.
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "bun:test";
 import {
   existsSync,
   lstatSync,
@@ -357,27 +357,24 @@ test("P41, P42, P59: serve --demo without a log needs no config, account or netw
     const server = await serveIn(folder, ["--demo", "--curl", "--port", "0", "--log", "off"], {
       GATEWAY_CONFIG: "",
     });
-    try {
-      const said = await eventually(() => {
-        const text = server.stdout() + server.stderr();
-        return text.includes("/relay/models'") && text;
-      });
-      const groups = Array.from(said.matchAll(/key of the (\w+) group: sk-/g), ([, name]) => name);
-      expect(new Set(groups)).toEqual(new Set(["chat", "content", "messages", "relay", "responses"]));
-      const keys = [...new Set(said.match(/sk-[\w-]{8,}/g))];
-      for (const key of keys) {
-        const asked = ["/v1/models", "/v1beta/models", "/relay/models"].map((path) =>
-          fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { "x-gateway-key": key } }),
-        );
-        expect((await Promise.all(asked)).some(({ status }) => status === 200)).toBe(true);
-      }
-      const commands = said.match(/curl .*/g)!;
-      expect([keys.length, commands.length]).toEqual([5, 9]);
-      for (const line of commands)
-        expect([line, Bun.spawnSync(["sh", "-c", `${line} -f`]).exitCode]).toEqual([line, 0]);
-    } finally {
-      await server.stop();
+    onTestFinished(() => server.stop());
+    const said = await eventually(() => {
+      const text = server.stdout() + server.stderr();
+      return text.includes("/relay/models'") && text;
+    });
+    const groups = Array.from(said.matchAll(/key of the (\w+) group: sk-/g), ([, name]) => name);
+    expect(new Set(groups)).toEqual(new Set(["chat", "content", "messages", "relay", "responses"]));
+    const keys = [...new Set(said.match(/sk-[\w-]{8,}/g))];
+    for (const key of keys) {
+      const asked = ["/v1/models", "/v1beta/models", "/relay/models"].map((path) =>
+        fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { "x-gateway-key": key } }),
+      );
+      expect((await Promise.all(asked)).some(({ status }) => status === 200)).toBe(true);
     }
+    const commands = said.match(/curl .*/g)!;
+    expect([keys.length, commands.length]).toEqual([5, 9]);
+    for (const line of commands)
+      expect([line, Bun.spawnSync(["sh", "-c", `${line} -f`]).exitCode]).toEqual([line, 0]);
   });
 });
 
@@ -695,33 +692,30 @@ test("P51, P52: usage --history reads the agents' logs without a config, counts 
 test("P52: usage --history --both counts a request in logs and ledger once", async () => {
   const own = new World();
   const group = own.group("claude", { channels: { main: { models: ["claude-haiku-4-5"] } } });
-  try {
-    await own.start();
-    writeHistory(own.path("home"));
-    const usage = { input_tokens: 1000, output_tokens: 100 };
-    const body = {
-      id: "msg_1",
-      type: "message",
-      role: "assistant",
-      model: "claude-haiku-4-5",
-      content: [{ type: "text", text: "Hi" }],
-      stop_reason: "end_turn",
-      usage,
-    };
-    group.channel().next({ body, fields: { "request-id": "req_1" } });
-    await own.line(
-      await group.ask(
-        "messages",
-        { model: "claude-haiku-4-5" },
-        { ...CLAUDE, "x-claude-code-session-id": "11111111-2222-4333-8444-555555555555" },
-      ),
-    );
-    const { total } = await own.json("usage", "--history", "--both");
-    expect(total.requests).toBe(2);
-    expect(own.lines()).toHaveLength(1);
-  } finally {
-    await own.stop();
-  }
+  onTestFinished(() => own.stop());
+  await own.start();
+  writeHistory(own.path("home"));
+  const usage = { input_tokens: 1000, output_tokens: 100 };
+  const body = {
+    id: "msg_1",
+    type: "message",
+    role: "assistant",
+    model: "claude-haiku-4-5",
+    content: [{ type: "text", text: "Hi" }],
+    stop_reason: "end_turn",
+    usage,
+  };
+  group.channel().next({ body, fields: { "request-id": "req_1" } });
+  await own.line(
+    await group.ask(
+      "messages",
+      { model: "claude-haiku-4-5" },
+      { ...CLAUDE, "x-claude-code-session-id": "11111111-2222-4333-8444-555555555555" },
+    ),
+  );
+  const { total } = await own.json("usage", "--history", "--both");
+  expect(total.requests).toBe(2);
+  expect(own.lines()).toHaveLength(1);
 });
 
 test("P54: report writes one file without prompts, answers, secrets or labels", async () => {

@@ -1,6 +1,6 @@
 // The shapes of documents, as the contract's table has them. test/cli/help.test.ts has the flags.
 
-import { beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, onTestFinished, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { whole } from "../world/answers.ts";
@@ -149,27 +149,24 @@ describe("P27: with --json, a command prints one document with the table's field
 
   test("init and import", async () => {
     const folder = makeFolder();
-    try {
-      const env = { ANTHROPIC_API_KEY: "sk-ant-invented-0123456789" };
-      const { stdout } = await runIn(folder, ["init", "--yes", "--json"], { env });
-      const document = JSON.parse(stdout);
-      expect(Object.keys(document)).toEqual(expect.arrayContaining(["config", "keys"]));
-      expect(Object.keys(document.keys[0])).toEqual(
-        expect.arrayContaining(["name", "group", "platform", "secret"]),
-      );
-      const own = {
-        name: "own",
-        api_base_url: "http://127.0.0.1:1/v1/messages",
-        api_key: "sk-own-key-0123",
-        models: ["m"],
-      };
-      writeFileSync(join(folder, "theirs.json"), JSON.stringify({ Providers: [own] }));
-      const place = ["--config", join(folder, "imported.yaml"), "--json"];
-      const imported = await runIn(folder, ["import", "ccr", "theirs.json", ...place]);
-      const fields = ["config", "channels", "groups", "keys", "no_counterpart"];
-      expect(Object.keys(JSON.parse(imported.stdout))).toEqual(expect.arrayContaining(fields));
-    } finally {
-      removeFolder(folder);
-    }
+    onTestFinished(() => removeFolder(folder));
+    const env = { ANTHROPIC_API_KEY: "sk-ant-invented-0123456789" };
+    const { stdout } = await runIn(folder, ["init", "--yes", "--json"], { env });
+    const document = JSON.parse(stdout);
+    expect(Object.keys(document)).toEqual(expect.arrayContaining(["config", "keys"]));
+    expect(Object.keys(document.keys[0])).toEqual(
+      expect.arrayContaining(["name", "group", "platform", "secret"]),
+    );
+    const own = {
+      name: "own",
+      api_base_url: "http://127.0.0.1:1/v1/messages",
+      api_key: "sk-own-key-0123",
+      models: ["m"],
+    };
+    writeFileSync(join(folder, "theirs.json"), JSON.stringify({ Providers: [own] }));
+    const place = ["--config", join(folder, "imported.yaml"), "--json"];
+    const imported = await runIn(folder, ["import", "ccr", "theirs.json", ...place]);
+    const fields = ["config", "channels", "groups", "keys", "no_counterpart"];
+    expect(Object.keys(JSON.parse(imported.stdout))).toEqual(expect.arrayContaining(fields));
   });
 });
