@@ -2,25 +2,16 @@
 // body. Pieces of request bodies are files named by their hashes. A file gets its name when
 // complete. Several gateways may record into one folder, and somebody may remove it meanwhile.
 
-import {
-  closeSync,
-  existsSync,
-  fstatSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-} from "node:fs";
+import { closeSync, existsSync, fstatSync, lstatSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { z } from "zod";
 import { RECORDING_NAME } from "../config/yaml/scalars.ts";
 import { codeOf } from "../lib/errors.ts";
 import { ForeignFile, openPlain, replaceFile } from "../lib/files/own-file.ts";
+import { makeFolder, OTHERS_WRITE, requireFolder } from "../lib/files/private-folder.ts";
 import { parseJson } from "../lib/json/json.ts";
 import { listElements } from "../lib/json/scanner.ts";
 import { scanMembers } from "../lib/scan.ts";
-import { quoteWord } from "../lib/text/shell-word.ts";
 
 /** Ends at the first wrong element: findings for a million take a gigabyte. */
 const listOf = <T>(element: z.ZodType<T>) =>
@@ -58,40 +49,9 @@ export type RecordedExchange = Readonly<z.infer<typeof exchangeSchema>>;
 
 const TAIL = ".exchange";
 const OLD_LINES = "exchanges.jsonl";
-const OTHERS = 0o077;
-const OTHERS_WRITE = 0o022;
 
 export function nameRecordings(ledgerPath: string): string {
   return `${ledgerPath}.recordings`;
-}
-
-/** False: no folder. Throws ForeignFile for a link or another user's folder. */
-function requireFolder(path: string, forbidden: number): boolean {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found === undefined) return false;
-  const own = process.geteuid?.();
-  if (found.isSymbolicLink())
-    throw new ForeignFile(`${path} is a link: remove it with rm ${quoteWord(path)}`);
-  if (!found.isDirectory()) throw new ForeignFile(`${path} is not a folder: move it away`);
-  if (own !== undefined && own !== 0 && found.uid !== own)
-    throw new ForeignFile(`${path} belongs to user ${found.uid}, not to you: only its owner may use it`);
-  if (process.platform !== "win32" && (found.mode & forbidden) !== 0)
-    throw new ForeignFile(
-      `${path} can be used by others: chmod ${forbidden === OTHERS ? "700" : "go-w"} ${quoteWord(path)}`,
-    );
-  return true;
-}
-
-export function makeFolder(path: string): boolean {
-  let isNew = true;
-  try {
-    mkdirSync(path, { mode: 0o700 });
-  } catch (error) {
-    if (codeOf(error) !== "EEXIST") throw error;
-    isNew = false;
-  }
-  requireFolder(path, OTHERS);
-  return isNew;
 }
 
 export interface Bodies {

@@ -9,12 +9,12 @@ const ROOT = join(import.meta.dir, "../..");
 
 /** Lines of TypeScript, in hundreds. */
 const MOST: Readonly<Record<string, number>> = {
-  "src/lib": 46,
+  "src/lib": 47,
   "src/config": 29,
   "src/billing": 95,
   "src/dialects": 40,
   "src/bridges": 62,
-  "src/recording": 6,
+  "src/recording": 5,
   "src/gateway": 95,
   "src/web": 53,
   "src/cli src/commands": 115,

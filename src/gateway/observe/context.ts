@@ -17,7 +17,7 @@ import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { appendOwn } from "../../lib/files/own-file.ts";
 import { REMOVED } from "../../lib/text/printable.ts";
-import { makeFolder } from "../../recording/store.ts";
+import { makeFolder } from "../../lib/files/private-folder.ts";
 
 export type ContextNotes = Pick<Contexts, "note" | "last"> & { close(): void | Promise<void> };
 

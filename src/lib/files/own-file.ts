@@ -103,9 +103,9 @@ function describeTarget(path: string): string {
 }
 
 /** The administrator may write the files of any user. */
-function isOurs({ uid }: BigIntStats): boolean {
+export function isOurs({ uid }: { readonly uid: number | bigint }): boolean {
   const own = process.geteuid?.();
-  return own === undefined || own === 0 || uid === BigInt(own);
+  return own === undefined || own === 0 || Number(uid) === own;
 }
 
 export function isSame(one: BigIntStats, other: BigIntStats): boolean {
