@@ -29,7 +29,7 @@ export async function checkCredential(channel: Channel): Promise<CheckResult> {
   }
   const client = createClient();
   try {
-    const { status, body } = await fetchListPage(client, channel, "");
+    const { status, body } = await fetchListPage({ client, channel });
     const result = status === 200 ? judgeList(body) : judgeStatus(status, body);
     return { isOpen: channel.credential === NO_CREDENTIAL, ...result };
   } catch (error) {

@@ -10,7 +10,7 @@ import { type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { type Candidate, findDefault, findMatch, isNamed, resolveModel } from "../intake/match.ts";
 import { channelSecrets } from "../intake/secrets.ts";
-import { fetchWhole } from "../upstream/fetch.ts";
+import { endOfWait, fetchWhole } from "../upstream/fetch.ts";
 import { addressOf, joinPath, overrideFields } from "../upstream/address.ts";
 
 export interface ChannelModels {
@@ -63,14 +63,14 @@ export class ModelLists {
     return pending.getOrInsertComputed(dialect.listPath, renew);
   }
 
-  async #fetch(channel: Channel, dialect: Dialect): Promise<ChannelModels> {
+  async #fetch(channel: Channel, dialect: Dialect, until = endOfWait()): Promise<ChannelModels> {
     const known = this.#of(channel);
     const own = dialectOf(channel.platform);
     const named = (channel.models ?? []).filter((glob) => !glob.includes("*"));
     const recall = () => known.lists.get(dialect.listPath) ?? named.map((id) => ({ id, raw: null }));
     if (channel.usesLogin) return { models: recall(), problem: "only a client with a login can see it" };
     try {
-      const models = await fetchModels(this.#client, channel, dialect);
+      const models = await fetchModels({ client: this.#client, channel, dialect, until });
       if (channel.models !== null && !models.some((entry) => isServed(channel, entry))) {
         const last = recall();
         const problem = last.length > 0 ? null : "its `models` in the config leaves nothing of its list";
@@ -82,7 +82,7 @@ export class ModelLists {
       this.#found = new WeakMap();
       return { models, problem: null };
     } catch (error) {
-      if (dialect !== own) return await this.#fetch(channel, own);
+      if (dialect !== own) return await this.#fetch(channel, own, until);
       const problem = channelSecrets(channel).maskText(messageOf(error));
       const isShort = error instanceof UpstreamFault && error.kind === "shortage";
       return { models: recall(), problem, isShort };
@@ -123,16 +123,24 @@ function isServed(channel: Channel, { id }: ModelEntry): boolean {
   return [...channel.aliases, ...channel.aliasGlobs].some(([, model]) => model === id);
 }
 
-async function fetchModels(client: Upstream, channel: Channel, dialect: Dialect): Promise<ModelEntry[]> {
-  const { listFallbacks } = dialect;
-  if (listFallbacks === undefined) return await fetchPages(client, channel, dialect);
+interface ListCall {
+  readonly client: Pick<Upstream, "send">;
+  readonly channel: Channel;
+  readonly dialect?: Dialect;
+  /** The end of the wait for all pages. */
+  readonly until?: number;
+}
+
+async function fetchModels(call: ListCall): Promise<ModelEntry[]> {
+  const { listFallbacks } = call.dialect ?? {};
+  if (listFallbacks === undefined) return await fetchPages(call);
   try {
-    const models = await fetchPages(client, channel, dialect);
+    const models = await fetchPages(call);
     if (models.length > 0) return models;
   } catch (error) {
     if (error instanceof UpstreamFault) throw error;
   }
-  const lists = await Promise.allSettled(listFallbacks.map((each) => fetchPages(client, channel, each)));
+  const lists = await Promise.allSettled(listFallbacks.map((dialect) => fetchPages({ ...call, dialect })));
   const models = lists.flatMap((list) => (list.status === "fulfilled" ? list.value : []));
   const failed = lists.find((list) => list.status === "rejected");
   if (models.length === 0 && failed !== undefined) throw failed.reason;
@@ -144,11 +152,11 @@ const MAX_PAGE_BYTES = 4 * 1024 * 1024;
 /** Clients do not wait minutes for a list. */
 const MAX_LIST_WAIT_MS = 10_000;
 
-async function fetchPages(client: Upstream, channel: Channel, dialect: Dialect): Promise<ModelEntry[]> {
+async function fetchPages(call: ListCall): Promise<ModelEntry[]> {
   const models: ModelEntry[] = [];
   let query: string | null = "";
   for (let page = 0; query !== null && page < MAX_PAGES; page += 1) {
-    const { status, body } = await fetchListPage(client, channel, query, dialect);
+    const { status, body } = await fetchListPage(call, query);
     if (status !== 200) throw new GatewayError("upstream_failed", `its model list has the status ${status}`);
     const read = readModelList(body);
     models.push(...read.models);
@@ -158,11 +166,9 @@ async function fetchPages(client: Upstream, channel: Channel, dialect: Dialect):
 }
 
 export async function fetchListPage(
-  client: Upstream,
-  channel: Channel,
-  query: string,
-  dialect: Dialect = dialectOf(channel.platform),
-): Promise<{ readonly status: number; readonly body: string }> {
+  { client, channel, dialect = dialectOf(channel.platform), until }: ListCall,
+  query = "",
+) {
   const { origin, deadlines } = addressOf(channel);
   const hurry = (ms: number): number => Math.min(ms, MAX_LIST_WAIT_MS);
   const { connectMs, firstByteMs, idleMs } = deadlines;
@@ -184,7 +190,7 @@ export async function fetchListPage(
       idleMs: hurry(idleMs),
     },
   };
-  const { response, body } = await fetchWhole(client, request, MAX_PAGE_BYTES);
+  const { response, body } = await fetchWhole(client, request, MAX_PAGE_BYTES, until);
   return {
     status: response.status,
     body: new TextDecoder().decode(channelSecrets(channel).mask(body)),

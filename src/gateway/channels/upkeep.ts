@@ -55,7 +55,7 @@ export async function probeChannel(channel: Channel, context: Context): Promise<
 async function probe(channel: Channel, { client, now }: Context): Promise<Failure | null> {
   const { name } = channel;
   try {
-    const { status, body } = await fetchListPage(client, channel, "");
+    const { status, body } = await fetchListPage({ client, channel });
     const failure = readFailure(name, { status }, body, now());
     return failure && { ...failure, message: channelSecrets(channel).maskText(failure.message) };
   } catch (fault) {

@@ -6,9 +6,16 @@ import { decodeAnswer } from "./decode.ts";
 /** An answer that trickles keeps to the limits of its parts for ever. */
 const MAX_WAIT_MS = 30_000;
 
-export async function fetchWhole(client: Pick<Upstream, "send">, request: UpstreamRequest, maxBytes: number) {
+export const endOfWait = () => performance.now() + MAX_WAIT_MS;
+
+export async function fetchWhole(
+  client: Pick<Upstream, "send">,
+  request: UpstreamRequest,
+  maxBytes: number,
+  until = endOfWait(),
+) {
   const sent = client.send(request);
-  const timer = setTimeout(() => sent.cancel(), MAX_WAIT_MS);
+  const timer = setTimeout(() => sent.cancel(), until - performance.now());
   try {
     const answer = decodeAnswer(await sent.answer);
     return { response: answer.head, body: await readUpTo(answer, maxBytes) };

@@ -1,14 +1,28 @@
-import { expect, jest, test } from "bun:test";
-import { fetchWhole } from "../../../src/gateway/upstream/fetch.ts";
-import { UpstreamFault } from "../../../src/lib/http/upstream.ts";
-import { outbound } from "../../lib/http/peers.ts";
+import { expect, spyOn, test } from "bun:test";
+import { checkConfigText } from "../../../src/config/file/load.ts";
+import { ModelLists } from "../../../src/gateway/channels/model-list.ts";
+import { createClient } from "../../../src/lib/http/client.ts";
+import { Fields } from "../../../src/lib/http/fields.ts";
+import { type Answer, UpstreamFault } from "../../../src/lib/http/upstream.ts";
 
-test("a small request of the gateway's own ends within half a minute, even if its answer trickles", async () => {
-  jest.useFakeTimers();
-  const { promise, reject } = Promise.withResolvers<never>();
-  const sent = { answer: promise, cancel: () => reject(new UpstreamFault("cancelled", "given up")) };
-  const asked = fetchWhole({ send: () => sent }, outbound({ tls: false, host: "127.0.0.1", port: 1 }), 1);
-  jest.advanceTimersByTime(30_000);
-  jest.useRealTimers();
-  expect(await asked.catch(String)).toContain("given up");
+test("a list of models ends within half a minute, however many pages it has", async () => {
+  const text = `channels: { main: { platform: messages, base_url: "http://127.0.0.1:1", credential: x } }
+groups: { claude: { platform: messages, channels: [main] } }
+keys: [{ name: laptop, group: claude, secret: sk-laptop }]`;
+  const { catalog } = checkConfigText(text, "/x/gateway.yaml", {});
+  const clock = spyOn(performance, "now").mockReturnValue(0);
+  const { promise, reject } = Promise.withResolvers<Answer>();
+  const cancel = () => reject(new UpstreamFault("cancelled", "given up"));
+  const body = [Buffer.from('{"data":[{"id":"m1"}],"has_more":true,"last_id":"m1"}')];
+  const head = { status: 200, fields: new Fields(), length: null, closeDelimited: false };
+  const first = { head, read: () => Promise.resolve(body.shift() ?? null), cancel };
+  const send = () => {
+    const answer = body.length > 0 ? Promise.resolve(first) : promise;
+    clock.mockReturnValue(29_990);
+    return { answer, cancel };
+  };
+  const lists = new ModelLists({ ...createClient(), send });
+  const listed = await lists.ofChannel(catalog.channels.get("main")!);
+  clock.mockRestore();
+  expect(listed).toMatchObject({ models: [], problem: "given up" });
 });
