@@ -329,7 +329,7 @@ class BodyMeter implements Meter {
     // A cut body does not tell its length.
     const isMeasured = isList || (isWhole && textBytes > 0);
     return makeReading(
-      { ...report, end, final: isOver },
+      { ...report, end, final: isOver, isFinished: isOver },
       {
         textBytes: isMeasured ? textBytes : Math.max(textBytes, this.#guessText(text)),
         arrivedBytes: this.#bytes,
