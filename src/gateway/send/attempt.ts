@@ -161,7 +161,10 @@ async function judgeRefusal(
 function lacksModel({ target }: Request, { model }: Candidate, status: number, text: string): boolean {
   if (status !== 404 || !FOR_MODELS.has(target.endpoint.purpose)) return false;
   const isPage = text.trimStart().startsWith("<");
-  return !isPage && (/model|deployment/i.test(text) || (model !== null && text.includes(model)));
+  // A short name is inside many words.
+  const name = RegExp.escape(model ?? "model");
+  const named = new RegExp(`model|deployment|(?<![\\w.-])${name}(?![\\w-]|\\.\\w)`, "i");
+  return !isPage && named.test(text);
 }
 
 function refuseBeginning(

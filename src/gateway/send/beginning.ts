@@ -70,7 +70,7 @@ export class Beginning {
       this.#parser ??= openSseParser();
       for (const { data } of this.#parser.push(chunk.subarray(at, at + STEP_BYTES))) {
         const event = parseJson(data);
-        if (!isPrelude(event)) return judgeEvent(event);
+        if (data !== "" && !isPrelude(event)) return judgeEvent(event);
       }
     }
     return null;

@@ -15,8 +15,8 @@ import {
 
 const world = useWorld();
 /** Each row has a pair of channels of its own: a channel that failed rests. */
-const pairFor = (name: string, platform: Platform = "messages"): Group =>
-  world.group(name, { platform, channels: { first: {}, second: { priority: 2 } } });
+const pairFor = (name: string, platform: Platform = "messages", more = {}): Group =>
+  world.group(name, { platform, channels: { first: more, second: { priority: 2, ...more } } });
 
 const order = world.group("order", {
   channels: { last: { priority: 3 }, first: { priority: 1 }, middle: { priority: 2 } },
@@ -86,7 +86,7 @@ const overloaded = { message: "full", type: "overloaded_error", code: 503, statu
 const ERRORS: Readonly<Record<Dialect, readonly string[][]>> = {
   messages: [
     [`event: error\n${event({ type: "error", error: overloaded })}`],
-    [": sign of life\n\n", event({ type: "ping" }), event({ type: "error", error: overloaded })],
+    [": sign of life\n\n", "data:\n\n", event({ type: "ping" }), event({ type: "error", error: overloaded })],
     ...[
       "authentication_error",
       "billing_error",
@@ -141,6 +141,7 @@ const said = (
   [
     ["nothing", "messages", "/v1/messages", 404, ""],
     ["nothing of count_tokens", "messages", "/v1/messages/count_tokens", 404, ""],
+    ["the model's name inside a word", "messages", "/v1/messages", 404, "photo1.png"],
     ["that a file is unknown", "responses", "/v1/responses", 404, "File not found: file-1"],
     ["that there is no page", "content", "/v1beta/models/test-model:generateContent", 404, "<p>/models/"],
     ["that a stored response is unknown", "responses", "/v1/responses/resp_0", 404, "no model response"],
@@ -150,7 +151,9 @@ const said = (
     ["that the credit is used up", "messages", "/v1/messages", 400, CREDIT],
     ["that the quota is used up", "responses", "/v1/responses", 403, "insufficient_quota"],
   ] as const
-).map(([what, platform, ...row], at) => [what, ...row, pairFor(`said-${at}`, platform)] as const);
+).map(([what, platform, ...row], at) => {
+  return [what, ...row, pairFor(`said-${at}`, platform, { aliases: { "test-model": "o1" } })] as const;
+});
 const [begun, odd, breaking] = [pairFor("begun"), pairFor("odd"), pairFor("breaking")];
 /** Each form in which an upstream says how long to wait. */
 const waits = (
