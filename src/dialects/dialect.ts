@@ -84,6 +84,8 @@ export interface Dialect {
   /** True: clients notice the break only by a reset after the event. */
   readonly resetAfterErrorEvent: boolean;
   readonly numbersEvents?: true;
+  /** A client can ask for an answer by its id. */
+  readonly storesAnswers?: true;
   /** Only dialects with stored conversations report calls. */
   openMeter(contentType: string, calls?: CallListener): Meter;
   /** Members that cap the output, or contain the cap. */

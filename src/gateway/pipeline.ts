@@ -79,6 +79,7 @@ export async function findRoute(r: Request, gateway: Gateway): Promise<void> {
   // Each channel gets the request in its own dialect when it is tried.
   if (r.group.mixesDialects || needsConversion(r.clientDialect.name, r.group.platform))
     r.candidates = planConversions(r.group, r.target, r.candidates);
+  gateway.channels.prepare(r);
 }
 
 /** For texts that go upstream and cannot be left out. */

@@ -99,6 +99,8 @@ export class Request {
   /** Released when an upstream has responded. */
   body: RequestBody = NO_BODY;
   candidates: readonly Candidate[] = [];
+  /** It stays on its channel. Null: there is one channel, or it has no name. */
+  conversation: string | null = null;
   memory: Reservation | null = null;
   /** In the tried channel's dialect; null: the client's own. */
   converted: ConvertedRequest | null = null;

@@ -9,7 +9,7 @@ export interface SseEvent {
   readonly data: string;
 }
 
-const LF = 0x0a;
+export const LF = 0x0a;
 const CR = 0x0d;
 const [BLANK, COLON, LETTER_D] = [0x20, 0x3a, 0x64] as const;
 export const BLANK_LINE = Buffer.from("\n\n");

@@ -124,9 +124,9 @@ export interface SocketClient {
 }
 
 /** Resolves when the connection is open. Rejects if the handshake fails. */
-export async function openSocket(port: number, key: string, target = "/v1/responses"): Promise<SocketClient> {
-  const socket = new WebSocket(`ws://127.0.0.1:${port}${target}`, {
-    headers: { authorization: `Bearer ${key}`, "openai-beta": "responses_websockets=2026-02-06" },
+export async function openSocket(port: number, key: string, fields = {}): Promise<SocketClient> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/v1/responses`, {
+    headers: { authorization: `Bearer ${key}`, "openai-beta": "responses_websockets=2026-02-06", ...fields },
   });
   const messages: Event[] = [];
   const texts: string[] = [];

@@ -28,6 +28,7 @@ export const responses: Dialect = {
     return `event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`;
   },
   numbersEvents: true,
+  storesAnswers: true,
   openMeter: openResponsesMeter,
   capNames: ["max_output_tokens"],
   promptLayout: LAYOUT,

@@ -137,7 +137,7 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   const { ledger, background, channels } = gateway;
   const { reading } = r.ending;
   const { id = "" } = reading?.stored ?? {};
-  channels.keepStored(id, r, r.tried);
+  channels.keepStored(id, r);
   if (draft?.basis === "unknown" && goesOn(reading)) background.set(id, describeTerms(r, draft));
   const terms = draft === null && isFetched(reading) ? background.get(id) : undefined;
   if (terms === undefined) return draft;

@@ -6,7 +6,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { readString } from "../../lib/json/scanner.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
-import type { Upstream } from "../../lib/http/upstream.ts";
+import { type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
 import type { Identity, Outcome } from "../../billing/ledger/line.ts";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
 import type { Candidate } from "../intake/match.ts";
@@ -14,30 +14,20 @@ import type { RequestBody } from "../intake/body.ts";
 import { Conversations, nameConversation } from "../intake/conversation.ts";
 import type { Observer } from "../observe/observer.ts";
 import { addressOf } from "../upstream/address.ts";
-import {
-  type Failure,
-  explainFailure,
-  failureOfBreaks,
-  needsOwner,
-  toRetryAfter,
-} from "../upstream/failures.ts";
+import { type Failure, explainFailure, failureOf, needsOwner, toRetryAfter } from "../upstream/failures.ts";
 import * as records from "./record.ts";
 import { type ChannelView, describeChannel, nameCondition, updateCondition } from "./view.ts";
 
 interface Routed {
   readonly group: Group;
   readonly model: string | null;
-  readonly candidates: readonly Candidate[];
+  candidates: readonly Candidate[];
+  conversation: string | null;
   readonly client: Identity;
-  readonly target?: Pick<Target, "endpoint" | "path">;
+  readonly target: Pick<Target, "endpoint" | "path">;
   readonly body: Pick<RequestBody, "plain" | "scan">;
-}
-
-type Telling = Routed & { readonly isTelling: boolean };
-
-export interface ChannelChoice {
-  readonly candidates: readonly Candidate[];
-  readonly conversation: string | null;
+  readonly isTelling: boolean;
+  readonly tried: Candidate | null;
 }
 
 export interface ChannelWait {
@@ -76,19 +66,25 @@ export class Channels {
     this.retain(options.catalog);
   }
 
-  choose(request: Routed, now: number): ChannelChoice {
-    const { candidates } = request;
-    if (candidates.length === 1) return { candidates: this.#keepReady(candidates, now), conversation: null };
-    const conversation = keyOfConversation(request);
-    const stored = this.#stored.get(readStoredId(request) ?? "");
-    const current = stored ?? (conversation && this.#conversations.find(conversation, now));
-    const ordered = orderCandidates(candidates, current, this.#options.random);
-    return { candidates: this.#keepReady(ordered, now), conversation };
+  /** Only its own account has a response: no other one is asked about it. */
+  prepare(r: Routed): void {
+    r.conversation = keyOfConversation(r);
+    const owner = this.#stored.get(readStoredId(r) ?? "");
+    if (owner === undefined) return;
+    const own = r.candidates.filter(({ channel }) => channel.name === owner);
+    if (own.length > 0) r.candidates = own;
   }
 
-  #keepReady(candidates: readonly Candidate[], now: number): readonly Candidate[] {
-    const open = candidates.filter((candidate) => this.#readinessOf(candidate, now) === "open");
-    return open.length > 0 ? open : candidates.filter((candidate) => this.mayTry(candidate, now));
+  choose(r: Routed, now: number): readonly Candidate[] {
+    const { candidates, conversation } = r;
+    const current = conversation && this.#conversations.find(conversation, now);
+    const { random } = this.#options;
+    const ordered = candidates.length === 1 ? candidates : orderCandidates(candidates, current, random);
+    const open = ordered.filter((candidate) => this.#readinessOf(candidate, now) === "open");
+    const ready = open.length > 0 ? open : ordered.filter((candidate) => this.mayTry(candidate, now));
+    // Its requests at the same time go there, too.
+    if (current === null && r.isTelling && ready[0] !== undefined) this.keepConversation(r, ready[0]);
+    return ready;
   }
 
   mayTry(candidate: Candidate, now: number): boolean {
@@ -99,18 +95,18 @@ export class Channels {
     return records.readinessOf(this.of(channel), model, now);
   }
 
-  keepConversation({ conversation }: ChannelChoice, { channel }: Candidate, request: Telling): void {
-    if (conversation === null || !request.isTelling || followsSession(request)) return;
-    for (const name of [conversation, keyOfSession(request)])
+  keepConversation(r: Routed, { channel }: Candidate): void {
+    if (r.conversation === null || followsSession(r)) return;
+    for (const name of [r.conversation, keyOfSession(r)])
       if (name !== null) this.#conversations.keep(name, channel.name, this.#options.now());
   }
 
-  keepStored(id: string, { group }: Pick<Routed, "group">, on: Candidate | null): void {
-    if (on !== null && group.channels.length > 1) this.#stored.set(id, on.channel.name);
+  keepStored(id: string, { group, tried }: Routed): void {
+    if (tried !== null && group.channels.length > 1) this.#stored.set(id, tried.channel.name);
   }
 
   /** The error does not repeat an upstream's words. */
-  explainNone({ group, candidates }: Pick<Routed, "group" | "candidates">, now: number): GatewayError {
+  explainNone({ group, candidates }: Routed, now: number): GatewayError {
     const waits: number[] = [];
     const reasons = candidates.map((candidate) => {
       const record = this.of(candidate.channel);
@@ -130,13 +126,9 @@ export class Channels {
     return rest && { candidate, failure: rest.failure, waitMs: waitOf(rest, now) };
   }
 
-  /** Called before sending: a rest has one trial at a time. */
-  reportStart({ channel, model }: Candidate, now: number): void {
-    records.setTrial(this.of(channel), model, now + records.TRIAL_MS);
-  }
-
-  reportLeft({ channel, model }: Candidate): void {
-    records.setTrial(this.of(channel), model, 0);
+  /** A rest has one trial at a time. Null: it told nothing. */
+  setTrial({ channel, model }: Candidate, start: number | null): void {
+    records.setTrial(this.of(channel), model, start === null ? 0 : start + records.TRIAL_MS);
   }
 
   reportAnswer({ channel, model }: Candidate, firstByteMs: number, now: number): void {
@@ -168,7 +160,8 @@ export class Channels {
     const isCut = outcome === "upstream_cut";
     if (!isCut && outcome !== "upstream_error") return;
     const { random } = this.#options;
-    const failure = failureOfBreaks(channel.name);
+    const cut = new UpstreamFault("cut", "its last responses were incomplete");
+    const failure = failureOf(channel.name, cut);
     this.#change(channel, now, (record) => {
       records.countIn(record, "errors", now);
       const reason = (isCut && problem) || "ended its response with an error";
@@ -283,7 +276,7 @@ function waitOf({ isNamed, until, trialUntil }: records.Rest, now: number): numb
 
 /** Searches, pictures and unknown paths follow the session, and never move it. */
 function followsSession({ target }: Routed): boolean {
-  return target?.endpoint.onlyAt !== undefined || target?.endpoint.purpose === "other";
+  return target.endpoint.onlyAt !== undefined || target.endpoint.purpose === "other";
 }
 
 function keyOfSession({ client, group }: Routed): string | null {
@@ -292,15 +285,16 @@ function keyOfSession({ client, group }: Routed): string | null {
 
 /** The stored response that a request continues or names. */
 function readStoredId({ target, body: { plain, scan } }: Routed): string | null {
-  if (target?.endpoint.purpose === "resource") return target.path.split("/")[3] ?? null;
+  if (target.endpoint.purpose === "resource") return target.path.split("/")[3] ?? null;
   const span = scan?.get("previous_response_id");
   return plain && span ? readString(plain, span) : null;
 }
 
-function keyOfConversation(request: Routed): string | null {
-  if (followsSession(request) || request.model === null) return keyOfSession(request);
-  const { client, group, model } = request;
-  const { plain, scan } = request.body;
+function keyOfConversation(r: Routed): string | null {
+  const { client, group, model } = r;
+  if (group.channels.length === 1) return null;
+  if (followsSession(r) || model === null) return keyOfSession(r);
+  const { plain, scan } = r.body;
   const name = nameConversation(client, plain && scan && { bytes: plain, scan });
   // Prompt caches belong to one model, and so do most rests.
   return name === null ? null : `${group.name}/${model}/${name}`;

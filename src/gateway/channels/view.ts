@@ -42,19 +42,17 @@ export interface ChannelView {
   readonly charge_today_usd: string;
   /** What a plan paid today. It is not part of the charge. */
   readonly paid_by_plan_today_usd?: string;
-  readonly connections: Connections;
+  /** Shared with channels at this address. */
+  readonly connections: {
+    readonly open: number;
+    readonly idle: number;
+  };
   /** By five minutes, oldest first. */
   readonly hour: readonly Count[];
   readonly day: readonly Count[];
   readonly allowance?: readonly Allowance[];
 }
 export type ChannelState = ChannelView["state"];
-
-/** Shared with channels at this address. */
-interface Connections {
-  readonly open: number;
-  readonly idle: number;
-}
 
 const RATE_MINUTES = 10;
 const MIN_REQUESTS = 5;
@@ -89,7 +87,7 @@ export function describeChannel(
     amounts: { charged, byPlan },
     connections,
     now,
-  }: { readonly amounts: Amounts; readonly connections: Connections; readonly now: number },
+  }: Pick<ChannelView, "connections"> & { readonly amounts: Amounts; readonly now: number },
 ): ChannelView {
   const { state, reason, until } = updateCondition(channel, record, now);
   const recent = countMinutes(record, RATE_MINUTES, now);

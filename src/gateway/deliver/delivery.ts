@@ -56,6 +56,14 @@ function countOutput({ parts, final, estimatedOutput }: Reading): number {
   return final ? reported : Math.max(reported, estimatedOutput);
 }
 
+/** The client may ask for a response while it is made. False: it has no id yet. */
+export function keepStored(r: Request, { channels }: Gateway): boolean {
+  if (r.group.channels.length === 1) return true;
+  const { id } = r.meter?.read().stored ?? {};
+  if (id !== undefined) channels.keepStored(id, r);
+  return id !== undefined;
+}
+
 /** Once the client has left, reading stops at the usage. */
 export function meterChunk(r: Request, chunk: Uint8Array): void {
   r.meter?.see(chunk);

@@ -4,12 +4,12 @@ import type { StreamBreak } from "../../dialects/dialect.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Body, UpstreamFault } from "../../lib/http/upstream.ts";
 import { asBuffer, joinChunks, NOTHING } from "../../lib/memory/bytes.ts";
-import { findMissingEnd } from "../../lib/sse.ts";
+import { findMissingEnd, LF } from "../../lib/sse.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Ending, Request } from "../request.ts";
 import { UsageRemover } from "../../dialects/formats/chat.ts";
 import { isJsonResponse } from "../send/answer.ts";
-import { answerFields, explainBreak, judgeDelivery, meterChunk, passBody } from "./delivery.ts";
+import { answerFields, explainBreak, judgeDelivery, keepStored, meterChunk, passBody } from "./delivery.ts";
 
 export async function passStream(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
   const stream = new PassedStream(r, gateway);
@@ -17,6 +17,8 @@ export async function passStream(r: Request, body: Body, gateway: Gateway): Prom
 }
 
 const END_BYTES = 512;
+/** Pieces in which a response's id is looked for. */
+const MAX_LOOKS = 8;
 
 class PassedStream {
   readonly #r: Request;
@@ -26,18 +28,22 @@ class PassedStream {
   /** Null: no event has a number. */
   #number: number | null = null;
   readonly #remover: UsageRemover | null;
+  #looks: number;
 
   constructor(r: Request, gateway: Gateway) {
     this.#r = r;
     this.#gateway = gateway;
     const { response } = r.served;
     this.#remover = r.asksUsage && !isJsonResponse(response) ? new UsageRemover() : null;
+    this.#looks = r.streamed && r.clientDialect.storesAnswers === true ? MAX_LOOKS : 0;
     r.exchange.begin(response.status, answerFields(r));
   }
 
   send(piece: Uint8Array): Promise<void> | null {
     const slow = this.#write(this.#remover?.pass(piece) ?? piece);
     meterChunk(this.#r, piece);
+    if (this.#looks > 0 && piece.at(-1) === LF)
+      this.#looks = keepStored(this.#r, this.#gateway) ? 0 : this.#looks - 1;
     return slow;
   }
 

@@ -20,7 +20,6 @@ import {
   type Failure,
   blamesChannel,
   failureOf,
-  failureOfBody,
   failureOfStatus,
   mayRefuse,
   readFailure,
@@ -64,7 +63,7 @@ export async function attempt(
     r.upstream = answer = decodeAnswer(received);
   } catch (fault) {
     if (!(fault instanceof UpstreamFault)) {
-      if (r.isTelling) gateway.channels.reportLeft(candidate);
+      if (r.isTelling) gateway.channels.setTrial(candidate, null);
       throw fault;
     }
     r.upstream.cancel();
@@ -89,8 +88,8 @@ function kindOf({ kind, sent }: UpstreamFault): "failed" | "broken" | "short" | 
   return sent === "yes" ? "broken" : "failed";
 }
 
-/** Who pays for an answer to a login. Claude Code reads these headers for its "usage
- *  credits" (2.1.197). ChatGPT's sign is not documented: a used-up window, and credits. */
+/** Claude Code reads these headers for its "usage credits" (2.1.197).
+ *  ChatGPT's sign is not documented: a used-up window, and credits. */
 function readPayer(head: UpstreamResponse): Payer {
   const unified = (name: string): string => head.fields.get(`anthropic-ratelimit-unified-${name}`) ?? "";
   const isOver = unified("status") === "rejected" && unified("overage-status").startsWith("allowed");
@@ -180,7 +179,8 @@ function refuseBeginning(
     return { kind: "failed", failure, answer: null };
   }
   r.attempts.push({ channel, status, error: `${verdict.kind}_body` });
-  return { kind: "failed", failure: failureOfBody(channel, status, verdict.kind), answer: null };
+  const what = verdict.kind === "empty" ? "with an empty body" : "with neither JSON nor an event stream";
+  return { kind: "failed", failure: failureOfStatus(channel, status, what), answer: null };
 }
 
 /** What has to be held of a body until it can be judged, or null. */

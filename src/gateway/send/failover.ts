@@ -32,13 +32,13 @@ interface Bad {
 
 export async function sendRequest(r: Request, gateway: Gateway): Promise<ChannelResponse> {
   const { channels, catalog, now } = gateway;
-  const choice = channels.choose(r, now());
-  const most = Math.min(catalog.failover.attempts, choice.candidates.length);
+  const candidates = channels.choose(r, now());
+  const most = Math.min(catalog.failover.attempts, candidates.length);
   // A tried channel has its own limits: a local model may take longer than this.
   const deadline = performance.now() + catalog.failover.totalMs;
   let bad: Bad | null = null;
   let tried = 0;
-  for (const candidate of choice.candidates) {
+  for (const candidate of candidates) {
     if (tried === most || performance.now() >= deadline) break;
     // A rest may have begun while another channel was tried.
     if (bad !== null && !channels.mayTry(candidate, now())) continue;
@@ -54,10 +54,7 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
     const started = performance.now();
     const attempted = await attempt(r, candidate, tried === most, gateway);
     report(r, attempted, performance.now() - started, gateway);
-    if (attempted.kind === "answered" && attempted.answer !== null) {
-      channels.keepConversation(choice, candidate, r);
-      return attempted.answer;
-    }
+    if (attempted.kind === "answered" && attempted.answer !== null) return attempted.answer;
     bad = chooseBad(bad, { candidate, ...attempted });
     if (!NEXT[attempted.kind].goesOn) break;
   }
@@ -81,13 +78,14 @@ function beginAttempt(r: Request, candidate: Candidate, { ledger, channels, now 
   const isFirst = r.attempts.length === 0;
   const isNamed = isFirst && candidate === r.candidates[0];
   if (r.open && !isNamed) ledger.attempt(r.id, candidate.channel.name, isFirst);
-  if (r.isTelling) channels.reportStart(candidate, now());
+  if (r.isTelling) channels.setTrial(candidate, now());
 }
 
 function report(r: Request, attempted: Attempted, ms: number, { channels, now }: Gateway): void {
   const { tried: candidate } = r;
   if (!r.isTelling || candidate === null) return;
-  if (!NEXT[attempted.kind].tells) channels.reportLeft(candidate);
+  if (attempted.kind === "answered") channels.keepConversation(r, candidate);
+  if (!NEXT[attempted.kind].tells) channels.setTrial(candidate, null);
   else if (attempted.failure !== null) channels.reportFailure(candidate, attempted.failure, now());
   else channels.reportAnswer(candidate, ms, now());
 }

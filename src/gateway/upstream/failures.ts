@@ -4,7 +4,7 @@ import type { ChannelPlatform } from "../../config/schema.ts";
 import { readErrorMessage } from "../../dialects/upstream-errors.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
 import type { Fields } from "../../lib/http/fields.ts";
-import { UpstreamFault, type UpstreamResponse } from "../../lib/http/upstream.ts";
+import type { UpstreamFault, UpstreamResponse } from "../../lib/http/upstream.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { readRetryAfter, readRetryDelay } from "./retry-after.ts";
 
@@ -117,15 +117,6 @@ export function failureOfStatus(channel: string, status: number, message: string
   // One line: a second one could look like a message of the gateway in its log.
   const line = message.slice(0, MAX_MESSAGE_LENGTH).replaceAll(/\s+/g, " ").trim();
   return { ...NOTHING, ...ruleOf(status), channel, status, message: line };
-}
-
-export function failureOfBreaks(channel: string): Failure {
-  return failureOf(channel, new UpstreamFault("cut", "its last responses were incomplete"));
-}
-
-export function failureOfBody(channel: string, status: number, start: "empty" | "foreign"): Failure {
-  const what = start === "empty" ? "with an empty body" : "with neither JSON nor an event stream";
-  return failureOfStatus(channel, status, what);
 }
 
 /** Null: it is only about the request. */

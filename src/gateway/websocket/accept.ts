@@ -5,6 +5,7 @@ import { Fields } from "../../lib/http/fields.ts";
 import { fail, finish } from "../bill/finish.ts";
 import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
+import { readSender } from "../intake/client.ts";
 import { findMatch } from "../intake/match.ts";
 import { secretsOf } from "../intake/secrets.ts";
 import type { Request } from "../request.ts";
@@ -33,6 +34,8 @@ async function accept(r: Request, newId: () => string, gateway: Gateway): Promis
   const text = "The WebSocket handshake is invalid: it needs version 13 and a key.";
   if (version !== "13" || !NONCE.test(nonce)) throw new GatewayError("bad_request", text);
   r.candidates = findMatch(key.group, null);
+  r.client = readSender(r, gateway.catalog);
+  gateway.channels.prepare(r);
   const upstream = await dial(r, r, gateway);
   const ended = Promise.withResolvers<number>();
   const name = `WebSocket of the key "${key.name}"`;

@@ -47,8 +47,7 @@ export interface ConnectionOptions {
 const MAX_TURNS = 256;
 /** Short messages take memory, too. */
 const MESSAGE_BYTES = 256;
-/** Messages of the newest clients that begin no response. OpenAI's SDKs give a running
- *  response further input, which its usage counts; Codex 0.169 ends one. */
+/** Some clients send these to a running response: decision 0021. */
 const PASSED: ReadonlySet<string> = new Set(["response.inject", "response.interrupt"]);
 
 export class SocketConnection implements ClientListener {
@@ -188,6 +187,7 @@ export class SocketConnection implements ClientListener {
     r.cleared = true;
     if (this.#clientGone) throw new GatewayError("client_gone", "The client disconnected.");
     if (this.#upstream?.open !== true) throw this.#askToReconnect();
+    gateway.channels.keepConversation(r, candidate);
     r.sentPrompt = readPrompt(r, gateway);
     const named = renameModel(r, candidate) ?? bytes;
     return (gateway.converts ? dropEnvelopes(named) : null) ?? named;

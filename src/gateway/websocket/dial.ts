@@ -5,8 +5,6 @@ import type { Fields } from "../../lib/http/fields.ts";
 import { type Answer, UpstreamFault } from "../../lib/http/upstream.ts";
 import type { UpstreamSocket } from "../../lib/http/web-socket.ts";
 import type { Gateway } from "../gateway.ts";
-import { NO_BODY } from "../intake/body.ts";
-import { readSender } from "../intake/client.ts";
 import { findOwnLogin } from "../intake/login.ts";
 import type { Candidate } from "../intake/match.ts";
 import { listOwnSecrets, secretsOf } from "../intake/secrets.ts";
@@ -26,27 +24,21 @@ export interface OpenConnection {
 
 const UNSUPPORTED = new Set([200, 204, 400, 404, 405, 406, 410, 415, 422, 426, 501, 505]);
 
-export async function dial(
-  call: Request,
-  { group, model, candidates }: Request,
-  gateway: Gateway,
-): Promise<OpenConnection> {
-  const { channels, catalog, now } = gateway;
+export async function dial(call: Request, r: Request, gateway: Gateway): Promise<OpenConnection> {
+  const { channels, now } = gateway;
   // Nothing is converted on a WebSocket.
-  const own = keepServing(candidates, call.target.endpoint).filter(({ channel }) => channel.websocket);
-  const routed = { group, model, candidates: own, client: readSender(call, catalog), body: NO_BODY };
-  const choice = channels.choose(routed, now());
-  for (const candidate of choice.candidates) {
+  r.candidates = keepServing(r.candidates, r.target.endpoint).filter(({ channel }) => channel.websocket);
+  for (const candidate of channels.choose(r, now())) {
     const reached = await connect(call, candidate, gateway);
     if (reached !== null && "socket" in reached) {
-      channels.keepConversation(choice, candidate, { ...routed, isTelling: true });
+      channels.keepConversation(r, candidate);
       return reached;
     }
     if (reached?.fault === "shortage") gateway.raiseShortage(reached.message);
     else if (reached !== null) channels.reportFailure(candidate, reached, now());
     if (call.exchange.gone) throw new GatewayError("client_gone", "The client disconnected.");
   }
-  const text = `No channel of the group "${group.name}" offers a WebSocket now. Send the request over HTTP.`;
+  const text = `No channel of the group "${r.group.name}" offers a WebSocket now. Send the request over HTTP.`;
   throw new GatewayError("upgrade_required", text);
 }
 

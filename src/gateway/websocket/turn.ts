@@ -10,7 +10,7 @@ import { Fields } from "../../lib/http/fields.ts";
 import { UpstreamFault } from "../../lib/http/upstream.ts";
 import { Deadline } from "../../lib/time/deadline.ts";
 import { finish } from "../bill/finish.ts";
-import { beginDelivery, judgeDelivery } from "../deliver/delivery.ts";
+import { beginDelivery, judgeDelivery, keepStored } from "../deliver/delivery.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { Request } from "../request.ts";
@@ -35,7 +35,7 @@ export class SocketTurn {
     this.#candidate = candidate;
     this.streamId = streamId;
     this.#gateway = gateway;
-    gateway.channels.reportStart(candidate, gateway.now());
+    gateway.channels.setTrial(candidate, gateway.now());
     const fields = new Fields().addAll([["content-type", MESSAGES]]);
     const response = { status: 200, fields, length: null, closeDelimited: false };
     beginDelivery(r, response, candidate, gateway);
@@ -66,6 +66,7 @@ export class SocketTurn {
     }
     this.awaitEvent();
     r.meter?.see(message);
+    if (event.type === "response.created") keepStored(r, this.#gateway);
     if (endsResponse(event)) this.#finish(null, false);
   }
 
@@ -104,7 +105,7 @@ export class SocketTurn {
     const { channels, now } = this.#gateway;
     this.#r.tried = this.#candidate;
     this.#r.attempts.push({ channel: this.#candidate.channel.name, ...attempt });
-    if (failure === "nothing") channels.reportLeft(this.#candidate);
+    if (failure === "nothing") channels.setTrial(this.#candidate, null);
     else if (failure !== null) channels.reportFailure(this.#candidate, failure, now());
     else channels.reportAnswer(this.#candidate, performance.now() - this.#sentAt, now());
   }

@@ -29,7 +29,11 @@ const sticky = (["messages", "responses", "content"] as const).map(
   (dialect) =>
     [dialect, world.group(`sticky-${dialect}`, { platform: dialect, channels: ones }), true] as const,
 );
+const atOnce = world.group("at-once", { channels: ones });
 const stores = world.group("stores", { platform: "responses", channels: ones });
+const owners = [429, 503].map((status) => {
+  return [status, world.group(`owner-${status}`, { platform: "responses", channels: ones })] as const;
+});
 const unnamed = world.group("sticky-unnamed", { channels: ones });
 const PROBE = { probe: "1s" };
 const off = world.group("off", {
@@ -430,23 +434,73 @@ test("P106: a conversation stays where failover has led it", async () => {
   expect(used(led, "first", "second")).toEqual([1, 3]);
 });
 
-test("P106: what continues a stored response, or is about it, goes to its channel", async () => {
+test("P106: a session's first requests go to one channel, also if they are sent at the same time", async () => {
+  for (const session of "abcdefgh") {
+    const before = used(atOnce, "one")[0]!;
+    const fields = SESSIONS.messages(session);
+    await Promise.all([1, 2, 3].map(() => atOnce.ask("messages", {}, fields)));
+    expect([0, 3]).toContain(used(atOnce, "one")[0]! - before);
+  }
+});
+
+test("P60, P106: what continues a response, or is about it, goes to its channel, also while it streams", async () => {
+  let end = Promise.withResolvers<void>();
   for (const name of ["one", "two"])
-    stores.channel(name).always(({ text }) => {
+    stores.channel(name).always(({ text }, out) => {
       const id = `resp_${name}_${stores.channel(name).seen.length}`;
+      if (!text.includes('"stream":true')) return { body: { ...whole("responses"), id } };
       const pieces = stream("responses").map((piece) => piece.replaceAll("resp_1", id));
-      return text.includes('"stream":true') ? { pieces } : { body: { ...whole("responses"), id } };
+      out.head(200, { "content-type": "text/event-stream" });
+      // A beginning is held until an event shows that it is no error.
+      out.write(pieces.slice(0, 2).join(""));
+      return end.promise.then(() => {
+        out.write(pieces.slice(2).join(""));
+        out.end();
+      });
     });
-  for (let turn = 0; turn < 16; turn += 1) {
-    const { text } = await stores.ask("responses", { input: `Hello ${turn}`, stream: turn % 2 === 0 });
-    const [id = "", name = ""] = /resp_(one|two)_\d+/.exec(text) ?? [];
+  for (let turn = 0; turn < 24; turn += 1) {
+    end = Promise.withResolvers();
+    const client = await stores.open("responses", { input: `Hello ${turn}`, stream: turn % 2 === 0 });
+    const [id = "", name = ""] = /resp_(one|two)_\d+/.exec(String(await client.until("resp_"))) ?? [];
     const before = stores.channel(name).seen.length;
     await stores.ask("responses", { input: "Go on", previous_response_id: id });
     await world.request(`/v1/responses/${id}`, bearer(stores.key));
     await world.request(`/v1/responses/${id}/cancel`, bearer(stores.key), {});
     expect([id, stores.channel(name).seen.length - before]).toEqual([id, 3]);
+    end.resolve();
+    client.close();
   }
 });
+
+test.each(owners)(
+  "P103: after a %d of the channel that has a response, no other one is asked",
+  async (status, group) => {
+    for (const name of ["one", "two"])
+      group.channel(name).always({ body: { ...whole("responses"), id: `resp_${name}` } });
+    const [, name = ""] = /resp_(one|two)/.exec((await group.ask("responses")).text) ?? [];
+    const other = group.channel(name === "one" ? "two" : "one");
+    const failure = { status, body: { error: { message: "of upstream" } }, fields: { "retry-after": "30" } };
+    group.channel(name).next(failure);
+    const answers = [
+      await group.ask("responses", { input: "Go on", previous_response_id: `resp_${name}` }),
+      // The channel rests. Without a model in them, requests do not know it.
+      await group.ask("responses", { input: "Go on", previous_response_id: `resp_${name}` }),
+    ];
+    group.channel(name).next(failure);
+    answers.push(await world.request(`/v1/responses/resp_${name}`, bearer(group.key), undefined, "DELETE"));
+    for (const answer of answers) {
+      expect([answer.status, answer.field("retry-after")]).toEqual([status, "30"]);
+      expect(answer.text).toContain("of upstream");
+    }
+    expect((await world.run("channels", "disable", group.channelName(name))).status).toBe(0);
+    const off = await group.ask("responses", { input: "Go on", previous_response_id: `resp_${name}` });
+    expect([off.status, off.text]).toEqual([
+      503,
+      expect.stringContaining(`\\"${group.channelName(name)}\\" is disabled`),
+    ]);
+    expect([other.seen.length, group.channel(name).seen.length]).toEqual([0, 3]);
+  },
+);
 
 test("P107: a channel's state comes from real requests and from channels probe, which only fetches its list", async () => {
   probed.channel().next({ status: 500, body: error });

@@ -8,6 +8,7 @@ import {
   startSocketUpstream,
 } from "../../harness/web-socket.ts";
 import { openRaw, writeRequest } from "../../harness/raw.ts";
+import { whole } from "../world/answers.ts";
 import { bearer, eventually, type Section, World } from "../world/world.ts";
 
 const UPGRADE = {
@@ -25,6 +26,7 @@ type Act = (
 let act: Act | null = null;
 let upstream: SocketUpstream;
 let received: string[] = [];
+let posts = 0;
 
 /** The upstream of http-main could accept one, but the config says no. */
 const SOCKETS = "socket-main mixed-main http-main twin-one twin-two bridged-main fallback-main".split(" ");
@@ -64,7 +66,11 @@ const http = world.group("http", { platform: "responses", channels: { main: { we
 
 beforeAll(async () => {
   upstream = startSocketUpstream({
-    refuse: ({ url }) => (url.endsWith("/models") ? Response.json({ data: [{ id: "test-model" }] }) : null),
+    refuse: ({ url, method }) => {
+      if (method === "POST")
+        return Response.json({ ...whole("responses"), id: `resp_${(posts += 1)}_posted` });
+      return url.endsWith("/models") ? Response.json({ data: [{ id: "test-model" }] }) : null;
+    },
     reply: (event, connection, text) => {
       received.push(text);
       const next = act;
@@ -130,6 +136,48 @@ test("P106, P188: a session stays on its channel when it connects again, and sen
     }
     expect([used.size, used.has(`Bearer ${twin.key}`)]).toEqual([1, false]);
   }
+});
+
+const credential = () => upstream.handshakes.at(-1)!.get("authorization");
+
+test("P60, P106: a response is its channel's, also while it runs on a WebSocket or is continued on one", async () => {
+  for (let turn = 0; turn < 12; turn += 1) {
+    act = (event, connection) => connection.send(JSON.stringify(responseEvents(event)[0]));
+    const client = await openSocket(world.port, twin.key);
+    const used = credential();
+    client.send(CREATE);
+    const { response } = await client.next("response.created");
+    await world.request(`/v1/responses/${Object(response)["id"]}`, bearer(twin.key));
+    expect(credential()).toBe(used);
+    client.close();
+    const posted = JSON.parse((await twin.ask("responses", { input: `Hello ${turn}` })).text);
+    const own = credential();
+    const next = await openSocket(world.port, twin.key);
+    next.send({ ...CREATE, previous_response_id: posted.id });
+    await next.next("response.completed");
+    expect(credential()).toBe(own);
+    const from = next.messages.length;
+    next.send({ ...CREATE, previous_response_id: Object(response)["id"] });
+    // A WebSocket that has had a response stays where it is.
+    if (used === own) await next.next("response.completed", from);
+    else expect(Object((await next.next("error", from))["error"])["code"]).toContain("connection_limit");
+    next.close();
+  }
+});
+
+test("P106: a session's WebSocket and its HTTP requests go to one channel", async () => {
+  for (let turn = 0; turn < 12; turn += 1)
+    for (const group of [mixed, twin]) {
+      const session = { "session-id": `session-${turn}` };
+      const client = await openSocket(world.port, group.key, session);
+      const used = credential();
+      client.send(CREATE);
+      await client.next("response.completed");
+      client.close();
+      await group.ask("responses", {}, session);
+      expect(credential()).toBe(used);
+    }
+  expect(mixed.channel("deaf").seen).toEqual([]);
 });
 
 test("P171: each response.create is a request with its own line", async () => {
