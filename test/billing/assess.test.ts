@@ -66,7 +66,7 @@ describe("P136: an answer that broke off", () => {
       { input: 70, output: 9 },
       ["input", "output"],
     ],
-  ])("%s is charged for what was counted and what was seen", (_, reading, usage, estimated) => {
+  ])("an answer %s is charged for what was counted and seen", (_, reading, usage, estimated) => {
     expect(judge(reading)).toEqual({ basis: "partial", usage: [usage], estimated, suspect: false });
   });
 
@@ -119,7 +119,7 @@ describe("an answer that never came", () => {
     ["without a status", null, OPEN],
     ["without a status, though something was read", null, readingOf({ input: 5 }, FINAL)],
     ["with a status, and nothing that could be read", 200, null],
-  ])("%s is unknown", (_, status, reading) => {
+  ])("the cost of an answer that never came, %s, is unknown", (_, status, reading) => {
     for (const outcome of ["upstream_error", "client_closed", "interrupted"] as const) {
       const { basis, parts } = assess({ outcome, status, reading, streamed: true, estimatedInput: 70 });
       expect({ basis, parts }).toEqual({ basis: "unknown", parts: [] });
@@ -267,7 +267,7 @@ describe("P134: a count that cannot be trusted", () => {
     expect(assessment).toMatchObject({ basis: "partial", estimated: ["input"], suspect: unreadable.text });
   });
 
-  test("a count that cannot be trusted means nothing for an error status, which costs nothing", () => {
+  test("an answer with an error status costs nothing, also with a count that cannot be trusted", () => {
     const reading = readingOf(null, { ...FINAL, faults: [unreadable] });
     expect(assessWith(reading, { status: 400 })).toMatchObject({ basis: "exact", suspect: null });
   });

@@ -28,7 +28,7 @@ function bill(model: string, usage: Usage, more: Partial<BilledAnswer> = {}) {
 }
 
 describe("P135: a kind of usage without a price", () => {
-  test("a kind of usage without a price is named with its count, and the amount of all others is the least that is charged", () => {
+  test("a kind of usage without a price is named with its count, and the line has the least that all others cost", () => {
     const usage = { input: 1_000_000, output: 0, code_interpreter: 2, input_audio: 7 };
     const overrides = new Map([["m", { input: "1.5" }]]);
     expect(bill("m", usage, { overrides, multiplier: "0.5" })).toMatchObject({
@@ -44,7 +44,7 @@ describe("P135: a kind of usage without a price", () => {
   test.each([
     ["of a model without a price", "m-2", { input: 5, output: 1, reasoning: 1 }, { input: 5, output: 1 }],
     ["that is all that was used", "m", { input_audio: 5 }, { input_audio: 5 }],
-  ])("%s leaves no least amount", (_what, model, usage: Usage, unpricedUsage) => {
+  ])("a kind of usage %s leaves no least amount", (_what, model, usage: Usage, unpricedUsage) => {
     const overrides = new Map([["m", { input: "1.5" }]]);
     expect(bill(model, usage, { overrides })).toMatchObject({ official: null, unpricedUsage, atLeast: null });
   });

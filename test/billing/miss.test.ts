@@ -22,7 +22,7 @@ describe("the cost of missed tokens", () => {
     ["is that of writes for an hour first", { cache_write_1h: 1000, cache_write_5m: 1000 }, 1500, "0.007425"],
     ["is nothing for none", { input: 10 }, 0, "0"],
     ["is not more than was paid", { input: 10 }, 99, "0.000027"],
-  ])("%s", (_name, usage, missed, usd) => {
+  ])("the cost of missed tokens %s", (_name, usage, missed, usd) => {
     expect(deriveMissCost({ usage, prices: PRICES, multiplier: "1" }, missed)).toBe(usd);
   });
 

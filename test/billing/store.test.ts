@@ -288,7 +288,7 @@ describe("the table", () => {
     ],
     ["given an older file", () => write(folder.join("ledger-2026-01.jsonl"), lines.slice(0, 3)), 43],
     ["removed", () => rmSync(path), 0],
-  ])("of a ledger that was %s is made again", (_, change, left) => {
+  ])("the table of a ledger that was %s is made again", (_, change, left) => {
     write(path, lines);
     makeTable(path);
     change();

@@ -72,13 +72,13 @@ describe("P130: the rates of a long context", () => {
     return "tier" in chosen ? chosen.tier : chosen;
   };
 
-  test.each(PROMPT_KINDS)("long prompts count %s as input: the last passed tier counts", (kind) => {
+  test.each(PROMPT_KINDS)("%s makes a prompt long: the last tier that it passes counts", (kind) => {
     expect(tierOf({ [kind]: 100 })).toBe("standard");
     expect(tierOf({ [kind]: 101 })).toBe("standard+over_100");
     expect(tierOf({ [kind]: 201 })).toBe("standard+over_200");
   });
 
-  test("long prompts count nothing else", () => {
+  test("output and calls do not make a prompt long", () => {
     expect(tierOf({ input: 1, output: 999, reasoning: 999, output_audio: 999, web_search: 999 })).toBe(
       "standard",
     );

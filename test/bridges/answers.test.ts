@@ -226,7 +226,7 @@ describe("failures", () => {
       "The upstream's quota is used up. Try again later.",
     ],
     ["no JSON", 500, "oops", 500, "oops"],
-  ])("such as %s reach Claude Code in words that it knows", (_name, status, body, seen, message) => {
+  ])("errors such as %s reach Claude Code in words that it knows", (_name, status, body, seen, message) => {
     const [got, text] = fail("messages>chat", status, body);
     expect(got).toBe(seen);
     expect(text).toStartWith(message);

@@ -50,7 +50,7 @@ function dropThoughts(value: Any): Any {
 }
 
 describe.skipIf(schemasAbsent)("OpenAI's schemas", () => {
-  test.each<DialectName>(["messages", "content"])("fit the responses request of a %s client", (client) => {
+  test.each<DialectName>(["messages", "content"])("the request of a %s client fits", (client) => {
     const { body } = play(client, "responses");
     expect(findFaults("CreateResponse", body)).toEqual([]);
     expect(Object.keys(body).filter((field) => !listFields("CreateResponse").includes(field))).toEqual([]);

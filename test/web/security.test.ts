@@ -393,7 +393,7 @@ describe("P183: the page", () => {
       200,
     ],
     ["is not served with console: never", { console: "never" }, 404],
-  ])("%s", async (_, config, status) => {
+  ])("the page %s", async (_, config, status) => {
     const other = start(config);
     for (const target of ["/console", "/console/"]) expect((await visit(other, target)).status).toBe(status);
     const root = await visit(other, "/", { fields: { accept: "text/html" } });

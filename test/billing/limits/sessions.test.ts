@@ -108,7 +108,7 @@ const trueCost = (agents: readonly Agent[]): Usd => costOf(agents.flatMap(({ tur
 describe("P115: sessions whose limit is 1.01 times what they cost", () => {
   test.each(
     Object.entries(WARM).flatMap(([name, shapes]) => TIMES.map((times) => ({ name, shapes, times }))),
-  )("have no refusal: $name, $times.name", async ({ shapes, times }) => {
+  )("no request of sessions with such a limit is refused: $name, $times.name", async ({ shapes, times }) => {
     for (const cap of CAPS)
       for (const density of DENSITIES) {
         const agents = shapes.map((shape, index) => makeAgent(shape, index, times, cap));
@@ -128,7 +128,7 @@ describe("P115: sessions whose limit is 1.01 times what they cost", () => {
 describe("agents that all begin at once on a fresh installation, with a limit of 4 times what they cost", () => {
   test.each(
     Object.entries(COLD).flatMap(([name, shapes]) => TIMES.map((times) => ({ name, shapes, times }))),
-  )("give up no request after two retries: $name, $times.name", async ({ shapes, times }) => {
+  )("agents that retry twice give up no request: $name, $times.name", async ({ shapes, times }) => {
     for (const cap of CAPS) {
       const agents = shapes.map((shape, index) => makeAgent(shape, index, times, cap));
       const { requests, admitted, givenUp } = await play(agents, multiply(trueCost(agents), "4"));

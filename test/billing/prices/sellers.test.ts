@@ -36,7 +36,7 @@ describe("an address decides whose prices are paid", () => {
     ["https://api.cerebras.ai/v1", "cerebras"],
     ["https://dashscope-intl.aliyuncs.com/apps/anthropic", "alibaba"],
     ["https://router.huggingface.co/nebius/v1", "huggingface_nebius"],
-  ])("%s: %s", (url, provider) => {
+  ])("the address %s pays the prices of %s", (url, provider) => {
     expect(findProvider(new URL(url))).toBe(provider);
   });
 

@@ -296,7 +296,7 @@ describe("P139: a line", () => {
     ["basis", "guessed"],
     ["stream", "true"],
     ["attempts", {}],
-  ])("whose %s is %j is found by the schema", (name, value) => {
+  ])("a line whose %s is %j is found by the schema", (name, value) => {
     const line = { ...JSON.parse(encodeLine(draftOf("req_1"), GENESIS)), [name]: value };
     const path = newLedgerPath();
     writeFileSync(path, `${JSON.stringify(line)}\n`);

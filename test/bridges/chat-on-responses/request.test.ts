@@ -517,7 +517,7 @@ describe("tools and tool_choice", () => {
     });
   });
 
-  test("a legacy choice names a function", () => {
+  test("the legacy `function_call` chooses a function", () => {
     const functions = [{ name: "f" }];
     expect(convert({ functions, function_call: { name: "f" } })["tool_choice"]).toEqual({
       type: "function",

@@ -131,7 +131,7 @@ describe("a channel", () => {
     });
   }
 
-  test("a credential with `${` in it is not taken for an unset variable, and none is not accepted", async () => {
+  test("a credential with `${` in it is not taken for an unset variable, and a missing one is reported", async () => {
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     const open = await find(upstream.url, { credential: undefined });
     expect(open.detail).toEndWith("answers without a credential and lists 1 model");

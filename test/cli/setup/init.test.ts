@@ -75,7 +75,7 @@ describe("gateway init", () => {
 
   test.each(
     ACCOUNTS.filter(({ variable, kind, id }) => variable !== "" && kind !== "local" && id !== "relay"),
-  )("sets up $title by $variable", async ({ variable, group, platform, baseUrl, channel }) => {
+  )("init sets up $title by $variable", async ({ variable, group, platform, baseUrl, channel }) => {
     const env = { [variable]: "hush-hush" };
     expect((await run({ folder: folder.path, env }, "init")).status).toBe(0);
     const { catalog } = loadConfig(path(), env);

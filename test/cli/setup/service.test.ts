@@ -35,7 +35,7 @@ describe("P199: the systemd unit", () => {
 
   const names = ["plain", "with space", `a "b" $c 'd' \\e`];
   test.skipIf(Bun.which("systemd-analyze") === null).each(names)(
-    "passes systemd's own check: %s",
+    "the unit passes systemd's own check: %s",
     async (name) => {
       using folder = makeTempFolder();
       const odd = folder.join(name);
@@ -107,7 +107,7 @@ describe("P199: the launchd agent", () => {
     expect(agent).toContain("<key>Disabled</key><true/>");
   });
 
-  test.skipIf(Bun.which("python3") === null)("is a valid property list with the right values", async () => {
+  test.skipIf(Bun.which("python3") === null)("the agent's property list is valid", async () => {
     const script = "import plistlib,json,sys; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))";
     const child = Bun.spawn(["python3", "-c", script], { stdin: new Blob([agent]), stdout: "pipe" });
     const list = JSON.parse(await child.stdout.text());

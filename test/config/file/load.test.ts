@@ -206,7 +206,7 @@ describe("P159, P160: the channels of a group", () => {
   };
   const all = ["messages", "responses", "content", "relay"];
   test.each(all.flatMap((platform) => [...all, "chat"].map((channel) => [platform, channel] as const)))(
-    "are its own platform's, or others as its settings allow: a group of %s with a channel of %s",
+    "a group of %s may have a channel of %s if the platform is its own, or a setting allows it",
     (platform, channel) => {
       const isOwn = platform === channel;
       const isRelay = platform === "relay" || channel === "relay";

@@ -79,7 +79,7 @@ describe.each([
       expect([size, remove(stream, size)]).toEqual([size, latin(around())]);
   });
 
-  test("a stream loses the chunk with all of its lines, wherever it is, and each of several", () => {
+  test("a stream loses every chunk of usage with all of its lines, wherever it is", () => {
     const lines = `id: 7${end}data: ${USAGE.slice(0, 20)}${end}data: ${USAGE.slice(20)}`;
     const stream = write(`data: ${USAGE}`) + around(lines, `data:${USAGE}`);
     expect(remove(stream, 11)).toBe(latin(around()));

@@ -148,7 +148,7 @@ describe("the end of an answer", () => {
       "error",
       false,
     ],
-  ])("of %s is recognised", (_what, open, text, end, final) => {
+  ])("the end of %s is recognised", (_what, open, text, end, final) => {
     expect(read(open, text)).toMatchObject({ end, final });
   });
 
@@ -703,7 +703,7 @@ describe("the counts that the responses and chat dialects share", () => {
       { input_tokens: 3, total_tokens: 8, output_tokens_details: { reasoning_tokens: 5 } },
       { input: 3, output: 5, reasoning: 5 },
     ],
-  ])("are read: %s", (_, shown, counted) => {
+  ])("the shared counts are read: %s", (_, shown, counted) => {
     expect(usage(read(openResponsesMeter, events(completed({ usage: shown }))))).toEqual([counted]);
   });
 });
@@ -1412,7 +1412,7 @@ describe("the tools that an answer calls", () => {
       events(block({ ...called, name: 7 }), block({ ...called, name: "" }), block(null)),
       undefined,
     ],
-  ])("are known: %s", (_, open, text, expected) => {
+  ])("the tools that an answer calls are known: %s", (_, open, text, expected) => {
     const type = text.startsWith("{") ? "application/json" : "text/event-stream";
     expect(read(open, text, type).called).toEqual(expected);
     // A body that is too long to parse in one piece: its members are picked.

@@ -80,7 +80,7 @@ describe("responses", () => {
   });
 
   test.each([undefined, null, {}, { ttl_12h_tokens: "3000" }, { ttl_12h_tokens: 0 }])(
-    "Responses answers with no word of twelve hours (%j) write for half an hour",
+    "cache writes of a Responses answer that does not name twelve hours (%j) are kept for half an hour",
     (details) => {
       const shown = readJson(openResponsesMeter, answer({ usage: usage(4000, details) }));
       expect(shown.parts[0]?.usage).toEqual({ input: 6000, cache_write: 4000, output: 10 });

@@ -223,7 +223,7 @@ describe("P111: the usage of a stream", () => {
     ["no [DONE]", TEXT + finish({ usage: COUNTS }), { basis: "exact", outcome: "complete" }],
     ["neither usage nor [DONE]", TEXT + finish(), { basis: "partial", outcome: "complete" }],
     ["no end at all", TEXT, { basis: "partial", outcome: "upstream_cut" }],
-  ])("is read with %s", async (_name, stream, expected) => {
+  ])("an answer is read with %s", async (_name, stream, expected) => {
     const upstream = startUpstream();
     upstream.next({ answer: answerStream("chat", [stream]) });
     const { ask, line } = open({ local: channelAt(upstream) });

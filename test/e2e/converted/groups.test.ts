@@ -139,7 +139,7 @@ test.each([
   ["requests_per_minute", [200, 200, 429]],
   ["concurrent_requests", [200, 200, 200]],
 ])(
-  "the limit %s includes converted requests to count tokens, each as long as it runs",
+  "a converted request to count tokens counts in the limit %s, as long as it runs",
   async (limit, expected) => {
     const far = openUpstream("responses");
     const gateway = open(

@@ -79,7 +79,7 @@ describe.each(Object.keys(ANSWERS))("blanks before the JSON answer of a %s chann
     ["in one read with the answer", [blanks + text]],
     ["in reads of their own", [" ".repeat(2_000_000), blanks, text.slice(0, 30), text.slice(30)]],
     ["in one read with the answer's beginning", [blanks + text.slice(0, 20), text.slice(20)]],
-  ])("%s are not an empty body, and no other channel is asked", async (_name, pieces) => {
+  ])("blanks %s are not an empty body, and no other channel is asked", async (_name, pieces) => {
     const first = serve(() => ({ pieces }));
     const second = serve(() => ({ pieces: [text] }));
     const gateway = open(
@@ -195,7 +195,7 @@ describe("a value of the wrong kind is a 400 and not a fault of the gateway", ()
     ["messages", "/v1/messages", { ...ASKED, messages: [{ role: "user", content: [{ type: HUGE }] }] }],
     ["messages", "/v1/messages", { ...ASKED, messages: [{ role: "user", content: [source(HUGE)] }] }],
     ["responses", "/v1/responses", { model: "m", input: [{ role: "user", content: [{ type: HUGE }] }] }],
-  ])("of a %s client", async (platform, path, body) => {
+  ])("a value of the wrong kind from a %s client is a 400", async (platform, path, body) => {
     const upstream = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));
     const gateway = open(
       { far: channelOf("chat", upstream) },

@@ -209,7 +209,7 @@ describe.skipIf(WINDOWS)("P192: whatever is planted", () => {
   });
 });
 
-describe.skipIf(WINDOWS)("the commands, with a link to a key file planted", () => {
+describe.skipIf(WINDOWS)("commands that find a link in the place of a file of the gateway", () => {
   /** Commands, each with its exit status. */
   const COMMANDS = [
     { name: ".gateway.yaml.lock", words: ["keys", "disable", "messages"], status: 1 },

@@ -131,7 +131,7 @@ test("P98: streams that outlast the grace period are ended", async () => {
 });
 
 describe("a gateway whose output nobody reads", () => {
-  test.skipIf(!existsSync("/dev/full"))("ends with status 0 on a full disk", async () => {
+  test.skipIf(!existsSync("/dev/full"))("a gateway with a full disk ends with status 0", async () => {
     using folder = makeTempFolder();
     const child = serveTo(folder, "pipe", Bun.file("/dev/full"));
     const out = child.stdout instanceof ReadableStream ? child.stdout : null;

@@ -78,7 +78,7 @@ describe("a file that is opened for writing", () => {
     expect(() => openOwn(folder.join("link"), { flags: APPEND })).toThrow("is a link to ?[2Jinnocent,");
   });
 
-  test.skipIf(!canBeOther)("an own file belongs to its user", () => {
+  test.skipIf(!canBeOther)("a file of another user is not the gateway's", () => {
     using folder = makeSharedFolder();
     const path = join(folder.path, "a");
     writeFileSync(path, "text");

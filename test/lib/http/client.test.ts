@@ -290,7 +290,7 @@ describe("connections", () => {
     ["ended", (socket: Socket) => new Promise<void>((resolve) => void socket.end(() => resolve()))],
     ["reset", (socket: Socket) => void socket.resetAndDestroy()],
     ["sent unexpected bytes", (socket: Socket) => void socket.write(OK)],
-  ])("that had %s are not reused, even before the event loop reports it", async (_, disturb) => {
+  ])("a connection that had %s is not used again, even before an event says so", async (_, disturb) => {
     const upstream = await startUpstream(reply(OK));
     const client = openClient();
     for (let turn = 1; turn <= 20; turn++) {

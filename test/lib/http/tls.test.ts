@@ -299,7 +299,7 @@ describe("through a proxy", () => {
   });
 
   test.skipIf(noOpenssl)(
-    "a TLS origin is reached by CONNECT, named and verified as without, and its connection kept",
+    "through a proxy, a TLS origin is reached by CONNECT; its name and certificate are checked and its connection is kept",
     async () => {
       const upstream = await startTls(local);
       const proxy = await startProxy();

@@ -78,7 +78,7 @@ describe("P158: in a group with convert: true, every generating endpoint works o
   const each = rows.flatMap(([client, channel]) =>
     [false, true].map((streamed) => [client, channel, streamed] as const),
   );
-  test.each(each)("%s on a channel of %s, streamed: %p", async (client, channel, streamed) => {
+  test.each(each)("a client of %s on a channel of %s, streamed: %p", async (client, channel, streamed) => {
     const answer = await groupOf(client, channel).ask(client, { stream: streamed });
     expect(answer.status).toBe(200);
     expect(textOf(client, answer.text, streamed)).toBe(TEXT);

@@ -349,7 +349,7 @@ describe("usage --as", () => {
     );
   });
 
-  test("usage --as is exact for scripts", async () => {
+  test("usage --as --json has exact amounts, and says what is not compared", async () => {
     const args = ["--ledger", ledger, "--by", "key", "--as", "gpt-6-sol"];
     const { stdout } = await run("usage", ...args, "--json");
     expect(JSON.parse(stdout)).toMatchObject({
