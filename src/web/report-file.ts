@@ -338,6 +338,7 @@ function writeChart({ turns, versions }: Evidence): string {
   const means = turns.map(({ turns: all, read, missed, written, sent }) =>
     [read, missed, Math.max(0, written + sent - missed)].map((tokens) => tokens / all),
   );
+  const base = TOP + HEIGHT;
   const high = roundUp(Math.max(1, ...means.map((layers) => layers.reduce((sum, each) => sum + each, 0))));
   const step = (WIDTH - LEFT) / turns.length;
   const width = Math.min(18, step * 0.8).toFixed(1);
@@ -351,9 +352,9 @@ function writeChart({ turns, versions }: Evidence): string {
       return `<rect class="${LAYERS[layer]}" x="${x}" y="${y(top).toFixed(1)}" width="${width}" height="${height}"/>`;
     });
   });
-  const lines = [0.5, 1].map(
-    (share) =>
-      `<path class="grid" d="M${LEFT} ${y(high * share)}H${WIDTH}"/><text x="${LEFT - 6}" y="${y(high * share) + 4}" class="end">${formatShort(high * share)}</text>`,
+  const lines = [high / 2, high].map(
+    (tokens) => `<path class="grid" d="M${LEFT} ${y(tokens)}H${WIDTH}"/>
+<text x="${LEFT - 6}" y="${y(tokens) + 4}" class="end">${formatShort(tokens)}</text>`,
   );
   let right = LEFT;
   const marks = versions.flatMap(({ since, version, tool }, index) => {
@@ -367,16 +368,26 @@ function writeChart({ turns, versions }: Evidence): string {
     const name = isRoom
       ? `<text x="${x.toFixed(1)}" y="${TOP - 6}" ${side}>${escapeHtml(version)}</text>`
       : "";
-    return [`<path class="mark" d="M${x.toFixed(1)} ${TOP - 14}V${TOP + HEIGHT}"/>${name}`];
+    return [`<path class="mark" d="M${x.toFixed(1)} ${TOP - 14}V${base}"/>${name}`];
   });
   const counts = turns.map((bar) => bar.turns);
+  const legend = marks.length === 0 ? "" : " A dashed line is the first request of a new version.";
   const sizes = [...new Set([Math.min(...counts), Math.max(...counts)])].map(formatCount).join(" to ");
   const what = sizes === "1" ? "Each bar is a request" : `Each bar is the mean of ${sizes} requests`;
   return `<section class="chart"><h2>Input of the turns, in tokens</h2>
-<p class="legend"><span class="read">read from the cache</span> <span class="missed">paid again although the cache had it</span> <span class="fresh">new, or its lifetime had passed</span></p>
-<svg viewBox="0 0 ${WIDTH} ${TOP + HEIGHT + FOOT}" role="img" aria-label="Input tokens of the turns">${lines.join("")}${bars.join("").replaceAll(/<rect[^>]*height="0.0"\/>/g, "")}${marks.join("")}
-<path class="axis" d="M${LEFT} ${TOP + HEIGHT}H${WIDTH}"/><text x="${LEFT}" y="${TOP + HEIGHT + 16}">${formatTime(turns[0]?.time ?? "")}</text><text x="${WIDTH}" y="${TOP + HEIGHT + 16}" class="end">${formatTime(turns.at(-1)?.time ?? "")}</text></svg>
-<p class="quiet">${what}, in the order of time.${marks.length === 0 ? "" : " A dashed line is the first request of a new version."}</p></section>`;
+<p class="legend">
+<span class="read">read from the cache</span>
+<span class="missed">paid again although the cache had it</span>
+<span class="fresh">new, or its lifetime had passed</span>
+</p>
+<svg viewBox="0 0 ${WIDTH} ${base + FOOT}" role="img" aria-label="Input tokens of the turns">
+${lines.join("")}${bars.join("").replaceAll(/<rect[^>]*height="0.0"\/>/g, "")}${marks.join("")}
+<path class="axis" d="M${LEFT} ${base}H${WIDTH}"/>
+<text x="${LEFT}" y="${base + 16}">${formatTime(turns[0]?.time ?? "")}</text>
+<text x="${WIDTH}" y="${base + 16}" class="end">${formatTime(turns.at(-1)?.time ?? "")}</text>
+</svg>
+<p class="quiet">${what}, in the order of time.${legend}</p>
+</section>`;
 }
 
 function roundUp(value: number): number {

@@ -32,7 +32,7 @@ function chooseFinish(reason: EndReason, { wishes }: AnswerContext): string {
 
 const SEPARATOR = "\n\n";
 
-/** Models repeat a JSON text, and old clients take one call: the first counts. */
+/** Only the first JSON text counts, and for old clients the first call. */
 class Selection {
   readonly #context: AnswerContext;
   #hasAnswer = false;

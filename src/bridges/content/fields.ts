@@ -23,8 +23,13 @@ export const CONTENT_FIELDS = openTable([
   }),
   ...listFields("contents[]", { kept: "role parts" }),
   ...listFields("contents[].parts[]", {
-    kept: `text thought thoughtSignature functionCall.id functionCall.name functionCall.args functionResponse.id functionResponse.name functionResponse.response functionResponse.parts ${MEDIA.kept}`,
-    silent: `${MEDIA.silent} functionResponse.willContinue functionResponse.scheduling`,
+    kept: `text thought thoughtSignature ${MEDIA.kept}`,
+    silent: MEDIA.silent,
+  }),
+  ...listFields("contents[].parts[].functionCall", { kept: "id name args" }),
+  ...listFields("contents[].parts[].functionResponse", {
+    kept: "id name response parts",
+    silent: "willContinue scheduling",
   }),
   ...listFields("contents[].parts[].functionResponse.parts[]", MEDIA),
   ...listFields("systemInstruction", { kept: "parts", silent: "role" }),

@@ -87,7 +87,7 @@ function limitOptions(conversation: Conversation, options: Options, model: strin
   return thinking;
 }
 
-/** A forced call excludes thinking; in older models, so does one without thoughts. */
+/** A forced call excludes thinking. Older models need a thought before each call. */
 function writeThinking(
   { notes, items }: Conversation,
   { effort = "none", choice }: Options,

@@ -1,4 +1,4 @@
-// Finds the gateway's address for a tool, and its key: from the user, the file of the tools' keys, or a new one.
+// Finds the gateway's address and a key for a tool: given, from the file of keys, or new.
 
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import { isAllAt } from "../../billing/prices.ts";

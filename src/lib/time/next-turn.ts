@@ -41,7 +41,7 @@ export function atTurnEnd(moment: Moment, run: () => void): void {
   if (!isScheduled) schedule();
 }
 
-/** The requests of a turn take their next step one after the other: code that has just run is faster. */
+/** All requests take their next step one after the other: warm code is faster. */
 export function inStep(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   atTurnEnd("steps", resolve);
