@@ -322,8 +322,8 @@ const key = z
     when: ({ value }) => typeof value === "object" && value !== null,
   })
   .meta({ oneOf: [{ required: ["secret"] }, { required: ["secret_sha256"] }] })
-  .transform(({ secret = "sk-", secret_sha256: hash, ...rest }) => {
-    return { ...rest, start: secret.slice(0, 3), secretSha256: hash ?? sha256Hex(secret) };
+  .transform(({ secret_sha256: hash, ...rest }) => {
+    return { ...rest, secretSha256: hash ?? sha256Hex(rest.secret ?? "") };
   });
 
 const prices = z.partialRecord(z.enum(PRICE_KINDS), decimal).transform((own) => {

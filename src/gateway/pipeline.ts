@@ -14,10 +14,10 @@ import { beginDelivery, noteLeft } from "./deliver/delivery.ts";
 import { passStream } from "./deliver/passed-stream.ts";
 import { convertWhole, passWhole } from "./deliver/whole.ts";
 import type { Gateway } from "./gateway.ts";
-import { admit } from "./intake/authenticate.ts";
+import { admit, listOwnSecrets } from "./intake/authenticate.ts";
 import { readRequestBody } from "./intake/body.ts";
 import { readSender } from "./intake/client.ts";
-import { type KnownSecrets, listOwnSecrets, type Secrets, secretsOf } from "./intake/secrets.ts";
+import { type KnownSecrets, type Secrets, secretsOf } from "./intake/secrets.ts";
 import { findOwnLogin } from "./intake/login.ts";
 import { LISTS } from "../dialects/dialect.ts";
 import { idFields } from "./intake/refuse.ts";
@@ -70,7 +70,7 @@ export async function findRoute(r: Request, gateway: Gateway): Promise<void> {
   const known = secretsOf(catalog);
   const sent = listOwnSecrets(r.exchange);
   r.login = findOwnLogin(r, catalog);
-  r.secrets = known.forRequest(sent, r.login);
+  r.secrets = known.forRequest(r.login);
   requireNoSecret(r.body.model ?? "", "`model`", r.secrets, known);
   requireNoSecret(r.target.path + r.query, "The path", r.secrets, known);
   r.candidates = gateway.lists.findCandidates(r.group, r.body.model);
@@ -98,7 +98,7 @@ async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
   const channels = key.group.channels.filter((channel) => !gateway.channels.of(channel).disabled);
   const served = await listGroup({ ...key.group, channels }, gateway.lists, dialect);
   const fields: Field[] = [["content-type", "application/json"], ...idFields(dialect, r.id)];
-  const secrets = secretsOf(gateway.catalog).forRequest(listOwnSecrets(r.exchange), null);
+  const secrets = secretsOf(gateway.catalog).forRequest(null);
   const answer = (body: string): Ending => {
     r.exchange.answer(200, fields, secrets.mask(Buffer.from(body)));
     return OWN_ANSWER;

@@ -16,8 +16,7 @@ import { handle } from "./pipeline.ts";
 import { Request } from "./request.ts";
 import { serveWebSocket } from "./websocket/accept.ts";
 import { reportStray } from "./bill/request-record.ts";
-import { cleanError } from "./intake/secrets.ts";
-import { refuse, toGatewayError } from "./intake/refuse.ts";
+import { cleanError, refuse, toGatewayError } from "./intake/refuse.ts";
 
 export interface RunningServer {
   readonly port: number;

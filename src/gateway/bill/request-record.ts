@@ -5,7 +5,8 @@ import type { Key } from "../../config/catalog.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import type { UnroutedCall } from "../intake/call.ts";
 import { readSender } from "../intake/client.ts";
-import { listOwnSecrets, Secrets, secretsOf } from "../intake/secrets.ts";
+import { listOwnSecrets } from "../intake/authenticate.ts";
+import { Secrets, secretsOf } from "../intake/secrets.ts";
 import type { Gateway } from "../gateway.ts";
 import { NOBODY, type Request } from "../request.ts";
 import type { RequestRecord } from "../observe/observer.ts";
@@ -59,7 +60,7 @@ function describeUnsent(r: Request, { catalog }: Gateway): Partial<RequestRecord
     model: isKept ? model : null,
     client: r.client === NOBODY ? readSender(r, catalog) : r.client,
     outcome: OUTCOMES[ending.outcome] ?? "client_closed",
-    problem: ending.problem === null ? null : secrets.mask(ending.problem),
+    problem: ending.problem === null ? null : secrets.maskText(ending.problem),
   };
 }
 
@@ -80,7 +81,7 @@ export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Ga
     durationMs: Math.round(performance.now() - call.arrived),
     usage: null,
     chargeUsd: null,
-    problem: secretsOf(gateway.catalog).mask(error.message),
+    problem: secretsOf(gateway.catalog).maskText(error.message),
   });
 }
 

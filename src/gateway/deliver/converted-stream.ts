@@ -41,7 +41,9 @@ export async function convertStream(r: Request, body: Body, gateway: Gateway): P
     }
     // Some upstreams send a whole response instead of a stream.
     const whole = await readWhole(r, body, gateway);
-    return whole instanceof UpstreamFault ? stream.close(whole) : stream.takeWhole(r.secrets.mask(whole));
+    return whole instanceof UpstreamFault
+      ? stream.close(whole)
+      : stream.takeWhole(await r.secrets.maskInTurns(whole));
   } finally {
     stream.endBeat();
   }
@@ -50,7 +52,7 @@ export async function convertStream(r: Request, body: Body, gateway: Gateway): P
 function* maskSlices(texts: Slices, secrets: Secrets): Generator<string> {
   const redactor = new StreamRedactor(secrets);
   for (const text of texts) yield Buffer.from(redactor.pass(Buffer.from(text))).toString();
-  yield Buffer.from(redactor.end()).toString();
+  yield Buffer.from(redactor.end(false)).toString();
 }
 
 class ConvertedStream {

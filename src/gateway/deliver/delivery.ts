@@ -144,7 +144,8 @@ export async function passBody(
   let fault: UpstreamFault | null = null;
   try {
     for (let chunk = await body.read(); chunk !== null; chunk = await body.read()) {
-      const piece = redactor.pass(chunk);
+      const passed = redactor.passInTurns(chunk);
+      const piece = passed instanceof Uint8Array ? passed : await passed;
       const slow = piece.length === 0 ? null : send(piece);
       if (slow !== null) await slow; // nobody reads meanwhile, so the upstream is not read
     }
@@ -152,7 +153,7 @@ export async function passBody(
     if (!(thrown instanceof UpstreamFault)) throw thrown;
     fault = thrown;
   }
-  const rest = redactor.end();
+  const rest = redactor.end(fault !== null || r.served.response.closeDelimited);
   if (rest.length > 0) void send(rest);
   return fault;
 }

@@ -11,7 +11,8 @@ import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
 import { nameRecordings, type RecordedExchange, RecordingWriter, removeOld } from "../../recording/store.ts";
 import type { Recorder } from "../gateway.ts";
-import { isKey, listOwnSecrets, MIN_LENGTH, type Secrets, secretsOf } from "../intake/secrets.ts";
+import { listOwnSecrets } from "../intake/authenticate.ts";
+import { MIN_LENGTH, type Secrets, secretsOf } from "../intake/secrets.ts";
 import type { Observer } from "../observe/observer.ts";
 import type { Request } from "../request.ts";
 import { requestFields } from "../send/headers.ts";
@@ -24,9 +25,6 @@ const MAX_DECODED_BYTES = 256 * 1024 * 1024;
 const MAX_SENT = 32;
 /** This takes about half a millisecond, then the event loop turns. */
 const SLICE_BYTES = 6 * 1024;
-const MAX_WORD = 256;
-/** A possible key after a blank, a mark or an escape of JSON. */
-const WORD = /(?:\\[nrtbf]|[\s,;:=&?/|"'`<>()[\]{}\\]|^)([^\s,;:=&?/|"'`<>()[\]{}\\]{12,256})/g;
 
 export class RequestRecorder implements Recorder {
   readonly #observer: Pick<Observer, "notice">;
@@ -148,7 +146,7 @@ export class RequestRecorder implements Recorder {
       if (plain === null) return;
       for (const secret of listOwnSecrets(r.exchange)) this.#sent.set(secret, true);
       const secrets = secretsOf(catalog).forSender([...this.#sent.keys()]);
-      const clean = (bytes: Uint8Array): Promise<Buffer> => removeRest(secrets.mask(bytes), secrets, catalog);
+      const clean = (bytes: Uint8Array): Promise<Buffer> => removeSecrets(bytes, secrets);
       const facts = Buffer.from(JSON.stringify(describe(r, tap, line, catalog)));
       const exchange: RecordedExchange = JSON.parse((await clean(facts)).toString());
       const request = await clean(plain);
@@ -174,15 +172,11 @@ function targetOf({ exchange, query }: Request): string {
   return pathOf(exchange.target) + query;
 }
 
-/** Removes parts of secrets, and keys of which only hashes are known. */
-async function removeRest(bytes: Uint8Array, secrets: Secrets, { keysBySha256 }: Catalog): Promise<Buffer> {
-  const clean = Buffer.from(bytes);
+/** Removes secrets, and parts of them. */
+async function removeSecrets(bytes: Uint8Array, secrets: Secrets): Promise<Buffer> {
+  const clean = Buffer.from(await secrets.maskInTurns(bytes));
   for (let from = 0; from < clean.length; from += SLICE_BYTES) {
-    const text = clean.toString("latin1", from, from + SLICE_BYTES + MAX_WORD);
-    for (const { 0: all, 1: word = "", index } of text.matchAll(WORD)) {
-      const end = from + index + all.length;
-      if (isKey(word, keysBySha256)) clean.fill("*", end - word.length, end);
-    }
+    const text = clean.toString("latin1", from, from + SLICE_BYTES + MIN_LENGTH);
     for (const at of secrets.findParts(text)) clean.fill("*", from + at, from + at + MIN_LENGTH);
     await nextTurn();
   }

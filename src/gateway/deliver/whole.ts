@@ -26,12 +26,12 @@ export async function passWhole(r: Request, body: Body, gateway: Gateway): Promi
       if (size >= MAX_WHOLE_BYTES) return await passStream(r, resumeBody(chunks, body), gateway);
     }
   } catch (fault) {
-    return refuseCut(r, meterCut(r, fault, chunks), gateway);
+    return refuseCut(r, await meterCut(r, fault, chunks), gateway);
   }
   r.noteFirstByte();
   const isLong = isLongWork(size);
   if (isLong) await nextTurn();
-  const whole = r.secrets.mask(joinChunks(chunks));
+  const whole = await r.secrets.maskInTurns(joinChunks(chunks));
   r.meter?.see(whole);
   if (isLong) await nextTurn();
   const judged = judgeDelivery(r, null, gateway);
@@ -51,7 +51,7 @@ export async function convertWhole(
   if (whole instanceof UpstreamFault) return refuseCut(r, whole, gateway);
   const isLong = isLongWork(whole.length);
   if (isLong) await nextTurn();
-  const clean = r.secrets.mask(whole);
+  const clean = await r.secrets.maskInTurns(whole);
   r.noteFirstByte();
   r.meter?.see(clean);
   const judged = judgeDelivery(r, null, gateway);
@@ -63,7 +63,7 @@ export async function convertWhole(
       : conversion.convertError(judged.status, clean);
   if (isLong) await nextTurn();
   // A secret in pieces may be joined by the conversion.
-  const written = r.secrets.mask(Buffer.from(converted));
+  const written = await r.secrets.maskInTurns(Buffer.from(converted));
   r.memory?.shrink(written.length);
   r.exchange.answer(status, answerFields(r), written);
   return convertEnding(judged, status);
@@ -90,15 +90,15 @@ export async function readWhole(
       throw new GatewayError("upstream_failed", text);
     }
   } catch (fault) {
-    return meterCut(r, fault, chunks);
+    return await meterCut(r, fault, chunks);
   }
   return joinChunks(chunks);
 }
 
 /** What came before the cut counts. */
-function meterCut(r: Request, fault: unknown, chunks: readonly Buffer[]): UpstreamFault {
+async function meterCut(r: Request, fault: unknown, chunks: readonly Buffer[]): Promise<UpstreamFault> {
   if (!(fault instanceof UpstreamFault)) throw fault;
-  r.meter?.see(r.secrets.maskCut(joinChunks(chunks)));
+  r.meter?.see(await r.secrets.maskInTurns(joinChunks(chunks), true));
   return fault;
 }
 

@@ -1,18 +1,20 @@
 // Finds the Key of a call in `x-gateway-key`, or else in other headers.
 
 import { adviseRotation, type Catalog, type Key } from "../../config/catalog.ts";
-import { KEY_SOURCES, type KeySource, nameField, OWN_KEY_FIELD } from "../../config/key-fields.ts";
+import { KEY_FIELD, KEY_SOURCES, type KeySource, nameField, OWN_KEY_FIELD } from "../../config/key-fields.ts";
 import type { Endpoint, Target } from "../../dialects/dialect.ts";
 import { describeOther, isForwarded, type OtherPath } from "../../dialects/other-paths.ts";
 import { readKeyParameter, queryOf } from "../../dialects/path.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
+import { remember } from "../../lib/memory/bounded-map.ts";
 import type { UnroutedCall } from "./call.ts";
 import { isCrossSite } from "./cors.ts";
 import { explainPlan, requireLogin } from "./login.ts";
 import { requireAccess } from "./match.ts";
 import { bareSecret, type ToolRun, type Runs } from "./runs.ts";
+import { bareValue, secretsOf } from "./secrets.ts";
 
 interface AdmittedCall extends UnroutedCall {
   readonly target: Target;
@@ -114,10 +116,12 @@ function refuseQueryKey(): GatewayError {
   return new GatewayError("origin_refused", text);
 }
 
-function requireUsable(sent: string, { keysBySha256 }: Catalog, now: number): FoundKey | null {
-  const digest = sha256Hex(bareSecret(sent));
-  const key = keysBySha256.get(digest);
+function requireUsable(sent: string, catalog: Catalog, now: number): FoundKey | null {
+  const secret = bareSecret(sent);
+  const digest = sha256Hex(secret);
+  const key = catalog.keysBySha256.get(digest);
   if (key === undefined) return null;
+  secretsOf(catalog).note(secret);
   if (key.disabled) {
     throw new GatewayError(
       "key_disabled",
@@ -147,4 +151,15 @@ function readSecret(exchange: Exchange, source: KeySource, vendor: string): stri
   if (source !== "authorization") return value || null;
   if (value.slice(0, 7).toLowerCase() !== "bearer ") return null;
   return value.slice(7).trim() || null;
+}
+
+const SECRET_FIELD = new RegExp(`${KEY_FIELD.source}|^${OWN_KEY_FIELD}$|cookie|account-id$`);
+const isSecretField = remember(1000, (name) => SECRET_FIELD.test(name));
+
+export function listOwnSecrets({ fields, target }: Pick<Exchange, "fields" | "target">): string[] {
+  const sent: string[] = [];
+  for (const [name, value] of fields) if (isSecretField(name)) sent.push(bareSecret(bareValue(value)));
+  const parameter = readKeyParameter(queryOf(target));
+  if (parameter !== null) sent.push(bareSecret(parameter));
+  return sent;
 }

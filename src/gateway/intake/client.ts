@@ -10,8 +10,9 @@ import { BoundedMap, remember } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { ScannedBody } from "../../dialects/prompt/prompt.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
+import { listOwnSecrets } from "./authenticate.ts";
 import type { UnroutedCall } from "./call.ts";
-import { listOwnSecrets, secretsOf } from "./secrets.ts";
+import { secretsOf } from "./secrets.ts";
 
 type Ids = Pick<Identity, "session" | "agent" | "parent">;
 type FoundIds = { readonly [name in keyof Ids]: string | undefined };

@@ -6,7 +6,8 @@ import { errorFields } from "../../dialects/errors.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { BodyTooLarge, ClientGone, type Exchange } from "../../lib/http/exchange.ts";
 import { type Observer, reportFault } from "../observe/observer.ts";
-import { cleanError } from "./secrets.ts";
+import { listOwnSecrets } from "./authenticate.ts";
+import { Secrets, secretsOf } from "./secrets.ts";
 import type { Field } from "../../lib/http/fields.ts";
 
 interface Around {
@@ -24,6 +25,13 @@ export function toGatewayError(error: unknown, exchange: Exchange, around: Aroun
   reportFault(error, around.observer);
   const text = "The gateway failed because of a fault of its own. Its log has the details.";
   return new GatewayError("internal", text, { cause: error });
+}
+
+/** A refused request may have secrets anywhere. Its error repeats none. */
+export function cleanError(error: GatewayError, exchange: Exchange, catalog: Catalog): GatewayError {
+  const own = new Secrets(listOwnSecrets(exchange)).maskText(error.message);
+  const message = secretsOf(catalog).maskText(own);
+  return message === error.message ? error : new GatewayError(error.code, message, error);
 }
 
 export function idFields({ idField }: Dialect, id: string): Field[] {

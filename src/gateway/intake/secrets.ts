@@ -1,17 +1,12 @@
-// What no answer, line, log or field may hold: channels' credentials, and a request's key
-// or login. Finds texts of 12 characters or more, also escaped or in several chunks.
+// What no answer, line, log or field may hold: channels' credentials, keys and logins.
+// Finds texts of 12 characters or more, also escaped or in several chunks.
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
-import { KEY_FIELD, OWN_KEY_FIELD } from "../../config/key-fields.ts";
-import { queryOf, readKeyParameter } from "../../dialects/path.ts";
-import { GatewayError } from "../../lib/errors.ts";
-import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field } from "../../lib/http/fields.ts";
 import { BoundedMap, remember } from "../../lib/memory/bounded-map.ts";
-import { asBuffer, NOTHING } from "../../lib/memory/bytes.ts";
+import { asBuffer, joinChunks, NOTHING } from "../../lib/memory/bytes.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import { REMOVED } from "../../lib/text/printable.ts";
-import { bareSecret } from "./runs.ts";
+import { nextTurn } from "../../lib/time/next-turn.ts";
 
 /** Where no credential is needed, users write words such as "ollama". Answers have them, too. */
 export const MIN_LENGTH = 12;
@@ -23,30 +18,22 @@ const SECRET_HEADER = /key|auth|cookie|credential|secret|token/i;
 const PUBLIC_PREFIX = /^sk-ant-(?:[a-z]+\d+-)?/;
 const MAX_CLEAN = 256;
 
+export const bareValue = (value: string): string => value.replace(SCHEME, "");
+const isLong = ({ length }: string): boolean => length >= MIN_LENGTH;
+
 type SecretHolder = Pick<Channel, "credential" | "headers">;
 
 export function listSecrets({ credential, headers }: SecretHolder): string[] {
   const values = headers.filter(([name]) => SECRET_HEADER.test(name)).map(([, value]) => value);
-  return [credential, ...values]
-    .map((value) => value.replace(SCHEME, ""))
-    .filter(({ length }) => length >= MIN_LENGTH);
-}
-
-interface Found {
-  readonly start: number;
-  readonly end: number;
-  readonly text: string;
+  return [credential, ...values].map(bareValue).filter(isLong);
 }
 
 /** Escapes of visible ASCII, as in secrets. */
 const ESCAPE = /\\u00([2-7][\da-f])|%([2-7][\da-f])/gi;
-const MAY_BE_ESCAPED = /%|\\u00/;
-const JSON_ESCAPE = Buffer.from("\\u00");
-const PERCENT = 0x25;
-/** After an escape, a secret may go on in the next chunk. */
-const OPEN_ESCAPE = /[\\%]\S*$/;
-const SPACE = 0x20;
+const OPEN_ESCAPE = /^(?:%[2-7]?|\\(?:u(?:0(?:0[2-7]?)?)?)?)?$/;
+const JSON_ESCAPE = "\\u00";
 const ESCAPE_LENGTH = 6;
+const [PERCENT, BACKSLASH, SPACE] = [0x25, 0x5c, 0x20] as const;
 
 function decode(text: string): string {
   return text.replace(ESCAPE, (_, json, percent) =>
@@ -54,90 +41,148 @@ function decode(text: string): string {
   );
 }
 
-/** As `keys add` makes it, and its beginning at the end of a cut body. */
-const MADE_KEY = "sk-[\\dA-Za-z]{43}";
-const CUT_KEY = /sk-[\dA-Za-z]{20,42}$/;
-const KEY_LETTER = "[\\w.~+@#$^/=-]";
-const MAX_OPEN_KEY = 64;
-
-/** Finds the gateway's keys by their hashes and first letters. */
-class KeySearch {
-  readonly #keys: Catalog["keysBySha256"];
-  readonly #starts: readonly string[];
-  readonly #words: RegExp;
-  /** At the end of a chunk: the next one may go on with a key. */
-  readonly open: RegExp;
-
-  constructor({ keys, keysBySha256 }: Pick<Catalog, "keys" | "keysBySha256">) {
-    this.#keys = keysBySha256;
-    const given = Array.from(keys.values(), ({ start }) => start);
-    this.#starts = [...new Set(["sk-", ...given])].filter(({ length }) => length === 3);
-    const starts = this.#starts.map((start) => Array.from(start, (letter) => RegExp.escape(letter)));
-    const whole = starts.map((letters) => letters.join("")).join("|");
-    this.#words = new RegExp(`${MADE_KEY}|(?:${whole})${KEY_LETTER}{9,253}`, "g");
-    const ends = starts.map(([a, b, c]) => `${a}(?:${b}(?:${c}${KEY_LETTER}*)?)?$`);
-    this.open = new RegExp(ends.join("|"));
-  }
-
-  mayBeIn(text: string | Buffer): boolean {
-    return this.#starts.some((start) => text.includes(start));
-  }
-
-  *find(bytes: Buffer): Generator<Found> {
-    if (!this.mayBeIn(bytes)) return;
-    for (const { 0: text, index: start } of bytes.toString("latin1").matchAll(this.#words))
-      if (isKey(text, this.#keys)) yield { start, end: start + text.length, text };
-  }
+/** A letter, plus 256 for each character that it takes. */
+function readLetter(text: string, at: number): number {
+  const first = text.charCodeAt(at);
+  const length = first === PERCENT ? 3 : first === BACKSLASH ? 6 : 1;
+  if (length === 1 || (length > 3 && !text.startsWith(JSON_ESCAPE, at))) return first + 256;
+  const high = Number.parseInt(text.charAt(at + length - 2), 16);
+  const low = Number.parseInt(text.charAt(at + length - 1), 16);
+  return high >= 2 && high < 8 && low >= 0 ? 16 * high + low + 256 * length : first + 256;
 }
 
-function spell(text: string): RegExp {
-  const codes = Array.from(Buffer.from(text), (code) => code.toString(16).padStart(2, "0"));
-  return new RegExp(codes.map((hex) => `(?:\\x${hex}|\\\\u00${hex}|%${hex})`).join(""), "gi");
+type Keys = Catalog["keysBySha256"];
+/** As `keys add` makes it. */
+const MADE_KEY = /^sk-[\dA-Za-z]{43}$/;
+const MADE_START = "sk-";
+const MADE_LENGTH = 46;
+/** In a cut body, shorter ones are words. */
+const MIN_CUT_KEY = 23;
+/** No secret has the letters so far. */
+const LOST = -1;
+const MAX_STARTS = 16;
+/** Two escaped letters, and a part of the third. */
+const MAX_OPEN_START = 17;
+
+function isMade(letter: number, count: number): boolean {
+  if (count <= MADE_START.length) return letter === MADE_START.charCodeAt(count - 1);
+  const isPlain = (letter >= 0x30 && letter < 0x3a) || ((letter | 0x20) > 0x60 && (letter | 0x20) < 0x7b);
+  return isPlain && count <= MADE_LENGTH;
 }
 
+interface Scan {
+  readonly text: string;
+  readonly found: (readonly [start: number, end: number])[];
+  /** Where an unfinished secret may begin, and where one does if the body is cut. */
+  open: number;
+  cut: number;
+}
+
+/** The next chunk may go on with what begins here. */
+function noteOpen(scan: Scan, start: number, at: number, least: number): void {
+  if (at + ESCAPE_LENGTH <= scan.text.length || !OPEN_ESCAPE.test(scan.text.slice(at))) return;
+  scan.open = Math.min(scan.open, start);
+  if (at - start >= least) scan.cut = Math.min(scan.cut, start);
+}
+
+/** What begins like a secret is read letter by letter. */
 export class Secrets {
-  /** Unchanged, and with JSON's escapes of `"`, `\` and `/`. */
-  readonly #texts: readonly { readonly text: string; readonly bytes: Buffer }[];
-  readonly #longest: number;
-  readonly #base: Secrets | null;
-  readonly #keys: KeySearch | null;
   readonly #secrets: readonly string[];
+  readonly #base: Secrets | null;
+  readonly #keys: Keys;
+  #starts = new Set<string>();
+  /** A state and the next letter lead to a state. */
+  readonly #next = new Map<number, number>();
+  readonly #ends = new Set<number>();
   #pieces: ReadonlySet<string> | null = null;
+  protected readonly suspicious: RegExp = /(?!)/;
   readonly #clean = new BoundedMap<string, true>(MAX_CLEAN);
 
-  constructor(secrets: Iterable<string>, base: Secrets | null = null, keys: KeySearch | null = null) {
-    const long = [...secrets].filter(({ length }) => length >= MIN_LENGTH);
-    const written = long.map((text) => JSON.stringify(text).slice(1, -1));
-    const slashed = written.map((text) => text.replaceAll("/", "\\/"));
-    const own = Array.from(new Set([...long, ...written, ...slashed]), (text) => ({
-      text,
-      bytes: Buffer.from(text),
-    }));
-    this.#texts = base === null ? own : [...base.#texts, ...own];
+  constructor(secrets: readonly string[], base: Secrets | null = null, keys: Keys = new Map()) {
+    this.#secrets = secrets.filter(isLong);
     this.#base = base;
-    this.#keys = keys ?? (base === null ? null : base.#keys);
-    this.#secrets = long;
-    const lengths = this.#texts.map(({ text }) => text.length);
-    this.#longest = Math.max(MAX_OPEN_KEY, ...lengths) * ESCAPE_LENGTH;
+    this.#keys = keys;
+    if (keys.size > 0) this.#starts.add(MADE_START);
+    this.add(secrets);
   }
 
-  /** Asterisks replace each secret: the length may already be sent. */
-  mask(bytes: Uint8Array): Uint8Array {
-    const found = this.#find(asBuffer(bytes));
-    if (found.length === 0) return bytes;
-    const clean = Buffer.from(bytes);
-    for (const { start, end } of found) clean.fill("*", start, end);
-    return clean;
+  add(texts: readonly string[]): void {
+    for (const text of texts.filter(isLong)) {
+      const written = JSON.stringify(text).slice(1, -1);
+      const forms = [text, written, written.replaceAll("/", "\\/")];
+      // What looks like an escape is read as one.
+      for (const form of [...forms, ...forms.map(decode)].filter(isLong)) this.#learn(Buffer.from(form));
+    }
+    // Many searches would take longer.
+    if (this.#starts.size > MAX_STARTS)
+      this.#starts = new Set(Array.from(this.#starts, ([first = ""]) => first));
+    this.#clean.clear();
   }
 
-  /** Also masks the beginning of a secret at the end of a cut body. */
-  maskCut(bytes: Uint8Array): Uint8Array {
-    const clean = Buffer.from(this.mask(bytes));
-    const start = Math.max(0, clean.length - this.#longest);
-    const end = clean.toString("latin1", start);
-    const key = this.#keys === null ? null : CUT_KEY.exec(end);
-    const from = start + Math.min(this.#findBeginning(end), key?.index ?? end.length);
-    return clean.length - from < MIN_LENGTH ? clean : clean.fill("*", from);
+  #learn(letters: Buffer): void {
+    let state = 0;
+    for (const letter of letters)
+      state = this.#next.getOrInsertComputed((state << 8) | letter, () => this.#next.size + 1);
+    this.#ends.add(state);
+    this.#starts.add(letters.toString("latin1", 0, MADE_START.length));
+  }
+
+  mayHold(text: string | Buffer): boolean {
+    if (this.#base?.mayHold(text) === true) return true;
+    for (const start of this.#starts) if (text.includes(start)) return true;
+    return this.#starts.size > 0 && (text.includes("%") || text.includes(JSON_ESCAPE));
+  }
+
+  /** Without an end, the next bytes may go on with a secret. */
+  scan(bytes: Buffer, hasEnd = false): Scan {
+    const { length } = bytes;
+    const text = bytes.toString("latin1");
+    const scan = this.#base?.scan(bytes, hasEnd) ?? { text, found: [], open: length, cut: length };
+    for (const escape of ["%", JSON_ESCAPE]) this.#readAll(scan, escape, 2);
+    for (const start of this.#starts) this.#readAll(scan, start, 0);
+    for (let at = hasEnd ? length : Math.max(0, length - MAX_OPEN_START); at < length; at += 1)
+      this.#read(scan, at);
+    return scan;
+  }
+
+  #readAll(scan: Scan, wanted: string, before: number): void {
+    for (let at = scan.text.indexOf(wanted); at >= 0; at = scan.text.indexOf(wanted, at + 1))
+      for (let start = Math.max(0, at - before); start <= at; start += 1) this.#read(scan, start);
+  }
+
+  #read(scan: Scan, start: number): void {
+    const { text } = scan;
+    let at = start;
+    let state = 0;
+    let mayBeKey = this.#keys.size > 0;
+    for (let count = 1; state !== LOST || mayBeKey; count += 1) {
+      noteOpen(scan, start, at, state === LOST ? MIN_CUT_KEY : MIN_LENGTH);
+      if (at >= text.length) return;
+      const read = readLetter(text, at);
+      const letter = read & 0xff;
+      at += read >> 8;
+      state = this.#next.get((state << 8) | letter) ?? LOST;
+      if (this.#ends.has(state)) scan.found.push([start, at]);
+      mayBeKey &&= isMade(letter, count);
+      // Only its end shows what a hash belongs to.
+      const isWhole = mayBeKey && count === MADE_LENGTH;
+      if (isWhole && this.#keys.has(sha256Hex(decode(text.slice(start, at))))) scan.found.push([start, at]);
+    }
+  }
+
+  /** Asterisks replace each secret: the length may already be sent. In a cut body, they also
+   *  replace the beginning of one at the end. */
+  mask(bytes: Uint8Array, isCut = false): Uint8Array {
+    const all = asBuffer(bytes);
+    if (!isCut && !this.mayHold(all)) return bytes;
+    const { found, cut } = this.scan(all, !isCut);
+    return cover(all, isCut ? [...found, [cut, all.length]] : found);
+  }
+
+  async maskInTurns(bytes: Uint8Array, isCut = false): Promise<Uint8Array> {
+    if (bytes.length <= SLICE_BYTES) return this.mask(bytes, isCut);
+    const redactor = new StreamRedactor(this);
+    return joinChunks([await redactor.passInTurns(bytes), redactor.end(isCut)]);
   }
 
   maskText(text: string): string {
@@ -150,17 +195,16 @@ export class Secrets {
   }
 
   #hasWhole(text: string): boolean {
-    if (text.length < MIN_LENGTH) return false;
-    for (const secret of this.#texts) if (text.includes(secret.text)) return true;
-    const mayHold = MAY_BE_ESCAPED.test(text) || this.#keys?.mayBeIn(text) === true;
-    return mayHold && this.#find(Buffer.from(text)).length > 0;
+    return isLong(text) && this.mayHold(text) && this.scan(Buffer.from(text), true).found.length > 0;
   }
 
-  /** Also finds secrets in lower case. */
+  /** Also finds parts, and secrets in lower case or escaped twice. */
   holds(text: string): boolean {
-    if (text.length < MIN_LENGTH || this.#clean.has(text)) return false;
-    if (this.findParts(decode(text)).length > 0 || this.#hasWhole(text)) return true;
-    if (text.length <= MAX_PLAIN_LENGTH) this.#clean.set(text, true);
+    if (this.#clean.has(text)) return false;
+    const plain = decode(text);
+    const isFound = this.findParts(plain).length > 0 || this.#hasWhole(text) || this.suspicious.test(plain);
+    if (isFound || (plain !== text && this.holds(plain))) return true;
+    if (text.length <= MAX_CLEAN) this.#clean.set(text, true);
     return false;
   }
 
@@ -181,44 +225,12 @@ export class Secrets {
   holdsField(name: string, value: string): boolean {
     return this.#hasWhole(name) || this.#hasWhole(value);
   }
+}
 
-  #find(bytes: Buffer): Found[] {
-    const found = this.#findTexts(bytes);
-    if (!(bytes.includes(JSON_ESCAPE) || bytes.includes(PERCENT))) return found;
-    const raw = bytes.toString("latin1");
-    const escaped = this.#findTexts(Buffer.from(decode(raw), "latin1"));
-    for (const text of new Set(escaped.map((each) => each.text)))
-      for (const { 0: match, index } of raw.matchAll(spell(text)))
-        found.push({ start: index, end: index + match.length, text });
-    return found;
-  }
-
-  #findTexts(all: Buffer): Found[] {
-    const found = [...(this.#keys?.find(all) ?? [])];
-    for (const { text, bytes } of this.#texts)
-      for (let start = all.indexOf(bytes); start >= 0; start = all.indexOf(bytes, start + 1))
-        found.push({ start, end: start + bytes.length, text });
-    return found;
-  }
-
-  /** Where an unfinished secret may begin. */
-  findOpenEnd(bytes: Buffer): number {
-    const { length } = bytes;
-    if ((bytes[length - 1] ?? SPACE) <= SPACE) return length;
-    const start = Math.max(0, length - this.#longest);
-    const text = bytes.toString("latin1", start);
-    const plain = text.replace(OPEN_ESCAPE, "");
-    const key = this.#keys?.open.exec(text)?.index ?? length;
-    return start + Math.min(this.#findBeginning(text), this.#findBeginning(plain), key);
-  }
-
-  #findBeginning(end: string): number {
-    let least = end.length;
-    for (const { text } of this.#texts)
-      for (let at = Math.max(0, end.length - text.length + 1); at < least; at += 1)
-        if (end[at] === text[0] && text.startsWith(end.slice(at))) least = at;
-    return least;
-  }
+function cover(bytes: Buffer, found: Scan["found"]): Buffer {
+  const clean = Buffer.from(bytes);
+  for (const [start, end] of found) clean.fill("*", start, end);
+  return clean;
 }
 
 export const NO_SECRETS = new Secrets([]);
@@ -230,25 +242,53 @@ function listPieces(secret: string): string[] {
   return Array.from({ length: count }, (_, at) => lower.slice(from + at, from + at + MIN_LENGTH));
 }
 
+const SLICE_BYTES = 16 * 1024;
+/** More may be most of a long secret. It is not read again with each chunk. */
+const MAX_READ_AGAIN = 512;
+
 export class StreamRedactor {
   readonly #secrets: Secrets;
-  #held: Uint8Array = NOTHING;
+  /** A secret may begin here. */
+  #held: Buffer = NOTHING;
+  #readBytes = 0;
 
   constructor(secrets: Secrets) {
     this.#secrets = secrets;
   }
 
   pass(chunk: Uint8Array): Uint8Array {
-    const joined = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
-    const clean = asBuffer(this.#secrets.mask(joined));
-    const end = this.#secrets.findOpenEnd(clean);
-    this.#held = end === clean.length ? NOTHING : Buffer.from(clean.subarray(end));
-    return end === clean.length ? clean : clean.subarray(0, end);
+    const isOpen = (chunk[chunk.length - 1] ?? SPACE) >= SPACE;
+    if (!isOpen && this.#held.length === 0 && !this.#secrets.mayHold(asBuffer(chunk))) return chunk;
+    const bytes = asBuffer(joinChunks(this.#held.length === 0 ? [chunk] : [this.#held, chunk]));
+    if (isOpen && this.#readBytes > MAX_READ_AGAIN && bytes.length < 2 * this.#readBytes) {
+      this.#held = bytes;
+      return NOTHING;
+    }
+    const { found, open } = this.#secrets.scan(bytes);
+    const clean = found.length === 0 ? bytes : cover(bytes, found);
+    this.#readBytes = bytes.length - open;
+    this.#held = this.#readBytes === 0 ? NOTHING : Buffer.from(clean.subarray(open));
+    return this.#readBytes === 0 ? clean : clean.subarray(0, open);
+  }
+
+  /** Near misses take time. */
+  passInTurns(chunk: Uint8Array): Uint8Array | Promise<Uint8Array> {
+    const isShort = chunk.length <= SLICE_BYTES || !this.#secrets.mayHold(asBuffer(chunk));
+    return isShort ? this.pass(chunk) : this.#passSlices(chunk);
+  }
+
+  async #passSlices(chunk: Uint8Array): Promise<Uint8Array> {
+    const pieces: Uint8Array[] = [];
+    for (let at = 0; at < chunk.length; at += SLICE_BYTES) {
+      pieces.push(this.pass(chunk.subarray(at, at + SLICE_BYTES)));
+      await nextTurn();
+    }
+    return Buffer.concat(pieces);
   }
 
   /** A cut body may end inside a secret. */
-  end(): Uint8Array {
-    return this.#secrets.maskCut(this.#held);
+  end(isCut = true): Uint8Array {
+    return this.#secrets.mask(this.#held, isCut);
   }
 }
 
@@ -258,110 +298,49 @@ export function channelSecrets(channel: SecretHolder): Secrets {
   return ofChannels.getOrInsertComputed(channel, () => new Secrets(listSecrets(channel)));
 }
 
-const WORD = /[^\s,;:=&?/|"'`<>()[\]{}]{4,}/g;
-/** A secret may include what stands between words. */
-const LONG_WORD = /\S{4,}/g;
-/** A client's key, of any gateway or provider. */
-const KEY_LIKE = /(?:^|[\s"'=:,;-])sk-[\w-]{8}/;
-const MAX_PLAIN = 1000;
-const MAX_PLAIN_LENGTH = 256;
 const MAX_SENDERS = 64;
+/** Keys that `keys add` did not make: the config may have only their hashes. */
+const brought = new BoundedMap<string, true>(1000);
 
-/** All channels' credentials, and the gateway's keys, known only by hash. */
-export class KnownSecrets {
-  readonly #secrets: Secrets;
-  readonly #keys: Catalog["keysBySha256"];
-  readonly #ofSender = remember(
-    MAX_SENDERS,
-    (sent) => new Secrets(sent.split("\n"), this.#secrets),
-    Infinity,
-  );
-  readonly #isKey = remember(MAX_SENDERS, (text) => isKey(text, this.#keys), Infinity);
-  readonly #plain = new BoundedMap<string, true>(MAX_PLAIN);
+/** All channels' credentials, and the gateway's keys. */
+export class KnownSecrets extends Secrets {
+  /** A client's key, of any gateway or provider. */
+  protected override readonly suspicious = /(?:^|[\s"'=:,;-])sk-[\w-]{8}/;
+  readonly #ofSender = remember(MAX_SENDERS, (sent) => new Secrets(sent.split("\n"), this), Infinity);
 
-  constructor(catalog: Pick<Catalog, "channels" | "keys" | "keysBySha256">) {
-    const credentials = [...catalog.channels.values()].flatMap(listSecrets);
-    this.#secrets = new Secrets(credentials, null, new KeySearch(catalog));
-    this.#keys = catalog.keysBySha256;
+  constructor({ channels, keys, keysBySha256 }: Pick<Catalog, "channels" | "keys" | "keysBySha256">) {
+    super([...channels.values()].flatMap(listSecrets), null, keysBySha256);
+    this.add([...keys.values()].flatMap(({ secret }) => secret ?? []));
+    this.add([...brought.keys()].filter((key) => keysBySha256.has(sha256Hex(key))));
+  }
+
+  /** A request brought this key. */
+  note(key: string): void {
+    if (MADE_KEY.test(key) || brought.has(key)) return;
+    brought.set(key, true);
+    this.add([key]);
+  }
+
+  forRequest(login: readonly Field[] | null): Secrets {
+    return this.forSender(login?.map(([, value]) => bareValue(value)) ?? []);
   }
 
   /** `sent`: the request's own, by `listOwnSecrets`. */
-  forRequest(sent: readonly string[], login: readonly Field[] | null): Secrets {
-    const keys = sent.filter(this.#isKey);
-    if (login === null) return this.forSender(keys);
-    return this.forSender([...login.map(([, value]) => value.replace(SCHEME, "")), ...keys]);
-  }
-
   forSender(sent: readonly string[]): Secrets {
-    return sent.length === 0 ? this.#secrets : this.#ofSender(sent.join("\n"));
-  }
-
-  mask(text: string): string {
-    return this.#plain.has(text) ? text : this.#maskKeys(this.#secrets.maskText(text));
-  }
-
-  #maskKeys(text: string): string {
-    return text.replace(LONG_WORD, (long) => {
-      if (isKey(long, this.#keys)) return REMOVED;
-      return long.replace(WORD, (word) => (word !== long && isKey(word, this.#keys) ? REMOVED : word));
-    });
-  }
-
-  /** A secret, or what looks like a key, in any spelling. */
-  holds(text: string): boolean {
-    if (this.#plain.has(text)) return false;
-    const isFound = [...new Set([text, decode(text)])].some(
-      (each) => this.#secrets.holds(each) || KEY_LIKE.test(each) || this.#maskKeys(each) !== each,
-    );
-    if (!isFound && text.length <= MAX_PLAIN_LENGTH) this.#plain.set(text, true);
-    return isFound;
+    return sent.length === 0 ? this : this.#ofSender(sent.join("\n"));
   }
 
   /** Masks secrets. Every other byte stays. */
   cleanQuery(query: string): string {
-    if (query === "" || this.#plain.has(query)) return query;
     const parts = query.slice(1).split("&");
     const kept = parts.filter((part) => !this.holds(part.replaceAll("+", " ")));
-    if (kept.length > 0) return kept.length === parts.length ? query : `?${kept.join("&")}`;
-    return "";
+    if (kept.length === parts.length) return query;
+    return kept.length === 0 ? "" : `?${kept.join("&")}`;
   }
-
-  holdsField(name: string, value: string): boolean {
-    return this.holds(name) || this.holds(value);
-  }
-}
-
-/** A key, also at the end of a sentence. */
-export function isKey(word: string, keys: Catalog["keysBySha256"]): boolean {
-  const bare = word.endsWith(".") ? word.slice(0, -1) : word;
-  return keys.has(sha256Hex(word)) || (bare !== word && keys.has(sha256Hex(bare)));
 }
 
 const known = new WeakMap<Catalog, KnownSecrets>();
 
-const makeKnown = (catalog: Catalog): KnownSecrets => new KnownSecrets(catalog);
-
 export function secretsOf(catalog: Catalog): KnownSecrets {
-  return known.getOrInsertComputed(catalog, makeKnown);
-}
-
-type Sent = Pick<Exchange, "fields" | "target">;
-
-const SECRET_FIELD = new RegExp(`${KEY_FIELD.source}|^${OWN_KEY_FIELD}$|cookie|account-id$`);
-const isSecretField = remember(MAX_PLAIN, (name) => SECRET_FIELD.test(name));
-
-export function listOwnSecrets({ fields, target }: Sent): string[] {
-  const sent: string[] = [];
-  for (const [name, value] of fields)
-    if (isSecretField(name)) sent.push(bareSecret(value.replace(SCHEME, "")));
-  const parameter = readKeyParameter(queryOf(target));
-  if (parameter !== null) sent.push(bareSecret(parameter));
-  return sent;
-}
-
-/** A refused request may have secrets anywhere. Its error repeats none. */
-export function cleanError(error: GatewayError, exchange: Sent, catalog: Catalog): GatewayError {
-  const own = new Secrets(listOwnSecrets(exchange)).maskText(error.message);
-  const message = secretsOf(catalog).mask(own);
-  return message === error.message ? error : new GatewayError(error.code, message, error);
+  return known.getOrInsertComputed(catalog, (each) => new KnownSecrets(each));
 }

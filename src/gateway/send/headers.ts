@@ -39,7 +39,7 @@ export function requestFields(fields: Fields, keepEncoding: boolean, secrets: Kn
   const forwarded = fields.copy((name, value) => {
     if (hop.has(name) || (name === "content-encoding" && !keepEncoding)) return null;
     const forwarded = forwardRequest(name);
-    return forwarded === null || secrets.holdsField(name, value) ? null : forwarded;
+    return forwarded === null || secrets.holds(name) || secrets.holds(value) ? null : forwarded;
   });
   // Responses are metered, and no client gets bytes that it cannot read.
   return forwarded.push(PLAIN);
@@ -53,7 +53,7 @@ const OF_EVERY_DIALECT = new Set(["user-agent", "traceparent", "tracestate"]);
 
 export function convertedFields(fields: Fields, secrets: KnownSecrets): Fields {
   const kept = fields.copy((name, value) =>
-    OF_EVERY_DIALECT.has(name) && !secrets.holdsField(name, value) ? name : null,
+    OF_EVERY_DIALECT.has(name) && !secrets.holds(value) ? name : null,
   );
   return kept.push(["content-type", "application/json"], PLAIN);
 }

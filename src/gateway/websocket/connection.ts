@@ -222,14 +222,14 @@ export class SocketConnection implements ClientListener {
       this.#client.close({ code: CLOSE_CODES.goingAway, reason: "Open a new connection" });
   }
 
-  #pass({ kind, bytes: raw }: Payload): Promise<void> | null {
+  async #pass({ kind, bytes: raw }: Payload): Promise<void> {
     const event = readSocketEvent(raw);
-    const bytes = this.#options.call.secrets.mask(raw);
+    const bytes = await this.#options.call.secrets.maskInTurns(raw);
     const slow = this.#client.send({ kind, bytes });
     const turn = this.#findTurn(event);
     if (turn !== undefined) this.#meter(turn, event, bytes);
     else if (event.type === "response.created") this.#refuseUnrequested();
-    return slow;
+    await slow;
   }
 
   #meter(turn: SocketTurn, event: SocketEvent, bytes: Uint8Array): void {

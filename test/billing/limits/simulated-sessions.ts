@@ -86,7 +86,6 @@ export function limitedKey(own: Partial<Limits>, ofGroup: Partial<Limits> = {}, 
   return {
     name,
     group,
-    start: "sk-",
     secretSha256: "",
     previous: null,
     created: null,

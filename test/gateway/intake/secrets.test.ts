@@ -2,12 +2,33 @@
 
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { channelSecrets, Secrets, StreamRedactor } from "../../../src/gateway/intake/secrets.ts";
+import { checkConfigText } from "../../../src/config/file/load.ts";
+import {
+  channelSecrets,
+  KnownSecrets,
+  Secrets,
+  StreamRedactor,
+} from "../../../src/gateway/intake/secrets.ts";
+import { sha256Hex } from "../../../src/lib/secret.ts";
 
 const HIDDEN = "Ab1+cD2e/3_gH4iJ5kL6mN7=oP8qR9sT0uVwXyZ";
 const SECRET = `sk-ant-api03-${HIDDEN}`;
 const OTHER = 'quotes"and\\slashes/0123';
 const SECRETS = new Secrets([SECRET, OTHER]);
+
+/** As `keys add` makes it, in the config as text, and brought by a request. */
+const MADE = `sk-Z2${"o1x8".repeat(10)}Q`;
+const WRITTEN = 'own/words+"of%41\\owner=~0123';
+const BROUGHT = "sk-team/AbCdEf.0123456789";
+const CONFIG = `channels: { main: { platform: messages, base_url: "http://127.0.0.1:1", credential: ${SECRET} }, other: { platform: messages, base_url: "http://127.0.0.1:1", credential: ${JSON.stringify(OTHER)} } }
+groups: { claude: { platform: messages, channels: [main] } }
+keys:
+  - { name: made, group: claude, secret_sha256: ${sha256Hex(MADE)} }
+  - { name: written, group: claude, secret: ${JSON.stringify(WRITTEN)} }
+  - { name: brought, group: claude, secret_sha256: ${sha256Hex(BROUGHT)} }
+`;
+const KNOWN = new KnownSecrets(checkConfigText(CONFIG, "/x/gateway.yaml", {}).catalog);
+KNOWN.note(BROUGHT);
 
 const hex = (character: string): string => character.charCodeAt(0).toString(16).padStart(2, "0");
 const ESCAPES: readonly ((character: string) => string)[] = [
@@ -16,57 +37,39 @@ const ESCAPES: readonly ((character: string) => string)[] = [
   (each) => `%${hex(each).toUpperCase()}`,
 ];
 
-/** Each character as it is or with one kind of escape. */
-const written = fc
-  .tuple(
-    fc.constantFrom(SECRET, OTHER),
-    fc.constantFrom(...ESCAPES),
-    fc.array(fc.boolean(), { minLength: 60, maxLength: 60 }),
-  )
-  .map(([secret, escape, which]) => Array.from(secret, (c, at) => (which[at] ? escape(c) : c)).join(""));
-const carried = fc.oneof(
-  written,
-  fc.constantFrom(
-    JSON.stringify(OTHER).slice(1, -1),
-    JSON.stringify(OTHER).slice(1, -1).replaceAll("/", "\\/"),
-    encodeURIComponent(SECRET),
-  ),
-);
-const around = fc
-  .array(
-    fc.constantFrom(
-      "\\n",
-      "\\u00e9",
-      "\\u003c",
-      "100% ",
-      "%20",
-      "sk-ant-api03-",
-      SECRET.slice(0, 30),
-      " ",
-      "é",
-    ),
-  )
-  .map((parts) => `${parts.join("")} `);
-
-const mask = (text: string): string => Buffer.from(SECRETS.mask(Buffer.from(text))).toString();
-
-function pass(text: string, cuts: readonly number[]): string {
+function pass(text: string, cuts: readonly number[], secrets = SECRETS, isCut = true): string {
   const bytes = Buffer.from(text);
-  const redactor = new StreamRedactor(SECRETS);
+  const redactor = new StreamRedactor(secrets);
   const places = [0, ...cuts.filter((at) => at < bytes.length).toSorted((a, b) => a - b), bytes.length];
   const pieces = places.slice(1).map((end, index) => redactor.pass(bytes.subarray(places[index], end)));
-  return Buffer.concat([...pieces, redactor.end()]).toString();
+  return Buffer.concat([...pieces, redactor.end(isCut)]).toString();
 }
 
+/** Each letter with one of the escapes, or as JSON writes it. */
+const written = fc
+  .tuple(
+    fc.constantFrom(SECRET, OTHER, MADE, WRITTEN, BROUGHT),
+    fc.array(fc.constantFrom(...ESCAPES), { minLength: 120, maxLength: 120 }),
+    fc.nat(3),
+  )
+  .map(([secret, escapes, form]) => {
+    const json = JSON.stringify(secret).slice(1, -1);
+    const mixed = Array.from(secret, (each, at) => escapes[at]!(each)).join("");
+    return [secret, json, json.replaceAll("/", "\\/"), mixed][form]!;
+  });
+const SIGNS = ["a", "0", ".", "...", "=", "-", " ", "é", '\\"', "\\n", "%2F", "100% ", "\\u00e9", "\\u003c"];
+const WORDS = ["sk-", "disk-key=", "/task-runner/", "sk-ant-api03-", SECRET.slice(0, 30)];
+const beside = fc.array(fc.constantFrom(...SIGNS, ...WORDS)).map((parts) => parts.join(""));
+
 describe("P189: a secret in an answer", () => {
-  test("a secret in an answer is masked however it is written and wherever the chunks are cut, and nothing else changes", () => {
+  test("a secret in an answer is masked whatever its form is, what stands beside it and where the chunks are cut, and nothing else changes", () => {
     fc.assert(
-      fc.property(around, carried, around, fc.array(fc.nat(500)), (before, secret, after, cuts) => {
-        const expected = `${before}${"*".repeat(secret.length)} ${after}`;
-        expect(mask(`${before}${secret} ${after}`)).toBe(expected);
-        expect(pass(`${before}${secret} ${after}`, cuts)).toBe(expected);
+      fc.property(beside, written, beside, fc.array(fc.nat(400)), (before, secret, after, cuts) => {
+        const masked = `${before}${"*".repeat(secret.length)}${after}`;
+        expect(Buffer.from(KNOWN.mask(Buffer.from(before + secret + after))).toString()).toBe(masked);
+        expect(pass(before + secret + after, cuts, KNOWN, false)).toBe(masked);
       }),
-      { numRuns: 300 },
+      { numRuns: 1000 },
     );
   });
 
@@ -76,6 +79,17 @@ describe("P189: a secret in an answer", () => {
       const cuts = Array.from({ length: text.length }, (_, at) => at);
       expect(pass(`${text}!`, cuts)).toBe(`${"*".repeat(text.length)}!`);
     }
+  });
+
+  test("a key in an answer is masked in turns, and others get theirs", async () => {
+    const bytes = Buffer.from(`${MADE.slice(0, -1)}! ${WRITTEN}%`.repeat(50_000));
+    let turns = 0;
+    const other = setInterval(() => (turns += 1), 0);
+    const masked = await KNOWN.maskInTurns(bytes);
+    clearInterval(other);
+    expect(turns).toBeGreaterThan(10);
+    expect(Buffer.from(masked).equals(KNOWN.mask(bytes))).toBe(true);
+    expect(Buffer.from(masked).includes(WRITTEN)).toBe(false);
   });
 
   test("a secret in an answer of less than 12 characters is a word", () => {
@@ -96,6 +110,8 @@ test("the end of an event is never held, and what is not a secret goes out as it
   expect(Buffer.from(redactor.pass(Buffer.from("a sk-ant-"))).toString()).toBe("a ");
   expect(Buffer.from(redactor.end()).toString()).toBe("sk-ant-");
   expect(pass(`cut: ${SECRET.slice(0, 40)}`, [20])).toBe(`cut: ${"*".repeat(40)}`);
+  const words = `risk-${"a".repeat(40)}`;
+  expect([pass(words, [], KNOWN, false), pass(words, [], KNOWN)]).toEqual([words, `ri${"*".repeat(43)}`]);
   expect(pass(String.raw`"\ud800":{"type":"text_delta`, [9])).toEndWith(`"type":"text_delta`);
 });
 

@@ -457,6 +457,8 @@ test("P73: the upstream's status and every byte of its body come back", async ()
     ": sign of life\n\n",
     'event: message_start\ndata: {"type":"message_start","message":{"model":"test-model","usage":{"input_tokens":1,"output_tokens":1}}}\r\n\r\n',
     'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+    // It could be the beginning of a key, and a complete stream shows that it is none.
+    `: sk-${"A".repeat(30)}`,
   ];
   plain.channel().next({ status: 203, pieces });
   const passed = await plain.ask("messages", { stream: true });

@@ -35,8 +35,12 @@ const chat = world.group("chat", { platform: "responses", channels, group: { con
 const other = world.group("other", { key: { secret: "words-of-the-owner-0123" } });
 /** As `keys add` makes it and writes it down. */
 const MADE = `sk-${"0aZ".repeat(15).slice(2)}`;
-const hash = new Bun.CryptoHasher("sha256").update(MADE).digest("hex");
-world.group("made", { key: { secret: undefined, secret_sha256: hash } });
+/** As `keys add --secret` takes it. */
+const BROUGHT = "sk-team/Ab+Cd.0123456789";
+for (const key of [MADE, BROUGHT]) {
+  const hash = new Bun.CryptoHasher("sha256").update(key).digest("hex");
+  world.group(`key-${key.length}`, { key: { secret: undefined, secret_sha256: hash } });
+}
 /** A credential of twelve characters, with signs that are escaped. */
 const SIGNS = 'cr/w+s="0123';
 /** As long as a token with claims in it. */
@@ -170,7 +174,7 @@ const ENDS: Readonly<Record<Dialect, string>> = {
 
 /** An answer, a compressed one, an error and a stream repeat the text. None of them may leak the secret, and all of them arrive. */
 async function repeat(group: Group, dialect: Dialect, text: string, secret: string): Promise<void> {
-  const body = JSON.stringify(whole(dialect, { text: "MARK" })).replace("MARK", `a ${text} b`);
+  const body = JSON.stringify(whole(dialect, { text: "MARK" })).replace("MARK", `a disk-${text}.../x b`);
   const packed = { body: gzipSync(body), fields: { "content-encoding": "gzip" } };
   group.channel().next({ body, fields: { "x-echo": text } }, packed, { status: 400, body });
   for (let count = 0; count < 3; count += 1) {
@@ -179,7 +183,7 @@ async function repeat(group: Group, dialect: Dialect, text: string, secret: stri
     expect(answer.text).toContain(" b");
   }
   const pieces = stream(dialect, { text: "MARK" });
-  const all = pieces.join("").replaceAll("MARK", `a ${text} b`);
+  const all = pieces.join("").replaceAll("MARK", `a disk-${text}.../x b`);
   const from = all.indexOf(text);
   for (let at = from; at < from + text.length; at += Math.max(7, text.length >> 5)) {
     group.channel().next(async (_, out) => {
@@ -214,6 +218,7 @@ describe("P189: answers contain no channel credential and no key, whole or split
     ["a long credential", long, LONG, "messages"],
     ["a key", own, own.key, "messages"],
     ["another key", plain, MADE, "messages"],
+    ["another key that a request brought", plain, BROUGHT, "messages"],
     ["another key of other words", stored, other.key, "responses"],
     ["a credential in responses", stored, stored.credentialOf(), "responses"],
     ["a credential in chat", chat, chat.credentialOf(), "chat"],
@@ -223,6 +228,7 @@ describe("P189: answers contain no channel credential and no key, whole or split
     writings.map((writing) => [secret[0], writing[0], secret, writing[1]] as const),
   );
   test.each(rows)("%s, %s", async (_, __, [, group, secret, dialect], write) => {
+    if (secret === BROUGHT) expect((await world.request("/v1/models", bearer(BROUGHT))).status).toBe(200);
     await repeat(group, dialect, write(secret), secret);
   });
 
