@@ -48,7 +48,7 @@ export function findTool(table: ToolTable, name: string): Tool | null {
   return null;
 }
 
-// Inputs. Without custom tools, a function takes one text.
+// A custom tool becomes a function whose only argument is its text.
 
 const CUSTOM_SCHEMA: Json = {
   type: "object",

@@ -240,7 +240,7 @@ function openEnd(text: string): string {
   return prompt.replaceAll(MARK, "").replace(/[\]}]+$/, "");
 }
 
-/** The bytes with which both begin. */
+/** With how many characters both begin. */
 function countShared(one: string, other: string): number {
   let at = 0;
   while (at < one.length && one[at] === other[at]) at += 1;

@@ -57,15 +57,18 @@ function compare(direct: Arrived, through: Arrived): string[] {
   return [...headers, ...(query === queried ? [] : ["query"]), ...members.map((place) => `body ${place}`)];
 }
 
-/** The entries of one list that the other lacks, each as often as it occurs. */
-function differ(one: readonly string[], other: readonly string[]): string[] {
-  const left = [...other];
-  const missing = one.filter((each) => {
+/** What is left of `all` when each of `others` is taken out once. */
+export function subtract(all: readonly string[], others: readonly string[]): string[] {
+  const left = [...others];
+  return all.filter((each) => {
     const index = left.indexOf(each);
     if (index >= 0) left.splice(index, 1);
     return index < 0;
   });
-  return [...missing, ...left];
+}
+
+function differ(one: readonly string[], other: readonly string[]): string[] {
+  return [...subtract(one, other), ...subtract(other, one)];
 }
 
 /** Each value with its place, without positions in lists, but for the names of tools, whose order counts for caches. */

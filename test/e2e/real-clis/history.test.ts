@@ -22,6 +22,7 @@ import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } fro
 import { PROGRAM } from "../../harness/program.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import type { ReceivedRequest } from "../../harness/upstreams/demo-upstream.ts";
+import { subtract } from "./compare.ts";
 import { hasTool, startProgram, TEST_MS, WANTED } from "./installed.ts";
 import { type Reported, type ScriptedModel, startScriptedModel } from "./scripted-model.ts";
 
@@ -161,16 +162,6 @@ function countReported({ counts }: Reported): string {
 
 function countUsage(usage: Usage): string {
   return [PROMPT_KINDS, READ_KINDS, OUTPUT_KINDS].map((kinds) => countTokens(usage, kinds)).join(" ");
-}
-
-/** The counts of one list that the other one does not have, each as often as it is there. */
-function subtract(all: readonly string[], others: readonly string[]): string[] {
-  const left = [...others];
-  return all.filter((each) => {
-    const index = left.indexOf(each);
-    if (index >= 0) left.splice(index, 1);
-    return index < 0;
-  });
 }
 
 describe.skipIf(WANTED === "")("the logs of real tools", () => {

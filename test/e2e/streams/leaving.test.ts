@@ -54,7 +54,7 @@ async function serve(env: Record<string, string> = {}) {
   };
 }
 
-/** Resolves when the number has not changed for as long as a full-speed sender would need for many megabytes. */
+/** Resolves when the number has stood still for a time in which a fast sender would send many megabytes. */
 async function waitUntilStill(read: () => number): Promise<void> {
   for (let last = -1, now = read(); last !== now; now = read()) {
     last = now;

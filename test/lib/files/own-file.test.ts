@@ -228,8 +228,8 @@ describe.skipIf(!WINDOWS)("P200: on Windows, where an open file keeps its name",
   });
 });
 
-/** A process for which the system is Windows: there, a file that is open keeps its name, until that is changed. `killAt`: it
- *  ends with this call of the file system. */
+/** The process behaves as on Windows, where an open file can be renamed, but neither replaced nor removed. `killAt`: the
+ *  number of the call of the file system at which it is killed. */
 const AS_WINDOWS = `
   Object.defineProperty(process, "platform", { value: "win32" });
   const [, action, path, killAt] = process.argv;

@@ -25,7 +25,7 @@ const PLATFORM_OF: Readonly<Record<Dialect, "messages" | "responses" | "content"
   content: "content",
 };
 
-/** A group whose clients speak one dialect and whose only channel another. */
+/** A group whose clients speak one dialect, with one channel that speaks another. */
 const groups = new Map<string, Group>();
 for (const client of ["messages", "responses", "content"] as const)
   for (const platform of CHANNELS)

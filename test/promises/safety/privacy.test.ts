@@ -43,7 +43,7 @@ for (const key of [MADE, BROUGHT]) {
 }
 /** A credential of twelve characters, with signs that are escaped. */
 const SIGNS = 'cr/w+s="0123';
-/** As long as a token with claims in it. */
+/** Has the length of a JSON Web Token. */
 const LONG = `cred-${"0123456789abcdef".repeat(20)}`;
 const long = world.group("long", { channels: { main: { credential: LONG } } });
 const own = world.group("own", { channels: { main: { credential: SIGNS } } });
