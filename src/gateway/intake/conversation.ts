@@ -1,6 +1,6 @@
 // A conversation stays on its channel, for the prompt cache.
 
-import { readString } from "../../lib/json/scanner.ts";
+import { readString, type Span } from "../../lib/json/scanner.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { Identity } from "../../billing/ledger/line.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
@@ -30,29 +30,37 @@ function readFromBody({ bytes, scan }: ScannedBody): string | null {
 const MAX_HASHED_BYTES = 32 * 1024;
 /** Enough for the user's first message: before it, all have the same text. */
 const MAX_FIRST_PARTS = 4;
-const MAX_SEARCHED_BYTES = 1024;
+const MAX_SEARCHED_BYTES = 256;
 const ROLE = /"role"\s*:\s*"(\w+)"/;
+
+/** Of the first parts of each start and of the turns: written anew for each body. */
+const hashes = new Float64Array((PROMPT_STARTS.length + 1) * MAX_FIRST_PARTS);
+const hashesAsBytes = new Uint8Array(hashes.buffer);
 
 function hashBeginning(body: ScannedBody): string | null {
   const turns = TURNS.find((name) => body.scan.get(name) !== undefined);
   if (turns === undefined) return null;
-  return [...PROMPT_STARTS, turns].map((name) => hashMember(body, name, name === turns)).join("#");
+  hashes.fill(0);
+  for (const [row, name] of [...PROMPT_STARTS, turns].entries()) noteMember(body, name, row);
+  return String(hashBytes(hashesAsBytes));
 }
 
 /** From the hashes of parts. An undivided list counts by its beginning. */
-function hashMember({ bytes, scan }: ScannedBody, name: string, isTurns: boolean): string {
+function noteMember({ bytes, scan }: ScannedBody, name: string, row: number): void {
   const span = scan.get(name);
-  if (span === undefined) return "";
-  const list = scan.lists.get(name);
-  if (list === undefined)
-    return String(hashBytes(bytes.subarray(span.start, Math.min(span.end, span.start + MAX_HASHED_BYTES))));
-  let hashes = "";
-  for (const [at, { hash, length }] of list.parts.slice(0, MAX_FIRST_PARTS).entries()) {
-    hashes += `.${hash}`;
-    const start = list.starts[at] ?? 0;
-    if (isTurns && isUser(bytes, start, start + length)) break;
+  if (span === undefined) return;
+  const { starts, parts } = scan.lists.get(name) ?? readBeginning(bytes, span);
+  for (let at = 0; at < Math.min(parts.length, MAX_FIRST_PARTS); at += 1) {
+    const { hash = 0, length = 0 } = parts[at] ?? {};
+    hashes[row * MAX_FIRST_PARTS + at] = hash;
+    const start = starts[at] ?? 0;
+    if (row === PROMPT_STARTS.length && isUser(bytes, start, start + length)) return;
   }
-  return hashes;
+}
+
+function readBeginning(bytes: Uint8Array, { start, end }: Span) {
+  const length = Math.min(end - start, MAX_HASHED_BYTES);
+  return { starts: [start], parts: [{ length, hash: hashBytes(bytes.subarray(start, start + length)) }] };
 }
 
 /** Clients write the role before the text. */
