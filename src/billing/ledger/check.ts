@@ -7,26 +7,34 @@ import { isObject } from "../../lib/json/json.ts";
 import { parseUsd, subtractUsd } from "../../lib/money.ts";
 import { deriveAmounts, deriveAtLeast, deriveMissCost, type Derivable, REPORTED } from "../charge.ts";
 import { addCounts } from "../usage.ts";
-import { type Correction, correctionSchema, type Line, lineSchema, type Mark, markSchema } from "./line.ts";
+import type { Correction, Draft, Line, Mark } from "./line.ts";
+import { correctionSchema, GENESIS, lineSchema, markSchema } from "./line.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-type Amounts = Pick<Line, keyof Line & keyof Correction> &
-  Partial<Pick<Line, "provider_usd" | "at_least_usd" | "unpriced_usage" | "cache">>;
+type Amounts = Pick<Line, Exclude<keyof Line & keyof Correction, "v" | "prev">> &
+  Partial<Pick<Line, "basis" | "provider_usd" | "at_least_usd" | "unpriced_usage" | "cache">>;
 
 const MANY = 3000;
 let checked = 0;
-let compiled: typeof lineSchema | null = null;
+let schema = lineSchema;
+let draftSchema = lineSchema.omit({ v: true, prev: true });
 
-/** Call this before checking many lines, when nothing waits. */
-export function compileCheck(): void {
-  compiled ??= z.compile(lineSchema);
+/** Call this before many drafts, when nothing waits. */
+export function compileDraftCheck(): void {
+  draftSchema = z.compile(draftSchema);
 }
 
-function chooseSchema(): typeof lineSchema {
+function isLine(value: Fields): value is Line {
   checked += 1;
-  if (checked === MANY) compileCheck();
-  return compiled ?? lineSchema;
+  if (checked === MANY) schema = z.compile(schema);
+  return z.validate(schema, value);
+}
+
+/** A line that has no place in the chain yet. */
+export function findDraftFault(draft: Draft): string | null {
+  const isRight = "raw_usage" in draft && z.validate(draftSchema, draft);
+  return isRight ? findAmountFault(draft) : findFault({ v: 1, ...draft, prev: GENESIS });
 }
 
 export function findFault(fields: Fields): string | null {
@@ -35,11 +43,7 @@ export function findFault(fields: Fields): string | null {
     const checked = correctionSchema.safeParse(fields);
     return checked.success ? findAmountFault(checked.data) : describeIssue(checked);
   }
-  if (!z.validate(chooseSchema(), fields)) return describeIssue(lineSchema.safeParse(fields));
-  const { basis, official_usd: official } = fields;
-  const isWithout = basis === "unpriced" || basis === "unknown";
-  if ((official === null) !== isWithout) return `basis is ${basis}, but official_usd is ${String(official)}`;
-  return findAmountFault(fields);
+  return isLine(fields) ? findAmountFault(fields) : describeIssue(lineSchema.safeParse(fields));
 }
 
 /** Null: the shape is wrong. */
@@ -47,7 +51,7 @@ export function readLine(value: unknown): Line | Correction | Mark | null {
   if (!isObject(value)) return null;
   if (value["mark"] !== undefined) return markSchema.safeParse(value).data ?? null;
   if (value["corrects"] !== undefined) return correctionSchema.safeParse(value).data ?? null;
-  return z.validate(chooseSchema(), value) ? value : null;
+  return isLine(value) ? value : null;
 }
 
 function describeIssue({ error }: z.ZodSafeParseResult<unknown>): string | null {
@@ -56,6 +60,10 @@ function describeIssue({ error }: z.ZodSafeParseResult<unknown>): string | null 
 }
 
 function findAmountFault(line: Amounts): string | null {
+  const { basis, official_usd: official } = line;
+  const isWithout = basis === "unpriced" || basis === "unknown";
+  if (basis !== undefined && (official === null) !== isWithout)
+    return `basis is ${basis}, but official_usd is ${String(official)}`;
   const { usage, prices, multiplier, parts, price_source: source, provider_usd: named } = line;
   const reported = source === REPORTED ? named : undefined;
   const derivable: Derivable = { usage, prices, multiplier, parts, reported };

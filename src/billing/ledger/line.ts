@@ -95,7 +95,7 @@ export const cacheSchema = z.looseObject({
   reported: about(z.literal(true).optional(), "the upstream named the reason"),
 });
 
-/** Fields are written in this order. */
+/** A line's fields in their order. */
 const line = z.object({
   v: about(z.literal(1), "the version of the format"),
   id: about(text.min(1), "the request", "id"),
@@ -237,23 +237,16 @@ export type AnyLine = Omit<LineDraft, "raw_usage"> | CorrectionDraft | MarkDraft
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Without a newline. Throws if `check` refuses the line. */
-export function encodeLine(draft: Draft, prev: string, check?: (fields: Fields) => void): string {
-  const fields: Fields = draft;
-  const ordered: Record<string, unknown> = {};
-  const { shape } = "mark" in draft ? mark : "corrects" in draft ? correction : line;
-  for (const name in shape) {
-    const value = name === "v" ? 1 : name === "prev" ? prev : fields[name];
-    if (value !== undefined) ordered[name] = value;
-  }
-  check?.(ordered);
-  const raw = ordered["raw_usage"];
-  if (typeof raw !== "string") return JSON.stringify(ordered);
-  ordered["raw_usage"] = null;
-  const text = JSON.stringify(ordered);
+const RAW = '"raw_usage":';
+
+/** Without a newline. Fields are written in the draft's order. */
+export function encodeLine(draft: Draft, prev: string): string {
+  const text = JSON.stringify(draft);
+  const raw = "raw_usage" in draft ? draft.raw_usage : null;
   // Quotes in texts are escaped: this is the member itself.
-  const at = text.indexOf('"raw_usage":null') + '"raw_usage":'.length;
-  return text.slice(0, at) + raw + text.slice(at + "null".length);
+  const at = raw === null ? 1 : text.indexOf(`${RAW}"`) + RAW.length;
+  const rest = raw === null ? text.slice(1) : raw + text.slice(at + JSON.stringify(raw).length);
+  return `{"v":1,${text.slice(1, at)}${rest.slice(0, -1)},"prev":"${prev}"}`;
 }
 
 export function hashLine(line: string | Uint8Array): string {

@@ -7,7 +7,7 @@ import { everySecond } from "../../lib/time/heartbeat.ts";
 import { atTurnEnd, nextTurn } from "../../lib/time/next-turn.ts";
 import { type AnswerHistory, CachedPrompts } from "../limits/forecasts.ts";
 import { Table } from "../store/open.ts";
-import { compileCheck, findFault } from "./check.ts";
+import { compileDraftCheck, findDraftFault } from "./check.ts";
 import type { FileOptions, LedgerFiles } from "./files.ts";
 import { addAttempt, draftInterrupted, draftUnknown, encode, type OpenRequest } from "./journal.ts";
 import {
@@ -74,7 +74,7 @@ export class LedgerWriter {
   start(unfinished: ReadonlyMap<string, OpenRequest>, marks: readonly MarkDraft[]): void {
     this.#endWatch = everySecond(() => this.#watch());
     // A start does not wait for this.
-    setTimeout(compileCheck, COMPILE_AFTER_MS).unref();
+    setTimeout(compileDraftCheck, COMPILE_AFTER_MS).unref();
     for (const [id, request] of unfinished) this.#open.set(id, request);
     if (marks.length > 0) {
       for (const mark of marks) this.#add(mark);
@@ -173,10 +173,9 @@ export class LedgerWriter {
 
   /** Throws at once if `verify` would reject the line: later, others would fail too. */
   #add(draft: Draft): void {
-    const line = encodeLine(draft, this.#prev, (fields) => {
-      const fault = findFault(fields);
-      if (fault !== null) throw new Error(`the line ${draft.id} is not right: ${fault}`);
-    });
+    const fault = findDraftFault(draft);
+    if (fault !== null) throw new Error(`the line ${draft.id} is not right: ${fault}`);
+    const line = encodeLine(draft, this.#prev);
     this.#prev = hashLine(line);
     this.#lines.push(line);
     this.sums.add(draft);

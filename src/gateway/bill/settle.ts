@@ -75,17 +75,14 @@ function makeLine(r: Request, gateway: Gateway): LineDraft | null {
 }
 
 function draftFailed(r: Request): LineDraft {
-  const { ending, attempts, firstByteMs: first_byte_ms, durationMs: duration_ms } = r;
-  const { status, outcome, reading } = ending;
-  const raw_usage = reading?.rawUsage ?? null;
+  const { ending, attempts } = r;
   const request = { intent: describeIntent(r), channels: attempts.map(({ channel }) => channel) };
+  const times = { first_byte_ms: r.firstByteMs, duration_ms: r.durationMs };
   return draftUnknown(request, {
-    status,
-    outcome,
-    first_byte_ms,
-    duration_ms,
+    ...ending,
+    ...times,
     attempts,
-    raw_usage,
+    raw_usage: ending.reading?.rawUsage ?? null,
   });
 }
 
@@ -183,10 +180,12 @@ function mayBePaid(attempt: AttemptRecord): boolean {
   return mayHaveArrived(attempt) && !isRefusal(attempt);
 }
 
+/** In the order of the ledger's fields. */
 function draftLine(r: Request, gateway: Gateway): LineDraft {
   const { key, group, ending, attempts } = r;
   const { purpose } = r.target.endpoint;
   const reading = readAs(purpose, ending.reading);
+  const { basis, charge, ...amounts } = describeAmounts(r, reading, gateway);
   return {
     id: r.id,
     time: r.isoTime,
@@ -198,12 +197,19 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     model: r.model ?? "",
     upstream_model: reading?.model ?? null,
     stream: r.stream,
-    transport: orAbsent(r.transport),
     status: ending.status,
     outcome: ending.outcome,
-    ...describeAmounts(r, reading, gateway),
+    basis,
+    usage: charge.usage,
+    parts: amounts.parts,
     raw_usage: reading?.rawUsage ?? null,
+    prices: charge.prices,
+    price_source: charge.priceSource,
+    tier: charge.tier,
+    official_usd: charge.official,
     multiplier: group.multiplier,
+    charge_usd: charge.charge,
+    provider_usd: amounts.provider_usd,
     paid_by: r.payer,
     first_byte_ms: r.firstByteMs,
     duration_ms: r.durationMs,
@@ -211,10 +217,19 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     client: r.client,
     upstream_request_id: r.upstreamRequestId,
     converted: r.conversion?.between.upstream,
-    recording: r.recorded?.name,
-    traceparent: gateway.catalog.otlp === null ? undefined : readTrace(r),
+    suspect: amounts.suspect,
+    limit_usd: amounts.limit_usd,
+    cache: undefined,
+    windows: undefined,
+    replaces: undefined,
+    transport: orAbsent(r.transport),
     path: nameOther(purpose, r.target.path),
     requested_model: nameRequested(r.requested, [r.model, reading?.model]),
+    estimated: amounts.estimated,
+    priced_as: orAbsent(charge.pricedAs),
+    ...amounts.unpriced,
+    recording: r.recorded?.name,
+    traceparent: gateway.catalog.otlp === null ? undefined : readTrace(r),
   };
 }
 
@@ -255,14 +270,8 @@ function describeAmounts(r: Request, reading: Reading | null, gateway: Gateway) 
   const isKnown = isCostKnown(basis, assessment);
   return {
     basis,
-    usage: charge.usage,
+    charge,
     parts: charge.parts.length > 1 ? [...charge.parts] : undefined,
-    prices: charge.prices,
-    price_source: charge.priceSource,
-    priced_as: orAbsent(charge.pricedAs),
-    tier: charge.tier,
-    official_usd: charge.official,
-    charge_usd: charge.charge,
     provider_usd: providerUsd,
     estimated: estimated.length > 0 ? [...estimated] : undefined,
     suspect: r.attempts.length < 2 ? orAbsent(assessment.suspect) : explainSuspicion(r, assessment),
@@ -270,20 +279,18 @@ function describeAmounts(r: Request, reading: Reading | null, gateway: Gateway) 
       isKnown && r.payer === undefined
         ? undefined
         : orAbsent(countForLimits(r, { isKnown, basis, charge, reading }, gateway)),
-    ...(charge.unpricedBecause !== null && describeUnpriced(r, charge, reading)),
+    unpriced: charge.unpricedBecause === null ? null : describeUnpriced(r, charge, reading),
   };
 }
 
-/** What `reprice` needs to find a price later. */
-function describeUnpriced(
-  r: Request,
-  { unpricedBecause, unpricedUsage, atLeast }: Charge,
-  reading: Reading | null,
-): Partial<LineDraft> {
-  // If nothing has a price, the line's usage is enough.
-  const least = atLeast === null ? {} : { unpriced_usage: orAbsent(unpricedUsage), at_least_usd: atLeast };
-  const tariff = { ...addRegion(reading?.tariff ?? {}, r.seller) };
-  return { unpriced_because: orAbsent(unpricedBecause), ...least, tariff };
+/** What `reprice` needs to find a price later. If nothing has a price, the line's usage is enough. */
+function describeUnpriced(r: Request, charge: Charge, reading: Reading | null) {
+  const { unpricedBecause, unpricedUsage, atLeast } = charge;
+  return {
+    unpriced_because: orAbsent(unpricedBecause),
+    ...(atLeast !== null && { unpriced_usage: orAbsent(unpricedUsage), at_least_usd: atLeast }),
+    tariff: { ...addRegion(reading?.tariff ?? {}, r.seller) },
+  };
 }
 
 const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;

@@ -57,11 +57,8 @@ function readPercent(fields: Fields, seen: number, field: string, value: string)
   const after = fields.get(`${prefix}reset-after-seconds`);
   const resets = readReset(fields.get(`${prefix}reset-at`), seen) ?? readReset(after && `${after}s`, seen);
   const span = nameSpan(Number(fields.get(`${prefix}window-minutes`))) ?? which;
-  return describe("window", `${span} ${model}`.trim(), {
-    used: Number(value),
-    resets,
-    seen,
-  });
+  const used = Number(value);
+  return describe("window", `${span} ${model}`.trim(), { used, resets, seen });
 }
 
 function nameSpan(minutes: number): string | null {
@@ -80,14 +77,8 @@ function readRates(fields: Fields, seen: number): Allowance[] {
       fields.get(`anthropic-ratelimit-${rate}-${word}`) ?? fields.get(`x-ratelimit-${word}-${rate}`);
     const [left = "", of = ""] = [read("remaining"), read("limit")];
     if (!COUNT.test(left) || !COUNT.test(of)) return [];
-    return [
-      describe("rate", rate.replace("-", " "), {
-        left,
-        of,
-        resets: readReset(read("reset"), seen),
-        seen,
-      }),
-    ];
+    const resets = readReset(read("reset"), seen);
+    return [describe("rate", rate.replace("-", " "), { left, of, resets, seen })];
   });
 }
 
@@ -97,14 +88,9 @@ interface Found extends Partial<Pick<Allowance, "used" | "left" | "of">> {
 }
 
 function describe(kind: Allowance["kind"], name: string, { resets, seen, ...amounts }: Found): Allowance {
-  const ends = resets === null ? null : new Date(resets).toISOString();
-  const nothing = { used: null, left: null, of: null };
-  return {
-    kind,
-    name,
-    ...nothing,
-    ...amounts,
-    resets: ends,
+  const times = {
+    resets: resets === null ? null : new Date(resets).toISOString(),
     seen: new Date(seen).toISOString(),
   };
+  return { kind, name, used: null, left: null, of: null, ...amounts, ...times };
 }
