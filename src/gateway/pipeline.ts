@@ -70,7 +70,7 @@ export async function findRoute(r: Request, gateway: Gateway): Promise<void> {
   const known = secretsOf(catalog);
   const sent = listOwnSecrets(r.exchange);
   r.login = findOwnLogin(r, catalog);
-  r.secrets = known.forRequest(r.login);
+  r.secrets = known.forRequest(sent, r.login);
   requireNoSecret(r.body.model ?? "", "`model`", r.secrets, known);
   requireNoSecret(r.target.path + r.query, "The path", r.secrets, known);
   r.candidates = gateway.lists.findCandidates(r.group, r.body.model);
@@ -98,7 +98,7 @@ async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
   const channels = key.group.channels.filter((channel) => !gateway.channels.of(channel).disabled);
   const served = await listGroup({ ...key.group, channels }, gateway.lists, dialect);
   const fields: Field[] = [["content-type", "application/json"], ...idFields(dialect, r.id)];
-  const secrets = secretsOf(gateway.catalog).forRequest(null);
+  const secrets = secretsOf(gateway.catalog).forRequest(listOwnSecrets(r.exchange), null);
   const answer = (body: string): Ending => {
     r.exchange.answer(200, fields, secrets.mask(Buffer.from(body)));
     return OWN_ANSWER;

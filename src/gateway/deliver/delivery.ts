@@ -133,8 +133,7 @@ function convertFields(fields: Fields, r: Request, { between: { client, upstream
   return answer.add("x-gateway-converted", `${client}->${upstream}`);
 }
 
-/** Brings a body to the client, at its pace. `send` gets each piece without secrets, writes
- *  it and meters it; with a slow client, it returns a promise. Returns the fault or null. */
+/** `send` writes and meters each piece, without secrets. With a slow client, it returns a promise. */
 export async function passBody(
   r: Request,
   body: Body,

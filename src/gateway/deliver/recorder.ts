@@ -172,7 +172,6 @@ function targetOf({ exchange, query }: Request): string {
   return pathOf(exchange.target) + query;
 }
 
-/** Removes secrets, and parts of them. */
 async function removeSecrets(bytes: Uint8Array, secrets: Secrets): Promise<Buffer> {
   const clean = Buffer.from(await secrets.maskInTurns(bytes));
   for (let from = 0; from < clean.length; from += SLICE_BYTES) {

@@ -157,9 +157,8 @@ const SECRET_FIELD = new RegExp(`${KEY_FIELD.source}|^${OWN_KEY_FIELD}$|cookie|a
 const isSecretField = remember(1000, (name) => SECRET_FIELD.test(name));
 
 export function listOwnSecrets({ fields, target }: Pick<Exchange, "fields" | "target">): string[] {
-  const sent: string[] = [];
-  for (const [name, value] of fields) if (isSecretField(name)) sent.push(bareSecret(bareValue(value)));
   const parameter = readKeyParameter(queryOf(target));
-  if (parameter !== null) sent.push(bareSecret(parameter));
+  const sent = parameter === null ? [] : [bareSecret(parameter)];
+  for (const [name, value] of fields) if (isSecretField(name)) sent.push(bareSecret(bareValue(value)));
   return sent;
 }

@@ -78,7 +78,6 @@ interface Scan {
   cut: number;
 }
 
-/** The next chunk may go on with what begins here. */
 function noteOpen(scan: Scan, start: number, at: number, least: number): void {
   if (at + ESCAPE_LENGTH <= scan.text.length || !OPEN_ESCAPE.test(scan.text.slice(at))) return;
   scan.open = Math.min(scan.open, start);
@@ -96,14 +95,20 @@ export class Secrets {
   readonly #ends = new Set<number>();
   #pieces: ReadonlySet<string> | null = null;
   protected readonly suspicious: RegExp = /(?!)/;
-  readonly #clean = new BoundedMap<string, true>(MAX_CLEAN);
+  readonly #clean = new BoundedMap<string, number>(MAX_CLEAN);
 
   constructor(secrets: readonly string[], base: Secrets | null = null, keys: Keys = new Map()) {
     this.#secrets = secrets.filter(isLong);
     this.#base = base;
     this.#keys = keys;
     if (keys.size > 0) this.#starts.add(MADE_START);
-    this.add(secrets);
+    this.add(secrets.filter((text) => base?.finds(text) !== true));
+  }
+
+  /** The text is a secret. */
+  finds(text: string): boolean {
+    const { found } = this.scan(Buffer.from(text), true);
+    return found.some(([start, end]) => start === 0 && end === text.length);
   }
 
   add(texts: readonly string[]): void {
@@ -116,7 +121,6 @@ export class Secrets {
     // Many searches would take longer.
     if (this.#starts.size > MAX_STARTS)
       this.#starts = new Set(Array.from(this.#starts, ([first = ""]) => first));
-    this.#clean.clear();
   }
 
   #learn(letters: Buffer): void {
@@ -138,6 +142,7 @@ export class Secrets {
     const { length } = bytes;
     const text = bytes.toString("latin1");
     const scan = this.#base?.scan(bytes, hasEnd) ?? { text, found: [], open: length, cut: length };
+    if (this.#starts.size === 0) return scan;
     for (const escape of ["%", JSON_ESCAPE]) this.#readAll(scan, escape, 2);
     for (const start of this.#starts) this.#readAll(scan, start, 0);
     for (let at = hasEnd ? length : Math.max(0, length - MAX_OPEN_START); at < length; at += 1)
@@ -170,8 +175,7 @@ export class Secrets {
     }
   }
 
-  /** Asterisks replace each secret: the length may already be sent. In a cut body, they also
-   *  replace the beginning of one at the end. */
+  /** Asterisks replace each secret, and in a cut body the beginning of one at its end. */
   mask(bytes: Uint8Array, isCut = false): Uint8Array {
     const all = asBuffer(bytes);
     if (!isCut && !this.mayHold(all)) return bytes;
@@ -191,21 +195,23 @@ export class Secrets {
     const plain = decode(asBuffer(this.mask(Buffer.from(text))).toString());
     const units = plain.split("");
     for (const at of this.findParts(plain)) units.fill("*", at, at + MIN_LENGTH);
-    return units.join("");
+    const clean = units.join("");
+    return clean === decode(text) ? text : clean;
   }
 
-  #hasWhole(text: string): boolean {
+  hasWhole(text: string): boolean {
     return isLong(text) && this.mayHold(text) && this.scan(Buffer.from(text), true).found.length > 0;
   }
 
   /** Also finds parts, and secrets in lower case or escaped twice. */
   holds(text: string): boolean {
-    if (this.#clean.has(text)) return false;
-    const plain = decode(text);
-    const isFound = this.findParts(plain).length > 0 || this.#hasWhole(text) || this.suspicious.test(plain);
-    if (isFound || (plain !== text && this.holds(plain))) return true;
-    if (text.length <= MAX_CLEAN) this.#clean.set(text, true);
-    return false;
+    const size = this.#next.size + (this.#base === null ? 0 : this.#base.#next.size);
+    if (this.#clean.get(text) === size) return false;
+    const isFound = [...new Set([text, decode(text)])].some(
+      (each) => this.hasWhole(each) || this.suspicious.test(each) || this.findParts(decode(each)).length > 0,
+    );
+    if (!isFound && text.length <= MAX_CLEAN) this.#clean.set(text, size);
+    return isFound;
   }
 
   findParts(text: string): number[] {
@@ -220,10 +226,6 @@ export class Secrets {
   #isPart(piece: string): boolean {
     this.#pieces ??= new Set(this.#secrets.flatMap(listPieces));
     return this.#pieces.has(piece) || (this.#base !== null && this.#base.#isPart(piece));
-  }
-
-  holdsField(name: string, value: string): boolean {
-    return this.#hasWhole(name) || this.#hasWhole(value);
   }
 }
 
@@ -306,6 +308,7 @@ const brought = new BoundedMap<string, true>(1000);
 export class KnownSecrets extends Secrets {
   /** A client's key, of any gateway or provider. */
   protected override readonly suspicious = /(?:^|[\s"'=:,;-])sk-[\w-]{8}/;
+  readonly #isKnown = remember(MAX_SENDERS, (text) => this.finds(text), Infinity);
   readonly #ofSender = remember(MAX_SENDERS, (sent) => new Secrets(sent.split("\n"), this), Infinity);
 
   constructor({ channels, keys, keysBySha256 }: Pick<Catalog, "channels" | "keys" | "keysBySha256">) {
@@ -321,11 +324,12 @@ export class KnownSecrets extends Secrets {
     this.add([key]);
   }
 
-  forRequest(login: readonly Field[] | null): Secrets {
-    return this.forSender(login?.map(([, value]) => bareValue(value)) ?? []);
+  /** `sent`: the request's own, by `listOwnSecrets`. */
+  forRequest(sent: readonly string[], login: readonly Field[] | null): Secrets {
+    const logins = login?.map(([, value]) => bareValue(value)) ?? [];
+    return this.forSender([...logins, ...sent.filter(this.#isKnown)]);
   }
 
-  /** `sent`: the request's own, by `listOwnSecrets`. */
   forSender(sent: readonly string[]): Secrets {
     return sent.length === 0 ? this : this.#ofSender(sent.join("\n"));
   }

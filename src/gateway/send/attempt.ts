@@ -146,7 +146,7 @@ async function judgeRefusal(
     return { kind, failure: null, answer: refusal };
   }
   const repeated = fields.copy((name, value) =>
-    REPEATED_FIELDS.has(name) && !r.secrets.holdsField(name, value) ? name : null,
+    REPEATED_FIELDS.has(name) && !r.secrets.hasWhole(value) ? name : null,
   );
   const response: RefusedResponse | null =
     whole.length > MAX_REPEATED_BYTES

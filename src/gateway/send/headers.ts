@@ -61,7 +61,7 @@ export function convertedFields(fields: Fields, secrets: KnownSecrets): Fields {
 export function responseFields(fields: Fields, secrets: Secrets): Fields {
   const hop = readConnection(fields);
   const forwarded = fields.copy((name, value) =>
-    hop.has(name) || secrets.holdsField(name, value) ? null : forwardResponse(name),
+    hop.has(name) || secrets.hasWhole(name) || secrets.hasWhole(value) ? null : forwardResponse(name),
   );
   return forwarded.push(NOT_SNIFFED);
 }

@@ -7,6 +7,7 @@ import type { UpstreamSocket } from "../../lib/http/web-socket.ts";
 import type { Gateway } from "../gateway.ts";
 import { findOwnLogin } from "../intake/login.ts";
 import type { Candidate } from "../intake/match.ts";
+import { listOwnSecrets } from "../intake/authenticate.ts";
 import { secretsOf } from "../intake/secrets.ts";
 import type { Request } from "../request.ts";
 import { readError } from "../send/attempt.ts";
@@ -52,7 +53,7 @@ async function connect(
   const { origin, basePath, deadlines } = addressOf(channel);
   const known = secretsOf(catalog);
   call.login = findOwnLogin(call, catalog);
-  call.secrets = known.forRequest(call.login);
+  call.secrets = known.forRequest(listOwnSecrets(call.exchange), call.login);
   const own = requestFields(call.fields, false, known);
   const sent = client.send({
     origin,

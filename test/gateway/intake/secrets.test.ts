@@ -115,6 +115,25 @@ test("the end of an event is never held, and what is not a secret goes out as it
   expect(pass(String.raw`"\ud800":{"type":"text_delta`, [9])).toEndWith(`"type":"text_delta`);
 });
 
+test("a request's own key is also found in lower case, and a key from the moment that a request brings it", () => {
+  const [late, login] = ["token-of-a-team-42", "login-0123456789"];
+  const known = new KnownSecrets(
+    checkConfigText(CONFIG.replace(sha256Hex(BROUGHT), sha256Hex(late)), "/x/gateway.yaml", {}).catalog,
+  );
+  const before = known.forRequest([late], [["authorization", `Bearer ${login}`]]);
+  expect([before.holds(late), before.holds(login)]).toEqual([false, true]);
+  known.note(late);
+  expect([before.holds(late), known.forRequest([], null).holds(`a${late}b`)]).toEqual([true, true]);
+  expect(known.forRequest([MADE], null).holds(MADE.toLowerCase())).toBe(true);
+});
+
+test("what only looks like a key stays in an error, and escapes of escapes take no time", () => {
+  expect(KNOWN.maskText("sk-of-nobody-01 %2F")).toBe("sk-of-nobody-01 %2F");
+  const start = performance.now();
+  expect(KNOWN.holds(`%${"25".repeat(32_000)}41`)).toBe(false);
+  expect(performance.now() - start).toBeLessThan(1000);
+});
+
 test.each([
   ["the whole secret", `bad key ${SECRET}.`, `bad key ${"*".repeat(SECRET.length)}.`],
   // The first letter is two in lower case.
