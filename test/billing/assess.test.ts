@@ -142,7 +142,7 @@ describe("a whole answer", () => {
     expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: true });
   });
 
-  test("a whole answer that goes on in the background is unknown so far, and not suspect", () => {
+  test("an answer whose response still runs in the background is unknown, and not suspect", () => {
     const stored = { id: "resp_1", goesOn: true };
     const shown = judge(readingOf(null, { ...FINAL, stored }), whole);
     expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: false });

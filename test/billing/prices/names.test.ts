@@ -74,7 +74,7 @@ describe("names of the same model", () => {
     ["o3-latest", false],
     ["llama-3.1-8b-latest", false],
     ["mistral-large", false],
-  ])("%s moves from version to version: %p", (id, moves) => {
+  ])("the name %s means another model with each version: %p", (id, moves) => {
     expect(isMovingName(id)).toBe(moves);
   });
 

@@ -188,7 +188,7 @@ describe("P60: a search of Codex", () => {
 });
 
 test.each(["generations", "edits"])(
-  "P60: pictures of Codex (%s) pay for the tokens that they report",
+  "P60: pictures of Codex (%s) are charged by the tokens that they report",
   async (kind) => {
     const gateway = openGateway({ channels: { openai: atOpenai(openUpstream()) } });
     const images = kind === "edits" ? { images: [{ image_url: "data:image/png;base64,AAAA" }] } : {};

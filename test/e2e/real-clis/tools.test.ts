@@ -78,7 +78,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
 
   for (const [tool, platform, args] of prompts.filter(([name]) => isStarted(name))) {
     test.skipIf(!hasTool(tool))(
-      `gateway run ${tool} (${platform}) ${args.join(" ")}`,
+      `gateway run ${tool} (${platform}) ${args.join(" ")} gets an answer and a bill`,
       async () => {
         const before = gateway.ledger().length;
         const words = runWords(tool, platform, args);
