@@ -119,10 +119,18 @@ export function roundDecimal(value: Decimal, places: number): Decimal {
   return { units: (units < 0n ? units - half : units + half) / unit, scale: places };
 }
 
-/** For display. Points align in a column. */
-export function formatRounded(value: Decimal, places: number): string {
-  const [whole = "", fraction = ""] = formatDecimal(roundDecimal(value, places)).split(".");
-  return `${whole}.${fraction.padEnd(places, "0")}`;
+const FIVE = "5".charCodeAt(0);
+
+/** For display: rounds half away from zero. Points align in a column. */
+export function formatRounded(text: string, places: number): string {
+  const end = text.indexOf(".") + 1 + places;
+  const isDown = end > places && !(text.charCodeAt(end) >= FIVE) && !text.startsWith("-");
+  // Without bigints, which take five times as long.
+  if (isDown && PLAIN.test(text)) return text.slice(0, end).padEnd(end, "0");
+  const { units, scale } = roundDecimal(parseDecimal(text), places);
+  if (units < 0n) return `-${formatRounded(text.slice(1), places)}`;
+  const digits = formatDigits(units * raise(places - scale)).padStart(places + 1, "0");
+  return `${digits.slice(0, digits.length - places)}.${digits.slice(digits.length - places)}`;
 }
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the one place where a bigint becomes money

@@ -4,7 +4,7 @@
 import { Database } from "bun:sqlite";
 import { basename } from "node:path";
 import { lookUp, parseJson } from "../../lib/json/json.ts";
-import { compareDecimals, type Decimal, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
+import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from "../../lib/money.ts";
 import { SPANS, type Zone } from "../../lib/text/zone.ts";
 import { computeCharge } from "../charge.ts";
 import { readLine } from "../ledger/check.ts";
@@ -182,10 +182,11 @@ export function reportHistory(table: Questions, query: HistoryFilter) {
     sums: Object.fromEntries(sides.map((side) => [side, sumSide(side)])),
     ...(span !== undefined && { spans: listSpans(table, query, span), hasEmpty: by.length === 1 }),
   });
-  const describe = ({ totals, sums }: SumRow) => {
+  const describe = (row: SumRow) => {
+    const { totals } = row;
     const { requests, usage, official_usd: official, cache_hit_rate, unpriced, unknown, partial } = totals;
     const amounts: Partial<Record<`${(typeof SIDES)[number]}_usd`, string>> = Object.fromEntries(
-      sides.map((side) => [`${side}_usd`, formatDecimal(sums[side] ?? ZERO_DECIMAL)]),
+      sides.map((side) => [`${side}_usd`, formatDecimal(row.add(side))]),
     );
     return {
       requests,

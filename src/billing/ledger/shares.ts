@@ -1,15 +1,7 @@
 // What lines add to the spending of key, group, channel and session.
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
-import {
-  addUsd,
-  parseUsd,
-  roundUsd,
-  subtractUsd,
-  type Usd,
-  ZERO_DECIMAL,
-  ZERO_USD,
-} from "../../lib/money.ts";
+import { addUsd, parseUsd, roundUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { ALL, sumRequests } from "../reports/sums.ts";
 import type { Table } from "../store/open.ts";
 import { countTokens, PROMPT_KINDS, READ_KINDS } from "../usage.ts";
@@ -83,12 +75,12 @@ export function readSession(table: Table, id: string) {
     // The last request's key and model.
     values: ["key", "model", "MAX(last)"],
   });
-  const { totals, sums } = total;
+  const { totals } = total;
   const [key, model, at] = rows[0]?.values ?? [];
   const charged = parseUsd(totals.charge_usd);
   return {
     charged,
-    estimated: subtractUsd(roundUsd(sums["counted"] ?? ZERO_DECIMAL), charged),
+    estimated: subtractUsd(roundUsd(total.add("counted")), charged),
     byPlan: parseUsd(totals.paid_by_plan_usd ?? "0"),
     requests: totals.requests,
     input: countTokens(totals.usage, PROMPT_KINDS),

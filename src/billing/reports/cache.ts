@@ -30,12 +30,12 @@ const CAUSE = {
 const PERSISTENT_MISSES = 3;
 
 export function reportCache(table: Table, scope: Scope, zone: Zone) {
-  const { totals, sums } = sumRequests(table, {
+  const { total } = sumRequests(table, {
     ...scope,
     by: [],
     of: ["requests"],
     sums: { unanalysed: "SUM(requests) FILTER (WHERE session IS NULL)" },
-  }).total;
+  });
   const misses = sumMisses(table, scope, PLACE, [...PLACE, ...Object.keys(CAUSE)]);
   const [places = [], causes = []] = misses.also;
   const byPlace = Map.groupBy(causes, ({ names }) => JSON.stringify(names.slice(0, PLACE.length)));
@@ -46,9 +46,9 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
   });
   return {
     ...describeHead(scope, zone),
-    requests: totals.requests,
+    requests: total.count("requests"),
     /** Requests without a session, as in 0.1.0: their prompts were not analysed. */
-    unanalysed: scope.only?.session === undefined ? Number(sums["unanalysed"]?.units) : 0,
+    unanalysed: scope.only?.session === undefined ? total.count("unanalysed") : 0,
     rows,
     causes: misses.causes,
     persistent: rows.flatMap(({ session, channel, model, causes }) =>
@@ -78,13 +78,18 @@ export function sumMisses(table: Table, scope: Scope, ...lists: readonly (readon
     values: ["SUM(requests)", "SUM(missed_tokens)", "SUM(unpriced_tokens)", "MIN(first_line)"],
     where: { sql: "cause IS NOT NULL" },
   });
-  const sort = (each: readonly SumRow[]) => each.map(describeMisses).toSorted(compareMisses);
+  const sort = (each: readonly SumRow[]) =>
+    each.map(describeMisses).toSorted((a, b) => {
+      if (a.cost !== b.cost) return a.cost > b.cost ? -1 : 1;
+      return b.totals.missed_tokens - a.totals.missed_tokens || a.first - b.first;
+    });
   return { causes: sort(rows).map(describeRow), also: also.map(sort), total: describeMisses(total).totals };
 }
 
-function describeMisses({ names, values, sums }: SumRow) {
+function describeMisses(row: SumRow) {
+  const { names, values } = row;
   const [misses = 0, missed_tokens = 0, unpriced_tokens = 0, first = 0] = values.map(Number);
-  const usd = sums["missed"] ?? ZERO_DECIMAL;
+  const usd = row.add("missed");
   /** Unpriced tokens have an unknown cost. */
   const totals = { misses, missed_tokens, usd: formatDecimal(usd), unpriced_tokens };
   return { names, cost: roundUsd(usd), first, totals };
@@ -92,11 +97,6 @@ function describeMisses({ names, values, sums }: SumRow) {
 
 export type Misses = ReturnType<typeof describeMisses>;
 export type MissTotals = Readonly<Misses["totals"]>;
-
-function compareMisses(a: Misses, b: Misses): number {
-  if (a.cost !== b.cost) return a.cost > b.cost ? -1 : 1;
-  return b.totals.missed_tokens - a.totals.missed_tokens || a.first - b.first;
-}
 
 /** The last names are the cause's. */
 function describeRow({ names, totals }: Misses): Cause & MissTotals {
@@ -136,7 +136,7 @@ export function findHourSavings(table: Table, scope: Scope) {
     sums: { read: "SUM(read)" },
     where: { sql: `cause = 'lifetime_passed' AND ${PAUSE} <= ${HOUR_MS} AND ${isWritten}` },
   });
-  const gains = new Map(passed.rows.map(({ names, sums }) => [names.join("\n"), sums["read"]]));
+  const gains = new Map(passed.rows.map((row) => [row.names.join("\n"), row.add("read")]));
   const { rows } = sumRequests(table, {
     ...scope,
     by,
@@ -144,10 +144,11 @@ export function findHourSavings(table: Table, scope: Scope) {
     sums: { hour: "SUM(hour)" },
     where: { sql: isWritten },
   });
-  return rows.toSorted(compareCharges).flatMap(({ names, sums: { hour = ZERO_DECIMAL }, totals }) => {
-    const [tool = "", label = ""] = names;
-    const saved = roundUsd(subtractDecimals(gains.get(names.join("\n")) ?? ZERO_DECIMAL, hour));
-    const { charge_usd } = totals;
+  return rows.toSorted(compareCharges).flatMap((row) => {
+    const [tool = "", label = ""] = row.names;
+    const gain = gains.get(row.names.join("\n")) ?? ZERO_DECIMAL;
+    const saved = roundUsd(subtractDecimals(gain, row.add("hour")));
+    const { charge_usd } = row.totals;
     const isWorth = saved >= WORTH && isShareReached(saved, parseUsd(charge_usd), 1);
     return isWorth ? [{ tool, label, saved_usd: formatUsd(saved), charge_usd }] : [];
   });

@@ -244,7 +244,7 @@ function describeEvent(line: unknown, version: string | undefined, hasLabels: bo
 function sumPoints(table: Table, scope: Scope): Readonly<Record<string, number>> {
   const { sql, values } = describeScope(scope);
   const found = table.list(
-    `SELECT used.key, SUM(MAX(0, used.value - before.value)) AS points FROM (
+    `SELECT used.key, SUM(MAX(0, used.value - before.value)) * 100 AS points FROM (
        SELECT windows, (SELECT windows FROM requests AS earlier WHERE windows IS NOT NULL AND channel = names.channel
          AND (at, line) < (lines.at, lines.line) ORDER BY at DESC, line DESC LIMIT 1) AS earlier
        FROM ${MISSES} WHERE windows IS NOT NULL AND cause <> 'lifetime_passed' AND cause IS NOT NULL AND ${sql}),
@@ -252,6 +252,5 @@ function sumPoints(table: Table, scope: Scope): Readonly<Record<string, number>>
      WHERE used.key = before.key GROUP BY used.key HAVING points > 0`,
     values,
   );
-  const round = (points: number): number => Math.round(points * 100) / 100;
-  return Object.fromEntries(found.map(([name, points]) => [String(name), round(Number(points))]));
+  return Object.fromEntries(found.map(([name, points]) => [String(name), Math.round(Number(points)) / 100]));
 }

@@ -14,16 +14,7 @@ import { startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../li
 import type { Table } from "../store/open.ts";
 import { countTokens, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { type Clock, readViewPeriod, toPeriod, type ViewRange } from "./period.ts";
-import {
-  ALL,
-  columnOf,
-  type Filter,
-  HAS_FAILED,
-  type Scope,
-  type SumRow,
-  sumRequests,
-  type SumsQuery,
-} from "./sums.ts";
+import { ALL, columnOf, type Filter, HAS_FAILED, type Scope, type SumRow, sumRequests } from "./sums.ts";
 import { divideTime } from "./usage.ts";
 import { type Measure, OTHERS, type Stack } from "./words.ts";
 
@@ -62,7 +53,9 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
   };
   const series = shown.map((row) => describeSeries(nameOf(row), row, cells.get(nameOf(row))));
   if (shown.length < names.length) {
-    const others = sumOthers(table, { ...asked, by: ["span"] }, by, shown);
+    const sql = `IFNULL(${columnOf(by)}, '') NOT IN (SELECT value FROM json_each($shown))`;
+    const where = { sql, values: { $shown: JSON.stringify(shown.map(nameOf)) } };
+    const others = sumRequests(table, { ...asked, by: ["span"], where });
     if (measure(others.total, show).units > 0n)
       series.push(describeSeries(OTHERS, others.total, others.rows));
   }
@@ -78,7 +71,7 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
     sums: describeSums(total),
     /** Null: no period before, or no requests in it. */
     before: earlier === null || earlier.totals.requests === 0 ? null : describeSums(earlier),
-    missed_usd: formatDecimal(total.sums["missed"] ?? ZERO_DECIMAL),
+    missed_usd: formatDecimal(total.add("missed")),
     ...sumMonth(table, only, clock),
     /** Models without a price. No amount includes these requests. */
     unpriced: total.totals.unpriced === 0 ? [] : listUnpriced(table, scope),
@@ -101,12 +94,6 @@ function chooseNames(rows: readonly SumRow[], show: Measure): SumRow[] {
   return listed.slice(0, listed.length > MAX_SERIES ? MAX_SERIES - 1 : MAX_SERIES);
 }
 
-function sumOthers(table: Table, query: SumsQuery, by: Stack, shown: readonly SumRow[]) {
-  const sql = `IFNULL(${columnOf(by)}, '') NOT IN (SELECT value FROM json_each($shown))`;
-  const $shown = JSON.stringify(shown.map(nameOf));
-  return sumRequests(table, { ...query, where: { sql, values: { $shown } } });
-}
-
 function nameOf({ names: [name = ""] }: SumRow): string {
   return name;
 }
@@ -116,11 +103,10 @@ function measure(row: SumRow, show: Measure): Decimal {
   return show === "cost" ? parseDecimal(charge_usd) : decimalOf({ tokens, requests, errors }[show]);
 }
 
-function describeSums({ totals, sums }: SumRow) {
-  const { charge_usd, requests, usage } = totals;
-  // A count has no decimals.
-  const failed = Number(sums["failed"]?.units ?? 0n);
-  return { charge_usd, requests, tokens: countTokens(usage, [...PROMPT_KINDS, ...OUTPUT_KINDS]), failed };
+function describeSums(row: SumRow) {
+  const { charge_usd, requests, usage } = row.totals;
+  const tokens = countTokens(usage, [...PROMPT_KINDS, ...OUTPUT_KINDS]);
+  return { charge_usd, requests, tokens, failed: row.count("failed") };
 }
 
 function listUnpriced(table: Table, scope: Scope) {

@@ -6,7 +6,7 @@ import type { Table, CellValue } from "../store/open.ts";
 import { COLUMN_NAMES } from "../store/schema.ts";
 import { countTokens, OUTPUT_KINDS, PROMPT_KINDS, READ_KINDS } from "../usage.ts";
 import { STACKS } from "./words.ts";
-import { addAmount, columnOf, describeScope, readUsage, type Scope, sumRequests } from "./sums.ts";
+import { addAmount, columnOf, describeScope, listKinds, readUsage, type Scope, sumRequests } from "./sums.ts";
 
 export function reportRequests(table: Table, { most, ...scope }: Scope & { readonly most: number }) {
   const { totals } = sumRequests(table, { ...scope, by: [], of: ["requests", "charge"] }).total;
@@ -23,11 +23,13 @@ export function listRequests(table: Table, where: string, values: Parameters<Tab
   return table.list(`SELECT * FROM requests WHERE ${where}`, values).map(describeRow);
 }
 
+const KINDS = listKinds(Object.fromEntries(COLUMN_NAMES.map((name, at) => [name, at])));
+
 function describeRow(row: readonly CellValue[]) {
   const read = (name: string): CellValue => row[COLUMN_NAMES.indexOf(name)] ?? null;
   const text = (name: string): string => String(read(name) ?? "");
   const count = (name: string): number | null => (read(name) === null ? null : Number(read(name)));
-  const usage = readUsage(read, [parseJson(text("more"))]);
+  const usage = readUsage(row, KINDS, [parseJson(text("more"))]);
   const write = (name: string): string =>
     formatDecimal(addAmount(read(name), [parseJson(text("exact"))], name));
   return {

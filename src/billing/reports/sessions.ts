@@ -14,7 +14,7 @@ export function reportSessions(
 ) {
   const { rows, total } = sumSessions(table, scope);
   const named = rows.filter(({ names }) => names[0] !== "").toSorted(ORDERED[order]);
-  const wanted = order === "missed" ? named.filter((row) => countMissed(row) > 0) : named;
+  const wanted = order === "missed" ? named.filter((row) => row.count("missed") > 0) : named;
   return {
     sessions: wanted.slice(0, most).map(describeOne),
     /** Sessions and the requests without one add up to the total. Null: none. */
@@ -38,10 +38,6 @@ function sumSessions(table: Table, scope: Scope, where?: Condition) {
   });
 }
 
-function countMissed({ sums }: SumRow): number {
-  return Number(sums["missed"]?.units ?? 0n);
-}
-
 function describeOne(row: SumRow) {
   const { names, values, totals } = row;
   const [key, tool, label, inferred] = getList(parseJson(String(values[3]).slice(15)));
@@ -54,7 +50,7 @@ function describeOne(row: SumRow) {
     since: toIso(values[0]),
     until: toIso(values[1]),
     agents: Number(values[2]),
-    missed: countMissed(row),
+    missed: row.count("missed"),
     ...totals,
   };
 }
@@ -73,7 +69,7 @@ function compareNewest(a: SumRow, b: SumRow): number {
 const ORDERED: Readonly<Record<Order, (a: SumRow, b: SumRow) => number>> = {
   newest: compareNewest,
   charge: (a, b) => (a.charge === b.charge ? compareNewest(a, b) : compareCharges(a, b)),
-  missed: (a, b) => countMissed(b) - countMissed(a) || compareNewest(a, b),
+  missed: (a, b) => b.count("missed") - a.count("missed") || compareNewest(a, b),
 };
 
 export function reportSession(

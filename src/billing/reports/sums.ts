@@ -7,6 +7,7 @@ import {
   formatDecimal,
   parseDecimal,
   roundUsd,
+  type Usd,
 } from "../../lib/money.ts";
 import { getText, getField, isObject, parseJson } from "../../lib/json/json.ts";
 import type { Zone } from "../../lib/text/zone.ts";
@@ -42,6 +43,8 @@ export interface Condition {
   readonly values?: Parameters;
 }
 
+const ALL_ROWS = "TRUE";
+
 export function describeScope({ since, until, only = {} }: Scope) {
   const names = FILTERS.filter((name) => only[name] !== undefined);
   const conditions = [
@@ -52,7 +55,7 @@ export function describeScope({ since, until, only = {} }: Scope) {
     ),
   ];
   return {
-    sql: conditions.join(" AND ") || "TRUE",
+    sql: conditions.join(" AND ") || ALL_ROWS,
     values: {
       ...(since !== null && { $since: Date.parse(since) }),
       ...(until !== null && { $until: Date.parse(until) }),
@@ -93,6 +96,9 @@ const SUMS: Readonly<Record<string, string>> = {
   partial: "SUM(requests) FILTER (WHERE basis = 'partial')",
 };
 
+/** They come as numbers: a bigint takes longer. Amounts are bigints. */
+const COUNTS = new Set<string>(["requests", ...KIND_COLUMNS, "unpriced", "unknown", "partial"]);
+
 export type Span = readonly [name: string, since: number, until: number];
 
 export interface SumsQuery extends Scope {
@@ -119,59 +125,109 @@ export interface SumsQuery extends Scope {
 }
 
 export function sumRequests(table: Questions, query: SumsQuery) {
-  const { by, also = [], columns = {}, of = Object.keys(SUMS), sums = {}, values = [] } = query;
-  const added = { ...Object.fromEntries(of.map((name) => [name, SUMS[name]])), ...sums };
-  const rare = of.includes("input") ? ["more", "exact"] : ["exact"];
-  const read = [...values, ...Object.values(added), ...rare.map((name) => `group_concat(${name})`)].map(
-    String,
-  );
-  const main = [...by.map(columnOf), ...Object.keys(columns)];
-  const groupings = [...(main.length > 0 ? [main, ...also.map((names) => names.map(columnOf))] : []), []];
-  const width = Math.max(...groupings.map(({ length }) => length));
-  const found = table.list(describeQuery(query, groupings, width, read), {
+  const plan = planSums(query);
+  const { groupings, first, read } = plan;
+  const found = table.list(describeQuery(query, plan), {
     ...describeScope(query).values,
     ...query.where?.values,
     ...(query.spans && { $spans: JSON.stringify(query.spans) }),
   });
-  const first = 1 + width + values.length;
-  const places = new Map([...Object.keys(added), ...rare].map((name, at) => [name, first + at]));
-  const describe = (row: readonly CellValue[], length: number) => {
-    const find = (name: string): CellValue => row[places.get(name) ?? -1] ?? null;
-    const exact = readList(find("exact"), table);
-    const add = (name: string): Decimal => addAmount(find(name), exact, name);
-    let totals: Totals | null = null;
-    return {
-      names: row.slice(1, 1 + length).map((name) => String(name ?? "")),
-      values: row.slice(1 + width, first),
-      /** The sums in `sums`, by name. A count is in `units`. */
-      sums: Object.fromEntries(Object.keys(sums).map((name) => [name, add(name)])),
-      charge: roundUsd(add("charge")),
-      get totals() {
-        return (totals ??= describeTotals(find, add, readList(find("more"), table)));
-      },
-    };
-  };
-  const [rows = [], ...lists] = groupings.map(({ length }, at) =>
-    found.filter(([grouping]) => grouping === BigInt(at)).map((row) => describe(row, length)),
-  );
-  return { rows, also: lists.slice(0, also.length), total: describe(found.at(-1) ?? [], 0) };
+  const places = Object.fromEntries(read.map(([name], at) => [name, first + at]));
+  const layout = { ...plan, table, places, kinds: listKinds(places) };
+  const lists = groupings.map((): SumRow[] => []);
+  for (const row of found) {
+    const at = Number(row[0]);
+    lists[at]?.push(new SumRow(row, groupings[at]?.length ?? 0, layout));
+  }
+  const [rows = []] = lists;
+  const [total = new SumRow([], 0, layout)] = lists.at(-1) ?? [];
+  return { rows, also: lists.slice(1, -1), total };
+}
+
+type Plan = ReturnType<typeof planSums>;
+
+/** `first`: the place of the first value after the names. `read`: names, and SQL. */
+function planSums(query: SumsQuery) {
+  const { by, also = [], columns = {}, of = Object.keys(SUMS), sums = {}, values = [] } = query;
+  const main = [...by.map(columnOf), ...Object.keys(columns)];
+  const groupings = [...(main.length > 0 ? [main, ...also.map((names) => names.map(columnOf))] : []), []];
+  const rare = of.includes("input") ? ["more", "exact"] : ["exact"];
+  const read: (readonly [name: string, sql: string])[] = [
+    ...values.map((sql) => ["", sql] as const),
+    ...of.map((name) => [name, SUMS[name] ?? ""] as const),
+    ...Object.entries(sums),
+    ...rare.map((name) => [name, `group_concat(${name})`] as const),
+  ];
+  return { groupings, read, values, first: 1 + Math.max(...groupings.map(({ length }) => length)) };
+}
+
+interface Layout extends Pick<Plan, "first" | "values"> {
+  readonly table: Questions;
+  readonly places: Readonly<Record<string, number>>;
+  readonly kinds: ReturnType<typeof listKinds>;
+}
+
+/** There may be thousands: a command ends before small functions are compiled. */
+export class SumRow {
+  readonly names: string[] = [];
+  readonly values: Cells;
+  readonly charge: Usd;
+  readonly #row: Cells;
+  readonly #layout: Layout;
+  readonly #exact: readonly unknown[];
+  #totals: Totals | null = null;
+
+  constructor(row: Cells, names: number, layout: Layout) {
+    this.#row = row;
+    this.#layout = layout;
+    this.#exact = this.#list("exact");
+    for (let at = 1; at <= names; at += 1) this.names.push(String(row[at] ?? ""));
+    this.values = row.slice(layout.first, layout.first + layout.values.length);
+    this.charge = roundUsd(this.add("charge"));
+  }
+
+  #find(name: string): CellValue {
+    return this.#row[this.#layout.places[name] ?? this.#row.length] ?? null;
+  }
+
+  #list(name: string): readonly unknown[] {
+    return readList(this.#find(name), this.#layout.table);
+  }
+
+  /** One of the sums. A count is in `units`. */
+  add(name: string): Decimal {
+    return addAmount(this.#find(name), this.#exact, name);
+  }
+
+  count(name: string): number {
+    return Number(this.#find(name) ?? 0);
+  }
+
+  readUsage(): Counts {
+    return readUsage(this.#row, this.#layout.kinds, this.#list("more"));
+  }
+
+  get totals(): Totals {
+    return (this.#totals ??= describeTotals(this));
+  }
 }
 
 /** SQL: sums by all names, which are then added up for each grouping.
  *  Only the rows with all names have other values. */
-function describeQuery(query: SumsQuery, groupings: string[][], width: number, read: string[]): string {
+function describeQuery(query: SumsQuery, { groupings, read, first }: Plan): string {
   const names = [...new Set(groupings.flat())];
-  const cells = [...names, ...read].map((sql, at) => `${sql} AS c${at}`).join(", ");
-  const { parts, joined } = describeRows(query, read.join());
+  const cells = [...names, ...read.map(([, sql]) => sql)].map((sql, at) => `${sql} AS c${at}`).join(", ");
+  const { parts, joined } = describeRows(query, cells);
   const groupBy = (list: readonly string[]) => (list.length === 0 ? "" : `GROUP BY ${list.join(", ")}`);
   const selects = groupings.map((own, at) => {
     const isAll = own.length === names.length;
     const places = own.map((name) => `c${names.indexOf(name)}`);
-    const padded = [...places, ...Array.from({ length: width - own.length }, () => "NULL")];
-    const again = read.map((sql, place) => {
+    const padded = [...places, ...Array.from({ length: first - 1 - own.length }, () => "NULL")];
+    const again = read.map(([name, sql], place) => {
       const column = `c${names.length + place}`;
       const [sum] = /^(?:SUM|MIN|MAX|group_concat)(?=\()/.exec(sql) ?? [];
-      return isAll ? column : sum === undefined ? "NULL" : `${sum}(${column})`;
+      const all = isAll ? column : sum === undefined ? "NULL" : `${sum}(${column})`;
+      return COUNTS.has(name) ? `CAST(${all} AS REAL)` : all;
     });
     return `SELECT ${[at, ...padded, ...again].join(", ")} FROM cells ${groupBy(isAll ? [] : places)}`;
   });
@@ -180,59 +236,65 @@ function describeQuery(query: SumsQuery, groupings: string[][], width: number, r
 }
 
 /** SQL. `parts`: the sums that `used` names, by who, span and columns. */
-function describeRows({ spans, columns = {}, ...query }: SumsQuery, used: string) {
-  const { from, where, hasEmpty = false, byWho = {} } = query;
+function describeRows({ spans, columns = {}, from, where, ...query }: SumsQuery, used: string) {
   const words = new Set(used.match(/\w+/g));
-  const sums = Object.entries({ ...BY_WHO, ...byWho }).filter(([name]) => words.has(name));
-  const own = spans === undefined ? ["names.who"] : ["names.who", "spans.since"];
+  const scope = describeScope(query).sql;
+  // All rows are read in the order of one index, and their names' times are known.
+  const isAll = [spans, from, where].every((each) => each === undefined) && scope === ALL_ROWS;
+  const sums = Object.entries({ ...BY_WHO, ...query.byWho }).filter(
+    ([name]) => words.has(name) && !(isAll && (name === "first" || name === "last")),
+  );
   const added = [...Object.entries(columns), ...sums];
-  const list = [...own, ...added.map(([name, sql]) => `${sql} AS ${name}`)].join(", ");
-  const [inSpans, inSpan] = spans === undefined ? ["", ""] : IN_SPANS;
-  const rows = from === undefined ? `names ${inSpans} CROSS JOIN lines` : `${from} CROSS JOIN names`;
-  const parts = `SELECT ${list} FROM ${rows} ON lines.who = names.who ${inSpan}
-    WHERE last_at >= IFNULL($since, last_at) AND first_at <= IFNULL($until, first_at)
-      AND ${describeScope(query).sql} AND ${where?.sql ?? "TRUE"}
-    GROUP BY ${[...own, ...Object.values(columns)].join(", ")}`;
-  if (spans === undefined) return { parts, joined: "JOIN names USING (who)" };
-  const empty = hasEmpty ? `UNION ALL SELECT NULL, since${", NULL".repeat(added.length)} FROM spans` : "";
-  return { parts: `${parts} ${empty}`, joined: "JOIN spans USING (since) LEFT JOIN names USING (who)" };
+  const select = (own: readonly string[], rows: string): string =>
+    `SELECT ${[...own, ...added.map(([name, sql]) => `${sql} AS ${name}`)].join(", ")} FROM ${rows}
+      GROUP BY ${[...own, ...Object.values(columns)].join(", ")}`;
+  if (isAll)
+    return {
+      parts: select(["who"], "lines"),
+      joined: "JOIN (SELECT *, first_at AS first, last_at AS last FROM names) USING (who)",
+    };
+  const conditions = `WHERE last_at >= IFNULL($since, last_at) AND first_at <= IFNULL($until, first_at)
+    AND ${scope} AND ${where?.sql ?? "TRUE"}`;
+  if (spans === undefined) {
+    const rows = from === undefined ? "names CROSS JOIN lines" : `${from} CROSS JOIN names`;
+    const parts = select(["names.who"], `${rows} ON lines.who = names.who ${conditions}`);
+    return { parts, joined: "JOIN names USING (who)" };
+  }
+  const parts = select(["names.who", "spans.since"], `${IN_SPANS} ${conditions}`);
+  const none = `UNION ALL SELECT NULL, since${", NULL".repeat(added.length)} FROM spans`;
+  return {
+    parts: query.hasEmpty === true ? `${parts} ${none}` : parts,
+    joined: "JOIN spans USING (since) LEFT JOIN names USING (who)",
+  };
 }
 
-const FIRST_SPAN = "IFNULL((SELECT MAX(own.since) FROM spans AS own WHERE own.since <= first_at), first_at)";
-const IN_SPANS = [
-  `CROSS JOIN spans ON spans.since BETWEEN ${FIRST_SPAN} AND last_at`,
-  "AND at >= spans.since AND at < spans.until",
-] as const;
+const IN_SPANS = `names CROSS JOIN spans ON spans.since BETWEEN
+    IFNULL((SELECT MAX(own.since) FROM spans AS own WHERE own.since <= first_at), first_at) AND last_at
+  CROSS JOIN lines ON lines.who = names.who AND at >= spans.since AND at < spans.until`;
 
-export type SumRow = ReturnType<typeof sumRequests>["total"];
-
-function describeTotals(
-  read: (name: string) => CellValue,
-  add: (name: string) => Decimal,
-  more: readonly unknown[],
-) {
-  const count = (name: string): number => Number(read(name) ?? 0);
-  const usage = readUsage(read, more);
-  const [plan, overage] = [add("plan"), add("overage")];
+function describeTotals(row: SumRow) {
+  const usage = row.readUsage();
+  const [plan, overage] = [row.add("plan"), row.add("overage")];
   return {
-    requests: count("requests"),
+    requests: row.count("requests"),
     usage,
-    official_usd: formatDecimal(add("official")),
-    charge_usd: formatDecimal(add("charge")),
+    official_usd: formatDecimal(row.add("official")),
+    charge_usd: formatDecimal(row.add("charge")),
     // A plan's payments by official prices, and its account's overage.
     // No charge includes them.
     ...(plan.units > 0n && { paid_by_plan_usd: formatDecimal(plan) }),
     ...(overage.units > 0n && { plan_overage_usd: formatDecimal(overage) }),
     cache_hit_rate: computeShare(countTokens(usage, READ_KINDS), countTokens(usage, PROMPT_KINDS)),
     /** Requests with known usage but without a price: no amount includes them. */
-    unpriced: count("unpriced"),
-    unknown: count("unknown"),
-    partial: count("partial"),
+    unpriced: row.count("unpriced"),
+    unknown: row.count("unknown"),
+    partial: row.count("partial"),
   };
 }
 
 export type Totals = Readonly<ReturnType<typeof describeTotals>>;
 type Counts = Readonly<Record<string, number>>;
+type Cells = readonly CellValue[];
 
 /** Reads JSON that the database joined with commas. */
 export function readList(joined: CellValue, { path = "" }: Questions): readonly unknown[] {
@@ -252,20 +314,25 @@ export function addAmount(sum: CellValue, exact: readonly unknown[], name: strin
   return total;
 }
 
-/** Usage in the order of the kinds. `read`: a kind's column.
- *  `more`: objects with further counts. */
-export function readUsage(read: (kind: string) => CellValue, more: readonly unknown[]): Counts {
-  const counts = new Map<string, number>();
-  for (const kind of KIND_COLUMNS) {
-    const count = read(kind);
-    if (count !== null) counts.set(kind, Number(count));
+/** Where the kinds' columns are. */
+export function listKinds(places: Readonly<Record<string, number>>) {
+  return KIND_COLUMNS.flatMap((kind) => (places[kind] === undefined ? [] : { kind, place: places[kind] }));
+}
+
+/** Usage in the order of the kinds. `more`: objects with further counts. */
+export function readUsage(row: Cells, kinds: ReturnType<typeof listKinds>, more: readonly unknown[]): Counts {
+  const counts: Record<string, number> = {};
+  for (const { kind, place } of kinds) {
+    const count = row[place] ?? null;
+    if (count !== null) counts[kind] = Number(count);
   }
-  if (more.length === 0) return Object.fromEntries(counts);
+  if (more.length === 0) return counts;
+  const all = new Map(Object.entries(counts));
   for (const each of more)
     for (const [kind, count] of Object.entries(isObject(each) ? each : {}))
-      counts.set(kind, (counts.get(kind) ?? 0) + Number(count));
-  const inOrder = new Set([...ALL_KINDS.filter((kind) => counts.has(kind)), ...counts.keys()]);
-  return Object.fromEntries(Array.from(inOrder, (kind) => [kind, counts.get(kind) ?? 0]));
+      all.set(kind, (all.get(kind) ?? 0) + Number(count));
+  const inOrder = new Set([...ALL_KINDS.filter((kind) => all.has(kind)), ...all.keys()]);
+  return Object.fromEntries(Array.from(inOrder, (kind) => [kind, all.get(kind) ?? 0]));
 }
 
 /** A column's milliseconds as ISO time. Empty: no value. */

@@ -1,6 +1,6 @@
 // `gateway usage`: sums of requests by one or two properties.
 
-import { formatDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
+import { formatDecimal } from "../../lib/money.ts";
 import { findNextSpan, nameSpan, SPANS, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Questions, Table } from "../store/open.ts";
 import {
@@ -55,13 +55,14 @@ export function describeRows<T>(
   const hasTime = by.some(isSpan);
   return rows
     .toSorted((a, b) => (hasTime ? byNames(a.names, b.names) : compareCharges(a, b)))
-    .map(({ names, totals }) => ({ ...describeNames(by, names), ...totals }));
+    .map(({ names, totals }) => Object.assign(describeNames(by, names), totals));
 }
 
 export function describeNames<N extends string>(by: readonly N[], texts: readonly string[]): Names<N> {
   const names: Partial<Record<N, string | null>> = {};
-  for (const [index, dimension] of by.entries()) {
-    const text = texts[index] ?? "";
+  let index = 0;
+  for (const dimension of by) {
+    const text = texts[index++] ?? "";
     names[dimension] = text === "" && CLIENT_NAMES.some((name) => name === dimension) ? null : text;
   }
   return names;
@@ -117,7 +118,7 @@ const DIFFERS =
   "official IS NULL OR (ABS(official - named) > 1000000 AND ABS(official - named) * 100 > named)";
 
 export function sumSellers(table: Table, scope: Scope) {
-  const { totals, sums } = sumRequests(table, {
+  const { total } = sumRequests(table, {
     ...scope,
     by: [],
     of: ["requests", "charge"],
@@ -125,8 +126,12 @@ export function sumSellers(table: Table, scope: Scope) {
     byWho: { named: "SUM(named)", differ: `COUNT(*) FILTER (WHERE ${DIFFERS})` },
     sums: { named: "SUM(named)", differ: "SUM(differ)" },
     where: { sql: "named IS NOT NULL" },
-  }).total;
-  const { named = ZERO_DECIMAL, differ = ZERO_DECIMAL } = sums;
-  const { requests, charge_usd } = totals;
-  return { requests, named_usd: formatDecimal(named), charge_usd, differ: Number(differ.units) };
+  });
+  const { requests, charge_usd } = total.totals;
+  return {
+    requests,
+    named_usd: formatDecimal(total.add("named")),
+    charge_usd,
+    differ: total.count("differ"),
+  };
 }

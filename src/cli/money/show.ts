@@ -60,7 +60,7 @@ export function printShown(
 ): void {
   if (isCsv === true && json === true) refuseUsage("--csv and --json cannot be combined.");
   if (json === true) return printJson(document);
-  if (isCsv === true && csv) csv().forEach(print);
+  if (isCsv === true && csv) printLines(csv());
   else printParts(parts());
   for (const note of notes()) if (note !== false) printNote(note);
 }

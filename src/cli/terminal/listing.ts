@@ -9,6 +9,7 @@ import {
   formatAmount,
   formatBytes,
   formatDay,
+  formatDigits,
   formatLocalSecond,
   formatMs,
   measure,
@@ -30,16 +31,16 @@ interface Column<Row> extends Layout {
 export type Table<Row extends object> = ReturnType<typeof createTable<Row>>;
 
 const UNITS = {
-  text: (value) => [value].flat().join(", "),
-  count: (value) => Number(value).toLocaleString("en-US"),
-  exact: String,
+  text: (value) => escapeText(typeof value === "string" ? value : [value].flat().join(", ")),
+  count: (value) => formatDigits(Number(value)),
+  exact: (value) => escapeText(String(value)),
   usd: (value) => formatAmount(String(value)),
   /** Rounded down: 100% means all of it. */
   rate: (value) => `${Math.floor(Number(value) * 100)}%`,
   bytes: (value) => formatBytes(Number(value)),
   ms: (value) => formatMs(Number(value)),
   ago: (value) => formatAgo(new Date(String(value)), new Date()),
-  day: (value) => formatDay(String(value)),
+  day: (value) => escapeText(formatDay(String(value))),
   second: (value) => formatLocalSecond(new Date(String(value))),
 } as const satisfies Record<string, (value: unknown) => string>;
 const NUMBERS: ReadonlySet<string> = new Set(["count", "exact", "usd", "rate", "bytes", "ms"]);
@@ -55,22 +56,30 @@ export type ListColumn<Row> = readonly [
 export type Columns<Row> = ReadonlyArray<ListColumn<Row>>;
 
 function readColumns<Row extends object>(rows: Columns<Row>): Column<Row>[] {
-  return rows.map(([title, read, unit = "text", layout]) => ({
-    title,
-    ...(NUMBERS.has(unit) && { align: "right" as const }),
-    ...layout,
-    read: (row) => {
-      const value: unknown = typeof read === "function" ? read(row) : row[read];
-      if (value === null || value === undefined) return "";
-      const isSum = unit === "usd" && "unpriced" in row && "requests" in row;
-      if (isSum && row.unpriced !== 0 && row.unpriced === row.requests) return "unpriced";
-      if (unit === "usd" && "compared" in row && row.compared === 0) return "-";
-      return UNITS[unit](value);
-    },
-  }));
+  return rows.map(([title, read, unit = "text", layout]) => {
+    const find = typeof read === "function" ? read : (row: Row): unknown => row[read];
+    const describe = (row: Row): string => {
+      const value = find(row);
+      return value === null || value === undefined ? "" : UNITS[unit](value);
+    };
+    return {
+      title,
+      ...(NUMBERS.has(unit) && { align: "right" as const }),
+      ...layout,
+      read: unit === "usd" ? (row) => describeUnpriced(row, describe(row)) : describe,
+    };
+  });
 }
 
-const GAP = 2;
+function describeUnpriced(row: object, usd: string): string {
+  if (usd === "") return usd;
+  if ("unpriced" in row && row.unpriced !== 0 && "requests" in row && row.unpriced === row.requests)
+    return "unpriced";
+  return "compared" in row && row.compared === 0 ? "-" : usd;
+}
+
+const BETWEEN = "  ";
+const BLANKS = Array.from({ length: 30 }, (_, count) => " ".repeat(count));
 /** A cut cell is so wide that `plan inactive` fits. */
 const CUT_CELLS = 13;
 /** To show more of a text than this, no column is left out. */
@@ -79,26 +88,41 @@ const WHOLE_CELLS = 48;
 export function createTable<Row extends object>(listed: Columns<Row>) {
   const columns = readColumns(listed);
   const widths = columns.map(({ title }) => measure(title));
-  const write = (cells: readonly string[], room: number, row: Row | null): string => {
+  const write = (lines: readonly string[][], room: number, rows: readonly Row[]): string[] => {
     const fitted = fitColumns(columns, widths, room);
-    const shown = columns.flatMap(({ align, paint }, index) => {
-      const width = fitted[index] ?? 0;
-      return width === 0 ? [] : [{ paint, text: alignText(cells[index] ?? "", width, align) }];
+    const shown = columns
+      .map(({ align, paint }, index) => ({ align, paint, index, width: fitted[index] ?? 0 }))
+      .filter(({ width }) => width > 0);
+    const last = shown.at(-1)?.index;
+    return lines.map((cells, at) => {
+      let line = "";
+      for (const { align, paint, index, width } of shown) {
+        const cell = cells[index] ?? "";
+        const blank = align === "right" ? BLANKS[width - cell.length] : undefined;
+        const text = blank === undefined ? alignText(cell, width, align) : blank + cell;
+        const row = rows[at];
+        if (line !== "") line += BETWEEN;
+        if (paint === undefined || row === undefined) line += text;
+        else line += paint(index === last ? text.trimEnd() : text, row);
+      }
+      return line.trimEnd();
     });
-    const painted = shown.map(({ paint, text }, at) => {
-      const whole = at === shown.length - 1 ? text.trimEnd() : text;
-      return row === null || paint === undefined ? whole : paint(whole, row);
-    });
-    return painted.join(" ".repeat(GAP)).trimEnd();
   };
   const titles = columns.map(({ title }) => title);
-  const head = (room: number): string => paintText("dim", write(titles, room, null));
+  const head = (room: number): string => paintText("dim", write([titles], room, []).join(""));
   /** As wide as the widest cell so far. */
   const writeRows = (rows: readonly Row[], room: number): string[] => {
-    const cells = rows.map((row) => columns.map(({ read }) => escapeText(read(row))));
-    for (const each of cells)
-      each.forEach((cell, index) => (widths[index] = Math.max(widths[index] ?? 0, measure(cell))));
-    return rows.map((row, at) => write(cells[at] ?? [], room, row));
+    const lines = rows.map((row) => columns.map(({ read }) => read(row)));
+    for (const [index, width] of widths.entries()) {
+      let most = width;
+      const isNumber = columns[index]?.align === "right";
+      for (const cells of lines) {
+        const cell = cells[index] ?? "";
+        most = Math.max(most, isNumber ? cell.length : measure(cell));
+      }
+      widths[index] = most;
+    }
+    return write(lines, room, rows);
   };
   return {
     head,
@@ -142,7 +166,7 @@ function shrink(widths: number[], room: number, floor: (index: number) => number
 
 function sumWidths(widths: readonly number[]): number {
   const shown = widths.filter((width) => width > 0);
-  return shown.reduce((sum, width) => sum + width, GAP * (shown.length - 1));
+  return shown.reduce((sum, width) => sum + width, BETWEEN.length * (shown.length - 1));
 }
 
 export interface Found<Row> {

@@ -3,7 +3,7 @@
 import type * as Prompts from "@clack/prompts";
 import { messageOf } from "../../lib/errors.ts";
 import { fail, Refusal, refuseUsage } from "../../lib/refusal.ts";
-import { escapeLines, escapeText } from "../../lib/text/printable.ts";
+import { escapeLines, escapeText, isPrintable } from "../../lib/text/printable.ts";
 import { keepConfigs } from "./own-command.ts";
 import { wrapWords } from "./text.ts";
 
@@ -16,7 +16,8 @@ export function print(line: string): void {
 
 /** Lines with styles. Names in them must be escaped. */
 export function printLines(lines: readonly string[]): void {
-  process.stdout.write(lines.map((line) => `${escapeBesideStyles(line)}\n`).join(""));
+  const isPlain = isPrintable(lines.join(""));
+  process.stdout.write((isPlain ? lines : lines.map(escapeBesideStyles)).map((line) => `${line}\n`).join(""));
 }
 
 export function printWrapped(line: string, hang = 2): void {

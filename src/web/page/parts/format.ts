@@ -1,7 +1,7 @@
 // Amounts (rounded from the exact decimal), counts, durations and times.
 
 import type { NumberLimit } from "../../../config/limit-names.ts";
-import { formatRounded, parseDecimal } from "../../../lib/money.ts";
+import { formatRounded } from "../../../lib/money.ts";
 import type { Totals } from "../../../billing/reports/sums.ts";
 import type { Measure } from "../../../billing/reports/words.ts";
 
@@ -44,13 +44,13 @@ export function formatExact(amount: string): string {
 /** `$12.34`, or `$0.0123` where cents would hide most. */
 export function formatUsd(amount: string): string {
   const places = /^-?0\.0\d*[1-9]/.test(amount) ? 4 : 2;
-  const rounded = formatRounded(parseDecimal(amount), places);
+  const rounded = formatRounded(amount, places);
   return rounded === "0.0000" ? "<$0.0001" : formatExact(rounded);
 }
 
 /** An estimate, without cents from ten dollars on. */
 export function formatDollars(amount: string): string {
-  const [dollars = ""] = formatRounded(parseDecimal(amount), 0).split(".");
+  const [dollars = ""] = formatRounded(amount, 0).split(".");
   return dollars.length < 2 ? formatUsd(amount) : `$${group.format(BigInt(dollars))}`;
 }
 
