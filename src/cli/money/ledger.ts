@@ -1,7 +1,7 @@
 // `gateway ledger verify`, `anchor` and `show`.
 
 import { isLedgerHeld } from "../../billing/ledger/ledger.ts";
-import { describeRequest, explainRequest, findRequest } from "../../billing/reports/request.ts";
+import { describeRequest, findRequest } from "../../billing/reports/request.ts";
 import { findBeginning, findLast } from "../../billing/reports/requests.ts";
 import type { Table } from "../../billing/store/open.ts";
 import {
@@ -13,6 +13,7 @@ import {
   verifyLedger,
 } from "../../billing/verify/verify.ts";
 import { findLedger, type LedgerFlags, openTable } from "../access/ledger-place.ts";
+import { explainRequest } from "./explain.ts";
 import { chooseOne, type Shown, showReport } from "./show.ts";
 import {
   fail,
