@@ -19,12 +19,14 @@ import {
 import { array, assert, constantFrom, integer, oneof, property, record } from "fast-check";
 import { type Correction, encodeLine, GENESIS, hashLine, type Line } from "../../src/billing/ledger/line.ts";
 import { type Dimension, isSpan, reportUsage, type UsageQuery } from "../../src/billing/reports/usage.ts";
+import { Sums } from "../../src/billing/ledger/sums.ts";
 import { NOTHING_READ } from "../../src/billing/store/follow.ts";
 import { isIntact, Table } from "../../src/billing/store/open.ts";
 import {
   addDecimals,
   type Decimal,
   formatDecimal,
+  formatUsd,
   parseDecimal,
   subtractDecimals,
   ZERO_DECIMAL,
@@ -322,10 +324,10 @@ describe("the table", () => {
       null,
     ],
     ["does not say how far it has read", () => changeTable("DELETE FROM state"), null],
-    ["has another place", () => changeTable("UPDATE state SET position = '7'"), null],
+    ["has another place", () => changeTable("UPDATE state SET position = '7'"), /other sums/],
     [
       "has rows that it did not read",
-      () => changeTable(`UPDATE state SET position = '${NOTHING}'`),
+      () => changeUnseen(`UPDATE state SET position = '${NOTHING}'`),
       /made again/,
     ],
   ])("a table that %s is made again", (_, change, note) => {
@@ -337,45 +339,81 @@ describe("the table", () => {
     expect(look()).toEqual(FINE);
   });
 
-  const changes = [
-    ["an amount", "UPDATE lines SET charge = 0 WHERE line = 7"],
-    ["a count", "UPDATE lines SET output = 1000000 WHERE line = 7"],
-    ["a time", "UPDATE lines SET at = at - 86400000 WHERE line = 7"],
-    ["the number of rows", "DELETE FROM lines WHERE line = 7"],
-    ["who paid", "UPDATE names SET paid_by = 'plan_overage'"],
-    ["a sender's name", "UPDATE names SET session = 'somebody-else'"],
-    ["the time of a sender's last request", "UPDATE names SET last_at = NULL"],
-    [
-      "two amounts and not their sum",
-      "UPDATE lines SET charge = CASE line WHEN 7 THEN 0 ELSE charge * 2 END WHERE line IN (7, 8)",
-    ],
-  ] as const;
+  /** As if bytes of the file had changed: no trigger notices. */
+  const changeUnseen = (statement: string): void => {
+    const database = new Database(`${path}.index`);
+    const triggers = database.query("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").values();
+    for (const [name] of triggers) database.run(`DROP TRIGGER ${String(name)}`);
+    for (const sql of [statement, ...triggers.map(([, made]) => String(made))]) database.run(sql);
+    database.close();
+  };
 
-  test.each(changes)("the table in which somebody has changed %s is made again at a start", (_, sql) => {
-    write(path, lines);
+  /** Statements that each change a value: a text keeps its length and first letter. */
+  function listChanges(tables: readonly string[]): string[] {
+    using database = new Database(`${path}.index`);
+    return tables.flatMap((name) => {
+      const columns = database.query(`SELECT name FROM pragma_table_info('${name}')`).values().flat();
+      return columns.map(String).map(
+        (column) => `UPDATE ${name} SET ${column} = CASE typeof(${column})
+            WHEN 'integer' THEN ${column} + 1 WHEN 'null' THEN 7
+            ELSE substr(${column}, 1, length(${column}) / 2) || '~' || substr(${column}, length(${column}) / 2 + 2) END
+          WHERE rowid = (SELECT MAX(rowid) FROM ${name})`,
+      );
+    });
+  }
+
+  const writeRich = (): void => {
+    const at = "2026-11-20T10:00:00.000Z";
+    const client = { tool: "tool", version: "1.2", session: "s1", agent: "a1", parent: "p1", label: "l1" };
+    const cache = { missed: 3, usd: "0.1", because: "cause" };
+    const usage = { input: 9, cache_read: 8, cache_write_5m: 7, cache_write: 5, output: 4, tool_prompt: 2 };
+    const mark = { id: "mark_1", time: at, mark: "found", request_time: at, key: "laptop", group: "claude" };
+    const rich = (usd: string) => {
+      const amounts = { charge_usd: usd, official_usd: usd, limit_usd: usd };
+      return { ...amounts, client, cache, usage, paid_by: "plan" as const };
+    };
+    const marked = (prev: string): string => encodeLine(mark, prev);
+    write(path, chain([marked, () => "no line", lineOf(1, rich("0.5")), lineOf(2, rich("2000"))]));
     makeTable(path);
-    changeTable(sql);
-    const notes: string[] = [];
-    const options = { report: (note: string) => notes.push(note), compares: true };
-    new Table(path, options)[Symbol.dispose]();
-    expect(notes).toEqual([
-      expect.stringContaining("other sums than when they were read): it is made again"),
-    ]);
-    expect(look()).toEqual(FINE);
-    new Table(path, options)[Symbol.dispose]();
-    expect(notes.length).toBe(1);
+  };
+  const RICH = { ...FINE, requests: 2, charge: "2000.5" };
+  const AGAIN = [expect.stringContaining("other sums than when they were read): it is made again")];
+
+  test("a change of any value in the table is found by verify, and the next reader makes the table again", () => {
+    writeRich();
+    for (const sql of listChanges(["lines", "names", "marks", "unreadable", "state"])) {
+      changeTable(sql);
+      expect([sql, isIntact(path)]).toEqual([sql, false]);
+      using _ = new Table(path, { report: () => {}, compares: true });
+      expect([sql, look(), isIntact(path)]).toEqual([sql, RICH, true]);
+    }
+    changeTable("DELETE FROM lines WHERE line = 3");
+    expect([look(), look()]).toEqual([{ ...RICH, notes: AGAIN }, RICH]);
   });
 
-  test.each([
-    ...changes,
-    ["a name to another of the same length", "UPDATE names SET model = 'x' || substr(model, 2)"],
-    ["an amount of a miss", "UPDATE lines SET missed = 5 WHERE line = 7"],
-  ])("a table in which somebody has changed %s is found by verify", (_, sql) => {
-    write(path, lines);
-    makeTable(path);
-    expect(isIntact(path)).toBe(true);
-    changeTable(sql);
-    expect(isIntact(path)).toBe(false);
+  test("a changed byte in what reports sum, or in a name, is found by verify and by a gateway", () => {
+    writeRich();
+    const others =
+      /lines SET (?:line|place|id|corrections|named|status|first_byte|duration|cause|changed_at|part|detail|from_channel|windows) /;
+    for (const sql of listChanges(["lines", "names"]).filter((each) => !others.test(each))) {
+      changeUnseen(sql);
+      expect([sql, isIntact(path)]).toEqual([sql, false]);
+      const notes: string[] = [];
+      new Table(path, { report: (note) => notes.push(note), compares: true })[Symbol.dispose]();
+      expect([sql, notes, look()]).toEqual([sql, AGAIN, RICH]);
+    }
+  });
+
+  test("a changed byte in what limits count is found at a start", () => {
+    writeRich();
+    const counted = /lines SET (?:at|charge|counted|official|exact) |SET (?:key|group_name|channel|paid_by) /;
+    for (const sql of listChanges(["lines", "names"]).filter((each) => counted.test(each))) {
+      changeUnseen(sql);
+      const notes: string[] = [];
+      const sums = new Sums({ path, now: () => NOW.getTime(), report: (note) => notes.push(note) });
+      const { charged, byPlan } = sums.spentOf({ kind: "key", name: "laptop" }, "total");
+      expect([sql, formatUsd(charged), formatUsd(byPlan), notes]).toEqual([sql, "2000.5", "2000.5", AGAIN]);
+    }
   });
 
   test.each(["", "-wal", "-shm"])("the table is never written through a link at its place (%s)", (tail) => {
@@ -400,7 +438,7 @@ describe("the table", () => {
   test("the table with an amount that is not JSON is named by the error", () => {
     write(path, lines);
     makeTable(path);
-    changeTable("UPDATE lines SET exact = 'x'");
+    changeUnseen("UPDATE lines SET exact = 'x'");
     expect(look).toThrow(`The index ${path}.index is damaged: remove it`);
   });
 
@@ -413,7 +451,7 @@ describe("the table", () => {
       expect(() => table.list(sql)).toThrow();
     expect([existsSync(`${path}.index`), table.isInMemory, notes]).toEqual([true, false, []]);
     table[Symbol.dispose]();
-    changeTable("UPDATE lines SET windows = 'x' WHERE line = 7");
+    changeUnseen("UPDATE lines SET windows = 'x' WHERE line = 7");
     using changed = new Table(path, { report: (note) => notes.push(note) });
     changed.list("SELECT SUM(windows ->> '5h') FROM requests");
     expect([changed.isInMemory, existsSync(`${path}.index`), notes.length]).toEqual([true, false, 1]);

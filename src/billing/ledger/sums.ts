@@ -2,11 +2,12 @@
 // table; then each line adds to it. Days follow the config's zone.
 
 import { roundUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { getList, parseJson } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { findNextSpan, startOfSpan, UTC, type Zone } from "../../lib/text/zone.ts";
 import { addAmount, readList, type Span } from "../reports/sums.ts";
 import { Table } from "../store/open.ts";
-import { isZero, WEIGHT_OF_AMOUNTS, WEIGHT_OF_PAYERS } from "../store/schema.ts";
+import { isZero, PAID, weighText } from "../store/weights.ts";
 import type { AnyLine, MarkDraft } from "./line.ts";
 import {
   addAmounts,
@@ -226,27 +227,26 @@ function addToSum(sum: Sum, last: number, amounts: Amounts): void {
 }
 
 /** In the order of two indexes, so that nothing is sorted. */
-const SPENT = `WITH spent AS MATERIALIZED (SELECT key, group_name, channel, paid_by, since, MAX(at) AS last,
-    SUM(charge) AS charge, SUM(counted) AS counted, SUM(official) AS official, group_concat(exact) AS exact,
-    ${WEIGHT_OF_AMOUNTS} AS paid
+const SPENT = `SELECT key, group_name, channel, paid_by, since, MAX(at),
+    SUM(charge), SUM(counted), SUM(official), ${PAID.exact}, ${PAID.payer}, ${PAID.amounts}
   FROM spans CROSS JOIN names INDEXED BY by_key CROSS JOIN lines USING (who)
   WHERE last_at >= since AND first_at < until AND at >= since AND at < until
-  GROUP BY since, key, group_name, channel, paid_by)
-  SELECT key, group_name, channel, paid_by, since, last, charge, counted, official, exact FROM spent UNION ALL
-  SELECT ${isZero(`state.paid - (SELECT ${WEIGHT_OF_PAYERS} FROM spent)`)}, ${"NULL, ".repeat(8)} NULL FROM state`;
+  GROUP BY since, key, group_name, channel, paid_by`;
 
 /** `isIntact`: the amounts are as noted. Known only if the spans have all lines. */
 function listSpent(table: Table, spans: readonly Span[]) {
+  const [[noted] = []] = table.list("SELECT paid FROM state");
+  let difference = Number(noted);
   const found = table.list(SPENT, { $spans: JSON.stringify(spans) });
-  const [isIntact] = found.pop() ?? [];
   const spent = found.map(([key, group, channel, payer, start, last, ...sums]) => {
-    const [charge = null, counted = null, official = null, exact = null] = sums;
-    const texts = readList(exact, table);
+    const [charge = null, counted = null, official = null, rare = null, who, weight] = sums;
+    difference -= weighText(who, weight, rare);
+    const texts = readList(rare, table).map((row) => parseJson(String(getList(row)[2])));
     const charged = roundUsd(addAmount(charge, texts, "charge"));
     const estimated = subtractUsd(roundUsd(addAmount(counted, texts, "counted")), charged);
     const byPlan = payer === "plan" ? roundUsd(addAmount(official, texts, "plan")) : ZERO_USD;
     const place = { key: String(key), group: String(group), channel: String(channel), start: Number(start) };
     return { place, last: Number(last), amounts: { charged, estimated, byPlan } };
   });
-  return { spent, isIntact: spans[0]?.[1] !== FIRST_MS || isIntact === 1n };
+  return { spent, isIntact: spans[0]?.[1] !== FIRST_MS || isZero(difference) };
 }

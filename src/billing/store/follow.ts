@@ -8,7 +8,8 @@ import { positionSchema } from "../ledger/journal.ts";
 import { findLastLineEnd, readLines, type Source } from "../ledger/reader.ts";
 import { findPlace } from "../ledger/rotation.ts";
 import { Inserter } from "./insert.ts";
-import { hasTables, isZero, makeTables, type TableDatabase, weighRows } from "./schema.ts";
+import { hasTables, makeTables, type TableDatabase } from "./schema.ts";
+import { isZero, weighRows } from "./weights.ts";
 
 const readSchema = z.lazy(() =>
   z.object({
@@ -79,6 +80,7 @@ function readOn(
 ): boolean {
   let position = start;
   const inserter = new Inserter(database, start.lines);
+  database.run("UPDATE state SET edited = 1");
   let left = most;
   for (const [index, source] of sources.entries()) {
     if (left <= 0) break;
@@ -97,24 +99,27 @@ function readOn(
     position = { files: [...files.slice(0, index), place], lines: line };
     left -= at - from.offset;
   }
-  const from = { $line: start.lines };
-  database.query(NOTE_TIMES).run(from);
-  database
-    .query(NOTE_READ)
-    .run({ ...from, $position: JSON.stringify(position), $changed: JSON.stringify(inserter.changed) });
+  database.query(NOTE_TIMES).run(start.lines);
+  const { weight, paid } = weighRows(database, "lines WHERE line > $line", start.lines);
+  database.query(NOTE_READ).run(JSON.stringify(position), weight + inserter.weight, paid + inserter.paid);
+  database.run("UPDATE state SET edited = 0");
   return left > 0;
 }
 
 const NOTE_TIMES = `UPDATE names SET first_at = (SELECT MIN(at) FROM lines WHERE who = names.who),
-  last_at = (SELECT MAX(at) FROM lines WHERE who = names.who) WHERE who IN (SELECT who FROM lines WHERE line > $line)`;
+  last_at = (SELECT MAX(at) FROM lines WHERE who = names.who) WHERE who IN (SELECT who FROM lines WHERE line > ?)`;
 
-const NOTE_READ = `UPDATE state SET position = $position, (weight, paid) = (SELECT state.weight + ($changed ->> 0) + new.weight,
-  state.paid + ($changed ->> 1) + new.paid FROM (${weighRows("lines WHERE line > $line")}) AS new)`;
-const WRONG_TIMES = ", IFNULL(MAX(first_at IS NOT first OR last_at IS NOT last), 0) AS has_wrong_times";
-const HAS_SUMS = `SELECT ${isZero("state.weight - found.weight")} AND ${isZero("state.paid - found.paid")} AND NOT has_wrong_times
-  FROM state, (${weighRows("lines INDEXED BY by_who", WRONG_TIMES)}) AS found`;
+const NOTE_READ = "UPDATE state SET position = ?, weight = weight + ?, paid = paid + ?";
 
 /** False: somebody has changed the rows. */
 export function hasItsSums(database: TableDatabase): boolean {
-  return database.query(HAS_SUMS).values()[0]?.[0] === 1;
+  const [[weight, paid] = []] = database.query("SELECT weight, paid FROM state").values();
+  const found = weighRows(database, "lines INDEXED BY by_who");
+  const isSame = isZero(found.weight - Number(weight)) && isZero(found.paid - Number(paid));
+  return isUnedited(database) && isSame && found.hasTimes;
+}
+
+/** False: a trigger noted a change. */
+export function isUnedited(database: TableDatabase): boolean {
+  return database.query("SELECT edited FROM state").values()[0]?.[0] !== 1;
 }

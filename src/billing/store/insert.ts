@@ -14,8 +14,8 @@ import {
   NAME_COLUMNS,
   NAMES,
   type TableDatabase,
-  weighRows,
 } from "./schema.ts";
+import { weighRows } from "./weights.ts";
 
 type Value = string | number | null;
 type Values = Record<string, Value>;
@@ -30,7 +30,6 @@ const CORRECT = `UPDATE lines SET official = ?, charge = ?, counted = ?, exact =
 /** Limits now count the charge. */
 const FREE = `UPDATE lines SET counted = charge, exact = json_patch(exact, json_object('counted', exact ->> 'charge'))
   WHERE line = ?`;
-const WEIGH = weighRows("lines WHERE line = ?");
 const MAX_COUNT = 2 ** 31;
 
 export interface Place {
@@ -44,7 +43,8 @@ export class Inserter {
   /** The names of this transaction. Finding them in the database takes longer. */
   readonly #known = new Map<string, Value>();
   /** The change of the weights of earlier rows. */
-  changed = [0, 0];
+  weight = 0;
+  paid = 0;
 
   /** `before`: the number of the last line read before. */
   constructor(database: TableDatabase, before: number) {
@@ -121,11 +121,12 @@ export class Inserter {
   }
 
   #change(line: number, sql: string, ...values: readonly Value[]): void {
-    const weigh = (): number[] => (this.#database.query(WEIGH).values(line)[0] ?? []).map(Number);
+    const weigh = () => weighRows(this.#database, "lines WHERE line = $line", line);
     const before = weigh();
     this.#run(sql, ...values, line);
     const after = line > this.#before ? before : weigh();
-    this.changed = this.changed.map((sum, at) => sum + (after[at] ?? 0) - (before[at] ?? 0));
+    this.weight += after.weight - before.weight;
+    this.paid += after.paid - before.paid;
   }
 }
 

@@ -12,6 +12,7 @@ import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import {
   follow,
   hasItsSums,
+  isUnedited,
   measureUnread,
   NOTHING_READ,
   type FollowPosition,
@@ -118,7 +119,7 @@ export class Table implements Disposable, Questions {
 
   /** Reads new lines into a table in memory. */
   advance(): void {
-    followLedger(this.#database, this.path, this.#options);
+    followLedger(this.#database, this.path, { ...this.#options, compares: false });
   }
 
   [Symbol.dispose](): void {
@@ -152,8 +153,6 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
     let database: TableDatabase | null = null;
     try {
       database = openDatabase(name);
-      if (options.compares === true && hasTables(database) && !hasItsSums(database))
-        throw new Error(OTHER_SUMS);
       if (options.isAsItWas !== true) followLedger(database, path, options);
       // All answers are from one moment, while others go on writing.
       database.run("BEGIN");
@@ -222,7 +221,9 @@ function openInMemory(path: string, options: TableOptions): TableDatabase {
   return database;
 }
 
-function followLedger(database: TableDatabase, path: string, { most, report }: TableOptions): void {
+function followLedger(database: TableDatabase, path: string, options: TableOptions): void {
+  const { most, report, compares = false } = options;
+  if (hasTables(database) && !(compares ? hasItsSums : isUnedited)(database)) throw new Error(OTHER_SUMS);
   using held = holdLedgerFiles(path);
   if (most === undefined) {
     const position = hasTables(database) ? readPosition(database) : null;

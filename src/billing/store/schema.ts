@@ -74,38 +74,26 @@ export const COLUMN_NAMES = [...LINE_COLUMNS, ...declare(NAME_COLUMNS)].map((col
   column.replace(/ .*/, ""),
 );
 
-const PRIME = 1_000_000_007;
-function weigh(names: readonly string[]): string {
-  const sum = names.map((name, at) => `IFNULL(${name}, -1) * ${2 * at + 3}`).join(" + ");
-  return `SUM((${sum}) % ${PRIME} * (at % 997 + line % 991 + 1) % ${PRIME})`;
-}
-/** SQL: a checksum of what limits count, in total and by key, group, channel and payer. */
-export const WEIGHT_OF_AMOUNTS = weigh(["official", "charge", "counted"]);
-export const WEIGHT_OF_PAYERS = `IFNULL(SUM(paid % ${PRIME} * (LENGTH(CONCAT_WS(' ', key, group_name, channel, paid_by))
-  + UNICODE(CONCAT(key, ' ')) * 3 + UNICODE(CONCAT(group_name, ' ')) * 5) % ${PRIME}), 0)`;
-const WEIGHT = weigh([...KIND_COLUMNS, ..."missed hour missed_tokens LENGTH(exact) LENGTH(more)".split(" ")]);
-const SHORT_WORDS = ["key", "model", "paid_by", "outcome", "basis"];
-const NAMES_WEIGHT = `who * 3 + LENGTH(CONCAT_WS('', ${NAMES.join(", ")})) * 5
-  + ${SHORT_WORDS.map((name, at) => `IFNULL(UNICODE(${name}), 0) * ${2 * at + 1}`).join(" + ")}`;
-/** SQL: two checksums of rows: of their number, columns, times, lines and lengths of
- *  names. The checksums of parts add up to them, modulo PRIME. */
-export function weighRows(from: string, more = ""): string {
-  return `SELECT IFNULL(SUM(own % ${PRIME} * (${NAMES_WEIGHT}) % ${PRIME}), 0) AS weight, ${WEIGHT_OF_PAYERS} AS paid ${more}
-    FROM (SELECT who, ${WEIGHT} AS own, ${WEIGHT_OF_AMOUNTS} AS paid, MIN(at) AS first, MAX(at) AS last FROM ${from} GROUP BY who)
-    CROSS JOIN names USING (who)`;
-}
-export const isZero = (sum: string): string => `(${sum}) % ${PRIME} = 0`;
+/** What `follow` does not do: it adds rows, which are weighed, and notes the names' times. */
+const EDITS = [
+  ...["lines", "names", "marks", "unreadable"].map((table) => `DELETE ON ${table}`),
+  ...["lines", "marks", "unreadable"].map((table) => `UPDATE ON ${table}`),
+  `UPDATE OF ${NAMES.join(", ")} ON names`,
+  "UPDATE OF position ON state",
+];
 
 /** Most requests share their names, so sums are made by `who` first, in an index's
  *  order, and then by the wanted names. `first_at`, `last_at`: of its requests. `marks`:
- *  not yet accepted. `state`: one row, the sums of weighRows while lines were read. */
+ *  not yet accepted. `state`: one row, the sums of weighRows while lines were read, and
+ *  whether somebody else has changed a row since. */
 const OBJECTS = [
   `CREATE TABLE lines (${LINE_COLUMNS.join(", ")}) STRICT`,
   `CREATE TABLE names (who INTEGER PRIMARY KEY, first_at INTEGER, last_at INTEGER, ${declare(NAME_COLUMNS).join(", ")}) STRICT`,
   `CREATE VIEW requests AS SELECT ${COLUMN_NAMES.join(", ")} FROM lines JOIN names USING (who)`,
   "CREATE TABLE marks (id TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT",
   "CREATE TABLE unreadable (line INTEGER PRIMARY KEY, place INTEGER NOT NULL, id TEXT) STRICT",
-  "CREATE TABLE state (position TEXT NOT NULL, weight INTEGER NOT NULL, paid INTEGER NOT NULL) STRICT",
+  `CREATE TABLE state (position TEXT NOT NULL, weight INTEGER NOT NULL, paid INTEGER NOT NULL,
+    edited INTEGER NOT NULL) STRICT`,
   `CREATE INDEX by_names ON names (session, ${NAMES.filter((name) => name !== "session").join(", ")})`,
   "CREATE INDEX by_key ON names (key, group_name, channel, paid_by, first_at, last_at)",
   "CREATE INDEX by_parent ON names (parent) WHERE parent IS NOT NULL",
@@ -119,10 +107,14 @@ const OBJECTS = [
   `CREATE INDEX by_miss ON lines (who, at, cause, part, detail, from_channel, changed_at, missed, missed_tokens, exact, windows)
     WHERE cause IS NOT NULL`,
   "CREATE INDEX by_seller ON lines (who, at) WHERE named IS NOT NULL",
+  ...EDITS.map(
+    (edit, at) => `CREATE TRIGGER edit_${at} AFTER ${edit} WHEN (SELECT edited FROM state) = 0
+      BEGIN UPDATE state SET edited = 1; END`,
+  ),
 ];
 
 /** Raise this when columns get another meaning. */
-const VERSION = 19;
+const VERSION = 20;
 
 export function hasTables(database: TableDatabase): boolean {
   const [[version] = []] = database.query("PRAGMA user_version").values();
@@ -139,5 +131,5 @@ export function makeTables(database: TableDatabase): void {
     database.run(`DROP ${String(type)} "${String(name).replaceAll('"', '""')}"`);
   for (const sql of OBJECTS) database.run(sql);
   database.run(`PRAGMA user_version = ${VERSION}`);
-  database.query("INSERT INTO state VALUES (?, 0, 0)").run(JSON.stringify({ files: [], lines: 0 }));
+  database.query("INSERT INTO state VALUES (?, 0, 0, 0)").run(JSON.stringify({ files: [], lines: 0 }));
 }

@@ -150,10 +150,3 @@ export function damageTable(path: string): void {
   for (const [page] of pages) bytes.fill(0xff, (Number(page) - 1) * PAGE_BYTES, Number(page) * PAGE_BYTES);
   writeFileSync(`${path}.index`, bytes);
 }
-
-/** Changes what the table has as the charge of each request, in pico-dollars. `charge`: SQL. */
-export function forgeCharges(path: string, charge: string): void {
-  const database = new Database(`${path}.index`);
-  database.run(`UPDATE lines SET charge = ${charge}`);
-  database.close();
-}

@@ -1,4 +1,3 @@
-import { Database } from "bun:sqlite";
 import { describe, expect, spyOn, test } from "bun:test";
 import {
   appendFileSync,
@@ -511,7 +510,7 @@ describe("sums", () => {
     expect(ledger.sums.lastUsed("never")).toBe(null);
     await ledger.close();
 
-    for (const damage of ["no table", "none", "behind", "damaged", "damaged page", "damaged sums"] as const) {
+    for (const damage of ["no table", "none", "behind", "damaged", "damaged page"] as const) {
       const text = readFileSync(path, "utf8");
       if (damage === "no table") rmSync(`${path}.index`);
       if (damage === "behind") {
@@ -525,10 +524,6 @@ describe("sums", () => {
         rmSync(`${path}.index`);
         makeTable(path);
         damageTable(path);
-      }
-      if (damage === "damaged sums") {
-        using database = new Database(`${path}.index`);
-        database.run("UPDATE lines SET charge = 0, counted = 0");
       }
       const levels: unknown[] = [];
       const again = openLedger({ ...options, report: (_, level) => levels.push(level) });
