@@ -144,7 +144,8 @@ function parseBody(body: Uint8Array): Json {
     const most = MAX_CONVERTED_REQUEST_BYTES / 1024 / 1024;
     throw new GatewayError(
       "body_too_large",
-      `The request is larger than ${most} MiB, which this group cannot convert. Send less, or use a group whose channels speak the client's dialect.`,
+      `The request is larger than ${most} MiB, which this group cannot convert. ` +
+        "Send less, or use a group whose channels speak the client's dialect.",
     );
   }
   const value = isUtf8(body) ? parseExact(new TextDecoder().decode(body)) : undefined;

@@ -255,7 +255,8 @@ const channel = z
   .refine(({ credential, base_url }) => credential !== undefined || isLoopback(base_url.hostname), {
     path: ["credential"],
     message:
-      "is missing: write `credential: ${NAME}`, and NAME=… into gateway.env. Only a server on this machine needs none",
+      "is missing: write `credential: ${NAME}`, and NAME=… into gateway.env. " +
+      "Only a server on this machine needs none",
   })
   .transform(({ base_url, aliases, headers: own, probe, ...rest }) => ({
     ...rename(rest),

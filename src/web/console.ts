@@ -61,7 +61,8 @@ export function createConsole(parts: ApiParts, command: string): Console {
 }
 
 const NOT_SERVED =
-  "The page is served on loopback only, or `console: never` is set. `console: always` serves it on any address.";
+  "The page is served on loopback only, or `console: never` is set. " +
+  "`console: always` serves it on any address.";
 
 async function answer(call: UnroutedCall, inside: Inside): Promise<void> {
   const { exchange } = call;

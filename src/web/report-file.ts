@@ -15,8 +15,10 @@ interface TextTable {
 function describeContent({ has_labels: hasLabels }: Evidence): readonly [inIt: string, notInIt: string] {
   const [own, others] = hasLabels ? [", labels", ""] : ["", ", labels, paths"];
   return [
-    `Counts of tokens, times (UTC), amounts in USD, ids of requests, names and versions of tools and models${own}.`,
-    `Prompts, answers, secrets${others}, and the names of keys, channels and users. Names that are not well known are replaced by words such as model-1a2b3c4d, unusual ids by the gateway's own.`,
+    "Counts of tokens, times (UTC), amounts in USD, " +
+      `ids of requests, names and versions of tools and models${own}.`,
+    `Prompts, answers, secrets${others}, and the names of keys, channels and users. ` +
+      "Names that are not well known are replaced by words such as model-1a2b3c4d, unusual ids by the gateway's own.",
   ];
 }
 
@@ -64,7 +66,8 @@ function listFigures({ paid_again: lost, total, window_points: points }: Evidenc
   return [
     [
       formatShort(lost.tokens),
-      `tokens paid again although the cache had them: ${share} % of all input, in ${countOf(lost.misses, "request")}`,
+      "tokens paid again although the cache had them: " +
+        `${share} % of all input, in ${countOf(lost.misses, "request")}`,
     ],
     [
       formatLost(lost.usd, lost.tokens, lost.unpriced_tokens),
@@ -138,7 +141,8 @@ function listTables(report: Evidence): TextTable[] {
       title: "Events",
       note:
         more > 0
-          ? `The most expensive ones, and the newest versions. ${formatCount(more)} more ${more === 1 ? "miss is" : "misses are"} in the sums.`
+          ? "The most expensive ones, and the newest versions. " +
+            `${formatCount(more)} more ${more === 1 ? "miss is" : "misses are"} in the sums.`
           : "",
       head: [
         "time (UTC)",
@@ -199,12 +203,14 @@ function listLimits({
     unpriced > 0 && `${countOf(unpriced, "request")} without a price: tokens count, dollars do not.`,
     failed > 0 && `${countOf(failed, "request")} failed, and used nothing: not a turn.`,
     unknown > 0 && `${countOf(unknown, "request")} without usage: in no sum of tokens or dollars.`,
-    "A miss is counted from reported usage: what the request before it left in the cache, at most the whole input of this one, less what this one read. If earlier messages became shorter, new text counts, too.",
+    "A miss is counted from reported usage: what the request before it left in the cache, at most the whole " +
+      "input of this one, less what this one read. If earlier messages became shorter, new text counts, too.",
     "After a start of the gateway, a session's first request has none to compare with.",
     "The cause is the first difference between the two prompts. The gateway keeps no text of them.",
     lost.unpriced_tokens > 0 && `${formatCount(lost.unpriced_tokens)} of the missed tokens have no price.`,
     expired.misses > 0 &&
-      `Not in the headline: ${countOf(expired.misses, "request")} after the cache's lifetime had passed (${formatCount(expired.tokens)} tokens, ${formatUsd(expired.usd)}).`,
+      `Not in the headline: ${countOf(expired.misses, "request")} after the cache's lifetime ` +
+        `had passed (${formatCount(expired.tokens)} tokens, ${formatUsd(expired.usd)}).`,
     Object.keys(points).length > 0 &&
       "Points of a window are an estimate: other devices may use the same account.",
     unreadable > 0 && `${countOf(unreadable, "line")} of the ledger could not be read.`,
@@ -213,7 +219,8 @@ function listLimits({
 }
 
 const PROOF =
-  "Each request is a line in a ledger whose lines contain each other's hashes. With the ledger, anyone can check that no line was changed or removed, and all amounts:";
+  "Each request is a line in a ledger whose lines contain each other's hashes. " +
+  "With the ledger, anyone can check that no line was changed or removed, and all amounts:";
 
 export function nameFile({ session }: Evidence): string {
   const now = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
@@ -349,7 +356,10 @@ function writeChart({ turns, versions }: Evidence): string {
     return layers.map((tokens, layer) => {
       top += tokens;
       const height = ((HEIGHT * tokens) / high).toFixed(1);
-      return `<rect class="${LAYERS[layer]}" x="${x}" y="${y(top).toFixed(1)}" width="${width}" height="${height}"/>`;
+      return (
+        `<rect class="${LAYERS[layer]}" x="${x}" ` +
+        `y="${y(top).toFixed(1)}" width="${width}" height="${height}"/>`
+      );
     });
   });
   const lines = [high / 2, high].map(

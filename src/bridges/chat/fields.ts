@@ -36,7 +36,9 @@ export const CHAT_FIELDS = openTable([
     refused: "audio",
   }),
   ...listFields("messages[].content[]", {
-    kept: "type text refusal image_url.url file.file_data file.file_id file.filename input_audio prompt_cache_breakpoint",
+    kept:
+      "type text refusal image_url.url file.file_data file.file_id " +
+      "file.filename input_audio prompt_cache_breakpoint",
     silent: "cache_control",
   }),
   {

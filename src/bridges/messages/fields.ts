@@ -9,7 +9,9 @@ import { nameIn, READ, readAnswerSchema } from "../neutral/read-request.ts";
 import { closeSchema, readEffort, thinksAdaptively } from "../provider-rules.ts";
 
 const BLOCK = {
-  kept: "type text source title content tool_use_id id name input is_error thinking signature data tool_name tools tool url query",
+  kept:
+    "type text source title content tool_use_id id name input " +
+    "is_error thinking signature data tool_name tools tool url query",
   silent: "cache_control caller page_age encrypted_content encrypted_index",
   noted: "citations context",
 } as const;

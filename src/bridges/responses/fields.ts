@@ -39,7 +39,9 @@ export const RESPONSES_FIELDS = openTable([
   }),
   { path: "truncation", rule: "noted", unless: (value) => value === "disabled" },
   ...listFields("input[]", {
-    kept: "type role content call_id name namespace arguments input output action summary encrypted_content tools",
+    kept:
+      "type role content call_id name namespace arguments " +
+      "input output action summary encrypted_content tools",
     silent: "id status execution phase parsed_arguments",
   }),
   ...listFields("input[].content[]", PART),

@@ -118,7 +118,8 @@ const ITEMS: Table<ItemRule> = {
   compaction_trigger: (_reading, _item, path) =>
     refuseField(
       path,
-      "the channels of this group cannot compact. Codex compacts by itself if its provider is not named OpenAI.",
+      "the channels of this group cannot compact. " +
+        "Codex compacts by itself if its provider is not named OpenAI.",
     ),
 };
 

@@ -101,7 +101,8 @@ export async function replaceSecret(
     const promised = key.previous?.until;
     if (grace !== null && promised !== undefined && promised > new Date())
       fail(
-        `--grace: "${name}" has an earlier secret until ${formatMoment(promised)}. Rotate after that, or without --grace.`,
+        `--grace: "${name}" has an earlier secret until ${formatMoment(promised)}. ` +
+          "Rotate after that, or without --grace.",
       );
     const at = (setting: string) => ["keys", index, setting];
     const edits = [

@@ -24,7 +24,8 @@ export async function askKeychain<T>(ask: Promise<T>, limitMs = LIMIT_MS): Promi
   const timer = setTimeout(() => late.resolve(LATE), limitMs);
   const unusable = (error: unknown): never => {
     throw new Error(
-      `no keychain can be used here (${messageOf(error)}): put the credential into gateway.env, and write \${NAME}`,
+      `no keychain can be used here (${messageOf(error)}): ` +
+        `put the credential into gateway.env, and write \${NAME}`,
     );
   };
   const answer = await Promise.race([ask.catch(unusable), late.promise]).finally(() => clearTimeout(timer));

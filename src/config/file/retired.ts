@@ -20,7 +20,9 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
       place: `${limits}.strict`,
       values: [true, "true"],
       isGuard: true,
-      text: "was removed: a limit is exceeded by its own amount at most. Remove the line, and lower the limit or set `concurrent_requests: 1`",
+      text:
+        "was removed: a limit is exceeded by its own amount at most. " +
+        "Remove the line, and lower the limit or set `concurrent_requests: 1`",
     },
     {
       place: `${limits}.strict`,
@@ -30,14 +32,18 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
     {
       place: `${limits}.agents`,
       isGuard: true,
-      text: "was removed: remove the line, and set `usd_per_session`, `requests_per_minute_per_session` or `concurrent_requests`",
+      text:
+        "was removed: remove the line, and set `usd_per_session`, " +
+        "`requests_per_minute_per_session` or `concurrent_requests`",
     },
   ]),
   {
     place: "groups.*.other_paths",
     values: ["forward"],
     isGuard: true,
-    text: "`forward` was removed: name the paths that go upstream, as in `other_paths: [/v1/files]`, or remove the line",
+    text:
+      "`forward` was removed: name the paths that go upstream, " +
+      "as in `other_paths: [/v1/files]`, or remove the line",
   },
   {
     place: "ledger.sync",
@@ -70,16 +76,19 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   "import cliproxy": "write the config with `gateway init` and `gateway channels add`",
   upgrade: "take a newer version with npm, Homebrew, Scoop, or a download with signed checksums",
   "keys import":
-    "give the secrets one by one: `gateway keys add --name NAME --group GROUP --secret - --force`, in a loop of the shell",
+    "give the secrets one by one: " +
+    "`gateway keys add --name NAME --group GROUP --secret - --force`, in a loop of the shell",
   "keys metrics": "set `metrics: all` on the key in the config file",
   "recordings export": "`gateway recordings show NAME --json` prints each request",
   ...Object.fromEntries(
     ENV_TOOLS.map((tool) => [`run ${tool}`, `\`gateway env ${tool}\` prints its settings, and you start it`]),
   ),
   reconcile:
-    "`gateway usage --history --both` shows what only the logs or only the ledger have, and `gateway usage` what sellers named",
+    "`gateway usage --history --both` shows what only the logs or " +
+    "only the ledger have, and `gateway usage` what sellers named",
   export:
-    "`otlp:` in the config sends a span for each request; the past is in `gateway usage --csv` and in the ledger, which is JSONL",
+    "`otlp:` in the config sends a span for each request; " +
+    "the past is in `gateway usage --csv` and in the ledger, which is JSONL",
   "ledger tail":
     "`gateway serve` logs each request, `gateway top` shows the last ones, and the ledger is a text file",
   "prices diff": "`gateway prices update --dry-run` shows what would change, and writes nothing",

@@ -85,7 +85,8 @@ function expandText(
       // A user may have written a secret in place of its name.
       const [shown, advice] = looksSecret(name) ? ["of this name", "NAME"] : [name, name];
       refuse(
-        `the environment variable ${shown} is not set (set it, add it to gateway.env, or write \${${advice}:-default})`,
+        `the environment variable ${shown} is not set (set it, ` +
+          `add it to gateway.env, or write \${${advice}:-default})`,
       );
     }
     return reference;

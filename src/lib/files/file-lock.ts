@@ -125,7 +125,9 @@ function lockDatabase(place: string, path: string, fd: number): Database {
       );
     if (code !== "SQLITE_FULL") throw error;
     // The message names files: users do not know of SQLite.
-    const what = `no space is left on the disk (ENOSPC) for ${path}. Free some (df -h ${quoteWord(dirname(path))}) and repeat`;
+    const what =
+      `no space is left on the disk (ENOSPC) for ${path}. ` +
+      `Free some (df -h ${quoteWord(dirname(path))}) and repeat`;
     throw Object.assign(new Error(what, { cause: error }), { code: "ENOSPC" });
   }
 }

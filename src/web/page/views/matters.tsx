@@ -72,7 +72,9 @@ function listMatters(
     ...unpriced.map(({ name, requests }): Matter => ({
       tone: "warn",
       title: name,
-      text: `has no price, so ${formatCount(requests)} ${requests === 1 ? "request is" : "requests are"} in no sum`,
+      text:
+        `has no price, so ${formatCount(requests)} ` +
+        `${requests === 1 ? "request is" : "requests are"} in no sum`,
       to: [[], { period: "30d", model: name }],
     })),
     ...changes.map((change): Matter => ({
