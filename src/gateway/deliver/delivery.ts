@@ -133,7 +133,7 @@ function convertFields(fields: Fields, r: Request, { between: { client, upstream
   return answer.add("x-gateway-converted", `${client}->${upstream}`);
 }
 
-/** `send` writes and meters each piece, without secrets. With a slow client, it returns a promise. */
+/** `send` writes and meters a piece. For a slow client, it returns a promise. */
 export async function passBody(
   r: Request,
   body: Body,

@@ -29,7 +29,7 @@ export function findOwnLogin(
   return login.length === 0 ? null : login;
 }
 
-/** Marks of the vendor's tool. They keep honest programs off its plan, but can be copied. */
+/** They can be copied, but keep honest programs off the tool's plan. */
 interface Tool {
   readonly name: string;
   readonly userAgent: RegExp;

@@ -12,7 +12,7 @@ import { nextTurn } from "../../lib/time/next-turn.ts";
 export const MIN_LENGTH = 12;
 /** In a header's `Bearer x`, the secret is x. */
 const SCHEME = /^(?:basic|bearer|token)\s+/i;
-/** A channel's own headers (`headers` in the config) that may hold a secret. */
+/** A channel's own headers that may hold a secret. */
 const SECRET_HEADER = /key|auth|cookie|credential|secret|token/i;
 /** All keys of Anthropic begin like this. It is long, and not secret. */
 const PUBLIC_PREFIX = /^sk-ant-(?:[a-z]+\d+-)?/;
@@ -58,7 +58,7 @@ const MADE_START = "sk-";
 const MADE_LENGTH = 46;
 /** In a cut body, shorter ones are words. */
 const MIN_CUT_KEY = 23;
-/** No secret has the letters so far. */
+/** No secret begins so. */
 const LOST = -1;
 const MAX_STARTS = 16;
 /** Two escaped letters, and a part of the third. */
@@ -94,7 +94,7 @@ export class Secrets {
   readonly #next = new Map<number, number>();
   readonly #ends = new Set<number>();
   #pieces: ReadonlySet<string> | null = null;
-  protected readonly suspicious: RegExp = /(?!)/;
+  protected readonly likely: RegExp = /(?!)/;
   readonly #clean = new BoundedMap<string, number>(MAX_CLEAN);
 
   constructor(secrets: readonly string[], base: Secrets | null = null, keys: Keys = new Map()) {
@@ -115,7 +115,7 @@ export class Secrets {
     for (const text of texts.filter(isLong)) {
       const written = JSON.stringify(text).slice(1, -1);
       const forms = [text, written, written.replaceAll("/", "\\/")];
-      // What looks like an escape is read as one.
+      // The bytes are read without escapes.
       for (const form of [...forms, ...forms.map(decode)].filter(isLong)) this.#learn(Buffer.from(form));
     }
     // Many searches would take longer.
@@ -175,7 +175,7 @@ export class Secrets {
     }
   }
 
-  /** Asterisks replace each secret, and in a cut body the beginning of one at its end. */
+  /** In a cut body, also the beginning of one at its end. */
   mask(bytes: Uint8Array, isCut = false): Uint8Array {
     const all = asBuffer(bytes);
     if (!isCut && !this.mayHold(all)) return bytes;
@@ -208,7 +208,7 @@ export class Secrets {
     const size = this.#next.size + (this.#base === null ? 0 : this.#base.#next.size);
     if (this.#clean.get(text) === size) return false;
     const isFound = [...new Set([text, decode(text)])].some(
-      (each) => this.hasWhole(each) || this.suspicious.test(each) || this.findParts(decode(each)).length > 0,
+      (each) => this.hasWhole(each) || this.likely.test(each) || this.findParts(decode(each)).length > 0,
     );
     if (!isFound && text.length <= MAX_CLEAN) this.#clean.set(text, size);
     return isFound;
@@ -245,7 +245,7 @@ function listPieces(secret: string): string[] {
 }
 
 const SLICE_BYTES = 16 * 1024;
-/** More may be most of a long secret. It is not read again with each chunk. */
+/** A long secret is not read again with each chunk. */
 const MAX_READ_AGAIN = 512;
 
 export class StreamRedactor {
@@ -301,13 +301,13 @@ export function channelSecrets(channel: SecretHolder): Secrets {
 }
 
 const MAX_SENDERS = 64;
-/** Keys that `keys add` did not make: the config may have only their hashes. */
+/** Not made by `keys add`: the config may have only their hashes. */
 const brought = new BoundedMap<string, true>(1000);
 
 /** All channels' credentials, and the gateway's keys. */
 export class KnownSecrets extends Secrets {
   /** A client's key, of any gateway or provider. */
-  protected override readonly suspicious = /(?:^|[\s"'=:,;-])sk-[\w-]{8}/;
+  protected override readonly likely = /(?:^|[\s"'=:,;-])sk-[\w-]{8}/;
   readonly #isKnown = remember(MAX_SENDERS, (text) => this.finds(text), Infinity);
   readonly #ofSender = remember(MAX_SENDERS, (sent) => new Secrets(sent.split("\n"), this), Infinity);
 

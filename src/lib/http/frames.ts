@@ -3,14 +3,10 @@
 import { isUtf8 } from "node:buffer";
 import { joinChunks, NOTHING } from "../memory/bytes.ts";
 import { ANSWER_COPIES, LARGE_BYTES, type MemoryBudget, type Reservation } from "../memory/memory-budget.ts";
+import { nextTurn } from "../time/next-turn.ts";
 import { CLOSE_CODES, type Closing, isSendable, type Payload } from "./web-socket.ts";
 
-const CONTINUATION = 0x0;
-const TEXT = 0x1;
-const BINARY = 0x2;
-const CLOSE = 0x8;
-const PING = 0x9;
-const PONG = 0xa;
+const [CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG] = [0, 1, 2, 8, 9, 10] as const;
 
 const FINAL = 0x80;
 const MASKED = 0x80;
@@ -21,6 +17,8 @@ const MASK_BYTES = 4;
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 /** Each fragment costs memory, too. */
 const MAX_FRAGMENTS = 65_536;
+/** Then others get their turn of the event loop. */
+const STEPS_IN_TURN = 128;
 
 export type Frame =
   | { readonly message: Payload }
@@ -39,6 +37,7 @@ export class FrameReader {
   #kind: Payload["kind"] | null = null;
   #fragments: Uint8Array[] = [];
   #messageBytes = 0;
+  #steps = 0;
 
   /** `start`: bytes that have come. `isInside`: a message has begun. */
   constructor(memory: MemoryBudget, read: (isInside: boolean) => Promise<Buffer | null>, start: Buffer) {
@@ -73,6 +72,7 @@ export class FrameReader {
 
   /** Null: the connection ended too early. */
   async #take(count: number, isInside = true): Promise<Uint8Array | null> {
+    if ((this.#steps += 1) % STEPS_IN_TURN === 0) await nextTurn();
     const pieces: Uint8Array[] = [];
     let missing = count;
     while (missing > this.#rest.length) {
@@ -88,7 +88,7 @@ export class FrameReader {
 
   async #readNumber(bytes: number, isInside = true): Promise<number | null> {
     const taken = await this.#take(bytes, isInside);
-    return taken && Number(`0x${Buffer.from(taken).toString("hex")}`);
+    return taken && taken.reduce((number, byte) => 256 * number + byte, 0);
   }
 
   async #readPayload(first: number, short: number): Promise<Uint8Array | Frame | null> {

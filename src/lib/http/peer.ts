@@ -14,7 +14,7 @@ const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const PIECE_MS = 60_000;
 /** To answer a close frame, and then to read unsent bytes. */
 const CLOSE_MS = 5_000;
-/** With more unsent bytes, pings get no answer: a flood must cost nothing. */
+/** With more unsent bytes, pings get no answer. */
 const MAX_UNSENT_FOR_PONG = 64 * 1024;
 
 export function writeHandshake(key: string): string {

@@ -15,7 +15,6 @@ const HIDDEN = "Ab1+cD2e/3_gH4iJ5kL6mN7=oP8qR9sT0uVwXyZ";
 const SECRET = `sk-ant-api03-${HIDDEN}`;
 const OTHER = 'quotes"and\\slashes/0123';
 const SECRETS = new Secrets([SECRET, OTHER]);
-
 /** As `keys add` makes it, in the config as text, and brought by a request. */
 const MADE = `sk-Z2${"o1x8".repeat(10)}Q`;
 const WRITTEN = 'own/words+"of%41\\owner=~0123';
@@ -59,26 +58,20 @@ const written = fc
   });
 const SIGNS = ["a", "0", ".", "...", "=", "-", " ", "é", '\\"', "\\n", "%2F", "100% ", "\\u00e9", "\\u003c"];
 const WORDS = ["sk-", "disk-key=", "/task-runner/", "sk-ant-api03-", SECRET.slice(0, 30)];
+const EACH_BYTE = Array.from({ length: 900 }, (_, at) => at);
+const cutPlaces = fc.oneof(fc.array(fc.nat(400)), fc.constant(EACH_BYTE));
 const beside = fc.array(fc.constantFrom(...SIGNS, ...WORDS)).map((parts) => parts.join(""));
 
 describe("P189: a secret in an answer", () => {
   test("a secret in an answer is masked whatever its form is, what stands beside it and where the chunks are cut, and nothing else changes", () => {
     fc.assert(
-      fc.property(beside, written, beside, fc.array(fc.nat(400)), (before, secret, after, cuts) => {
+      fc.property(beside, written, beside, cutPlaces, (before, secret, after, cuts) => {
         const masked = `${before}${"*".repeat(secret.length)}${after}`;
         expect(Buffer.from(KNOWN.mask(Buffer.from(before + secret + after))).toString()).toBe(masked);
         expect(pass(before + secret + after, cuts, KNOWN, false)).toBe(masked);
       }),
       { numRuns: 1000 },
     );
-  });
-
-  test("a secret in an answer is masked byte by byte", () => {
-    for (const escape of ESCAPES) {
-      const text = Array.from(SECRET, escape).join("");
-      const cuts = Array.from({ length: text.length }, (_, at) => at);
-      expect(pass(`${text}!`, cuts)).toBe(`${"*".repeat(text.length)}!`);
-    }
   });
 
   test("a key in an answer is masked in turns, and others get theirs", async () => {

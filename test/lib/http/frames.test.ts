@@ -201,6 +201,15 @@ describe("a close frame", () => {
   });
 });
 
+test.each([0x89, 0x8a, 0x00, 0x81])("a flood of frames leaves turns to others: %d", async (first) => {
+  let turns = 0;
+  const other = setInterval(() => (turns += 1), 0);
+  const flood = Buffer.alloc(100_000, frame(first, ""));
+  await read(first === 0 ? Buffer.concat([frame(0x01, ""), flood]) : flood);
+  clearInterval(other);
+  expect(turns).toBeGreaterThan(20);
+});
+
 test("a pong carries the ping's bytes", async () => {
   expect(unmask(writePong(Buffer.from("abc")))).toEqual({ opcode: 0xa, payload: Buffer.from("abc") });
 });
