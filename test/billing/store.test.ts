@@ -383,7 +383,7 @@ describe("the table", () => {
     writeRich();
     for (const sql of listChanges(["lines", "names", "marks", "unreadable", "state"])) {
       changeTable(sql);
-      expect([sql, isIntact(path)]).toEqual([sql, false]);
+      expect([sql, isIntact(path), look()]).toEqual([sql, false, { ...RICH, notes: expect.anything() }]);
       using _ = new Table(path, { report: () => {}, compares: true });
       expect([sql, look(), isIntact(path)]).toEqual([sql, RICH, true]);
     }

@@ -182,8 +182,8 @@ export class SumRow {
     this.#layout = layout;
     this.#exact = this.#list("exact");
     for (let at = 1; at <= names; at += 1) this.names.push(String(row[at] ?? ""));
-    this.values = row.slice(layout.first, layout.first + layout.values.length);
     this.charge = roundUsd(this.add("charge"));
+    this.values = row.slice(layout.first, layout.first + layout.values.length);
   }
 
   #find(name: string): CellValue {

@@ -78,7 +78,7 @@ export const COLUMN_NAMES = [...LINE_COLUMNS, ...declare(NAME_COLUMNS)].map((col
 const EDITS = [
   ...["lines", "names", "marks", "unreadable"].map((table) => `DELETE ON ${table}`),
   ...["lines", "marks", "unreadable"].map((table) => `UPDATE ON ${table}`),
-  `UPDATE OF ${NAMES.join(", ")} ON names`,
+  `UPDATE OF who, ${NAMES.join(", ")} ON names`,
   "UPDATE OF position ON state",
 ];
 
@@ -106,7 +106,7 @@ const OBJECTS = [
   "CREATE INDEX by_id ON lines (id)",
   `CREATE INDEX by_miss ON lines (who, at, cause, part, detail, from_channel, changed_at, missed, missed_tokens, exact, windows)
     WHERE cause IS NOT NULL`,
-  "CREATE INDEX by_seller ON lines (who, at) WHERE named IS NOT NULL",
+  "CREATE INDEX by_seller ON lines (who, at, named, official, charge, exact) WHERE named IS NOT NULL",
   ...EDITS.map(
     (edit, at) => `CREATE TRIGGER edit_${at} AFTER ${edit} WHEN (SELECT edited FROM state) = 0
       BEGIN UPDATE state SET edited = 1; END`,
