@@ -99,7 +99,7 @@ class ServedExchange implements Exchange {
     this.#break();
   });
   #replyFields: readonly Field[] = [];
-  #head = { status: 502, headers: [] as [string, string][] };
+  #head: { readonly status: number; readonly headers?: Headers } = { status: 502 };
   #isBodiless = false;
   #ended = false;
   #isBroken = false;
@@ -229,10 +229,10 @@ class ServedExchange implements Exchange {
     for (const listener of this.#goneListeners) listener();
   }
 
-  #writeHead(fields: SentFields): [string, string][] {
-    const head: [string, string][] = [];
-    for (const [name, value] of fields) if (!FRAMING_FIELDS.has(name)) head.push([name, value]);
-    for (const [name, value] of this.#replyFields) head.push([name, value]);
+  #writeHead(fields: SentFields): Headers {
+    const head = new Headers();
+    for (const [name, value] of fields) if (!FRAMING_FIELDS.has(name)) head.append(name, value);
+    for (const [name, value] of this.#replyFields) head.append(name, value);
     return head;
   }
 

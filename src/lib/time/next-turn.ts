@@ -43,9 +43,7 @@ export function atTurnEnd(moment: Moment, run: () => void): void {
 
 /** All requests take their next step one after the other: warm code is faster. */
 export function inStep(): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  atTurnEnd("steps", resolve);
-  return promise;
+  return new Promise((resolve) => atTurnEnd("steps", resolve));
 }
 
 function schedule(): void {
