@@ -1,6 +1,7 @@
 // The parts that all end-to-end tests share: the simulated upstream, the real gateway in front of it,
 // and one request followed through both to its ledger line.
 
+import { onTestFinished } from "bun:test";
 import {
   startDemoUpstream,
   type DemoUpstreamOptions,
@@ -136,15 +137,8 @@ export function makeRequest(dialect: DialectName, stream = false, more: Section 
 }
 
 /** A separate world for one test, whose channels remember nothing. */
-export async function inWorld(
-  use: (world: World) => Promise<void>,
-  change?: (url: string) => Section,
-  options?: DemoUpstreamOptions,
-): Promise<void> {
-  const world = openWorld(change, options);
-  try {
-    await use(world);
-  } finally {
-    await world.stop();
-  }
+export function openOwnWorld(...options: Parameters<typeof openWorld>): World {
+  const world = openWorld(...options);
+  onTestFinished(() => world.stop());
+  return world;
 }

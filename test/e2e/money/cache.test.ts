@@ -21,7 +21,7 @@ import {
 import { answerCounted, type CountedOptions } from "../../harness/upstreams/counted-answers.ts";
 
 import type { RequestLines } from "../../harness/raw.ts";
-import { inWorld, type Line, makeRequest, type World } from "../world.ts";
+import { openOwnWorld, type Line, makeRequest, type World } from "../world.ts";
 
 const MODELS = {
   messages: "claude-sonnet-4-5",
@@ -103,170 +103,159 @@ function findFaults(path: string): Finding[] {
 
 test.each(DIALECT_NAMES)("P144: a changed tool is named, with its exact cost: %s", async (dialect) => {
   for (const stream of [false, true]) {
-    await inWorld(async (world) => {
-      const session = new Session(world, dialect, stream);
-      const talk = openConversation("a", textOf(2400, "first"));
-      const left = await session.grow(talk);
-      talk.tools[1] = { ...talk.tools[1], description: "Other." };
-      const { line, counted } = await session.ask(talk);
-      const missed = left - counted.read;
-      const usd = costOf(dialect, missed);
-      expect(line["cache"]).toEqual({ missed, usd, because: "tools_changed", at: 2 });
-      expect(findFaults(world.gateway.folder.join("ledger.jsonl"))).toEqual([]);
-    });
+    const world = openOwnWorld();
+    const session = new Session(world, dialect, stream);
+    const talk = openConversation("a", textOf(2400, "first"));
+    const left = await session.grow(talk);
+    talk.tools[1] = { ...talk.tools[1], description: "Other." };
+    const { line, counted } = await session.ask(talk);
+    const missed = left - counted.read;
+    const usd = costOf(dialect, missed);
+    expect(line["cache"]).toEqual({ missed, usd, because: "tools_changed", at: 2 });
+    expect(findFaults(world.gateway.folder.join("ledger.jsonl"))).toEqual([]);
   }
 });
 
 test("P144: the upstream's own reason counts, with the place if it is the same as ours", async () => {
-  await inWorld(async (world) => {
-    for (const stream of [false, true]) {
-      const session = new Session(world, "messages", stream);
-      const talk = openConversation(`own ${stream}`, textOf(2400, `first ${stream}`));
-      const left = await session.grow(talk);
-      talk.system[0] = textOf(400, "other");
-      const reason = { type: "system_changed", cache_missed_input_tokens: 77 };
-      const { line, counted } = await session.ask(talk, { diagnostics: { cache_miss_reason: reason } });
-      const missed = left - counted.read;
-      expect(line["cache"]).toEqual({
-        missed,
-        usd: costOf("messages", missed),
-        because: "system_changed",
-        at: 1,
-        reported: true,
-      });
-    }
-    const session = new Session(world, "responses", true);
-    const talk = openConversation("own", textOf(6000, "first"));
+  const world = openOwnWorld();
+  for (const stream of [false, true]) {
+    const session = new Session(world, "messages", stream);
+    const talk = openConversation(`own ${stream}`, textOf(2400, `first ${stream}`));
     const left = await session.grow(talk);
-    session.upstream.lose();
-    const diagnostics = { type: "cache_miss", reason: "prompt_cache_key_changed", cache_missed_tokens: 5 };
-    const { line } = await session.ask(talk, { diagnostics });
-    expect(line["cache"]).toMatchObject({
-      missed: left,
-      because: "settings_changed",
-      part: "prompt_cache_key",
+    talk.system[0] = textOf(400, "other");
+    const reason = { type: "system_changed", cache_missed_input_tokens: 77 };
+    const { line, counted } = await session.ask(talk, { diagnostics: { cache_miss_reason: reason } });
+    const missed = left - counted.read;
+    expect(line["cache"]).toEqual({
+      missed,
+      usd: costOf("messages", missed),
+      because: "system_changed",
+      at: 1,
       reported: true,
     });
+  }
+  const session = new Session(world, "responses", true);
+  const talk = openConversation("own", textOf(6000, "first"));
+  const left = await session.grow(talk);
+  session.upstream.lose();
+  const diagnostics = { type: "cache_miss", reason: "prompt_cache_key_changed", cache_missed_tokens: 5 };
+  const { line } = await session.ask(talk, { diagnostics });
+  expect(line["cache"]).toMatchObject({
+    missed: left,
+    because: "settings_changed",
+    part: "prompt_cache_key",
+    reported: true,
   });
 });
 
 test("a first request after a restart has the upstream's reason and count", async () => {
-  await inWorld(async (world) => {
-    const session = new Session(world, "messages", false);
-    const talk = openConversation("a", textOf(2400, "first"));
-    const reason = { type: "tools_changed", cache_missed_input_tokens: 900 };
-    const { line } = await session.ask(talk, { diagnostics: { cache_miss_reason: reason } });
-    const usd = costOf("messages", 900);
-    expect(line["cache"]).toEqual({ missed: 900, usd, because: "tools_changed", reported: true });
-    for (const type of ["previous_message_not_found", "unavailable", null]) {
-      const nothing = type && { type, cache_missed_input_tokens: 900 };
-      const { line: silent } = await session.ask(talk, { diagnostics: { cache_miss_reason: nothing } });
-      expect(silent).not.toHaveProperty("cache");
-    }
-    const other = { type: "cache_evicted", cache_missed_input_tokens: 900 };
-    const begun = openConversation("b", textOf(2400, "first"));
-    const fields = { "x-claude-code-session-id": "s-2" };
-    const { line: evicted } = await session.ask(begun, { diagnostics: { cache_miss_reason: other } }, fields);
-    expect(evicted["cache"]).toEqual({ missed: 900, usd, because: "cache_evicted", reported: true });
-  });
+  const world = openOwnWorld();
+  const session = new Session(world, "messages", false);
+  const talk = openConversation("a", textOf(2400, "first"));
+  const reason = { type: "tools_changed", cache_missed_input_tokens: 900 };
+  const { line } = await session.ask(talk, { diagnostics: { cache_miss_reason: reason } });
+  const usd = costOf("messages", 900);
+  expect(line["cache"]).toEqual({ missed: 900, usd, because: "tools_changed", reported: true });
+  for (const type of ["previous_message_not_found", "unavailable", null]) {
+    const nothing = type && { type, cache_missed_input_tokens: 900 };
+    const { line: silent } = await session.ask(talk, { diagnostics: { cache_miss_reason: nothing } });
+    expect(silent).not.toHaveProperty("cache");
+  }
+  const other = { type: "cache_evicted", cache_missed_input_tokens: 900 };
+  const begun = openConversation("b", textOf(2400, "first"));
+  const fields = { "x-claude-code-session-id": "s-2" };
+  const { line: evicted } = await session.ask(begun, { diagnostics: { cache_miss_reason: other } }, fields);
+  expect(evicted["cache"]).toEqual({ missed: 900, usd, because: "cache_evicted", reported: true });
 });
 
 test("P144: a changed header or hundredth member is named, and not a loss of the upstream", async () => {
-  await inWorld(async (world) => {
-    const session = new Session(world, "messages", false);
-    const talk = openConversation("a", textOf(6000, "first"));
-    for (let name = 1; name <= 100; name += 1) talk.extra[`x_${name}`] = 1;
-    await session.grow(talk);
-    const changes = [
-      [1, {}, { because: "upstream_lost" }],
-      [2, {}, { part: "x_100", detail: "perhaps" }],
-      [2, { "x-grok-conv-id": "b" }, { part: "x-grok-conv-id", detail: "perhaps" }],
-    ] as const;
-    for (const [value, fields, cause] of changes) {
-      talk.extra["x_100"] = value;
-      session.upstream.lose();
-      expect((await session.ask(talk, {}, fields)).line["cache"]).toMatchObject(cause);
-    }
-  });
+  const world = openOwnWorld();
+  const session = new Session(world, "messages", false);
+  const talk = openConversation("a", textOf(6000, "first"));
+  for (let name = 1; name <= 100; name += 1) talk.extra[`x_${name}`] = 1;
+  await session.grow(talk);
+  const changes = [
+    [1, {}, { because: "upstream_lost" }],
+    [2, {}, { part: "x_100", detail: "perhaps" }],
+    [2, { "x-grok-conv-id": "b" }, { part: "x-grok-conv-id", detail: "perhaps" }],
+  ] as const;
+  for (const [value, fields, cause] of changes) {
+    talk.extra["x_100"] = value;
+    session.upstream.lose();
+    expect((await session.ask(talk, {}, fields)).line["cache"]).toMatchObject(cause);
+  }
 });
 
 test("a compressed body is analysed like any other", async () => {
-  await inWorld(async (world) => {
-    const upstream = new CachingUpstream();
-    const talk = openConversation("a", textOf(6000, "first"));
-    const send = async (): Promise<Line> => {
-      const body = writeRequest("messages", { ...talk, model: MODELS.messages });
-      const counted = upstream.serve("messages", body, "account", 1000);
-      world.upstream.next({
-        answer: answerCounted("messages", counted, { model: MODELS.messages, stream: false }),
-      });
-      const { target, fields } = makeRequest("messages");
-      const packed = gzipSync(JSON.stringify(body));
-      const { lines } = await world.trace({
-        target,
-        fields: { ...fields, ...CLIENT, "content-type": "application/json", "content-encoding": "gzip" },
-        body: packed,
-      });
-      return lines[0]!;
-    };
-    expect(await send()).not.toHaveProperty("cache");
-    talk.tools.pop();
-    goOn(talk, "answer", "next");
-    expect((await send())["cache"]).toMatchObject({ because: "tools_changed", at: 3 });
-  });
+  const world = openOwnWorld();
+  const upstream = new CachingUpstream();
+  const talk = openConversation("a", textOf(6000, "first"));
+  const send = async (): Promise<Line> => {
+    const body = writeRequest("messages", { ...talk, model: MODELS.messages });
+    const counted = upstream.serve("messages", body, "account", 1000);
+    world.upstream.next({
+      answer: answerCounted("messages", counted, { model: MODELS.messages, stream: false }),
+    });
+    const { target, fields } = makeRequest("messages");
+    const packed = gzipSync(JSON.stringify(body));
+    const { lines } = await world.trace({
+      target,
+      fields: { ...fields, ...CLIENT, "content-type": "application/json", "content-encoding": "gzip" },
+      body: packed,
+    });
+    return lines[0]!;
+  };
+  expect(await send()).not.toHaveProperty("cache");
+  talk.tools.pop();
+  goOn(talk, "answer", "next");
+  expect((await send())["cache"]).toMatchObject({ because: "tools_changed", at: 3 });
 });
 
 test("one word in the config turns the analysis of the cache off", async () => {
-  await inWorld(
-    async (world) => {
-      const session = new Session(world, "messages", false);
-      const talk = openConversation("a", textOf(2400, "first"));
-      await session.grow(talk);
-      talk.tools.pop();
-      const { line } = await session.ask(talk);
-      expect(line).not.toHaveProperty("cache");
-      expect(world.gateway.running.gateway.cacheMemory.parts).toBe(0);
-    },
-    () => ({ cache_analysis: "off" }),
-  );
+  const world = openOwnWorld(() => ({ cache_analysis: "off" }));
+  const session = new Session(world, "messages", false);
+  const talk = openConversation("a", textOf(2400, "first"));
+  await session.grow(talk);
+  talk.tools.pop();
+  const { line } = await session.ask(talk);
+  expect(line).not.toHaveProperty("cache");
+  expect(world.gateway.running.gateway.cacheMemory.parts).toBe(0);
 });
 
 test("a fault in the analysis is reported and costs neither the answer nor the line", async () => {
-  await inWorld(async (world) => {
-    const { gateway } = world.gateway.running;
-    gateway.cacheMemory.learn = () => {
-      throw new Error("broken inside");
-    };
-    const session = new Session(world, "messages", true);
-    const { line } = await session.ask(openConversation("a", textOf(2400, "first")));
-    expect(line).toMatchObject({ outcome: "complete", basis: "exact" });
-    expect(line).not.toHaveProperty("cache");
-  });
+  const world = openOwnWorld();
+  const { gateway } = world.gateway.running;
+  gateway.cacheMemory.learn = () => {
+    throw new Error("broken inside");
+  };
+  const session = new Session(world, "messages", true);
+  const { line } = await session.ask(openConversation("a", textOf(2400, "first")));
+  expect(line).toMatchObject({ outcome: "complete", basis: "exact" });
+  expect(line).not.toHaveProperty("cache");
 });
 
 test("a client that leaves is charged and judged by what the stream had reported", async () => {
-  await inWorld(async (world) => {
-    const session = new Session(world, "messages", true);
-    const talk = openConversation("a", textOf(2400, "first"));
-    const left = await session.grow(talk);
-    talk.tools.pop();
-    const body = writeRequest("messages", { ...talk, model: MODELS.messages }, true);
-    const counted = session.upstream.serve("messages", body, "account", 9000);
-    const answer = answerCounted("messages", counted, { model: MODELS.messages, stream: true });
-    const gate = makeGate();
-    world.upstream.next({ answer, gates: { 3: gate } });
-    const { target, fields } = makeRequest("messages", true);
-    const running = await world.begin({ target, fields: { ...fields, ...CLIENT }, body });
-    await running.client.until("content_block_delta");
-    running.client.reset();
-    const { lines } = await running.over();
-    gate.open();
-    expect(lines).toMatchObject([
-      {
-        outcome: "client_closed",
-        basis: "partial",
-        cache: { missed: left, because: "tools_changed", at: 3 },
-      },
-    ]);
-  });
+  const world = openOwnWorld();
+  const session = new Session(world, "messages", true);
+  const talk = openConversation("a", textOf(2400, "first"));
+  const left = await session.grow(talk);
+  talk.tools.pop();
+  const body = writeRequest("messages", { ...talk, model: MODELS.messages }, true);
+  const counted = session.upstream.serve("messages", body, "account", 9000);
+  const answer = answerCounted("messages", counted, { model: MODELS.messages, stream: true });
+  const gate = makeGate();
+  world.upstream.next({ answer, gates: { 3: gate } });
+  const { target, fields } = makeRequest("messages", true);
+  const running = await world.begin({ target, fields: { ...fields, ...CLIENT }, body });
+  await running.client.until("content_block_delta");
+  running.client.reset();
+  const { lines } = await running.over();
+  gate.open();
+  expect(lines).toMatchObject([
+    {
+      outcome: "client_closed",
+      basis: "partial",
+      cache: { missed: left, because: "tools_changed", at: 3 },
+    },
+  ]);
 });

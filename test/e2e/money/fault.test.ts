@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import { PriceBook } from "../../../src/billing/prices/book.ts";
 import { makeConfig } from "../../harness/gateway.ts";
-import { DIALECTS, flushLedger, inWorld, makeRequest } from "../world.ts";
+import { DIALECTS, flushLedger, openOwnWorld, makeRequest } from "../world.ts";
 
 /** One request at a time for each key. */
 function limitKeys(url: string): { keys: object[] } {
@@ -21,26 +21,25 @@ function makeBrokenBook(): PriceBook {
 test.each(DIALECTS.map((dialect, index) => ({ dialect, stream: index % 2 === 0 })))(
   "P122: a request ($dialect, stream: $stream) whose charge cannot be computed is answered, has its line, and frees its place",
   async ({ dialect, stream }) => {
-    await inWorld(async (world) => {
-      const { gateway } = world;
-      const { running } = gateway;
-      const { prices } = running.gateway;
-      running.gateway.prices = makeBrokenBook();
-      const { answer, lines } = await world.trace(makeRequest(dialect, stream));
-      expect(answer.status).toBe(200);
-      expect(lines).toHaveLength(1);
-      expect(lines[0]).toMatchObject({
-        outcome: "complete",
-        basis: "unknown",
-        usage: {},
-        charge_usd: null,
-        suspect: "the gateway failed to compute the amounts",
-      });
-      expect(lines[0]?.["raw_usage"]).toBeObject();
-      running.gateway.prices = prices;
-      expect((await world.ask(makeRequest(dialect, stream))).status).toBe(200);
-      await flushLedger();
-      expect(gateway.ledger().map(({ basis }) => basis)).toEqual(["unknown", "exact"]);
-    }, limitKeys);
+    const world = openOwnWorld(limitKeys);
+    const { gateway } = world;
+    const { running } = gateway;
+    const { prices } = running.gateway;
+    running.gateway.prices = makeBrokenBook();
+    const { answer, lines } = await world.trace(makeRequest(dialect, stream));
+    expect(answer.status).toBe(200);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatchObject({
+      outcome: "complete",
+      basis: "unknown",
+      usage: {},
+      charge_usd: null,
+      suspect: "the gateway failed to compute the amounts",
+    });
+    expect(lines[0]?.["raw_usage"]).toBeObject();
+    running.gateway.prices = prices;
+    expect((await world.ask(makeRequest(dialect, stream))).status).toBe(200);
+    await flushLedger();
+    expect(gateway.ledger().map(({ basis }) => basis)).toEqual(["unknown", "exact"]);
   },
 );

@@ -13,7 +13,7 @@ import {
   bearer,
   type DialectName,
   DIALECTS,
-  inWorld,
+  openOwnWorld,
   type Line,
   type Running,
   type World,
@@ -300,13 +300,12 @@ describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s",
   const full = { stream: streamOf(speech), body: bodyOf(speech) };
 
   test.each([...FORMS])("a complete answer (%s) costs what it reports", async (form) => {
-    await inWorld(async (world) => {
-      world.upstream.next({ answer: full[form] });
-      const asked = ask(dialect, form);
-      const { lines } = await world.trace(asked);
-      expect(JSON.stringify(asked.body).length).toBe(400);
-      expectLine(lines, "complete", EXACT[dialect]);
-    }, withPrices());
+    const world = openOwnWorld(withPrices());
+    world.upstream.next({ answer: full[form] });
+    const asked = ask(dialect, form);
+    const { lines } = await world.trace(asked);
+    expect(JSON.stringify(asked.body).length).toBe(400);
+    expectLine(lines, "complete", EXACT[dialect]);
   });
 
   /** The gates before which a client leaves: before the head, and before the first event. */
@@ -318,74 +317,67 @@ describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s",
   test.each(moments)(
     "a client that leaves (%s, before part %d, by %s) takes the upstream's request with it, and the usage is unknown",
     async (form, part, how) => {
-      await inWorld(async (world) => {
-        const gate = makeGate();
-        world.upstream.next({ answer: full[form], gates: { [part]: gate } });
-        const running = await world.begin(ask(dialect, form));
-        await gate.reached;
-        running.client[how]();
-        expect(await world.upstream.ended(0)).toBe("left");
-        const { record, lines } = await running.over();
-        expect(record.outcome).toBe("client_closed");
-        expectLine(lines, "client_closed", UNKNOWN);
-      }, withPrices());
+      const world = openOwnWorld(withPrices());
+      const gate = makeGate();
+      world.upstream.next({ answer: full[form], gates: { [part]: gate } });
+      const running = await world.begin(ask(dialect, form));
+      await gate.reached;
+      running.client[how]();
+      expect(await world.upstream.ended(0)).toBe("left");
+      const { record, lines } = await running.over();
+      expect(record.outcome).toBe("client_closed");
+      expectLine(lines, "client_closed", UNKNOWN);
     },
   );
 
   test.each(["reset", "close"] as const)(
     "a client that leaves in the middle (%s) is charged for reported usage and an estimate of the text seen",
     async (how) => {
-      await inWorld(async (world) => {
-        const { running } = await beginMiddle(world, dialect);
-        running.client[how]();
-        expectLine((await running.over()).lines, "client_closed", BROKEN[dialect]);
-        expect(await world.upstream.ended(0)).toBe("left");
-      }, withPrices());
+      const world = openOwnWorld(withPrices());
+      const { running } = await beginMiddle(world, dialect);
+      running.client[how]();
+      expectLine((await running.over()).lines, "client_closed", BROKEN[dialect]);
+      expect(await world.upstream.ended(0)).toBe("left");
     },
   );
 
   test.each(["reset", "fin"] as const)("an answer cut by a %s costs the part that came", async (how) => {
-    await inWorld(async (world) => {
-      const { head, body } = planSteps(streamOf(speech, []), {});
-      const steps: Step[] = [head, ...body, how];
-      world.upstream.next({ steps: () => steps });
-      expectLine((await world.trace(ask(dialect, "stream"))).lines, "upstream_cut", BROKEN[dialect]);
-    }, withPrices());
+    const world = openOwnWorld(withPrices());
+    const { head, body } = planSteps(streamOf(speech, []), {});
+    const steps: Step[] = [head, ...body, how];
+    world.upstream.next({ steps: () => steps });
+    expectLine((await world.trace(ask(dialect, "stream"))).lines, "upstream_cut", BROKEN[dialect]);
   });
 
   test("a body that breaks before its usage costs the part that came", async () => {
-    await inWorld(async (world) => {
-      const { head, body } = planSteps(full.body, {});
-      const [whole = new Uint8Array()] = body.filter((step) => step instanceof Uint8Array);
-      const end = Buffer.from(whole).lastIndexOf(WORD) + WORD.length;
-      world.upstream.next({ steps: () => [head, whole.subarray(0, end), "fin"] });
-      expectLine((await world.trace(ask(dialect, "body"))).lines, "upstream_cut", SEEN);
-    }, withPrices());
+    const world = openOwnWorld(withPrices());
+    const { head, body } = planSteps(full.body, {});
+    const [whole = new Uint8Array()] = body.filter((step) => step instanceof Uint8Array);
+    const end = Buffer.from(whole).lastIndexOf(WORD) + WORD.length;
+    world.upstream.next({ steps: () => [head, whole.subarray(0, end), "fin"] });
+    expectLine((await world.trace(ask(dialect, "body"))).lines, "upstream_cut", SEEN);
   });
 
   test("an error in the middle of a stream costs what was reported before it", async () => {
-    await inWorld(async (world) => {
-      world.upstream.next({ answer: full.stream, fault: "error-event" });
-      expectLine((await world.trace(ask(dialect, "stream"))).lines, "upstream_error", FAILED[dialect]);
-    }, withPrices());
+    const world = openOwnWorld(withPrices());
+    world.upstream.next({ answer: full.stream, fault: "error-event" });
+    expectLine((await world.trace(ask(dialect, "stream"))).lines, "upstream_error", FAILED[dialect]);
   });
 
   test.each(["zero-usage", "no-usage"] as const)("an answer with %s is flagged, not free", async (fault) => {
     for (const form of FORMS) {
-      await inWorld(async (world) => {
-        world.upstream.next({ answer: full[form], fault });
-        expectLine((await world.trace(ask(dialect, form))).lines, "complete", SUSPECT);
-      }, withPrices());
+      const world = openOwnWorld(withPrices());
+      world.upstream.next({ answer: full[form], fault });
+      expectLine((await world.trace(ask(dialect, form))).lines, "complete", SUSPECT);
     }
   });
 
   test("a gateway that is stopped before the end of an answer charges the part seen", async () => {
-    await inWorld(async (world) => {
-      const { running } = await beginMiddle(world, dialect);
-      await world.gateway.running.stop(0);
-      expectLine(world.gateway.ledger(), "interrupted", BROKEN[dialect]);
-      await running.client.ended;
-    }, withPrices());
+    const world = openOwnWorld(withPrices());
+    const { running } = await beginMiddle(world, dialect);
+    await world.gateway.running.stop(0);
+    expectLine(world.gateway.ledger(), "interrupted", BROKEN[dialect]);
+    await running.client.ended;
   });
 });
 
@@ -404,31 +396,29 @@ describe.each([...DIALECTS])("P96: on_disconnect.drain: %s", (dialect) => {
   const prices = withPrices({ on_disconnect: { drain: "5s" } });
 
   test("a client that leaves in the middle is charged the exact amount", async () => {
-    await inWorld(async (world) => {
-      const { running, gate } = await beginMiddle(world, dialect);
-      running.client.reset();
-      await settleSockets();
-      gate.open();
-      expectLine((await running.over()).lines, "client_closed", EXACT[dialect]);
-    }, prices);
+    const world = openOwnWorld(prices);
+    const { running, gate } = await beginMiddle(world, dialect);
+    running.client.reset();
+    await settleSockets();
+    gate.open();
+    expectLine((await running.over()).lines, "client_closed", EXACT[dialect]);
   });
 
   test.each([...FORMS])(
     "a client that leaves before the head is charged the exact amount (%s)",
     async (form) => {
-      await inWorld(async (world) => {
-        const gate = makeGate();
-        world.upstream.next({
-          answer: form === "body" ? bodyOf(speech) : streamOf(speech),
-          gates: { [-1]: gate },
-        });
-        const running = await world.begin(ask(dialect, form));
-        await gate.reached;
-        running.client.reset();
-        await settleSockets();
-        gate.open();
-        expectLine((await running.over()).lines, "client_closed", EXACT[dialect]);
-      }, prices);
+      const world = openOwnWorld(prices);
+      const gate = makeGate();
+      world.upstream.next({
+        answer: form === "body" ? bodyOf(speech) : streamOf(speech),
+        gates: { [-1]: gate },
+      });
+      const running = await world.begin(ask(dialect, form));
+      await gate.reached;
+      running.client.reset();
+      await settleSockets();
+      gate.open();
+      expectLine((await running.over()).lines, "client_closed", EXACT[dialect]);
     },
   );
 });
@@ -449,42 +439,40 @@ describe("P118: a background response", () => {
   };
 
   test("a background response is billed to the first request that fetches it finished", async () => {
-    await inWorld(async (world) => {
-      const trace = async (request: RequestLines, answer: Answer) => {
-        world.upstream.next({ answer });
-        return (await world.trace(request)).lines;
-      };
-      const [asked, ...more] = await trace(ask, shown("queued"));
-      expect(asked).toMatchObject({ endpoint: "/v1/responses", basis: "unknown", charge_usd: null });
-      expect([asked!["suspect"], more]).toEqual([undefined, []]);
-      expect(await trace(look, shown("in_progress"))).toEqual([]);
-      const lines = await trace(look, shown("completed", { usage }));
-      const line = { endpoint: "/v1/responses/{id}", model: "m", key: "responses", channel: "responses" };
-      expect(lines).toMatchObject([{ ...line, ...charged, outcome: "complete", basis: "exact" }]);
-      expect(await trace(look, shown("completed", { usage }))).toEqual([]);
-    }, withPrices());
+    const world = openOwnWorld(withPrices());
+    const trace = async (request: RequestLines, answer: Answer) => {
+      world.upstream.next({ answer });
+      return (await world.trace(request)).lines;
+    };
+    const [asked, ...more] = await trace(ask, shown("queued"));
+    expect(asked).toMatchObject({ endpoint: "/v1/responses", basis: "unknown", charge_usd: null });
+    expect([asked!["suspect"], more]).toEqual([undefined, []]);
+    expect(await trace(look, shown("in_progress"))).toEqual([]);
+    const lines = await trace(look, shown("completed", { usage }));
+    const line = { endpoint: "/v1/responses/{id}", model: "m", key: "responses", channel: "responses" };
+    expect(lines).toMatchObject([{ ...line, ...charged, outcome: "complete", basis: "exact" }]);
+    expect(await trace(look, shown("completed", { usage }))).toEqual([]);
   });
 
   test("a background response is billed to a later request if the first one that fetches it finished is cut", async () => {
-    await inWorld(async (world) => {
-      const trace = async (request: RequestLines, answer: Answer) => {
-        world.upstream.next({ answer });
-        return (await world.trace(request)).lines;
-      };
-      await trace(ask, shown("queued"));
-      const whole = shown("completed", { usage });
-      const [body = Buffer.alloc(0)] = whole.pieces;
-      // The id and the status came, the usage did not.
-      const text = Buffer.from(body).toString();
-      const cut = {
-        ...whole,
-        framing: "close",
-        pieces: [body.subarray(0, text.indexOf('"usage"'))],
-      } as const;
-      expect(text.indexOf('"completed"')).toBeWithin(0, text.indexOf('"usage"'));
-      expect(await trace(look, cut)).toEqual([]);
-      expect(await trace(look, whole)).toMatchObject([{ ...charged, basis: "exact" }]);
-    }, withPrices());
+    const world = openOwnWorld(withPrices());
+    const trace = async (request: RequestLines, answer: Answer) => {
+      world.upstream.next({ answer });
+      return (await world.trace(request)).lines;
+    };
+    await trace(ask, shown("queued"));
+    const whole = shown("completed", { usage });
+    const [body = Buffer.alloc(0)] = whole.pieces;
+    // The id and the status came, the usage did not.
+    const text = Buffer.from(body).toString();
+    const cut = {
+      ...whole,
+      framing: "close",
+      pieces: [body.subarray(0, text.indexOf('"usage"'))],
+    } as const;
+    expect(text.indexOf('"completed"')).toBeWithin(0, text.indexOf('"usage"'));
+    expect(await trace(look, cut)).toEqual([]);
+    expect(await trace(look, whole)).toMatchObject([{ ...charged, basis: "exact" }]);
   });
 
   test("a background response is billed the same way if it is streamed or was cancelled", async () => {
@@ -492,29 +480,24 @@ describe("P118: a background response", () => {
       ["response.completed", "completed"],
       ["response.failed", "failed"],
     ] as const) {
-      await inWorld(async (world) => {
-        world.upstream.next({ answer: shown("in_progress") });
-        await world.trace(ask);
-        const last = event(type, { type, response: { ...response, status, usage } });
-        const fields = [["content-type", "text/event-stream"]] as const;
-        world.upstream.next({
-          answer: { ...shown(status), fields, framing: "chunked", pieces: [Buffer.from(last)] },
-        });
-        const { lines, record } = await world.trace({ ...look, target: `${look.target}?stream=true` });
-        expect(lines).toMatchObject([charged]);
-        expect(record).toMatchObject({ usage: charged.usage, chargeUsd: charged.charge_usd });
-      }, withPrices());
+      const world = openOwnWorld(withPrices());
+      world.upstream.next({ answer: shown("in_progress") });
+      await world.trace(ask);
+      const last = event(type, { type, response: { ...response, status, usage } });
+      const fields = [["content-type", "text/event-stream"]] as const;
+      world.upstream.next({
+        answer: { ...shown(status), fields, framing: "chunked", pieces: [Buffer.from(last)] },
+      });
+      const { lines, record } = await world.trace({ ...look, target: `${look.target}?stream=true` });
+      expect(lines).toMatchObject([charged]);
+      expect(record).toMatchObject({ usage: charged.usage, chargeUsd: charged.charge_usd });
     }
   });
 
   test("a background response is billed once, even if it is fetched again", async () => {
-    await inWorld(async (world) => {
-      world.upstream.next(
-        { answer: shown("completed", { usage }) },
-        { answer: shown("completed", { usage }) },
-      );
-      expect((await world.trace(ask)).lines).toMatchObject([charged]);
-      expect((await world.trace(look)).lines).toEqual([]);
-    }, withPrices());
+    const world = openOwnWorld(withPrices());
+    world.upstream.next({ answer: shown("completed", { usage }) }, { answer: shown("completed", { usage }) });
+    expect((await world.trace(ask)).lines).toMatchObject([charged]);
+    expect((await world.trace(look)).lines).toEqual([]);
   });
 });

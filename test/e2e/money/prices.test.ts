@@ -10,7 +10,7 @@ import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { run } from "../../cli/driving.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
-import { bearer, inWorld } from "../world.ts";
+import { bearer, openOwnWorld } from "../world.ts";
 
 function answer(model: string, more: object = {}): Answer {
   const usage = { input_tokens: 1_000_000, output_tokens: 0, total_tokens: 1_000_000 };
@@ -32,16 +32,14 @@ const shell = {
 };
 
 test("a kind without a price does not hide all others from a limit in USD", async () => {
-  await inWorld(
-    async (world) => {
-      world.upstream.next({ answer: answer("gpt-5", { output: [shell] }) });
-      const { lines } = await world.trace(ask("gpt-5"));
-      expect(lines[0]).toMatchObject({ charge_usd: null, at_least_usd: "1.25", limit_usd: "1.25" });
-      const refused = await world.trace(ask("gpt-5"));
-      expect(refused.lines).toEqual([]);
-    },
-    (url) => ({ keys: makeConfig({ url }).keys.map((key) => ({ ...key, limits: { usd_per_day: "1" } })) }),
-  );
+  const world = openOwnWorld((url) => ({
+    keys: makeConfig({ url }).keys.map((key) => ({ ...key, limits: { usd_per_day: "1" } })),
+  }));
+  world.upstream.next({ answer: answer("gpt-5", { output: [shell] }) });
+  const { lines } = await world.trace(ask("gpt-5"));
+  expect(lines[0]).toMatchObject({ charge_usd: null, at_least_usd: "1.25", limit_usd: "1.25" });
+  const refused = await world.trace(ask("gpt-5"));
+  expect(refused.lines).toEqual([]);
 });
 
 test("a running gateway takes a newer book and names it in its lines, and the ledger is right without either book", async () => {

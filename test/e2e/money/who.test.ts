@@ -9,7 +9,7 @@ import { readWholeLedger } from "../../billing/ledger/ledger-samples.ts";
 import { CREDENTIAL, makeConfig, startGateway, startGatewayHere } from "../../harness/gateway.ts";
 import { rawRequest, type RequestLines } from "../../harness/raw.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
-import { bearer, DIALECTS, inWorld, makeRequest } from "../world.ts";
+import { bearer, DIALECTS, openOwnWorld, makeRequest } from "../world.ts";
 
 const SESSION = "db7f03b5-105b-464a-ba35-e8c230eff292";
 const CLAUDE = { "user-agent": "claude-cli/2.1.330 (external, cli)", "x-claude-code-session-id": SESSION };
@@ -26,33 +26,31 @@ function findFaults(path: string): Finding[] {
 }
 
 test("P144: the line says who sent a request, in every dialect, and the label does not go upstream", async () => {
-  await inWorld(async (world) => {
-    for (const dialect of DIALECTS) {
-      for (const stream of [false, true]) {
-        const request = withFields(makeRequest(dialect, stream), { ...SUBAGENT, "x-gateway-label": "größe" });
-        const { lines, received } = await world.trace(request);
-        const client = { tool: "claude-code", session: SESSION, agent: "a2", parent: "a1", label: "größe" };
-        expect(lines).toMatchObject([{ client }]);
-        expect(received!.fields.map(([name]) => name)).not.toContain("x-gateway-label");
-        expect(received!.fields.map(([name]) => name)).toContain("x-claude-code-agent-id");
-      }
+  const world = openOwnWorld();
+  for (const dialect of DIALECTS) {
+    for (const stream of [false, true]) {
+      const request = withFields(makeRequest(dialect, stream), { ...SUBAGENT, "x-gateway-label": "größe" });
+      const { lines, received } = await world.trace(request);
+      const client = { tool: "claude-code", session: SESSION, agent: "a2", parent: "a1", label: "größe" };
+      expect(lines).toMatchObject([{ client }]);
+      expect(received!.fields.map(([name]) => name)).not.toContain("x-gateway-label");
+      expect(received!.fields.map(([name]) => name)).toContain("x-claude-code-agent-id");
     }
-  });
+  }
 });
 
 test("P144: a tool that names no session gets an inferred one, marked as such", async () => {
-  await inWorld(async (world) => {
-    const gemini = { "user-agent": "GeminiCLI-tui/0.61.0/gemini-3.1-pro-preview (linux; x64; terminal)" };
-    const [one] = (await world.trace(withFields(makeRequest("content"), gemini))).lines;
-    const [two] = (await world.trace(withFields(makeRequest("content"), gemini))).lines;
-    expect(one).toMatchObject({ client: { tool: "gemini-cli", inferred: true } });
-    expect(two!["client"]).toEqual(one!["client"]);
-    const [named] = (await world.trace(withFields(makeRequest("messages"), CLAUDE))).lines;
-    expect(named!["client"]).toEqual({ tool: "claude-code", version: "2.1.330", session: SESSION });
-    const sdk = { "user-agent": "Anthropic/JS 0.115.0" };
-    const [library] = (await world.trace(withFields(makeRequest("messages"), sdk))).lines;
-    expect(library).toMatchObject({ client: { tool: "anthropic", version: "0.115.0" } });
-  });
+  const world = openOwnWorld();
+  const gemini = { "user-agent": "GeminiCLI-tui/0.61.0/gemini-3.1-pro-preview (linux; x64; terminal)" };
+  const [one] = (await world.trace(withFields(makeRequest("content"), gemini))).lines;
+  const [two] = (await world.trace(withFields(makeRequest("content"), gemini))).lines;
+  expect(one).toMatchObject({ client: { tool: "gemini-cli", inferred: true } });
+  expect(two!["client"]).toEqual(one!["client"]);
+  const [named] = (await world.trace(withFields(makeRequest("messages"), CLAUDE))).lines;
+  expect(named!["client"]).toEqual({ tool: "claude-code", version: "2.1.330", session: SESSION });
+  const sdk = { "user-agent": "Anthropic/JS 0.115.0" };
+  const [library] = (await world.trace(withFields(makeRequest("messages"), sdk))).lines;
+  expect(library).toMatchObject({ client: { tool: "anthropic", version: "0.115.0" } });
 });
 
 const OK: Answer = {
@@ -68,42 +66,40 @@ const OK: Answer = {
 };
 
 test("P144: the line has the upstream's id of the request that was delivered, and never a credential", async () => {
-  await inWorld(async (world) => {
-    const idAfter = async (...fields: readonly (readonly [string, string])[]): Promise<unknown> => {
-      world.upstream.next({ answer: { ...OK, fields: [...OK.fields, ...fields] } });
-      const { lines } = await world.trace(makeRequest("messages"));
-      return lines[0]!["upstream_request_id"];
-    };
-    expect(await idAfter(["request-id", "req_011C"])).toBe("req_011C");
-    expect(await idAfter(["x-request-id", "abc"], ["request-id", "req_2"])).toBe("req_2");
-    expect(await idAfter(["x-request-id", "a b"])).toBe(sha256Hex("a b"));
-    expect(await idAfter(["apim-request-id", "azure"])).toBe("azure");
-    expect(await idAfter(["request-id", CREDENTIAL])).toBeUndefined();
-    expect(await idAfter(["request-id", `x:${CREDENTIAL.slice(0, -1)}`])).toBeUndefined();
-    expect(await idAfter()).toBeUndefined();
-  });
+  const world = openOwnWorld();
+  const idAfter = async (...fields: readonly (readonly [string, string])[]): Promise<unknown> => {
+    world.upstream.next({ answer: { ...OK, fields: [...OK.fields, ...fields] } });
+    const { lines } = await world.trace(makeRequest("messages"));
+    return lines[0]!["upstream_request_id"];
+  };
+  expect(await idAfter(["request-id", "req_011C"])).toBe("req_011C");
+  expect(await idAfter(["x-request-id", "abc"], ["request-id", "req_2"])).toBe("req_2");
+  expect(await idAfter(["x-request-id", "a b"])).toBe(sha256Hex("a b"));
+  expect(await idAfter(["apim-request-id", "azure"])).toBe("azure");
+  expect(await idAfter(["request-id", CREDENTIAL])).toBeUndefined();
+  expect(await idAfter(["request-id", `x:${CREDENTIAL.slice(0, -1)}`])).toBeUndefined();
+  expect(await idAfter()).toBeUndefined();
 });
 
 test("a background response belongs to the session that began it", async () => {
-  await inWorld(async (world) => {
-    const reported = (status: string, usage: unknown = null): Answer => ({
-      ...OK,
-      family: "responses",
-      pieces: [Buffer.from(JSON.stringify({ id: "resp_1", object: "response", model: "m", status, usage }))],
-    });
-    const begin = {
-      target: "/v1/responses",
-      fields: bearer("responses"),
-      body: { model: "m", background: true },
-    };
-    const fetch = { target: "/v1/responses/resp_1", fields: bearer("responses") };
-    world.upstream.next({ answer: reported("queued") });
-    const [first] = (await world.trace(withFields(begin, CLAUDE))).lines;
-    world.upstream.next({ answer: reported("completed", { input_tokens: 10, output_tokens: 4 }) });
-    const [second] = (await world.trace(withFields(fetch, { "user-agent": "curl/8" }))).lines;
-    expect(first).toMatchObject({ basis: "unknown", client: { session: SESSION } });
-    expect(second).toMatchObject({ usage: { output: 4 }, client: { tool: "claude-code", session: SESSION } });
+  const world = openOwnWorld();
+  const reported = (status: string, usage: unknown = null): Answer => ({
+    ...OK,
+    family: "responses",
+    pieces: [Buffer.from(JSON.stringify({ id: "resp_1", object: "response", model: "m", status, usage }))],
   });
+  const begin = {
+    target: "/v1/responses",
+    fields: bearer("responses"),
+    body: { model: "m", background: true },
+  };
+  const fetch = { target: "/v1/responses/resp_1", fields: bearer("responses") };
+  world.upstream.next({ answer: reported("queued") });
+  const [first] = (await world.trace(withFields(begin, CLAUDE))).lines;
+  world.upstream.next({ answer: reported("completed", { input_tokens: 10, output_tokens: 4 }) });
+  const [second] = (await world.trace(withFields(fetch, { "user-agent": "curl/8" }))).lines;
+  expect(first).toMatchObject({ basis: "unknown", client: { session: SESSION } });
+  expect(second).toMatchObject({ usage: { output: 4 }, client: { tool: "claude-code", session: SESSION } });
 });
 
 test("the line of a request that a killed gateway left behind says who sent it", async () => {

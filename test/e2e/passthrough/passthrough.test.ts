@@ -10,7 +10,7 @@ import { type Answer, answerJson, encode } from "../../harness/model/answers/ans
 import { makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import { CREDENTIAL, keyOf } from "../../harness/gateway.ts";
 import { parseAnswer, rawRequest } from "../../harness/raw.ts";
-import { bearer, CONTENTS, inWorld, makeRequest, MESSAGE, openWorld, type World } from "../world.ts";
+import { bearer, CONTENTS, openOwnWorld, makeRequest, MESSAGE, openWorld, type World } from "../world.ts";
 
 const ALIASES = {
   fast: "claude-haiku-4-5",
@@ -337,16 +337,12 @@ test.each([OWN_KEY_FIELD, ...KEY_SOURCES])(
     const keys = [{ name: "own", group: "all", secret }];
     const given = source === "authorization" ? `Bearer ${secret}` : secret;
     const fields = source === "query" ? {} : { [nameField(source, "goog")]: given };
-    await inWorld(
-      async (own) => {
-        own.upstream.next({ answer: answerJson("messages", { text: secret }) });
-        const answer = await own.ask({
-          target: `/v1/new${source === "query" ? `?key=${secret}` : ""}`,
-          fields,
-        });
-        expect([answer.status, JSON.parse(answer.text)]).toEqual([200, { text: "*".repeat(secret.length) }]);
-      },
-      () => ({ groups, keys }),
-    );
+    const own = openOwnWorld(() => ({ groups, keys }));
+    own.upstream.next({ answer: answerJson("messages", { text: secret }) });
+    const answer = await own.ask({
+      target: `/v1/new${source === "query" ? `?key=${secret}` : ""}`,
+      fields,
+    });
+    expect([answer.status, JSON.parse(answer.text)]).toEqual([200, { text: "*".repeat(secret.length) }]);
   },
 );

@@ -7,7 +7,7 @@ import { startDemoUpstream, type DemoUpstream, makeGate } from "../../harness/up
 import { type ChildGateway, CREDENTIAL, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { openRaw, parseAnswer, rawRequest, type RequestLines, writeRequest } from "../../harness/raw.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { DIALECTS, inWorld, makeRequest } from "../world.ts";
+import { DIALECTS, openOwnWorld, makeRequest } from "../world.ts";
 import { PROGRAM } from "../../harness/program.ts";
 
 interface Served {
@@ -114,20 +114,19 @@ describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
 });
 
 test("P98: streams that outlast the grace period are ended", async () => {
-  await inWorld(async (world) => {
-    world.upstream.next("stall", "never-answer");
-    const streaming = await world.begin(makeRequest("messages", true));
-    await streaming.client.until("text_delta");
-    const waiting = await world.begin(makeRequest("responses"));
-    await world.upstream.received(1);
-    const stopped = world.gateway.running.stop(20);
-    expect([await world.upstream.ended(0), await world.upstream.ended(1)]).toEqual(["left", "left"]);
-    await stopped;
-    expect(parseAnswer(streaming.client.bytes())?.complete).toBe(false);
-    expect(await waiting.client.ended).toBeDefined();
-    const lines = world.gateway.ledger();
-    expect(lines.map((line) => line["outcome"])).toEqual(["interrupted", "interrupted"]);
-  });
+  const world = openOwnWorld();
+  world.upstream.next("stall", "never-answer");
+  const streaming = await world.begin(makeRequest("messages", true));
+  await streaming.client.until("text_delta");
+  const waiting = await world.begin(makeRequest("responses"));
+  await world.upstream.received(1);
+  const stopped = world.gateway.running.stop(20);
+  expect([await world.upstream.ended(0), await world.upstream.ended(1)]).toEqual(["left", "left"]);
+  await stopped;
+  expect(parseAnswer(streaming.client.bytes())?.complete).toBe(false);
+  expect(await waiting.client.ended).toBeDefined();
+  const lines = world.gateway.ledger();
+  expect(lines.map((line) => line["outcome"])).toEqual(["interrupted", "interrupted"]);
 });
 
 describe("a gateway whose output nobody reads", () => {

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { CREDENTIAL, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { openCounter, openRaw, type RawConnection, writeRequest } from "../../harness/raw.ts";
-import { inWorld, makeRequest } from "../world.ts";
+import { openOwnWorld, makeRequest } from "../world.ts";
 
 /** Two ways to leave: a normal close, and a reset. */
 const LEAVINGS = {
@@ -19,17 +19,16 @@ describe.each(WAYS)("P96: a client that leaves (%s)", (way) => {
   const leave = LEAVINGS[way];
 
   test("a client that leaves while still sending its request leaves no trace upstream or in the ledger", async () => {
-    await inWorld(async (world) => {
-      const client = await openRaw(world.gateway.port);
-      const bytes = writeRequest(makeRequest("messages"));
-      client.send(bytes.subarray(0, bytes.length - 5));
-      for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
-      leave(client);
-      const [record] = await world.gateway.recorded(1);
-      expect(record).toMatchObject({ status: 499, outcome: "client_closed" });
-      expect(world.upstream.requests).toHaveLength(0);
-      expect(world.gateway.ledger()).toEqual([]);
-    });
+    const world = openOwnWorld();
+    const client = await openRaw(world.gateway.port);
+    const bytes = writeRequest(makeRequest("messages"));
+    client.send(bytes.subarray(0, bytes.length - 5));
+    for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
+    leave(client);
+    const [record] = await world.gateway.recorded(1);
+    expect(record).toMatchObject({ status: 499, outcome: "client_closed" });
+    expect(world.upstream.requests).toHaveLength(0);
+    expect(world.gateway.ledger()).toEqual([]);
   });
 });
 
