@@ -1,7 +1,7 @@
 // A request for which a limit has no room waits in the gateway, over HTTP and over a WebSocket.
 // Nothing of it is sent or noted.
 
-import { expect, test } from "bun:test";
+import { expect, onTestFinished, test } from "bun:test";
 import { readFileSync } from "node:fs";
 
 import { checkConfigText } from "../../../src/config/file/load.ts";
@@ -35,7 +35,7 @@ async function isWaiting({ running }: InsideGateway, count: number): Promise<voi
 }
 
 /** A request is in flight, and its limit has no room for another one. */
-async function openFull(use: (parts: Full) => Promise<void>): Promise<void> {
+async function openFull(): Promise<Full> {
   const upstream = startDemoUpstream();
   const { keys, ...config } = makeConfig(upstream);
   const withKey = (changed: object) => ({
@@ -52,13 +52,10 @@ async function openFull(use: (parts: Full) => Promise<void>): Promise<void> {
   const first = await openRaw(gateway.port);
   first.send(writeRequest(message({ stream: true })));
   await gate.reached;
-  try {
-    await use({ upstream, gateway, change, end: () => gate.open() });
-  } finally {
-    first.close();
-    await gateway.stop();
-    upstream.stop();
-  }
+  onTestFinished(() => first.close());
+  onTestFinished(() => gateway.stop());
+  onTestFinished(() => upstream.stop());
+  return { upstream, gateway, change, end: () => gate.open() };
 }
 
 interface Full {
@@ -70,87 +67,81 @@ interface Full {
 }
 
 test("a request waits for room, keeps no other key waiting, and is let in when one in flight has ended", async () => {
-  await openFull(async ({ upstream, gateway, end }) => {
-    const second = rawRequest(gateway.port, message());
-    await isWaiting(gateway, 1);
-    expect(upstream.requests).toHaveLength(1);
-    const journal = readFileSync(gateway.folder.join("ledger.jsonl.open"), "utf8");
-    expect(journal.match(/"key":"messages"/g)).toHaveLength(1);
-    const other = { target: "/v1/responses", body: { model: "gpt-5.4", input: "Hello" } };
-    const fields = { authorization: `Bearer ${keyOf("responses")}` };
-    expect((await rawRequest(gateway.port, { ...other, fields })).status).toBe(200);
-    end();
-    expect((await second).status).toBe(200);
-    await gateway.recorded(3);
-    expect(upstream.requests).toHaveLength(3);
-  });
+  const { upstream, gateway, end } = await openFull();
+  const second = rawRequest(gateway.port, message());
+  await isWaiting(gateway, 1);
+  expect(upstream.requests).toHaveLength(1);
+  const journal = readFileSync(gateway.folder.join("ledger.jsonl.open"), "utf8");
+  expect(journal.match(/"key":"messages"/g)).toHaveLength(1);
+  const other = { target: "/v1/responses", body: { model: "gpt-5.4", input: "Hello" } };
+  const fields = { authorization: `Bearer ${keyOf("responses")}` };
+  expect((await rawRequest(gateway.port, { ...other, fields })).status).toBe(200);
+  end();
+  expect((await second).status).toBe(200);
+  await gateway.recorded(3);
+  expect(upstream.requests).toHaveLength(3);
 });
 
 test("P122: a client that leaves while its request waits costs nothing", async () => {
-  await openFull(async ({ upstream, gateway, end }) => {
-    const second = await openRaw(gateway.port);
-    second.send(writeRequest(message()));
-    await isWaiting(gateway, 1);
-    second.close();
-    const [record] = await gateway.recorded(1);
-    expect([record?.outcome, record?.chargeUsd, gateway.running.gateway.waiting.size]).toEqual([
-      "client_closed",
-      null,
-      0,
-    ]);
-    end();
-    await gateway.recorded(2);
-    expect(upstream.requests).toHaveLength(1);
-    expect((await rawRequest(gateway.port, message())).status).toBe(200);
-  });
+  const { upstream, gateway, end } = await openFull();
+  const second = await openRaw(gateway.port);
+  second.send(writeRequest(message()));
+  await isWaiting(gateway, 1);
+  second.close();
+  const [record] = await gateway.recorded(1);
+  expect([record?.outcome, record?.chargeUsd, gateway.running.gateway.waiting.size]).toEqual([
+    "client_closed",
+    null,
+    0,
+  ]);
+  end();
+  await gateway.recorded(2);
+  expect(upstream.requests).toHaveLength(1);
+  expect((await rawRequest(gateway.port, message())).status).toBe(200);
 });
 
 test("a gateway that stops answers the requests that wait", async () => {
-  await openFull(async ({ upstream, gateway, end }) => {
-    const second = rawRequest(gateway.port, message());
-    await isWaiting(gateway, 1);
-    const stopped = gateway.running.stop(30_000);
-    end();
-    expect((await second).status).toBe(200);
-    await stopped;
-    expect(upstream.requests).toHaveLength(2);
-  });
+  const { upstream, gateway, end } = await openFull();
+  const second = rawRequest(gateway.port, message());
+  await isWaiting(gateway, 1);
+  const stopped = gateway.running.stop(30_000);
+  end();
+  expect((await second).status).toBe(200);
+  await stopped;
+  expect(upstream.requests).toHaveLength(2);
 });
 
 test.each([
   ["is refused at once when its key is disabled", { disabled: true, limits: LIMITS }, 401, 1],
   ["is let in when its limit is raised", { limits: { usd_per_day: "100" } }, 200, 2],
 ])("a request that waits %s", async (_, changed, status, sent) => {
-  await openFull(async ({ upstream, gateway, change }) => {
-    const second = rawRequest(gateway.port, message());
-    await isWaiting(gateway, 1);
-    change(changed);
-    for (let turn = 0; turn < 5; turn += 1) await Promise.resolve();
-    expect(gateway.running.gateway.waiting.size).toBe(0);
-    expect((await second).status).toBe(status);
-    expect(upstream.requests).toHaveLength(sent);
-  });
+  const { upstream, gateway, change } = await openFull();
+  const second = rawRequest(gateway.port, message());
+  await isWaiting(gateway, 1);
+  change(changed);
+  for (let turn = 0; turn < 5; turn += 1) await Promise.resolve();
+  expect(gateway.running.gateway.waiting.size).toBe(0);
+  expect((await second).status).toBe(status);
+  expect(upstream.requests).toHaveLength(sent);
 });
 
 test("a request that waits is let in when the upstream of the one in flight dies", async () => {
-  await openFull(async ({ upstream, gateway }) => {
-    const second = rawRequest(gateway.port, message());
-    await isWaiting(gateway, 1);
-    upstream.stop();
-    expect((await second).status).toBe(502);
-    expect(gateway.records.map(({ outcome }) => outcome)).toEqual(["upstream_cut", "upstream_error"]);
-  });
+  const { upstream, gateway } = await openFull();
+  const second = rawRequest(gateway.port, message());
+  await isWaiting(gateway, 1);
+  upstream.stop();
+  expect((await second).status).toBe(502);
+  expect(gateway.records.map(({ outcome }) => outcome)).toEqual(["upstream_cut", "upstream_error"]);
 });
 
 test("a gateway that ends at once sends no request that waits", async () => {
-  await openFull(async ({ upstream, gateway }) => {
-    const second = rawRequest(gateway.port, message()).catch(() => null);
-    await isWaiting(gateway, 1);
-    await gateway.running.stop(0);
-    expect((await second)?.status).not.toBe(200);
-    expect([upstream.requests.length, gateway.running.gateway.waiting.size]).toEqual([1, 0]);
-    expect(gateway.ledger().map(({ outcome }) => outcome)).toEqual(["interrupted"]);
-  });
+  const { upstream, gateway } = await openFull();
+  const second = rawRequest(gateway.port, message()).catch(() => null);
+  await isWaiting(gateway, 1);
+  await gateway.running.stop(0);
+  expect((await second)?.status).not.toBe(200);
+  expect([upstream.requests.length, gateway.running.gateway.waiting.size]).toEqual([1, 0]);
+  expect(gateway.ledger().map(({ outcome }) => outcome)).toEqual(["interrupted"]);
 });
 
 test("a response on a WebSocket waits, too, until its client has left", async () => {

@@ -2,7 +2,7 @@
 // signal, a port in use, missing files and variables.
 
 import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
-import { describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import { startDemoUpstream, type DemoUpstream, makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, CREDENTIAL, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { openRaw, parseAnswer, rawRequest, type RequestLines, writeRequest } from "../../harness/raw.ts";
@@ -15,15 +15,11 @@ interface Served {
   readonly gateway: ChildGateway;
 }
 
-async function withGateway(use: (served: Served) => Promise<void>): Promise<void> {
+async function openGateway(): Promise<Served> {
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
   const gateway = await startGateway({ config: makeConfig(upstream) });
-  try {
-    await use({ upstream, gateway });
-  } finally {
-    await gateway.stop();
-    upstream.stop();
-  }
+  for (const part of [gateway, upstream]) onTestFinished(() => part.stop());
+  return { upstream, gateway };
 }
 
 async function begin({ gateway }: Served, request: RequestLines) {
@@ -39,77 +35,74 @@ async function signal(gateway: ChildGateway, name: "SIGINT" | "SIGTERM"): Promis
 }
 
 test.skipIf(process.platform !== "linux")("a server has switched the last compiler off", async () => {
-  await withGateway(async ({ gateway }) => {
-    const environment = readFileSync(`/proc/${gateway.pid}/environ`, "utf8").split("\0");
-    expect(environment).toContain("BUN_JSC_useFTLJIT=0");
-  });
+  const { gateway } = await openGateway();
+  const environment = readFileSync(`/proc/${gateway.pid}/environ`, "utf8").split("\0");
+  expect(environment).toContain("BUN_JSC_useFTLJIT=0");
 });
 
 describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
   test("P98: a gateway with a signal lets running requests finish, accepts no new ones, and exits with 0", async () => {
-    await withGateway(async (served) => {
-      const { upstream, gateway } = served;
-      const [early, middle] = [makeGate(), makeGate()];
-      upstream.next({ gates: { [-1]: early } }, { gates: { 6: middle } });
-      const waiting = await begin(served, makeRequest("messages"));
-      await early.reached;
-      const streaming = await begin(served, makeRequest("messages", true));
-      await streaming.until("text_delta");
-      const idle = await begin(served, { target: "/healthz" });
-      await idle.until("status");
-      await signal(gateway, name);
-      expect(await idle.ended).toBe("fin");
-      expect(
-        await openRaw(gateway.port).then(
-          () => "taken in",
-          () => "refused",
-        ),
-      ).toBe("refused");
-      early.open();
-      middle.open();
-      await waiting.until("usage");
-      await streaming.until("message_stop");
-      expect(await gateway.exited).toBe(0);
-      for (const client of [waiting, streaming]) {
-        expect(await client.ended).toBe("fin");
-        expect(parseAnswer(client.bytes())).toMatchObject({ status: 200, complete: true });
-      }
-      expect(gateway.ledger()).toMatchObject([
-        { outcome: "complete", basis: "exact" },
-        { outcome: "complete", basis: "exact" },
-      ]);
-    });
+    const served = await openGateway();
+    const { upstream, gateway } = served;
+    const [early, middle] = [makeGate(), makeGate()];
+    upstream.next({ gates: { [-1]: early } }, { gates: { 6: middle } });
+    const waiting = await begin(served, makeRequest("messages"));
+    await early.reached;
+    const streaming = await begin(served, makeRequest("messages", true));
+    await streaming.until("text_delta");
+    const idle = await begin(served, { target: "/healthz" });
+    await idle.until("status");
+    await signal(gateway, name);
+    expect(await idle.ended).toBe("fin");
+    expect(
+      await openRaw(gateway.port).then(
+        () => "taken in",
+        () => "refused",
+      ),
+    ).toBe("refused");
+    early.open();
+    middle.open();
+    await waiting.until("usage");
+    await streaming.until("message_stop");
+    expect(await gateway.exited).toBe(0);
+    for (const client of [waiting, streaming]) {
+      expect(await client.ended).toBe("fin");
+      expect(parseAnswer(client.bytes())).toMatchObject({ status: 200, complete: true });
+    }
+    expect(gateway.ledger()).toMatchObject([
+      { outcome: "complete", basis: "exact" },
+      { outcome: "complete", basis: "exact" },
+    ]);
   });
 
   test("a second signal ends at once, and every request has its line", async () => {
-    await withGateway(async (served) => {
-      const { upstream, gateway } = served;
-      const clients = [];
-      for (const dialect of DIALECTS) {
-        const [early, middle] = [makeGate(), makeGate()];
-        upstream.next({ gates: { [-1]: early } }, { gates: { 8: middle } });
-        clients.push(await begin(served, makeRequest(dialect)));
-        await early.reached;
-        const streaming = await begin(served, makeRequest(dialect, true));
-        await streaming.until("said");
-        clients.push(streaming);
-      }
-      await signal(gateway, name);
-      expect(gateway.ledger()).toEqual([]);
-      gateway.signal(name);
-      expect(await gateway.exited).toBe(0);
-      for (const client of clients) {
-        await client.ended;
-        expect(parseAnswer(client.bytes())?.complete ?? false).toBe(false);
-      }
-      // After a first signal, requests would go on: so the second one was recognised.
-      expect(gateway.stderr().split("stopping: ")).toHaveLength(2);
-      const lines = gateway.ledger();
-      expect(lines).toHaveLength(clients.length);
-      expect(new Set(lines.map((line) => line["id"])).size).toBe(clients.length);
-      const reported = lines.map((line) => [line["outcome"], line["stream"], line["basis"]].join(" "));
-      expect(new Set(reported)).toEqual(new Set(["interrupted false unknown", "interrupted true partial"]));
-    });
+    const served = await openGateway();
+    const { upstream, gateway } = served;
+    const clients = [];
+    for (const dialect of DIALECTS) {
+      const [early, middle] = [makeGate(), makeGate()];
+      upstream.next({ gates: { [-1]: early } }, { gates: { 8: middle } });
+      clients.push(await begin(served, makeRequest(dialect)));
+      await early.reached;
+      const streaming = await begin(served, makeRequest(dialect, true));
+      await streaming.until("said");
+      clients.push(streaming);
+    }
+    await signal(gateway, name);
+    expect(gateway.ledger()).toEqual([]);
+    gateway.signal(name);
+    expect(await gateway.exited).toBe(0);
+    for (const client of clients) {
+      await client.ended;
+      expect(parseAnswer(client.bytes())?.complete ?? false).toBe(false);
+    }
+    // After a first signal, requests would go on: so the second one was recognised.
+    expect(gateway.stderr().split("stopping: ")).toHaveLength(2);
+    const lines = gateway.ledger();
+    expect(lines).toHaveLength(clients.length);
+    expect(new Set(lines.map((line) => line["id"])).size).toBe(clients.length);
+    const reported = lines.map((line) => [line["outcome"], line["stream"], line["basis"]].join(" "));
+    expect(new Set(reported)).toEqual(new Set(["interrupted false unknown", "interrupted true partial"]));
   });
 });
 
