@@ -183,8 +183,9 @@ const rests = (
   ] as const
 ).map(([status, strikes]) => [status, strikes, pairFor(`rest-${status}`)] as const);
 
-/** A conversation of its own. */
-const talk = (content: string) => ({ messages: [{ role: "user", content }] });
+/** A conversation of its own. Some clients write a message's role behind its text. */
+const opening = { content: "a".repeat(800), role: "assistant" };
+const talk = (content: string) => ({ messages: [opening, { role: "user", content }] });
 const used = (group: Group, ...names: string[]): number[] =>
   names.map((name) => group.channel(name).seen.length);
 
