@@ -383,7 +383,8 @@ describe("the table", () => {
     writeRich();
     for (const sql of listChanges(["lines", "names", "marks", "unreadable", "state"])) {
       changeTable(sql);
-      expect([sql, isIntact(path), look()]).toEqual([sql, false, { ...RICH, notes: expect.anything() }]);
+      const notes = sql.startsWith("UPDATE state") ? expect.anything() : AGAIN;
+      expect([sql, isIntact(path), look()]).toEqual([sql, false, { ...RICH, notes }]);
       using _ = new Table(path, { report: () => {}, compares: true });
       expect([sql, look(), isIntact(path)]).toEqual([sql, RICH, true]);
     }
