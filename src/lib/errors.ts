@@ -29,7 +29,7 @@ const STATUS_OF = {
   ledger_unwritable: 503,
   upstream_timeout: 504,
   overloaded: 529,
-  /** The response is only logged. */
+  /** Only logged: the client is gone. */
   client_gone: 499,
 } as const;
 

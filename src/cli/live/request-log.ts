@@ -43,7 +43,6 @@ function paintStatus(text: string, { status }: RequestRecord): string {
   return paint(status < 400 ? "green" : status < 500 ? "yellow" : "red", text);
 }
 
-/** A plan's payment is not a charge, and has its own sign. */
 function describeCharge({ status, chargeUsd, planUsd, usage }: RequestRecord): string {
   if (status === OPEN) return "";
   if (planUsd !== undefined) return `(plan $${formatAmount(planUsd)})`;
