@@ -99,7 +99,7 @@ export class Request {
   /** Released when an upstream has responded. */
   body: RequestBody = NO_BODY;
   candidates: readonly Candidate[] = [];
-  /** It stays on its channel. Null: there is one channel, or it has no name. */
+  /** Its name, under which it keeps its channel; null: none. */
   conversation: string | null = null;
   memory: Reservation | null = null;
   /** In the tried channel's dialect; null: the client's own. */

@@ -100,13 +100,13 @@ export function readRises(table: Table, session: string): WindowRises {
   return seen.reduce<WindowRises>((rises, [text]) => addWindows(rises, parseJson(String(text))), {});
 }
 
-/** Sessions of requests whose tool named none, the oldest first. */
-export function listInferred(table: Table, since: number) {
-  const sql = `SELECT at, key, IFNULL(tool, ''), IFNULL(label, ''), session FROM requests
-    WHERE at >= $since AND inferred = 1 ORDER BY at`;
-  return table.list(sql, { $since: since }).map(([at, key, tool, label, session]) => {
-    const client = { tool: String(tool), label: String(label) };
-    return { at: Number(at), key: String(key), client, session: String(session) };
+/** The oldest first. `place`: group, model and channel. */
+export function listSessions(table: Table, since: number) {
+  const sql = `SELECT last_at, inferred, key, IFNULL(tool, ''), IFNULL(label, ''), session, group_name, model, channel
+    FROM names WHERE last_at >= $since AND session IS NOT NULL AND outcome <> 'upstream_error' ORDER BY last_at`;
+  return table.list(sql, { $since: since }).map(([at, inferred, ...texts]) => {
+    const [key = "", tool = "", label = "", session = "", ...place] = texts.map(String);
+    return { at: Number(at), isInferred: inferred !== null, key, client: { tool, label }, session, place };
   });
 }
 

@@ -9,9 +9,10 @@ import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
 import type { Identity, Outcome } from "../../billing/ledger/line.ts";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
+import { listSessions } from "../../billing/ledger/shares.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { RequestBody } from "../intake/body.ts";
-import { Conversations, nameConversation } from "../intake/conversation.ts";
+import { Conversations, MAX_AGE_MS, nameConversation } from "../intake/conversation.ts";
 import type { Observer } from "../observe/observer.ts";
 import { addressOf } from "../upstream/address.ts";
 import { type Failure, explainFailure, failureOf, needsOwner, toRetryAfter } from "../upstream/failures.ts";
@@ -64,9 +65,16 @@ export class Channels {
     this.#path = `${options.catalog.ledger.path}.channels.json`;
     for (const record of readSaved(this.#path)) this.#records.set(record.name, record);
     this.retain(options.catalog);
+    const since = options.now() - MAX_AGE_MS;
+    const sessions = options.ledger.sums.ask((table) => listSessions(table, since));
+    for (const { at, session, isInferred, place } of sessions) {
+      const [group, model, channel = ""] = place;
+      for (const each of isInferred ? [] : [model, "*"])
+        this.#conversations.keep(`${group}/${each}/${session}`, channel, at);
+    }
   }
 
-  /** Only its own account has a response: no other one is asked about it. */
+  /** Only its own account has a response: no other one is asked. */
   prepare(r: Routed): void {
     r.conversation = keyOfConversation(r);
     const owner = this.#stored.get(readStoredId(r) ?? "");
@@ -80,25 +88,23 @@ export class Channels {
     const current = conversation && this.#conversations.find(conversation, now);
     const { random } = this.#options;
     const ordered = candidates.length === 1 ? candidates : orderCandidates(candidates, current, random);
-    const open = ordered.filter((candidate) => this.#readinessOf(candidate, now) === "open");
-    const ready = open.length > 0 ? open : ordered.filter((candidate) => this.mayTry(candidate, now));
-    // Its requests at the same time go there, too.
-    if (current === null && r.isTelling && ready[0] !== undefined) this.keepConversation(r, ready[0]);
+    const open = ordered.filter((each) => this.readinessOf(each, now) === "open");
+    const ready = open.length > 0 ? open : ordered.filter((each) => this.readinessOf(each, now) === "trial");
+    // For its requests at the same time. Only an answer keeps it there.
+    const [first] = ready;
+    if (current === null && r.isTelling && first !== undefined)
+      this.keepConversation(r, first, now - MAX_AGE_MS + records.TRIAL_MS);
     return ready;
   }
 
-  mayTry(candidate: Candidate, now: number): boolean {
-    return this.#readinessOf(candidate, now) !== "closed";
-  }
-
-  #readinessOf({ channel, model }: Candidate, now: number): records.Readiness {
+  readinessOf({ channel, model }: Candidate, now: number): records.Readiness {
     return records.readinessOf(this.of(channel), model, now);
   }
 
-  keepConversation(r: Routed, { channel }: Candidate): void {
+  keepConversation(r: Routed, { channel }: Candidate, at = this.#options.now()): void {
     if (r.conversation === null || followsSession(r)) return;
     for (const name of [r.conversation, keyOfSession(r)])
-      if (name !== null) this.#conversations.keep(name, channel.name, this.#options.now());
+      if (name !== null) this.#conversations.keep(name, channel.name, at);
   }
 
   keepStored(id: string, { group, tried }: Routed): void {
@@ -175,7 +181,7 @@ export class Channels {
     this.#change(channel, now, (record) => {
       if (failure !== null) return records.noteFailure(record, { failure, model: null, now, random });
       record.lastAnswer = now;
-      // A wait that the upstream named stays in force, even if the model list works.
+      // A wait that the upstream named stays in force.
       if (record.whole?.isNamed !== true) record.whole = null;
     });
   }

@@ -3,7 +3,7 @@
 import type { Conversion } from "../../bridges/convert.ts";
 import type { Outcome } from "../../billing/ledger/line.ts";
 import { countTokens, type Reading, sumUsage, type Usage, USAGE_KINDS } from "../../billing/usage.ts";
-import type { GatewayError } from "../../lib/errors.ts";
+import { GatewayError } from "../../lib/errors.ts";
 import type { Fields } from "../../lib/http/fields.ts";
 import { type Body, UpstreamFault, type UpstreamResponse } from "../../lib/http/upstream.ts";
 import { NO_BODY } from "../intake/body.ts";
@@ -13,7 +13,7 @@ import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { Ending, Request } from "../request.ts";
 import { responseFields } from "../send/headers.ts";
-import { toBreakError } from "../upstream/failures.ts";
+import { failureOf, toError } from "../upstream/failures.ts";
 
 export function beginDelivery(
   r: Request,
@@ -56,7 +56,7 @@ function countOutput({ parts, final, estimatedOutput }: Reading): number {
   return final ? reported : Math.max(reported, estimatedOutput);
 }
 
-/** The client may ask for a response while it is made. False: it has no id yet. */
+/** The client may ask for it at once. False: it has no id yet. */
 export function keepStored(r: Request, { channels }: Gateway): boolean {
   if (r.group.channels.length === 1) return true;
   const { id } = r.meter?.read().stored ?? {};
@@ -109,7 +109,11 @@ export function convertEnding(ending: Ending, status: number, whole = status < 4
 }
 
 export function explainBreak(r: Request, fault: UpstreamFault | null): GatewayError {
-  return toBreakError(r.served.candidate.channel.name, fault);
+  const { name } = r.served.candidate.channel;
+  if (fault !== null) return toError(failureOf(name, fault));
+  // A normal end, but too early.
+  const text = `The channel "${name}" ended its response before it was complete.`;
+  return new GatewayError("upstream_failed", text);
 }
 
 export function answerFields(r: Request): Fields {

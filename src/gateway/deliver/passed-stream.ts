@@ -17,7 +17,7 @@ export async function passStream(r: Request, body: Body, gateway: Gateway): Prom
 }
 
 const END_BYTES = 512;
-/** Pieces in which a response's id is looked for. */
+/** Pieces with data in which a response's id is looked for. */
 const MAX_LOOKS = 8;
 
 class PassedStream {
@@ -42,7 +42,7 @@ class PassedStream {
   send(piece: Uint8Array): Promise<void> | null {
     const slow = this.#write(this.#remover?.pass(piece) ?? piece);
     meterChunk(this.#r, piece);
-    if (this.#looks > 0 && piece.at(-1) === LF)
+    if (this.#looks > 0 && piece.at(-1) === LF && asBuffer(piece).includes("data:"))
       this.#looks = keepStored(this.#r, this.#gateway) ? 0 : this.#looks - 1;
     return slow;
   }

@@ -3,7 +3,7 @@
 import type { Catalog } from "../../config/catalog.ts";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
 import type { Identity } from "../../billing/ledger/line.ts";
-import { listInferred } from "../../billing/ledger/shares.ts";
+import { listSessions } from "../../billing/ledger/shares.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { BoundedMap, remember } from "../../lib/memory/bounded-map.ts";
@@ -208,8 +208,9 @@ export class InferredSessions {
 
   /** Reads the last sessions, which go on after a restart. */
   constructor({ sums }: Pick<Ledger, "sums">, now: number) {
-    for (const { at, key, client, session } of sums.ask((table) => listInferred(table, now - SESSION_GAP_MS)))
-      this.#sessions.set(nameSender(client, key), { id: session, lastAt: at });
+    const sessions = sums.ask((table) => listSessions(table, now - SESSION_GAP_MS));
+    for (const { at, key, client, session: id, isInferred } of sessions)
+      if (isInferred) this.#sessions.set(nameSender(client, key), { id, lastAt: at });
   }
 
   complete(client: Identity, key: string, now: number): Identity {

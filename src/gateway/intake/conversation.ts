@@ -70,7 +70,7 @@ function isUser(bytes: Uint8Array, start: number, end: number): boolean {
 }
 
 /** No prompt cache lives longer than this. */
-const MAX_AGE_MS = 60 * 60_000;
+export const MAX_AGE_MS = 60 * 60_000;
 const MIN_AGE_MS = 60_000;
 const MAX_CONVERSATIONS = 20_000;
 

@@ -32,7 +32,7 @@ import { forward } from "./forward.ts";
 /** How an attempt ended. failover.ts has a row for each kind. */
 export interface Attempted {
   readonly kind: "answered" | "elsewhere" | "failed" | "broken" | "short" | "left";
-  /** An error in an answer may show that the channel's account has no credit. */
+  /** An answer's error may show that the account has no credit. */
   readonly failure: Failure | null;
   readonly answer: ChannelResponse | null;
 }
@@ -196,7 +196,7 @@ function openBeginning(
   return FOR_MODELS.has(target.endpoint.purpose) && !(stream && isEventStream) ? new Beginning("any") : null;
 }
 
-/** Holds a body's beginning until it can be judged, or nothing comes for too long. */
+/** Holds a body's beginning until it can be judged. */
 async function judgeBeginning(answer: Answer, beginning: Beginning): Promise<[BeginningVerdict, Body]> {
   const { held, silenceMs } = beginning;
   let until = performance.now() + silenceMs;

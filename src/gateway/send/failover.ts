@@ -34,14 +34,14 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
   const { channels, catalog, now } = gateway;
   const candidates = channels.choose(r, now());
   const most = Math.min(catalog.failover.attempts, candidates.length);
-  // A tried channel has its own limits: a local model may take longer than this.
+  // A tried channel has its own limits: a local model may take longer.
   const deadline = performance.now() + catalog.failover.totalMs;
   let bad: Bad | null = null;
   let tried = 0;
   for (const candidate of candidates) {
     if (tried === most || performance.now() >= deadline) break;
     // A rest may have begun while another channel was tried.
-    if (bad !== null && !channels.mayTry(candidate, now())) continue;
+    if (bad !== null && channels.readinessOf(candidate, now()) === "closed") continue;
     const misfit = findMisfit(r, candidate);
     if (misfit !== null) {
       // On this error the client sends again, and then this channel serves it.
@@ -124,13 +124,9 @@ function findWait(r: Request, bad: Bad | null, { channels, now }: Gateway): Chan
   return waits.toSorted((a, b) => a.waitMs - b.waitMs)[0] ?? null;
 }
 
-function repeat(
-  r: Request,
-  { candidate, failure, waitMs }: ChannelWait,
-  { channels, now }: Gateway,
-): ChannelResponse {
-  if (failure.status === null) throw channels.explainNone(r, now());
-  if (!isForClient(failure)) throw toError({ ...failure, waitMs });
+function repeat(r: Request, wait: ChannelWait, { channels, now }: Gateway): ChannelResponse {
+  const { candidate, failure, waitMs } = wait;
+  if (failure.status !== null && !isForClient(failure)) throw toError({ ...failure, waitMs });
   if (failure.response?.dialect !== r.upstreamDialect.name) throw channels.explainNone(r, now());
   return repeatResponse(failure.response, candidate, waitMs);
 }

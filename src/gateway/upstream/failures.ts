@@ -31,7 +31,7 @@ export interface Failure extends Rule {
   readonly status: number | null;
   readonly fault: UpstreamFault["kind"] | null;
   readonly waitMs: number | null;
-  /** `waitMs` is not in `retry-after`, where clients look: they do not wait. */
+  /** `waitMs` is not in `retry-after`: clients do not wait. */
   readonly waitIsHidden: boolean;
   /** What the client gets while the channel rests. */
   readonly response: RefusedResponse | null;
@@ -76,7 +76,7 @@ const STATUS_RULES: Readonly<Partial<Record<number, Rule>>> = {
   529: rule("overloaded", "overload", "is overloaded"),
 };
 
-/** Upstreams send these with other statuses, too. Prompts do not match: quotes are escaped. */
+/** With other statuses, too. In prompts, quotes are escaped. */
 const BODY_RULES: ReadonlyArray<readonly [words: RegExp, rule: Rule]> = [
   [/"API_KEY_INVALID"/, REFUSED],
   [/"insufficient_quota"|"billing_hard_limit_reached"|"Your credit balance is too low/, OUT_OF_CREDIT],
@@ -114,7 +114,7 @@ export function failureOf(channel: string, { kind, message }: UpstreamFault): Fa
 }
 
 export function failureOfStatus(channel: string, status: number, message: string): Failure {
-  // One line: a second one could look like a message of the gateway in its log.
+  // A second line could look like one of the gateway in its log.
   const line = message.slice(0, MAX_MESSAGE_LENGTH).replaceAll(/\s+/g, " ").trim();
   return { ...NOTHING, ...ruleOf(status), channel, status, message: line };
 }
@@ -157,7 +157,7 @@ export function mayRefuse(status: number): boolean {
   return status === 400 || status === 403 || status === 404 || blamesChannel(status);
 }
 
-/** Clients get the last error, but no refused credential, redirect or proxy's error. */
+/** Not a refused credential, a redirect or a proxy's error. */
 export function isForClient({ status, cause }: Failure): boolean {
   return status !== null && status >= 400 && status !== 407 && cause !== "credential";
 }
@@ -193,10 +193,3 @@ export function toRetryAfter(waitMs: number): number {
 }
 
 const MAX_MESSAGE_LENGTH = 300;
-
-/** `fault` null: a normal end, but too early. */
-export function toBreakError(channel: string, fault: UpstreamFault | null): GatewayError {
-  if (fault !== null) return toError(failureOf(channel, fault));
-  const text = `The channel "${channel}" ended its response before it was complete.`;
-  return new GatewayError("upstream_failed", text);
-}

@@ -82,7 +82,7 @@ export class SocketConnection implements ClientListener {
     this.#upstream = socket;
     for (;;) {
       const received = await socket.read();
-      // Another channel may have replaced this one, which is read to its end.
+      // Another channel may have replaced it. It is read to its end.
       const isCurrent = this.#upstream === socket;
       if ("closing" in received) return isCurrent ? this.#lose(received.closing) : undefined;
       if (isCurrent) await this.#pass(received.message);
@@ -241,7 +241,7 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  /** A silent stream's late events could seem a later response's: the connection ends. */
+  /** Late events could seem a later response's: the connection ends. */
   #watchSilence(streamId: string | null): void {
     const turn = this.#turns.find((other) => other.streamId === streamId);
     turn?.watchSilence(() => {
@@ -261,7 +261,7 @@ export class SocketConnection implements ClientListener {
     return type === "response.created" || type === "error" ? (waiting ?? running) : (running ?? waiting);
   }
 
-  /** An unrequested response has no bill. A client that left may have requested it. */
+  /** It has no bill. A client that left may have requested it. */
   #refuseUnrequested(): void {
     const text = `The channel "${this.#candidate.channel.name}" sent a response that nobody requested. Its WebSocket was closed.`;
     if (!this.#clientGone) this.#options.gateway.observer.notice("warning", text);

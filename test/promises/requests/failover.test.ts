@@ -444,62 +444,93 @@ test("P106: a session's first requests go to one channel, also if they are sent 
   }
 });
 
+test("P106: a session is not kept on a channel that never answers it", async () => {
+  for (const name of ["one", "two"]) atOnce.channel(name).always((_, out) => out.left);
+  const places = new Map<string, Set<boolean>>();
+  await eventually(async () => {
+    for (const session of "abcdefgh") {
+      const [one = 0, two = 0] = used(atOnce, "one", "two");
+      const client = await atOnce.open("messages", {}, SESSIONS.messages(`silent-${session}`));
+      await Promise.race([atOnce.channel("one").got(one + 1), atOnce.channel("two").got(two + 1)]);
+      client.close();
+      places.getOrInsertComputed(session, () => new Set()).add(used(atOnce, "one")[0] === one);
+    }
+    return [...places.values()].some(({ size }) => size === 2);
+  });
+});
+
 test("P60, P106: what continues a response, or is about it, goes to its channel, also while it streams", async () => {
   let end = Promise.withResolvers<void>();
+  // They are no events, however many come before the first one.
+  const comments = Array.from({ length: 10 }, () => Promise.withResolvers<void>());
   for (const name of ["one", "two"])
-    stores.channel(name).always(({ text }, out) => {
+    stores.channel(name).always(async ({ text }, out) => {
       const id = `resp_${name}_${stores.channel(name).seen.length}`;
       if (!text.includes('"stream":true')) return { body: { ...whole("responses"), id } };
       const pieces = stream("responses").map((piece) => piece.replaceAll("resp_1", id));
       out.head(200, { "content-type": "text/event-stream" });
+      for (const [at, { promise }] of comments.entries()) {
+        out.write(`: ${at}.\n\n`);
+        await promise;
+      }
       // A beginning is held until an event shows that it is no error.
       out.write(pieces.slice(0, 2).join(""));
-      return end.promise.then(() => {
-        out.write(pieces.slice(2).join(""));
-        out.end();
-      });
+      await end.promise;
+      out.write(pieces.slice(2).join(""));
+      return out.end();
     });
   for (let turn = 0; turn < 24; turn += 1) {
     end = Promise.withResolvers();
     const client = await stores.open("responses", { input: `Hello ${turn}`, stream: turn % 2 === 0 });
+    for (const [at, { resolve }] of turn === 0 ? comments.entries() : []) {
+      await client.until(`: ${at}.`);
+      resolve();
+    }
     const [id = "", name = ""] = /resp_(one|two)_\d+/.exec(String(await client.until("resp_"))) ?? [];
     const before = stores.channel(name).seen.length;
     await stores.ask("responses", { input: "Go on", previous_response_id: id });
-    await world.request(`/v1/responses/${id}`, bearer(stores.key));
+    for (const session of "abcd")
+      await world.request(`/v1/responses/${id}`, { ...bearer(stores.key), "session-id": session + turn });
     await world.request(`/v1/responses/${id}/cancel`, bearer(stores.key), {});
-    expect([id, stores.channel(name).seen.length - before]).toEqual([id, 3]);
+    expect([id, stores.channel(name).seen.length - before]).toEqual([id, 6]);
     end.resolve();
     client.close();
   }
 });
+
+test("P106: a session stays on its channel when the gateway starts again", () =>
+  inWorld(
+    {},
+    (own) => own.group("again", { channels: ones }),
+    async (own, group) => {
+      for (let start = 0; start < 2; start += 1) {
+        for (const session of "abcdefgh") await group.ask("messages", {}, SESSIONS.messages(session));
+        await own.halt();
+        await own.start();
+      }
+      const places = own.lines().map((line) => line["channel"]);
+      expect(places.slice(8)).toEqual(places.slice(0, 8));
+    },
+  ));
 
 test.each(owners)(
   "P103: after a %d of the channel that has a response, no other one is asked",
   async (status, group) => {
     for (const name of ["one", "two"])
       group.channel(name).always({ body: { ...whole("responses"), id: `resp_${name}` } });
-    const [, name = ""] = /resp_(one|two)/.exec((await group.ask("responses")).text) ?? [];
-    const other = group.channel(name === "one" ? "two" : "one");
+    const [id, name = ""] = /resp_(one|two)/.exec((await group.ask("responses")).text)!;
+    const goOn = () => group.ask("responses", { previous_response_id: id });
     const failure = { status, body: { error: { message: "of upstream" } }, fields: { "retry-after": "30" } };
     group.channel(name).next(failure);
-    const answers = [
-      await group.ask("responses", { input: "Go on", previous_response_id: `resp_${name}` }),
-      // The channel rests. Without a model in them, requests do not know it.
-      await group.ask("responses", { input: "Go on", previous_response_id: `resp_${name}` }),
-    ];
+    // The channel rests for the model, which a DELETE does not name.
+    const answers = [await goOn(), await goOn()];
     group.channel(name).next(failure);
-    answers.push(await world.request(`/v1/responses/resp_${name}`, bearer(group.key), undefined, "DELETE"));
-    for (const answer of answers) {
-      expect([answer.status, answer.field("retry-after")]).toEqual([status, "30"]);
-      expect(answer.text).toContain("of upstream");
-    }
+    answers.push(await world.request(`/v1/responses/${id}`, bearer(group.key), undefined, "DELETE"));
+    const told = answers.map((answer) => [answer.status, answer.field("retry-after"), answer.text]);
+    expect(told).toEqual(answers.map(() => [status, "30", expect.stringContaining("of upstream")]));
     expect((await world.run("channels", "disable", group.channelName(name))).status).toBe(0);
-    const off = await group.ask("responses", { input: "Go on", previous_response_id: `resp_${name}` });
-    expect([off.status, off.text]).toEqual([
-      503,
-      expect.stringContaining(`\\"${group.channelName(name)}\\" is disabled`),
-    ]);
-    expect([other.seen.length, group.channel(name).seen.length]).toEqual([0, 3]);
+    expect((await goOn()).text).toContain(`${group.channelName(name)}\\" is disabled`);
+    expect(used(group, name, name === "one" ? "two" : "one")).toEqual([3, 0]);
   },
 );
 

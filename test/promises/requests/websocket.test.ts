@@ -123,21 +123,6 @@ test("P75, P170, P188: an upgrade is served if a channel of the group supports i
   }
 });
 
-test("P106, P188: a session stays on its channel when it connects again, and sends no key", async () => {
-  for (const session of "abcdefgh") {
-    const used = new Set<string | null>();
-    for (let round = 0; round < 3; round += 1) {
-      const head = await openRaw(world.port);
-      const fields = { ...bearer(twin.key), ...UPGRADE, "session-id": session };
-      head.send(writeRequest({ target: "/v1/responses", fields }));
-      await head.until("101");
-      used.add(upstream.handshakes.at(-1)!.get("authorization"));
-      head.close();
-    }
-    expect([used.size, used.has(`Bearer ${twin.key}`)]).toEqual([1, false]);
-  }
-});
-
 const credential = () => upstream.handshakes.at(-1)!.get("authorization");
 
 test("P60, P106: a response is its channel's, also while it runs on a WebSocket or is continued on one", async () => {
@@ -165,12 +150,15 @@ test("P60, P106: a response is its channel's, also while it runs on a WebSocket 
   }
 });
 
-test("P106: a session's WebSocket and its HTTP requests go to one channel", async () => {
-  for (let turn = 0; turn < 12; turn += 1)
+test("P106, P188: a session's WebSockets and HTTP requests go to one channel, without the key", async () => {
+  for (const name of "abcdefghijkl")
     for (const group of [mixed, twin]) {
-      const session = { "session-id": `session-${turn}` };
-      const client = await openSocket(world.port, group.key, session);
+      const session = { "session-id": name };
+      (await openSocket(world.port, group.key, session)).close();
       const used = credential();
+      expect(used).not.toContain(group.key);
+      const client = await openSocket(world.port, group.key, session);
+      expect(credential()).toBe(used);
       client.send(CREATE);
       await client.next("response.completed");
       client.close();
