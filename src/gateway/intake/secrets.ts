@@ -105,7 +105,6 @@ export class Secrets {
     this.add(secrets.filter((text) => base?.finds(text) !== true));
   }
 
-  /** The text is a secret. */
   finds(text: string): boolean {
     const { found } = this.scan(Buffer.from(text), true);
     return found.some(([start, end]) => start === 0 && end === text.length);
@@ -116,7 +115,8 @@ export class Secrets {
       const written = JSON.stringify(text).slice(1, -1);
       const forms = [text, written, written.replaceAll("/", "\\/")];
       // The bytes are read without escapes.
-      for (const form of [...forms, ...forms.map(decode)].filter(isLong)) this.#learn(Buffer.from(form));
+      const read = new Set([...forms, ...forms.map(decode)].filter(isLong));
+      for (const form of read) this.#learn(Buffer.from(form));
     }
     // Many searches would take longer.
     if (this.#starts.size > MAX_STARTS)
