@@ -69,7 +69,7 @@ export function findModel(book: PriceBook, seller: Seller, model: string): Found
 
 type Found = ModelNames & { readonly found: FoundPrice | null };
 
-/** The same few models come again, and twenty rules read each name. */
+/** A lookup tries twenty rules, and the same few models come again. */
 const lookedUp = new WeakMap<PriceBook, WeakMap<Seller, Map<string, Found>>>();
 const MAX_KEPT = 1000;
 const MAX_KEPT_LENGTH = 200;

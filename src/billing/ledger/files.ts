@@ -50,7 +50,7 @@ export class LedgerFiles {
     const { path } = options;
     this.#options = options;
     this.#journalPath = `${path}.open`;
-    // First the journal: if a power cut took the first lines, it shows whose they are.
+    // The journal first: it names the requests whose first lines a power cut took.
     this.#journal = AppendFile.open(this.#journalPath, false);
     this.#lines = AppendFile.open(path, true);
     this.#prev = prev;

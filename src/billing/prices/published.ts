@@ -84,7 +84,7 @@ export function describeFault(document: unknown, [issue]: readonly core.$ZodIssu
 
 type Model = z.infer<typeof modelSchema>;
 
-/** Kinds with other words than ours. */
+/** The package's words for kinds. */
 const KINDS: Readonly<Record<string, string>> = {
   cache_audio_read_mtok: "cache_read_audio",
   cache_image_read_mtok: "cache_read_image",
