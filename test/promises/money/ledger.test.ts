@@ -605,7 +605,7 @@ describe("P139: ledger verify finds a change of any line", () => {
           index === 1 ? { ...line, usage: { ...line["usage"], output: 1 } } : line,
         ),
     ],
-  ])("a line that is %s", async (_, change) => {
+  ])("verify finds a line that is %s", async (_, change) => {
     expect(await verify(change)).toBe(1);
   });
 });

@@ -547,7 +547,7 @@ describe("P196: a body with a second model gets 400 where the model decides some
   });
 
   test.each([alias, globs, models, limited, total, session, grouped])(
-    "a second model: $name",
+    "a second model gets 400 where one counts: $name",
     async (group) => {
       for (const body of DOUBLE) {
         const before = group.channel().seen.length;
