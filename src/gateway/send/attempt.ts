@@ -115,7 +115,8 @@ function readRequestId(head: UpstreamResponse, { secrets }: Request): string | u
 export async function readError({ secrets }: Request, answer: Answer): Promise<Uint8Array> {
   const timer = setTimeout(() => answer.cancel(), MAX_ERROR_WAIT_MS);
   try {
-    return await secrets.maskInTurns(await readUpTo(answer, MAX_ERROR_BYTES), true);
+    const body = await readUpTo(answer, MAX_ERROR_BYTES);
+    return await secrets.maskInTurns(body, body.length >= MAX_ERROR_BYTES || answer.head.closeDelimited);
   } catch (fault) {
     if (fault instanceof UpstreamFault) return new Uint8Array(0);
     throw fault;
