@@ -100,10 +100,10 @@ export function readRises(table: Table, session: string): WindowRises {
   return seen.reduce<WindowRises>((rises, [text]) => addWindows(rises, parseJson(String(text))), {});
 }
 
-/** The oldest first. `place`: group, model and channel. */
+/** The oldest first. `place`: group, model, and the channel if it answered the tool's own session. */
 export function listSessions(table: Table, since: number) {
-  const sql = `SELECT last_at, inferred, key, IFNULL(tool, ''), IFNULL(label, ''), session, group_name, model, channel
-    FROM names WHERE last_at >= $since AND session IS NOT NULL AND outcome <> 'upstream_error' ORDER BY last_at`;
+  const sql = `SELECT last_at, inferred, key, IFNULL(tool, ''), IFNULL(label, ''), session, group_name, model, IIF(inferred IS NULL
+    AND (outcome = 'complete' OR answered IS NOT NULL), channel, '') FROM names WHERE last_at >= $since AND session IS NOT NULL ORDER BY last_at`;
   return table.list(sql, { $since: since }).map(([at, inferred, ...texts]) => {
     const [key = "", tool = "", label = "", session = "", ...place] = texts.map(String);
     return { at: Number(at), isInferred: inferred !== null, key, client: { tool, label }, session, place };

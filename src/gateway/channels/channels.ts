@@ -67,9 +67,9 @@ export class Channels {
     this.retain(options.catalog);
     const since = options.now() - MAX_AGE_MS;
     const sessions = options.ledger.sums.ask((table) => listSessions(table, since));
-    for (const { at, session, isInferred, place } of sessions) {
+    for (const { at, session, place } of sessions) {
       const [group, model, channel = ""] = place;
-      for (const each of isInferred ? [] : [model, "*"])
+      for (const each of channel === "" ? [] : [model, "*"])
         this.#conversations.keep(`${group}/${each}/${session}`, channel, at);
     }
   }

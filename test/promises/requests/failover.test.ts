@@ -501,15 +501,33 @@ test("P60, P106: what continues a response, or is about it, goes to its channel,
 test("P106: a session stays on its channel when the gateway starts again", () =>
   inWorld(
     {},
-    (own) => own.group("again", { channels: ones }),
-    async (own, group) => {
+    (own) => ({ group: own.group("again", { channels: ones }), lone: own.group("lone") }),
+    async (own, { group, lone }) => {
       for (let start = 0; start < 2; start += 1) {
+        lone.channel().next({ status: 400, body: error });
+        await lone.ask("messages");
         for (const session of "abcdefgh") await group.ask("messages", {}, SESSIONS.messages(session));
         await own.halt();
         await own.start();
       }
-      const places = own.lines().map((line) => line["channel"]);
-      expect(places.slice(8)).toEqual(places.slice(0, 8));
+      for (const name of ["one", "two"]) group.channel(name).always((_, out) => out.left);
+      for (const session of "ijklmnopqrstuvwxyz") {
+        const count = used(group, "one", "two").reduce((sum, each) => sum + each);
+        const client = await group.open("messages", {}, SESSIONS.messages(session));
+        await eventually(() => used(group, "one", "two").reduce((sum, each) => sum + each) > count);
+        client.close();
+      }
+      await own.halt();
+      await own.start();
+      for (const name of ["one", "two"]) group.channel(name).always();
+      for (const session of "ijklmnopqrstuvwxyz") await group.ask("messages", {}, SESSIONS.messages(session));
+      await own.halt();
+      const inferred = own.lines('"key":"lone"').map(({ client }) => client.session);
+      expect([inferred.length, new Set(inferred).size]).toEqual([2, 1]);
+      const places = own.lines('"key":"again"').map((line) => line["channel"]);
+      expect(places.slice(8, 16)).toEqual(places.slice(0, 8));
+      // A channel that did not answer is not kept.
+      expect(places.slice(34)).not.toEqual(places.slice(16, 34));
     },
   ));
 
