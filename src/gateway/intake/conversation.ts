@@ -35,14 +35,13 @@ const ROLE = /"role"\s*:\s*"(\w+)"/;
 
 /** Of the first parts of each start and of the turns: written anew for each body. */
 const hashes = new Float64Array((PROMPT_STARTS.length + 1) * MAX_FIRST_PARTS);
-const hashesAsBytes = new Uint8Array(hashes.buffer);
 
 function hashBeginning(body: ScannedBody): string | null {
   const turns = TURNS.find((name) => body.scan.get(name) !== undefined);
   if (turns === undefined) return null;
   hashes.fill(0);
   for (const [row, name] of [...PROMPT_STARTS, turns].entries()) noteMember(body, name, row);
-  return String(hashBytes(hashesAsBytes));
+  return String(hashBytes(new Uint8Array(hashes.buffer)));
 }
 
 /** From the hashes of parts. An undivided list counts by its beginning. */

@@ -266,11 +266,13 @@ export class StreamRedactor {
       this.#held = bytes;
       return NOTHING;
     }
-    const { found, open } = this.#secrets.scan(bytes);
+    // If none begins here, one may only begin at the end.
+    const from = this.#secrets.mayHold(bytes) ? 0 : Math.max(0, bytes.length - MAX_OPEN_START);
+    const { found, open } = this.#secrets.scan(bytes.subarray(from));
     const clean = found.length === 0 ? bytes : cover(bytes, found);
-    this.#readBytes = bytes.length - open;
-    this.#held = this.#readBytes === 0 ? NOTHING : Buffer.from(clean.subarray(open));
-    return this.#readBytes === 0 ? clean : clean.subarray(0, open);
+    this.#readBytes = bytes.length - from - open;
+    this.#held = Buffer.from(clean.subarray(from + open));
+    return this.#readBytes === 0 ? clean : clean.subarray(0, from + open);
   }
 
   /** Near misses take time. */
