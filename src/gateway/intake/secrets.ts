@@ -118,7 +118,6 @@ export class Secrets {
       const read = new Set([...forms, ...forms.map(decode)].filter(isLong));
       for (const form of read) this.#learn(Buffer.from(form));
     }
-    // Many searches would take longer.
     if (this.#starts.size > MAX_STARTS)
       this.#starts = new Set(Array.from(this.#starts, ([first = ""]) => first));
   }
@@ -275,7 +274,6 @@ export class StreamRedactor {
     return this.#readBytes === 0 ? clean : clean.subarray(0, from + open);
   }
 
-  /** Near misses take time. */
   passInTurns(chunk: Uint8Array): Uint8Array | Promise<Uint8Array> {
     const isShort = chunk.length <= SLICE_BYTES || !this.#secrets.mayHold(asBuffer(chunk));
     return isShort ? this.pass(chunk) : this.#passSlices(chunk);
