@@ -101,10 +101,11 @@ export class Channels {
     return records.readinessOf(this.of(channel), model, now);
   }
 
-  keepConversation(r: Routed, { channel }: Candidate, at = this.#options.now()): void {
+  keepConversation(r: Routed, { channel }: Candidate, at?: number): void {
     if (r.conversation === null || followsSession(r)) return;
-    for (const name of [r.conversation, keyOfSession(r)])
-      if (name !== null) this.#conversations.keep(name, channel.name, at);
+    // An unanswered request does not move its session.
+    for (const name of [r.conversation, at === undefined ? keyOfSession(r) : null])
+      if (name !== null) this.#conversations.keep(name, channel.name, at ?? this.#options.now());
   }
 
   keepStored(id: string, { group, tried }: Routed): void {

@@ -30,6 +30,7 @@ const sticky = (["messages", "responses", "content"] as const).map(
     [dialect, world.group(`sticky-${dialect}`, { platform: dialect, channels: ones }), true] as const,
 );
 const atOnce = world.group("at-once", { channels: ones });
+const moving = world.group("moving", { platform: "responses", channels: ones });
 const stores = world.group("stores", { platform: "responses", channels: ones });
 const owners = [429, 503].map((status) => {
   return [status, world.group(`owner-${status}`, { platform: "responses", channels: ones })] as const;
@@ -457,6 +458,23 @@ test("P106: a session is not kept on a channel that never answers it", async () 
     }
     return [...places.values()].some(({ size }) => size === 2);
   });
+});
+
+test("P106: a request for another model moves its session only when it is answered", async () => {
+  for (const name of ["one", "two"])
+    moving.channel(name).always(({ text }, out) => (text.includes("other-model") ? out.left : {}));
+  for (const session of "abcdefgh") {
+    const fields = SESSIONS.responses(session);
+    const [one = 0] = used(moving, "one");
+    await moving.ask("responses", {}, fields);
+    const [own, sum] = [used(moving, "one")[0] === one ? "two" : "one", used(moving, "one", "two")];
+    const client = await moving.open("responses", { model: "other-model" }, fields);
+    await eventually(() => String(used(moving, "one", "two")) !== String(sum));
+    client.close();
+    const [before = 0] = used(moving, own);
+    await world.request("/v1/responses/resp_0", { ...bearer(moving.key), ...fields });
+    expect(used(moving, own)).toEqual([before + 1]);
+  }
 });
 
 test("P60, P106: what continues a response, or is about it, goes to its channel, also while it streams", async () => {
