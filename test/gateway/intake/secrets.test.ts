@@ -74,6 +74,11 @@ describe("P189: a secret in an answer", () => {
     );
   });
 
+  test("a long secret in an answer is masked over many chunks", () => {
+    const long = SECRET.repeat(20);
+    expect(pass(long, EACH_BYTE, new Secrets([long]))).toBe("*".repeat(long.length));
+  });
+
   test("a key in an answer is masked in turns, and others get theirs", async () => {
     const bytes = Buffer.from(`${MADE.slice(0, -1)}! ${WRITTEN}%`.repeat(50_000));
     let turns = 0;
