@@ -79,7 +79,6 @@ function describeUnpriced(row: object, usd: string): string {
 }
 
 const BETWEEN = "  ";
-const BLANKS = Array.from({ length: 30 }, (_, count) => " ".repeat(count));
 /** A cut cell is so wide that `plan inactive` fits. */
 const CUT_CELLS = 13;
 /** To show more of a text than this, no column is left out. */
@@ -97,9 +96,7 @@ export function createTable<Row extends object>(listed: Columns<Row>) {
     return lines.map((cells, at) => {
       let line = "";
       for (const { align, paint, index, width } of shown) {
-        const cell = cells[index] ?? "";
-        const blank = align === "right" ? BLANKS[width - cell.length] : undefined;
-        const text = blank === undefined ? alignText(cell, width, align) : blank + cell;
+        const text = alignText(cells[index] ?? "", width, align);
         const row = rows[at];
         if (line !== "") line += BETWEEN;
         if (paint === undefined || row === undefined) line += text;
@@ -115,11 +112,7 @@ export function createTable<Row extends object>(listed: Columns<Row>) {
     const lines = rows.map((row) => columns.map(({ read }) => read(row)));
     for (const [index, width] of widths.entries()) {
       let most = width;
-      const isNumber = columns[index]?.align === "right";
-      for (const cells of lines) {
-        const cell = cells[index] ?? "";
-        most = Math.max(most, isNumber ? cell.length : measure(cell));
-      }
+      for (const cells of lines) most = Math.max(most, measure(cells[index] ?? ""));
       widths[index] = most;
     }
     return write(lines, room, rows);
