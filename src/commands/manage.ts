@@ -3,8 +3,8 @@
 import type { ChannelAction } from "../cli/channels/list.ts";
 import { call, CONFIG, type CommandRow, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";
-import { JSON_FORM, LEDGER, YES } from "./flags.ts";
 import { COUNT_LIMITS, USD_LIMITS } from "../config/limit-names.ts";
+import { JSON_FORM, LEDGER, YES } from "./flags.ts";
 
 const keyList = () => import("../cli/keys/list.ts");
 const keyChange = () => import("../cli/keys/change.ts");

@@ -4,24 +4,6 @@ import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import { isAllAt } from "../../billing/prices.ts";
 import { PER_1K } from "../../billing/tariff.ts";
 import type { Catalog, Channel, Group, Key } from "../../config/catalog.ts";
-import { type LoadedConfig, readConfigText } from "../../config/file/load.ts";
-import { DEFAULT_RELAY_PREFIX, CHAT } from "../../config/schema.ts";
-import { readHttpUrl } from "../../config/yaml/scalars.ts";
-import { SEARCH_PRICE } from "../../dialects/meters/calls.ts";
-import { sha256Hex, newSecret } from "../../lib/secret.ts";
-import { type ConfigFlags, openConfigUnless, describeGroup, openConfigFile } from "../access/config.ts";
-import { type Address, findRunning, formatBaseUrl } from "../access/running.ts";
-import {
-  fail,
-  readGiven,
-  refuseUsage,
-  askSecret,
-  canPrompt,
-  printNote,
-  readAll,
-} from "../terminal/terminal.ts";
-import { describeModels, fetchModels, findNewestSmall, findPlatform } from "./models.ts";
-import { type CacheLifetime, type Connection, mainMakerOf, type Tool } from "./tool.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
 import {
   findGroup,
@@ -31,12 +13,30 @@ import {
   requireNewName,
 } from "../../config/changes/names.ts";
 import { findStoredSecret, listToolKeys, storeToolSecret } from "../../config/changes/tool-secrets.ts";
+import { type LoadedConfig, readConfigText } from "../../config/file/load.ts";
+import { CHAT, DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
 import { expandTree } from "../../config/yaml/expand.ts";
+import { readHttpUrl } from "../../config/yaml/scalars.ts";
 import { parseSource } from "../../config/yaml/source.ts";
+import { SEARCH_PRICE } from "../../dialects/meters/calls.ts";
 import { getField, getList } from "../../lib/json/json.ts";
+import { newSecret, sha256Hex } from "../../lib/secret.ts";
+import { type ConfigFlags, describeGroup, openConfigFile, openConfigUnless } from "../access/config.ts";
 import { findFreeName } from "../access/credential-place.ts";
+import { type Address, findRunning, formatBaseUrl } from "../access/running.ts";
 import { askGroup, explainUnusable } from "../keys/group-choice.ts";
+import {
+  askSecret,
+  canPrompt,
+  fail,
+  printNote,
+  readAll,
+  readGiven,
+  refuseUsage,
+} from "../terminal/terminal.ts";
+import { describeModels, fetchModels, findNewestSmall, findPlatform } from "./models.ts";
+import { type CacheLifetime, type Connection, mainMakerOf, type Tool } from "./tool.ts";
 
 export interface ToolFlags extends ConfigFlags, KeyFlags {
   readonly cache?: CacheLifetime;
