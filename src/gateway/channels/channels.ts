@@ -70,7 +70,7 @@ export class Channels {
     for (const { at, session, place } of sessions) {
       const [group, model, channel = ""] = place;
       for (const each of channel === "" ? [] : [model, "*"])
-        this.#conversations.keep(`${group}/${each}/${session}`, channel, at);
+        this.#conversations.keep(nameIn(group, each, session), channel, at);
     }
   }
 
@@ -133,7 +133,7 @@ export class Channels {
     return rest && { candidate, failure: rest.failure, waitMs: waitOf(rest, now) };
   }
 
-  /** A rest has one trial at a time. Null: it told nothing. */
+  /** A rest has one trial at a time. `start` null: the attempt told nothing. */
   setTrial({ channel, model }: Candidate, start: number | null): void {
     records.setTrial(this.of(channel), model, start === null ? 0 : start + records.TRIAL_MS);
   }
@@ -286,8 +286,10 @@ function followsSession({ target }: Routed): boolean {
   return target.endpoint.onlyAt !== undefined || target.endpoint.purpose === "other";
 }
 
+const nameIn = (group = "", model = "", name = "") => `${group}/${model}/${name}`;
+
 function keyOfSession({ client, group }: Routed): string | null {
-  return client.session === undefined ? null : `${group.name}/*/${client.session}`;
+  return client.session === undefined ? null : nameIn(group.name, "*", client.session);
 }
 
 /** The stored response that a request continues or names. */
@@ -304,7 +306,7 @@ function keyOfConversation(r: Routed): string | null {
   const { plain, scan } = r.body;
   const name = nameConversation(client, plain && scan && { bytes: plain, scan });
   // Prompt caches belong to one model, and so do most rests.
-  return name === null ? null : `${group.name}/${model}/${name}`;
+  return name === null ? null : nameIn(group.name, model, name);
 }
 
 /** By: listed, not converted, the conversation's channel, priority, chance by weight. */
