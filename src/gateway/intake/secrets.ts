@@ -182,10 +182,10 @@ export class Secrets {
     return cover(all, isCut ? [...found, [cut, all.length]] : found);
   }
 
-  async maskInTurns(bytes: Uint8Array, isCut = false): Promise<Uint8Array> {
+  maskInTurns(bytes: Uint8Array, isCut = false): Uint8Array | Promise<Uint8Array> {
     if (bytes.length <= SLICE_BYTES) return this.mask(bytes, isCut);
-    const redactor = new StreamRedactor(this);
-    return joinChunks([await redactor.passInTurns(bytes), redactor.end(isCut)]);
+    const body = new StreamRedactor(this);
+    return Promise.resolve(body.passInTurns(bytes)).then((clean) => joinChunks([clean, body.end(isCut)]));
   }
 
   maskText(text: string): string {
