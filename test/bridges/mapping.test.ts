@@ -18,6 +18,9 @@ const CLAUDE_4_5 = { model: "claude-sonnet-4-5" };
 const EPHEMERAL = { type: "ephemeral" };
 const OPENAI: Setting = { model: "gpt-5.1", quirks: { cap: "max_completion_tokens", reasoning: "effort" } };
 const PDF = "data:application/pdf;base64,JVBERi0=";
+const CALL = { role: "assistant", content: [{ type: "tool_use", id: "a", name: "Read", input: {} }] };
+const ANY = expect.anything();
+const user = (...content: Any[]): Any => ({ role: "user", content });
 
 /** The smallest request of each client. */
 const BASES: Any = {
@@ -163,48 +166,33 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
     ["an unknown field", { novelty: 1 }, { novelty: undefined }, ["novelty"]],
     [
       "a text document",
-      {
-        messages: [
-          { role: "user", content: [{ type: "document", title: "T", source: { type: "text", data: "D" } }] },
-        ],
-      },
+      { messages: [user({ type: "document", title: "T", source: { type: "text", data: "D" } })] },
       { messages: [{ role: "user", content: "T\nD" }] },
     ],
     [
       "an image",
-      {
-        messages: [
-          { role: "user", content: [{ type: "image", source: { type: "url", url: "https://x/y.png" } }] },
-        ],
-      },
-      {
-        messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "https://x/y.png" } }] }],
-      },
+      { messages: [user({ type: "image", source: { type: "url", url: "https://x/y.png" } })] },
+      { messages: [user({ type: "image_url", image_url: { url: "https://x/y.png" } })] },
     ],
     [
       "an image in a result, which a tool's message cannot have",
       {
         messages: [
           HI,
-          { role: "assistant", content: [{ type: "tool_use", id: "a", name: "Read", input: {} }] },
-          {
-            role: "user",
-            content: [
-              {
-                type: "tool_result",
-                tool_use_id: "a",
-                content: [{ type: "image", source: { type: "url", url: "https://x/y.png" } }],
-              },
-            ],
-          },
+          CALL,
+          user({
+            type: "tool_result",
+            tool_use_id: "a",
+            content: [{ type: "image", source: { type: "url", url: "https://x/y.png" } }],
+          }),
         ],
       },
       {
         messages: [
           HI,
-          expect.anything(),
+          ANY,
           { role: "tool", tool_call_id: "a" },
-          { role: "user", content: [{ type: "image_url", image_url: { url: "https://x/y.png" } }] },
+          user({ type: "image_url", image_url: { url: "https://x/y.png" } }),
         ],
       },
     ],
@@ -213,22 +201,15 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       {
         messages: [
           HI,
-          { role: "assistant", content: [{ type: "tool_use", id: "a", name: "Read", input: {} }] },
-          {
-            role: "user",
-            content: [
-              {
-                type: "tool_result",
-                tool_use_id: "a",
-                content: [{ type: "tool_reference", tool_name: "Bash" }],
-              },
-            ],
-          },
+          CALL,
+          user({
+            type: "tool_result",
+            tool_use_id: "a",
+            content: [{ type: "tool_reference", tool_name: "Bash" }],
+          }),
         ],
       },
-      {
-        messages: [HI, expect.anything(), { role: "tool", tool_call_id: "a", content: "Tool loaded: Bash" }],
-      },
+      { messages: [HI, ANY, { role: "tool", tool_call_id: "a", content: "Tool loaded: Bash" }] },
     ],
     [
       "a removed tool",
@@ -242,27 +223,15 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       "a call without a result",
-      {
-        messages: [
-          HI,
-          { role: "assistant", content: [{ type: "tool_use", id: "a", name: "Read", input: {} }] },
-          HI,
-        ],
-      },
-      { messages: [HI, expect.anything(), { role: "tool", tool_call_id: "a", content: "[no result]" }, HI] },
+      { messages: [HI, CALL, HI] },
+      { messages: [HI, ANY, { role: "tool", tool_call_id: "a", content: "[no result]" }, HI] },
     ],
     [
       "a result without a call",
-      { messages: [{ role: "user", content: [{ type: "tool_result", tool_use_id: "a", content: "x" }] }] },
+      { messages: [user({ type: "tool_result", tool_use_id: "a", content: "x" })] },
       {
         messages: [
-          {
-            role: "user",
-            content: [
-              { type: "text", text: "Result of a call that is not shown:" },
-              { type: "text", text: "x" },
-            ],
-          },
+          user({ type: "text", text: "Result of a call that is not shown:" }, { type: "text", text: "x" }),
         ],
       },
       ["result_without_call"],
@@ -271,12 +240,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       "where a server wants to be told what to cache: the instructions, and the last two messages",
       {
         system: "Be brief.",
-        messages: [
-          HI,
-          { role: "assistant", content: [{ type: "tool_use", id: "a", name: "Read", input: {} }] },
-          { role: "user", content: [{ type: "tool_result", tool_use_id: "a", content: "x" }] },
-          HI,
-        ],
+        messages: [HI, CALL, user({ type: "tool_result", tool_use_id: "a", content: "x" }), HI],
       },
       {
         messages: [
@@ -284,7 +248,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
           { role: "user", content: expect.arrayContaining([{ type: "text", text: "Hi" }]) },
           expect.objectContaining({ role: "assistant" }),
           { role: "tool", tool_call_id: "a", content: "x", cache_control: EPHEMERAL },
-          { role: "user", content: [{ type: "text", text: "Hi", cache_control: EPHEMERAL }] },
+          user({ type: "text", text: "Hi", cache_control: EPHEMERAL }),
         ],
       },
       [],
@@ -302,29 +266,20 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       {
         messages: [
           HI,
-          { role: "assistant", content: [{ type: "tool_use", id: "a", name: "Read", input: {} }] },
-          {
-            role: "user",
-            content: [
-              { type: "tool_result", tool_use_id: "a", content: "x" },
-              { type: "tool_result", tool_use_id: "a", content: "x" },
-              { type: "tool_result", tool_use_id: "a", content: "y" },
-            ],
-          },
+          CALL,
+          user(
+            { type: "tool_result", tool_use_id: "a", content: "x" },
+            { type: "tool_result", tool_use_id: "a", content: "x" },
+            { type: "tool_result", tool_use_id: "a", content: "y" },
+          ),
         ],
       },
       {
         messages: [
           HI,
-          expect.anything(),
+          ANY,
           { role: "tool", tool_call_id: "a", content: "x" },
-          {
-            role: "user",
-            content: [
-              { type: "text", text: "Result of a call that is not shown:" },
-              { type: "text", text: "y" },
-            ],
-          },
+          user({ type: "text", text: "Result of a call that is not shown:" }, { type: "text", text: "y" }),
         ],
       },
       ["result_without_call"],
@@ -344,14 +299,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
           HI,
         ],
       },
-      {
-        messages: [
-          HI,
-          { role: "assistant", content: "later", tool_calls: [{ id: "a" }] },
-          expect.anything(),
-          HI,
-        ],
-      },
+      { messages: [HI, { role: "assistant", content: "later", tool_calls: [{ id: "a" }] }, ANY, HI] },
     ],
   ],
   "messages>responses": [
@@ -374,7 +322,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
               { type: "input_text", text: "B" },
             ],
           },
-          expect.anything(),
+          ANY,
         ],
       },
     ],
@@ -428,32 +376,18 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       "a PDF",
       {
         messages: [
-          {
-            role: "user",
-            content: [
-              {
-                type: "document",
-                source: { type: "base64", media_type: "application/pdf", data: "JVBERi0=" },
-              },
-            ],
-          },
+          user({
+            type: "document",
+            source: { type: "base64", media_type: "application/pdf", data: "JVBERi0=" },
+          }),
         ],
       },
-      {
-        input: [
-          { role: "user", content: [{ type: "input_file", filename: "document.pdf", file_data: PDF }] },
-        ],
-      },
+      { input: [user({ type: "input_file", filename: "document.pdf", file_data: PDF })] },
     ],
     [
       "a system message in the middle",
       { messages: [HI, { role: "system", content: "S" }] },
-      {
-        input: [
-          expect.anything(),
-          { type: "message", role: "developer", content: [{ type: "input_text", text: "S" }] },
-        ],
-      },
+      { input: [ANY, { type: "message", role: "developer", content: [{ type: "input_text", text: "S" }] }] },
     ],
     [
       "a long id of a call",
@@ -466,10 +400,10 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       },
       {
         input: [
-          expect.anything(),
+          ANY,
           { call_id: expect.stringMatching(/^x{51}_[0-9a-f]{12}$/) },
           { call_id: expect.stringMatching(/^x{51}_[0-9a-f]{12}$/) },
-          expect.anything(),
+          ANY,
         ],
       },
     ],
@@ -633,18 +567,9 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       "an image",
+      { input: [user({ type: "input_image", image_url: `data:image/png;base64,${PIXEL}` })] },
       {
-        input: [
-          { role: "user", content: [{ type: "input_image", image_url: `data:image/png;base64,${PIXEL}` }] },
-        ],
-      },
-      {
-        messages: [
-          {
-            role: "user",
-            content: [{ type: "image", source: { type: "base64", media_type: "image/png", data: PIXEL } }],
-          },
-        ],
+        messages: [user({ type: "image", source: { type: "base64", media_type: "image/png", data: PIXEL } })],
       },
     ],
     [
@@ -662,38 +587,27 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       },
       {
         messages: [
-          expect.anything(),
-          expect.anything(),
-          {
-            role: "user",
-            content: [
-              {
-                type: "tool_result",
-                tool_use_id: "a",
-                content: [{ type: "image", source: { type: "url", url: "https://x/y.png" } }],
-              },
-            ],
-          },
+          ANY,
+          ANY,
+          user({
+            type: "tool_result",
+            tool_use_id: "a",
+            content: [{ type: "image", source: { type: "url", url: "https://x/y.png" } }],
+          }),
         ],
       },
     ],
     [
       "arguments that are not JSON",
       { input: [HI, { type: "function_call", call_id: "a", name: "Read", arguments: "{" }] },
-      {
-        messages: [
-          expect.anything(),
-          { role: "assistant", content: [{ type: "tool_use", id: "a", name: "Read", input: {} }] },
-          expect.anything(),
-        ],
-      },
+      { messages: [ANY, CALL, ANY] },
     ],
     [
       "an id with other characters",
       { input: [HI, { type: "function_call", call_id: "functions.Read:0", name: "Read", arguments: "{}" }] },
       {
         messages: [
-          expect.anything(),
+          ANY,
           { content: [{ id: expect.stringMatching(/^functions_Read_0_[0-9a-f]{12}$/) }] },
           { content: [{ tool_use_id: expect.stringMatching(/^functions_Read_0_[0-9a-f]{12}$/) }] },
         ],
@@ -712,10 +626,10 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       },
       {
         messages: [
-          expect.anything(),
-          expect.anything(),
+          ANY,
+          ANY,
           { content: [{ tool_use_id: "a", content: "1" }] },
-          expect.anything(),
+          ANY,
           { content: [{ tool_use_id: "a_2", content: "2" }] },
         ],
       },
@@ -725,24 +639,21 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       { input: [HI, { role: "developer", content: "D" }] },
       {
         messages: [
-          {
-            role: "user",
-            content: [
-              { type: "text", text: "Hi" },
-              {
-                type: "text",
-                text: "<system-reminder>\nD\n</system-reminder>",
-                cache_control: { type: "ephemeral" },
-              },
-            ],
-          },
+          user(
+            { type: "text", text: "Hi" },
+            {
+              type: "text",
+              text: "<system-reminder>\nD\n</system-reminder>",
+              cache_control: { type: "ephemeral" },
+            },
+          ),
         ],
       },
     ],
     [
       "empty texts",
       { input: [HI, { role: "assistant", content: [{ type: "output_text", text: " " }] }, HI] },
-      { messages: [{ role: "user", content: [{ text: "Hi" }, { text: "Hi" }] }] },
+      { messages: [user({ text: "Hi" }, { text: "Hi" })] },
     ],
     ["the session", {}, { metadata: { user_id: "s1" } }, [], { session: "s1" }],
   ],
@@ -804,24 +715,12 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
           { role: "tool", tool_call_id: "a", content: "1" },
         ],
       },
-      {
-        messages: [
-          expect.anything(),
-          expect.anything(),
-          { role: "user", content: [{ tool_use_id: "a" }, { tool_use_id: "b" }] },
-        ],
-      },
+      { messages: [ANY, ANY, user({ tool_use_id: "a" }, { tool_use_id: "b" })] },
     ],
     [
       "an assistant first",
       { messages: [{ role: "assistant", content: "A" }, HI] },
-      {
-        messages: [
-          { role: "user", content: [{ text: "[conversation continues]" }] },
-          expect.anything(),
-          expect.anything(),
-        ],
-      },
+      { messages: [user({ text: "[conversation continues]" }), ANY, ANY] },
     ],
     [
       "an effort for an older model, whose thoughts are lost",
@@ -865,13 +764,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
           { role: "user", parts: [{ functionResponse: { name: "f", response: { error: "no" } } }] },
         ],
       },
-      {
-        messages: [
-          expect.anything(),
-          expect.anything(),
-          { role: "user", content: [{ type: "tool_result", content: "no", is_error: true }] },
-        ],
-      },
+      { messages: [ANY, ANY, user({ type: "tool_result", content: "no", is_error: true })] },
     ],
     [
       "a config",
@@ -922,7 +815,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       },
       {
         messages: [
-          expect.anything(),
+          ANY,
           { content: [{ id: "call_1_0" }, { id: "call_1_1" }] },
           {
             content: [
@@ -986,15 +879,11 @@ describe.each(Object.entries(TABLES))(
   },
 );
 
-const FILE = { role: "user", content: [{ type: "document", source: { type: "file", file_id: "f" } }] };
+const FILE = user({ type: "document", source: { type: "file", file_id: "f" } });
 
 test.each([
   ["messages>chat", "messages[0].content[0].source.file_id", { messages: [FILE] }],
-  [
-    "messages>chat",
-    "messages[0].content[0]",
-    { messages: [{ role: "user", content: [{ type: "container_upload" }] }] },
-  ],
+  ["messages>chat", "messages[0].content[0]", { messages: [user({ type: "container_upload" })] }],
   ["messages>chat", "messages[0].role", { messages: [{ role: "robot", content: "x" }] }],
   ["messages>chat", "messages", { messages: [] }],
   ["responses>messages", "text.format.json_object", { text: { format: { type: "json_object" } } }],
