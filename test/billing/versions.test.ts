@@ -16,6 +16,7 @@ import { UNCACHED } from "../../src/dialects/prompt/layouts.ts";
 import { Table } from "../../src/billing/store/open.ts";
 import { UTC } from "../../src/lib/text/zone.ts";
 import { writeHtml, writeMarkdown } from "../../src/web/report-file.ts";
+import { openDice } from "../harness/random.ts";
 import { draftOf, newLedgerPath } from "./ledger/ledger-samples.ts";
 
 const UPDATE = 120;
@@ -45,8 +46,7 @@ test.each<[title: string, share: string, course: Course]>([
   ["a larger project with more and more sessions", "few", (at, _, random) => (random() < at / 240 ? 1.5 : 1)],
   ["18 % more since then", "most", (at) => (at < UPDATE ? 1 : 1.18)],
 ])("for %s, %s of 200 reports name the newer version", (_title, share, course) => {
-  let seed = 1;
-  const random = (): number => (seed = (seed * 1_664_525 + 1_013_904_223) % 2 ** 32) / 2 ** 32;
+  const random = openDice(1);
   const named = Array.from({ length: 200 }, () => {
     const noise = (): number => 0.7 + 0.2 * (random() + random() + random());
     return compareVersions(makeSessions((...at) => 30_000 * course(...at, random) * noise()));

@@ -11,20 +11,12 @@ import {
   parseDecimal,
   type Usd,
 } from "../../../src/lib/money.ts";
+import { openDice } from "../../harness/random.ts";
 import { type Agent, costOf, limitedKey, Simulation, type Turn } from "./simulated-sessions.ts";
 
 const OPUS = "claude-opus-5-5";
 const SONNET = "claude-sonnet-5-5";
 const HAIKU = "claude-haiku-4-5";
-
-/** The same numbers in each run. */
-function random(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
 
 interface Shape {
   readonly model: string;
@@ -43,7 +35,7 @@ interface Times {
 
 function makeAgent(shape: Shape, number: number, { of }: Times, cap: number | null): Agent {
   const { model, turns: count, prompts, beginsAt = 0 } = shape;
-  const next = random(number + 1);
+  const next = openDice(number + 1);
   const [first, last] = prompts;
   const step = (last - first) / Math.max(1, count - 1);
   const turns = Array.from({ length: count }, (_, index): Turn => {

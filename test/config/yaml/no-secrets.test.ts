@@ -4,6 +4,7 @@ import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { explainProblems } from "../../../src/cli/doctor/config.ts";
 import { checkConfigText } from "../../../src/config/file/load.ts";
+import { openDice } from "../../harness/random.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 const EXAMPLE = readFileSync(`${import.meta.dir}/../../../config.example.yaml`, "utf8");
@@ -35,11 +36,8 @@ const findLeaks = (text: string): string[] => pieces.filter((piece) => text.incl
 
 function createDice(seed: number): (sides: number) => number {
   // Seeds that follow one another would begin with the same rolls.
-  let state = Math.imul(seed, 0x9e_37_79_b1);
-  return (sides) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * sides);
-  };
+  const dice = openDice(Math.imul(seed, 0x9e_37_79_b1));
+  return (sides) => Math.floor(dice() * sides);
 }
 
 const TYPED = [...": \"'=-{}[],#\n\t&*!|$".split(""), "${"];

@@ -3,15 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { DIALECT_NAMES, SECOND, Session } from "./session.ts";
 import { type Conversation, goOn, openConversation, textOf } from "../../harness/conversation.ts";
-
-/** The same numbers in every run. */
-function createRandom(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
+import { openDice } from "../../harness/random.ts";
 
 interface Agent {
   readonly name: string | null;
@@ -101,7 +93,8 @@ class Work {
 describe.each(DIALECT_NAMES)("ordinary turns in the dialect %s", (dialect) => {
   test("320 generated turns of sessions with agents in parallel raise no alarm", () => {
     const session = new Session(dialect);
-    const random = createRandom(7);
+    const dice = openDice(7);
+    const random = (below: number): number => Math.floor(dice() * below);
     for (let project = 0; project < 8; project += 1) {
       const work = new Work(session, `s${project}`, random);
       for (let step = 0; step < 40; step += 1) work.step();
