@@ -1,61 +1,25 @@
 // The rest of a converting group: its order of channels, other endpoints, refusals, and the envelopes
 // of its answers at other channels.
 
-import { afterAll, expect, test } from "bun:test";
+import { expect, onTestFinished, test } from "bun:test";
 import type { DialectName } from "../../../src/dialects/dialect.ts";
 import { type Any, readEvents } from "../../bridges/calls.ts";
 import { formRequest, formUser, keepAnswer, type ModelTurn } from "../../bridges/session.ts";
-import { type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
 import { flushLedger } from "../world.ts";
+import { channelOf, open, openFar, post } from "./far.ts";
 import { playList, type ScriptedUpstream, startScriptedUpstream } from "./scripted-upstream.ts";
 
 const SCRIPT: readonly ModelTurn[] = [{ thought: "hm", text: "Hello", calls: [] }];
 const HELLO = formUser("messages", { results: [], text: "Hello", image: false }, []);
-const stops: (() => unknown)[] = [];
-
-afterAll(async () => {
-  for (const stop of stops) await stop();
-});
-
 function openUpstream(dialect: DialectName): ScriptedUpstream {
   const upstream = startScriptedUpstream(dialect, playList(SCRIPT));
-  stops.push(() => upstream.stop());
+  onTestFinished(() => upstream.stop());
   return upstream;
-}
-
-const channelOf = (platform: string, { url }: ScriptedUpstream, more: Any = {}): Any => ({
-  platform,
-  base_url: url,
-  credential: `credential-of-${platform}`,
-  free: true,
-  ...more,
-});
-
-/** Groups by name; the key of each has its name. */
-function open(channels: Any, groups: Any, more: Any = {}): InsideGateway {
-  const keys = Object.keys(groups).map((name) => ({ name, group: name, secret: `sk-test-${name}`, ...more }));
-  const gateway = startGatewayHere({ config: { channels, groups, keys } });
-  stops.push(() => gateway.stop());
-  return gateway;
-}
-
-function post(
-  gateway: InsideGateway,
-  key: string,
-  path: string,
-  body: Any,
-  more: Record<string, string> = {},
-): Promise<Response> {
-  const headers = { authorization: `Bearer sk-test-${key}`, "content-type": "application/json", ...more };
-  return fetch(gateway.url + path, { method: "POST", body: JSON.stringify(body), headers });
 }
 
 test("the key of the upstream's cache is that of the agent's session, and outlives a run whose session only the gateway named", async () => {
   const far = openUpstream("responses");
-  const gateway = open(
-    { far: channelOf("responses", far) },
-    { m: { platform: "messages", channels: ["far"], convert: true } },
-  );
+  const gateway = openFar("messages", channelOf("responses", far));
   const body = formRequest("messages", HELLO, false);
   const senders: Record<string, string>[] = [
     { "x-session-id": "one" },
@@ -66,32 +30,29 @@ test("the key of the upstream's cache is that of the agent's session, and outliv
     { "user-agent": "GeminiCLI/0.61.0" },
     { "user-agent": "other/1" },
   ];
-  for (const sender of senders) await post(gateway, "m", "/v1/messages", body, sender);
+  for (const sender of senders) await post(gateway, "g", "/v1/messages", body, sender);
   const keys = far.asked.map(({ body: { prompt_cache_key: key } }) => key);
   expect(keys.map((key) => keys.indexOf(key))).toEqual([0, 0, 2, 3, 3, 3, 6]);
 });
 
 test("a client's request that a channel refuses cools nothing down (decolua/9router#4050)", async () => {
   const far = openUpstream("chat");
-  const gateway = open(
-    { far: channelOf("chat", far) },
-    { m: { platform: "messages", channels: ["far"], convert: true } },
-  );
+  const gateway = openFar("messages", channelOf("chat", far));
   const format = { type: "json_schema", schema: { type: "object", properties: {} } };
   const title = { ...formRequest("messages", HELLO, true), output_config: { format } };
   for (let tries = 0; tries < 6; tries += 1) {
     far.next = () => Response.json({ error: { message: "response_format: no" } }, { status: 400 });
-    expect((await post(gateway, "m", "/v1/messages", title)).status).toBe(400);
+    expect((await post(gateway, "g", "/v1/messages", title)).status).toBe(400);
   }
-  const next = await post(gateway, "m", "/v1/messages", formRequest("messages", HELLO, true));
+  const next = await post(gateway, "g", "/v1/messages", formRequest("messages", HELLO, true));
   expect([next.status, far.asked.length]).toEqual([200, 7]);
 });
 
 test("an alias serves all the models of which an agent's helpers ask (anthropics/claude-code#16115, cfal/garcon#488)", async () => {
   const far = openUpstream("chat");
-  const gateway = open(
-    { far: channelOf("chat", far, { models: ["qwen3-coder"], aliases: { "claude-*": "qwen3-coder" } }) },
-    { m: { platform: "messages", channels: ["far"], convert: true } },
+  const gateway = openFar(
+    "messages",
+    channelOf("chat", far, { models: ["qwen3-coder"], aliases: { "claude-*": "qwen3-coder" } }),
   );
   for (const model of [
     "claude-haiku-4-5-20251001",
@@ -99,7 +60,7 @@ test("an alias serves all the models of which an agent's helpers ask (anthropics
     "claude-sonnet-5-5",
     "claude-fable-5-1",
   ]) {
-    const answer = await post(gateway, "m", "/v1/messages", {
+    const answer = await post(gateway, "g", "/v1/messages", {
       ...formRequest("messages", HELLO, false),
       model,
     });
@@ -115,10 +76,7 @@ test.each([0, "100", null])(
   "a count of %j in an answer is an estimate, the same one in the line",
   async (count) => {
     const far = openUpstream("chat");
-    const gateway = open(
-      { far: { ...channelOf("chat", far), free: true } },
-      { g: { platform: "messages", channels: ["far"], convert: true } },
-    );
+    const gateway = openFar("messages", channelOf("chat", far));
     const message = { role: "assistant", content: "An answer of some length." };
     const usage = { prompt_tokens: count, completion_tokens: count, total_tokens: count };
     far.next = () => Response.json({ choices: [{ index: 0, message, finish_reason: "stop" }], usage });
@@ -142,11 +100,7 @@ test.each([
   "a converted request to count tokens counts in the limit %s, as long as it runs",
   async (limit, expected) => {
     const far = openUpstream("responses");
-    const gateway = open(
-      { far: channelOf("responses", far) },
-      { g: { platform: "messages", channels: ["far"], convert: true } },
-      { limits: { [limit]: 2 } },
-    );
+    const gateway = openFar("messages", channelOf("responses", far), { key: { limits: { [limit]: 2 } } });
     const statuses = [];
     for (let tries = 0; tries < 3; tries += 1) {
       statuses.push((await post(gateway, "g", "/v1/messages/count_tokens", PLAIN_COUNT)).status);
@@ -157,13 +111,10 @@ test.each([
 
 test("other endpoints of a group that converts are refused, and so is a WebSocket", async () => {
   const far = openUpstream("chat");
-  const gateway = open(
-    { far: channelOf("chat", far) },
-    { r: { platform: "responses", channels: ["far"], convert: true } },
-  );
-  const compact = await post(gateway, "r", "/v1/responses/compact", { model: "m", input: "Hi" });
+  const gateway = openFar("responses", channelOf("chat", far));
+  const compact = await post(gateway, "g", "/v1/responses/compact", { model: "m", input: "Hi" });
   expect(compact.status).toBe(404);
-  const headers = { authorization: "Bearer sk-test-r" };
+  const headers = { authorization: "Bearer sk-test-g" };
   expect((await fetch(`${gateway.url}/v1/responses/resp_1`, { headers })).status).toBe(404);
   const upgrade = await fetch(`${gateway.url}/v1/responses`, {
     headers: {
@@ -180,21 +131,18 @@ test("other endpoints of a group that converts are refused, and so is a WebSocke
 
 test("a long request is converted in steps, between which the gateway serves others", async () => {
   const far = openUpstream("chat");
-  const gateway = open(
-    { far: channelOf("chat", far) },
-    { m: { platform: "messages", channels: ["far"], convert: true } },
-  );
+  const gateway = openFar("messages", channelOf("chat", far));
   const text = "A long prompt. ".repeat(200_000);
   const long = formUser("messages", { results: [], text, image: false }, []);
   const answers = await Promise.all(
     [long, HELLO, long].map((history) =>
-      post(gateway, "m", "/v1/messages", formRequest("messages", history, true)),
+      post(gateway, "g", "/v1/messages", formRequest("messages", history, true)),
     ),
   );
   for (const answer of answers) expect(await answer.text()).toContain("message_stop");
   expect(far.asked.filter(({ text: sent }) => sent.length > text.length)).toHaveLength(2);
   const refused = { ...formRequest("messages", long, true), mcp_servers: [{ url: "https://x" }] };
-  expect((await post(gateway, "m", "/v1/messages", refused)).status).toBe(400);
+  expect((await post(gateway, "g", "/v1/messages", refused)).status).toBe(400);
   await gateway.recorded(4);
   await flushLedger();
   expect([far.problems, gateway.ledger().length]).toEqual([[], 3]);
@@ -203,11 +151,8 @@ test("a long request is converted in steps, between which the gateway serves oth
 test("the settings of a chat channel change how it is asked", async () => {
   const far = openUpstream("chat");
   const chat = { cap: "max_completion_tokens", reasoning: "qwen", systems: "first" };
-  const gateway = open(
-    { far: channelOf("chat", far, { chat }) },
-    { m: { platform: "messages", channels: ["far"], convert: true } },
-  );
-  await post(gateway, "m", "/v1/messages", formRequest("messages", HELLO, false));
+  const gateway = openFar("messages", channelOf("chat", far, { chat }));
+  await post(gateway, "g", "/v1/messages", formRequest("messages", HELLO, false));
   expect(far.asked[0]?.body).toMatchObject({
     max_completion_tokens: 4096,
     chat_template_kwargs: { enable_thinking: true },

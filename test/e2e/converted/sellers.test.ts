@@ -1,45 +1,10 @@
 // Answers as sellers really send them, and requests that only one provider can serve, through a real gateway.
 
-import { afterAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Any } from "../../bridges/calls.ts";
-import { type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
-import {
-  type PieceAnswer,
-  type PieceUpstream,
-  startPieceUpstream,
-} from "../../harness/upstreams/piece-upstream.ts";
+import { startPieceUpstream as serve } from "../../harness/upstreams/piece-upstream.ts";
 import { flushLedger } from "../world.ts";
-
-const stops: (() => unknown)[] = [];
-afterAll(async () => {
-  for (const stop of stops) await stop();
-});
-
-const serve = (answer: () => PieceAnswer): PieceUpstream => {
-  const server = startPieceUpstream(answer);
-  stops.push(() => server.stop());
-  return server;
-};
-
-const channelOf = (platform: string, { url }: PieceUpstream, more: Any = {}): Any => ({
-  platform,
-  base_url: url,
-  credential: `credential-of-${platform}`,
-  free: true,
-  ...more,
-});
-
-function open(channels: Any, groups: Any, more: Any = {}): InsideGateway {
-  const keys = Object.keys(groups).map((name) => ({ name, group: name, secret: `sk-test-${name}` }));
-  const gateway = startGatewayHere({ config: { channels, groups, keys, ...more } });
-  stops.push(() => gateway.stop());
-  return gateway;
-}
-
-function post({ url }: InsideGateway, key: string, path: string, body: Any): Promise<Response> {
-  const headers = { authorization: `Bearer sk-test-${key}`, "content-type": "application/json" };
-  return fetch(url + path, { method: "POST", body: JSON.stringify(body), headers });
-}
+import { channelOf, open, openFar, post } from "./far.ts";
 
 const ASKED = { model: "m", max_tokens: 100, messages: [{ role: "user", content: "Hello" }] };
 const ITEM = { type: "message", role: "assistant", content: [{ type: "output_text", text: "Hi" }] };
@@ -130,10 +95,7 @@ test.each([
   "a %s client gets the text of a whole answer that has an empty delta too",
   async (client, path, platform) => {
     const upstream = serve(() => ({ pieces: [JSON.stringify(WITH_DELTA)] }));
-    const gateway = open(
-      { far: channelOf("chat", upstream) },
-      { g: { platform, channels: ["far"], convert: true } },
-    );
+    const gateway = openFar(platform, channelOf("chat", upstream));
     const body =
       client === "content" ? { contents: [{ parts: [{ text: "Hello" }] }] } : { ...ASKED, input: "Hello" };
     const answer = await post(gateway, "g", path, body);
@@ -197,10 +159,7 @@ describe("a value of the wrong kind is a 400 and not a fault of the gateway", ()
     ["responses", "/v1/responses", { model: "m", input: [{ role: "user", content: [{ type: HUGE }] }] }],
   ])("a value of the wrong kind from a %s client is a 400", async (platform, path, body) => {
     const upstream = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));
-    const gateway = open(
-      { far: channelOf("chat", upstream) },
-      { g: { platform, channels: ["far"], convert: true } },
-    );
+    const gateway = openFar(platform, channelOf("chat", upstream));
     const headers = { authorization: "Bearer sk-test-g", "content-type": "application/json" };
     const answer = await fetch(gateway.url + path, { method: "POST", body: write(body), headers });
     expect(answer.status).toBe(400);
@@ -211,10 +170,7 @@ describe("a value of the wrong kind is a 400 and not a fault of the gateway", ()
       status: 404,
       pieces: ['{"error":{"code":404,"message":"no such model"}}'],
     }));
-    const gateway = open(
-      { far: channelOf("content", upstream) },
-      { g: { platform: "messages", channels: ["far"], convert: true } },
-    );
+    const gateway = openFar("messages", channelOf("content", upstream));
     const answer = await post(gateway, "g", "/v1/messages", { ...ASKED, model: "\ud800" });
     expect([answer.status, upstream.bodies.length]).toEqual([404, 1]);
   });

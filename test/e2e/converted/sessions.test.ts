@@ -6,7 +6,7 @@ import { GoogleGenAI } from "@google/genai";
 import { ChatOpenAI } from "@langchain/openai";
 import { generateText, jsonSchema, streamText, tool } from "ai";
 import OpenAI from "openai";
-import { afterAll, describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import { DIALECT_NAMES, type DialectName } from "../../../src/dialects/dialect.ts";
 import { type Any, readEvents } from "../../bridges/calls.ts";
 import { flatten } from "../../bridges/judge.ts";
@@ -51,8 +51,6 @@ interface World {
   readonly post: (body: Any, stream: boolean) => Promise<Response>;
 }
 
-const stops: (() => unknown)[] = [];
-
 function openWorld(client: DialectName, dialect: DialectName, script: readonly ModelTurn[] = SCRIPT): World {
   const upstream = startScriptedUpstream(dialect, playList(script));
   const gateway = startGatewayHere({
@@ -70,10 +68,7 @@ function openWorld(client: DialectName, dialect: DialectName, script: readonly M
       keys: [{ name: "k", group: "g", secret: "sk-test-converted" }],
     },
   });
-  stops.push(
-    () => gateway.stop(),
-    () => upstream.stop(),
-  );
+  for (const part of [gateway, upstream]) onTestFinished(() => part.stop());
   const paths: Readonly<Record<DialectName, (stream: boolean) => string>> = {
     messages: () => "/v1/messages?beta=true",
     responses: () => "/v1/responses",
@@ -93,10 +88,6 @@ function openWorld(client: DialectName, dialect: DialectName, script: readonly M
     });
   return { upstream, gateway, post };
 }
-
-afterAll(async () => {
-  for (const stop of stops) await stop();
-});
 
 const DIRECTIONS = DIALECT_NAMES.flatMap((client) =>
   DIALECT_NAMES.filter((upstream) => upstream !== client && `${client}>${upstream}` !== "chat>responses").map(

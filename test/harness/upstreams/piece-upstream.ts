@@ -1,5 +1,7 @@
 // An upstream whose JSON answer comes in the pieces that a test gives, each in a write of its own.
 
+import { onTestFinished } from "bun:test";
+
 export interface PieceAnswer {
   readonly status?: number;
   readonly fields?: Readonly<Record<string, string>>;
@@ -10,9 +12,9 @@ export interface PieceUpstream {
   readonly url: string;
   /** The bodies of its requests. */
   readonly bodies: readonly string[];
-  stop(): void;
 }
 
+/** It stops when the test has finished. */
 export function startPieceUpstream(answer: () => PieceAnswer): PieceUpstream {
   const bodies: string[] = [];
   const server = Bun.serve({
@@ -26,7 +28,8 @@ export function startPieceUpstream(answer: () => PieceAnswer): PieceUpstream {
       return new Response(pieces.length === 1 ? pieces[0] : stream(pieces), { status, headers });
     },
   });
-  return { url: `http://127.0.0.1:${server.port}`, bodies, stop: () => void server.stop(true) };
+  onTestFinished(() => server.stop(true));
+  return { url: `http://127.0.0.1:${server.port}`, bodies };
 }
 
 function stream(pieces: readonly string[]): ReadableStream<Uint8Array> {

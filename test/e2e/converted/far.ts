@@ -1,0 +1,36 @@
+// A gateway with one client's key for each group, and requests of these clients.
+
+import { onTestFinished } from "bun:test";
+import type { Any } from "../../bridges/calls.ts";
+import { type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
+
+export const channelOf = (platform: string, { url }: { readonly url: string }, more: Any = {}): Any => ({
+  platform,
+  base_url: url,
+  credential: `credential-of-${platform}`,
+  free: true,
+  ...more,
+});
+
+/** Groups by name; the key of each has its name. `key`: settings of these keys. It stops when the test has finished. */
+export function open(channels: Any, groups: Any, { key = {}, ...more }: Any = {}): InsideGateway {
+  const keys = Object.keys(groups).map((name) => ({ name, group: name, secret: `sk-test-${name}`, ...key }));
+  const gateway = startGatewayHere({ config: { channels, groups, keys, ...more } });
+  onTestFinished(() => gateway.stop());
+  return gateway;
+}
+
+/** A gateway whose group `g` converts to the only channel, `far`. */
+export const openFar = (platform: string, far: Any, more: Any = {}): InsideGateway =>
+  open({ far }, { g: { platform, channels: ["far"], convert: true } }, more);
+
+export function post(
+  { url }: InsideGateway,
+  key: string,
+  path: string,
+  body: Any,
+  more: Record<string, string> = {},
+): Promise<Response> {
+  const headers = { authorization: `Bearer sk-test-${key}`, "content-type": "application/json", ...more };
+  return fetch(url + path, { method: "POST", body: JSON.stringify(body), headers });
+}
