@@ -142,3 +142,11 @@ export function openOwnWorld(...options: Parameters<typeof openWorld>): World {
   onTestFinished(() => world.stop());
   return world;
 }
+
+/** Resolves when the number has not changed for half a second, in which a fast sender would send many megabytes. */
+export async function waitUntilStill(read: () => number): Promise<void> {
+  for (let last = -1, now = read(); last !== now; now = read()) {
+    last = now;
+    await Bun.sleep(500);
+  }
+}

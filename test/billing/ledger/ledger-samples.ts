@@ -7,6 +7,7 @@ import { basename, dirname, join } from "node:path";
 import type { Ledger } from "../../../src/billing/ledger/ledger.ts";
 import type { Intent, LineDraft } from "../../../src/billing/ledger/line.ts";
 import type { LedgerOptions } from "../../../src/billing/ledger/writer.ts";
+import { verifyLedger } from "../../../src/billing/verify/verify.ts";
 import { Table } from "../../../src/billing/store/open.ts";
 import { makeSweptFolder } from "../../harness/temp.ts";
 
@@ -149,4 +150,11 @@ export function damageTable(path: string): void {
   const bytes = readFileSync(`${path}.index`);
   for (const [page] of pages) bytes.fill(0xff, (Number(page) - 1) * PAGE_BYTES, Number(page) * PAGE_BYTES);
   writeFileSync(`${path}.index`, bytes);
+}
+
+/** What `ledger verify` finds, in words. */
+export function listProblems(path: string, running = false): string[] {
+  const problems: string[] = [];
+  verifyLedger(path, { partial: false, running }, ({ problem }) => problems.push(problem));
+  return problems;
 }

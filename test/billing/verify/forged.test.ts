@@ -6,11 +6,11 @@ import { appendFileSync, copyFileSync, existsSync, readFileSync, rmSync, writeFi
 import { type Ledger, openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { encodeLine, hashLine } from "../../../src/billing/ledger/line.ts";
 import { judgeLedger } from "../../../src/billing/ledger/recovery.ts";
-import { verifyLedger } from "../../../src/billing/verify/verify.ts";
 import {
   bill,
   draftOf,
   intentOf,
+  listProblems,
   makeTable,
   newLedgerPath,
   optionsFor,
@@ -19,12 +19,6 @@ import {
 
 const NOW = Date.parse("2026-11-20T12:00:00Z");
 const FILES = ["", ".open"];
-
-function look(path: string): string[] {
-  const problems: string[] = [];
-  verifyLedger(path, { partial: false, running: false }, ({ problem }) => problems.push(problem));
-  return problems;
-}
 
 function open(path: string): Ledger {
   return openLedger(optionsFor(path, { now: () => NOW }));
@@ -107,23 +101,23 @@ for (const how of ["stopped", "killed"] as const)
     `P142: after a gateway was ${how}, verify finds %s before each start and after it, until the owner accepts it`,
     async (_, tamper, findings) => {
       const path = await makeSample(how);
-      expect(look(path)).toEqual([]);
+      expect(listProblems(path)).toEqual([]);
       tamper(path);
-      expect(look(path)).toHaveLength(findings);
+      expect(listProblems(path)).toHaveLength(findings);
       for (const round of [1, 2, 3]) {
         // The second start has an index, and the third one lacks its last lines.
         if (round === 2) makeTable(path);
         const ledger = open(path);
         await bill(ledger, `req_later_${round}`, { key: "other" });
         await ledger.close();
-        expect([round, look(path).length]).toEqual([round, findings]);
-        expect(look(path).join()).toContain("a start of the gateway found: ");
+        expect([round, listProblems(path).length]).toEqual([round, findings]);
+        expect(listProblems(path).join()).toContain("a start of the gateway found: ");
       }
       const ledger = open(path);
       expect(ledger.acceptMarks()).toHaveLength(findings);
       expect(ledger.acceptMarks()).toEqual([]);
       await ledger.close();
-      expect(look(path)).toEqual([]);
+      expect(listProblems(path)).toEqual([]);
       readWholeLedger(path);
     },
   );
@@ -174,12 +168,12 @@ for (const how of ["stopped", "killed"] as const)
       const text = edit(lines).join("\n");
       writeFileSync(path, text === "" ? "" : `${text}\n`);
       for (const file of removed) rmSync(path + file);
-      expect(look(path)).not.toEqual([]);
+      expect(listProblems(path)).not.toEqual([]);
       for (const id of ["req_5", "req_6"]) {
         const ledger = open(path);
         await bill(ledger, id);
         await ledger.close();
-        expect(look(path)).not.toEqual([]);
+        expect(listProblems(path)).not.toEqual([]);
       }
     },
   );
@@ -199,9 +193,9 @@ test("corrections of the gateway itself are right after a stop and after a kill"
   const killed = copy(path);
   await ledger.close();
   for (const each of [path, killed]) {
-    expect(look(each)).toEqual([]);
+    expect(listProblems(each)).toEqual([]);
     await open(each).close();
-    expect(look(each)).toEqual([]);
+    expect(listProblems(each)).toEqual([]);
   }
 });
 
@@ -209,9 +203,9 @@ test("a correction after the journal of version 0.1, which named none, is right"
   const path = await makeSample("stopped");
   writeFileSync(`${path}.open`, readFileSync(`${path}.open`, "utf8").replace(',"corrections":true', ""));
   forgeCorrection(path);
-  expect(look(path)).toEqual([]);
+  expect(listProblems(path)).toEqual([]);
   await open(path).close();
-  expect(look(path)).toEqual([]);
+  expect(listProblems(path)).toEqual([]);
 });
 
 test("a forged acceptance is found like every other line", async () => {
@@ -223,5 +217,5 @@ test("a forged acceptance is found like every other line", async () => {
   appendFileSync(path, `${JSON.stringify(accepts)}\n`);
   expect(judgeLedger(path).doubts.unnamed).toHaveLength(1);
   await open(path).close();
-  expect(look(path).length).toBeGreaterThan(0);
+  expect(listProblems(path).length).toBeGreaterThan(0);
 });

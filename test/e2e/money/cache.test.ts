@@ -4,7 +4,7 @@ import { DIALECT_NAMES } from "../../../src/dialects/dialect.ts";
 import { expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 
-import { type Finding, verifyLedger } from "../../../src/billing/verify/verify.ts";
+import { listProblems } from "../../billing/ledger/ledger-samples.ts";
 import { makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import {
   type CachingDialect,
@@ -95,12 +95,6 @@ function costOf(dialect: CachingDialect, tokens: number): string {
   return `${text.slice(0, -12)}.${text.slice(-12)}`.replace(/\.?0+$/, "");
 }
 
-function findFaults(path: string): Finding[] {
-  const findings: Finding[] = [];
-  verifyLedger(path, { partial: false, running: false }, (finding) => void findings.push(finding));
-  return findings;
-}
-
 test.each(DIALECT_NAMES)("P144: a changed tool is named, with its exact cost: %s", async (dialect) => {
   for (const stream of [false, true]) {
     const world = openOwnWorld();
@@ -112,7 +106,7 @@ test.each(DIALECT_NAMES)("P144: a changed tool is named, with its exact cost: %s
     const missed = left - counted.read;
     const usd = costOf(dialect, missed);
     expect(line["cache"]).toEqual({ missed, usd, because: "tools_changed", at: 2 });
-    expect(findFaults(world.gateway.folder.join("ledger.jsonl"))).toEqual([]);
+    expect(listProblems(world.gateway.folder.join("ledger.jsonl"))).toEqual([]);
   }
 });
 

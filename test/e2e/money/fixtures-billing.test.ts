@@ -5,7 +5,7 @@ import { integer, sample, uniqueArray } from "fast-check";
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import type { Usage } from "../../../src/billing/usage.ts";
-import { type Finding, verifyLedger } from "../../../src/billing/verify/verify.ts";
+import { listProblems } from "../../billing/ledger/ledger-samples.ts";
 import { type Billing, NORMAL, wantedOf } from "../../harness/billing-form.ts";
 import {
   askForFixture,
@@ -132,12 +132,7 @@ const ofFamily = (family: Family, holds: (fixture: Fixture) => boolean) =>
 
 const isAnswer = ({ id, status }: Fixture): boolean => status === 200 && !APART.test(id);
 
-function findFaults(world: World): Finding[] {
-  const findings: Finding[] = [];
-  const path = world.gateway.folder.join("ledger.jsonl");
-  verifyLedger(path, { partial: false, running: true }, (finding) => void findings.push(finding));
-  return findings;
-}
+const findFaults = ({ gateway }: World): string[] => listProblems(gateway.folder.join("ledger.jsonl"), true);
 
 /** A line's fields about money. */
 const MONEY = "upstream_model basis usage parts raw_usage prices tier official_usd charge_usd".split(" ");

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { CREDENTIAL, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { openCounter, openRaw, type RawConnection, writeRequest } from "../../harness/raw.ts";
-import { openOwnWorld, makeRequest } from "../world.ts";
+import { openOwnWorld, makeRequest, waitUntilStill } from "../world.ts";
 
 /** Two ways to leave: a normal close, and a reset. */
 const LEAVINGS = {
@@ -51,14 +51,6 @@ async function serve(env: Record<string, string> = {}) {
       upstream.stop();
     },
   };
-}
-
-/** Resolves when the number has stood still for a time in which a fast sender would send many megabytes. */
-async function waitUntilStill(read: () => number): Promise<void> {
-  for (let last = -1, now = read(); last !== now; now = read()) {
-    last = now;
-    await Bun.sleep(250);
-  }
 }
 
 describe("a client that stops reading", () => {

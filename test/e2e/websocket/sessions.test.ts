@@ -20,7 +20,7 @@ import {
   startSocketUpstream,
   type UpstreamScript,
 } from "../../harness/web-socket.ts";
-import { bearer, flushLedger, type Line } from "../world.ts";
+import { bearer, flushLedger, type Line, waitUntilStill } from "../world.ts";
 
 type Section = Record<string, unknown>;
 
@@ -236,14 +236,6 @@ describe("the slower side", () => {
     client.close();
   });
 });
-
-/** Resolves when the number has not changed for a time in which a fast sender would have sent everything. */
-async function waitUntilStill(read: () => number): Promise<void> {
-  for (let last = -1, now = read(); last !== now; now = read()) {
-    last = now;
-    await Bun.sleep(500);
-  }
-}
 
 describe("P108, P172: a refused response.create", () => {
   test("P171: a message by a key that was disabled or expired meanwhile gets an error event", async () => {
