@@ -1,7 +1,7 @@
 // `otlp:` sends a span for each request, in batches. A receiver that is away keeps no request waiting, and loses no span.
 
-import { expect, test } from "bun:test";
-import { eventually, inWorld } from "../../promises/world/world.ts";
+import { expect, onTestFinished, test } from "bun:test";
+import { eventually, openOwnWorld } from "../../promises/world/world.ts";
 
 interface Traces {
   readonly resourceSpans: readonly {
@@ -28,24 +28,16 @@ test("spans wait for a receiver that is away, and come in batches of fifty, each
   const port = first.port!;
   await first.stop(true);
   const config = { otlp: { url: `http://127.0.0.1:${port}/v1/traces` } };
-  await inWorld(
-    { config },
-    (world) => world.group("plain"),
-    async (world, plain) => {
-      for (let count = 0; count < REQUESTS; count += 1)
-        expect((await plain.ask("messages")).status).toBe(200);
-      await eventually(() => world.log().includes("otlp: the receiver is away"));
-      const receiver = open(port);
-      try {
-        await eventually(() => batches.flat().length >= REQUESTS);
-        await eventually(() => world.log().includes("otlp: the receiver answers again"));
-        expect(batches.map(({ length }) => length)).toEqual([50, REQUESTS - 50]);
-        expect(new Set(batches.flat()).size).toBe(REQUESTS);
-      } finally {
-        await receiver.stop(true);
-      }
-      await plain.ask("messages");
-      expect(await world.halt()).toBe(0);
-    },
-  );
+  const [world, plain] = await openOwnWorld({ config }, (own) => own.group("plain"));
+  for (let count = 0; count < REQUESTS; count += 1) expect((await plain.ask("messages")).status).toBe(200);
+  await eventually(() => world.log().includes("otlp: the receiver is away"));
+  const receiver = open(port);
+  onTestFinished(() => receiver.stop(true));
+  await eventually(() => batches.flat().length >= REQUESTS);
+  await eventually(() => world.log().includes("otlp: the receiver answers again"));
+  expect(batches.map(({ length }) => length)).toEqual([50, REQUESTS - 50]);
+  expect(new Set(batches.flat()).size).toBe(REQUESTS);
+  await receiver.stop(true);
+  await plain.ask("messages");
+  expect(await world.halt()).toBe(0);
 }, 30_000);

@@ -10,13 +10,13 @@ import {
   bearer,
   eventually,
   type Group,
-  inWorld,
+  openOwnWorld,
   type Line,
   makeFolder,
   removeFolder,
   serveIn,
   useWorld,
-  World,
+  type World,
 } from "../world/world.ts";
 
 // The zone of its clock is not the ledger's.
@@ -133,21 +133,20 @@ test("P22: a multiplier of 0.1 means one tenth", async () => {
 test("P22, P144: prices and limits of 0.1 are exact, too", async () => {
   const prices = { tenth: { input: 0.1, cache_read: 0.1, output: 0.1 } };
   const set = (own: World) => own.group("tenth", { key: { limits: { usd_total: 0.3 } } });
-  await inWorld({ config: { prices } }, set, async (own, group) => {
-    const counts = { input: 1_000_000, read: 0, output: 0 };
-    group.channel().always({ body: whole("messages", { model: "tenth", counts }) });
-    const statuses: number[] = [];
-    for (let count = 0; count < 4; count += 1) {
-      const fields = { traceparent: TRACE };
-      const answer = await group.ask("messages", { model: "tenth", max_tokens: 1 }, fields);
-      statuses.push(answer.status);
-      if (answer.status !== 200) continue;
-      const { charge_usd, traceparent } = await own.line(answer);
-      expect([charge_usd, traceparent]).toEqual(["0.1", undefined]);
-    }
-    // As doubles, three tenths are more than 0.3, and two of them less.
-    expect(statuses).toEqual([200, 200, 200, 429]);
-  });
+  const [own, group] = await openOwnWorld({ config: { prices } }, set);
+  const counts = { input: 1_000_000, read: 0, output: 0 };
+  group.channel().always({ body: whole("messages", { model: "tenth", counts }) });
+  const statuses: number[] = [];
+  for (let count = 0; count < 4; count += 1) {
+    const fields = { traceparent: TRACE };
+    const answer = await group.ask("messages", { model: "tenth", max_tokens: 1 }, fields);
+    statuses.push(answer.status);
+    if (answer.status !== 200) continue;
+    const { charge_usd, traceparent } = await own.line(answer);
+    expect([charge_usd, traceparent]).toEqual(["0.1", undefined]);
+  }
+  // As doubles, three tenths are more than 0.3, and two of them less.
+  expect(statuses).toEqual([200, 200, 200, 429]);
 });
 
 test("P133: prices of the config come before those of the price book", async () => {
@@ -687,10 +686,7 @@ test("P127: a second gateway on one ledger ends, and names the one that holds it
 
 describe("a gateway that ends", () => {
   test("P124: after a kill and a start, each request in flight has one line, and none is torn or doubled", async () => {
-    const own = new World();
-    const group = own.group("kill");
-    onTestFinished(() => own.stop());
-    await own.start();
+    const [own, group] = await openOwnWorld({}, (world) => world.group("kill"));
     for (let round = 0; round < 3; round += 1) {
       await own.line(await group.ask("messages"));
       const silent = group.channel().seen.length;
@@ -734,14 +730,13 @@ describe("a gateway that ends", () => {
   /** Two requests, of which a stopped gateway's ledger loses the second. */
   async function lose(use: (own: World, group: Group) => Promise<void>): Promise<void> {
     const set = (own: World) => own.group("broken", { key: { limits: { usd_total: "0.003" } } });
-    await inWorld({}, set, async (own, group) => {
-      for (let count = 0; count < 2; count += 1) await own.line(await group.ask("messages"));
-      await own.halt();
-      const [first] = readFileSync(own.path("ledger.jsonl"), "utf8").split("\n");
-      writeFileSync(own.path("ledger.jsonl"), `${first}\n`);
-      await own.start();
-      await use(own, group);
-    });
+    const [own, group] = await openOwnWorld({}, set);
+    for (let count = 0; count < 2; count += 1) await own.line(await group.ask("messages"));
+    await own.halt();
+    const [first] = readFileSync(own.path("ledger.jsonl"), "utf8").split("\n");
+    writeFileSync(own.path("ledger.jsonl"), `${first}\n`);
+    await own.start();
+    await use(own, group);
   }
 
   test("P142: a start with a broken ledger marks it, goes on, and reports it until ledger accept", async () => {
@@ -774,42 +769,32 @@ test.skipIf(!hasPrlimit)(
   async () => {
     // A limit on the size of files takes the place of a full disk.
     const prefix = ["bash", "-c", `trap '' XFSZ; exec "$0" "$@"`];
-    await inWorld(
-      { prefix },
-      (own) => own.group("full"),
-      async (own, group) => {
-        const limit = (bytes: number | string): void => {
-          const { success } = Bun.spawnSync([
-            "prlimit",
-            "--pid",
-            String(own.server.pid),
-            `--fsize=${bytes}:`,
-          ]);
-          expect(success).toBe(true);
-        };
-        await own.line(await group.ask("messages"));
-        const held = Promise.withResolvers<void>();
-        group.channel().next(() => held.promise.then(() => ({})));
-        const running = group.ask("messages");
-        await group.channel().got(2);
-        // Only a part of a line fits.
-        limit(readFileSync(own.path("ledger.jsonl")).length + 100);
-        held.resolve();
-        const finished = await running;
-        expect(finished.status).toBe(200);
-        const refused = await group.ask("messages");
-        expect([refused.status, refused.text]).toEqual([503, expect.stringContaining("ledger")]);
-        // Where a smaller journal still fits, the ledger could be written again.
-        limit(1);
-        expect((await group.ask("messages")).status).toBe(503);
-        expect([own.lines().length, group.channel().seen.length]).toEqual([1, 2]);
-        limit("unlimited");
-        await eventually(async () => (await group.ask("messages")).status === 200);
-        await own.line(finished);
-        await own.halt();
-        expect((await own.run("ledger", "verify")).status).toBe(0);
-        expect(own.lines()).toHaveLength(group.channel().seen.length);
-      },
-    );
+    const [own, group] = await openOwnWorld({ prefix }, (own) => own.group("full"));
+    const limit = (bytes: number | string): void => {
+      const { success } = Bun.spawnSync(["prlimit", "--pid", String(own.server.pid), `--fsize=${bytes}:`]);
+      expect(success).toBe(true);
+    };
+    await own.line(await group.ask("messages"));
+    const held = Promise.withResolvers<void>();
+    group.channel().next(() => held.promise.then(() => ({})));
+    const running = group.ask("messages");
+    await group.channel().got(2);
+    // Only a part of a line fits.
+    limit(readFileSync(own.path("ledger.jsonl")).length + 100);
+    held.resolve();
+    const finished = await running;
+    expect(finished.status).toBe(200);
+    const refused = await group.ask("messages");
+    expect([refused.status, refused.text]).toEqual([503, expect.stringContaining("ledger")]);
+    // Where a smaller journal still fits, the ledger could be written again.
+    limit(1);
+    expect((await group.ask("messages")).status).toBe(503);
+    expect([own.lines().length, group.channel().seen.length]).toEqual([1, 2]);
+    limit("unlimited");
+    await eventually(async () => (await group.ask("messages")).status === 200);
+    await own.line(finished);
+    await own.halt();
+    expect((await own.run("ledger", "verify")).status).toBe(0);
+    expect(own.lines()).toHaveLength(group.channel().seen.length);
   },
 );

@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type Dialect, USUAL_USD, whole } from "../world/answers.ts";
 import type { Reply, Script } from "../world/upstream.ts";
-import { eventually, type Group, inWorld, type Line, useWorld, type World } from "../world/world.ts";
+import { eventually, type Group, openOwnWorld, type Line, useWorld, type World } from "../world/world.ts";
 
 const world = useWorld();
 const CLAUDE = { "user-agent": "claude-cli/2.1.0 (external, cli)" };
@@ -448,33 +448,32 @@ const restarted = (own: World) => {
 };
 
 test("P120: spending counts after a restart, and a changed limit applies to the next request", async () => {
-  await inWorld({}, restarted, async (own, { group, doubtful, others }) => {
-    const keys = [group.key, ...AMOUNTS.map((name) => group.keyOf(name)), ...others.map(({ key }) => key)];
-    const askAll = async (count: number): Promise<number[][]> => {
-      const all: number[][] = [];
-      for (const key of keys) all.push(await statuses(group, count, { "x-api-key": key, ...session(key) }));
-      return all;
-    };
-    expect(await askAll(3)).toEqual(keys.map(() => [200, 200, 429]));
-    doubtful.channel().next({ body: { ...whole("messages"), usage: undefined } });
-    await doubtful.ask("messages", { messages: [{ role: "user", content: "words ".repeat(500) }] });
-    await own.halt();
-    await own.start();
-    expect(await askAll(1)).toEqual(keys.map(() => [429]));
-    expect(await statuses(doubtful, 1)).toEqual([429]);
-    await own.kill();
-    // The amounts of a channel count after a restart, too, whatever else is known of it.
-    rmSync(own.path("ledger.jsonl.channels.json"), { force: true });
-    await own.start();
-    const channels: Record<string, string>[] = await own.json("channels");
-    for (const { name, charge_today_usd: usd } of channels) {
-      const lines = own.lines().filter((line) => line["channel"] === name && line["basis"] !== "unknown");
-      expect(Number(usd)).toBeCloseTo(lines.length * Number(USUAL_USD), 9);
-    }
-    expect(await askAll(1)).toEqual(keys.map(() => [429]));
-    expect((await own.run("keys", "limit", "spend", "usd_total=0.003")).status).toBe(0);
-    expect(await statuses(group, 2)).toEqual([200, 429]);
-  });
+  const [own, { group, doubtful, others }] = await openOwnWorld({}, restarted);
+  const keys = [group.key, ...AMOUNTS.map((name) => group.keyOf(name)), ...others.map(({ key }) => key)];
+  const askAll = async (count: number): Promise<number[][]> => {
+    const all: number[][] = [];
+    for (const key of keys) all.push(await statuses(group, count, { "x-api-key": key, ...session(key) }));
+    return all;
+  };
+  expect(await askAll(3)).toEqual(keys.map(() => [200, 200, 429]));
+  doubtful.channel().next({ body: { ...whole("messages"), usage: undefined } });
+  await doubtful.ask("messages", { messages: [{ role: "user", content: "words ".repeat(500) }] });
+  await own.halt();
+  await own.start();
+  expect(await askAll(1)).toEqual(keys.map(() => [429]));
+  expect(await statuses(doubtful, 1)).toEqual([429]);
+  await own.kill();
+  // The amounts of a channel count after a restart, too, whatever else is known of it.
+  rmSync(own.path("ledger.jsonl.channels.json"), { force: true });
+  await own.start();
+  const channels: Record<string, string>[] = await own.json("channels");
+  for (const { name, charge_today_usd: usd } of channels) {
+    const lines = own.lines().filter((line) => line["channel"] === name && line["basis"] !== "unknown");
+    expect(Number(usd)).toBeCloseTo(lines.length * Number(USUAL_USD), 9);
+  }
+  expect(await askAll(1)).toEqual(keys.map(() => [429]));
+  expect((await own.run("keys", "limit", "spend", "usd_total=0.003")).status).toBe(0);
+  expect(await statuses(group, 2)).toEqual([200, 429]);
 });
 
 test("P121: at each percentage of alerts.at, a limit warns once: log, statusline and command", async () => {
@@ -488,48 +487,50 @@ test("P121: at each percentage of alerts.at, a limit warns once: log, statusline
     return { team, group: own.group("alert", { key: { limits: { usd_total: "0.01" } } }) };
   };
   const env: Record<string, string> = {};
-  await inWorld({ config: { alerts: { at: [20, 50], command } }, env }, set, async (own, { group, team }) => {
-    const runs = () => {
-      const text = existsSync(own.path("runs")) ? readFileSync(own.path("runs"), "utf8") : "";
-      return text.split("\n").slice(0, -1);
-    };
-    const status = async () => (await own.runWith({ stdin: '{"session_id":"s"}' }, "statusline")).stdout;
-    await own.line(await group.ask("messages", {}, session("s")));
-    await own.line(await group.ask("messages", {}, session("s")));
-    await eventually(() => runs().length === 1);
-    expect(runs()).toEqual(["alert 20"]);
-    expect(await status()).toContain("usd_total");
-    for (let count = 0; count < 2; count += 1) await own.line(await group.ask("messages", {}, session("s")));
-    await eventually(() => runs().length === 2);
-    expect(own.log().match(/"percent":20/g)).toHaveLength(1);
-    await own.halt();
-    await own.start();
-    await own.line(await group.ask("messages", {}, session("s")));
-    await own.halt();
-    expect(runs()).toEqual(["alert 20", "alert 50"]);
-    // A key that is made again under its name, while no gateway runs, starts over.
-    await own.run("keys", "remove", "alert", "--yes");
-    const limits = ["--limit", "usd_total=0.01", "--limit", "requests_per_minute=2"];
-    const add = () => own.run("keys", "add", "--name", "alert", "--group", "alert", ...limits);
-    const added = await add();
-    await own.start();
-    for (let count = 0; count < 2; count += 1)
-      await own.line(await group.ask("messages", {}, { "x-api-key": added.stdout.trim() }));
-    await eventually(() => runs().length === 3);
-    expect(runs().at(-1)).toBe("alert 20");
-    await own.line(await team.ask("messages", {}, session("t")));
-    await eventually(() => runs().length === 5);
-    expect(runs().slice(-2).toSorted()).toEqual(["t 20", "team 20"]);
-    // Now the file says that the warnings are from an earlier day.
-    await own.halt();
-    const known = own.path("ledger.jsonl.alerts.json");
-    writeFileSync(known, readFileSync(known, "utf8").replaceAll(/"resets":\d+/g, '"resets":1'));
-    await own.start();
-    await own.line(await team.ask("messages", {}, session("t")));
-    await eventually(() => runs().length === 6);
-    expect(runs().at(-1)).toBe("team 20");
-    await own.run("keys", "remove", "alert", "--yes");
-    const again = await add();
-    expect(await statuses(group, 3, { "x-api-key": again.stdout.trim() })).toEqual([200, 200, 429]);
-  });
+  const [own, { group, team }] = await openOwnWorld(
+    { config: { alerts: { at: [20, 50], command } }, env },
+    set,
+  );
+  const runs = () => {
+    const text = existsSync(own.path("runs")) ? readFileSync(own.path("runs"), "utf8") : "";
+    return text.split("\n").slice(0, -1);
+  };
+  const status = async () => (await own.runWith({ stdin: '{"session_id":"s"}' }, "statusline")).stdout;
+  await own.line(await group.ask("messages", {}, session("s")));
+  await own.line(await group.ask("messages", {}, session("s")));
+  await eventually(() => runs().length === 1);
+  expect(runs()).toEqual(["alert 20"]);
+  expect(await status()).toContain("usd_total");
+  for (let count = 0; count < 2; count += 1) await own.line(await group.ask("messages", {}, session("s")));
+  await eventually(() => runs().length === 2);
+  expect(own.log().match(/"percent":20/g)).toHaveLength(1);
+  await own.halt();
+  await own.start();
+  await own.line(await group.ask("messages", {}, session("s")));
+  await own.halt();
+  expect(runs()).toEqual(["alert 20", "alert 50"]);
+  // A key that is made again under its name, while no gateway runs, starts over.
+  await own.run("keys", "remove", "alert", "--yes");
+  const limits = ["--limit", "usd_total=0.01", "--limit", "requests_per_minute=2"];
+  const add = () => own.run("keys", "add", "--name", "alert", "--group", "alert", ...limits);
+  const added = await add();
+  await own.start();
+  for (let count = 0; count < 2; count += 1)
+    await own.line(await group.ask("messages", {}, { "x-api-key": added.stdout.trim() }));
+  await eventually(() => runs().length === 3);
+  expect(runs().at(-1)).toBe("alert 20");
+  await own.line(await team.ask("messages", {}, session("t")));
+  await eventually(() => runs().length === 5);
+  expect(runs().slice(-2).toSorted()).toEqual(["t 20", "team 20"]);
+  // Now the file says that the warnings are from an earlier day.
+  await own.halt();
+  const known = own.path("ledger.jsonl.alerts.json");
+  writeFileSync(known, readFileSync(known, "utf8").replaceAll(/"resets":\d+/g, '"resets":1'));
+  await own.start();
+  await own.line(await team.ask("messages", {}, session("t")));
+  await eventually(() => runs().length === 6);
+  expect(runs().at(-1)).toBe("team 20");
+  await own.run("keys", "remove", "alert", "--yes");
+  const again = await add();
+  expect(await statuses(group, 3, { "x-api-key": again.stdout.trim() })).toEqual([200, 200, 429]);
 });

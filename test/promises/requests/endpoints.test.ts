@@ -5,7 +5,7 @@ import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "nod
 import { ask, type Dialect, stream, whole } from "../world/answers.ts";
 import { rawRequest } from "../../harness/raw.ts";
 import type { Fields } from "../world/upstream.ts";
-import { bearer, type BuiltConfig, inWorld, keyFields, useWorld, type World } from "../world/world.ts";
+import { bearer, type BuiltConfig, openOwnWorld, keyFields, useWorld, type World } from "../world/world.ts";
 
 const world = useWorld({ config: { vendor: "acme" } });
 const messages = world.group("messages", {
@@ -199,14 +199,13 @@ test("P60: relay_prefix is the prefix of clients, and a base URL may have a path
       keys,
     };
   };
-  await inWorld({ config }, set, async (own, group) => {
-    const { body } = ask("messages");
-    group.channel().next({ status: 500, body: {} });
-    expect((await own.request("/far-away/v1/messages", bearer(group.key), body)).status).toBe(200);
-    expect(group.channel().seen.map(({ path }) => path)).toEqual(["/v1/messages"]);
-    expect(group.channel("deep").seen.map(({ path }) => path)).toEqual(["/path/v1/messages"]);
-    expect((await own.request("/relay/v1/messages", bearer(group.key), body)).status).toBe(404);
-  });
+  const [own, group] = await openOwnWorld({ config }, set);
+  const { body } = ask("messages");
+  group.channel().next({ status: 500, body: {} });
+  expect((await own.request("/far-away/v1/messages", bearer(group.key), body)).status).toBe(200);
+  expect(group.channel().seen.map(({ path }) => path)).toEqual(["/v1/messages"]);
+  expect(group.channel("deep").seen.map(({ path }) => path)).toEqual(["/path/v1/messages"]);
+  expect((await own.request("/relay/v1/messages", bearer(group.key), body)).status).toBe(404);
 });
 
 test("P61: another path gets 404, and a listed path with another method 405 with Allow", async () => {
@@ -683,12 +682,12 @@ test("P82: x-gateway-adjusted names a model that default_model or an alias with 
 test("P83: /metrics shows a key its own series, all to metrics: all, and sums without names and amounts to a client without a key on loopback", async () => {
   await world.line(await plain.ask("messages"));
   await world.line(await all.ask("messages"));
-  const own = (await world.request("/metrics", bearer(plain.key))).text;
-  expect(own).toContain('key="plain"');
-  expect(own).not.toContain('key="all"');
+  const text = (await world.request("/metrics", bearer(plain.key))).text;
+  expect(text).toContain('key="plain"');
+  expect(text).not.toContain('key="all"');
   for (const name of ["x-api-key", "x-acme-api-key"])
     expect((await world.request("/metrics", { [name]: plain.key })).text).toContain('key="plain"');
-  expect(own).toContain("usd");
+  expect(text).toContain("usd");
   const every = (await world.request("/metrics", bearer(all.key))).text;
   expect(every).toContain('key="plain"');
   expect(every).toContain('key="all"');
@@ -698,11 +697,10 @@ test("P83: /metrics shows a key its own series, all to metrics: all, and sums wi
   expect(nobody).not.toContain("usd");
   const config = { listen: { host: "0.0.0.0", port: 0 } };
   const set = (own: World) => own.group("wide");
-  await inWorld({ config }, set, async (own, { key }) => {
-    const answers = [await own.request("/metrics"), await own.request("/metrics", bearer(key))];
-    expect(answers.map(({ status }) => status)).toEqual([401, 200]);
-    expect(answers[0]!.text).not.toContain("gateway_");
-  });
+  const [own, { key }] = await openOwnWorld({ config }, set);
+  const answers = [await own.request("/metrics"), await own.request("/metrics", bearer(key))];
+  expect(answers.map(({ status }) => status)).toEqual([401, 200]);
+  expect(answers[0]!.text).not.toContain("gateway_");
 });
 
 test("P84: x-gateway-label, -session and -tool of a request become its line's client", async () => {

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { DIALECTS, type Dialect, ask } from "../world/answers.ts";
-import { eventually, type Group, inWorld, keyFields, useWorld, type World } from "../world/world.ts";
+import { eventually, type Group, openOwnWorld, keyFields, useWorld, type World } from "../world/world.ts";
 
 const world = useWorld({ config: { max_body: "64KiB" } });
 
@@ -352,10 +352,9 @@ test("P92: a 429 that frees up later than that is final", async () => {
   const ahead = hour < 11 ? -hour - 2 : 22 - hour;
   const timezone = `Etc/GMT${ahead > 0 ? "-" : "+"}${Math.abs(ahead)}`;
   const set = (own: World) => own.group("day", { key: { limits: { usd_per_day: "0.0001" } } });
-  await inWorld({ config: { timezone } }, set, async (_, group) => {
-    await group.ask("messages");
-    const late = await group.ask("messages");
-    expect(adviceOf(late)).toEqual([429, "false", "1"]);
-    expect(Number(late.field("retry-after"))).toBeLessThanOrEqual(2 * 3600);
-  });
+  const [, group] = await openOwnWorld({ config: { timezone } }, set);
+  await group.ask("messages");
+  const late = await group.ask("messages");
+  expect(adviceOf(late)).toEqual([429, "false", "1"]);
+  expect(Number(late.field("retry-after"))).toBeLessThanOrEqual(2 * 3600);
 });

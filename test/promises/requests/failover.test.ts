@@ -7,7 +7,7 @@ import {
   bearer,
   eventually,
   type Group,
-  inWorld,
+  openOwnWorld,
   type Line,
   type Platform,
   useWorld,
@@ -218,22 +218,20 @@ test("P100: failover.attempts bounds the channels that are tried", async () => {
   const config = { failover: { attempts: 2 } };
   const set = (own: typeof world) =>
     own.group("bound", { channels: { first: {}, second: { priority: 2 }, third: { priority: 3 } } });
-  await inWorld({ config }, set, async (_, group) => {
-    for (const name of ["first", "second", "third"]) group.channel(name).always({ status: 500, body: error });
-    expect((await group.ask("messages")).status).toBe(500);
-    expect(used(group, "first", "second", "third")).toEqual([1, 1, 0]);
-  });
+  const [, group] = await openOwnWorld({ config }, set);
+  for (const name of ["first", "second", "third"]) group.channel(name).always({ status: 500, body: error });
+  expect((await group.ask("messages")).status).toBe(500);
+  expect(used(group, "first", "second", "third")).toEqual([1, 1, 0]);
 });
 
 test("P100: a channel has its own time limits, whatever failover.total is: after it, no other one is tried", async () => {
   const config = { failover: { total: "1ms" } };
   const set = (own: typeof world) => own.group("slow", { channels: { first: {}, second: { priority: 2 } } });
-  await inWorld({ config }, set, async (_, group) => {
-    expect((await group.ask("messages")).status).toBe(200);
-    group.channel("first").next({ status: 500, body: error });
-    expect((await group.ask("messages")).status).toBe(500);
-    expect(used(group, "first", "second")).toEqual([2, 0]);
-  });
+  const [, group] = await openOwnWorld({ config }, set);
+  expect((await group.ask("messages")).status).toBe(200);
+  group.channel("first").next({ status: 500, body: error });
+  expect((await group.ask("messages")).status).toBe(500);
+  expect(used(group, "first", "second")).toEqual([2, 0]);
 });
 
 describe("P101: the next channel is tried", () => {
@@ -516,38 +514,37 @@ test("P60, P106: what continues a response, or is about it, goes to its channel,
   }
 });
 
-test("P106: a session stays on its channel when the gateway starts again", () =>
-  inWorld(
-    {},
-    (own) => ({ group: own.group("again", { channels: ones }), lone: own.group("lone") }),
-    async (own, { group, lone }) => {
-      for (let start = 0; start < 2; start += 1) {
-        lone.channel().next({ status: 400, body: error });
-        await lone.ask("messages");
-        for (const session of "abcdefgh") await group.ask("messages", {}, SESSIONS.messages(session));
-        await own.halt();
-        await own.start();
-      }
-      for (const name of ["one", "two"]) group.channel(name).always((_, out) => out.left);
-      for (const session of "ijklmnopqrstuvwxyz") {
-        const count = used(group, "one", "two").reduce((sum, each) => sum + each);
-        const client = await group.open("messages", {}, SESSIONS.messages(session));
-        await eventually(() => used(group, "one", "two").reduce((sum, each) => sum + each) > count);
-        client.close();
-      }
-      await own.halt();
-      await own.start();
-      for (const name of ["one", "two"]) group.channel(name).always();
-      for (const session of "ijklmnopqrstuvwxyz") await group.ask("messages", {}, SESSIONS.messages(session));
-      await own.halt();
-      const inferred = own.lines('"key":"lone"').map(({ client }) => client.session);
-      expect([inferred.length, new Set(inferred).size]).toEqual([2, 1]);
-      const places = own.lines('"key":"again"').map((line) => line["channel"]);
-      expect(places.slice(8, 16)).toEqual(places.slice(0, 8));
-      // A channel that did not answer is not kept.
-      expect(places.slice(34)).not.toEqual(places.slice(16, 34));
-    },
-  ));
+test("P106: a session stays on its channel when the gateway starts again", async () => {
+  const [own, { group, lone }] = await openOwnWorld({}, (own) => ({
+    group: own.group("again", { channels: ones }),
+    lone: own.group("lone"),
+  }));
+  for (let start = 0; start < 2; start += 1) {
+    lone.channel().next({ status: 400, body: error });
+    await lone.ask("messages");
+    for (const session of "abcdefgh") await group.ask("messages", {}, SESSIONS.messages(session));
+    await own.halt();
+    await own.start();
+  }
+  for (const name of ["one", "two"]) group.channel(name).always((_, out) => out.left);
+  for (const session of "ijklmnopqrstuvwxyz") {
+    const count = used(group, "one", "two").reduce((sum, each) => sum + each);
+    const client = await group.open("messages", {}, SESSIONS.messages(session));
+    await eventually(() => used(group, "one", "two").reduce((sum, each) => sum + each) > count);
+    client.close();
+  }
+  await own.halt();
+  await own.start();
+  for (const name of ["one", "two"]) group.channel(name).always();
+  for (const session of "ijklmnopqrstuvwxyz") await group.ask("messages", {}, SESSIONS.messages(session));
+  await own.halt();
+  const inferred = own.lines('"key":"lone"').map(({ client }) => client.session);
+  expect([inferred.length, new Set(inferred).size]).toEqual([2, 1]);
+  const places = own.lines('"key":"again"').map((line) => line["channel"]);
+  expect(places.slice(8, 16)).toEqual(places.slice(0, 8));
+  // A channel that did not answer is not kept.
+  expect(places.slice(34)).not.toEqual(places.slice(16, 34));
+});
 
 test.each(owners)(
   "P103: after a %d of the channel that has a response, no other one is asked",

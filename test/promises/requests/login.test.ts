@@ -7,7 +7,7 @@ import { whole } from "../world/answers.ts";
 import type { Fields } from "../world/upstream.ts";
 import {
   type Group,
-  inWorld,
+  openOwnWorld,
   runIn,
   serveIn,
   makeFolder,
@@ -232,10 +232,9 @@ describe("P154: a line of a login channel says who paid", () => {
     expect(await world.line(await send(half))).toMatchObject({ multiplier: "0.5", charge_usd: "0.00071" });
     const set = (own: typeof world) =>
       own.group("default", { channels: { main: CLIENT }, group: { multiplier: undefined } });
-    await inWorld({}, set, async (own, group) => {
-      const answer = await own.request("/v1/messages", claudeFields(group), BODY);
-      expect(await own.line(answer)).toMatchObject({ multiplier: "0", charge_usd: "0" });
-    });
+    const [own, group] = await openOwnWorld({}, set);
+    const answer = await own.request("/v1/messages", claudeFields(group), BODY);
+    expect(await own.line(answer)).toMatchObject({ multiplier: "0", charge_usd: "0" });
   });
 });
 

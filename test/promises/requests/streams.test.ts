@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { parseAnswer } from "../../harness/raw.ts";
 import { DIALECTS, type Dialect, stream, whole } from "../world/answers.ts";
 import type { Out } from "../world/upstream.ts";
-import { eventually, type Group, inWorld, type Line, useWorld } from "../world/world.ts";
+import { eventually, type Group, openOwnWorld, type Line, useWorld } from "../world/world.ts";
 
 const world = useWorld();
 const messages = world.group("messages");
@@ -201,20 +201,17 @@ test("P95: a stream may last longer than idle, if no silence in it does", async 
 });
 
 test("P95: an upstream that is silent in a stream for longer than idle counts as failed", async () => {
-  await inWorld(
-    {},
-    (own) => own.group("idle", { channels: { main: { timeouts: { idle: "200ms" } } } }),
-    async (own, group) => {
-      group.channel().next(async (_, out) => {
-        out.head(200, SSE);
-        for (const piece of stream("messages").slice(0, 3)) out.write(piece);
-        await out.left;
-      });
-      const answer = await group.ask("messages", { stream: true });
-      expect(answer.text).toContain("event: error");
-      expect((await own.line(answer))["outcome"]).toBe("upstream_cut");
-    },
+  const [own, group] = await openOwnWorld({}, (own) =>
+    own.group("idle", { channels: { main: { timeouts: { idle: "200ms" } } } }),
   );
+  group.channel().next(async (_, out) => {
+    out.head(200, SSE);
+    for (const piece of stream("messages").slice(0, 3)) out.write(piece);
+    await out.left;
+  });
+  const answer = await group.ask("messages", { stream: true });
+  expect(answer.text).toContain("event: error");
+  expect((await own.line(answer))["outcome"]).toBe("upstream_cut");
 });
 
 /** A stream of which the last piece comes after the client has left. */
@@ -259,52 +256,42 @@ describe("P96: when a client leaves, the upstream request ends", () => {
 
   test("the upstream request ends after on_disconnect.drain, with the usage that came meanwhile", async () => {
     const config = { on_disconnect: { drain: "20s" } };
-    await inWorld(
-      { config },
-      (own) => own.group("drain"),
-      async (own, group) => {
-        const left = Promise.withResolvers<void>();
-        group.channel().next(async (_, out) => {
-          out.head(200, SSE);
-          for (const piece of stream("messages").slice(0, 3)) out.write(piece);
-          await left.promise;
-          // Enough turns for the gateway to see that the client has left.
-          for (let count = 0; count < 30; count += 1) {
-            out.write('event: ping\ndata: {"type":"ping"}\n\n');
-            await Bun.sleep(5);
-          }
-          for (const piece of stream("messages").slice(3)) out.write(piece);
-          out.end();
-        });
-        const client = await group.open("messages", { stream: true });
-        await client.until("Hello from upstream");
-        client.reset();
-        left.resolve();
-        const line = await eventually(() => own.lines()[0]);
-        expect(line).toMatchObject({ basis: "exact", charge_usd: "0.00142", usage: { output: 300 } });
-      },
-    );
+    const [own, group] = await openOwnWorld({ config }, (own) => own.group("drain"));
+    const left = Promise.withResolvers<void>();
+    group.channel().next(async (_, out) => {
+      out.head(200, SSE);
+      for (const piece of stream("messages").slice(0, 3)) out.write(piece);
+      await left.promise;
+      // Enough turns for the gateway to see that the client has left.
+      for (let count = 0; count < 30; count += 1) {
+        out.write('event: ping\ndata: {"type":"ping"}\n\n');
+        await Bun.sleep(5);
+      }
+      for (const piece of stream("messages").slice(3)) out.write(piece);
+      out.end();
+    });
+    const client = await group.open("messages", { stream: true });
+    await client.until("Hello from upstream");
+    client.reset();
+    left.resolve();
+    const line = await eventually(() => own.lines()[0]);
+    expect(line).toMatchObject({ basis: "exact", charge_usd: "0.00142", usage: { output: 300 } });
   });
 
   test("the upstream request ends after on_disconnect.drain, if the response goes on for longer", async () => {
     const config = { on_disconnect: { drain: "100ms" } };
-    await inWorld(
-      { config },
-      (own) => own.group("drain"),
-      async (own, group) => {
-        const { closed } = leaveAfter(group, stream("messages").slice(0, 3));
-        const client = await group.open("messages", { stream: true });
-        await client.until("Hello from upstream");
-        const at = performance.now();
-        client.close();
-        await closed;
-        expect(performance.now() - at).toBeWithin(95, 10_000);
-        expect(await eventually(() => own.lines()[0])).toMatchObject({
-          outcome: "client_closed",
-          basis: "partial",
-        });
-      },
-    );
+    const [own, group] = await openOwnWorld({ config }, (own) => own.group("drain"));
+    const { closed } = leaveAfter(group, stream("messages").slice(0, 3));
+    const client = await group.open("messages", { stream: true });
+    await client.until("Hello from upstream");
+    const at = performance.now();
+    client.close();
+    await closed;
+    expect(performance.now() - at).toBeWithin(95, 10_000);
+    expect(await eventually(() => own.lines()[0])).toMatchObject({
+      outcome: "client_closed",
+      basis: "partial",
+    });
   });
 });
 
@@ -354,28 +341,23 @@ describe("P97: a request whose client leaves after the terminal event is complet
 });
 
 test("P98: a stopping gateway lets running answers finish", async () => {
-  await inWorld(
-    {},
-    (own) => own.group("stop"),
-    async (own, group) => {
-      const { go } = leaveAfter(group, stream("messages").slice(0, 3), stream("messages").slice(3));
-      const client = await group.open("messages", { stream: true });
-      await client.until("Hello from upstream");
-      const stopped = own.halt();
-      await eventually(() =>
-        group.ask("messages").then(
-          (answer) => answer.status !== 200,
-          () => true,
-        ),
-      );
-      go();
-      await client.until("message_stop");
-      expect(await stopped).toBe(0);
-      expect(own.lines().find((line) => line["id"] === idOf(client.bytes()))).toMatchObject({
-        outcome: "complete",
-      });
-    },
+  const [own, group] = await openOwnWorld({}, (own) => own.group("stop"));
+  const { go } = leaveAfter(group, stream("messages").slice(0, 3), stream("messages").slice(3));
+  const client = await group.open("messages", { stream: true });
+  await client.until("Hello from upstream");
+  const stopped = own.halt();
+  await eventually(() =>
+    group.ask("messages").then(
+      (answer) => answer.status !== 200,
+      () => true,
+    ),
   );
+  go();
+  await client.until("message_stop");
+  expect(await stopped).toBe(0);
+  expect(own.lines().find((line) => line["id"] === idOf(client.bytes()))).toMatchObject({
+    outcome: "complete",
+  });
 });
 
 test("P99: a request that an upstream may have worked on is sent again only by failover, and attempts lists it", async () => {

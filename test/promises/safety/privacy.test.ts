@@ -12,7 +12,7 @@ import { rawRequest } from "../../harness/raw.ts";
 import { makeIdentity } from "../../harness/upstreams/identity.ts";
 import { ask, type Dialect, stream, whole } from "../world/answers.ts";
 import type { Fields, Script } from "../world/upstream.ts";
-import { bearer, eventually, type Group, inWorld, keyFields, useWorld, World } from "../world/world.ts";
+import { bearer, eventually, type Group, openOwnWorld, keyFields, useWorld, World } from "../world/world.ts";
 
 const spans: string[] = [];
 const receiver = createServer((request, response) => {
@@ -84,13 +84,8 @@ test.skipIf(outside === undefined)(
       );
     expect(await reach(world.port)).toBe(false);
     const config = { listen: { host: "0.0.0.0", port: 0 } };
-    await inWorld(
-      { config },
-      (own) => own.group("wide"),
-      async (own) => {
-        expect(await reach(own.port)).toBe(true);
-      },
-    );
+    const [own] = await openOwnWorld({ config }, (own) => own.group("wide"));
+    expect(await reach(own.port)).toBe(true);
   },
 );
 
@@ -393,30 +388,29 @@ test("P192: the gateway's own files have mode 0600, whatever the umask is", asyn
   const prefix = ["sh", "-c", 'umask 0; exec "$0" "$@"'];
   const set = (own: World) => own.group("own", { key: { record: "kept", limits: { usd_total: "0.002" } } });
   const config = { alerts: { at: [20] }, recordings: {} };
-  await inWorld({ prefix, config }, set, async (own, group) => {
-    await own.line(await group.ask("messages", {}, CLAUDE));
-    const link = (await own.run("open", "--print", "--config", own.path("gateway.yaml"))).stdout;
-    const from = { origin: own.url, host: own.url.slice(7), "content-type": "application/json" };
-    await own.request("/console/api/sign-in", from, { code: link.trim().split("#code=")[1] });
-    const check = (): string[] => {
-      const found = readdirSync(own.folder, { recursive: true }).map(String);
-      const made = found.filter((name) => !/^(?:home$|home\/\.(?:bun|cache)|gateway\.yaml$)/.test(name));
-      for (const name of made) {
-        const stat = lstatSync(own.path(name), { throwIfNoEntry: false });
-        if (stat === undefined || stat.isSocket()) continue;
-        const expected = stat.isFile() ? "600" : "700";
-        expect([name, (stat.mode & 0o777).toString(8)]).toEqual([name, expected]);
-      }
-      return made;
-    };
-    const running = check();
-    await own.halt();
-    const all = [...running, ...check()].join("\n");
-    const ends = " .lock .open .index .channels.json .alerts.json .context .sign-ins.json".split(" ");
-    for (const end of ends)
-      expect(all).toMatch(new RegExp(`^ledger\\.jsonl${end.replaceAll(".", "\\.")}$`, "m"));
-    expect(all).toContain("recordings/kept");
-  });
+  const [own, group] = await openOwnWorld({ prefix, config }, set);
+  await own.line(await group.ask("messages", {}, CLAUDE));
+  const link = (await own.run("open", "--print", "--config", own.path("gateway.yaml"))).stdout;
+  const from = { origin: own.url, host: own.url.slice(7), "content-type": "application/json" };
+  await own.request("/console/api/sign-in", from, { code: link.trim().split("#code=")[1] });
+  const check = (): string[] => {
+    const found = readdirSync(own.folder, { recursive: true }).map(String);
+    const made = found.filter((name) => !/^(?:home$|home\/\.(?:bun|cache)|gateway\.yaml$)/.test(name));
+    for (const name of made) {
+      const stat = lstatSync(own.path(name), { throwIfNoEntry: false });
+      if (stat === undefined || stat.isSocket()) continue;
+      const expected = stat.isFile() ? "600" : "700";
+      expect([name, (stat.mode & 0o777).toString(8)]).toEqual([name, expected]);
+    }
+    return made;
+  };
+  const running = check();
+  await own.halt();
+  const all = [...running, ...check()].join("\n");
+  const ends = " .lock .open .index .channels.json .alerts.json .context .sign-ins.json".split(" ");
+  for (const end of ends)
+    expect(all).toMatch(new RegExp(`^ledger\\.jsonl${end.replaceAll(".", "\\.")}$`, "m"));
+  expect(all).toContain("recordings/kept");
 });
 
 test("P193: a gateway on loopback refuses requests for other host names", async () => {
@@ -445,16 +439,11 @@ test("P193: a gateway on loopback refuses requests for other host names", async 
   for (const host of ["127.0.0.1", `localhost:${world.port}`, `[::1]:${world.port}`])
     expect((await to(host)).status).toBe(200);
   const config = { allowed_hosts: ["gateway.example"] };
-  await inWorld(
-    { config },
-    (own) => own.group("named"),
-    async (own, group) => {
-      const named = { ...keyFields("messages", group.key), host: "gateway.example" };
-      expect((await own.request("/v1/messages", named, ask("messages").body)).status).toBe(200);
-      for (const host of ["evil-gateway.example", "gateway.example.evil"])
-        expect((await own.request("/v1/models", { ...named, host })).status).toBe(403);
-    },
-  );
+  const [own, group] = await openOwnWorld({ config }, (own) => own.group("named"));
+  const named = { ...keyFields("messages", group.key), host: "gateway.example" };
+  expect((await own.request("/v1/messages", named, ask("messages").body)).status).toBe(200);
+  for (const host of ["evil-gateway.example", "gateway.example.evil"])
+    expect((await own.request("/v1/models", { ...named, host })).status).toBe(403);
 });
 
 test.each([301, 302, 303, 307, 308])("P194: redirects are not followed: %d", async (status) => {
@@ -514,15 +503,14 @@ test("P75, P195: a web page of another origin gets 403 for a key in the URL, unl
   expect(page.channel().seen).toHaveLength(before);
   const config = { cors_origins: [origin] };
   const set = (own: World) => own.group("cors", { platform: "content" });
-  await inWorld({ config }, set, async (own, group) => {
-    const allowed = await own.request(target(group.key), { origin }, body);
-    expect([allowed.status, allowed.field("access-control-allow-origin")]).toEqual([200, origin]);
-    const preflight = { origin, "access-control-request-method": "POST" };
-    const may = await own.request(target(group.key), preflight, undefined, "OPTIONS");
-    expect([may.status, may.field("x-request-id")]).toEqual([204, expect.stringMatching(/^req_/)]);
-    for (const strange of ["https://other.example", `${origin}.evil.example`, "http://page.example"])
-      expect((await own.request(target(group.key), { origin: strange }, body)).status).toBe(403);
-  });
+  const [own, group] = await openOwnWorld({ config }, set);
+  const allowed = await own.request(target(group.key), { origin }, body);
+  expect([allowed.status, allowed.field("access-control-allow-origin")]).toEqual([200, origin]);
+  const preflight = { origin, "access-control-request-method": "POST" };
+  const may = await own.request(target(group.key), preflight, undefined, "OPTIONS");
+  expect([may.status, may.field("x-request-id")]).toEqual([204, expect.stringMatching(/^req_/)]);
+  for (const strange of ["https://other.example", `${origin}.evil.example`, "http://page.example"])
+    expect((await own.request(target(group.key), { origin: strange }, body)).status).toBe(403);
 });
 
 /** Bodies in which another parser could find the model `other-model`. */

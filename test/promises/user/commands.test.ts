@@ -18,7 +18,7 @@ import { PROGRAM } from "../../harness/program.ts";
 import { whole } from "../world/answers.ts";
 import {
   eventually,
-  inWorld,
+  openOwnWorld,
   type Line,
   makeFolder,
   removeFolder,
@@ -294,45 +294,38 @@ describe("P39: init and import write a config of mode 0600 and refuse to overwri
 });
 
 test("P40: import keeps both keys of one provider, as credentials in gateway.env, and clients' keys as hashes", async () => {
-  await inWorld(
-    {},
-    (own) => own.group("unused"),
-    async (own) => {
-      await own.halt();
-      const upstream = own.upstream.channel("theirs");
-      const entry = (name: string, key: string) =>
-        `  - model_name: ${name}\n    litellm_params: { model: openai/${name}-of-openai, api_base: "${upstream.url}/v1", api_key: ${key} }\n`;
-      const text = `model_list:\n${entry("one", "sk-first-credential")}${entry("two", "sk-second-credential")}general_settings: { master_key: sk-master-of-clients, database_url: "postgres://x" }\n`;
-      writeFileSync(own.path("theirs.yaml"), text);
-      rmSync(own.path("gateway.yaml"));
-      const document = await own.json("import", "litellm", "theirs.yaml");
-      expect(document.channels).toHaveLength(2);
-      expect(document.no_counterpart.join()).toContain("database_url");
-      for (const secret of ["sk-first-credential", "sk-second-credential", "sk-master-of-clients"])
-        expect(own.config).not.toContain(secret);
-      expect(own.config).toContain(
-        new Bun.CryptoHasher("sha256").update("sk-master-of-clients").digest("hex"),
-      );
-      const env = readFileSync(own.path("gateway.env"), "utf8");
-      for (const secret of ["sk-first-credential", "sk-second-credential"]) expect(env).toContain(secret);
-      expect((statSync(own.path("gateway.env")).mode & 0o777).toString(8)).toBe("600");
-      own.writeConfig(`${own.config}\nlisten: { port: 0 }\n`);
-      await own.start();
-      for (const name of ["one", "two"]) {
-        const body = { model: name, messages: [{ role: "user", content: "Hello" }] };
-        const fields = { authorization: "Bearer sk-master-of-clients" };
-        expect((await own.request("/v1/chat/completions", fields, body)).status).toBe(200);
-      }
-      const used = upstream.seen.map(({ text, fields }) => [
-        JSON.parse(text).model,
-        fields.find(([name]) => name === "authorization")?.[1],
-      ]);
-      expect(used).toEqual([
-        ["one-of-openai", "Bearer sk-first-credential"],
-        ["two-of-openai", "Bearer sk-second-credential"],
-      ]);
-    },
-  );
+  const [own] = await openOwnWorld({}, (own) => own.group("unused"));
+  await own.halt();
+  const upstream = own.upstream.channel("theirs");
+  const entry = (name: string, key: string) =>
+    `  - model_name: ${name}\n    litellm_params: { model: openai/${name}-of-openai, api_base: "${upstream.url}/v1", api_key: ${key} }\n`;
+  const text = `model_list:\n${entry("one", "sk-first-credential")}${entry("two", "sk-second-credential")}general_settings: { master_key: sk-master-of-clients, database_url: "postgres://x" }\n`;
+  writeFileSync(own.path("theirs.yaml"), text);
+  rmSync(own.path("gateway.yaml"));
+  const document = await own.json("import", "litellm", "theirs.yaml");
+  expect(document.channels).toHaveLength(2);
+  expect(document.no_counterpart.join()).toContain("database_url");
+  for (const secret of ["sk-first-credential", "sk-second-credential", "sk-master-of-clients"])
+    expect(own.config).not.toContain(secret);
+  expect(own.config).toContain(new Bun.CryptoHasher("sha256").update("sk-master-of-clients").digest("hex"));
+  const env = readFileSync(own.path("gateway.env"), "utf8");
+  for (const secret of ["sk-first-credential", "sk-second-credential"]) expect(env).toContain(secret);
+  expect((statSync(own.path("gateway.env")).mode & 0o777).toString(8)).toBe("600");
+  own.writeConfig(`${own.config}\nlisten: { port: 0 }\n`);
+  await own.start();
+  for (const name of ["one", "two"]) {
+    const body = { model: name, messages: [{ role: "user", content: "Hello" }] };
+    const fields = { authorization: "Bearer sk-master-of-clients" };
+    expect((await own.request("/v1/chat/completions", fields, body)).status).toBe(200);
+  }
+  const used = upstream.seen.map(({ text, fields }) => [
+    JSON.parse(text).model,
+    fields.find(([name]) => name === "authorization")?.[1],
+  ]);
+  expect(used).toEqual([
+    ["one-of-openai", "Bearer sk-first-credential"],
+    ["two-of-openai", "Bearer sk-second-credential"],
+  ]);
 });
 
 test("P41: serve prints its address when it is ready", async () => {
@@ -690,10 +683,8 @@ test("P51, P52: usage --history reads the agents' logs without a config, counts 
 });
 
 test("P52: usage --history --both counts a request in logs and ledger once", async () => {
-  const own = new World();
-  const group = own.group("claude", { channels: { main: { models: ["claude-haiku-4-5"] } } });
-  onTestFinished(() => own.stop());
-  await own.start();
+  const channels = { main: { models: ["claude-haiku-4-5"] } };
+  const [own, group] = await openOwnWorld({}, (world) => world.group("claude", { channels }));
   writeHistory(own.path("home"));
   const usage = { input_tokens: 1000, output_tokens: 100 };
   const body = {

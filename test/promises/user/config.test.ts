@@ -17,7 +17,7 @@ import { rawRequest } from "../../harness/raw.ts";
 import { ask } from "../world/answers.ts";
 import {
   eventually,
-  inWorld,
+  openOwnWorld,
   makeFolder,
   removeFolder,
   runIn,
@@ -122,40 +122,35 @@ test("P5, P6: relative paths start from the config's folder, and ${NAME} expands
     writeFileSync(each.path("gateway.env"), "OF_FILE=of-file\nOF_SHELL=of-file\n", { mode: 0o600 });
     return each.group("env", { channels: { main: own }, group: { channels: ["${LISTED:-env-main}"] } });
   };
-  await inWorld({ config, env }, set, async (each, group) => {
-    await group.ask("messages");
-    const seen = group.channel().seen.at(-1)!;
-    expect([seen.field("x-api-key"), seen.field("x-team")]).toEqual([
-      "of-file-of-shell-default",
-      "of-file/of-shell",
-    ]);
-    const path = each.path("sub/lines.jsonl");
-    await eventually(() => existsSync(path) && readFileSync(path).length > 0);
-    // Called from another folder, it reads the same ledger.
-    const flags = ["ledger", "anchor", "--json", "--config", each.path("gateway.yaml")];
-    expect(JSON.parse((await runIn(elsewhere, flags, { env })).stdout)).toMatchObject({ lines: 1 });
-    await each.halt();
-    const server = await serveIn(elsewhere, ["--config", each.path("gateway.yaml")], env);
-    const fields = { "x-api-key": group.key };
-    const { target, body } = ask("messages");
-    expect((await rawRequest(server.port, { target, fields, body })).status).toBe(200);
-    await server.stop();
-    expect(readFileSync(path, "utf8").trim().split("\n")).toHaveLength(2);
-  });
+  const [each, group] = await openOwnWorld({ config, env }, set);
+  await group.ask("messages");
+  const seen = group.channel().seen.at(-1)!;
+  expect([seen.field("x-api-key"), seen.field("x-team")]).toEqual([
+    "of-file-of-shell-default",
+    "of-file/of-shell",
+  ]);
+  const path = each.path("sub/lines.jsonl");
+  await eventually(() => existsSync(path) && readFileSync(path).length > 0);
+  // Called from another folder, it reads the same ledger.
+  const flags = ["ledger", "anchor", "--json", "--config", each.path("gateway.yaml")];
+  expect(JSON.parse((await runIn(elsewhere, flags, { env })).stdout)).toMatchObject({ lines: 1 });
+  await each.halt();
+  const server = await serveIn(elsewhere, ["--config", each.path("gateway.yaml")], env);
+  const fields = { "x-api-key": group.key };
+  const { target, body } = ask("messages");
+  expect((await rawRequest(server.port, { target, fields, body })).status).toBe(200);
+  await server.stop();
+  expect(readFileSync(path, "utf8").trim().split("\n")).toHaveLength(2);
+
   removeFolder(elsewhere);
 });
 
 test("P8: a channel whose keychain credential cannot be read says why, and others work", async () => {
   const channels = { locked: { credential: "keychain:nobody" }, main: { priority: 2 } };
-  await inWorld(
-    {},
-    (own) => own.group("two", { channels }),
-    async (own, group) => {
-      expect((await group.ask("messages")).status).toBe(200);
-      const [locked] = await own.json("channels");
-      expect(locked).toMatchObject({ state: "unavailable", reason: expect.stringContaining("keychain") });
-    },
-  );
+  const [own, group] = await openOwnWorld({}, (own) => own.group("two", { channels }));
+  expect((await group.ask("messages")).status).toBe(200);
+  const [locked] = await own.json("channels");
+  expect(locked).toMatchObject({ state: "unavailable", reason: expect.stringContaining("keychain") });
 });
 
 const GOOD = `listen: { port: 0 }
@@ -292,44 +287,39 @@ test.each([
 const key = (name: string, secret: string): Section => ({ name, group: "plain", secret });
 
 test("P11, P13, P14: a running gateway applies a changed config, and keeps its own when the file is invalid", async () => {
-  await inWorld(
-    {},
-    (own) => own.group("plain"),
-    async (own, group) => {
-      const built = own.build();
-      const asks = async (secret: string) =>
-        (await group.ask("messages", {}, { "x-api-key": secret })).status === 200;
-      const at = performance.now();
-      const ledger = { ...Object(built["ledger"]), sync: "batch" };
-      own.writeConfig({ ...built, ledger, keys: [...built.keys, key("new", "sk-test-new-key-1")] });
-      await eventually(() => asks("sk-test-new-key-1"));
-      // Within a second, on a machine that does nothing else.
-      expect(performance.now() - at).toBeLessThan(4000);
-      expect(own.log()).toContain("ledger.sync has no effect");
-      own.writeConfig(`${own.config}\nnonsense: [`);
-      await eventually(() => own.log().includes("gateway.yaml:"));
-      expect(await asks("sk-test-new-key-1")).toBe(true);
-      const main = { ...built.channels["plain-main"], price_provider: "nobody-sells" };
-      const keys = [...built.keys, key("new", "sk-test-new-key-1"), key("no", "sk-test-refused-1")];
-      own.writeConfig({ ...built, keys, channels: { "plain-main": main } });
-      await eventually(() => own.log().includes("nobody-sells"));
-      expect([await asks("sk-test-new-key-1"), await asks("sk-test-refused-1")]).toEqual([true, false]);
-      own.writeConfig({
-        ...built,
-        channels: { "plain-main": { ...built.channels["plain-main"], credential: "${LATER:-none-so-far}" } },
-      });
-      await eventually(() => asks("sk-test-new-key-1").then((ok) => !ok));
-      writeFileSync(own.path("gateway.env"), "LATER=credential-that-came-later\n", { mode: 0o600 });
-      const sends = async (credential: string) => {
-        await group.ask("messages");
-        return group.channel().seen.at(-1)!.field("x-api-key") === credential;
-      };
-      await eventually(() => sends("credential-that-came-later"));
-      writeFileSync(own.path("gateway.env"), "LATER=credential-of-a-bad-file\nno assignment\n");
-      await eventually(() => own.log().includes("gateway.env must hold NAME=value lines only"));
-      expect(await sends("credential-that-came-later")).toBe(true);
-    },
-  );
+  const [own, group] = await openOwnWorld({}, (own) => own.group("plain"));
+  const built = own.build();
+  const asks = async (secret: string) =>
+    (await group.ask("messages", {}, { "x-api-key": secret })).status === 200;
+  const at = performance.now();
+  const ledger = { ...Object(built["ledger"]), sync: "batch" };
+  own.writeConfig({ ...built, ledger, keys: [...built.keys, key("new", "sk-test-new-key-1")] });
+  await eventually(() => asks("sk-test-new-key-1"));
+  // Within a second, on a machine that does nothing else.
+  expect(performance.now() - at).toBeLessThan(4000);
+  expect(own.log()).toContain("ledger.sync has no effect");
+  own.writeConfig(`${own.config}\nnonsense: [`);
+  await eventually(() => own.log().includes("gateway.yaml:"));
+  expect(await asks("sk-test-new-key-1")).toBe(true);
+  const main = { ...built.channels["plain-main"], price_provider: "nobody-sells" };
+  const keys = [...built.keys, key("new", "sk-test-new-key-1"), key("no", "sk-test-refused-1")];
+  own.writeConfig({ ...built, keys, channels: { "plain-main": main } });
+  await eventually(() => own.log().includes("nobody-sells"));
+  expect([await asks("sk-test-new-key-1"), await asks("sk-test-refused-1")]).toEqual([true, false]);
+  own.writeConfig({
+    ...built,
+    channels: { "plain-main": { ...built.channels["plain-main"], credential: "${LATER:-none-so-far}" } },
+  });
+  await eventually(() => asks("sk-test-new-key-1").then((ok) => !ok));
+  writeFileSync(own.path("gateway.env"), "LATER=credential-that-came-later\n", { mode: 0o600 });
+  const sends = async (credential: string) => {
+    await group.ask("messages");
+    return group.channel().seen.at(-1)!.field("x-api-key") === credential;
+  };
+  await eventually(() => sends("credential-that-came-later"));
+  writeFileSync(own.path("gateway.env"), "LATER=credential-of-a-bad-file\nno assignment\n");
+  await eventually(() => own.log().includes("gateway.env must hold NAME=value lines only"));
+  expect(await sends("credential-that-came-later")).toBe(true);
 });
 
 test("P15, P34, P35: keys add, disable, enable, rotate, move and remove are in force when they return", async () => {
@@ -363,50 +353,44 @@ test("P15, P34, P35: keys add, disable, enable, rotate, move and remove are in f
 test.skipIf(process.platform === "win32")(
   "P16: if the gateway does not confirm a change, it stays, stderr says so, and the exit status is 0",
   async () => {
-    await inWorld(
-      {},
-      (own) => own.group("plain"),
-      async (own) => {
-        own.server.signal("SIGSTOP");
-        const at = performance.now();
-        const { status, stdout, stderr } = await own.run("keys", "add", "--name", "late", "--group", "plain");
-        // Two seconds, and the time that a command takes.
-        expect(performance.now() - at).toBeWithin(1900, 20_000);
-        own.server.signal("SIGCONT");
-        expect([status, own.config.includes("late")]).toEqual([0, true]);
-        expect(stderr).toContain("has not confirmed that it uses the change");
-        await eventually(async () => {
-          const answer = await own.request("/v1/models", { authorization: `Bearer ${stdout.trim()}` });
-          return answer.status === 200;
-        });
-      },
-    );
+    const [own] = await openOwnWorld({}, (own) => own.group("plain"));
+    own.server.signal("SIGSTOP");
+    const at = performance.now();
+    const { status, stdout, stderr } = await own.run("keys", "add", "--name", "late", "--group", "plain");
+    // Two seconds, and the time that a command takes.
+    expect(performance.now() - at).toBeWithin(1900, 20_000);
+    own.server.signal("SIGCONT");
+    expect([status, own.config.includes("late")]).toEqual([0, true]);
+    expect(stderr).toContain("has not confirmed that it uses the change");
+    await eventually(async () => {
+      const answer = await own.request("/v1/models", { authorization: `Bearer ${stdout.trim()}` });
+      return answer.status === 200;
+    });
   },
 );
 
 test("P17, P31: if the gateway refuses a change, it stays, stderr says why, status 1, and the secret is printed once", async () => {
   const set = (own: World) => own.group("plain", { channels: { main: { credential: "${ONLY_HERE}" } } });
-  await inWorld({ env: { ONLY_HERE: "credential-only-here" } }, set, async (own) => {
-    own.writeConfig(own.config.replace("${ONLY_HERE}", "${ONLY_THERE}"));
-    const env = { ONLY_THERE: "credential-only-there" };
-    const { status, stdout, stderr } = await own.runWith(
-      { env },
-      "keys",
-      "add",
-      "--name",
-      "new",
-      "--group",
-      "plain",
-    );
-    expect(status).toBe(1);
-    expect(stderr).toContain("ONLY_THERE");
-    expect(stdout).toMatch(/^sk-\S+\n$/);
-    expect(stderr).not.toContain(stdout.trim());
-    expect(own.config).toContain("name: new");
-    expect(own.config).not.toContain(stdout.trim());
-    const shown = await own.runWith({ env }, "keys", "show", "new");
-    expect(shown.stdout + shown.stderr).not.toContain(stdout.trim());
-  });
+  const [own] = await openOwnWorld({ env: { ONLY_HERE: "credential-only-here" } }, set);
+  own.writeConfig(own.config.replace("${ONLY_HERE}", "${ONLY_THERE}"));
+  const env = { ONLY_THERE: "credential-only-there" };
+  const { status, stdout, stderr } = await own.runWith(
+    { env },
+    "keys",
+    "add",
+    "--name",
+    "new",
+    "--group",
+    "plain",
+  );
+  expect(status).toBe(1);
+  expect(stderr).toContain("ONLY_THERE");
+  expect(stdout).toMatch(/^sk-\S+\n$/);
+  expect(stderr).not.toContain(stdout.trim());
+  expect(own.config).toContain("name: new");
+  expect(own.config).not.toContain(stdout.trim());
+  const shown = await own.runWith({ env }, "keys", "show", "new");
+  expect(shown.stdout + shown.stderr).not.toContain(stdout.trim());
 });
 
 const COMMENTED = `# the head

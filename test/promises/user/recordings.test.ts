@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { PROGRAM } from "../../harness/program.ts";
 import { rawRequest } from "../../harness/raw.ts";
 import { whole } from "../world/answers.ts";
-import { eventually, inWorld, serveIn, useWorld } from "../world/world.ts";
+import { eventually, openOwnWorld, serveIn, useWorld } from "../world/world.ts";
 
 const world = useWorld();
 const plain = world.group("plain");
@@ -115,43 +115,41 @@ describe("P178: a recording ends, and requests go on", () => {
   test("a recording ends at max_size, and requests go on", async () => {
     const config = { recordings: { max_size: "4KiB" } };
     const set = (own: typeof world) => own.group("small", { key: { record: "small" } });
-    await inWorld({ config }, set, async (own, group) => {
-      const ask = async (letter: string) => {
-        const content = `${letter.repeat(3000)} of a prompt`;
-        expect((await group.ask("messages", { messages: [{ role: "user", content }] })).status).toBe(200);
-      };
-      for (const letter of "xxxx") await ask(letter);
-      // The recording has stopped for short requests, too.
-      expect((await group.ask("messages", { system: "a short one" })).status).toBe(200);
-      await own.halt();
-      expect(textOf(own.path(FOLDER, "small"))).not.toContain("a short one");
-      // Recordings of an earlier gateway count, too.
-      await own.start();
-      await ask("y");
-      await own.halt();
-      const size = filesOf(own.path(FOLDER, "small")).reduce((sum, path) => sum + statSync(path).size, 0);
-      expect(size).toBeLessThan(4097);
-    });
+    const [own, group] = await openOwnWorld({ config }, set);
+    const ask = async (letter: string) => {
+      const content = `${letter.repeat(3000)} of a prompt`;
+      expect((await group.ask("messages", { messages: [{ role: "user", content }] })).status).toBe(200);
+    };
+    for (const letter of "xxxx") await ask(letter);
+    // The recording has stopped for short requests, too.
+    expect((await group.ask("messages", { system: "a short one" })).status).toBe(200);
+    await own.halt();
+    expect(textOf(own.path(FOLDER, "small"))).not.toContain("a short one");
+    // Recordings of an earlier gateway count, too.
+    await own.start();
+    await ask("y");
+    await own.halt();
+    const size = filesOf(own.path(FOLDER, "small")).reduce((sum, path) => sum + statSync(path).size, 0);
+    expect(size).toBeLessThan(4097);
   });
 
   test("a recording ends after max_age, and requests go on", async () => {
     const config = { recordings: { max_age: "1d" } };
     const set = (own: typeof world) => own.group("old", { key: { record: "old" } });
-    await inWorld({ config }, set, async (own, group) => {
-      await own.line(await group.ask("messages"));
-      await own.halt();
-      const folder = own.path(FOLDER, "old");
-      expect(existsSync(folder)).toBe(true);
-      const young = own.path(FOLDER, "young");
-      cpSync(folder, young, { recursive: true });
-      const [then, later] = [90_000_000, 80_000_000].map((age) => new Date(Date.now() - age));
-      for (const path of [...filesOf(folder), folder]) utimesSync(path, then!, then!);
-      for (const path of [...filesOf(young), young]) utimesSync(path, later!, later!);
-      await own.start();
-      await eventually(() => !existsSync(folder));
-      expect(existsSync(young)).toBe(true);
-      expect((await group.ask("messages")).status).toBe(200);
-    });
+    const [own, group] = await openOwnWorld({ config }, set);
+    await own.line(await group.ask("messages"));
+    await own.halt();
+    const folder = own.path(FOLDER, "old");
+    expect(existsSync(folder)).toBe(true);
+    const young = own.path(FOLDER, "young");
+    cpSync(folder, young, { recursive: true });
+    const [then, later] = [90_000_000, 80_000_000].map((age) => new Date(Date.now() - age));
+    for (const path of [...filesOf(folder), folder]) utimesSync(path, then!, then!);
+    for (const path of [...filesOf(young), young]) utimesSync(path, later!, later!);
+    await own.start();
+    await eventually(() => !existsSync(folder));
+    expect(existsSync(young)).toBe(true);
+    expect((await group.ask("messages")).status).toBe(200);
   });
 });
 
@@ -254,26 +252,16 @@ describe("P183: the page is served on loopback only, unless console: always", ()
     ["always", 200],
   ])("with console: %s, a gateway on another address answers %d", async (setting, status) => {
     const config = { console: setting, listen: { host: "0.0.0.0", port: 0 } };
-    await inWorld(
-      { config },
-      (own) => own.group("wide"),
-      async (own) => {
-        const answer = await rawRequest(own.port, {
-          target: "/console",
-          fields: { accept: "text/html", host: `192.0.2.1:${own.port}` },
-        });
-        expect(answer.status === 200).toBe(status === 200);
-      },
-    );
+    const [own] = await openOwnWorld({ config }, (own) => own.group("wide"));
+    const answer = await rawRequest(own.port, {
+      target: "/console",
+      fields: { accept: "text/html", host: `192.0.2.1:${own.port}` },
+    });
+    expect(answer.status === 200).toBe(status === 200);
   });
 
   test("with console: never, no request gets the page", async () => {
-    await inWorld(
-      { config: { console: "never" } },
-      (own) => own.group("never"),
-      async (own) => {
-        expect((await own.request("/console", { accept: "text/html" })).status).not.toBe(200);
-      },
-    );
+    const [own] = await openOwnWorld({ config: { console: "never" } }, (own) => own.group("never"));
+    expect((await own.request("/console", { accept: "text/html" })).status).not.toBe(200);
   });
 });

@@ -2,7 +2,7 @@
 // knows the source: what a test sees is what users see. One gateway serves the tests of a file; each test has a group, a key
 // and channels of its own in it, so that no test feels another.
 
-import { afterAll, beforeAll, expect } from "bun:test";
+import { afterAll, beforeAll, expect, onTestFinished } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -384,18 +384,14 @@ export function useWorld(options: WorldOptions = {}): World {
   return world;
 }
 
-/** A world of its own for one test. */
-export async function inWorld<Groups>(
+/** A world for one test. */
+export async function openOwnWorld<Groups>(
   options: WorldOptions,
   set: (world: World) => Groups,
-  use: (world: World, groups: Groups) => Promise<void>,
-): Promise<void> {
+): Promise<[World, Groups]> {
   const world = new World(options);
+  onTestFinished(() => world.stop());
   const groups = set(world);
-  try {
-    await world.start();
-    await use(world, groups);
-  } finally {
-    await world.stop();
-  }
+  await world.start();
+  return [world, groups];
 }
