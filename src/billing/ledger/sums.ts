@@ -1,4 +1,4 @@
-// Charges today, this month and in total, in memory. The first question reads the
+// Charges today, this month and in total, in memory. The first query reads the
 // table; then each line adds to it. Days follow the config's zone.
 
 import { roundUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";

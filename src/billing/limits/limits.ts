@@ -265,9 +265,9 @@ function findNoRoom(sides: readonly Placed[], claim: Claim, sums: Spending, now:
   return null;
 }
 
-/** Null: the request fits; one alone always does. The expected costs of others must
- *  leave room below the limit. The most that all may cost exceeds the limit by at
- *  most its amount, or the dearest request. */
+/** Null: the request fits. Alone, it always does. The expected costs of others must
+ *  leave room below the limit. The most that all may cost is at most twice the
+ *  limit, or the limit and the dearest request. */
 function findInWay(
   { shares, waiting }: Flight,
   counted: Usd,

@@ -85,7 +85,7 @@ export type Evidence = Readonly<ReturnType<typeof reportEvidence>>;
 export type EvidenceSum = Evidence["total"];
 export type EvidenceEvent = Evidence["events"][number];
 
-/** Requests that are no turns, and all sessions. Most names begin in the period. */
+/** Counts all sessions, and the requests that are not turns. */
 function countRest(table: Table, scope: Scope) {
   const { sql, values } = describeScope(scope);
   const [[sessions, rest, unknown, ...ends] = []] = table.list(

@@ -87,7 +87,7 @@ function listKinds(starts: readonly SessionStart[]): ReadonlySet<string> {
   return new Set(kinds.flatMap(([kind, own]) => (own.length < LEAST_OF_KIND ? [] : kind)));
 }
 
-/** Whether steps can also be measured in a week before the update or after it. */
+/** Whether the sessions reach a week back from the update, or a week beyond it. */
 function hasOtherWeek(inOrder: readonly SessionStart[], update: number, width: number): boolean {
   const timeOf = (index: number): number => inOrder.at(index)?.at ?? 0;
   const [first, place, last] = [timeOf(width), timeOf(update), timeOf(-width)];
@@ -123,7 +123,7 @@ function middleOf(numbers: readonly number[]): number {
   return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
 }
 
-/** The sessions in which most of the step has to happen. */
+/** Most of the step has to happen within this many sessions. */
 const NEAR = 5;
 /** How much larger the step is than any other, up or down. */
 const LEAST_RATIO = 1.5;

@@ -88,7 +88,7 @@ export class Table implements Disposable, Questions {
           { cause: error },
         );
       if (this.#file === null || !IS_DAMAGED.test(`${codeOf(error)} ${why}`)) throw error;
-      // A damaged page shows only when a question reads it.
+      // Damage shows only when a query reads the damaged part.
       this.#options.report(`The index ${this.#file} is damaged (${why}): the ledger itself is read.`);
       this.#database.close();
       removeFile(this.#file);
@@ -133,7 +133,7 @@ const SPANS = [
   "REPLACE INTO spans SELECT value ->> 1, value ->> 2, value ->> 0 FROM json_each($spans)",
 ];
 
-/** `$spans`: the periods that the question finds in the table `spans`. */
+/** `$spans`: the periods that the query finds in the table `spans`. */
 export function askDatabase(database: TableDatabase, sql: string, parameters: Parameters): CellValue[][] {
   if ("$spans" in parameters) for (const each of SPANS) database.query(each).run(parameters);
   return database.query(sql).safeIntegers(true).values(parameters);

@@ -36,7 +36,7 @@ class Thoughts {
   }
 
   add({ kind, text, seal }: Block): void {
-    // A seal with a `field` needs the text, which the client keeps.
+    // A seal with a `field` is useless without the text.
     if (kind === "reasoning" && seal !== null) this.#held.push({ text: "field" in seal ? text : "", seal });
   }
 

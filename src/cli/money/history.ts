@@ -117,7 +117,7 @@ function describeGaps({ total, unpriced, tools }: HistoryReport): (string | fals
     unknown > 0 && `Not in the amounts: ${formatCount(unknown, "request")} whose counts cannot be read.`,
     partial > 0 && `Of ${formatCount(partial, "request")}, the log does not have all of the output.`,
     ...tools.map((tool) => `${describeLack(tool)}.`),
-    "Amounts are those with a key: logs do not say what a plan has paid.",
+    "Amounts are what an API key would have paid: logs do not say what a plan paid.",
   ];
 }
 

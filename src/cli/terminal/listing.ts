@@ -81,7 +81,7 @@ function describeUnpriced(row: object, usd: string): string {
 const BETWEEN = "  ";
 /** A cut cell is so wide that `plan inactive` fits. */
 const CUT_CELLS = 13;
-/** To show more of a text than this, no column is left out. */
+/** No column is left out to show more of a text than this. */
 const WHOLE_CELLS = 48;
 
 export function createTable<Row extends object>(listed: Columns<Row>) {

@@ -30,10 +30,10 @@ export class ContentReader implements UsageReader {
   #finished = false;
   #failed = false;
   #mapped = false;
-  /** The answer has pages or pictures, but names no search. */
+  /** The answer has pages or pictures, but does not name a search. */
   #foundWeb = false;
   #soughtImages = false;
-  /** Pages that the request named cost only tokens. */
+  /** The model read pages that the request named, which costs only tokens. */
   #hasRead = false;
   /** The answer ended without usage. */
   #awaitsUsage = false;

@@ -144,7 +144,7 @@ const isGiven = ([, value]: [string, unknown]): boolean => value !== null;
 
 export const openMessagesMeter = meterOf((calls) => new MessagesReader(calls));
 
-/** Tools have no longer inputs. */
+/** No tool has a longer input. */
 const MAX_INPUT_LENGTH = 1024 * 1024;
 
 /** In a stream, the input comes as pieces of JSON. */

@@ -12,7 +12,7 @@ export type Role =
   | "tier"
   /** The response that this request continues. */
   | "continues"
-  /** As `held`, and the message that this request continues. */
+  /** A conversation that the upstream keeps, up to the message that this request continues. */
   | "thread"
   /** A conversation that the upstream keeps. */
   | "held"

@@ -1,4 +1,4 @@
-// Questions to the thread with the ledger's table, which ends when idle.
+// Asks the thread that has the ledger's table. The thread ends when it is idle.
 
 import { statSync } from "node:fs";
 import { locateWorker } from "../../lib/files/platform.ts";
@@ -53,7 +53,7 @@ export class ReportThread {
     const size = this.#measure();
     if (Math.abs(size - this.#followed) < MANY_BYTES) return;
     this.#followed = size;
-    // The next question says why it failed.
+    // If it fails, the next report says why.
     this.ask(null, {}).catch(() => {});
   }
 

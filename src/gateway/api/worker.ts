@@ -6,7 +6,7 @@ import { Refusal } from "../../lib/refusal.ts";
 import { createZone } from "../../lib/text/zone.ts";
 import { findReport } from "./reports.ts";
 
-/** This much is read before the next question: 0.1 s of CPU. */
+/** This much is read in one go: 0.1 s of CPU. */
 const STEP_BYTES = 4 << 20;
 
 export interface ReportQuestion {
@@ -25,7 +25,7 @@ function openTable(ledgerPath: string): Table {
   else {
     table?.[Symbol.dispose]();
     const report = (note: string): void => postMessage({ note });
-    // The first question checks whether somebody has changed the file.
+    // The first report checks whether somebody has changed the file.
     table = new Table(ledgerPath, { report, most: STEP_BYTES, compares: table === null });
   }
   return table;

@@ -74,7 +74,7 @@ export class Channels {
     }
   }
 
-  /** Only its own account has a response: no other one is asked. */
+  /** A stored response is known only to its own account: no other is asked. */
   prepare(r: Routed): void {
     r.conversation = keyOfConversation(r);
     const owner = this.#stored.get(readStoredId(r) ?? "");
@@ -90,7 +90,7 @@ export class Channels {
     const ordered = candidates.length === 1 ? candidates : orderCandidates(candidates, current, random);
     const open = ordered.filter((each) => this.readinessOf(each, now) === "open");
     const ready = open.length > 0 ? open : ordered.filter((each) => this.readinessOf(each, now) === "trial");
-    // For its requests at the same time. Only an answer keeps it there.
+    // A new session's simultaneous requests stay together. Only an answer keeps them there.
     const [first] = ready;
     if (current === null && r.isTelling && first !== undefined)
       this.keepConversation(r, first, now - MAX_AGE_MS + records.TRIAL_MS);

@@ -33,7 +33,7 @@ const MAX_FIRST_PARTS = 4;
 const MAX_SEARCHED_BYTES = 1024;
 const ROLE = /"role"\s*:\s*"(\w+)"/;
 
-/** Of the first parts of each start and of the turns: written anew for each body. */
+/** Hashes of the first parts, one row for each list. Written anew for each body. */
 const hashes = new Float64Array((PROMPT_STARTS.length + 1) * MAX_FIRST_PARTS);
 
 function hashBeginning(body: ScannedBody): string | null {

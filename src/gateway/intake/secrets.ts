@@ -73,7 +73,7 @@ function isMade(letter: number, count: number): boolean {
 interface Scan {
   readonly text: string;
   readonly found: (readonly [start: number, end: number])[];
-  /** Where an unfinished secret may begin, and where one does if the body is cut. */
+  /** Where an unfinished secret may begin. `cut`: where one does if the body is cut. */
   open: number;
   cut: number;
 }
@@ -168,7 +168,7 @@ export class Secrets {
       state = this.#next.get((state << 8) | letter) ?? LOST;
       if (this.#ends.has(state)) scan.found.push([start, at]);
       mayBeKey &&= isMade(letter, count);
-      // Only its end shows what a hash belongs to.
+      // A key that is known by its hash is found at its end.
       const isWhole = mayBeKey && count === MADE_LENGTH;
       if (isWhole && this.#keys.has(sha256Hex(decode(text.slice(start, at))))) scan.found.push([start, at]);
     }

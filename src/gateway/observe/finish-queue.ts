@@ -1,4 +1,4 @@
-// Work for many finished requests together. Limits empty the queue first.
+// Work for many finished requests together. Limits are checked after it.
 
 import { atTurnEnd } from "../../lib/time/next-turn.ts";
 
