@@ -14,7 +14,6 @@ const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const PIECE_MS = 60_000;
 /** To answer a close frame, and then to read unsent bytes. */
 const CLOSE_MS = 5_000;
-/** With more unsent bytes, pings get no answer. */
 const MAX_UNSENT_FOR_PONG = 64 * 1024;
 
 export function writeHandshake(key: string): string {
@@ -62,7 +61,11 @@ export class UpstreamPeer implements UpstreamSocket {
 
   async read(): Promise<Received> {
     while (this.#closing === null) {
-      const frame = await this.#reader.next().catch(toNull);
+      const frame = await this.#reader.next().catch((error: unknown) => {
+        // The connection was terminated, or was silent inside a message.
+        if (error instanceof UpstreamFault) return null;
+        throw error;
+      });
       if (frame === null) this.#closing = { code: CLOSE_CODES.lost, reason: "" };
       else if ("message" in frame) return frame;
       else if ("closing" in frame) this.#finish(frame.closing);
@@ -91,10 +94,4 @@ export class UpstreamPeer implements UpstreamSocket {
     this.#deadline.arm(CLOSE_MS);
     void (this.unsent ?? Promise.resolve()).then(() => this.#wire.socket?.shutdown());
   }
-}
-
-/** A connection that was terminated, or was silent inside a message, has ended. */
-function toNull(error: unknown): null {
-  if (error instanceof UpstreamFault) return null;
-  throw error;
 }

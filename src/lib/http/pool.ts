@@ -61,7 +61,6 @@ export class Pool {
     }
   }
 
-  /** Unused connections come last. */
   keep(wire: Wire, idleMs = IDLE_MS): void {
     if (wire.isUsed) this.#isResting = false;
     if (this.#isClosed) return wire.terminate();

@@ -18,7 +18,6 @@ import {
 
 /** `stallMs`: an agent on a machine that slept for a while can still read on. */
 const DEFAULT_LIMITS = { bodyMs: 60_000, stallMs: 15 * 60_000, idleSeconds: 90 };
-/** A WebSocket may be silent for this long. */
 const SOCKET_IDLE_SECONDS = 960;
 /** One call reads a body up to this length: it takes half the time. */
 const SHORT_BODY_BYTES = 1024 * 1024;
@@ -131,10 +130,12 @@ class ServedExchange implements Exchange {
     const length = Number.parseInt(this.field("content-length") ?? "", 10);
     if (length > limit) throw tooLarge(limit);
     this.#deadline.arm(this.#surroundings.bodyMs * (Math.ceil(length / PIECE_BYTES) || 1));
+    const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
+    // The runtime may keep a body open after its client has left.
+    this.onGone(reject);
+    this.#receiveBody(limit, length).then(resolve, reject);
     try {
-      return length <= SHORT_BODY_BYTES
-        ? Buffer.from(await this.#request.arrayBuffer()) // many callers would make a Buffer of `bytes()` later
-        : await this.#readPieces(limit, length || 0);
+      return await promise;
     } catch (error) {
       throw error instanceof BodyTooLarge ? error : new ClientGone("the client has left", { cause: error });
     } finally {
@@ -142,11 +143,14 @@ class ServedExchange implements Exchange {
     }
   }
 
-  async #readPieces(limit: number, length: number): Promise<Uint8Array> {
-    let body = Buffer.allocUnsafe(length);
+  async #receiveBody(limit: number, length: number): Promise<Uint8Array> {
+    // Many callers would make a Buffer of `bytes()` later.
+    if (length <= SHORT_BODY_BYTES) return Buffer.from(await this.#request.arrayBuffer());
+    let body = Buffer.allocUnsafe(length || 0);
     let size = 0;
     // A body that is not read to its end is cancelled.
     for await (const piece of this.#request.body ?? []) {
+      if (this.gone) break;
       this.#deadline.arm(this.#surroundings.bodyMs);
       const end = size + piece.length;
       if (end > limit) throw tooLarge(limit);
@@ -275,6 +279,7 @@ class ServedExchange implements Exchange {
   /** Bytes sent earlier arrive first, unless the client reads nothing. */
   #break(): void {
     const hasBegun = this.#onStream !== null;
+    this.#awaitNextRequest(); // the runtime may never ask for the stream
     this.#onceOpen(async () => {
       await Promise.race([this.#unsent, Bun.sleep(RESET_WAIT_MS)]);
       await Bun.sleep(hasBegun ? RESET_WAIT_MS : 1);
@@ -298,7 +303,6 @@ function readTarget(url: string): string {
   return pathname + search;
 }
 
-/** The runtime copies each piece. */
 function* cutPieces(rest: Uint8Array | Slices, signal: AbortSignal): Generator<Uint8Array> {
   for (const part of rest instanceof Uint8Array ? [rest] : rest) {
     if (signal.aborted) return;

@@ -1,6 +1,6 @@
 // The server towards clients, on real sockets. What the runtime does by itself is in runtime.test.ts.
 
-import { describe, expect, onTestFinished, test } from "bun:test";
+import { describe, expect, onTestFinished, spyOn, test } from "bun:test";
 import { BodyTooLarge, ClientGone, type Exchange, type Server } from "../../../src/lib/http/exchange.ts";
 import { listen } from "../../../src/lib/http/serve.ts";
 import type { ClientListener, Payload, WebSocketPeer } from "../../../src/lib/http/web-socket.ts";
@@ -120,6 +120,21 @@ describe("a request", () => {
       expect(exchange.gone).toBe(true);
       expect(await client.ended).toBe("reset");
     }
+  });
+
+  test.each([
+    ["short", 10],
+    ["long", 2 << 20],
+  ])("a %s body that the runtime never ends is given up when it stops arriving", async (_, length) => {
+    const never = new Promise<never>(() => {});
+    using _whole = spyOn(Request.prototype, "arrayBuffer").mockReturnValue(never);
+    using pieces = spyOn(ReadableStream.prototype, Symbol.asyncIterator);
+    pieces.mockImplementation(async function* () {
+      yield await never;
+      return undefined;
+    });
+    const { exchange } = await begin(post(`content-length: ${length}\r\n`, "hello"), { bodyMs: 50 });
+    expect(await exchange.readBody(length).catch((thrown: unknown) => thrown)).toBeInstanceOf(ClientGone);
   });
 });
 
