@@ -220,6 +220,14 @@ test.each(FRAMINGS.flatMap((framing) => [false, true].map((isStream) => [framing
   },
 );
 
+test("P73: a list of events that the end of the connection ends gets no byte more", async () => {
+  const list = encode(`[{"candidates":[{"content":{"parts":[{"text":"é"}]},"finishReason":"STOP"}]}]`);
+  world.upstream.next({ answer: fix({ family: "content", pieces: [list], framing: "close" }) });
+  const target = "/v1beta/models/gemini-2.5-pro:streamGenerateContent";
+  const { answer } = await world.trace({ target, fields: bearer("content"), body: CONTENTS });
+  expect([answer.complete, answer.text]).toEqual([true, Buffer.from(list).toString()]);
+});
+
 const CODINGS: readonly (readonly [string, (bytes: Buffer) => Buffer])[] = [
   ["gzip", gzipSync],
   ["br", brotliCompressSync],

@@ -1,6 +1,7 @@
 // Streams, broken answers and leaving clients.
 
 import { describe, expect, test } from "bun:test";
+import { gzipSync } from "node:zlib";
 import { parseAnswer } from "../../harness/raw.ts";
 import { DIALECTS, type Dialect, stream, whole } from "../world/answers.ts";
 import type { Out } from "../world/upstream.ts";
@@ -23,7 +24,9 @@ const halting = world.group("halting", {
   channels: { first: { timeouts: { idle: "200ms" } }, second: { priority: 2 } },
 });
 const patient = world.group("patient", { channels: { main: { timeouts: { idle: "1s" } } } });
-const pair = world.group("pair", { channels: { first: {}, second: { priority: 2 } } });
+const two = { channels: { first: {}, second: { priority: 2 } } };
+const pair = world.group("pair", two);
+const held = world.group("held", two);
 
 const SSE = { "content-type": "text/event-stream" };
 const idOf = (head: Buffer): string => /x-request-id: (\w+)/i.exec(head.toString("latin1"))![1]!;
@@ -86,6 +89,26 @@ test.each(["passed", "converted"] as const)("P93: no piece of a %s stream waits 
   expect(fastest).toBeLessThan(40);
 });
 
+test("P73: a compressed stream that is silent after its first event keeps every byte", async () => {
+  const pieces = ['event: ping\ndata: {"type":"ping"}\n\n', ...stream("messages")];
+  const [first = new Uint8Array(), ...rest] = pieces.map((piece) => gzipSync(piece));
+  const shown = Promise.withResolvers<void>();
+  held.channel("first").next(async (_, out) => {
+    out.head(200, { ...SSE, "content-encoding": "gzip" });
+    out.write(first);
+    await shown.promise;
+    for (const piece of rest) out.write(piece);
+    out.end();
+  });
+  const client = await held.open("messages", { stream: true });
+  // The gateway waits for more, in which it could find an error, and then passes on what it has.
+  await client.until("ping");
+  shown.resolve();
+  const all = await client.until((bytes) => parseAnswer(bytes)?.complete === true);
+  expect(parseAnswer(all)?.text).toBe(pieces.join(""));
+  client.close();
+});
+
 const BROKEN: Readonly<Record<Dialect, (text: string) => void>> = {
   messages: (text) => {
     expect(text).toContain("event: error\ndata: ");
@@ -141,6 +164,38 @@ describe("P94: a response that breaks after its first byte never looks complete"
     expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "upstream_cut" });
     client.close();
   });
+});
+
+/** What follows the cut event. A blank line would hide a messages error from clients. */
+const OPENINGS: Readonly<Record<Dialect, string>> = {
+  messages: "\nevent: error\ndata: {",
+  responses: "\n\nevent: response.failed\ndata: {",
+  chat: "\n\ndata: {",
+  content: "\r\n\r\ndata: {",
+};
+
+test.each([...DIALECTS])("P94: an event that the break cut hides no error in %s", async (dialect) => {
+  const [first = "", second = ""] = stream(dialect);
+  const pieces = [first, second.slice(0, -9)];
+  groups[dialect].channel().next({ pieces, ending: "cut" });
+  const { text } = await groups[dialect].ask(dialect, { stream: true });
+  expect(text).toStartWith(pieces.join("") + OPENINGS[dialect]);
+});
+
+test("P94: a whole body that is too long to be held is reset where it breaks", async () => {
+  const begun = Promise.withResolvers<void>();
+  messages.channel().next(async (_, out) => {
+    out.head(200, { "content-type": "application/json", "content-length": String(9 << 20) });
+    out.write(JSON.stringify(whole("messages", { text: "x".repeat(5 << 20) })));
+    await begun.promise;
+    out.end("cut");
+  });
+  const client = await messages.open("messages");
+  await client.until("xxx");
+  begun.resolve();
+  const isWhole = client.until((all) => parseAnswer(all)?.complete === true);
+  expect(await Promise.race([client.ended, isWhole])).toBe("reset");
+  expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "upstream_cut" });
 });
 
 test("P94: after an upstream's own error event, a content stream is reset", async () => {

@@ -769,14 +769,16 @@ test("P53, P55: the cache misses in a report have time, request id, version, cha
     upstream: string,
     tool: string,
     system: string,
-    { version = "2.1.332", session = "session-of-report", model = "test-model" } = {},
+    { version = "2.1.332", session = "session-of-report", model = "test-model", choice = "auto" } = {},
   ): Promise<Line> => {
     const usage = { input_tokens: 5000, cache_read_input_tokens: 0, cache_creation_input_tokens: 4000 };
     plain.channel().next({ body: whole("messages", { model, usage }), fields: { "request-id": upstream } });
     const body = {
       model,
-      system: [{ type: "text", text: system.repeat(9000), cache_control: { type: "ephemeral" } }],
+      system: system.repeat(9000),
+      cache_control: { type: "ephemeral" },
       tools: [{ name: tool, input_schema: { type: "object" } }],
+      tool_choice: { type: choice },
     };
     const label = { "x-gateway-label": "my-project" };
     const fields = { ...CLAUDE, ...label, "x-claude-code-session-id": session };
@@ -788,13 +790,18 @@ test("P53, P55: the cache misses in a report have time, request id, version, cha
   const misses = [
     await ask(`${id}2`, "write", "s"),
     await ask(`${id}3`, "write", "t", { version: "2.1.333" }),
+    await ask(`${id}4`, "write", "t", { version: "2.1.334", choice: "any" }),
   ];
   const { stdout } = await world.run("report", "session-of-report", "--markdown");
   const labelled = await world.run("report", "session-of-report", "--markdown", "--labels");
-  expect([stdout, labelled.stdout].map((text) => text.split("my-project").length - 1)).toEqual([0, 2]);
+  expect([stdout, labelled.stdout].map((text) => text.split("my-project").length - 1)).toEqual([0, 3]);
   const rows = stdout.split("\n").filter((row) => row.includes("req\\_011"));
   const [, hash] = /\| model-([0-9a-f]{8})/.exec(stdout) ?? [];
-  const changed = ["tool 1 changed", "version 2.1.332 → 2.1.333; system part 1 changed"];
+  const changed = [
+    "tool 1 changed",
+    "version 2.1.332 → 2.1.333; system part 1 changed",
+    "version 2.1.333 → 2.1.334; tool\\_choice changed",
+  ];
   expect(rows).toEqual(
     misses.map(({ time, cache }, index) => {
       expect(cache).toMatchObject({ missed: 4000 });
@@ -811,7 +818,7 @@ test("P53, P55: the cache misses in a report have time, request id, version, cha
   expect(report).toMatchObject({
     session: expect.stringMatching(/^[0-9a-f]{8}$/),
     anchor,
-    paid_again: { misses: 2, tokens: 8000 },
+    paid_again: { misses: 3, tokens: 12_000 },
   });
   // Misses without a price have no amount, not an amount of 0.
   const free = { session: "session-without-price", model: "mystery-9" };
