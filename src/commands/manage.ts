@@ -3,7 +3,7 @@
 import type { ChannelAction } from "../cli/channels/list.ts";
 import { call, CONFIG, type CommandRow, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";
-import { COUNT_LIMITS, USD_LIMITS } from "../config/limit-names.ts";
+import { COUNT_LIMITS, UNPRICED, USD_LIMITS } from "../config/limit-names.ts";
 import { JSON_FORM, LEDGER, YES } from "./flags.ts";
 
 const keyList = () => import("../cli/keys/list.ts");
@@ -15,7 +15,7 @@ const OWN_SECRET: Parameter = ["--secret <->", "read the secret from stdin"];
 const FORCE: Parameter = ["--force", "accept a secret of any form"];
 const EXPIRY: Parameter = ["--expires <when>", "30d, 12h, a date, or never"];
 
-const NAMES = [...USD_LIMITS, ...COUNT_LIMITS, "unpriced (allow or refuse)"];
+const NAMES = [...USD_LIMITS, ...COUNT_LIMITS, `unpriced (${UNPRICED.join(" or ")})`];
 const LIMITS: Parameter = ["<limits...>", `NAME=VALUE or NAME=none; names: ${NAMES.join(", ")}`];
 
 const LIST: CommandRow = {

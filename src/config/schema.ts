@@ -5,7 +5,7 @@ import { messageOf } from "../lib/errors.ts";
 import { z } from "zod";
 import { sha256Hex } from "../lib/secret.ts";
 import { CALL_KINDS } from "./call-kinds.ts";
-import type { NumberLimit } from "./limit-names.ts";
+import { type NumberLimit, UNPRICED } from "./limit-names.ts";
 import { isLoopback } from "./proxy.ts";
 import * as scalars from "./yaml/scalars.ts";
 
@@ -161,7 +161,7 @@ export const limitsSchema = z
     requests_per_minute_per_session: orNull(positive),
     concurrent_requests: orNull(positive),
     same_call: orNull(repetitions),
-    unpriced: z.enum(["refuse", "allow"]).default("refuse"),
+    unpriced: z.enum(UNPRICED).default(UNPRICED[0]),
   } satisfies Record<NumberLimit | "unpriced", z.ZodType>)
   .transform(({ unpriced, ...rest }) => ({ ...rename(rest), allowUnpriced: unpriced === "allow" }));
 
