@@ -82,7 +82,7 @@ export function readSender(
   own: readonly string[] = listOwnSecrets(exchange),
   body: ScannedBody | null = null,
 ): Identity {
-  // A tool's name is in lower case, in which the hash of a key does not match.
+  // As sent: in lower case, a key that is known by its hash would not be found.
   const agent = `${exchange.field("user-agent") ?? ""}\n${exchange.field("x-gateway-tool") ?? ""}`;
   const client = readClient(readAgent(agent), exchange, body);
   const known = secretsOf(catalog);
