@@ -239,7 +239,7 @@ describe("the table", () => {
       expect(statSync(`${path}.index${tail}`).mode & 0o777).toBe(0o600);
   });
 
-  test("the table answers all questions of one report from the same moment", () => {
+  test("the table answers all queries of one report from the same moment", () => {
     write(path, lines.slice(0, 10));
     using table = new Table(path, { report: () => {} });
     write(path, lines);
@@ -443,7 +443,7 @@ describe("the table", () => {
     expect(look).toThrow(`The index ${path}.index is damaged: remove it`);
   });
 
-  test("the table is kept when a question fails for another reason, and made again if a cell is not JSON", () => {
+  test("the table is kept when a query fails for another reason, and made again if a cell is not JSON", () => {
     write(path, lines);
     makeTable(path);
     const notes: string[] = [];

@@ -49,7 +49,8 @@ function readVector({ fixture, model, usage }: Vector) {
 
 describe.skipIf(!present)("a recorded answer costs what was calculated by hand", () => {
   const book = loadBook();
-  test.each(vectors.map((vector): [string, Vector] => [vector.name, vector]))("%s", (_name, vector) => {
+  const cases = vectors.map((vector): [string, Vector] => [vector.name, vector]);
+  test.each(cases)("the recorded answer %s costs what was calculated by hand", (_name, vector) => {
     const reading = readVector(vector);
     for (const [multiplier, charge] of Object.entries(vector.charge_at_multiplier)) {
       const charged = computeCharge({

@@ -441,7 +441,7 @@ describe("what an upstream invents has a bound: the answer is not converted to i
     ["reasoning details", ChatAnswerReader, () => chunk({ reasoning_details: [{ data: PIECE }] })],
     ["calls of Gemini", ContentAnswerReader, () => part({ functionCall: { name: "f" } })],
     ["signatures of Gemini", ContentAnswerReader, () => part({ thoughtSignature: PIECE })],
-  ])("%s", (_, Reader, form) => {
+  ])("what an upstream invents has a bound: %s", (_, Reader, form) => {
     const sequence = new Sequence("r");
     const reader = new Reader(sequence);
     for (let n = 0; n <= MAX_BLOCKS && !sequence.isOver; n += 1) reader.read(form(n), "");

@@ -120,7 +120,7 @@ test.each([
   expect(stderr).toContain(`(did you mean ${meant}?)`);
 });
 
-test.each(["prices ls", "ledger list"])("gateway %s: there is no list", async (line) => {
+test.each(["prices ls", "ledger list"])("gateway %s is refused: it lists nothing", async (line) => {
   expect((await run({ folder: "/" }, ...line.split(" "))).stderr).toStartWith("gateway: unknown command 'l");
 });
 

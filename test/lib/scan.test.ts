@@ -47,7 +47,7 @@ describe("the model is found where a JSON parser would find it", () => {
     ["after brackets in strings", `{"a":["}","]",{"b":"{"}],"model":"m"}`, "m"],
     ["after each literal", `{"a":true,"b":false,"c":null,"d":-1.5e+9,"e":[],"f":{},"model":"m"}`, "m"],
     ["after an empty name", `{"":1,"model":"m"}`, "m"],
-  ])("%s", (_name, text, model) => {
+  ])("the model is found %s", (_name, text, model) => {
     expect(modelOf(text)).toBe(model);
   });
 
@@ -94,7 +94,7 @@ describe("a body that is not a JSON object is recognised", () => {
     "<html></html>",
     "\u0000",
     `{"a":${"[".repeat(1_000_000)}`,
-  ])("%#", (text) => {
+  ])("a body that is not a JSON object is recognised: case %#", (text) => {
     expect(scan(text)).toBeNull();
   });
 
@@ -146,7 +146,7 @@ describe("the elements of a list are found as JSON has them", () => {
     [`{"list":[1,]}`, undefined],
     [`{"list":[1 2]}`, undefined],
     [`{"list":[${"1,".repeat(10_240)}1]}`, undefined],
-  ])("%#", (text, elements) => {
+  ])("the elements of a list are found as JSON has them: case %#", (text, elements) => {
     expect(listOf(text)).toEqual(elements);
   });
 });
@@ -249,7 +249,7 @@ describe("the parts of an earlier body are found again", () => {
     ["with others in the middle", [...parts.slice(0, 5), 1, 2, ...parts.slice(7)], 18],
     ["with more in the middle", [...parts.slice(0, 5), 1, 2, ...parts.slice(5)], 20],
     ["of another conversation", [1, 2, 3], 0],
-  ])("%s", (_name, list, count) => {
+  ])("the parts of an earlier body are found again in a list %s", (_name, list, count) => {
     expect([countKnown(list), countKnown(list, { isStrict: true })]).toEqual([count, count]);
   });
 

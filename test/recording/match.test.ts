@@ -67,7 +67,7 @@ describe("P180: two runs of a script send the same request, although they differ
     ],
     ["a secret that the recording masks", "the key is ************ here", "the key is sk-very-secret here"],
   ];
-  test.each(pairs)("%s", (_, recorded, sent) => {
+  test.each(pairs)("two runs that differ in %s send the same request", (_, recorded, sent) => {
     expect(compare(recorded, sent)).toBeNull();
   });
 });
@@ -87,7 +87,7 @@ describe("a request is another one, and the first part that differs has a name:"
     ["messages[0].content[0].text", "the key is ************ here", "the key is sk-very-secret there"],
     ["messages[0].content[0].text", "in 3 steps", "in 4 steps"],
   ];
-  test.each(pairs)("%s", (path, recorded, sent) => {
+  test.each(pairs)("a difference in %s has that name", (path, recorded, sent) => {
     expect(compare(recorded, sent)).toBe(path);
   });
 });

@@ -207,7 +207,7 @@ describe("P115: 200 requests at once spend at most twice the limit, or the limit
       "short answers before, twenty at once, then 20,000",
       { limit: "2", cap: 20_000, output: 20_000, prompt: PROMPT, before: 100, together: 20 },
     ],
-  ] as const)("%s", async (_, burst) => {
+  ] as const)("200 requests at once keep to twice the limit: %s", async (_, burst) => {
     const agents = listBurst(burst);
     const { spent } = await play(agents, burst.limit);
     const limit = Number(burst.limit);

@@ -203,7 +203,7 @@ describe("a gateway that is killed after it went on from missing lines", () => {
     },
   );
 
-  test("a gateway killed after missing lines leaves the gap also if a power cut takes its lines", async () => {
+  test("the gap of missing lines stays if a power cut takes the lines of the gateway that went on", async () => {
     const { killed: path } = await makeLedgers();
     cutTo(path, 3);
     for (const killed of await killAtEachStep(path, STEPS)) {

@@ -193,7 +193,7 @@ const NAMED: Partial<LineDraft> = {
   charge_usd: "0.5",
 };
 
-test("lines with the amount that the seller named are right, and a note says that nothing derives it", () => {
+test("lines with the amount that the seller named are right, and a note says that it is not derived", () => {
   const parts = [
     { model: "m", pass: "message", usage: { input: 1 }, prices: null, tier: null, official_usd: null },
   ];

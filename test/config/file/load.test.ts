@@ -172,7 +172,7 @@ describe("P9, P10: a mistake is reported with its place and what was probably me
     ],
     ["two documents", "vendor: a\n---\nvendor: b", "2:1: only one YAML document is allowed in the file"],
   ];
-  test.each(cases)("%s", (_, text, complaint) => {
+  test.each(cases)("a mistake is reported with its place: %s", (_, text, complaint) => {
     expect(complaints(text)).toContain(complaint);
   });
 
@@ -283,7 +283,7 @@ describe("no message repeats a secret", () => {
     `listen: { port: ${SECRET}, host: "${SECRET}:1" }`,
     `prices: { m: { input: ${SECRET} } }`,
   ];
-  test.each(places)("%#", (text) => {
+  test.each(places)("no message repeats a secret: place %#", (text) => {
     const shown = complaints(text);
     expect(shown).not.toEqual([]);
     expect(shown.join("\n")).not.toContain(SECRET);

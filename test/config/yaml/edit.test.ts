@@ -303,7 +303,8 @@ function writeOddly(text: string): string {
 }
 
 describe("P18: an edit changes its own lines and leaves every other byte", () => {
-  test.each(CASES.map((each) => [each.name, each] as const))("%s", (_, { edit, before, after }) => {
+  const cases = CASES.map((each) => [each.name, each] as const);
+  test.each(cases)("an edit changes its own lines alone: %s", (_, { edit, before, after }) => {
     expect(applyEdits(before, [edit])).toBe(after);
     expect(applyEdits(writeOddly(before), [edit])).toBe(writeOddly(after));
   });
@@ -324,7 +325,7 @@ describe("several edits at once give the same as one after the other", () => {
     [{ kind: "set", path: ["keys", 0, "group"], value: "g" }, disable(0), lift(1)],
     [remove(0), add],
   ];
-  test.each(texts.map((text) => [text]))("%j", (text) => {
+  test.each(texts)("several edits at once are like one after the other: %j", (text) => {
     for (const edits of batches)
       expect(applyEdits(text, edits)).toBe(
         edits.reduce((changed, edit) => applyEdits(changed, [edit]), text),

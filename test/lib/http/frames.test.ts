@@ -159,7 +159,7 @@ describe("a violation ends the connection with its code", () => {
     ),
     ["a close reason that is not UTF-8", frame(0x88, Buffer.from([3, 232, 0xff])), 1007],
   ];
-  test.each(cases)("%s", async (_, bytes, code) => {
+  test.each(cases)("a violation ends the connection with its code: %s", async (_, bytes, code) => {
     for (const piece of [1, 2, bytes.length])
       expect((await read(bytes, { piece })).closings[0]?.code).toBe(code);
   });

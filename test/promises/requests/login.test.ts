@@ -202,7 +202,7 @@ describe("P154: a line of a login channel says who paid", () => {
     ["the plan, without overage", { status: "rejected", "overage-status": "rejected" }, "plan"],
     ["the account", { status: "rejected", "overage-status": "allowed" }, "plan_overage"],
     ["the account, as it says", { status: "allowed", "overage-in-use": "true" }, "plan_overage"],
-  ])("%s", async (_, words, paid_by) => {
+  ])("a line of a login channel says who paid: %s", async (_, words, paid_by) => {
     const named = Object.entries(words).map(([name, word]) => [`anthropic-ratelimit-unified-${name}`, word]);
     claude.channel().next({ fields: Object.fromEntries(named) });
     expect(await world.line(await send(claude))).toMatchObject({

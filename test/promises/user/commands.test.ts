@@ -277,7 +277,7 @@ describe("P39: init and import write a config of mode 0600 and refuse to overwri
   test.each([
     ["init", ["init", "--yes"]],
     ["import", ["import", "ccr", "theirs.json"]],
-  ])("%s", async (_, args) => {
+  ])("%s writes a config of mode 0600, and refuses to overwrite it", async (_, args) => {
     await inFolder(async (folder) => {
       writeFileSync(join(folder, "theirs.json"), JSON.stringify(ccr));
       const path = join(folder, "gateway.yaml");

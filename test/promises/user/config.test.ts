@@ -195,7 +195,7 @@ const ERRORS: readonly (readonly [string, string, string, string, string])[] = [
 ];
 
 describe("P9, P10: an invalid config is an error that names file, line, column and the nearest valid name", () => {
-  test.each(ERRORS)("%s", async (_, from, to, word, named) => {
+  test.each(ERRORS)("an invalid config is an error with its place: %s", async (_, from, to, word, named) => {
     expect(GOOD).toContain(from);
     const text = GOOD.replace(from, to);
     await inFolder({ "gateway.yaml": text }, async (folder) => {
