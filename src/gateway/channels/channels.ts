@@ -108,6 +108,11 @@ export class Channels {
       if (name !== null) this.#conversations.keep(name, channel.name, at ?? this.#options.now());
   }
 
+  /** After an attempt that told nothing, the client may try again: at any channel. */
+  release({ conversation }: Routed, now: number): void {
+    if (conversation !== null) this.#conversations.forget(conversation, now + records.TRIAL_MS);
+  }
+
   keepStored(id: string, { group, tried }: Routed): void {
     if (tried !== null && group.channels.length > 1) this.#stored.set(id, tried.channel.name);
   }
@@ -207,13 +212,9 @@ export class Channels {
   view({ channels }: Catalog, now: number): ChannelView[] {
     const { ledger, client } = this.#options;
     return [...channels.values()].map((channel) => {
-      const { open, idle } = client.stats(addressOf(channel).origin);
+      const connections = client.stats(addressOf(channel).origin);
       const amounts = ledger.sums.spentOf({ kind: "channel", name: channel.name }, "day");
-      return describeChannel(channel, this.of(channel), {
-        amounts,
-        connections: { open, idle },
-        now,
-      });
+      return describeChannel(channel, this.of(channel), { amounts, connections, now });
     });
   }
 

@@ -83,6 +83,11 @@ export class Conversations {
     return assignment === undefined || now - assignment.at > MAX_AGE_MS ? null : assignment.channel;
   }
 
+  /** What would be forgotten by then. */
+  forget(conversation: string, by: number): void {
+    if (this.find(conversation, by) === null) this.#assignments.delete(conversation);
+  }
+
   keep(conversation: string, channel: string, now: number): void {
     const known = this.#assignments.get(conversation);
     if (known?.channel === channel && Math.abs(now - known.at) < MIN_AGE_MS) return;

@@ -85,6 +85,7 @@ function report(r: Request, attempted: Attempted, ms: number, { channels, now }:
   const { tried: candidate } = r;
   if (!r.isTelling || candidate === null) return;
   if (attempted.kind === "answered") channels.keepConversation(r, candidate);
+  if (attempted.kind === "left") channels.release(r, now());
   if (!NEXT[attempted.kind].tells) channels.setTrial(candidate, null);
   else if (attempted.failure !== null) channels.reportFailure(candidate, attempted.failure, now());
   else channels.reportAnswer(candidate, ms, now());

@@ -76,15 +76,10 @@ function sendConverted(
   { candidate, dialect, path, body, keepsFields }: ConvertedRequest,
   secrets: KnownSecrets,
 ): Sent {
-  const { channel } = candidate;
-  if (keepsFields) {
-    const brought = requestFields(r.fields, false, secrets);
-    return { path, body, fields: signFields(brought, r.exchange, channel, dialect) };
-  }
-  const own = convertedFields(r.fields, secrets);
-  own.push(dialect.sign(channel.credential), ...(dialect.ownRequestFields ?? []));
-  markHop(own, r.exchange, channel);
-  return { path, body, fields: overrideFields(own, channel) };
+  const own = keepsFields
+    ? requestFields(r.fields, false, secrets)
+    : convertedFields(r.fields, secrets).push(...(dialect.ownRequestFields ?? []));
+  return { path, body, fields: signFields(own, r.exchange, candidate.channel, dialect) };
 }
 
 export function signFields(fields: Fields, exchange: Exchange, channel: Channel, dialect: Dialect): Fields {
@@ -122,9 +117,8 @@ function findNames(plain: Uint8Array): Span[] {
   const scan = scanMembers(plain, ["requests", "generateContentRequest"]);
   const requests = scan?.get("requests");
   const elements = requests === undefined ? [] : listElements(plain, requests, Infinity);
-  const counted = scan?.get("generateContentRequest") ?? [];
-  return [whole, ...elements]
-    .concat(counted)
+  return [whole, elements, scan?.get("generateContentRequest") ?? []]
+    .flat()
     .flatMap((span) => findName(plain, span))
     .toSorted((a, b) => a.start - b.start);
 }

@@ -129,9 +129,8 @@ function describeBreak(how: Break, begun: boolean): UpstreamFault | null {
     return new UpstreamFault(
       begun ? "cut" : "reset",
       "the upstream closed the connection during its response",
-      begun,
     );
   return begun
-    ? new UpstreamFault("idle_timeout", "the response stopped arriving", true)
+    ? new UpstreamFault("idle_timeout", "the response stopped arriving")
     : new UpstreamFault("first_byte_timeout", "no response in time");
 }
