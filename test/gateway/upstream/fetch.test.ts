@@ -10,19 +10,16 @@ test("a list of models ends within half a minute, however many pages it has", as
 groups: { claude: { platform: messages, channels: [main] } }
 keys: [{ name: laptop, group: claude, secret: sk-laptop }]`;
   const { catalog } = checkConfigText(text, "/x/gateway.yaml", {});
-  const clock = spyOn(performance, "now").mockReturnValue(0);
   const { promise, reject } = Promise.withResolvers<Answer>();
   const cancel = () => reject(new UpstreamFault("cancelled", "given up"));
   const body = [Buffer.from('{"data":[{"id":"m1"}],"has_more":true,"last_id":"m1"}')];
   const head = { status: 200, fields: new Fields(), length: null, closeDelimited: false };
   const first = { head, read: () => Promise.resolve(body.shift() ?? null), cancel };
-  const send = () => {
-    const answer = body.length > 0 ? Promise.resolve(first) : promise;
-    clock.mockReturnValue(29_990);
-    return { answer, cancel };
-  };
+  const send = () => ({ answer: body.length > 0 ? Promise.resolve(first) : promise, cancel });
   const lists = new ModelLists({ ...createClient(), send });
-  const listed = await lists.ofChannel(catalog.channels.get("main")!);
+  // The half minute began a while ago. Only the first look at the clock is early: others in this process have limits, too.
+  const clock = spyOn(performance, "now").mockReturnValueOnce(performance.now() - 29_990);
+  const listing = lists.ofChannel(catalog.channels.get("main")!);
   clock.mockRestore();
-  expect(listed).toMatchObject({ models: [], problem: "given up" });
+  expect(await listing).toMatchObject({ models: [], problem: "given up" });
 });
