@@ -113,7 +113,8 @@ export class Secrets {
   add(texts: readonly string[]): void {
     for (const text of texts.filter(isLong)) {
       const written = JSON.stringify(text).slice(1, -1);
-      const forms = [text, written, written.replaceAll("/", "\\/")];
+      // Before digits, its end reads as an escape.
+      const forms = [text, text.replace(/(?:%[2-7]?|\\)$/, ""), written, written.replaceAll("/", "\\/")];
       // The bytes are read without escapes.
       const read = new Set([...forms, ...forms.map(decode)].filter(isLong));
       for (const form of read) this.#learn(Buffer.from(form));

@@ -79,6 +79,15 @@ describe("P189: a secret in an answer", () => {
     expect(pass(long, EACH_BYTE, new Secrets([long]))).toBe("*".repeat(long.length));
   });
 
+  test.each(["%", "%2", "\\"])(
+    "a secret in an answer that ends in %s is masked before digits, too",
+    (end) => {
+      const secrets = new Secrets([`my-password-is-${end}`]);
+      const text = `"my-password-is-${end}41","my-password-is-${end}u0041"`;
+      for (const cuts of [[], EACH_BYTE]) expect(pass(text, cuts, secrets)).not.toContain("word");
+    },
+  );
+
   test("a key in an answer is masked in turns, and others get theirs", async () => {
     const bytes = Buffer.from(`${MADE.slice(0, -1)}! ${WRITTEN}%`.repeat(50_000));
     let turns = 0;
