@@ -137,8 +137,9 @@ function readModelPath(tail: string, { method }: Lookup, paths: ModelPaths) {
   return { endpoint: paths.single, raw: tail, verb: "" };
 }
 
-function findStored(path: string, lookup: Lookup): Recognition | null {
-  if (!path.startsWith(STORED_PATH)) return null;
+function findStored(given: string, lookup: Lookup): Recognition | null {
+  if (!given.startsWith(STORED_PATH)) return null;
+  const path = given.replaceAll(/%(?:2d|3d|5f)/gi, (escape) => decodeURIComponent(escape));
   const slash = path.indexOf("/", STORED_PATH.length);
   const end = slash < 0 ? path.length : slash;
   if (!RESPONSE_ID.test(path.slice(STORED_PATH.length, end))) return null;

@@ -745,6 +745,9 @@ test("P62: a path is compared and forwarded in its normal form", async () => {
   const fields = keyFields("messages", files.key);
   const answer = await rawRequest(world.port, { target: "/v1/x/../files/%2e/a-b", fields });
   expect([answer.status, files.channel().seen.at(-1)!.path]).toEqual([200, "/v1/files/a-b"]);
+  const stored = { target: "/v1/responses/resp%5f1%2D%3D", fields: bearer(groups.responses.key) };
+  expect((await rawRequest(world.port, stored)).status).toBe(200);
+  expect(groups.responses.channel().seen.at(-1)!.path).toBe("/v1/responses/resp_1-=");
   const out = await rawRequest(world.port, { target: "/v1/files/../strange", fields });
   expect(out.status).toBe(404);
 });
