@@ -861,27 +861,24 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
   ],
 };
 
-describe.each(Object.entries(TABLES))(
-  "%s: the upstream is asked for what the client wants",
-  (direction, rows) => {
-    const cases = rows.map((row) => [...row] as const);
-    test.each(cases)(
-      `${direction}: the upstream is asked for %s`,
-      (_, sent, seen, notes = [], setting = {}) => {
-        const base = BASES[direction.split(">")[0] ?? ""];
-        const { body, conversion } = convert(direction, { ...base, ...sent }, setting);
-        for (const name of Object.keys(seen)) {
-          const value = seen[name];
-          if (value === undefined) expect(body[name]).toBeUndefined();
-          else if (typeof value === "object") expect(body[name]).toMatchObject(value);
-          else expect(body[name]).toBe(value);
-          if (Array.isArray(value)) expect(body[name]).toHaveLength(value.length);
-        }
-        expect(conversion.adjusted).toEqual(notes);
-      },
-    );
-  },
-);
+describe.each(Object.entries(TABLES))("%s: what the client wants", (direction, rows) => {
+  const cases = rows.map((row) => [...row] as const);
+  test.each(cases)(
+    `${direction}: the upstream is asked for %s`,
+    (_, sent, seen, notes = [], setting = {}) => {
+      const base = BASES[direction.split(">")[0] ?? ""];
+      const { body, conversion } = convert(direction, { ...base, ...sent }, setting);
+      for (const name of Object.keys(seen)) {
+        const value = seen[name];
+        if (value === undefined) expect(body[name]).toBeUndefined();
+        else if (typeof value === "object") expect(body[name]).toMatchObject(value);
+        else expect(body[name]).toBe(value);
+        if (Array.isArray(value)) expect(body[name]).toHaveLength(value.length);
+      }
+      expect(conversion.adjusted).toEqual(notes);
+    },
+  );
+});
 
 const FILE = user({ type: "document", source: { type: "file", file_id: "f" } });
 
