@@ -216,7 +216,7 @@ test("P49: sums of random lines are those of plain arithmetic, by every name and
 
 const count = (table: Table): number => reportUsage(table, ALL).total.requests;
 
-/** The answer to a question, and the problems reported meanwhile. */
+/** The answer to a query, and the problems reported meanwhile. */
 function look() {
   const notes: string[] = [];
   using table = new Table(path, { report: (text) => notes.push(text) });

@@ -42,7 +42,7 @@ const OPENAI = {
   session: "s",
 } as const;
 
-/** Thoughts in chat have no place in OpenAI's schema, and so has no other addition of its servers. */
+/** OpenAI's schema has no place for thoughts in chat, nor for other additions of its servers. */
 function dropThoughts(value: Any): Any {
   return JSON.parse(JSON.stringify(value), (name, each) =>
     /^reasoning_(content|details)$/.test(name) ? undefined : each,

@@ -134,13 +134,13 @@ export class Sums {
   }
 
   /** `compares`: the table is made again if somebody changed it. */
-  ask<T>(question: (table: Table) => T, compares = false): T {
+  ask<T>(query: (table: Table) => T, compares = false): T {
     const { path, report, isCopy = false } = this.#options;
     this.#table?.advance();
     const table =
       this.#table ?? new Table(path, { report: (text) => report(text, "note"), isCopy, compares });
     try {
-      return question(table);
+      return query(table);
     } finally {
       if (table.isInMemory) this.#table = table;
       else table[Symbol.dispose]();

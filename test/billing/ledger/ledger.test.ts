@@ -548,7 +548,7 @@ describe("sums", () => {
     await bill(second, "req_2", { charge_usd: "2" });
     await second.close();
     const third = openLedger(options);
-    // The start has read it: no later question does.
+    // The start has read it: no later query does.
     rmSync(`${path}.index`);
     expect(formatUsd(third.sums.spentOf({ kind: "key", name: "laptop" }, "total").charged)).toBe("3");
     expect([third.sums.lastUsed("laptop") !== null, existsSync(`${path}.index`)]).toEqual([true, false]);
