@@ -12,6 +12,7 @@ import { createConsole } from "../../src/web/console.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import { startGateway as startInside, type RunningGateway } from "../../src/gateway/start.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "./temp.ts";
+import { collect, endChild } from "./output.ts";
 import { PROGRAM } from "./program.ts";
 
 export type { Platform };
@@ -144,10 +145,7 @@ export async function startGateway(
     signal: (name) => child.kill(name),
     exited: child.exited,
     stop: async () => {
-      child.kill("SIGTERM");
-      const timer = setTimeout(() => child.kill("SIGKILL"), 50_000);
-      const status = await child.exited;
-      clearTimeout(timer);
+      const status = await endChild(child);
       prepared.clean();
       return status;
     },
@@ -222,42 +220,6 @@ export function startGatewayHere(
     stop: async () => {
       await running.stop(0);
       prepared.clean();
-    },
-  };
-}
-
-interface Collected {
-  text(): string;
-  /** Resolves with the first match in the text; null if the stream ends before. */
-  until<T>(find: (text: string) => T | null): Promise<T | null>;
-}
-
-function collect(stream: ReadableStream<Uint8Array>): Collected {
-  let text = "";
-  let over = false;
-  let waiting: (() => void)[] = [];
-  const wake = (): void => {
-    const woken = waiting;
-    waiting = [];
-    for (const each of woken) each();
-  };
-  void (async () => {
-    const decoder = new TextDecoder();
-    for await (const chunk of stream) {
-      text += decoder.decode(chunk, { stream: true });
-      wake();
-    }
-    over = true;
-    wake();
-  })();
-  return {
-    text: () => text,
-    until: async (find) => {
-      for (;;) {
-        const found = find(text);
-        if (found !== null || over) return found;
-        await new Promise<void>((resolve) => waiting.push(resolve));
-      }
     },
   };
 }

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, onTestFinished } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { collect, endChild } from "../../harness/output.ts";
 import { cleanEnv, type Outcome, PROGRAM, runProcess } from "../../harness/program.ts";
 import { type Exchanged, openRaw, type RawConnection, rawRequest, writeRequest } from "../../harness/raw.ts";
 import { ask, type Dialect, PRICES } from "./answers.ts";
@@ -133,7 +134,7 @@ export async function serveIn(
   const [out, err] = [collect(child.stdout), collect(child.stderr)];
   const over = child.exited.then(() => null);
   // With a log of JSON, stdout is for programs.
-  const [json, text] = [err, out].map((each) => each.match(/ready on http:\/\/\S*:(\d+)/));
+  const [json, text] = [err, out].map((each) => each.until((all) => /ready on http:\/\/\S*:(\d+)/.exec(all)));
   const found = await Promise.race([json, text, over]);
   if (found === null || found === undefined)
     throw new Error(`gateway serve ended before it was ready:\n${err.text()}${out.text()}`);
@@ -144,42 +145,7 @@ export async function serveIn(
     stdout: () => out.text(),
     stderr: () => err.text(),
     signal: (name) => child.kill(name),
-    stop: async () => {
-      child.kill("SIGTERM");
-      const timer = setTimeout(() => child.kill("SIGKILL"), 50_000);
-      const status = await child.exited;
-      clearTimeout(timer);
-      return status;
-    },
-  };
-}
-
-function collect(stream: ReadableStream<Uint8Array>): {
-  text(): string;
-  match(what: RegExp): Promise<RegExpExecArray | null>;
-} {
-  let text = "";
-  let over = false;
-  let wake = Promise.withResolvers<void>();
-  void (async () => {
-    const decoder = new TextDecoder();
-    for await (const chunk of stream) {
-      text += decoder.decode(chunk, { stream: true });
-      wake.resolve();
-      wake = Promise.withResolvers();
-    }
-    over = true;
-    wake.resolve();
-  })();
-  return {
-    text: () => text,
-    match: async (what) => {
-      for (;;) {
-        const found = what.exec(text);
-        if (found !== null || over) return found;
-        await wake.promise;
-      }
-    },
+    stop: () => endChild(child),
   };
 }
 
