@@ -1,9 +1,10 @@
 // The tool's own login, which a plan pays for.
 
 import { describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { whole } from "../world/answers.ts";
+import { readFiles } from "../world/seen.ts";
 import type { Fields } from "../world/upstream.ts";
 import {
   type Group,
@@ -170,15 +171,6 @@ test.each([401, 402, 403, 429, 500, 529])(
   },
 );
 
-/** All files below a folder, as text. */
-function readAll(folder: string): string {
-  return readdirSync(folder, { recursive: true })
-    .map((name) => join(folder, String(name)))
-    .filter((path) => statSync(path).isFile())
-    .map((path) => readFileSync(path, "latin1"))
-    .join("\n");
-}
-
 test("P153: the login is in no file, no log and no error", async () => {
   for (const status of [200, 401, 500]) {
     const body = { type: "error", error: { type: LOGIN, message: `your login ${LOGIN}` } };
@@ -188,7 +180,7 @@ test("P153: the login is in no file, no log and no error", async () => {
     expect(answer.bytes.toString()).not.toContain(LOGIN.slice(20));
   }
   await world.line(await send(claude));
-  expect(world.log() + readAll(world.folder)).not.toContain(LOGIN.slice(20));
+  expect(world.log() + readFiles(world.folder)).not.toContain(LOGIN.slice(20));
 });
 
 test("P144: a line has how full the plan's windows are", async () => {

@@ -1,16 +1,16 @@
 // Secrets, prompts, the gateway's files, and access.
 
 import { describe, expect, test } from "bun:test";
-import { lstatSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { lstatSync, readdirSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { rawRequest } from "../../harness/raw.ts";
 import { makeIdentity } from "../../harness/upstreams/identity.ts";
 import { ask, type Dialect, stream, whole } from "../world/answers.ts";
+import { isReachable, outside, readFiles } from "../world/seen.ts";
 import type { Fields, Script } from "../world/upstream.ts";
 import { bearer, eventually, type Group, openOwnWorld, keyFields, useWorld, World } from "../world/world.ts";
 
@@ -67,25 +67,13 @@ const crossed = world.group("crossed", {
   group: { convert: true },
 });
 
-const outside = Object.values(networkInterfaces())
-  .flat()
-  .find((each) => each !== undefined && !each.internal && each.family === "IPv4");
-
 test.skipIf(outside === undefined)(
   "P187: the gateway listens on loopback, unless the config says otherwise",
   async () => {
-    const reach = (port: number): Promise<boolean> =>
-      Bun.connect({ hostname: outside!.address, port, socket: { data() {} } }).then(
-        (socket) => {
-          socket.end();
-          return true;
-        },
-        () => false,
-      );
-    expect(await reach(world.port)).toBe(false);
+    expect(await isReachable(world.port)).toBe(false);
     const config = { listen: { host: "0.0.0.0", port: 0 } };
     const [own] = await openOwnWorld({ config }, (own) => own.group("wide"));
-    expect(await reach(own.port)).toBe(true);
+    expect(await isReachable(own.port)).toBe(true);
   },
 );
 
@@ -260,15 +248,6 @@ describe("P189: answers contain no channel credential and no key, whole or split
   });
 });
 
-/** All files below a folder, as text. */
-function readAll(folder: string): string {
-  return readdirSync(folder, { recursive: true })
-    .map((name) => join(folder, String(name)))
-    .filter((path) => lstatSync(path).isFile() && !path.endsWith("gateway.yaml"))
-    .map((path) => readFileSync(path, "latin1"))
-    .join("\n");
-}
-
 const PROMPT = "PROMPT-of-a-person-about-nothing";
 const RESPONSE = "RESPONSE-of-a-model-about-nothing";
 const STRANGER = "sk-of-nobody-0123456789";
@@ -377,7 +356,8 @@ test("P190, P191: ledger, log, spans and other files contain no secret, prompt o
   // Records that still wait are written at the end.
   const { server } = world;
   await world.halt();
-  const kept = server.stdout() + server.stderr() + readAll(world.folder) + spans.join("\n");
+  const kept =
+    server.stdout() + server.stderr() + readFiles(world.folder, /gateway\.yaml$/) + spans.join("\n");
   await world.start();
   const secrets = [plain, other, crossed, page].flatMap((group) => [group.key, group.credentialOf()]);
   for (const text of [PROMPT, RESPONSE, STRANGER, ...secrets])

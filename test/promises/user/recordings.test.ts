@@ -1,13 +1,11 @@
 // Recordings, and promises of the page that need no browser.
 
 import { describe, expect, test } from "bun:test";
-import { cpSync, existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
-import { statSync, utimesSync, writeFileSync } from "node:fs";
-import { networkInterfaces } from "node:os";
-import { join } from "node:path";
+import { cpSync, existsSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { PROGRAM } from "../../harness/program.ts";
 import { rawRequest } from "../../harness/raw.ts";
 import { whole } from "../world/answers.ts";
+import { isReachable, listFiles, outside, readFiles } from "../world/seen.ts";
 import { eventually, openOwnWorld, serveIn, useWorld } from "../world/world.ts";
 
 const world = useWorld();
@@ -19,29 +17,11 @@ const converted = world.group("converted", {
   group: { convert: true },
 });
 
-const outside = Object.values(networkInterfaces())
-  .flat()
-  .find((each) => each !== undefined && !each.internal && each.family === "IPv4");
-const isReachable = (port: number): Promise<boolean> =>
-  Bun.connect({ hostname: outside!.address, port, socket: { data() {} } }).then(
-    (socket) => {
-      socket.end();
-      return true;
-    },
-    () => false,
-  );
-
 const FOLDER = "ledger.jsonl.recordings";
-/** Leaves out files that are being written: they get their names when they are whole. */
-const filesOf = (folder: string): string[] =>
-  (existsSync(folder) ? readdirSync(folder, { recursive: true }) : [])
-    .filter((name) => !String(name).endsWith(".tmp"))
-    .map((name) => join(folder, String(name)))
-    .filter((path) => lstatSync(path).isFile());
-const textOf = (folder: string): string =>
-  filesOf(folder)
-    .map((path) => readFileSync(path, "latin1"))
-    .join("\n");
+/** They get their names when they are whole. */
+const DRAFTS = /\.tmp$/;
+const filesOf = (folder: string): string[] => listFiles(folder, DRAFTS);
+const textOf = (folder: string): string => readFiles(folder, DRAFTS);
 
 /** Records an answer to this prompt, and waits until it is written. */
 async function record(prompt: string): Promise<void> {
