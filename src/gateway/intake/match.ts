@@ -58,7 +58,7 @@ function explainUnbillable({ name, limits, group }: Key): string | null {
 }
 
 function explainForeign({ label, onlyAt }: Endpoint): GatewayError {
-  const text = `Unknown path: for this key, this gateway has no endpoint POST ${label}. It serves it for groups all of whose channels are at the own address of ${onlyAt}.`;
+  const text = `Unknown path: for this key, this gateway has no endpoint POST ${label}. It serves it for groups whose channels are all at the own address of ${onlyAt}.`;
   return new GatewayError("unknown_path", text);
 }
 
