@@ -74,7 +74,7 @@ export const COLUMN_NAMES = [...LINE_COLUMNS, ...declare(NAME_COLUMNS)].map((col
   column.replace(/ .*/, ""),
 );
 
-/** Triggers note changes that `follow` does not make. One for added lines costs a third more time. */
+/** Triggers note what `follow` does not change. One for added lines takes a third longer. */
 const EDITS = [
   ...["lines", "names", "marks", "unreadable"].flatMap((table) => [
     `DELETE ON ${table}`,

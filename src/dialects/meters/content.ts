@@ -33,7 +33,7 @@ export class ContentReader implements UsageReader {
   /** The answer has pages or pictures, but does not name a search. */
   #foundWeb = false;
   #soughtImages = false;
-  /** The model read pages that the request named, which costs only tokens. */
+  /** The model read pages of the request, which cost only tokens. */
   #hasRead = false;
   /** The answer ended without usage. */
   #awaitsUsage = false;

@@ -12,7 +12,7 @@ export type Role =
   | "tier"
   /** The response that this request continues. */
   | "continues"
-  /** A conversation that the upstream keeps, up to the message that this request continues. */
+  /** The message of a kept conversation that this request continues. */
   | "thread"
   /** A conversation that the upstream keeps. */
   | "held"

@@ -90,7 +90,7 @@ export class Channels {
     const ordered = candidates.length === 1 ? candidates : orderCandidates(candidates, current, random);
     const open = ordered.filter((each) => this.readinessOf(each, now) === "open");
     const ready = open.length > 0 ? open : ordered.filter((each) => this.readinessOf(each, now) === "trial");
-    // A new session's simultaneous requests stay together. Only an answer keeps them there.
+    // A new session's requests stay together. Only an answer keeps them there.
     const [first] = ready;
     if (current === null && r.isTelling && first !== undefined)
       this.keepConversation(r, first, now - MAX_AGE_MS + records.TRIAL_MS);
