@@ -47,7 +47,7 @@ test("a folder imports itself and its left neighbours", () => {
 /** Inside these folders, a subfolder or file imports itself and its left neighbours. `(base)`: all other files. */
 const INNER_ORDER: Readonly<Record<string, string>> = {
   gateway:
-    "observe cache intake upstream channels request.ts gateway.ts bill send deliver api pipeline.ts websocket server.ts start.ts",
+    "observe cache intake upstream request.ts channels gateway.ts bill send deliver api pipeline.ts websocket server.ts start.ts",
   cli: "terminal access (base) keys tools catalog money live channels setup doctor serve completions",
 };
 

@@ -1,35 +1,22 @@
 // Which channels of a match are tried, and what their responses teach.
 
 import type { Catalog, Channel, Group } from "../../config/catalog.ts";
-import type { Target } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { readString } from "../../lib/json/scanner.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
-import type { Identity, Outcome } from "../../billing/ledger/line.ts";
+import type { Outcome } from "../../billing/ledger/line.ts";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
 import { listSessions } from "../../billing/ledger/shares.ts";
 import type { Candidate } from "../intake/match.ts";
-import type { RequestBody } from "../intake/body.ts";
 import { Conversations, MAX_AGE_MS, nameConversation } from "../intake/conversation.ts";
 import type { Observer } from "../observe/observer.ts";
+import type { Request } from "../request.ts";
 import { addressOf } from "../upstream/address.ts";
 import { type Failure, explainFailure, failureOf, needsOwner, toRetryAfter } from "../upstream/failures.ts";
 import * as records from "./record.ts";
 import { type ChannelView, describeChannel, nameCondition, updateCondition } from "./view.ts";
-
-interface Routed {
-  readonly group: Group;
-  readonly model: string | null;
-  candidates: readonly Candidate[];
-  conversation: string | null;
-  readonly client: Identity;
-  readonly target: Pick<Target, "endpoint" | "path">;
-  readonly body: Pick<RequestBody, "plain" | "scan">;
-  readonly isTelling: boolean;
-  readonly tried: Candidate | null;
-}
 
 export interface ChannelWait {
   readonly candidate: Candidate;
@@ -75,7 +62,7 @@ export class Channels {
   }
 
   /** A stored response is known only to its own account: no other is asked. */
-  prepare(r: Routed): void {
+  prepare(r: Request): void {
     r.conversation = keyOfConversation(r);
     const owner = this.#stored.get(readStoredId(r) ?? "");
     if (owner === undefined) return;
@@ -83,7 +70,7 @@ export class Channels {
     if (own.length > 0) r.candidates = own;
   }
 
-  choose(r: Routed, now: number): readonly Candidate[] {
+  choose(r: Request, now: number): readonly Candidate[] {
     const { candidates, conversation } = r;
     const current = conversation && this.#conversations.find(conversation, now);
     const { random } = this.#options;
@@ -101,24 +88,24 @@ export class Channels {
     return records.readinessOf(this.of(channel), model, now);
   }
 
-  keepConversation(r: Routed, { channel }: Candidate, at?: number): void {
+  keepConversation(r: Request, { channel }: Candidate, at?: number): void {
     if (r.conversation === null || followsSession(r)) return;
     // An unanswered request does not move its session.
     for (const name of [r.conversation, at === undefined ? keyOfSession(r) : null])
       if (name !== null) this.#conversations.keep(name, channel.name, at ?? this.#options.now());
   }
 
-  /** After an attempt that told nothing, the client may try again: at any channel. */
-  release({ conversation }: Routed, now: number): void {
+  /** A client that left may try another channel. */
+  release({ conversation }: Request, now: number): void {
     if (conversation !== null) this.#conversations.forget(conversation, now + records.TRIAL_MS);
   }
 
-  keepStored(id: string, { group, tried }: Routed): void {
+  keepStored(id: string, { group, tried }: Request): void {
     if (tried !== null && group.channels.length > 1) this.#stored.set(id, tried.channel.name);
   }
 
   /** The error does not repeat an upstream's words. */
-  explainNone({ group, candidates }: Routed, now: number): GatewayError {
+  explainNone({ group, candidates }: Request, now: number): GatewayError {
     const waits: number[] = [];
     const reasons = candidates.map((candidate) => {
       const record = this.of(candidate.channel);
@@ -283,24 +270,24 @@ function waitOf({ isNamed, until, trialUntil }: records.Rest, now: number): numb
 }
 
 /** Searches, pictures and unknown paths follow the session, and never move it. */
-function followsSession({ target }: Routed): boolean {
+function followsSession({ target }: Request): boolean {
   return target.endpoint.onlyAt !== undefined || target.endpoint.purpose === "other";
 }
 
 const nameIn = (group = "", model = "", name = "") => `${group}/${model}/${name}`;
 
-function keyOfSession({ client, group }: Routed): string | null {
+function keyOfSession({ client, group }: Request): string | null {
   return client.session === undefined ? null : nameIn(group.name, "*", client.session);
 }
 
 /** The stored response that a request continues or names. */
-function readStoredId({ target, body: { plain, scan } }: Routed): string | null {
+function readStoredId({ target, body: { plain, scan } }: Request): string | null {
   if (target.endpoint.purpose === "resource") return target.path.split("/")[3] ?? null;
   const span = scan?.get("previous_response_id");
   return plain && span ? readString(plain, span) : null;
 }
 
-function keyOfConversation(r: Routed): string | null {
+function keyOfConversation(r: Request): string | null {
   const { client, group, model } = r;
   if (group.channels.length === 1) return null;
   if (followsSession(r) || model === null) return keyOfSession(r);
