@@ -41,13 +41,16 @@ function decode(text: string): string {
   );
 }
 
+/** By a letter's code, or NaN. */
+const DIGITS = Float64Array.from({ length: 256 }, (_, code) => Number(`0x${String.fromCharCode(code)}`));
+
 /** A letter, plus 256 for each character that it takes. */
 function readLetter(text: string, at: number): number {
   const first = text.charCodeAt(at);
   const length = first === PERCENT ? 3 : first === BACKSLASH ? 6 : 1;
   if (length === 1 || (length > 3 && !text.startsWith(JSON_ESCAPE, at))) return first + 256;
-  const high = Number.parseInt(text.charAt(at + length - 2), 16);
-  const low = Number.parseInt(text.charAt(at + length - 1), 16);
+  const high = DIGITS[text.charCodeAt(at + length - 2)] ?? NaN;
+  const low = DIGITS[text.charCodeAt(at + length - 1)] ?? NaN;
   return high >= 2 && high < 8 && low >= 0 ? 16 * high + low + 256 * length : first + 256;
 }
 
