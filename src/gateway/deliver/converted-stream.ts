@@ -3,9 +3,11 @@
 import type { AnswerOutput, AnswerStream } from "../../bridges/answer-stream.ts";
 import { type Body, UpstreamFault } from "../../lib/http/upstream.ts";
 import type { Slices } from "../../lib/json/slices.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import { LARGE_BYTES } from "../../lib/memory/memory-budget.ts";
 import { MAX_EVENT_BYTES } from "../../lib/sse.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
+import { nextTurn } from "../../lib/time/next-turn.ts";
 import type { Gateway } from "../gateway.ts";
 import { type Secrets, StreamRedactor } from "../intake/secrets.ts";
 import type { Ending, Request } from "../request.ts";
@@ -49,9 +51,21 @@ export async function convertStream(r: Request, body: Body, gateway: Gateway): P
   }
 }
 
-function* maskSlices(texts: Slices, secrets: Secrets): Generator<string> {
+/** So much is masked in one turn. */
+const TURN_LENGTH = 16_384;
+const SLICES = new RegExp(`.{1,${TURN_LENGTH}}`, "gsu");
+
+/** Pieces of a secret may be joined by the conversion. */
+function maskTexts(texts: string | Slices, secrets: Secrets): Uint8Array | Slices {
+  if (typeof texts !== "string") return maskSlices(texts, secrets);
+  const isLong = texts.length > TURN_LENGTH && secrets.mayHold(texts);
+  return isLong ? maskSlices([texts], secrets) : secrets.mask(Buffer.from(texts));
+}
+
+function* maskSlices(texts: Iterable<string>, secrets: Secrets): Generator<string> {
   const redactor = new StreamRedactor(secrets);
-  for (const text of texts) yield Buffer.from(redactor.pass(Buffer.from(text))).toString();
+  const slices = Iterator.from(texts).flatMap((text) => text.matchAll(SLICES));
+  for (const [slice] of slices) yield asBuffer(redactor.pass(Buffer.from(slice))).toString();
   yield Buffer.from(redactor.end(false)).toString();
 }
 
@@ -142,8 +156,7 @@ class ConvertedStream {
       return null;
     }
     if (!exchange.begun) exchange.begin(200, answerFields(this.#r));
-    // Pieces of a secret may be joined by the conversion.
-    const rest = typeof texts === "string" ? secrets.mask(Buffer.from(texts)) : maskSlices(texts, secrets);
+    const rest = maskTexts(texts, secrets);
     if (phase !== "open") {
       this.#r.memory?.shrink(KEPT_COPIES * this.#stream.heldBytes);
       exchange.end(rest);
@@ -153,7 +166,7 @@ class ConvertedStream {
   }
 
   async #pace(texts: Slices): Promise<void> {
-    for (const text of texts) await this.#r.exchange.write(Buffer.from(text));
+    for (const text of texts) await (this.#r.exchange.write(Buffer.from(text)) ?? nextTurn());
     this.paced = null;
   }
 

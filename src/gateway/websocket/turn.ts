@@ -88,14 +88,11 @@ export class SocketTurn {
     this.#report({ status }, failure);
     this.#end();
     const problem = failure?.message ?? null;
-    const ending = {
-      outcome: "upstream_error",
-      status,
-      upstreamStatus: status,
-      reading: null,
-      problem,
-    } as const;
-    finish(this.#r, ending, this.#gateway);
+    finish(
+      this.#r,
+      { outcome: "upstream_error", status, upstreamStatus: status, reading: null, problem },
+      this.#gateway,
+    );
   }
 
   #report(

@@ -238,6 +238,17 @@ describe("P189: answers contain no channel credential and no key, whole or split
     }
   });
 
+  test("a long event of a conversion is masked piece by piece: other requests get their turns", async () => {
+    const pieces = stream("chat", { text: "MARK" });
+    const delta = pieces[1]!.replace("MARK", "100% ".repeat(40_000) + chat.credentialOf());
+    chat.channel().next({ pieces: [pieces[0]!, delta, ...pieces.slice(2)] });
+    const { text, bytes } = await chat.ask("responses", { stream: true });
+    expect([text.includes("response.completed"), leaks(text, chat.credentialOf())]).toEqual([true, false]);
+    expect(text.split("100% ")).toHaveLength(5 * 40_000 + 1);
+    const sizes = bytes.toString("latin1").matchAll(/^([\da-f]+)\r$/gm);
+    expect(Math.max(...Array.from(sizes, ([, size]) => Number.parseInt(size!, 16)))).toBeLessThan(40_000);
+  });
+
   test("a list of models contains no credential and no key, and neither does an error that repeats the path", async () => {
     own.channel().models = ["test-model", SIGNS, MADE];
     const fields = keyFields("messages", own.key);
