@@ -30,11 +30,11 @@ const relayFiles = world.group("relay-files", { platform: "relay", group: { othe
 const limited = ["usd_per_day", "usd_per_month", "usd_total", "usd_per_session"].map((limit) =>
   world.group(`limited-${limit.slice(4)}`, {
     group: { other_paths: ["/v1/files"] },
-    key: { limits: { [limit]: 5 } },
+    key: { limits: { [limit]: 5, unpriced: "allow" } },
   }),
 );
 const limitedGroup = world.group("limited-group", {
-  group: { other_paths: ["/v1/files"], limits: { usd_total: 5 } },
+  group: { other_paths: ["/v1/files"], limits: { usd_total: 5, unpriced: "allow" } },
 });
 const laterOnly = world.group("later-only", {
   channels: { main: {}, second: { priority: 2, models: ["test-*"] } },
