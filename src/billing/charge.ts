@@ -8,6 +8,7 @@ import {
   formatDecimal,
   multiplyDecimals,
   parseDecimal,
+  parseRate,
   roundDecimal,
   shiftDecimal,
   subtractDecimals,
@@ -37,10 +38,10 @@ const ALL_PRICED = { atLeast: null, unpriced: null };
 
 export function computeCharge(billed: BilledAnswer) {
   const { model, requested, multiplier } = billed;
-  const priced = billed.parts.flatMap((part) => pricePart(part, billed));
+  const priced: PricedPart[] = [];
+  for (const part of billed.parts) priced.push(...pricePart(part, billed));
   const usage = sumUsage(billed.parts);
-  const own = priced.find((part) => part.model === (model ?? requested)) ?? priced[0];
-  const { prices = null, tier = null } = own ?? {};
+  const { prices, tier } = findOwn(priced, model ?? requested);
   const derivable = { usage, prices, multiplier, parts: priced };
   const { official, charge, parts } = deriveAmounts(derivable);
   const { unpriced, atLeast } = official === null ? deriveAtLeast(derivable) : ALL_PRICED;
@@ -60,6 +61,11 @@ export function computeCharge(billed: BilledAnswer) {
     /** If only some kinds have no price: the charge for all others. */
     atLeast,
   };
+}
+
+function findOwn(priced: readonly PricedPart[], model: string | null): Pick<PricedPart, "prices" | "tier"> {
+  for (const part of priced) if (part.model === model) return part;
+  return priced[0] ?? UNPAID;
 }
 
 function writePart({ model, pass, usage, prices, tier }: PricedPart, official: string | null) {
@@ -154,7 +160,7 @@ function multiplyUsage(usage: Counts, prices: Prices, unpriced: Entry[] | null =
       unpriced.push([kind, count]);
       continue;
     }
-    const amount = multiplyDecimals(parseDecimal(rate), decimalOf(count));
+    const amount = multiplyDecimals(parseRate(rate), decimalOf(count));
     if (perMillion === undefined) calls = addDecimals(calls, amount);
     else tokens = addDecimals(tokens, amount);
   }
@@ -169,13 +175,13 @@ function isUsed(kind: string, count: number | undefined): count is number {
 function multiplyFactors(tokens: Decimal, prices: Prices): Decimal {
   let product = tokens;
   for (const name in prices)
-    if (name.startsWith(FACTOR)) product = multiplyDecimals(product, parseDecimal(prices[name] ?? ""));
+    if (name.startsWith(FACTOR)) product = multiplyDecimals(product, parseRate(prices[name] ?? ""));
   return product;
 }
 
 /** This is the only rounding. */
 function multiplyUp(official: Decimal, multiplier: string): string {
-  return formatDecimal(roundDecimal(multiplyDecimals(official, parseDecimal(multiplier)), CHARGE_PLACES));
+  return formatDecimal(roundDecimal(multiplyDecimals(official, parseRate(multiplier)), CHARGE_PLACES));
 }
 
 export function multiplyCharge(charge: Charge, multiplier: string): Charge {
@@ -248,15 +254,14 @@ export function deriveAmounts(line: Derivable): Derived {
 }
 
 /** The last result: the writer checks each line right after it was charged. */
-let last: { readonly line: Derivable; readonly derived: Derived } | null = null;
+let last: (Derivable & { readonly derived: Derived }) | null = null;
 
 function deriveOne({ usage, prices }: Priced, multiplier: string): Derived {
-  if (last?.line.usage === usage && last.line.prices === prices && last.line.multiplier === multiplier)
-    return last.derived;
+  if (last?.usage === usage && last.prices === prices && last.multiplier === multiplier) return last.derived;
   const amount = prices && multiplyUsage(usage, prices);
   const official = amount && formatDecimal(amount);
   const derived = { official, charge: amount && multiplyUp(amount, multiplier), parts: [official] };
-  last = { line: { usage, prices, multiplier }, derived };
+  last = { usage, prices, multiplier, derived };
   return derived;
 }
 

@@ -28,21 +28,16 @@ export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): Tariff
   const { chosen: prices, unpriced } = chooseRates(tier?.rates ?? price.rates, usage);
   const words: string[] = [];
   for (const served of servedAs(tariff)) {
-    const factor = factorOf(price.factors, served);
+    const factor = price.factors?.[served];
+    // Only regions in the book cost more.
+    if (factor === undefined && /^(?:inference_geo|region)=/.test(served)) continue;
     if (factor === undefined) return { missing: served };
-    if (factor === null) continue;
     words.push(served.slice(served.indexOf("=") + 1));
     prices[FACTOR + served] = factor;
   }
   if (words.length === 0) words.push("standard");
   if (tier !== undefined) words.push(`over_${tier.over}`);
   return { prices, tier: words.join("+"), unpriced };
-}
-
-/** Null: it costs the standard price. Undefined: it has no price. */
-function factorOf(factors: Rates | undefined, served: string): string | null | undefined {
-  // Only regions in the book cost more.
-  return factors?.[served] ?? (/^(?:inference_geo|region)=/.test(served) ? null : undefined);
 }
 
 /** A free channel: every used kind costs 0. */

@@ -43,15 +43,17 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   refuseOwnCall(r.exchange);
   admit(r, gateway);
   if (r.group.mixesDialects) requireServed(r.group, r.target.endpoint);
-  r.query = secretsOf(catalog).cleanQuery(r.query);
+  if (r.query !== "") r.query = secretsOf(catalog).cleanQuery(r.query);
   gateway.recorder.open(r);
   // Key and prices come from one config, even after a reload.
   r.overrides = catalog.prices;
   // A plan's list depends on the login.
   if (LISTS.has(purpose) && !r.group.usesLogin) return answerModels(r, gateway);
   r.body = await readRequestBody(r, gateway);
-  await findRoute(r, gateway);
-  const [first] = r.candidates;
+  const learning = gateway.lists.learn(r.group);
+  if (learning !== null) await learning;
+  findRoute(r, gateway);
+  const first = r.candidates[0];
   if (first?.isConverted === true && purpose === "count") return answerCount(r, gateway);
   // What no channel can take is refused before billing.
   if (first?.isConverted === true && purpose === "generate") await convertFirst(r, first);
@@ -63,10 +65,8 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   return await deliver(r, answer, gateway);
 }
 
-export async function findRoute(r: Request, gateway: Gateway): Promise<void> {
+export function findRoute(r: Request, gateway: Gateway): void {
   const { catalog } = gateway;
-  const learning = gateway.lists.learn(r.group);
-  if (learning !== null) await learning;
   const known = secretsOf(catalog);
   const sent = listOwnSecrets(r.exchange);
   r.login = findOwnLogin(r, catalog);

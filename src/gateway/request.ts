@@ -11,6 +11,7 @@ import type { Exchange } from "../lib/http/exchange.ts";
 import type { Field, Fields } from "../lib/http/fields.ts";
 import type { Body, SentRequest, UpstreamResponse } from "../lib/http/upstream.ts";
 import type { Reservation } from "../lib/memory/memory-budget.ts";
+import { writeMoment } from "../lib/text/zone.ts";
 import { NO_BODY, type RequestBody } from "./intake/body.ts";
 import type { UnroutedCall } from "./intake/call.ts";
 import type { Candidate } from "./intake/match.ts";
@@ -156,7 +157,7 @@ export class Request {
     this.id = call.id;
     this.exchange = call.exchange;
     this.time = call.time;
-    this.isoTime = new Date(call.time).toISOString();
+    this.isoTime = writeMoment(call.time);
     this.arrived = call.arrived;
     this.target = target;
     this.query = query;

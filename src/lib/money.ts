@@ -1,5 +1,7 @@
 // Exact decimal amounts. Only this module calculates with them.
 
+import { remember } from "./memory/bounded-map.ts";
+
 /** units ÷ 10^scale: prices, factors, official amounts. */
 export interface Decimal {
   readonly units: bigint;
@@ -26,6 +28,9 @@ export function parseDecimal(text: string): Decimal {
   const digits = text.startsWith("0.") ? places : text.slice(0, point) + places;
   return { units: readDigits(digits), scale: places.length };
 }
+
+/** Prices and multipliers are the same few texts. */
+export const parseRate = remember(1000, parseDecimal);
 
 const NUMBER = /^(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/;
 const MAX_NUMBER_DIGITS = 30;

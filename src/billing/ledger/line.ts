@@ -2,7 +2,6 @@
 // the JSON Schema and the table's columns.
 
 import { z } from "zod";
-
 import { isObject, parseJson } from "../../lib/json/json.ts";
 
 /** The `prev` of the first line. */

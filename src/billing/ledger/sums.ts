@@ -101,8 +101,7 @@ export class Sums {
     if (!("mark" in line)) this.#waiting.push(line);
     else if (line.accepts === undefined) this.marks.set(line.id, line);
     else this.marks.delete(line.accepts);
-    const windows = [...this.#tallies.keys()]; // a new day's tally comes last
-    const tallies = windows.map((window) => this.#roll(window));
+    const tallies = WINDOWS.map((window) => this.#roll(window));
     this.#addLine(tallies, line);
     const session = this.#sessions.get(line.client?.session ?? "");
     if (session !== undefined) addToSession(session, line);

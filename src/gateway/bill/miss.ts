@@ -38,7 +38,8 @@ export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): 
   if (!cacheMemory.needsPrompt(session, counted) || !isCounted(line, answered.reading)) return line;
   const prompt = answered.prompt.read()?.prompt;
   if (prompt === undefined) return line;
-  const others = new Map([...prompt.others, ...hashHeaders(answered.r)]);
+  const others = new Map(prompt.others);
+  for (const name of CACHED_FIELDS) others.set(name, hashText(answered.r.exchange.field(name) ?? ""));
   const turn = {
     ...describeTurn(line, answered),
     ...counted,
@@ -78,10 +79,7 @@ function describeTurn(
   };
 }
 
-function hashHeaders({ exchange }: Request): [string, number][] {
-  const names = ["anthropic-beta", "anthropic-version", "openai-beta", "x-grok-conv-id"];
-  return names.map((name) => [name, hashText(exchange.field(name) ?? "")]);
-}
+const CACHED_FIELDS = ["anthropic-beta", "anthropic-version", "openai-beta", "x-grok-conv-id"];
 
 /** Calls of the upstream's tools may count the prompt several times. */
 const OWN_CALLS = [...CALL_KINDS, "tool_prompt"] as const;

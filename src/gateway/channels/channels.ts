@@ -131,20 +131,20 @@ export class Channels {
   }
 
   reportAnswer({ channel, model }: Candidate, firstByteMs: number, now: number): void {
-    this.#change(channel, now, (record) => {
-      records.countIn(record, "requests", now);
-      if (record.firstBytes.push(firstByteMs) > records.MAX_FIRST_BYTES) record.firstBytes.shift();
-      records.noteAnswer(record, model, now);
-    });
+    const record = this.of(channel);
+    records.countIn(record, "requests", now);
+    if (record.firstBytes.push(firstByteMs) > records.MAX_FIRST_BYTES) record.firstBytes.shift();
+    records.noteAnswer(record, model, now);
+    this.#show(channel, record, now);
   }
 
   reportFailure({ channel, model }: Candidate, failure: Failure, now: number): void {
-    this.#change(channel, now, (record) => {
-      records.countIn(record, "requests", now);
-      records.countIn(record, "errors", now);
-      record.lastError = explainFailure(failure);
-      records.noteFailure(record, { failure, model, now, random: this.#options.random });
-    });
+    const record = this.of(channel);
+    records.countIn(record, "requests", now);
+    records.countIn(record, "errors", now);
+    record.lastError = explainFailure(failure);
+    records.noteFailure(record, { failure, model, now, random: this.#options.random });
+    this.#show(channel, record, now);
   }
 
   reportEnd(
@@ -152,31 +152,30 @@ export class Channels {
     { outcome, problem }: { readonly outcome: Outcome; readonly problem: string | null },
     now: number,
   ): void {
-    if (outcome === "complete") {
-      const record = this.of(channel);
-      if (record.whole?.isBreak === true) record.whole = null;
-    }
+    const record = this.of(channel);
+    if (outcome === "complete" && record.whole?.isBreak === true) record.whole = null;
     const isCut = outcome === "upstream_cut";
     if (!isCut && outcome !== "upstream_error") return;
     const { random } = this.#options;
     const cut = new UpstreamFault("cut", "its last responses were incomplete");
     const failure = failureOf(channel.name, cut);
-    this.#change(channel, now, (record) => {
-      records.countIn(record, "errors", now);
-      const reason = (isCut && problem) || "ended its response with an error";
-      record.lastError = reason.replace(`The channel "${channel.name}" `, "");
-      if (isCut) records.noteFailure(record, { failure, model: null, now, random, isBreak: true });
-    });
+    records.countIn(record, "errors", now);
+    const reason = (isCut && problem) || "ended its response with an error";
+    record.lastError = reason.replace(`The channel "${channel.name}" `, "");
+    if (isCut) records.noteFailure(record, { failure, model: null, now, random, isBreak: true });
+    this.#show(channel, record, now);
   }
 
   reportProbe(channel: Channel, failure: Failure | null, now: number): void {
     const { random } = this.#options;
-    this.#change(channel, now, (record) => {
-      if (failure !== null) return records.noteFailure(record, { failure, model: null, now, random });
+    const record = this.of(channel);
+    if (failure !== null) records.noteFailure(record, { failure, model: null, now, random });
+    else {
       record.lastAnswer = now;
       // A wait that the upstream named stays in force.
       if (record.whole?.isNamed !== true) record.whole = null;
-    });
+    }
+    this.#show(channel, record, now);
   }
 
   of(channel: Channel): records.ChannelRecord {
@@ -186,12 +185,13 @@ export class Channels {
   }
 
   setDisabled(channel: Channel, isDisabled: boolean, now: number): void {
-    this.#change(channel, now, (record) => {
-      record.disabled = isDisabled;
-      if (isDisabled) return;
+    const record = this.of(channel);
+    record.disabled = isDisabled;
+    if (!isDisabled) {
       record.models.clear();
       record.whole = null;
-    });
+    }
+    this.#show(channel, record, now);
     // An operator's command survives a crash.
     this.#save();
   }
@@ -223,14 +223,13 @@ export class Channels {
     this.#isClosed = true;
   }
 
-  #change(channel: Channel, now: number, change: (record: records.ChannelRecord) => void): void {
-    const record = this.of(channel);
-    change(record);
+  #show(channel: Channel, record: records.ChannelRecord, now: number): void {
     if (this.#records.get(channel.name) !== record) return;
     const before = record.shown.state;
     const { state } = updateCondition(channel, record, now);
     const { notice } = this.#options.observer;
-    const [wasBad, isBad] = [BAD_STATES.has(before), BAD_STATES.has(state)];
+    const wasBad = BAD_STATES.has(before);
+    const isBad = BAD_STATES.has(state);
     if (isBad && !wasBad)
       notice("warning", `channel "${channel.name}" is ${state}: it ${nameCondition(channel, record, now)}`);
     if (wasBad && !isBad) notice("note", `channel "${channel.name}" is ${state} again`);

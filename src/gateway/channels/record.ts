@@ -80,11 +80,9 @@ export function createRecord(name: string, identity: string): ChannelRecord {
 const identities = new WeakMap<Channel, string>();
 
 export function identify(channel: Channel): string {
-  return identities.getOrInsertComputed(channel, computeIdentity);
-}
-
-function computeIdentity({ baseUrl, credential }: Channel): string {
-  return sha256Hex(`${baseUrl.href}\n${credential}`).slice(0, 16);
+  return identities.getOrInsertComputed(channel, ({ baseUrl, credential }) =>
+    sha256Hex(`${baseUrl.href}\n${credential}`).slice(0, 16),
+  );
 }
 
 export function writeRecords(records: Iterable<ChannelRecord>): string {

@@ -116,9 +116,11 @@ function refuseQueryKey(): GatewayError {
   return new GatewayError("origin_refused", text);
 }
 
+const digestOf = remember(64, sha256Hex);
+
 function requireUsable(sent: string, catalog: Catalog, now: number): FoundKey | null {
   const secret = bareSecret(sent);
-  const digest = sha256Hex(secret);
+  const digest = digestOf(secret);
   const key = catalog.keysBySha256.get(digest);
   if (key === undefined) return null;
   secretsOf(catalog).note(secret);

@@ -30,18 +30,20 @@ function readFromBody({ bytes, scan }: ScannedBody): string | null {
 const MAX_HASHED_BYTES = 32 * 1024;
 /** Enough for the user's first message: before it, all have the same text. */
 const MAX_FIRST_PARTS = 4;
-const MAX_SEARCHED_BYTES = 1024;
+const MAX_SEARCHED_BYTES = 256;
 const ROLE = /"role"\s*:\s*"(\w+)"/;
 
 /** Hashes of the first parts, one row for each list. Written anew for each body. */
 const hashes = new Float64Array((PROMPT_STARTS.length + 1) * MAX_FIRST_PARTS);
+const hashedBytes = new Uint8Array(hashes.buffer);
 
 function hashBeginning(body: ScannedBody): string | null {
   const turns = TURNS.find((name) => body.scan.get(name) !== undefined);
   if (turns === undefined) return null;
   hashes.fill(0);
-  for (const [row, name] of [...PROMPT_STARTS, turns].entries()) noteMember(body, name, row);
-  return String(hashBytes(new Uint8Array(hashes.buffer)));
+  PROMPT_STARTS.forEach((name, row) => noteMember(body, name, row));
+  noteMember(body, turns, PROMPT_STARTS.length);
+  return String(hashBytes(hashedBytes));
 }
 
 /** From the hashes of parts. An undivided list counts by its beginning. */

@@ -21,12 +21,16 @@ export function findOwnLogin(
   { exchange, group }: { readonly exchange: Exchange; readonly group: Group },
   catalog: Catalog,
 ): readonly Field[] | null {
-  const has = (name: string): boolean => exchange.field(nameField(name, catalog.vendor)) !== undefined;
-  const isBeside = (): boolean =>
-    has(OWN_KEY_FIELD) || KEY_FIELDS.some((name) => !LOGIN_FIELDS.has(name) && has(name));
-  if (!group.usesLogin && !has("chatgpt-account-id") && !(has("authorization") && isBeside())) return null;
+  const isAccount = group.usesLogin || exchange.field("chatgpt-account-id") !== undefined;
+  if (!isAccount && (exchange.field("authorization") === undefined || !hasOtherKey(exchange, catalog)))
+    return null;
   const login = readLogin(exchange).filter(([, value]) => !holdsKey(value, catalog));
   return login.length === 0 ? null : login;
+}
+
+function hasOtherKey(exchange: Exchange, { vendor }: Catalog): boolean {
+  const others = [OWN_KEY_FIELD, ...KEY_FIELDS].filter((name) => !LOGIN_FIELDS.has(name));
+  return others.some((name) => exchange.field(nameField(name, vendor)) !== undefined);
 }
 
 /** They can be copied, but keep honest programs off the tool's plan. */

@@ -25,7 +25,10 @@ export interface Candidate {
 
 export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): void {
   const { group } = key;
-  if (endpoint.onlyAt !== undefined && !isAllAt(group, endpoint.onlyAt)) throw explainForeign(endpoint);
+  if (endpoint.onlyAt !== undefined && !isAllAt(group, endpoint.onlyAt)) {
+    const text = `Unknown path: for this key, this gateway has no endpoint POST ${endpoint.label}. It serves it for groups whose channels are all at the own address of ${endpoint.onlyAt}.`;
+    throw new GatewayError("unknown_path", text);
+  }
   if (!endpoint.platforms.includes(group.platform)) {
     throw new GatewayError("wrong_platform", describeMismatch(key, endpoint, catalog, now));
   }
@@ -34,7 +37,7 @@ export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, no
     const text = `The gateway has no such endpoint. The request would go upstream uncounted: ${unbillable}.`;
     throw new GatewayError("limit_unenforceable", text);
   }
-  if (!isGroupOpen(group, new Date(now))) {
+  if (group.exclusive && !isGroupOpen(group, new Date(now))) {
     const [plan] = group.plans;
     const plans = group.plans.map((plan) => `"${plan.name}"`).join(" or ");
     const remedy =
@@ -55,11 +58,6 @@ function explainUnbillable({ name, limits, group }: Key): string | null {
   if (hasLimit) return `the key "${name}" or its group "${group.name}" has a limit in USD`;
   const listed = group.channels.find(({ models }) => models !== null);
   return listed === undefined ? null : `the channel "${listed.name}" has a list of models`;
-}
-
-function explainForeign({ label, onlyAt }: Endpoint): GatewayError {
-  const text = `Unknown path: for this key, this gateway has no endpoint POST ${label}. It serves it for groups whose channels are all at the own address of ${onlyAt}.`;
-  return new GatewayError("unknown_path", text);
 }
 
 export function findMatch(group: Group, model: string | null): readonly Candidate[] {

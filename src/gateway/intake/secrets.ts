@@ -4,7 +4,7 @@
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Field } from "../../lib/http/fields.ts";
 import { BoundedMap, remember } from "../../lib/memory/bounded-map.ts";
-import { asBuffer, joinChunks, NOTHING } from "../../lib/memory/bytes.ts";
+import { asBuffer, hasText, joinChunks, NOTHING } from "../../lib/memory/bytes.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
 
@@ -136,8 +136,8 @@ export class Secrets {
 
   mayHold(text: string | Buffer): boolean {
     if (this.#base?.mayHold(text) === true) return true;
-    for (const start of this.#starts) if (text.includes(start)) return true;
-    return this.#starts.size > 0 && (text.includes("%") || text.includes(JSON_ESCAPE));
+    for (const start of this.#starts) if (hasText(text, start)) return true;
+    return this.#starts.size > 0 && (hasText(text, "%") || hasText(text, JSON_ESCAPE));
   }
 
   /** Without an end, the next bytes may go on with a secret. */
@@ -330,8 +330,8 @@ export class KnownSecrets extends Secrets {
 
   /** `sent`: the request's own, by `listOwnSecrets`. */
   forRequest(sent: readonly string[], login: readonly Field[] | null): Secrets {
-    const logins = login?.map(([, value]) => bareValue(value)) ?? [];
-    return this.forSender([...logins, ...sent.filter(this.#isKnown)]);
+    const held = sent.filter(this.#isKnown);
+    return this.forSender(login === null ? held : [...held, ...login.map(([, value]) => bareValue(value))]);
   }
 
   forSender(sent: readonly string[]): Secrets {

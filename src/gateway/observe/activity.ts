@@ -18,7 +18,7 @@ export function createActivity(now: () => number) {
     requestDone: (record) => {
       if (MODEL_LIST.test(record.endpoint)) return;
       recent.push(record);
-      if (recent.length > MAX_RECENT) recent.shift();
+      if (recent.length === 2 * MAX_RECENT) recent.splice(0, MAX_RECENT);
       totals.requests += 1;
       if (FAILED_OUTCOMES.has(record.outcome)) totals.failed += 1;
       else if (record.outcome === "refused") totals.refused += 1;
@@ -29,7 +29,7 @@ export function createActivity(now: () => number) {
   return {
     listener,
     since: now(),
-    recent: (): readonly RequestRecord[] => recent,
+    recent: (): readonly RequestRecord[] => recent.slice(-MAX_RECENT),
     open: () => [...open.values()],
     totals: () => ({ ...totals }),
   };

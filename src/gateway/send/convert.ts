@@ -77,6 +77,7 @@ export async function convertFirst(r: Request, candidate: Candidate): Promise<vo
 
 function* convert(call: Request, candidate: Candidate): Steps<ConvertedRequest | null> {
   const { channel } = candidate;
+  const { credential, baseUrl } = channel;
   const { endpoint } = call.target;
   const client = endpoint.dialect.name;
   const { plain } = call.body;
@@ -96,7 +97,8 @@ function* convert(call: Request, candidate: Candidate): Steps<ConvertedRequest |
       quirks: quirksOf(channel),
     },
     stamp: call,
-    secret: () => secretOf(channel),
+    // An envelope's proof must not help to guess a short credential.
+    secret: () => (listSecrets({ credential, headers: [] }).length > 0 ? credential : baseUrl.host),
     isCodex: /^codex/i.test(call.exchange.field("originator") ?? call.exchange.field("user-agent") ?? ""),
   });
   return {
@@ -107,11 +109,6 @@ function* convert(call: Request, candidate: Candidate): Steps<ConvertedRequest |
     conversion,
     keepsFields: needsNoSetting(endpoint, candidate),
   };
-}
-
-/** An envelope's proof must not help to guess a short credential. */
-function secretOf({ credential, baseUrl }: Channel): string {
-  return listSecrets({ credential, headers: [] }).length > 0 ? credential : baseUrl.host;
 }
 
 /** A name for each agent of a session. It reveals nothing. */

@@ -78,7 +78,7 @@ function sendConverted(
 ): Sent {
   const own = keepsFields
     ? requestFields(r.fields, false, secrets)
-    : convertedFields(r.fields, secrets).push(...(dialect.ownRequestFields ?? []));
+    : convertedFields(r.fields, secrets).addAll(dialect.ownRequestFields ?? []);
   return { path, body, fields: signFields(own, r.exchange, candidate.channel, dialect) };
 }
 

@@ -55,7 +55,7 @@ export function convertedFields(fields: Fields, secrets: KnownSecrets): Fields {
   const kept = fields.copy((name, value) =>
     OF_EVERY_DIALECT.has(name) && !secrets.holds(value) ? name : null,
   );
-  return kept.push(["content-type", "application/json"], PLAIN);
+  return kept.push(["content-type", "application/json"]).push(PLAIN);
 }
 
 export function responseFields(fields: Fields, secrets: Secrets): Fields {

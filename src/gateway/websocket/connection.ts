@@ -175,7 +175,8 @@ export class SocketConnection implements ClientListener {
     r.overrides = gateway.catalog.prices;
     gateway.recorder.open(r, bytes);
     r.body = { ...runAtOnce(scanBody(r, bytes, bytes, gateway.knownParts)), stream: true };
-    await findRoute(r, gateway);
+    await gateway.lists.learn(r.group);
+    findRoute(r, gateway);
     const candidate = await this.#settleOnChannel(r);
     r.candidates = [candidate];
     this.#opening = r;

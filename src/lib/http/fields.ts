@@ -58,8 +58,8 @@ export class Fields implements Iterable<Field> {
   }
 
   /** For own fields, and those that were read: they cannot break a head. */
-  push(...fields: readonly Field[]): this {
-    this.#list.push(...fields);
+  push(field: Field): this {
+    this.#list.push(field);
     return this;
   }
 

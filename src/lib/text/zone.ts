@@ -72,3 +72,11 @@ export function nameSpan(span: TimeSpan, local: number): string {
   const week = Math.floor((thursday - Date.UTC(year, 0)) / (7 * DAY_MS)) + 1;
   return `${year}-W${String(week).padStart(2, "0")}`;
 }
+
+let last = { ms: Number.NaN, text: "" };
+
+/** In ISO 8601. It takes long, and what happens in one millisecond shares it. */
+export function writeMoment(ms: number): string {
+  if (ms !== last.ms) last = { ms, text: new Date(ms).toISOString() };
+  return last.text;
+}
