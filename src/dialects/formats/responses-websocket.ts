@@ -37,8 +37,8 @@ export function endsResponse({ type }: SocketEvent): boolean {
 
 export function readErrorStatus(message: Uint8Array): number {
   const event = parseJson(new TextDecoder().decode(message));
-  const status = getField(event, "status") ?? getField(event, "status_code");
-  return typeof status === "number" && status >= 400 && status < 600 ? status : 400;
+  const status = Math.floor(Number(getField(event, "status") ?? getField(event, "status_code")));
+  return status >= 400 && status < 600 ? status : 400;
 }
 
 export function writeErrorEvent(error: GatewayError, streamId: string | null): Buffer {

@@ -192,6 +192,10 @@ test("P171: each response.create is a request with its own line", async () => {
   await client.next("response.incomplete");
   const last = await eventually(() => linesOf("socket")[before + 3]);
   expect(last).toMatchObject({ outcome: "complete", charge_usd: "0.000068" });
+  // So has a refused one, with any number as its status.
+  act = (_, connection) => connection.send(JSON.stringify({ type: "error", status: 429.5, error: {} }));
+  client.send(CREATE);
+  expect(await eventually(() => linesOf("socket")[before + 4])).toMatchObject({ status: 429 });
   client.close();
 });
 
