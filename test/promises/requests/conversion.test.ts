@@ -393,6 +393,15 @@ describe("P168: an answer that the upstream cut is an error in the client's dial
       outcome: "upstream_cut",
     });
   });
+
+  test.each(crossed.filter(([, channel]) => channel === "chat"))(
+    "an answer that was cut before its usage: %s on %s",
+    async (client, channel) => {
+      const group = groupOf(client, channel);
+      group.channel().next({ pieces: stream(channel).slice(0, 3), ending: "cut" });
+      expect((await group.ask(client, { stream: true })).text).toMatch(ERROR[client][0]);
+    },
+  );
 });
 
 test.each(crossed)(
