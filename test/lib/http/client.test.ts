@@ -417,11 +417,11 @@ describe("a time limit", () => {
     const client = openClient();
     // The limit is long enough for a busy machine to deliver bytes that were sent, and the wait is longer than the limit.
     const slow = await client.send(
-      outbound(upstream.origin, { deadlines: { connectMs: 10_000, firstByteMs: 10_000, idleMs: 500 } }),
+      outbound(upstream.origin, { deadlines: { connectMs: 10_000, firstByteMs: 10_000, idleMs: 1500 } }),
     ).answer;
     await slow.read();
     const other = await startUpstream(() => {});
-    await faultOf(client.send(outbound(other.origin, { deadlines: { ...short, firstByteMs: 800 } })).answer);
+    await faultOf(client.send(outbound(other.origin, { deadlines: { ...short, firstByteMs: 2000 } })).answer);
     for (const socket of upstream.sockets) socket.end("more");
     expect((await readAll(slow)).toString()).toBe("more");
   });

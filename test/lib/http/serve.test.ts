@@ -207,7 +207,7 @@ describe("a reply", () => {
     const read = `try { for await (const piece of body) seen += Buffer.from(piece);
         console.log(seen, "complete"); } catch { console.log(seen, "broken"); }`;
     const script = `const { body } = await fetch("http://127.0.0.1:${port}/"); let seen = "";
-      console.log("busy"); Bun.sleepSync(400); ${read}`;
+      console.log("busy"); Bun.sleepSync(200); ${read}`;
     const busy = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe", stderr: "inherit" });
     onTestFinished(() => busy.kill());
     const lines = busy.stdout.pipeThrough(new TextDecoderStream()).getReader();

@@ -23,7 +23,7 @@ const silent = world.group("silent", {
 const halting = world.group("halting", {
   channels: { first: { timeouts: { idle: "200ms" } }, second: { priority: 2 } },
 });
-const patient = world.group("patient", { channels: { main: { timeouts: { idle: "1s" } } } });
+const patient = world.group("patient", { channels: { main: { timeouts: { idle: "2s" } } } });
 const two = { channels: { first: {}, second: { priority: 2 } } };
 const pair = world.group("pair", two);
 const held = world.group("held", two);
@@ -248,7 +248,7 @@ test("P95: a stream may last longer than idle, if no silence in it does", async 
     out.head(200, SSE);
     for (const piece of stream("messages")) {
       out.write(piece);
-      await Bun.sleep(250);
+      await Bun.sleep(400);
     }
     out.end();
   });
