@@ -8,6 +8,13 @@ import { openMessagesMeter } from "../../../src/dialects/meters/messages.ts";
 import { openResponsesMeter } from "../../../src/dialects/meters/responses.ts";
 
 type Open = (contentType: string) => Meter;
+const OPEN = {
+  messages: openMessagesMeter,
+  responses: openResponsesMeter,
+  chat: openChatMeter,
+  content: openContentMeter,
+};
+type Dialect = keyof typeof OPEN;
 
 function events(...list: readonly unknown[]): string {
   return list
@@ -21,135 +28,50 @@ function read(open: Open, text: string, contentType = "text/event-stream"): Read
   return meter.read();
 }
 
+const readBody = (open: Open, body: unknown): Reading => read(open, JSON.stringify(body), "application/json");
+
 const start = (usage: unknown) => ({ type: "message_start", message: { model: "m", usage } });
 const delta = (usage: unknown) => ({ type: "message_delta", delta: { stop_reason: "end_turn" }, usage });
 const completed = (response: unknown) => ({ type: "response.completed", response });
 const usage = (reading: Reading) => reading.parts.map((part) => part.usage);
 
 describe("the end of an answer", () => {
-  test.each<[string, Open, string, Reading["end"], boolean]>([
+  const BEGUN = start({ input_tokens: 1 });
+  const COUNTED = delta({ output_tokens: 2 });
+  const STOPPED = { choices: [{ finish_reason: "stop" }] };
+  const USED = { choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } };
+  const usageMetadata = { promptTokenCount: 1 };
+  const OVERLOADED = { type: "error", error: { type: "overloaded_error" } };
+  const FLAT = 'data: {"type":"error","code":"server_error","message":"x"}\n\n';
+  const event = (type: string, response: unknown) => ({ type: `response.${type}`, response });
+
+  test.each<[Dialect, how: string, given: string | unknown[], Reading["end"], boolean]>([
+    ["messages", "whole", [BEGUN, COUNTED, { type: "message_stop" }], "complete", true],
+    ["messages", "before its last event", [BEGUN, COUNTED], "open", true],
+    ["messages", "only begun", [start({ input_tokens: 1, output_tokens: 1 })], "open", false],
+    ["messages", "broken off", [BEGUN, OVERLOADED], "error", false],
+    ["responses", "whole", [completed({ usage: { input_tokens: 1, output_tokens: 1 } })], "complete", true],
+    ["responses", "at its length", [event("incomplete", { usage: null })], "complete", true],
+    ["responses", "failed", [event("failed", { status: "failed", usage: null })], "error", false],
+    ["responses", "flat error", FLAT, "error", false],
+    ["responses", "begun", [event("created", { status: "in_progress", usage: null })], "open", false],
+    ["chat", "whole", [STOPPED, USED, "[DONE]"], "complete", true],
+    ["chat", "without its last word", [STOPPED, USED], "complete", true],
+    ["chat", "without its usage", [STOPPED, "[DONE]"], "complete", false],
+    ["chat", "broken off", [{ choices: [] }, { error: { message: "x" } }], "error", false],
+    ["content", "whole", [{ candidates: [{ finishReason: "STOP" }], usageMetadata }], "complete", true],
+    ["content", "cut", [{ candidates: [{}], usageMetadata }], "open", false],
+    ["content", "blocked", [{ promptFeedback: { blockReason: "SAFETY" } }], "complete", true],
     [
-      "messages, whole",
-      openMessagesMeter,
-      events(start({ input_tokens: 1 }), delta({ output_tokens: 2 }), { type: "message_stop" }),
-      "complete",
-      true,
-    ],
-    [
-      "messages, before its last event",
-      openMessagesMeter,
-      events(start({ input_tokens: 1 }), delta({ output_tokens: 2 })),
-      "open",
-      true,
-    ],
-    [
-      "messages, only begun",
-      openMessagesMeter,
-      events(start({ input_tokens: 1, output_tokens: 1 })),
-      "open",
-      false,
-    ],
-    [
-      "messages, broken off",
-      openMessagesMeter,
-      events(start({ input_tokens: 1 }), { type: "error", error: { type: "overloaded_error" } }),
-      "error",
-      false,
-    ],
-    [
-      "responses, whole",
-      openResponsesMeter,
-      events(completed({ usage: { input_tokens: 1, output_tokens: 1 } })),
-      "complete",
-      true,
-    ],
-    [
-      "responses, at its length",
-      openResponsesMeter,
-      events({ type: "response.incomplete", response: { usage: null } }),
-      "complete",
-      true,
-    ],
-    [
-      "responses, failed",
-      openResponsesMeter,
-      events({ type: "response.failed", response: { status: "failed", usage: null } }),
-      "error",
-      false,
-    ],
-    [
-      "responses, flat error",
-      openResponsesMeter,
-      events({ type: "error", code: "server_error", message: '"error"' }).replace('\\"error\\"', "x"),
-      "error",
-      false,
-    ],
-    [
-      "responses, begun",
-      openResponsesMeter,
-      events({ type: "response.created", response: { status: "in_progress", usage: null } }),
-      "open",
-      false,
-    ],
-    [
-      "chat, whole",
-      openChatMeter,
-      events(
-        { choices: [{ finish_reason: "stop" }] },
-        { choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } },
-        "[DONE]",
-      ),
-      "complete",
-      true,
-    ],
-    [
-      "chat, without its last word",
-      openChatMeter,
-      events(
-        { choices: [{ finish_reason: "stop" }] },
-        { choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } },
-      ),
-      "complete",
-      true,
-    ],
-    [
-      "chat, without its usage",
-      openChatMeter,
-      events({ choices: [{ finish_reason: "stop" }] }, "[DONE]"),
-      "complete",
-      false,
-    ],
-    ["chat, broken off", openChatMeter, events({ choices: [] }, { error: { message: "x" } }), "error", false],
-    [
-      "content, whole",
-      openContentMeter,
-      events({ candidates: [{ finishReason: "STOP" }], usageMetadata: { promptTokenCount: 1 } }),
-      "complete",
-      true,
-    ],
-    [
-      "content, cut",
-      openContentMeter,
-      events({ candidates: [{}], usageMetadata: { promptTokenCount: 1 } }),
-      "open",
-      false,
-    ],
-    [
-      "content, blocked",
-      openContentMeter,
-      events({ promptFeedback: { blockReason: "SAFETY" } }),
-      "complete",
-      true,
-    ],
-    [
-      "content, broken off outside of any event",
-      openContentMeter,
+      "content",
+      "broken off outside of any event",
       `${events({ candidates: [{}] })}{\n  "error": {\n    "code": 503\n  }\n}\n`,
       "error",
       false,
     ],
-  ])("the end of %s is recognised", (_what, open, text, end, final) => {
-    expect(read(open, text)).toMatchObject({ end, final });
+  ])("the end of %s, %s, is recognised", (dialect, _how, given, end, final) => {
+    const text = typeof given === "string" ? given : events(...given);
+    expect(read(OPEN[dialect], text)).toMatchObject({ end, final });
   });
 
   test("a last line without a newline counts if it is complete, and is ignored if it was cut", () => {
@@ -392,7 +314,7 @@ describe("the events of the messages dialect:", () => {
       parts: [{ usage: { input: 1, output: 2 } }],
       rawUsage: JSON.stringify(counted),
     };
-    expect(read(openMessagesMeter, JSON.stringify(body), "application/json")).toMatchObject(whole);
+    expect(readBody(openMessagesMeter, body)).toMatchObject(whole);
     const begun = { type: "message_start", message: { content: long, model: "m", usage: counted } };
     expect(streamed(begun)).toMatchObject(whole);
     expect(streamed({ error: { details: long, type: "x" } }).end).toBe("error");
@@ -415,10 +337,7 @@ describe("the events of the responses dialect:", () => {
     ["cancelled", false],
   ])("a stored response that is %s goes on: %p", (status, goesOn) => {
     const shown = { object: "response", id: "resp_1", status };
-    expect(read(openResponsesMeter, JSON.stringify(shown), "application/json").stored).toEqual({
-      id: "resp_1",
-      goesOn,
-    });
+    expect(readBody(openResponsesMeter, shown).stored).toEqual({ id: "resp_1", goesOn });
     expect(streamed({ type: "response.created", response: shown }).stored).toEqual({ id: "resp_1", goesOn });
   });
 
@@ -642,8 +561,8 @@ describe("a body that is too long to parse in one piece", () => {
     ],
     ["content, failed", openContentMeter, { error: { code: 500 } }, { end: "error" }],
   ])("a long body reads the same as a short one: %s", (_, open, body, shown) => {
-    const short = read(open, JSON.stringify(body), "application/json");
-    const long = read(open, JSON.stringify({ ...body, unread: "x".repeat(70_000) }), "application/json");
+    const short = readBody(open, body);
+    const long = readBody(open, { ...body, unread: "x".repeat(70_000) });
     expect(short).toMatchObject(shown);
     expect({ ...long, estimatedOutput: 0 }).toEqual({ ...short, estimatedOutput: 0 });
   });
@@ -874,36 +793,19 @@ describe("hostile bytes", () => {
   test("text and arguments that look like usage are text", () => {
     const fake =
       'x","usage":{"input_tokens":9,"output_tokens":9,"prompt_tokens":9},"usageMetadata":{"promptTokenCount":9},"type":"message_stop","y":"';
-    const line = (text: string) => `event: message_stop\ndata: ${text}\n\n`;
-    expect(
-      read(
-        openMessagesMeter,
-        line(JSON.stringify({ type: "content_block_delta", delta: { type: "text_delta", text: fake } })),
-      ),
-    ).toMatchObject({ parts: [], end: "open" });
-    expect(
-      read(
-        openMessagesMeter,
-        line(
-          JSON.stringify({
-            type: "content_block_delta",
-            delta: { usage: { input_tokens: 9 }, partial_json: '{"usage":{}}' },
-          }),
-        ),
-      ),
-    ).toMatchObject({ parts: [], end: "open" });
-    expect(
-      read(openResponsesMeter, line(JSON.stringify({ type: "response.output_text.delta", delta: fake }))),
-    ).toMatchObject({ parts: [], end: "open" });
-    expect(
-      read(openChatMeter, line(JSON.stringify({ choices: [{ delta: { content: `${fake} [DONE]` } }] }))),
-    ).toMatchObject({ parts: [], end: "open" });
-    expect(
-      read(
-        openContentMeter,
-        line(JSON.stringify({ candidates: [{ content: { parts: [{ text: fake }] } }] })),
-      ),
-    ).toMatchObject({ parts: [], end: "open" });
+    const block = (delta: object) => ({ type: "content_block_delta", delta });
+    const shown: [Dialect, event: object][] = [
+      ["messages", block({ type: "text_delta", text: fake })],
+      ["messages", block({ usage: { input_tokens: 9 }, partial_json: '{"usage":{}}' })],
+      ["responses", { type: "response.output_text.delta", delta: fake }],
+      ["chat", { choices: [{ delta: { content: `${fake} [DONE]` } }] }],
+      ["content", { candidates: [{ content: { parts: [{ text: fake }] } }] }],
+    ];
+    for (const [dialect, event] of shown)
+      expect(read(OPEN[dialect], `event: message_stop\n${events(event)}`)).toMatchObject({
+        parts: [],
+        end: "open",
+      });
     const body = JSON.stringify({
       type: "message",
       content: [{ type: "tool_use", input: { usage: { input_tokens: 9 } } }, { text: fake }],
@@ -951,13 +853,6 @@ describe("far into a stream, where only samples of its text are read,", () => {
     chat: { choices: [{ index: 0, delta: { content: "a word or two" }, finish_reason: null }] },
     content: { candidates: [{ content: { parts: [{ text: "a word or two" }] } }] },
   };
-  const OPEN = {
-    messages: openMessagesMeter,
-    responses: openResponsesMeter,
-    chat: openChatMeter,
-    content: openContentMeter,
-  };
-  type Dialect = keyof typeof OPEN;
 
   /** Long enough that no more is sampled for a while. */
   function readBehind(dialect: Dialect, ...late: readonly unknown[]): Reading {
@@ -1044,44 +939,22 @@ describe("far into a stream, where only samples of its text are read,", () => {
 
 describe("estimated output", () => {
   const words = Array.from({ length: 4000 }, (_, i) => " word".repeat(1 + ((i * 7) % 5)));
-  test.each<[string, Open, (text: string) => unknown]>([
-    [
-      "messages",
-      openMessagesMeter,
-      (text) => ({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } }),
-    ],
-    [
-      "responses",
-      openResponsesMeter,
-      (text) => ({
-        type: "response.output_text.delta",
-        item_id: "msg_0123456789",
-        delta: text,
-        obfuscation: "x".repeat(9),
-      }),
-    ],
-    [
-      "chat",
-      openChatMeter,
-      (text) => ({
-        id: "chatcmpl-1",
-        model: "m",
-        choices: [{ index: 0, delta: { content: text } }],
-        usage: null,
-      }),
-    ],
-    [
-      "content",
-      openContentMeter,
-      (text) => ({
-        candidates: [{ content: { parts: [{ text }] } }],
-        usageMetadata: { promptTokenCount: 1 },
-      }),
-    ],
-  ])("estimated output is the text's bytes by four, with few events of %s read", (_name, open, wrap) => {
+  const response = {
+    type: "response.output_text.delta",
+    item_id: "msg_0123456789",
+    obfuscation: "xxxxxxxxx",
+  };
+  const chunk = { id: "chatcmpl-1", model: "m", usage: null };
+  const usageMetadata = { promptTokenCount: 1 };
+  test.each<[Dialect, (text: string) => unknown]>([
+    ["messages", (text) => ({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } })],
+    ["responses", (text) => ({ ...response, delta: text })],
+    ["chat", (text) => ({ ...chunk, choices: [{ index: 0, delta: { content: text } }] })],
+    ["content", (text) => ({ candidates: [{ content: { parts: [{ text }] } }], usageMetadata })],
+  ])("estimated output is the text's bytes by four, with few events of %s read", (dialect, wrap) => {
     const lines = words.map((text) => Buffer.from(events(wrap(text))));
     for (const chunks of [lines, [Buffer.concat(lines)]]) {
-      const meter = open("text/event-stream");
+      const meter = OPEN[dialect]("text/event-stream");
       for (const chunk of chunks) meter.see(chunk);
       const exact = words.join("").length / 4;
       expect(meter.read().estimatedOutput / exact).toBeWithin(0.9, 1.1);
@@ -1133,17 +1006,10 @@ describe("estimated output", () => {
 });
 
 describe("a body that is not streamed", () => {
-  const openers = {
-    messages: openMessagesMeter,
-    responses: openResponsesMeter,
-    chat: openChatMeter,
-    content: openContentMeter,
-  };
-  type Format = keyof typeof openers;
   const LONG = "long ".repeat(40_000);
   const callOf = (input: object) => [{ type: "function_call", name: "f", ...input }];
-  const bodies: [Format, string, boolean, object][] = [
-    ...["Hi", LONG, ""].flatMap((text): [Format, string, boolean, object][] => {
+  const bodies: [Dialect, string, boolean, object][] = [
+    ...["Hi", LONG, ""].flatMap((text): [Dialect, string, boolean, object][] => {
       const name = text.length > 10 ? "a long text" : `the text ${JSON.stringify(text)}`;
       const item = { type: "message", content: [{ type: "output_text", text }] };
       const message = { role: "assistant", content: text };
@@ -1178,7 +1044,7 @@ describe("a body that is not streamed", () => {
     (dialect, _name, hasText, body) => {
       const bytes = Buffer.from(JSON.stringify(body));
       for (const size of [bytes.length, 7]) {
-        const meter = openers[dialect]("application/json");
+        const meter = OPEN[dialect]("application/json");
         for (let at = 0; at < bytes.length; at += size) meter.see(bytes.subarray(at, at + size));
         expect(meter.read().hasText).toBe(hasText);
       }
@@ -1291,8 +1157,7 @@ describe("usage in the wrong place of a Responses answer is read if it can mean 
   };
   const inEvent = (event: object) =>
     read(openResponsesMeter, events({ type: "response.completed", ...event }));
-  const inBody = (usage: object) =>
-    read(openResponsesMeter, JSON.stringify({ object: "response", usage }), "application/json");
+  const inBody = (usage: object) => readBody(openResponsesMeter, { object: "response", usage });
 
   test("usage under the names of chat is read from a Responses answer", () => {
     const expected = [{ input: 20, cache_read: 4, output: 18 }];
@@ -1426,9 +1291,7 @@ describe("the tools that an answer calls", () => {
       ...called,
       name: `${index} ${"x".repeat(1000)}`,
     }));
-    const found =
-      read(openMessagesMeter, JSON.stringify({ type: "message", content: many }), "application/json")
-        .called ?? [];
+    const found = readBody(openMessagesMeter, { type: "message", content: many }).called ?? [];
     expect([found.length, Math.max(...found.map(({ length }) => length))]).toEqual([128, 128]);
   });
 });
