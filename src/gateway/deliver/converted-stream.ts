@@ -51,11 +51,11 @@ export async function convertStream(r: Request, body: Body, gateway: Gateway): P
   }
 }
 
-/** So much is masked in one turn. */
+/** Characters that are masked in one turn of the loop. */
 const TURN_LENGTH = 16_384;
 const SLICES = new RegExp(`.{1,${TURN_LENGTH}}`, "gsu");
 
-/** Pieces of a secret may be joined by the conversion. */
+/** The conversion may have joined the pieces of a secret. */
 function maskTexts(texts: string | Slices, secrets: Secrets): Uint8Array | Slices {
   if (typeof texts !== "string") return maskSlices(texts, secrets);
   const isLong = texts.length > TURN_LENGTH && secrets.mayHold(texts);

@@ -41,7 +41,7 @@ function decode(text: string): string {
   );
 }
 
-/** By a letter's code, or NaN. */
+/** Values of hexadecimal digits, by their codes. */
 const DIGITS = Float64Array.from({ length: 256 }, (_, code) => Number(`0x${String.fromCharCode(code)}`));
 
 /** A letter, plus 256 for each character that it takes. */
@@ -76,7 +76,7 @@ function isMade(letter: number, count: number): boolean {
 interface Scan {
   readonly text: string;
   readonly found: (readonly [start: number, end: number])[];
-  /** Where an unfinished secret may begin. `cut`: where one does if the body is cut. */
+  /** Where an unfinished secret may begin. `cut`: where one begins if the body ends here. */
   open: number;
   cut: number;
 }
@@ -116,7 +116,7 @@ export class Secrets {
   add(texts: readonly string[]): void {
     for (const text of texts.filter(isLong)) {
       const written = JSON.stringify(text).slice(1, -1);
-      // Before digits, its end reads as an escape.
+      // Digits after such an end would be read as its escape.
       const forms = [text, text.replace(/(?:%[2-7]?|\\)$/, ""), written, written.replaceAll("/", "\\/")];
       // The bytes are read without escapes.
       const read = new Set([...forms, ...forms.map(decode)].filter(isLong));

@@ -75,7 +75,7 @@ export function nameSpan(span: TimeSpan, local: number): string {
 
 let last = { ms: Number.NaN, text: "" };
 
-/** In ISO 8601. It takes long, and what happens in one millisecond shares it. */
+/** In ISO 8601. Writing one is slow: what happens in one millisecond shares it. */
 export function writeMoment(ms: number): string {
   if (ms !== last.ms) last = { ms, text: new Date(ms).toISOString() };
   return last.text;
