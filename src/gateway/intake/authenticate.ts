@@ -161,6 +161,6 @@ const isSecretField = remember(1000, (name) => SECRET_FIELD.test(name));
 export function listOwnSecrets({ fields, target }: Pick<Exchange, "fields" | "target">): string[] {
   const parameter = readKeyParameter(queryOf(target));
   const sent = parameter === null ? [] : [bareSecret(parameter)];
-  for (const [name, value] of fields) if (isSecretField(name)) sent.push(bareSecret(bareValue(value)));
+  for (const field of fields) if (isSecretField(field[0])) sent.push(bareSecret(bareValue(field[1])));
   return sent;
 }

@@ -154,9 +154,9 @@ const SESSION_RANKS = new Map(SESSION_FIELDS.map((name, rank) => [name, rank]));
 
 export function readSessionField({ fields }: Pick<Exchange, "fields">): string | undefined {
   let [rank, session]: [number, string | undefined] = [SESSION_FIELDS.length, undefined];
-  for (const [name, value] of fields) {
-    const own = SESSION_RANKS.get(name);
-    if (own !== undefined && own < rank && value !== "") [rank, session] = [own, value];
+  for (const field of fields) {
+    const own = SESSION_RANKS.get(field[0]);
+    if (own !== undefined && own < rank && field[1] !== "") [rank, session] = [own, field[1]];
   }
   return session;
 }

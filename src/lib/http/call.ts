@@ -54,13 +54,12 @@ export class Call implements SentRequest {
 
   async #run(): Promise<void> {
     if (this.#fault !== null) return;
-    const { deadlines } = this.#request;
     try {
       for (let wire = this.#pool.takeIdle(), isSecond = false; ; wire = null, isSecond = true) {
-        wire ??= await this.#pool.connect(deadlines.connectMs);
+        wire ??= await this.#pool.connect(this.#request.deadlines.connectMs);
         if (this.#fault !== null) return this.#pool.keep(wire);
         this.#send(wire);
-        let head = await readHead(wire, deadlines);
+        let head = await readHead(wire, this.#request.deadlines);
         if (head !== null && head.status < 200) head = await this.#passInterims(wire, head);
         if (head !== null) return this.#answer.resolve((this.#reply = this.#begin(wire, head)));
         const { unsentBytes, error } = wire;
@@ -114,7 +113,6 @@ export class Call implements SentRequest {
 /** After the body, the pool keeps the connection or closes it. */
 function openReply(wire: Wire, head: ResponseHead, request: UpstreamRequest, pool: Pool): Answer {
   const { status, fields, length } = head;
-  const { idleMs } = request.deadlines;
   const isBodiless = request.method === "HEAD" || status === 204 || status === 304;
   const closeDelimited = !isBodiless && length === "unknown";
   // A late body of a bodiless answer would look like the next answer.
@@ -133,7 +131,7 @@ function openReply(wire: Wire, head: ResponseHead, request: UpstreamRequest, poo
     let piece: Buffer | null = null;
     try {
       while (piece === null && !decoder.done) {
-        const bytes = await wire.read(idleMs, "idle_timeout");
+        const bytes = await wire.read(request.deadlines.idleMs, "idle_timeout");
         if (bytes !== null) piece = decode(bytes);
         else if (wire.error !== null || !decoder.finish()) throw new UpstreamFault("cut", CUT, wire.error);
       }

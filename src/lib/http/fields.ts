@@ -88,10 +88,10 @@ export type SentFields = Fields | readonly Field[];
 /** Writes latin-1. Framing fields among `fields` are left out. */
 export function writeFields(fields: SentFields): string {
   let lines = "";
-  for (const [name, value] of fields) {
-    if (FRAMING_FIELDS.has(name)) continue;
-    requireHarmless(name, value);
-    lines += `${name}: ${value}\r\n`;
+  for (const field of fields) {
+    if (FRAMING_FIELDS.has(field[0])) continue;
+    requireHarmless(field[0], field[1]);
+    lines += `${field[0]}: ${field[1]}\r\n`;
   }
   return lines;
 }

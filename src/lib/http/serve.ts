@@ -235,8 +235,8 @@ class ServedExchange implements Exchange {
 
   #writeHead(fields: SentFields): Headers {
     const head = new Headers();
-    for (const [name, value] of fields) if (!FRAMING_FIELDS.has(name)) head.append(name, value);
-    for (const [name, value] of this.#replyFields) head.append(name, value);
+    for (const field of fields) if (!FRAMING_FIELDS.has(field[0])) head.append(field[0], field[1]);
+    for (const field of this.#replyFields) head.append(field[0], field[1]);
     return head;
   }
 
