@@ -92,7 +92,7 @@ export class CountReader {
     ending: string,
     place: string | null = null,
   ): void {
-    for (const [name, inside] of known) if (inside !== null) this.noteUnknown(usage, name, inside);
+    known.forEach((inside, name) => inside && this.noteUnknown(usage, name, inside));
     this.noteMember(usage, known, place, ending);
   }
 
