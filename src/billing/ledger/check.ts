@@ -17,8 +17,8 @@ type Amounts = Pick<Line, Exclude<keyof Line & keyof Correction, "v" | "prev">> 
 const MANY = 3000;
 let checked = 0;
 let schema = lineSchema;
-/** Types guarantee a draft's other fields. */
-const CHECKED = /_usd$|_ms$|usage|parts|prices|multiplier|cache|windows|replaces/;
+/** Types guarantee a draft's other fields, which are texts. */
+const CHECKED = /_usd$|_ms$|^status|attempts|usage|parts|prices|multiplier|cache|windows|replaces/;
 const checkedFields = Object.entries(lineSchema.shape).filter(([name]) => CHECKED.test(name));
 let draftSchema = z.looseObject(Object.fromEntries(checkedFields));
 

@@ -715,6 +715,7 @@ test("P122: a line that verify would reject is written without amounts, and cost
   for (const id of ["req_1", "req_2", "req_3"]) void ledger.open(intentOf(id));
   ledger.append(draftOf("req_1"));
   expect(ledger.append(chargedOf("req_2", { charge_usd: "no amount" })).basis).toBe("unknown");
+  expect(() => ledger.append({ ...draftOf("req_3"), status: 429.5 })).toThrow("status");
   ledger.append(draftOf("req_3"));
   const { key, group, platform, channel, model } = draftOf("x");
   const correction = {
