@@ -300,83 +300,35 @@ describe("P130: how an answer was served decides the price", () => {
     expect(bill(model, usage)).toMatchObject({ official, tier });
   });
 
+  const expectUnpriced = (model: string, usage: Usage, tariff: Tariff, missing: string) =>
+    expect(bill(model, usage, { tariff })).toMatchObject({
+      usage,
+      parts: [{ model, pass: "message", usage, official_usd: null }],
+      official: null,
+      charge: null,
+      unpricedBecause: `no price for ${missing}`,
+    });
+  const UNPRICED = "%s is unpriced, never free and never guessed";
+
   test.each([
-    ["an unknown model", "gpt-7-nova", { input: 1 }, {}, "no price for gpt-7-nova"],
-    [
-      "a model whose name only begins like a known one",
-      "claude-opus-4-50",
-      { input: 1 },
-      {},
-      "no price for claude-opus-4-50",
-    ],
-    [
-      "an unknown service tier",
-      "gpt-5",
-      { input: 1 },
-      { service_tier: "ultrafast" },
-      "no price for service_tier=ultrafast of gpt-5",
-    ],
-    [
-      "a tier that this model has no price for",
-      "o4-mini",
-      { input: 1 },
-      { service_tier: "priority" },
-      "no price for service_tier=priority of o4-mini",
-    ],
-    [
-      "throughput that was paid ahead",
-      "gemini-2.5-pro",
-      { input: 1 },
-      { traffic_type: "PROVISIONED_THROUGHPUT" },
-      "no price for traffic_type=provisioned_throughput of gemini-2.5-pro",
-    ],
-    [
-      "audio without a price of its own",
-      "gpt-4o",
-      { input: 1, input_audio: 1 },
-      {},
-      "no price for input_audio of gpt-4o",
-    ],
-    [
-      "pictures made by a text model",
-      "gemini-2.5-pro",
-      { output: 1, output_image: 1 },
-      {},
-      "no price for output_image of gemini-2.5-pro",
-    ],
-    [
-      "a container whose minutes are not reported",
-      "gpt-5",
-      { input: 1, code_interpreter: 1 },
-      {},
-      "no price for code_interpreter_per_1k of gpt-5",
-    ],
-    [
-      "a picture that another model made",
-      "gpt-5",
-      { input: 1, image_generation: 1 },
-      {},
-      "no price for image_generation_per_1k of gpt-5",
-    ],
-    [
-      "an hour-long write without a price",
-      "claude-2",
-      { cache_write_1h: 1 },
-      {},
-      "no price for cache_write_1h of claude-2",
-    ],
-  ])(
-    "%s is unpriced, never free and never guessed",
-    (_what, model, usage: Usage, tariff: Tariff, because) => {
-      expect(bill(model, usage, { tariff })).toMatchObject({
-        usage,
-        parts: [{ model, pass: "message", usage, official_usd: null }],
-        official: null,
-        charge: null,
-        unpricedBecause: because,
-      });
-    },
-  );
+    ["an unknown model", "gpt-7-nova", {}, "gpt-7-nova"],
+    ["a model whose name only begins like a known one", "claude-opus-4-50", {}, "claude-opus-4-50"],
+    ["audio without a price of its own", "gpt-4o", { input_audio: 1 }, "input_audio of gpt-4o"],
+    ["pictures of a text model", "gemini-2.5-pro", { output_image: 1 }, "output_image of gemini-2.5-pro"],
+    ["a container without its minutes", "gpt-5", { code_interpreter: 1 }, "code_interpreter_per_1k of gpt-5"],
+    ["another model's picture", "gpt-5", { image_generation: 1 }, "image_generation_per_1k of gpt-5"],
+    ["an hour-long write without a price", "claude-2", { cache_write_1h: 1 }, "cache_write_1h of claude-2"],
+  ])(UNPRICED, (_what, model, usage: Usage, missing) => {
+    expectUnpriced(model, { input: 1, output: 1, ...usage }, {}, missing);
+  });
+
+  test.each([
+    ["an unknown service tier", "gpt-5", "service_tier", "ultrafast"],
+    ["a tier that this model has no price for", "o4-mini", "service_tier", "priority"],
+    ["throughput that was paid ahead", "gemini-2.5-pro", "traffic_type", "PROVISIONED_THROUGHPUT"],
+  ])(UNPRICED, (_what, model, name, value) => {
+    expectUnpriced(model, { input: 1 }, { [name]: value }, `${name}=${value.toLowerCase()} of ${model}`);
+  });
 
   test("an answer with one pass without a price has no amount, and the other pass keeps its own", () => {
     const parts = [
@@ -394,51 +346,19 @@ describe("P130: how an answer was served decides the price", () => {
 });
 
 describe("P130: a kind without a price of its own", () => {
+  const AUDIO = { input_audio: 1e6, cache_read_audio: 1e6 };
+  const SEARCHES = { google_search: 3, google_search_prompt: 1 };
+
   test.each<[string, string, Usage, string]>([
-    [
-      "a cached token costs a full one where no cached price is listed",
-      "gpt-5-pro",
-      { cache_read: 1_000_000 },
-      "15",
-    ],
-    [
-      "a write costs an input token where writes cost nothing extra",
-      "gpt-5",
-      { cache_write: 1_000_000 },
-      "1.25",
-    ],
-    [
-      "a write of unknown lifetime is one of five minutes",
-      "claude-opus-5",
-      { cache_write: 1_000_000 },
-      "6.25",
-    ],
-    ["pictures are input", "gpt-5", { input_image: 1_000_000 }, "1.25"],
-    [
-      "Google's one price is for audio too",
-      "gemini-3.5-flash",
-      { input_audio: 1_000_000, cache_read_audio: 1_000_000 },
-      "1.65",
-    ],
-    [
-      "Google's audio price is for audio",
-      "gemini-2.5-flash",
-      { input_audio: 1_000_000, cache_read_audio: 1_000_000 },
-      "1.1",
-    ],
-    ["what tools put into the prompt is input", "gemini-3-flash-preview", { tool_prompt: 1_000_000 }, "0.5"],
-    [
-      "early Gemini models search by the prompt",
-      "gemini-2.5-flash",
-      { google_search: 3, google_search_prompt: 1 },
-      "0.035",
-    ],
-    [
-      "later Gemini models search by the query",
-      "gemini-3-flash-preview",
-      { google_search: 3, google_search_prompt: 1 },
-      "0.042",
-    ],
+    ["a cached token costs a full one if it has no price of its own", "gpt-5-pro", { cache_read: 1e6 }, "15"],
+    ["a write costs an input token where writes cost nothing extra", "gpt-5", { cache_write: 1e6 }, "1.25"],
+    ["a write of unknown lifetime is one of five minutes", "claude-opus-5", { cache_write: 1e6 }, "6.25"],
+    ["pictures are input", "gpt-5", { input_image: 1e6 }, "1.25"],
+    ["Google's one price is for audio too", "gemini-3.5-flash", AUDIO, "1.65"],
+    ["Google's audio price is for audio", "gemini-2.5-flash", AUDIO, "1.1"],
+    ["what tools put into the prompt is input", "gemini-3-flash-preview", { tool_prompt: 1e6 }, "0.5"],
+    ["early Gemini models search by the prompt", "gemini-2.5-flash", SEARCHES, "0.035"],
+    ["later Gemini models search by the query", "gemini-3-flash-preview", SEARCHES, "0.042"],
   ])("%s", (_what, model, usage, official) => {
     const charged = bill(model, usage);
     expect(charged).toMatchObject({ official, unpricedBecause: null });
