@@ -175,37 +175,22 @@ function listBurst({ cap, output, prompt, before = 0, together = 1 }: Burst): Ag
 }
 
 describe("P115: 200 requests at once spend at most twice the limit, or the limit and one request", () => {
-  const COLD_PROMPT = 2000;
-  const PROMPT = 3875;
+  const COLD = { limit: "1", prompt: 2000 };
+  const AFTER_SHORT = { limit: "2", prompt: 3875, before: 100 };
   test.each([
-    [
-      "cold, a cap of 128,000, answers of 4,000",
-      { limit: "1", cap: 128_000, output: 4000, prompt: COLD_PROMPT },
-    ],
-    [
-      "cold, a cap of 128,000, answers of 30,000",
-      { limit: "1", cap: 128_000, output: 30_000, prompt: COLD_PROMPT },
-    ],
-    ["cold, no cap, answers of 30,000", { limit: "1", cap: null, output: 30_000, prompt: COLD_PROMPT }],
-    [
-      "cold, an upstream that ignores a cap of 500",
-      { limit: "1", cap: 500, output: 4000, prompt: COLD_PROMPT },
-    ],
-    [
-      "short answers before, then 4,000",
-      { limit: "2", cap: null, output: 4000, prompt: PROMPT, before: 100 },
-    ],
-    [
-      "short answers before, then 20,000",
-      { limit: "2", cap: 20_000, output: 20_000, prompt: PROMPT, before: 100 },
-    ],
+    ["cold, a cap of 128,000, answers of 4,000", { ...COLD, cap: 128_000, output: 4000 }],
+    ["cold, a cap of 128,000, answers of 30,000", { ...COLD, cap: 128_000, output: 30_000 }],
+    ["cold, no cap, answers of 30,000", { ...COLD, cap: null, output: 30_000 }],
+    ["cold, an upstream that ignores a cap of 500", { ...COLD, cap: 500, output: 4000 }],
+    ["short answers before, then 4,000", { ...AFTER_SHORT, cap: null, output: 4000 }],
+    ["short answers before, then 20,000", { ...AFTER_SHORT, cap: 20_000, output: 20_000 }],
     [
       "short answers before, five at once, then 20,000",
-      { limit: "2", cap: 20_000, output: 20_000, prompt: PROMPT, before: 100, together: 5 },
+      { ...AFTER_SHORT, cap: 20_000, output: 20_000, together: 5 },
     ],
     [
       "short answers before, twenty at once, then 20,000",
-      { limit: "2", cap: 20_000, output: 20_000, prompt: PROMPT, before: 100, together: 20 },
+      { ...AFTER_SHORT, cap: 20_000, output: 20_000, together: 20 },
     ],
   ] as const)("200 requests at once keep to twice the limit: %s", async (_, burst) => {
     const agents = listBurst(burst);

@@ -13,11 +13,9 @@ type Open = (contentType: string) => Meter;
 
 const TEXT = "word ".repeat(2000);
 
-function judge(
-  open: Open,
-  events: readonly unknown[],
-  outcome: "complete" | "upstream_cut" | "upstream_error",
-) {
+type Outcome = "complete" | "upstream_cut" | "upstream_error";
+
+function judge(open: Open, events: readonly unknown[], outcome: Outcome = "complete") {
   const meter = open("text/event-stream");
   for (const event of events) {
     const data = typeof event === "string" ? event : JSON.stringify(event);
@@ -29,10 +27,10 @@ function judge(
 function judgeBody(open: Open, body: unknown) {
   const meter = open("application/json");
   meter.see(Buffer.from(JSON.stringify(body)));
-  return judgeReading(meter, "complete");
+  return judgeReading(meter);
 }
 
-function judgeReading(meter: Meter, outcome: "complete" | "upstream_cut" | "upstream_error") {
+function judgeReading(meter: Meter, outcome: Outcome = "complete") {
   const reading = meter.read();
   const { basis, suspect, lacksOutput, estimated, unbilled } = assess({
     outcome: reading.end === "error" ? "upstream_error" : outcome,
@@ -56,6 +54,7 @@ describe("the usage of the messages dialect", () => {
     index: 0,
     delta: { type: "text_delta", text },
   });
+  const compaction = { ...delta(""), delta: { type: "compaction_delta", content: TEXT } };
   const report = (output_tokens: number, stop_reason: string | null = "end_turn") => ({
     type: "message_delta",
     delta: { stop_reason },
@@ -66,25 +65,13 @@ describe("the usage of the messages dialect", () => {
   test.each<[string, unknown[]]>([
     ["a report before its text", [start, report(1, null), block, delta(TEXT), stop]],
     ["a last report before its text", [start, report(1), block, delta(TEXT), stop]],
-    [
-      "a tool call without deltas",
-      [start, begin({ type: "tool_use", name: "f", input: {} }), report(0), stop],
-    ],
+    ["a call without deltas", [start, begin({ type: "tool_use", name: "f", input: {} }), report(0), stop]],
     ["text where a block begins", [start, begin({ type: "text", text: TEXT }), report(0), stop]],
-    [
-      "a compaction",
-      [
-        start,
-        begin({ type: "compaction", content: null }),
-        { type: "content_block_delta", index: 0, delta: { type: "compaction_delta", content: TEXT } },
-        report(0),
-        stop,
-      ],
-    ],
+    ["a compaction", [start, begin({ type: "compaction", content: null }), compaction, report(0), stop]],
     ["far fewer tokens than text", [start, block, delta(TEXT), report(30), stop]],
     ["text after the end", [start, block, delta("Hi"), report(1), stop, delta(TEXT)]],
   ])("a messages answer with %s has doubtful usage", (_name, events) => {
-    expect(judge(openMessagesMeter, events, "complete")).toMatchObject(DOUBTED);
+    expect(judge(openMessagesMeter, events)).toMatchObject(DOUBTED);
   });
 
   test("a tool call that running code makes is not charged, and its line is exact", () => {
@@ -93,7 +80,7 @@ describe("the usage of the messages dialect", () => {
     ];
     const usage = { input_tokens: 0, output_tokens: 0 };
     const whole = { type: "message_start", message: { content, usage, stop_reason: "tool_use" } };
-    expect(judge(openMessagesMeter, [whole, stop], "complete")).toMatchObject(NO_DOUBT);
+    expect(judge(openMessagesMeter, [whole, stop])).toMatchObject(NO_DOUBT);
   });
 
   test("usage reported before the text is not the last report of a stream that is cut", () => {
@@ -125,7 +112,7 @@ describe("the usage of the messages dialect", () => {
       delta: { stop_reason: "refusal", stop_details: { category: "cyber" } },
     };
     const usage = { output_tokens: 5 };
-    const shown = judge(openMessagesMeter, [start, delta("Well"), { ...refusal, usage }, stop], "complete");
+    const shown = judge(openMessagesMeter, [start, delta("Well"), { ...refusal, usage }, stop]);
     expect(shown).toMatchObject(NO_DOUBT);
   });
 });
@@ -137,52 +124,45 @@ describe("the usage of the responses dialect", () => {
     response: { id: "r", usage, ...response },
   });
   const item = (of: object) => ({ type: "response.output_item.done", output_index: 0, item: of });
-  const message = { type: "message", content: [{ type: "output_text", text: TEXT }] };
+  const alone = (of: object) => [item(of), done()];
+  const part = { type: "output_text", text: TEXT };
+  const message = { type: "message", content: [part] };
 
   test.each<[string, unknown[]]>([
-    ["no deltas", [item(message), done()]],
+    ["no deltas", alone(message)],
     ["its text in the last event alone", [done({ output: [message] })]],
-    [
-      "a call without arguments",
-      [item({ type: "function_call", call_id: "c", name: "f", arguments: "" }), done()],
-    ],
+    ["a call without arguments", alone({ type: "function_call", call_id: "c", name: "f", arguments: "" })],
     [
       "a call of the local shell",
-      [item({ type: "local_shell_call", call_id: "c", action: { type: "exec", command: ["ls"] } }), done()],
+      alone({ type: "local_shell_call", call_id: "c", action: { type: "exec", command: ["ls"] } }),
     ],
-    ["a patch", [item({ type: "apply_patch_call", operation: { type: "create_file", diff: TEXT } }), done()]],
-    ["a command", [item({ type: "shell_call", action: { commands: [TEXT] } }), done()]],
-    [
-      "the computer's actions",
-      [item({ type: "computer_call", actions: [{ type: "type", text: TEXT }] }), done()],
-    ],
-    ["code", [item({ type: "code_interpreter_call", code: TEXT }), done()]],
+    ["a patch", alone({ type: "apply_patch_call", operation: { type: "create_file", diff: TEXT } })],
+    ["a command", alone({ type: "shell_call", action: { commands: [TEXT] } })],
+    ["the computer's actions", alone({ type: "computer_call", actions: [{ type: "type", text: TEXT }] })],
+    ["code", alone({ type: "code_interpreter_call", code: TEXT })],
     ["nothing but the end of its text", [{ type: "response.output_text.done", text: TEXT }, done()]],
-    [
-      "nothing but the end of a part",
-      [{ type: "response.content_part.done", part: { type: "output_text", text: TEXT } }, done()],
-    ],
+    ["nothing but the end of a part", [{ type: "response.content_part.done", part }, done()]],
     [
       "nothing but the end of a call's arguments",
       [{ type: "response.function_call_arguments.done", arguments: TEXT }, done()],
     ],
     ["a text where an item begins", [{ type: "response.output_item.added", item: message }, done()]],
-    ["a summary of its thoughts", [item({ type: "reasoning", summary: [{ text: "Hm" }] }), done()]],
+    ["a summary of its thoughts", alone({ type: "reasoning", summary: [{ text: "Hm" }] })],
   ])("a Responses answer with %s has doubtful usage", (_name, events) => {
-    expect(judge(openResponsesMeter, events, "complete")).toMatchObject(DOUBTED);
+    expect(judge(openResponsesMeter, events)).toMatchObject(DOUBTED);
   });
 
   test("text after the end of a Responses answer makes its usage doubtful", () => {
     const counts = { input_tokens: 10, output_tokens: 1, total_tokens: 11 };
     const late = { type: "response.output_text.delta", delta: TEXT };
-    expect(judge(openResponsesMeter, [done({ usage: counts }), late], "complete")).toMatchObject(DOUBTED);
+    expect(judge(openResponsesMeter, [done({ usage: counts }), late])).toMatchObject(DOUBTED);
   });
 
   test("a Responses answer that repeats its text counts it once", () => {
     const delta = { type: "response.output_text.delta", delta: TEXT };
     const ends = [
       { type: "response.output_text.done", text: TEXT },
-      { type: "response.content_part.done", part: { type: "output_text", text: TEXT } },
+      { type: "response.content_part.done", part },
       item(message),
       done({ output: [message] }),
     ];
@@ -197,9 +177,7 @@ describe("the usage of the responses dialect", () => {
     const sound = { type: "response.audio.delta", delta: "A".repeat(400_000) };
     const words = { type: "response.audio.transcript.delta", delta: "Hello" };
     const counts = { input_tokens: 10, output_tokens: 500, total_tokens: 510 };
-    expect(judge(openResponsesMeter, [sound, words, done({ usage: counts })], "complete")).toMatchObject(
-      NO_DOUBT,
-    );
+    expect(judge(openResponsesMeter, [sound, words, done({ usage: counts })])).toMatchObject(NO_DOUBT);
   });
 
   test("a Responses answer that failed after an item has doubtful usage", () => {
@@ -241,12 +219,12 @@ describe("the usage of the content dialect", () => {
       [chunk([], { ...prompt, candidatesTokenCount: 1 }, "STOP"), chunk([{ text: TEXT }])],
     ],
   ])("a content answer with %s has doubtful usage", (_name, events) => {
-    expect(judge(openContentMeter, events, "complete")).toMatchObject(DOUBTED);
+    expect(judge(openContentMeter, events)).toMatchObject(DOUBTED);
   });
 
   test("a content answer with thoughts alone is exact", () => {
     const events = [chunk([{ text: "Hm", thought: true }]), chunk([], thought, "STOP")];
-    expect(judge(openContentMeter, events, "complete")).toMatchObject(NO_DOUBT);
+    expect(judge(openContentMeter, events)).toMatchObject(NO_DOUBT);
   });
 });
 
@@ -259,11 +237,11 @@ describe("the usage of the chat dialect", () => {
     ["a list as its content", { content: [{ type: "text", text: "Hi" }] }],
     ["a call without arguments", { tool_calls: [{ id: "c", function: { name: "f", arguments: "" } }] }],
   ])("a chat answer with %s has doubtful usage", (_name, delta) => {
-    expect(judge(openChatMeter, [piece(delta), stop, "[DONE]"], "complete")).toMatchObject(DOUBTED);
+    expect(judge(openChatMeter, [piece(delta), stop, "[DONE]"])).toMatchObject(DOUBTED);
   });
 
   test("a chat answer without usage is an estimate: some servers report none", () => {
-    expect(judge(openChatMeter, [piece({ content: TEXT }), "[DONE]"], "complete")).toMatchObject({
+    expect(judge(openChatMeter, [piece({ content: TEXT }), "[DONE]"])).toMatchObject({
       basis: "partial",
       estimated: ["input", "output"],
       suspect: null,
@@ -279,7 +257,7 @@ describe("the usage of the chat dialect", () => {
     meter.see(
       Buffer.from(`${filler}data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n`.repeat(9)),
     );
-    expect(judgeReading(meter, "complete")).toMatchObject(DOUBTED);
+    expect(judgeReading(meter)).toMatchObject(DOUBTED);
   });
 });
 
