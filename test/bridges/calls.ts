@@ -23,6 +23,15 @@ export interface Setting {
   readonly isCodex?: boolean;
 }
 
+export const HI = { role: "user", content: "Hi" };
+/** The smallest request of each client. */
+export const BASES: Any = {
+  messages: { max_tokens: 1000, messages: [HI] },
+  responses: { input: "Hi" },
+  chat: { messages: [HI] },
+  content: { contents: [{ role: "user", parts: [{ text: "Hi" }] }] },
+};
+
 /** Models whose names say that they think. */
 const MODELS: Readonly<Record<DialectName, string>> = {
   messages: "claude-opus-4-8",

@@ -1,12 +1,11 @@
 // What becomes of each option of a client: a row for each, for each dialect of upstreams.
 
 import { describe, expect, test } from "bun:test";
-import { type Any, convert, openCall, refusal, type Setting } from "./calls.ts";
+import { type Any, BASES, convert, HI, openCall, refusal, type Setting } from "./calls.ts";
 import { PIXEL } from "./session.ts";
 
 type Row = readonly [what: string, sent: Any, seen: Any, notes?: readonly string[], setting?: Setting];
 
-const HI = { role: "user", content: "Hi" };
 const TOOL = { name: "Read", input_schema: { type: "object" } };
 const SCHEMA = {
   type: "object",
@@ -21,14 +20,6 @@ const PDF = "data:application/pdf;base64,JVBERi0=";
 const CALL = { role: "assistant", content: [{ type: "tool_use", id: "a", name: "Read", input: {} }] };
 const ANY = expect.anything();
 const user = (...content: Any[]): Any => ({ role: "user", content });
-
-/** The smallest request of each client. */
-const BASES: Any = {
-  messages: { max_tokens: 1000, messages: [HI] },
-  responses: { input: "Hi" },
-  chat: { messages: [HI] },
-  content: { contents: [{ role: "user", parts: [{ text: "Hi" }] }] },
-};
 
 const TABLES: Readonly<Record<string, readonly Row[]>> = {
   "messages>chat": [
@@ -911,5 +902,5 @@ test("a body that is not JSON, or not an object, is refused, and one above 32 Mi
 });
 
 test("parsing, converting and writing a request are steps of their own, so that a long one can take turns", () => {
-  expect([...openCall("messages>chat", { ...BASES["messages"] })]).toHaveLength(2);
+  expect([...openCall("messages>chat", { ...BASES.messages })]).toHaveLength(2);
 });

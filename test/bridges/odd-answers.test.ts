@@ -2,14 +2,8 @@
 // another place, or in the server's own words.
 
 import { describe, expect, test } from "bun:test";
-import { type Any, convert, openStream, type Setting, sse, stream, textOf, whole } from "./calls.ts";
+import { type Any, BASES, convert, openStream, type Setting, sse, stream, textOf, whole } from "./calls.ts";
 
-const BASES: Any = {
-  messages: { max_tokens: 1000, messages: [{ role: "user", content: "Hi" }] },
-  responses: { input: "Hi" },
-  chat: { messages: [{ role: "user", content: "Hi" }] },
-  content: { contents: [{ role: "user", parts: [{ text: "Hi" }] }] },
-};
 const ask = (direction: string, more: Any = {}, setting: Setting = {}) =>
   convert(direction, { ...BASES[direction.split(">")[0] ?? ""], stream: true, ...more }, setting);
 

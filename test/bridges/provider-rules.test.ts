@@ -1,17 +1,9 @@
 // Providers get nothing that they refuse beyond their dialects: schemas, sampling, media, searches.
 
 import { describe, expect, test } from "bun:test";
-import { type Any, convert, readDirection, refusal, type Setting } from "./calls.ts";
+import { type Any, BASES, convert, HI, readDirection, refusal, type Setting } from "./calls.ts";
 import { judge } from "./judge.ts";
 import { PIXEL } from "./session.ts";
-
-const HI = { role: "user", content: "Hi" };
-const BASES: Any = {
-  messages: { max_tokens: 1000, messages: [HI] },
-  responses: { input: "Hi" },
-  chat: { messages: [HI] },
-  content: { contents: [{ role: "user", parts: [{ text: "Hi" }] }] },
-};
 
 /** The upstream's request. The upstream refuses nothing in it. */
 function send(direction: string, sent: Any, setting: Setting = {}): { body: Any; notes: readonly string[] } {
