@@ -30,7 +30,7 @@ function readFromBody({ bytes, scan }: ScannedBody): string | null {
 const MAX_HASHED_BYTES = 32 * 1024;
 /** Enough for the user's first message: before it, all have the same text. */
 const MAX_FIRST_PARTS = 4;
-const MAX_SEARCHED_BYTES = 256;
+const MAX_SEARCHED_BYTES = 1024;
 const ROLE = /"role"\s*:\s*"(\w+)"/;
 
 /** Hashes of the first parts, one row for each list. Written anew for each body. */
