@@ -39,7 +39,7 @@ const ALL_PRICED = { atLeast: null, unpriced: null };
 export function computeCharge(billed: BilledAnswer) {
   const { model, requested, multiplier } = billed;
   const priced: PricedPart[] = [];
-  for (const part of billed.parts) priced.push(...pricePart(part, billed));
+  for (const part of billed.parts) for (const each of pricePart(part, billed)) priced.push(each);
   const usage = sumUsage(billed.parts);
   const { prices, tier } = findOwn(priced, model ?? requested);
   const derivable = { usage, prices, multiplier, parts: priced };

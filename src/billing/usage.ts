@@ -115,8 +115,8 @@ export interface Reading {
   /** Empty until usage is reported. */
   readonly parts: readonly Part[];
   readonly faults?: readonly CountFault[] | undefined;
-  /** The upstream's usage as JSON, merged by the dialect's rules. Null: none. */
-  readonly rawUsage: string | null;
+  /** The upstream's usage, merged by the dialect's rules. Null: none. */
+  readonly rawUsage: unknown;
   readonly reportedAmount?: ReportedAmount | undefined;
   readonly tariff: Tariff;
   /** `open` until the dialect's terminal event. A cut answer stays open. */

@@ -224,10 +224,7 @@ export type Intent = Readonly<z.infer<typeof intentSchema>>;
 export type Identity = Readonly<z.infer<typeof clientSchema>>;
 export type CacheMiss = Readonly<z.infer<typeof cacheSchema>>;
 
-/** `raw_usage` is JSON that goes into the line unchanged. */
-export type LineDraft = Readonly<Omit<Line, "v" | "prev" | "raw_usage">> & {
-  readonly raw_usage: string | null;
-};
+export type LineDraft = Readonly<Omit<Line, "v" | "prev">>;
 export type CorrectionDraft = Readonly<Omit<Correction, "v" | "prev">>;
 export type MarkDraft = Readonly<Omit<z.infer<typeof mark>, "v" | "prev">>;
 export type Draft = LineDraft | CorrectionDraft | MarkDraft;
@@ -236,16 +233,9 @@ export type AnyLine = Omit<LineDraft, "raw_usage"> | CorrectionDraft | MarkDraft
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const RAW = '"raw_usage":';
-
 /** Without a newline. Fields are written in the draft's order. */
 export function encodeLine(draft: Draft, prev: string): string {
-  const text = JSON.stringify(draft);
-  const raw = "raw_usage" in draft ? draft.raw_usage : null;
-  // Quotes in texts are escaped: this is the member itself.
-  const at = raw === null ? 1 : text.indexOf(`${RAW}"`) + RAW.length;
-  const rest = raw === null ? text.slice(1) : raw + text.slice(at + JSON.stringify(raw).length);
-  return `{"v":1,${text.slice(1, at)}${rest.slice(0, -1)},"prev":"${prev}"}`;
+  return `{"v":1,${JSON.stringify(draft).slice(1, -1)},"prev":"${prev}"}`;
 }
 
 export function hashLine(line: string | Uint8Array): string {

@@ -180,10 +180,13 @@ function hasBudget(run: Run | null): run is Run & { readonly budget: string } {
 }
 
 export function isLimited(key: Key, run: Run | null): boolean {
-  const counts = (limits: Limits): boolean =>
-    hasUsdLimit(limits) ||
-    (limits.requestsPerMinute ?? limits.concurrentRequests ?? limits.requestsPerMinutePerSession) !== null;
-  return hasBudget(run) || limitsCalls(key) || counts(key.limits) || counts(key.group.limits);
+  return hasBudget(run) || limitsCalls(key) || hasLimit(key.limits) || hasLimit(key.group.limits);
+}
+
+function hasLimit(limits: Limits): boolean {
+  const { requestsPerMinute, concurrentRequests, requestsPerMinutePerSession } = limits;
+  const isCounted = (requestsPerMinute ?? concurrentRequests ?? requestsPerMinutePerSession) !== null;
+  return isCounted || hasUsdLimit(limits);
 }
 
 export function limitsCalls({ limits, group }: Key): boolean {

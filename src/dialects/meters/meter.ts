@@ -423,7 +423,7 @@ function makeReading(report: UsageReport, { textBytes, arrivedBytes, hasText }: 
     ...bare,
     parts: isOdd ? [] : parts,
     faults: isOdd ? [...(faults ?? []), IMPLAUSIBLE] : faults,
-    rawUsage: raw === null || isNestedDeeply(raw, MAX_USAGE_DEPTH) ? null : JSON.stringify(raw),
+    rawUsage: isNestedDeeply(raw, MAX_USAGE_DEPTH) ? null : raw,
     reportedAmount: readAmount(raw, report.final),
     hasText: hasText ?? textBytes > 0,
     estimatedOutput: Math.round(Math.min(textBytes, arrivedBytes) / BYTES_PER_TOKEN),

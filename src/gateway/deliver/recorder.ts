@@ -6,7 +6,6 @@ import type { Catalog } from "../../config/catalog.ts";
 import { pathOf } from "../../dialects/path.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { decodeBody } from "../../lib/codings.ts";
-import { parseJson } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
 import { nameRecordings, type RecordedExchange, RecordingWriter, removeOld } from "../../recording/store.ts";
@@ -204,6 +203,6 @@ function describe(r: Request, tap: Tap, line: LineDraft | null, catalog: Catalog
       end,
     },
     duration_ms: r.durationMs,
-    line: line === null ? null : { ...line, raw_usage: parseJson(line.raw_usage ?? "null") },
+    line,
   };
 }

@@ -53,7 +53,7 @@ export function draftOf(id: string, more: Partial<LineDraft> = {}): LineDraft {
       reasoning: 120,
     },
     parts: undefined,
-    raw_usage: '{"input_tokens":12,"cache_read_input_tokens":11000,"output_tokens":350}',
+    raw_usage: { input_tokens: 12, cache_read_input_tokens: 11000, output_tokens: 350 },
     prices: { input: "3", cache_read: "0.3", cache_write_5m: "3.75", cache_write_1h: "6", output: "15" },
     price_source: "test",
     tier: "standard",

@@ -56,7 +56,7 @@ describe("a line", () => {
     const names = sample(string({ unit: "binary" }), { numRuns: 20, seed: 7 });
     const ledger = openLedger(optionsFor(path));
     for (const [index, name] of names.entries())
-      await bill(ledger, `req_${index}`, { key: name, raw_usage: JSON.stringify({ [name]: name }) });
+      await bill(ledger, `req_${index}`, { key: name, raw_usage: { [name]: name } });
     await ledger.close();
     const reopened = openLedger(optionsFor(path));
     await reopened.close();
