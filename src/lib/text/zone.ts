@@ -1,5 +1,6 @@
 // Local time in a time zone.
 
+const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
@@ -14,22 +15,33 @@ export interface Zone {
   readonly fromLocal: (local: number) => number;
 }
 
+/** This machine's zone, without the runtime's calendar. */
+const SYSTEM: Zone = {
+  get name() {
+    return Temporal.Now.timeZoneId();
+  },
+  toLocal: (ms) => ms - new Date(ms).getTimezoneOffset() * MINUTE_MS,
+  fromLocal: (local) => {
+    const at = new Date(local);
+    const day = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate(), at.getUTCHours()] as const;
+    return new Date(...day, at.getUTCMinutes(), at.getUTCSeconds(), at.getUTCMilliseconds()).getTime();
+  },
+};
+
 /** "system": this machine's. Throws a RangeError for an unknown name. */
 export function createZone(wanted: string): Zone {
-  const zone = {
-    get name() {
-      return wanted === "system" ? Temporal.Now.timeZoneId() : wanted;
-    },
+  if (wanted === "system") return SYSTEM;
+  return {
+    name: wanted,
     toLocal: (ms: number) => {
-      const moment = Temporal.Instant.fromEpochMilliseconds(ms).toZonedDateTimeISO(zone.name);
+      const moment = Temporal.Instant.fromEpochMilliseconds(ms).toZonedDateTimeISO(wanted);
       return ms + moment.offsetNanoseconds / 1e6;
     },
     fromLocal: (local: number) => {
       const written = Temporal.Instant.fromEpochMilliseconds(local).toZonedDateTimeISO("UTC");
-      return written.toPlainDateTime().toZonedDateTime(zone.name).epochMilliseconds;
+      return written.toPlainDateTime().toZonedDateTime(wanted).epochMilliseconds;
     },
   };
-  return zone;
 }
 
 /** The runtime's calendar takes 7 ms. */
