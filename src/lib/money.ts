@@ -128,13 +128,20 @@ const FIVE = "5".charCodeAt(0);
 
 /** For display: rounds half away from zero. Points align in a column. */
 export function formatRounded(text: string, places: number): string {
-  const end = text.indexOf(".") + 1 + places;
-  const isDown = end > places && !(text.charCodeAt(end) >= FIVE) && !text.startsWith("-");
+  const point = text.indexOf(".");
+  const end = point + 1 + places;
+  const isUp = text.charCodeAt(end) >= FIVE;
+  let digits = "";
   // Without bigints, which take five times as long.
-  if (isDown && PLAIN.test(text)) return text.slice(0, end).padEnd(end, "0");
-  const { units, scale } = roundDecimal(parseDecimal(text), places);
-  if (units < 0n) return `-${formatRounded(text.slice(1), places)}`;
-  const digits = formatDigits(units * raise(places - scale)).padStart(places + 1, "0");
+  if (point > 0 && end <= EXACT_DIGITS && PLAIN.test(text) && !text.startsWith("-")) {
+    if (!isUp) return text.slice(0, end).padEnd(end, "0");
+    digits = String(Number(text.slice(0, point) + text.slice(point + 1, end)) + 1);
+  } else {
+    const { units, scale } = roundDecimal(parseDecimal(text), places);
+    if (units < 0n) return `-${formatRounded(text.slice(1), places)}`;
+    digits = formatDigits(units * raise(places - scale));
+  }
+  digits = digits.padStart(places + 1, "0");
   return `${digits.slice(0, digits.length - places)}.${digits.slice(digits.length - places)}`;
 }
 
@@ -157,6 +164,7 @@ export function parseUsd(text: string): Usd {
 
 /** Rounds half away from zero. */
 export function roundUsd(amount: Decimal): Usd {
+  if (amount.scale === CHARGE_PLACES) return usd(amount.units);
   const { units, scale } = roundDecimal(amount, CHARGE_PLACES);
   return usd(units * raise(CHARGE_PLACES - scale));
 }
