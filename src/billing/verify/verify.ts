@@ -1,7 +1,7 @@
 // Proves a ledger from its bytes, in one walk. Each line is whole and has the hash of the line
 // before; each request has one; amounts are derived again; the journal's last line is there.
 
-import { isObject, parseJson } from "../../lib/json/json.ts";
+import { isObject, parseJson, textIn } from "../../lib/json/json.ts";
 import { REPORTED } from "../charge.ts";
 import { findFault } from "../ledger/check.ts";
 import { GENESIS, hashLine } from "../ledger/line.ts";
@@ -104,7 +104,10 @@ class Verifier {
     this.#line += 1;
     this.#counts.lines += 1;
     const line = parseJson(text);
-    this.#hasBegun ||= isObject(line) && isSince(line, this.#options.since ?? "");
+    const { since = "" } = this.#options;
+    // An id, or a day in UTC.
+    const isDay = /^\d{4}-\d\d-\d\d$/.test(since);
+    this.#hasBegun ||= isObject(line) && (line["id"] === since || (isDay && textIn(line, "time") >= since));
     if (isObject(line)) this.#checkLine(line);
     else if (this.#hasBegun)
       this.#find(null, "this is not a ledger line: it is torn or overwritten", RESTORE);
@@ -247,14 +250,8 @@ class Verifier {
   }
 }
 
-/** `since`: an id, or a day in UTC. */
-function isSince({ id, time }: ParsedLine, since: string): boolean {
-  return id === since || (/^\d{4}-\d\d-\d\d$/.test(since) && typeof time === "string" && time >= since);
-}
-
 function readCharge(line: ParsedLine): string | null {
-  const charge = line["charge_usd"];
-  return typeof charge === "string" ? charge : null;
+  return textIn(line, "charge_usd") || null;
 }
 
 /** Proves later that a ledger still has its lines: their number, and the last one's
