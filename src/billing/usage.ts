@@ -35,7 +35,7 @@ export const OUTPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("output
 
 export type Counts = Readonly<Record<string, number | undefined>>;
 
-export function countTokens(usage: Counts, kinds: readonly UsageKind[]): number {
+export function countTokens(usage: Counts, kinds: readonly string[]): number {
   let sum = 0;
   for (const kind of kinds) sum += usage[kind] ?? 0;
   return sum;

@@ -2,7 +2,7 @@
 
 import { describeWarning, type LimitWarning } from "../../billing/limits/alerts.ts";
 import { formatMoment } from "../../config/changes/names.ts";
-import { OUTPUT_KINDS, PROMPT_KINDS, READ_KINDS, type UsageKind } from "../../billing/usage.ts";
+import { countTokens, OUTPUT_KINDS, PROMPT_KINDS, READ_KINDS } from "../../billing/usage.ts";
 import type { Observer, RequestRecord } from "../../gateway/observe/observer.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { escapeLines, escapeText } from "../../lib/text/printable.ts";
@@ -12,12 +12,8 @@ import { formatAmount, measure, shortenId, shortenSession } from "../terminal/te
 
 export const OPEN = 0;
 
-const sum =
-  (kinds: readonly UsageKind[]) =>
-  ({ usage }: RequestRecord): number =>
-    kinds.reduce((all, kind) => all + (usage?.[kind] ?? 0), 0);
-const countInput = sum(PROMPT_KINDS);
-const countCached = sum(READ_KINDS);
+const countInput = ({ usage }: RequestRecord): number => countTokens(usage ?? {}, PROMPT_KINDS);
+const countCached = ({ usage }: RequestRecord): number => countTokens(usage ?? {}, READ_KINDS);
 
 const COLUMNS: Columns<RequestRecord> = [
   [
@@ -31,17 +27,20 @@ const COLUMNS: Columns<RequestRecord> = [
   ["MODEL", ({ model, endpoint }) => model ?? endpoint],
   ["CHANNEL", ({ channel }) => channel ?? "-", "text", { spare: 10 }],
   ["SESSION", ({ client }) => shortenSession(client?.session ?? ""), "text", { spare: 14 }],
-  ["STATUS", ({ status }) => (status === OPEN ? "open" : String(status)), "text", { paint: paintStatus }],
+  [
+    "STATUS",
+    ({ status }) => (status === OPEN ? "open" : String(status)),
+    "text",
+    {
+      paint: (text, { status }) => paint(status < 400 ? "green" : status < 500 ? "yellow" : "red", text),
+    },
+  ],
   ["TOOK", "durationMs", "ms", { spare: 4 }],
   ["IN", (record) => countInput(record) || null, "exact", { spare: 8 }],
   ["CACHED", (record) => countCached(record) / countInput(record) || null, "rate", { spare: 9 }],
-  ["OUT", (record) => sum(OUTPUT_KINDS)(record) || null, "exact", { spare: 7 }],
+  ["OUT", ({ usage }) => countTokens(usage ?? {}, OUTPUT_KINDS) || null, "exact", { spare: 7 }],
   ["CHARGE", describeCharge, "exact"],
 ];
-
-function paintStatus(text: string, { status }: RequestRecord): string {
-  return paint(status < 400 ? "green" : status < 500 ? "yellow" : "red", text);
-}
 
 function describeCharge({ status, chargeUsd, planUsd, usage }: RequestRecord): string {
   if (status === OPEN) return "";

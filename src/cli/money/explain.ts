@@ -4,7 +4,7 @@ import { multiplyExactly, REPORTED } from "../../billing/charge.ts";
 import { hashLine, type Line } from "../../billing/ledger/line.ts";
 import { type FoundRequest, listPasses, type Money } from "../../billing/reports/request.ts";
 import { BASES, OUTCOMES, PAYERS } from "../../billing/reports/words.ts";
-import { formatDigits } from "../terminal/text.ts";
+import { groupDigits } from "../terminal/text.ts";
 
 export function explainRequest({ own, corrections }: FoundRequest): string[] {
   const { line, file, number, text } = own;
@@ -76,7 +76,7 @@ function explainUsage(
   factors: string,
 ): string {
   const { kind, count, per, price, usd } = amount;
-  const label = `  ${kind.padEnd(18)} ${formatDigits(count).padStart(12)}`;
+  const label = `  ${kind.padEnd(18)} ${groupDigits(String(count)).padStart(12)}`;
   if (kind === "reasoning") return `${label} tokens, part of the output and not charged again`;
   if (count === 0 || source === REPORTED) return label;
   if (usd === null) return `${label}, no price`;

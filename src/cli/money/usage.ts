@@ -6,7 +6,7 @@ import { DIMENSIONS, type Names, reportUsage, sumSellers } from "../../billing/r
 import { ANY_SELLER, findPrice, listBookedModels } from "../../billing/prices.ts";
 import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
 import { CALL_KINDS } from "../../config/call-kinds.ts";
-import { USAGE_KINDS } from "../../billing/usage.ts";
+import { countTokens, USAGE_KINDS } from "../../billing/usage.ts";
 import { didYouMean } from "../../lib/text/nearest.ts";
 import { type Columns, drawRows, type ListColumn } from "../terminal/listing.ts";
 import { fail, refuseUsage } from "../terminal/terminal.ts";
@@ -94,16 +94,14 @@ export function drawTotals<N extends string, T extends Summed & Names<N>>(
   { rows, total }: { readonly rows: readonly T[]; readonly total: T },
   money: Columns<T>,
 ): string[] {
-  const count = ({ usage }: Summed, kinds: readonly string[]): number =>
-    kinds.reduce((sum, kind) => sum + (usage[kind] ?? 0), 0);
-  const kinds = KIND_COLUMNS.filter(([, each]) => count(total, each) > 0);
+  const kinds = KIND_COLUMNS.filter(([, each]) => countTokens(total.usage, each) > 0);
   return drawRows<T>(
     [...rows, total],
     [
       ...listNameColumns(by),
       ["REQUESTS", "requests", "count", { spare: 1 }],
       ...kinds.map(([title, each, spare]): ListColumn<T> => {
-        return [title, (row) => count(row, each), "count", { spare }];
+        return [title, ({ usage }) => countTokens(usage, each), "count", { spare }];
       }),
       ["CACHED", "cache_hit_rate", "rate", { spare: 4 }],
       ...money,

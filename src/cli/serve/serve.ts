@@ -188,7 +188,8 @@ async function announce(
   const link = createLink(console);
   const say = flags.log === "json" ? screen.warn : screen.print;
   const [config, again] = source.kind === "demo" ? ["demo", ` --url ${base}`] : [source.loaded.path, ""];
-  const isBrief = source.kind === "demo" && isForPerson(flags);
+  const isForPerson = process.stdout.isTTY && flags.curl !== true && flags.log !== "json";
+  const isBrief = source.kind === "demo" && isForPerson;
   say(`gateway is ready on ${base}`);
   say(`config: ${config}   ledger: ${catalog.ledger.path}`);
   if (source.kind === "demo") await announceDemo(source.demo, base, isBrief, say);
@@ -201,10 +202,6 @@ async function announce(
 /** Only for a terminal: a log must not have the secret. */
 function createLink(console: RunningGateway["console"]): string | null {
   return process.stdout.isTTY && console?.isServed === true ? console.createLink() : null;
-}
-
-function isForPerson({ curl, log }: ServeFlags): boolean {
-  return process.stdout.isTTY && curl !== true && log !== "json";
 }
 
 async function announceDemo(

@@ -4,14 +4,15 @@ import { isObject } from "../../lib/json/json.ts";
 import { escapeText } from "../../lib/text/printable.ts";
 import { paint as paintText, printJson, printLines, printNote, readRoom } from "./terminal.ts";
 import {
-  alignText,
+  alignTexts,
+  arePlain,
   formatAgo,
   formatAmount,
   formatBytes,
   formatDay,
-  formatDigits,
   formatLocalSecond,
   formatMs,
+  groupDigits,
   measure,
 } from "./text.ts";
 
@@ -24,23 +25,23 @@ interface Layout {
 
 interface Column<Row> extends Layout {
   readonly title: string;
-  readonly read: (row: Row) => string;
+  readonly read: (rows: readonly Row[]) => string[];
   readonly paint?: (text: string, row: Row) => string;
 }
 
 export type Table<Row extends object> = ReturnType<typeof createTable<Row>>;
 
 const UNITS = {
-  text: (value) => escapeText(typeof value === "string" ? value : [value].flat().join(", ")),
-  count: (value) => formatDigits(Number(value)),
-  exact: (value) => escapeText(String(value)),
+  text: (value) => (typeof value === "string" ? value : [value].flat().join(", ")),
+  count: String,
+  exact: String,
   usd: (value) => formatAmount(String(value)),
   /** Rounded down: 100% means all of it. */
   rate: (value) => `${Math.floor(Number(value) * 100)}%`,
   bytes: (value) => formatBytes(Number(value)),
   ms: (value) => formatMs(Number(value)),
   ago: (value) => formatAgo(new Date(String(value)), new Date()),
-  day: (value) => escapeText(formatDay(String(value))),
+  day: (value) => formatDay(String(value)),
   second: (value) => formatLocalSecond(new Date(String(value))),
 } as const satisfies Record<string, (value: unknown) => string>;
 const NUMBERS: ReadonlySet<string> = new Set(["count", "exact", "usd", "rate", "bytes", "ms"]);
@@ -58,24 +59,25 @@ export type Columns<Row> = ReadonlyArray<ListColumn<Row>>;
 function readColumns<Row extends object>(rows: Columns<Row>): Column<Row>[] {
   return rows.map(([title, read, unit = "text", layout]) => {
     const find = typeof read === "function" ? read : (row: Row): unknown => row[read];
-    const describe = (row: Row): string => {
+    const write = (row: Row): string => {
       const value = find(row);
-      return value === null || value === undefined ? "" : UNITS[unit](value);
+      if (value === null || value === undefined) return "";
+      return (unit === "usd" && describeUnpriced(row)) || UNITS[unit](value);
     };
     return {
       title,
       ...(NUMBERS.has(unit) && { align: "right" as const }),
       ...layout,
-      read: unit === "usd" ? (row) => describeUnpriced(row, describe(row)) : describe,
+      read: (all) => (unit === "count" ? groupDigits(all.map(find).join("\n")).split("\n") : all.map(write)),
     };
   });
 }
 
-function describeUnpriced(row: object, usd: string): string {
-  if (usd === "") return usd;
-  if ("unpriced" in row && row.unpriced !== 0 && "requests" in row && row.unpriced === row.requests)
-    return "unpriced";
-  return "compared" in row && row.compared === 0 ? "-" : usd;
+type Priced = Partial<Record<"unpriced" | "requests" | "compared", unknown>>;
+
+function describeUnpriced({ unpriced = 0, requests, compared }: Priced): string {
+  if (unpriced !== 0 && unpriced === requests) return "unpriced";
+  return compared === 0 ? "-" : "";
 }
 
 const BETWEEN = "  ";
@@ -87,35 +89,37 @@ const WHOLE_CELLS = 48;
 export function createTable<Row extends object>(listed: Columns<Row>) {
   const columns = readColumns(listed);
   const widths = columns.map(({ title }) => measure(title));
-  const write = (lines: readonly string[][], room: number, rows: readonly Row[]): string[] => {
+  const write = (cells: readonly string[][], room: number, rows: readonly Row[]): string[] => {
     const fitted = fitColumns(columns, widths, room);
-    const shown = columns
-      .map(({ align, paint }, index) => ({ align, paint, index, width: fitted[index] ?? 0 }))
-      .filter(({ width }) => width > 0);
-    const last = shown.at(-1)?.index;
-    return lines.map((cells, at) => {
-      let line = "";
-      for (const { align, paint, index, width } of shown) {
-        const text = alignText(cells[index] ?? "", width, align);
-        const row = rows[at];
-        if (line !== "") line += BETWEEN;
-        if (paint === undefined || row === undefined) line += text;
-        else line += paint(index === last ? text.trimEnd() : text, row);
-      }
+    const last = fitted.findLastIndex((width) => width > 0);
+    const shown = columns.flatMap(({ align, paint }, index) => {
+      const width = fitted[index] ?? 0;
+      if (width === 0) return [];
+      const texts = alignTexts(cells[index] ?? [], width, align);
+      if (paint === undefined || rows.length === 0) return [texts];
+      const own = index === last ? texts.map((text) => text.trimEnd()) : texts;
+      return [rows.map((row, at) => paint(own[at] ?? "", row))];
+    });
+    return (shown[0] ?? []).map((first, at) => {
+      let line = first;
+      for (let place = 1; place < shown.length; place += 1) line += BETWEEN + (shown[place]?.[at] ?? "");
       return line.trimEnd();
     });
   };
-  const titles = columns.map(({ title }) => title);
-  const head = (room: number): string => paintText("dim", write([titles], room, []).join(""));
+  const titles = columns.map(({ title }) => [title]);
+  const head = (room: number): string => paintText("dim", write(titles, room, []).join(""));
   /** As wide as the widest cell so far. */
   const writeRows = (rows: readonly Row[], room: number): string[] => {
-    const lines = rows.map((row) => columns.map(({ read }) => read(row)));
-    for (const [index, width] of widths.entries()) {
-      let most = width;
-      for (const cells of lines) most = Math.max(most, measure(cells[index] ?? ""));
+    const cells = columns.map(({ read }, index) => {
+      const all = read(rows);
+      const isPlain = arePlain(all);
+      const texts = isPlain ? all : all.map((text) => escapeText(text));
+      let most = widths[index] ?? 0;
+      for (const text of texts) if (!isPlain || text.length > most) most = Math.max(most, measure(text));
       widths[index] = most;
-    }
-    return write(lines, room, rows);
+      return texts;
+    });
+    return write(cells, room, rows);
   };
   return {
     head,

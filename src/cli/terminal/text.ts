@@ -8,6 +8,28 @@ export function measure(text: string): number {
   return ASCII.test(text) ? text.length : Bun.stringWidth(text);
 }
 
+/** Texts are tested together: one by one takes longer. */
+export function arePlain(texts: readonly string[]): boolean {
+  return ASCII.test(texts.join(""));
+}
+
+/** Loops, not callbacks: a command ends before small functions are compiled. */
+export function alignTexts(
+  texts: readonly string[],
+  room: number,
+  align: "left" | "right" = "left",
+): string[] {
+  const [isPlain, isRight] = [arePlain(texts), align === "right"];
+  const gaps = Array.from({ length: room + 1 }, (_, size) => " ".repeat(room - size));
+  const aligned: string[] = [];
+  for (const text of texts) {
+    const gap = gaps[isPlain ? text.length : measure(text)];
+    if (gap === undefined) aligned.push(...alignTexts([cutText(text, room)], room, align));
+    else aligned.push(isRight ? gap + text : text + gap);
+  }
+  return aligned;
+}
+
 export function cutText(text: string, room: number): string {
   if (measure(text) <= room) return text;
   let cut = "";
@@ -18,13 +40,6 @@ export function cutText(text: string, room: number): string {
     cut += segment;
   }
   return room < 1 ? "" : `${cut}…`;
-}
-
-export function alignText(text: string, room: number, align: "left" | "right" = "left"): string {
-  const size = measure(text);
-  if (size > room) return alignText(cutText(text, room), room, align);
-  const length = text.length + room - size;
-  return align === "right" ? text.padStart(length) : text.padEnd(length);
 }
 
 /** A command between backticks is not broken. */
@@ -46,15 +61,13 @@ export function wrapWords(line: string, room: number, hang = 0): string[] {
   return [...lines, current];
 }
 
-/** As the runtime's formats, whose first use takes 10 ms. */
-export function formatDigits(count: number): string {
-  if (count < 1000) return String(count);
-  if (!Number.isSafeInteger(count)) return count.toLocaleString("en-US");
-  return `${formatDigits(Math.floor(count / 1000))},${String(count).slice(-3)}`;
+/** Of each line: one by one takes several times as long, and the runtime's formats 10 ms. */
+export function groupDigits(counts: string): string {
+  return counts.replaceAll(/\B(?=(?:\d{3})+$)/gm, ",");
 }
 
 export function formatCount(count: number, word: string): string {
-  return `${formatDigits(count)} ${word}${count === 1 ? "" : "s"}`;
+  return `${groupDigits(String(count))} ${word}${count === 1 ? "" : "s"}`;
 }
 
 /** A short id, which `gateway ledger show` accepts. */
