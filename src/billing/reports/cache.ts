@@ -1,7 +1,6 @@
 // `gateway cache`: missed tokens by session and model, and by cause.
 
 import {
-  formatDecimal,
   formatUsd,
   isShareReached,
   parseUsd,
@@ -74,7 +73,7 @@ export function sumMisses(table: Table, scope: Scope, ...lists: readonly (readon
     from: "lines INDEXED BY by_miss",
     of: [],
     byWho: { unpriced_tokens: "SUM(missed_tokens) FILTER (WHERE missed IS NULL)" },
-    sums: { missed: "SUM(missed)" },
+    sums: { missed: "SUM(missed)", missed_usd: "SUM(missed)" },
     values: ["SUM(requests)", "SUM(missed_tokens)", "SUM(unpriced_tokens)", "MIN(first_line)"],
     where: { sql: "cause IS NOT NULL" },
   });
@@ -89,10 +88,8 @@ export function sumMisses(table: Table, scope: Scope, ...lists: readonly (readon
 function describeMisses(row: SumRow) {
   const { names, values } = row;
   const [misses = 0, missed_tokens = 0, unpriced_tokens = 0, first = 0] = values.map(Number);
-  const usd = row.add("missed");
-  /** Unpriced tokens have an unknown cost. */
-  const totals = { misses, missed_tokens, usd: formatDecimal(usd), unpriced_tokens };
-  return { names, cost: roundUsd(usd), first, totals };
+  const totals = { misses, missed_tokens, usd: row.write("missed"), unpriced_tokens };
+  return { names, cost: roundUsd(row.add("missed")), first, totals };
 }
 
 export type Misses = ReturnType<typeof describeMisses>;
@@ -140,7 +137,7 @@ export function findHourSavings(table: Table, scope: Scope) {
   const { rows } = sumRequests(table, {
     ...scope,
     by,
-    of: ["charge"],
+    of: ["charge", "charge_usd"],
     sums: { hour: "SUM(hour)" },
     where: { sql: isWritten },
   });

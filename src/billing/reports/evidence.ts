@@ -16,7 +16,7 @@ import { ALL, describeScope, type Scope, type Span, type SumRow, sumRequests, to
 import { type Cause, describeCause } from "./words.ts";
 
 const INPUT = KIND_COLUMNS.filter((kind) => PROMPT_KINDS.includes(kind));
-const SUMS = ["requests", ...INPUT, "official", "charge", "unpriced", "partial"];
+const SUMS = ["requests", ...INPUT, "official_usd", "charge_usd", "unpriced", "partial"];
 /** A file of two pages has room for this. */
 const MAX_EVENTS = 12;
 const MAX_VERSIONS = 4;

@@ -158,7 +158,7 @@ function sumMonth(table: Table, only: Filter, { zone, now }: Clock) {
   const { rows, also } = sumRequests(table, {
     ...ALL,
     only,
-    of: ["charge"],
+    of: ["charge_usd"],
     spans: [...days, ["", begin, Number.MAX_SAFE_INTEGER]],
     by: ["span"],
     also: [[`since >= ${begin}`], [`since >= ${start}`]],

@@ -9,7 +9,7 @@ import { STACKS } from "./words.ts";
 import { addAmount, columnOf, describeScope, listKinds, readUsage, type Scope, sumRequests } from "./sums.ts";
 
 export function reportRequests(table: Table, { most, ...scope }: Scope & { readonly most: number }) {
-  const { totals } = sumRequests(table, { ...scope, by: [], of: ["requests", "charge"] }).total;
+  const { totals } = sumRequests(table, { ...scope, by: [], of: ["requests", "charge_usd"] }).total;
   const { sql, values } = describeScope(scope);
   const newest = `${sql} ORDER BY at DESC, line DESC LIMIT $most`;
   return {

@@ -4,10 +4,12 @@ import { formatDecimal } from "../../lib/money.ts";
 import { findNextSpan, nameSpan, SPANS, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Questions, Table } from "../store/open.ts";
 import {
+  addAmount,
   CLIENT_NAMES,
   describeHead,
   describeScope,
   NAMES,
+  readList,
   type Scope,
   type Span,
   type SumRow,
@@ -63,7 +65,7 @@ export function describeNames<N extends string>(by: readonly N[], texts: readonl
   let index = 0;
   for (const dimension of by) {
     const text = texts[index++] ?? "";
-    names[dimension] = text === "" && CLIENT_NAMES.some((name) => name === dimension) ? null : text;
+    names[dimension] = text === "" && (CLIENT_NAMES as readonly string[]).includes(dimension) ? null : text;
   }
   return names;
 }
@@ -117,21 +119,18 @@ export function divideTime(span: TimeSpan, first: number, last: number, zone: Zo
 const DIFFERS =
   "official IS NULL OR (ABS(official - named) > 1000000 AND ABS(official - named) * 100 > named)";
 
-export function sumSellers(table: Table, scope: Scope) {
-  const { total } = sumRequests(table, {
-    ...scope,
-    by: [],
-    of: ["requests", "charge"],
-    from: "lines INDEXED BY by_seller",
-    byWho: { named: "SUM(named)", differ: `COUNT(*) FILTER (WHERE ${DIFFERS})` },
-    sums: { named: "SUM(named)", differ: "SUM(differ)" },
-    where: { sql: "named IS NOT NULL" },
-  });
-  const { requests, charge_usd } = total.totals;
+export function sumSellers(table: Table, { since, until }: Scope) {
+  const { sql, values } = describeScope({ since, until });
+  const [[requests = 0, named = 0n, charge = 0n, differ = 0, exact = null] = []] = table.list(
+    `SELECT COUNT(*), SUM(named), SUM(charge), COUNT(*) FILTER (WHERE ${DIFFERS}), group_concat(exact)
+     FROM lines INDEXED BY by_seller WHERE named IS NOT NULL AND ${sql}`,
+    values,
+  );
+  const rare = readList(exact, table);
   return {
-    requests,
-    named_usd: formatDecimal(total.add("named")),
-    charge_usd,
-    differ: total.count("differ"),
+    requests: Number(requests),
+    named_usd: formatDecimal(addAmount(named, rare, "named")),
+    charge_usd: formatDecimal(addAmount(charge, rare, "charge")),
+    differ: Number(differ),
   };
 }

@@ -105,7 +105,6 @@ class Verifier {
     this.#counts.lines += 1;
     const line = parseJson(text);
     const { since = "" } = this.#options;
-    // An id, or a day in UTC.
     const isDay = /^\d{4}-\d\d-\d\d$/.test(since);
     this.#hasBegun ||= isObject(line) && (line["id"] === since || (isDay && textIn(line, "time") >= since));
     if (isObject(line)) this.#checkLine(line);

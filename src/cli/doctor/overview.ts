@@ -14,7 +14,6 @@ import { keepConfig } from "../terminal/own-command.ts";
 import { print, printWrapped } from "../terminal/terminal.ts";
 import { formatAmount } from "../terminal/text.ts";
 import { checkParts, checkVariables } from "./config.ts";
-import type { DoctorFinding } from "./finding.ts";
 import { describeAmounts, describeLimits } from "./ledger.ts";
 
 export async function showOverview(flags: ConfigFlags): Promise<void> {
@@ -38,7 +37,9 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
   if (state === null) findings.push(...checkVariables(config));
   const attention = [
     ...config.warnings,
-    ...[...findings, ...checkParts(config)].flatMap(describeFinding),
+    ...[...findings, ...checkParts(config)].flatMap(({ state, detail, fix }) =>
+      state === "ok" ? [] : fix === null ? detail : `${detail}: ${fix}`,
+    ),
     ...(state === null ? [] : listProblems(state)),
   ];
   for (const text of attention) printWrapped(`attention: ${text}`);
@@ -49,17 +50,13 @@ function readLedger({ catalog }: LoadedConfig) {
   using table = openTable(catalog.ledger.path, {});
   const clock = { zone: catalog.zone, now: new Date() };
   const sum = (period: string): string => {
-    const query = { by: [], of: ["charge"], ...readPeriod({ period }, clock) };
+    const query = { by: [], of: ["charge_usd"], ...readPeriod({ period }, clock) };
     return `$${formatAmount(sumRequests(table, query).total.totals.charge_usd)}`;
   };
   return {
     amounts: [`spent today: ${sum("today")}`, `this month: ${sum("month")}`],
     findings: [...describeLimits(catalog), ...describeAmounts(table, catalog)],
   };
-}
-
-function describeFinding({ state, detail, fix }: DoctorFinding): string[] {
-  return state === "ok" ? [] : [fix === null ? detail : `${detail}: ${fix}`];
 }
 
 const COMMANDS = [

@@ -8,12 +8,11 @@ export function measure(text: string): number {
   return ASCII.test(text) ? text.length : Bun.stringWidth(text);
 }
 
-/** Texts are tested together: one by one takes longer. */
 export function arePlain(texts: readonly string[]): boolean {
   return ASCII.test(texts.join(""));
 }
 
-/** Loops, not callbacks: a command ends before small functions are compiled. */
+/** A loop takes less than callbacks, before they are compiled. */
 export function alignTexts(
   texts: readonly string[],
   room: number,
@@ -61,7 +60,7 @@ export function wrapWords(line: string, room: number, hang = 0): string[] {
   return [...lines, current];
 }
 
-/** Of each line: one by one takes several times as long, and the runtime's formats 10 ms. */
+/** Of each line. The runtime's formats take 10 ms. */
 export function groupDigits(counts: string): string {
   return counts.replaceAll(/\B(?=(?:\d{3})+$)/gm, ",");
 }

@@ -21,11 +21,7 @@ const SYSTEM: Zone = {
     return Temporal.Now.timeZoneId();
   },
   toLocal: (ms) => ms - new Date(ms).getTimezoneOffset() * MINUTE_MS,
-  fromLocal: (local) => {
-    const at = new Date(local);
-    const day = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate(), at.getUTCHours()] as const;
-    return new Date(...day, at.getUTCMinutes(), at.getUTCSeconds(), at.getUTCMilliseconds()).getTime();
-  },
+  fromLocal: (local) => Date.parse(new Date(local).toISOString().slice(0, -1)),
 };
 
 /** "system": this machine's. Throws a RangeError for an unknown name. */
