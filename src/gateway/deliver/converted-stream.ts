@@ -27,8 +27,7 @@ import { readWhole } from "./whole.ts";
 const MAX_LINGER_MS = 1000;
 /** Gemini CLI gives up after a minute if no answer has begun. */
 const MAX_QUIET_SECONDS = 15;
-/** A large event takes its bytes, text and values (two bytes for a character),
- *  and as much again in garbage. */
+/** Bytes, text and values of a large event, and as much again in garbage. */
 const EVENT_COPIES = 10;
 /** The collector lets the heap double: half of it is garbage. */
 const KEPT_COPIES = 2;
@@ -41,7 +40,6 @@ export async function convertStream(r: Request, body: Body, gateway: Gateway): P
       await stream.paced;
       return stream.close(fault);
     }
-    // Some upstreams send a whole response instead of a stream.
     const whole = await readWhole(r, body, gateway);
     return whole instanceof UpstreamFault
       ? stream.close(whole)
@@ -62,12 +60,15 @@ function maskTexts(texts: string | Slices, secrets: Secrets): Uint8Array | Slice
   return isLong ? maskSlices([texts], secrets) : secrets.mask(Buffer.from(texts));
 }
 
-function* maskSlices(texts: Iterable<string>, secrets: Secrets): Generator<string> {
-  const redactor = new StreamRedactor(secrets);
-  const slices = Iterator.from(texts).flatMap((text) => text.matchAll(SLICES));
-  for (const [slice] of slices) yield asBuffer(redactor.pass(Buffer.from(slice))).toString();
-  yield Buffer.from(redactor.end(false)).toString();
-}
+/** A recording reads them again. */
+const maskSlices = (texts: Iterable<string>, secrets: Secrets): Slices => ({
+  *[Symbol.iterator]() {
+    const redactor = new StreamRedactor(secrets);
+    const slices = Iterator.from(texts).flatMap((text) => text.matchAll(SLICES));
+    for (const [slice] of slices) yield asBuffer(redactor.pass(Buffer.from(slice))).toString();
+    yield Buffer.from(redactor.end(false)).toString();
+  },
+});
 
 class ConvertedStream {
   readonly #r: Request;

@@ -197,7 +197,6 @@ function openBeginning(
   return FOR_MODELS.has(target.endpoint.purpose) && !(stream && isEventStream) ? new Beginning("any") : null;
 }
 
-/** Holds a body's beginning until it can be judged. */
 async function judgeBeginning(answer: Answer, beginning: Beginning): Promise<[BeginningVerdict, Body]> {
   const { held, silenceMs } = beginning;
   let until = performance.now() + silenceMs;
@@ -217,7 +216,6 @@ async function judgeBeginning(answer: Answer, beginning: Beginning): Promise<[Be
   }
 }
 
-/** "silent": nothing has come in time. */
 function awaitChunk(next: Promise<Buffer | null>, until: number): Promise<Buffer | null | "silent"> {
   const late = Promise.withResolvers<"silent">();
   const timer = setTimeout(late.resolve, until - performance.now(), "silent");
