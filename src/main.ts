@@ -8,19 +8,21 @@ import { GATEWAY } from "./commands/commands.ts";
 
 // A command ends too soon for compiled code to pay: decision 0030.
 if (process.argv[2] !== "serve") Bun.unsafe.setJITPolicy(20);
-// The last compiler (FTL) costs a new server a fifth of its CPU and saves less: decision 0030.
+// The last compiler (FTL) costs a server more than it saves.
+// The next body needs the memory of the last: decision 0030.
 const COMPILER = "BUN_JSC_useFTLJIT";
+const SETTINGS = { [COMPILER]: "0", MIMALLOC_PURGE_DELAY: "1000" };
 const { argv, env, execArgv } = process;
 if (argv[2] === "serve" && process.platform !== "win32" && env[COMPILER] === undefined) {
   const [, ...main] = findOwnCommand();
   const words = [process.execPath, ...(main.length > 0 ? execArgv : []), ...main, ...argv.slice(2)];
   try {
-    process.execve?.(process.execPath, words, { ...env, [COMPILER]: "0" });
+    process.execve?.(process.execPath, words, { ...SETTINGS, ...env });
   } catch {
-    // Then the server runs with the compiler, which is slower.
+    // Then the server runs without these settings, which is slower.
   }
 }
-// The programs that the gateway starts must not get the variable.
-if (argv[2] === "serve") delete env[COMPILER];
+// The programs that the gateway starts must not get the variables.
+if (argv[2] === "serve") for (const name of Object.keys(SETTINGS)) delete env[name];
 
 await runProgram(GATEWAY);

@@ -34,10 +34,11 @@ async function signal(gateway: ChildGateway, name: "SIGINT" | "SIGTERM"): Promis
   while (!gateway.stderr().includes("stopping")) await Bun.sleep(1);
 }
 
-test.skipIf(process.platform !== "linux")("a server has switched the last compiler off", async () => {
+test.skipIf(process.platform !== "linux")("a server has two settings of the runtime", async () => {
   const { gateway } = await openGateway();
   const environment = readFileSync(`/proc/${gateway.pid}/environ`, "utf8").split("\0");
   expect(environment).toContain("BUN_JSC_useFTLJIT=0");
+  expect(environment).toContain("MIMALLOC_PURGE_DELAY=1000");
 });
 
 describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
