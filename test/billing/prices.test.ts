@@ -73,7 +73,7 @@ describe("a name that moves from version to version", () => {
     }
   });
 
-  test("a name that moves from version to version has no undated price in a newer book, either", () => {
+  test("a name that moves from version to version has no price without a date in a newer book", () => {
     const model = (id: string, prices: unknown) => ({ id, match: { equals: id }, prices });
     const published = publishedSchema.parse([
       {
@@ -97,7 +97,7 @@ describe("a name that moves from version to version", () => {
     expect(names.map((id) => priceOn(id, "2026-12-01"))).toEqual([null, "2", "4"]);
   });
 
-  test("a name that moves from version to version pays what the model that the answer names costs", () => {
+  test("a name that moves from version to version costs what the model named in the answer costs", () => {
     const priced = (model: string) =>
       computeCharge({
         parts: [{ model: null, pass: "message", usage: { input: 1_000_000 } }],

@@ -105,7 +105,7 @@ describe("P130: how an answer was served", () => {
     { traffic_type: "TRAFFIC_TYPE_UNSPECIFIED" },
     { speed: "standard" },
     { inference_geo: "mars" },
-  ])("%j is standard", (tariff) => {
+  ])("an answer served as %j has the standard price", (tariff) => {
     expect(serve(tariff)).toEqual({ prices: { input: "1" }, tier: "standard", unpriced: [] });
   });
 
@@ -132,7 +132,7 @@ describe("P130: how an answer was served", () => {
     [{ speed: "slow" }, "speed=slow"],
     [{ traffic_type: "PROVISIONED" }, "traffic_type=provisioned"],
     [{ traffic_type: "ON_DEMAND_ULTRA" }, "service_tier=ultra"],
-  ])("%j has no price", (tariff, missing) => {
+  ])("an answer served as %j has no price", (tariff, missing) => {
     expect(serve(tariff)).toEqual({ missing });
   });
 });

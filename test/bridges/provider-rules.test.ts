@@ -251,7 +251,7 @@ describe("P163: nothing inside a tool, a message or a part is lost in silence", 
     ],
   ];
 
-  test.each(noted)("%s: %j is named", (direction, sent, name) => {
+  test.each(noted)("%s: what is left out of %j is named", (direction, sent, name) => {
     expect(send(direction, sent).notes).toContain(name);
   });
 

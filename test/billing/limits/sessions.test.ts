@@ -202,7 +202,7 @@ describe("P115: 200 requests at once spend at most twice the limit, or the limit
     expect(Number(spent)).toBeGreaterThan(limit * 0.9);
   });
 
-  test("200 requests keep to that, whatever they cost, if no answer is longer than its cap or 32,000 tokens", async () => {
+  test("requests of any cost keep to twice the limit, or the limit and one request, if answers keep to cap and 32,000 tokens", async () => {
     const turn = record({
       output: integer({ min: 1, max: 32_000 }),
       more: integer({ min: 0, max: 32_000 }),

@@ -147,7 +147,7 @@ describe("the same name has the price of who sells it", () => {
       "book 2026-11-28 anthropic (by name)",
     ],
     ["qwen/qwq-32b:free", { provider: "openrouter" }, "0", "book 2026-11-28 openrouter"],
-  ])("%s at %j: %s", (model, seller, input, source) => {
+  ])("%s sold by %j costs %s a million tokens of input", (model, seller, input, source) => {
     const price = priceOf(model, seller);
     expect([price?.rates["input"], price?.source]).toEqual([input, source]);
   });

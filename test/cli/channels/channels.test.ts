@@ -198,7 +198,7 @@ describe("P47: gateway models", () => {
     [["--group", "mesages"], 'There is no group "mesages" (did you mean "messages"?).'],
     [["--key-name", "nobody"], 'There is no key "nobody"'],
     [["--group", "other", "--key-name", "other"], "--group and --key-name exclude each other."],
-  ])("%p is refused", async (args, message) => {
+  ])("gateway models refuses %p", async (args, message) => {
     start();
     const { status, stderr } = await run(around(), "models", ...args);
     expect(status).toBeGreaterThan(0);

@@ -372,7 +372,7 @@ describe("P22: decimals are exact, as they were written", () => {
     ["0.30000000000000004", "0.30000000000000004"],
     ["9007199254740993.1", "9007199254740993.1"],
     ["0.000000000000000000001", "0.000000000000000000001"],
-  ])("%s is %s", (text, value) => expect(multiplier(text)).toBe(value));
+  ])("a multiplier written %s is %s", (text, value) => expect(multiplier(text)).toBe(value));
 });
 
 describe("the catalog", () => {

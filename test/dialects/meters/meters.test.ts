@@ -450,7 +450,7 @@ describe("the chunks of the content dialect:", () => {
       },
       { input: 40, cache_read: 10, input_audio: 30, cache_read_audio: 20, output: 0 },
     ],
-  ])("the usage has %s", (_, shown, counted) => {
+  ])("the usage of a content answer has %s", (_, shown, counted) => {
     expect(counting(shown)).toEqual([counted]);
   });
 
@@ -909,7 +909,7 @@ describe("far into a stream, where only samples of its text are read,", () => {
     ],
     ["content", "that it was blocked", { end: "complete" }, [{ promptFeedback: { blockReason: "SAFETY" } }]],
     ["content", "an error", { end: "error" }, [{ error: { code: 500 } }]],
-  ])("%s: %s is found", (dialect, _, found, late) => {
+  ])("the meter of %s finds %s far into a stream", (dialect, _, found, late) => {
     expect(readBehind(dialect)).toMatchObject({ end: "open", final: false, parts: [] });
     expect(readBehind(dialect, ...late)).toMatchObject(found);
   });

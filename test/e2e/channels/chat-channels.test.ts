@@ -130,7 +130,7 @@ describe("P111: the usage of a stream", () => {
     ["gzip", gzipSync],
     ["zstd", zstdCompressSync],
   ])(
-    "usage is asked for in a compressed request (%s), which is decompressed for it, and only for it",
+    "a compressed request (%s) is decompressed to ask for usage, and for nothing else",
     async (coding, compress) => {
       const upstream = startUpstream();
       const { ask } = open({ local: channelAt(upstream) });

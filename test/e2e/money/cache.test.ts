@@ -110,7 +110,7 @@ test.each(DIALECT_NAMES)("P144: a changed tool is named, with its exact cost: %s
   }
 });
 
-test("P144: the upstream's own reason counts, with the place if it is the same as ours", async () => {
+test("P144: the upstream's own reason is in the line, with our place where our reason is the same", async () => {
   const world = openOwnWorld();
   for (const stream of [false, true]) {
     const session = new Session(world, "messages", stream);

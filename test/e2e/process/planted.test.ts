@@ -193,7 +193,7 @@ describe.skipIf(WINDOWS)("P192: whatever is planted", () => {
     expect(planted.victim()).toBe("");
   });
 
-  test("a link planted while the gateway is running is not written to either", async () => {
+  test("a link planted while the gateway is running is not written to", async () => {
     using planted = plant("symbolic link", "elsewhere");
     const { folder } = planted;
     const gateway = startGatewayHere({ config: CONFIG, folder });

@@ -170,7 +170,7 @@ describe("P134: usage that cannot be trusted is unknown or suspect", () => {
       { ...USAGE, cache_creation_input_tokens: 5, cache_creation: { ephemeral_5m_input_tokens: 50 } },
     ],
     ["of a new kind", { ...USAGE, quantum_input_tokens: 1000 }],
-  ])("usage that is %s", async (_, usage) => {
+  ])("usage that is %s is unknown or suspect", async (_, usage) => {
     plain.channel().next({ body: answer(usage) });
     const line = await world.line(await plain.ask("messages"));
     expect(line["basis"] === "unknown" || line["suspect"] !== undefined).toBe(true);
@@ -628,14 +628,14 @@ describe("P140: verify --anchor finds that the lines of an anchor are gone", () 
     return world.run("ledger", "verify", "--ledger", copy, "--anchor", anchor, ...flags);
   };
 
-  test.each([[[]], [["--partial"]]])("verify --anchor %p", async (flags) => {
+  test.each([[[]], [["--partial"]]])("verify --anchor %p finds that a line is gone", async (flags) => {
     expect((await check(0, ...flags)).status).toBe(0);
     const gone = await check(1, ...flags);
     expect(gone.status).toBe(1);
     expect(gone.stdout + gone.stderr).toContain("anchor");
   });
 
-  test("an anchor of another line is not found with --partial either", async () => {
+  test("an anchor of another line is not found, also with --partial", async () => {
     const copy = world.path("anchored.jsonl");
     const { lines } = await world.json("ledger", "anchor", "--ledger", copy);
     const other = `${lines}:${sha("other")}`;

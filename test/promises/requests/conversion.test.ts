@@ -367,7 +367,7 @@ describe("P168: an answer that the upstream cut is an error in the client's dial
     chat: [/data: \{"error":/, /\[DONE\]/],
     content: [/data: \{"error":/, /"finishReason":"STOP"/],
   };
-  test.each(crossed)("%s on %s", async (client, channel) => {
+  test.each(crossed)("a %s client of a %s channel sees that an answer is cut", async (client, channel) => {
     const group = groupOf(client, channel);
     const pieces = stream(channel, { text: "the beginning of it" });
     const upTo = pieces.findIndex((piece) => piece.includes("the beginning of it")) + 1;

@@ -215,18 +215,18 @@ describe("P189: answers contain no channel credential and no key, whole or split
   const rows = secrets.flatMap((secret) =>
     writings.map((writing) => [secret[0], writing[0], secret, writing[1]] as const),
   );
-  test.each(rows)("%s, %s", async (_, __, [, group, secret, dialect], write) => {
+  test.each(rows)("no answer repeats %s, %s", async (_, __, [, group, secret, dialect], write) => {
     if (secret === BROUGHT) expect((await world.request("/v1/models", bearer(BROUGHT))).status).toBe(200);
     await repeat(group, dialect, write(secret), secret);
   });
 
-  test("no secret is the name of an encoding", async () => {
+  test("no secret reaches a client as the name of an encoding", async () => {
     own.channel().next({ fields: { "content-encoding": SIGNS } });
     const answer = await own.ask("messages");
     expect([answer.status, leaks(answer.bytes.toString(), SIGNS)]).toEqual([502, false]);
   });
 
-  test("no secret is in parts that a conversion joins", async () => {
+  test("no secret reaches a client in parts that a conversion joins", async () => {
     const [start, end] = [stored.credentialOf().slice(0, 11), stored.credentialOf().slice(11)] as const;
     const parts = [start, end].map((text) => ({ type: "output_text", text, annotations: [] }));
     const item = { type: "message", id: "m", role: "assistant", status: "completed", content: parts };

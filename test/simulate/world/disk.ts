@@ -274,7 +274,7 @@ export class Disk {
     this.beginSync(inode)();
   }
 
-  /** A sync takes time. What is written meanwhile may be safe or not, so it is not. Returns what to call at its end. */
+  /** A sync takes time, and what is written meanwhile is not safe. Returns what to call at its end. */
   beginSync(inode: Inode): (fails?: boolean) => void {
     const { made } = inode;
     const names = this.#namesChanged;

@@ -79,7 +79,7 @@ describe("usage --history", () => {
     [["--key", "laptop"], "--history excludes --key: a log has none."],
     [["--by", "channel"], '--by: there is no "channel"'],
     [["--session", "nothing"], "The logs have no session nothing."],
-  ])("%j is refused", async (args, message) => {
+  ])("usage --history refuses %j", async (args, message) => {
     const { status, stderr } = await history(...args);
     expect(status).toBeGreaterThan(0);
     expect(stderr).toContain(message);
