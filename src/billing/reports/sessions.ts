@@ -17,6 +17,7 @@ export function reportSessions(
   const wanted = order === "missed" ? named.filter((row) => row.count("missed") > 0) : named;
   return {
     sessions: wanted.slice(0, most).map(describeOne),
+    ...(wanted.length > most && { more: wanted.length - most }),
     /** Sessions and the requests without one add up to the total. Null: none. */
     no_session: rows.find(({ names }) => names[0] === "")?.totals ?? null,
     total: total.totals,

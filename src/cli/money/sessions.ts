@@ -32,11 +32,11 @@ const ID_LENGTH = 13;
 
 export function listSessionSpending(flags: SessionsFlags): void {
   showReport(flags, ({ table, scope, clock: { zone } }): Shown => {
-    const report = reportSessions(table, scope);
-    const { sessions, no_session: none, total } = report;
-    const most = flags.all === true ? sessions.length : MAX_SHOWN;
+    const most = flags.all === true || flags.json === true ? Infinity : MAX_SHOWN;
+    const report = reportSessions(table, { ...scope, most });
+    const { sessions, more = 0, no_session: none, total } = report;
     const rows: readonly SessionLine[] = [
-      ...sessions.slice(0, most),
+      ...sessions,
       ...(none === null ? [] : [{ ...none, session: "no session" }]),
       { ...total, session: "total" },
     ];
@@ -57,8 +57,7 @@ export function listSessionSpending(flags: SessionsFlags): void {
       ],
       notes: () => [
         sessions.length === 0 && "No sessions in this period.",
-        sessions.length > most &&
-          `The newest ${most} of ${formatCount(sessions.length, "session")}. --all shows every one.`,
+        more > 0 && `The newest ${most} of ${formatCount(most + more, "session")}. --all shows every one.`,
       ],
     };
   });

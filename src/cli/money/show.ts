@@ -46,6 +46,8 @@ export function showReport<Flags extends ReportFlags>(
   const clock = { zone: loaded?.catalog.zone ?? createZone("system"), now: new Date() };
   const period = readPeriod(flags, clock);
   using table = openTable(path, flags);
+  // The rows are too few for a second compiler, unlike a ledger's lines.
+  Bun.unsafe.setJITPolicy(60);
   const scope = { ...period, only: readFilter(flags, table) };
   refuseUnknownNames(scope.only, table, loaded);
   printShown(flags, ask({ table, scope, clock, flags, loaded }));
