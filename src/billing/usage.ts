@@ -161,8 +161,7 @@ export interface EventTaker {
   takeText(text: string, from: number): readonly [piece: string, end: number] | null;
 }
 
-/** Sees an answer's bytes as they pass.
- *  Never delays them, and keeps no more than needed. */
+/** Sees an answer's bytes as they pass, and never delays them. */
 export interface Meter {
   see(chunk: Uint8Array): void;
   /** `see` for a bridge, which gets the completed events. Null: nothing follows. */

@@ -128,7 +128,6 @@ async function answerCount(r: Request, gateway: Gateway): Promise<Ending> {
   return OWN_ANSWER;
 }
 
-/** Brings a response to the client: as a stream, converted, or whole. */
 function deliver(
   r: Request,
   { response, candidate, body }: ChannelResponse,

@@ -37,8 +37,7 @@ export interface Wanted<About> {
   readonly lists?: ReadonlySet<string>;
   /** In lower case: members that some parser takes for one of these are counted. */
   readonly alike?: ReadonlySet<string>;
-  /** The lists of earlier objects, the likeliest first.
-   *  Their elements are not scanned again. */
+  /** The lists of earlier objects, the likeliest first. */
   readonly known?: readonly Lists<About>[];
   /** Known elements are scanned all the same: a forged hash could hide a member. */
   readonly isStrict?: boolean;

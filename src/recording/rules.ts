@@ -1,5 +1,5 @@
 // What differs between two runs of one script without meaning anything.
-// A new tool with other clocks or ids needs another rule, and no other code.
+// A new tool with other clocks or ids needs another rule, no other code.
 
 /** Texts of these forms count as equal. The first rule that fits wins.
  *  Windows' paths have `/`. */

@@ -1,6 +1,6 @@
 // A recording is a folder with a file for each exchange: a line of JSON, then the answer's
 // body. Pieces of request bodies are files named by their hashes. A file gets its name when
-// complete. Several gateways may record into one folder, and somebody may remove it meanwhile.
+// complete. Several gateways may share a folder, and it may vanish meanwhile.
 
 import { closeSync, existsSync, fstatSync, lstatSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";

@@ -1,5 +1,5 @@
 // The live feed, one event stream for each open page. Changes are sent twice a
-// second, so that an open page costs little on a busy gateway.
+// second: an open page costs a busy gateway little.
 
 import { describeWarning } from "../billing/limits/alerts.ts";
 import type { ApiParts } from "../gateway/api/parts.ts";

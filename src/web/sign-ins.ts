@@ -1,7 +1,7 @@
 // Who is signed in to the console. A code signs one browser in, once, within a minute. It
 // then has a cookie and a token, and needs both: every server on this machine gets this
 // host's cookies, but only pages of this origin can read the token. A file next to the
-// ledger keeps the hashes, so that a restart signs nobody out.
+// ledger keeps their hashes: a restart signs nobody out.
 
 import { z } from "zod";
 import { readOwn, replaceFile } from "../lib/files/own-file.ts";

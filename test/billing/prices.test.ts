@@ -171,7 +171,7 @@ describe("the book agrees with the package that it is made from", () => {
     { input: 400_000, output: 20_000 },
   ];
 
-  test.each([new Date("2026-03-01"), AT, new Date("2027-06-01")])("the package agrees on %p", (at) => {
+  test.each([new Date("2026-03-01"), AT, new Date("2027-06-01")])("book and package agree on %p", (at) => {
     let compared = 0;
     for (const entry of lists) {
       const model = String(getList(getField(entry, "ids"))[0]);

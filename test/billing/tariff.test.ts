@@ -46,7 +46,7 @@ describe("a kind without a price of its own", () => {
     expect(pricesOf(rates, { [kind]: 0 })).toEqual({ prices: {}, tier: "standard", unpriced: [] });
   });
 
-  test("a search is counted as the platform charges it: only the other way of counting is free", () => {
+  test("a search costs what the platform counts, queries or prompts, and the other count is free", () => {
     const searched = { google_search: 3, google_search_prompt: 1 };
     expect(pricesOf({ google_search_per_1k: "14" }, searched)).toMatchObject({
       prices: { google_search_per_1k: "14", google_search_prompt_per_1k: "0" },

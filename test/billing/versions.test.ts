@@ -45,7 +45,7 @@ test.each<[title: string, share: string, course: Course]>([
   ["half of the projects with 40 % more since then", "few", (at) => (at < UPDATE || at % 2 === 0 ? 1 : 1.4)],
   ["a larger project with more and more sessions", "few", (at, _, random) => (random() < at / 240 ? 1.5 : 1)],
   ["18 % more since then", "most", (at) => (at < UPDATE ? 1 : 1.18)],
-])("for %s, %s of 200 reports name the newer version", (_title, share, course) => {
+])("of 200 reports on %s, %s name the newer version", (_title, share, course) => {
   const random = openDice(1);
   const named = Array.from({ length: 200 }, () => {
     const noise = (): number => 0.7 + 0.2 * (random() + random() + random());

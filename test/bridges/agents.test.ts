@@ -122,7 +122,7 @@ describe("Claude Code", () => {
 });
 
 test.each(["constructor", "__proto__", "toString", "hasOwnProperty"])(
-  "a word is not known because each object has a member of its name: %s",
+  "a word is unknown although each object has a member of that name: %s",
   (word) => {
     for (const client of DIALECT_NAMES) {
       for (const upstream of DIALECT_NAMES) {

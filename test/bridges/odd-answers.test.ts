@@ -159,7 +159,7 @@ describe("a call of a responses channel", () => {
 
 describe("an answer without a reason for its end", () => {
   test.each([null, "", undefined])(
-    "an answer without a reason is an answer if its body is whole (%j)",
+    "an answer without a reason for its end is one if its body is whole (%j)",
     (finish_reason) => {
       const message = { role: "assistant", content: "4" };
       const { status, body } = whole(ask("messages>chat"), {

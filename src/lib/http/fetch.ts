@@ -1,6 +1,6 @@
 // The runtime's `fetch`, for all requests but those of clients. The environment could
 // send a credential to a proxy, print it, or switch off the check of certificates.
-// So each option is set here, and a test refuses `fetch(` anywhere else.
+// So each option is set, and only here (a test).
 
 interface FetchOptions {
   /** Null: none, whatever HTTP_PROXY says. */

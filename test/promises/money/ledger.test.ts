@@ -240,7 +240,7 @@ describe("P137: the seller's own amount is in provider_usd, and suspect if it is
   });
 });
 
-test("P137: a price of the config, which is not the book's, is compared with no amount", async () => {
+test("P137: the seller's amount is not compared with a price of the config", async () => {
   chat.channel().next({ body: whole("chat", { usage: { cost: 0.5 } }) });
   const line = await world.line(await chat.ask("chat"));
   expect([line["provider_usd"], line["charge_usd"], line["suspect"]]).toEqual(["0.5", USUAL_USD, undefined]);

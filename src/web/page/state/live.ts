@@ -1,5 +1,5 @@
 // The live feed: an event stream from the gateway that reconnects by itself.
-// It is closed while nobody sees the page: a forgotten tab costs nothing.
+// Closed while nobody sees the page: a forgotten tab costs nothing.
 
 import type { ChannelView } from "../../../gateway/channels/view.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
