@@ -173,7 +173,7 @@ interface Layout extends Pick<Plan, "first" | "values"> {
   readonly kinds: ReturnType<typeof listKinds>;
 }
 
-/** There may be thousands. A command ends before much is compiled. */
+/** A command ends before much is compiled. */
 export class SumRow {
   readonly names: string[] = [];
   readonly values: Cells;

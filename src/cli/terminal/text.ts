@@ -12,7 +12,6 @@ export function arePlain(texts: readonly string[]): boolean {
   return ASCII.test(texts.join(""));
 }
 
-/** A loop takes less than callbacks, before they are compiled. */
 export function alignTexts(
   texts: readonly string[],
   room: number,

@@ -45,7 +45,11 @@ export const UTC: Zone = { name: "UTC", toLocal: (ms) => ms, fromLocal: (local) 
 
 /** The first moment of the span after that of `ms`. */
 export function findNextSpan(span: TimeSpan, zone: Zone, ms: number): number {
-  return zone.fromLocal(startOfNextSpan(span, startOfSpan(span, zone.toLocal(ms))));
+  const local = zone.toLocal(ms);
+  const end = startOfNextSpan(span, startOfSpan(span, local));
+  // Mostly, no clock changes meanwhile.
+  const next = ms + end - local;
+  return zone.toLocal(next) === end ? next : zone.fromLocal(end);
 }
 
 /** Weeks begin on Monday. */
