@@ -137,7 +137,7 @@ export function openSseParser() {
   };
 }
 
-/** What must follow the text so that its last event is complete for every client. Some do not
+/** What completes the last event of the text for every client. Some do not
  *  know CR alone as a line end, so its LF has to follow. `closer` ends a line, and an event. */
 export function findMissingEnd(text: string, closer: string): string {
   if (text.endsWith("\r\n\r")) return "\n";

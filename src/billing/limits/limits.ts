@@ -269,8 +269,8 @@ function findNoRoom(sides: readonly Placed[], claim: Claim, sums: Spending, now:
 }
 
 /** Null: the request fits. Alone, it always does. The expected costs of others must
- *  leave room below the limit. The most that all may cost is at most twice the
- *  limit, or the limit and the dearest request. */
+ *  leave room below the limit, and the most that all may cost is within twice
+ *  the limit, or the limit and the dearest request. */
 function findInWay(
   { shares, waiting }: Flight,
   counted: Usd,

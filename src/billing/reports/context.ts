@@ -195,7 +195,7 @@ function cutUsage(usage: Line["usage"], from: number, to: number): Record<string
   return share;
 }
 
-/** The MCP server of a tool, from the tool's name. Null: the agent's own tool. */
+/** The MCP server in a tool's name. Null: the agent's own tool. */
 function nameServer(tool: string): string | null {
   return /^mcp__(.+?)__/.exec(tool)?.[1] ?? null;
 }

@@ -53,7 +53,7 @@ const MAX_SESSIONS = 24;
 const MIN_PERCENT = 5;
 /** Each kind must rise by at least the common rise divided by this. */
 const MAX_DIFFERENCE = 3;
-/** A limit, so that one session with very much input does not hide the others. */
+/** One session with very much input must not hide the others. */
 const MAX_HEIGHT = 0.5;
 
 export function compareVersions(starts: readonly SessionStart[]) {

@@ -283,7 +283,7 @@ function describeAmounts(r: Request, reading: Reading | null, gateway: Gateway) 
   };
 }
 
-/** What `reprice` needs to find a price later. Without any price, the line's usage is enough. */
+/** What `reprice` needs to find a price. Without any, the line's usage is enough. */
 function describeUnpriced(r: Request, charge: Charge, reading: Reading | null) {
   const { unpricedBecause, unpricedUsage, atLeast } = charge;
   return {

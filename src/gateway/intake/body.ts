@@ -120,7 +120,7 @@ export function* scanBody(
 
 const MAX_SESSION_LENGTH = 256;
 
-/** Whose parts are compared: the key's and, if a header names it, the session's. */
+/** Whose parts are compared: the key's and a named session's. */
 function nameParts({ exchange, target, foundKey }: BodyCall): string {
   const session = readSessionField(exchange) ?? "";
   return `${target.endpoint.dialect.name}\n${foundKey?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;

@@ -76,7 +76,7 @@ function isMade(letter: number, count: number): boolean {
 interface Scan {
   readonly text: string;
   readonly found: (readonly [start: number, end: number])[];
-  /** Where an unfinished secret may begin. `cut`: where one begins if the body ends here. */
+  /** Where an unfinished secret may begin. `cut`: if the body ends here. */
   open: number;
   cut: number;
 }
