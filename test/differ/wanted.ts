@@ -130,6 +130,11 @@ const WANTED: readonly Wanted[] = [
     new: /or add `unpriced: allow`/,
   },
   {
+    why: "the refusal of a path says in other words which groups have it",
+    where: /^traffic\/more-responses\.[34]\/client\/body\.error\.message$/,
+    new: /groups whose channels are all at/,
+  },
+  {
     why: "limits do not count earlier attempts that the upstream may charge",
     where: /^traffic\/over-[\w-]+-(?:empty|closes)\.1\/line\/1:\.limit_usd$/,
     new: /^\(absent\)$/,
