@@ -138,7 +138,7 @@ describe("gateway channels set", () => {
       expect(environment()).toBe(`${old}=old-secret-1\n${own}=new-secret-1\n`);
     });
 
-    test("a credential's variable that the shell exports gives way to another one, in the headers too", async () => {
+    test("a variable that the shell exports is replaced by another one, in the credential and the headers", async () => {
       const headers = "    headers: { authorization: 'Bearer ${MAIN_KEY}' }\n";
       const config = REFERRING.replace("    models:", `${headers}    models:`);
       write(config, "MAIN_KEY=old-secret-1\n");
