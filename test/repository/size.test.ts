@@ -20,7 +20,7 @@ const MOST: Readonly<Record<string, number>> = {
   "src/cli src/commands": 115,
   "src/demo": 6,
   src: 545,
-  test: 626,
+  test: 622,
 };
 
 function countLines(folder: string): number {
