@@ -65,6 +65,7 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   return await deliver(r, answer, gateway);
 }
 
+/** Only after `lists.learn`, which may wait. */
 export function findRoute(r: Request, gateway: Gateway): void {
   const { catalog } = gateway;
   const known = secretsOf(catalog);

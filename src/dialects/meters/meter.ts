@@ -359,7 +359,7 @@ function shorten(chunk: Buffer): Buffer {
     kept = to;
   };
   for (let at = 0, quote = -1, end = 0; at + GAP_BYTES < text.length; at = end + 1) {
-    // Not looked for anew: many lists may come before the next quote.
+    // One search is enough for all lists before the next quote.
     if (quote < at) quote = find('"', at);
     end = quote;
     if (quote - at < GAP_BYTES) continue;

@@ -125,7 +125,7 @@ export class Channels {
     return rest && { candidate, failure: rest.failure, waitMs: waitOf(rest, now) };
   }
 
-  /** A rest has one trial at a time. `start` null: the attempt told nothing. */
+  /** A resting channel has one trial at a time. No `start`: the trial is over. */
   setTrial({ channel, model }: Candidate, start: number | null): void {
     records.setTrial(this.of(channel), model, start === null ? 0 : start + records.TRIAL_MS);
   }

@@ -66,7 +66,7 @@ const maskSlices = (texts: Iterable<string>, secrets: Secrets): Slices => ({
     const redactor = new StreamRedactor(secrets);
     const slices = Iterator.from(texts).flatMap((text) => text.matchAll(SLICES));
     for (const [slice] of slices) yield asBuffer(redactor.pass(Buffer.from(slice))).toString();
-    yield Buffer.from(redactor.end(false)).toString();
+    yield asBuffer(redactor.end(false)).toString();
   },
 });
 

@@ -11,7 +11,7 @@ const METHOD = /^[A-Z][A-Z-]{0,31}$/;
 const TARGET = /^(?:https?:\/\/[^/?#\s]+)?\/[\x21\x22\x24-\x7e]*$/;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const VERSION = "HTTP/1.";
-const HEAD_END = Buffer.from("\r\n\r\n"); // a text is found in five times the time
+const HEAD_END = Buffer.from("\r\n\r\n"); // finding a text takes five times as long
 const [LF, CR] = [0x0a, 0x0d] as const;
 
 export function writeRequestLine(method: string, target: string): string {

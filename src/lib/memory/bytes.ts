@@ -15,7 +15,7 @@ export function joinChunks<Chunk extends Uint8Array>(chunks: readonly Chunk[]): 
 
 const bytesOf = remember(1000, (text) => Buffer.from(text));
 
-/** The runtime makes bytes of a text that it looks for, in five times the time. */
+/** Finding a text in bytes takes the runtime five times as long as finding bytes. */
 export function hasText(text: string | Buffer, part: string): boolean {
   return typeof text === "string" ? text.includes(part) : text.includes(bytesOf(part));
 }
