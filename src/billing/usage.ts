@@ -85,7 +85,7 @@ export interface Tariff {
   readonly inference_geo?: string;
   readonly speed?: string;
   readonly traffic_type?: string;
-  /** Where the upstream's address decides the place, only the address shows it. */
+  /** Known only by the upstream's address, where that decides the region. */
   readonly region?: string;
 }
 

@@ -19,7 +19,10 @@ const PERIOD: Parameter = [
   "[period]",
   "today, yesterday, week, month, last-week, last-month, 7d, 12h, 2w, 2026-11 or 2026-11-20",
 ];
-const SPAN: readonly Parameter[] = [["--since <when>", "the same words as the period: its beginning"], UNTIL];
+const SPAN: readonly Parameter[] = [
+  ["--since <when>", "the beginning of the period, in the same words"],
+  UNTIL,
+];
 const OF_KEY: Parameter = ["--key <name>", "only requests of this key"];
 const OF_TOOL: Parameter = ["--tool <name>", "only requests of this tool, such as claude-code"];
 const OF_LABEL: Parameter = ["--label <text>", "only requests with this label"];
@@ -115,7 +118,7 @@ export const LOOK: CommandTable = {
     flags: [
       [
         "--by <what>",
-        "one row per …; two words with a comma, such as key,model",
+        "group by one word, or two with a comma, such as key,model",
         {
           choices: DIMENSIONS,
           // `usage` reads the one or two dimensions in it.
@@ -126,7 +129,7 @@ export const LOOK: CommandTable = {
       ...FILTERS,
       ["--as <model>", "compare with the cost on this model"],
       ["--history", "read the agents' own logs, not the ledger"],
-      ["--both", "with --history: the ledger, too, each request once"],
+      ["--both", "with --history: count the ledger too, and each request once"],
       ...SPAN,
       ["--csv", "comma-separated values"],
       JSON_FORM,
@@ -234,7 +237,7 @@ export const LOOK: CommandTable = {
     flags: [
       ["--format <text>", "your own text, with the fields below"],
       ["--session <id>", "the session, where stdin does not name it"],
-      ["--key <name>", "whose limits count before the first request"],
+      ["--key <name>", "the key whose limits show before the first request"],
       LEDGER,
     ],
     remark: [
@@ -247,9 +250,9 @@ export const LOOK: CommandTable = {
       "  {context}    the tokens of the last prompt, and its largest parts",
       "  {cached}     the share of its input from the cache",
       "  {left}       what is left of the nearest limit in USD",
-      "  {limit}      that limit",
+      "  {limit}      the amount of that limit",
       "  {windows}    how much of a plan's windows is used",
-      "  {rise}       by how much this session has raised them",
+      "  {rise}       by how much this session has raised that",
       "  {recording}  the recordings that are being written",
     ].join("\n"),
     examples: [

@@ -80,7 +80,7 @@ const KEYS_ROW: CommandRow = {
     remove: {
       about: "remove keys for good",
       args: [KEYS],
-      flags: [YES, ["--missing-ok", "a key that is not there is no error"]],
+      flags: [YES, ["--missing-ok", "do not fail if a key is not there"]],
       examples: ["gateway keys remove guest-1 guest-2 --yes  # two at once"],
       run: call(keyChange, "removeKeys"),
     },
@@ -186,11 +186,11 @@ export const MANAGE: CommandTable = {
         about: "add a group of channels that keys can be bound to",
         args: [GROUP],
         flags: [
-          ["--channel <name...>", "its channels, which are of one platform"],
+          ["--channel <name...>", "its channels, all of one platform"],
           ["--multiplier <decimal>", "what official amounts are multiplied by (default: 1)"],
           ["--description <text>", "what the dropdown of groups shows"],
-          ["--exclusive", "only while a plan that includes it is active"],
-          ["--convert <platform>", "its clients speak messages, responses or content"],
+          ["--exclusive", "open it only while a plan that includes it is active"],
+          ["--convert <platform>", "convert for clients of messages, responses or content"],
         ],
         examples: [
           "gateway groups add cheap --channel anthropic-main --multiplier 0.8  # at another rate",
@@ -237,7 +237,7 @@ export const MANAGE: CommandTable = {
         args: [PLAN],
         flags: [
           ["--group <name...>", "the groups that it includes"],
-          ["--active", "it is bought already"],
+          ["--active", "the plan has been bought"],
         ],
         examples: ["gateway plans add max --group claude-max --active  # a plan that was bought"],
         run: call(groups, "addPlan"),
@@ -265,7 +265,7 @@ export const MANAGE: CommandTable = {
     },
   },
   channels: {
-    about: "show the availability of each channel; exit status 1 if a group has none",
+    about: "show each channel's state; exit status 1 if a group has none available",
     flags: [["--watch", "keep showing it until Ctrl-C"], JSON_FORM, LEDGER],
     examples: [
       "gateway channels  # all channels",
@@ -360,8 +360,8 @@ export const MANAGE: CommandTable = {
           CONFIG,
           FROM,
           ["--dry-run", "show what would change, and write nothing"],
-          ["--yes", "without asking, as a script needs it"],
-          ["--accept <name...>", "PROVIDER/MODEL or PROVIDER: a doubtful change that is right"],
+          ["--yes", "do not ask, for scripts"],
+          ["--accept <name...>", "accept a doubtful change: PROVIDER/MODEL or PROVIDER"],
           LEDGER,
         ],
         examples: [

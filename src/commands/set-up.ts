@@ -37,8 +37,8 @@ export const SET_UP: CommandTable = {
   import: {
     about: "write a config file from that of another gateway",
     args: [
-      ["<kind>", "whose config it is", { choices: ["ccr", "litellm"] }],
-      ["<file>", "their config file"],
+      ["<kind>", "the other gateway", { choices: ["ccr", "litellm"] }],
+      ["<file>", "its config file"],
     ],
     flags: [
       ["--json", "what was written, as JSON on stdout"],

@@ -17,7 +17,7 @@ const KEY_FLAGS: readonly Parameter[] = [
   ["--new", "create a key for this tool"],
   ["--group <group>", "the group of the tool's own or new key"],
   ["--cache <lifetime>", "ask for prompt caches of this lifetime (Claude Code)", { choices: ["5m", "1h"] }],
-  ["--url <url>", "the gateway's address, if it differs from the config"],
+  ["--url <url>", "the gateway's address, if not the config's"],
 ];
 
 export const USE: CommandTable = {

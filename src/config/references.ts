@@ -110,5 +110,5 @@ function checkLoginGroup(group: Group, login: string, refuse: Refuse): void {
   if (group.convert)
     refuse(["convert"], "a login is for the vendor's own tool, and nothing is converted for it");
   else if (group.channels.length > 1)
-    refuse(["channels"], `${alone}: there is no failover to another account, so the group has no other`);
+    refuse(["channels"], `${alone}: there is no failover to another account, so the group can have no other`);
 }

@@ -27,7 +27,7 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Tra
 
 /** Only attackers use more. A decoder takes tens of kilobytes. */
 const MAX_CODINGS = 3;
-/** The header may hold a credential by mistake: so few characters reveal none. */
+/** The header may hold a credential by mistake: this much of it reveals none. */
 const MAX_NAME_LENGTH = 11;
 
 /** `isKnown`: a known coding, which the body does not have. */

@@ -14,7 +14,7 @@ import { NOT_CACHED, SAFE_FIELDS } from "./guard.ts";
 
 const TICK_MS = 500;
 const CHANNEL_TICKS = 4;
-/** So that a browser that is gone, and a stopped gateway, are noticed. */
+/** An event shows that the browser is still there, and the gateway too. */
 const QUIET_TICKS = 10;
 const MAX_NOTICES = 50;
 /** As many as the page shows. */

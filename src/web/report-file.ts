@@ -203,8 +203,8 @@ function listLimits({
     unpriced > 0 && `${countOf(unpriced, "request")} without a price: tokens count, dollars do not.`,
     failed > 0 && `${countOf(failed, "request")} failed, and used nothing: not a turn.`,
     unknown > 0 && `${countOf(unknown, "request")} without usage: in no sum of tokens or dollars.`,
-    "A miss is counted from reported usage: what the request before it left in the cache, at most the whole " +
-      "input of this one, less what this one read. If earlier messages became shorter, new text counts, too.",
+    "A miss is counted from reported usage: what the request before left in the cache, but at most the input " +
+      "of this request, less what this request read. If earlier messages became shorter, new text counts, too.",
     "After a start of the gateway, a session's first request has none to compare with.",
     "The cause is the first difference between the two prompts. The gateway keeps no text of them.",
     lost.unpriced_tokens > 0 && `${formatCount(lost.unpriced_tokens)} of the missed tokens have no price.`,

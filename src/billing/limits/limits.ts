@@ -268,8 +268,8 @@ function findNoRoom(sides: readonly Placed[], claim: Claim, sums: Spending, now:
   return null;
 }
 
-/** Null: the request fits. Alone, it always does. The expected costs of others must
- *  leave room below the limit, and the most that all may cost is within twice
+/** Null: the request fits. Alone, it always does. Next to others, what they will probably
+ *  cost is below the limit, and the most that all may cost is at most twice
  *  the limit, or the limit and the dearest request. */
 function findInWay(
   { shares, waiting }: Flight,

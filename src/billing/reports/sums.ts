@@ -152,7 +152,7 @@ export function sumRequests(table: Questions, query: SumsQuery) {
 
 type Plan = ReturnType<typeof planSums>;
 
-/** `first`: the place of the first value after the names. `read`: names, and SQL. */
+/** `first`: the column of the first value after the names. `read`: values with their SQL. */
 function planSums(query: SumsQuery) {
   const { by, also = [], columns = {}, of = Object.keys(SUMS), sums = {}, values = [] } = query;
   const main = [...by.map(columnOf), ...Object.keys(columns)];
@@ -241,7 +241,7 @@ export class SumRow {
 export type Totals = Readonly<ReturnType<SumRow["describe"]>>;
 
 /** SQL: sums by all names, which are then added up for each grouping.
- *  Only the rows with all names have other values. */
+ *  Values that are not sums are only in rows with all names. */
 function describeQuery(query: SumsQuery, { groupings, read, first }: Plan): string {
   const names = [...new Set(groupings.flat())];
   const cells = [...names, ...read.map(([, sql]) => sql)].map((sql, at) => `${sql} AS c${at}`).join(", ");
@@ -264,11 +264,11 @@ function describeQuery(query: SumsQuery, { groupings, read, first }: Plan): stri
     ${selects.join(" UNION ALL ")}`;
 }
 
-/** SQL. `parts`: the sums that `used` names, by who, span and columns. */
+/** SQL. `parts`: sums by who, span and columns. `used`: SQL that names the wanted ones. */
 function describeRows({ spans, columns = {}, from, where, ...query }: SumsQuery, used: string) {
   const words = new Set(used.match(/\w+/g));
   const scope = describeScope(query).sql;
-  // All rows are read in the order of one index, and their names' times are known.
+  // Without a condition, one index is read in its order, and `names` has the times.
   const isAll = [spans, from, where].every((each) => each === undefined) && scope === ALL_ROWS;
   const sums = Object.entries({ ...BY_WHO, ...query.byWho }).filter(
     ([name]) => words.has(name) && !(isAll && (name === "first" || name === "last")),

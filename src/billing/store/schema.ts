@@ -74,7 +74,7 @@ export const COLUMN_NAMES = [...LINE_COLUMNS, ...declare(NAME_COLUMNS)].map((col
   column.replace(/ .*/, ""),
 );
 
-/** Triggers note what `follow` does not change. One for added lines takes a third longer. */
+/** Triggers note what `follow` never does. One for added lines would cost a third more. */
 const EDITS = [
   ...["lines", "names", "marks", "unreadable"].flatMap((table) => [
     `DELETE ON ${table}`,

@@ -28,7 +28,7 @@ function describeWeights(from: string): string {
 }
 
 /** The weights of parts add up to those of all rows, modulo 2^32.
- *  `hasTimes`: the times of names are those of all their rows. */
+ *  `hasTimes`: each row of `names` has the times of its first and last line. */
 export function weighRows(database: TableDatabase, from: string, $line = 0) {
   const sum = { paid: 0, weight: 0, hasTimes: true };
   const rows = database.query(describeWeights(from)).values({ $line });

@@ -64,7 +64,7 @@ function explainMoney(money: Money): string[] {
     return [...head, ...amounts.map((each) => explainUsage(each, source, all.join("")))];
   });
   const charge = explainCharge(money);
-  if (source === REPORTED) return ["Usage, of which the seller has named the price", ...usage, ...charge];
+  if (source === REPORTED) return ["Usage, whose price the seller has named", ...usage, ...charge];
   const requested = as === undefined ? "" : ` for ${as}, which was requested`;
   const how = source === null ? "" : ` (prices: ${source}${requested}; tier: ${tier ?? "unknown"})`;
   return [`Usage × price${how}`, ...(usage.length > 0 ? usage : ["  nothing"]), ...charge];

@@ -152,7 +152,7 @@ async function readNext(from: string | undefined, { path }: LoadedConfig) {
   const parsed = publishedSchema.safeParse(document);
   if (!parsed.success) {
     const fault = describeFault(document, parsed.error.issues);
-    fail(`${place} has not the form of ${placeOfData("main")}: ${fault}. Nothing was changed.`);
+    fail(`${place} does not have the form of ${placeOfData("main")}: ${fault}. Nothing was changed.`);
   }
   const priced = new Set(parsed.data.filter((each) => readProvider(each).length > 0).map(({ id }) => id));
   const empty = INDISPENSABLE.filter((provider) => !priced.has(provider));

@@ -53,7 +53,7 @@ export function showRecordings(flags: LedgerFlags) {
     }
   });
   const empty = "There are no recordings. `gateway run --record NAME TOOL` makes one.";
-  const note = "Recordings hold all of prompts and answers, without keys, credentials and logins.";
+  const note = "Recordings hold complete prompts and answers, but no keys, credentials or logins.";
   return { rows, empty, notes: [note] };
 }
 

@@ -88,7 +88,7 @@ export function readConfigText(path: string): string {
     throw error instanceof ConfigError ? error : new ConfigError(describeUnreadable(path, error));
   }
   try {
-    // Strict, with the byte order mark: an edit writes all other bytes back.
+    // Strict, and with the byte order mark: an edit keeps all other bytes.
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     throw new ConfigError(`The config file ${path} is not UTF-8 text.`);

@@ -8,7 +8,7 @@ import { CountReader, Reports } from "../../billing/counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 // A chunk may have `usage: null`.
-// A call's first one has its name. Pictures are no text.
+// A call's first one has its name. Pictures are not text.
 const NEEDLES = listNeedles(
   '_tokens"',
   "[DONE]",

@@ -164,7 +164,7 @@ export function stateOf({ failure }: Rest): Policy["state"] {
   return POLICIES[failure.cause].state;
 }
 
-/** Some upstreams name many hours; one request an hour is no burden. */
+/** Some upstreams name many hours, but one request an hour does no harm. */
 const MAX_REST_MS = 60 * MINUTE_MS;
 
 function extendRest(before: Rest | null, seen: FailureSeen): Rest {

@@ -380,7 +380,7 @@ export function truncateOwn(fd: number, path: string, size: number): void {
   }
 }
 
-/** Keeps the file the user's when the administrator writes it. */
+/** A file that the administrator writes still belongs to its user. */
 export function keepOwner(fd: number, { uid, gid }: Owner): void {
   if (process.getuid?.() === 0) fchownSync(fd, uid, gid);
 }

@@ -195,9 +195,9 @@ export function hasUnread(socket: object | null): boolean {
   return poll(polled, 1, 0) !== 0;
 }
 
-/** A system where it is not found is not asked. */
+/** Where the system's `poll` is not found, nothing is asked. */
 function loadPoll(): NonNullable<typeof poll> {
-  // Also musl takes this name for its own.
+  // musl knows itself by this name, too.
   const library = process.platform === "darwin" ? "libSystem.B.dylib" : "libc.so.6";
   try {
     return dlopen(library, { poll: { args: ["ptr", "u64", "int"], returns: "int" } }).symbols.poll;

@@ -2,7 +2,7 @@
 
 /** Bodies up to this size are not counted. */
 export const LARGE_BYTES = 1024 * 1024;
-/** An answer's pieces, text and values, what is written, and garbage. */
+/** Bytes for each one of an answer: pieces, text, values, output, garbage. */
 export const ANSWER_COPIES = 10;
 
 export interface Reservation {
