@@ -84,7 +84,7 @@ describe("P136: an answer that broke off", () => {
     expect(shown).toMatchObject({ usage: [{ input: 1, output: 1 }], estimated: ["output"] });
   });
 
-  test("an answer that broke off in its second pass keeps the first pass as it was, and each pass its model", () => {
+  test("an answer that broke off in its second pass keeps the first pass unchanged, and the model of each pass", () => {
     const first = { model: "a", pass: "compaction", usage: { input: 3, output: 4 } };
     const last = { model: "b", pass: "advisor_message", usage: { output: 2 } };
     const reading = { ...OPEN, parts: [first, last], estimatedOutput: 9 };
@@ -223,7 +223,7 @@ describe("an answer that says it failed", () => {
     expect(assessFailed(readingOf({ input: 5, output: 1 }, counted))).not.toHaveProperty("lacksOutput");
   });
 
-  test("an answer that says it failed lacks the output that was seen after its last report", () => {
+  test("an answer that says it failed is marked if output was seen after its last report", () => {
     const reading = readingOf({ input: 5, output: 1 }, { end: "error", estimatedOutput: 9 });
     expect(assessFailed(reading)).toMatchObject({ basis: "partial", estimated: [], lacksOutput: true });
   });
@@ -251,7 +251,7 @@ describe("P134: a count that cannot be trusted", () => {
     expect(assessWith(reading)).toMatchObject({ basis: "exact", suspect: doubtful.text });
   });
 
-  test("a count that cannot be trusted says that output is missing, by a fault or by the text that was seen", () => {
+  test("a count that cannot be trusted marks the answer as lacking output, by its fault or by the text that was seen", () => {
     const fault = { ...doubtful, lacksOutput: true } as const;
     const reading = readingOf({ input: 9, output: 1 }, { ...FINAL, faults: [fault] });
     expect(assessWith(reading)).toMatchObject({ basis: "exact", lacksOutput: true });

@@ -233,12 +233,12 @@ describe("the prices of an answer in parts", () => {
     expect(bill("claude-sonnet-5", {}, both)).toMatchObject({ prices: { input: "2" } });
   });
 
-  test("the prices of an answer in parts are the first part's where none is the answer's own", () => {
+  test("the prices of an answer in parts are those of the first part if no part has the answer's own model", () => {
     const parts = [advisor, compaction];
     expect(bill("claude-sonnet-5", {}, { parts })).toMatchObject({ prices: { input: "5" } });
   });
 
-  test("the prices of an answer in parts come from each source once", () => {
+  test("the prices of an answer in parts name each source once", () => {
     const overrides = new Map<string, Rates>([["mine", { input: "3" }]]);
     const own = { model: "mine", pass: "message", usage: { input: 1 } };
     const from = (...parts: BilledAnswer["parts"]) => bill("mine", {}, { parts, overrides }).priceSource;

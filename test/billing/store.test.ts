@@ -427,7 +427,7 @@ describe("the table", () => {
     expect(readFileSync(target, "utf8")).toBe("mine");
   });
 
-  test("the table with a damaged page is replaced by one in memory, the report says so, and the next makes it again", () => {
+  test("the table with a damaged page is replaced by one in memory, the report says so, and the next report makes it again", () => {
     write(path, lines);
     makeTable(path);
     damageTable(path);

@@ -93,7 +93,7 @@ test("one session with very much input does not change the report about the othe
   expect(compareVersions(make(1.1))).toMatchObject([{ percent: 10 }]);
 });
 
-test("a step is compared with those of a week", () => {
+test("a rise of the input is compared with every other one of a week", () => {
   const sessions = makeSessions((index) => (index < UPDATE ? 20_000 : 24_000) + (index % 97));
   expect(compareVersions(sessions)).toHaveLength(1);
   expect(compareVersions(sessions.slice(20, 220))).toEqual([]);

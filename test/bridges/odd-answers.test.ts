@@ -159,7 +159,7 @@ describe("a call of a responses channel", () => {
 
 describe("an answer without a reason for its end", () => {
   test.each([null, "", undefined])(
-    "an answer without a reason for its end is one if its body is whole (%j)",
+    "an answer without a reason for its end counts if its body is whole (%j)",
     (finish_reason) => {
       const message = { role: "assistant", content: "4" };
       const { status, body } = whole(ask("messages>chat"), {
@@ -235,7 +235,7 @@ describe("a chat stream that has its reason and never ends", () => {
     expect(answer.idle().phase).toBe("done");
   });
 
-  test("a chat stream with a reason but without an end goes on before it has a reason", () => {
+  test("a chat stream without a reason and without an end is not ended by silence", () => {
     const answer = open();
     answer.push(Buffer.from(sse([chunk({ content: "a" })])));
     expect(answer.idle().phase).toBe("open");

@@ -68,7 +68,7 @@ export function readLedger(path: string, wanted = ""): Record<string, unknown>[]
 }
 
 // ── Another user ─────────────────────────────────────────────────────────────
-// Code that runs as another user, for tests of whose files are trusted. Its modules are loaded before, because the clone may
+// Code that runs as another user, for tests of which files are trusted. Its modules are loaded before, because the clone may
 // be in a folder that only root can enter.
 
 /** Only root can become somebody else. */

@@ -7,7 +7,7 @@ test("a new secret is sk- and 43 letters and digits, and no two are the same", (
   expect(new Set(secrets).size).toBe(1000);
 });
 
-test("every digit of a secret varies, the first but little, as 256 bits need 42.99 digits", () => {
+test("every digit of a secret varies; the first varies little, because 256 bits need 42.99 digits", () => {
   const secrets = Array.from({ length: 2000 }, newSecret);
   for (let place = 4; place < 46; place += 1) {
     expect(new Set(secrets.map((secret) => secret[place])).size).toBe(62);

@@ -34,7 +34,7 @@ test("a count that begins anew is not a negative response", () => {
   ]);
 });
 
-test("records of a response while it runs count once, with the last one, and not next to the cumulative counts", () => {
+test("several records of one response count once, by the last record, and the cumulative counts next to them add nothing", () => {
   const rows = [
     meta("t1"),
     turn("u1"),

@@ -211,7 +211,7 @@ describe("P122, P124: exactly one line", () => {
     }
   });
 
-  test("first lines that a power cut took do not keep the ledger from opening, but another program's zeros do", async () => {
+  test("a ledger whose first lines a power cut zeroed can be opened, and another program's file of zeros cannot", async () => {
     const path = newLedgerPath();
     const ids = Array.from({ length: 20 }, (_, number) => `req_${number}`);
     await abandon(path, ids, ids);
@@ -674,7 +674,7 @@ describe("a sync that failed before a restart of the gateway", () => {
   };
 
   test.each([false, true])(
-    "a sync that failed still keeps the month's file, whose end may be missing on the disk (the gateway was stopping: %p)",
+    "after a sync that failed, a new month begins no new file: the old one's end may be missing on the disk (the gateway was stopping: %p)",
     async (isStopping) => {
       const path = newLedgerPath();
       await failFirstSync(path, isStopping);
@@ -684,7 +684,7 @@ describe("a sync that failed before a restart of the gateway", () => {
     },
   );
 
-  test("a sync that failed before a restart of the gateway means nothing after a restart of the machine, which has only what is on the disk", async () => {
+  test("a sync that failed before a restart of the gateway means nothing after a restart of the machine, when the files are what is on the disk", async () => {
     const path = newLedgerPath();
     await failFirstSync(path, true);
     writeFileSync(`${path}.open`, asOfAnotherBoot(readFileSync(`${path}.open`, "utf8")));

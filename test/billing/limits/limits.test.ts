@@ -127,7 +127,7 @@ describe("P113: a USD limit", () => {
     });
   });
 
-  test("a USD limit is exceeded by parallel requests by at most the last one let in", async () => {
+  test("a USD limit with parallel requests is exceeded by at most the last one that was let in", async () => {
     await withLedger(async (_, gate, spend) => {
       const key = limitedKey({ usdPerDay: "5" });
       const running = Array.from({ length: 4 }, () => admit(gate, key, NOON, costing("1.5")));
@@ -172,18 +172,22 @@ test("P118: a request that the gateway's death cut short counts with what it had
   await again.close();
 });
 
-test.each([true, false])("P118: an estimate leaves its own day (kept in memory: %p)", async (isKept) => {
-  await withLedger(async (ledger) => {
-    const spentOf = (window: "day" | "month") => ledger.sums.spentOf({ kind: "key", name: "laptop" }, window);
-    if (isKept) spentOf("day");
-    const [time, limit_usd] = ["2026-11-19T10:00:00.000Z", "3"];
-    await bill(ledger, "req_1", { time, charge_usd: null, limit_usd });
-    const replaces = { id: "req_1", time, limit_usd };
-    await bill(ledger, "req_2", { charge_usd: "1", replaces });
-    for (const window of ["day", "month"] as const)
-      expect(spentOf(window)).toMatchObject({ charged: parseUsd("1"), estimated: parseUsd("0") });
-  });
-});
+test.each([true, false])(
+  "P118: an estimate is taken back from the day and month of its own request (kept in memory: %p)",
+  async (isKept) => {
+    await withLedger(async (ledger) => {
+      const spentOf = (window: "day" | "month") =>
+        ledger.sums.spentOf({ kind: "key", name: "laptop" }, window);
+      if (isKept) spentOf("day");
+      const [time, limit_usd] = ["2026-11-19T10:00:00.000Z", "3"];
+      await bill(ledger, "req_1", { time, charge_usd: null, limit_usd });
+      const replaces = { id: "req_1", time, limit_usd };
+      await bill(ledger, "req_2", { charge_usd: "1", replaces });
+      for (const window of ["day", "month"] as const)
+        expect(spentOf(window)).toMatchObject({ charged: parseUsd("1"), estimated: parseUsd("0") });
+    });
+  },
+);
 
 describe("P113: a rate limit", () => {
   test("a rate limit of requests per minute is a sliding minute, and says when the next request is free", async () => {
@@ -331,7 +335,7 @@ describe("P119: the limits of a session", () => {
     await again.close();
   });
 
-  test("the requests a minute of one session are not those of another", async () => {
+  test("requests per minute are counted for each session by itself", async () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinutePerSession: 1 });
       admit(gate, key, NOON, null, "a").release();

@@ -67,10 +67,13 @@ describe("the expected cost", () => {
     [0, "100"],
     [60, "46"],
     [100, "10"],
-  ])("the expected cost has %d tokens of the session at the price of a read", (cached, usd) => {
-    const quotes: Quote[] = [({ input = 0, cache_read: read = 0 }) => String((input * 10 + read) / 10)];
-    expect(expectedOf(request("{}", { quotes, prompt: { tokens: 100, cached } }))).toBe(usd);
-  });
+  ])(
+    "the expected cost counts %d cached tokens of the session at the price of a cache read",
+    (cached, usd) => {
+      const quotes: Quote[] = [({ input = 0, cache_read: read = 0 }) => String((input * 10 + read) / 10)];
+      expect(expectedOf(request("{}", { quotes, prompt: { tokens: 100, cached } }))).toBe(usd);
+    },
+  );
 
   test.each([
     ['{"max_tokens":1}', ["max_output_tokens"]],
@@ -86,18 +89,18 @@ describe("the expected cost", () => {
   });
 });
 
-describe("what a request may well cost", () => {
+describe("the most that a request may cost", () => {
   test.each([
     ["its cap", '{"max_tokens":20000}', "20000"],
     ["32,000 tokens of a larger cap", '{"max_tokens":128000}', "32000"],
     ["32,000 tokens without a cap", "{}", "32000"],
     ["4,000 tokens of a smaller cap, which the upstream may not obey", '{"max_tokens":500}', "4000"],
     ["all of several answers", '{"max_tokens":20000,"n":3}', "60000"],
-  ])("what a request may well cost is %s", (_, body, usd) => {
+  ])("the most that a request may cost is %s", (_, body, usd) => {
     expect(formatUsd(forecastCost(request(body, { answer: 20 }))!.most)).toBe(usd);
   });
 
-  test("what a request may well cost includes the expected prompt, and is the prompt's cost alone for embeddings", () => {
+  test("the most that a request may cost includes the expected prompt, and for embeddings it is the prompt's cost alone", () => {
     const quotes: Quote[] = [
       ({ input = 0, cache_read: read = 0, output = 0 }) => String((input * 10 + read) / 10 + output),
     ];

@@ -60,7 +60,7 @@ describe("names of the same model", () => {
     "claude-opus-4-50|claude-opus-5-thinking-extra|gpt-5-thinking|qwen3-235b-a22b-thinking|gemini-flash-latest|anthropic-claude-opus-5|xanthropic/claude-opus-5|us.claude-opus-5|claude-opus-5:online|claude-opus-5[2m]|claude-opus-5@2025|claude-opus-5-v1|models/|anthropic/|:free|-latest|constructor|openai/__proto__|".split(
       "|",
     ),
-  )("%p is not a name of a model that is known", (model) => {
+  )("%p is not the name of a known model", (model) => {
     expect(inputOf(model)).toBeNull();
   });
 

@@ -117,7 +117,7 @@ test("a model at Vercel costs what its maker asks", () => {
   expect(price?.rates).toMatchObject({ input: "3", output: "15" });
 });
 
-describe("the same name has the price of who sells it", () => {
+describe("a model's price depends on its seller", () => {
   test.each([
     ["deepseek-v4-pro", { provider: "fireworks" }, "1.74", "book 2026-11-28 fireworks"],
     ["deepseek-v4-pro", { provider: "quicksilverpro" }, "0.435", "book 2026-11-28 quicksilverpro"],

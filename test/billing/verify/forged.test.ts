@@ -199,7 +199,7 @@ test("corrections of the gateway itself are right after a stop and after a kill"
   }
 });
 
-test("a correction after the journal of version 0.1, which named none, is right", async () => {
+test("a correction is right if the journal is of version 0.1, which named no corrections", async () => {
   const path = await makeSample("stopped");
   writeFileSync(`${path}.open`, readFileSync(`${path}.open`, "utf8").replace(',"corrections":true', ""));
   forgeCorrection(path);

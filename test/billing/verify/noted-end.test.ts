@@ -123,7 +123,7 @@ describe.each(["killed", "stopped"] as const)("after a gateway was %s,", (how) =
     expect(look(cut).problems).toEqual([expect.stringMatching(GAP)]);
   });
 
-  test("a gap that the owner accepts is right from then on", async () => {
+  test("a gap that the owner has accepted is not reported any more", async () => {
     const path = (await makeLedgers())[how];
     cutTo(path, 3);
     await goOn(path);
@@ -203,7 +203,7 @@ describe("a gateway that is killed after it went on from missing lines", () => {
     },
   );
 
-  test("the gap of missing lines stays if a power cut takes the lines of the gateway that went on", async () => {
+  test("the gap of missing lines stays if a power cut takes the lines that a later gateway wrote", async () => {
     const { killed: path } = await makeLedgers();
     cutTo(path, 3);
     for (const killed of await killAtEachStep(path, STEPS)) {
@@ -250,7 +250,7 @@ describe("P142: lines that were never synced", () => {
   });
 });
 
-test("a ledger alone, such as a copy, is right, and the end is said to be unproved", async () => {
+test("a ledger without its journal, such as a copy, is right, and verify says that its end is not proved", async () => {
   const { stopped } = await makeLedgers();
   rmSync(`${stopped}.open`);
   expect(look(stopped)).toEqual({

@@ -472,7 +472,7 @@ describe("tools and tool_choice", () => {
     { type: "custom", custom: { name: "c" } },
   ];
 
-  test("a custom tool's grammar is flattened twice", () => {
+  test("a custom tool loses both levels around its grammar", () => {
     const grammar = { syntax: "lark", definition: "start: WORD" };
     const custom = { name: "c", description: "d", format: { type: "grammar", grammar } };
     expect(convert({ tools: [{ type: "custom", custom }] })["tools"]).toEqual([

@@ -152,7 +152,7 @@ describe("gateway channels set", () => {
       ]);
     });
 
-    test("a credential's variable that only the running gateway's environment has gives way, too", async () => {
+    test("a credential's variable is replaced, too, if only the running gateway's environment has it", async () => {
       const env = { MAIN_KEY: "old-secret-1", MAIN_API_KEY: "another" };
       const gateway = await startGateway({ config: `listen: { port: 0 }\n${REFERRING}`, folder, env });
       await replace();

@@ -74,7 +74,7 @@ describe("with a config", () => {
     expect(stdout).toContain(`  gateway run${flag} claude `);
   });
 
-  test("`gateway open` does not open the page of another config without a word", async () => {
+  test("`gateway open` says so if the gateway that runs has another config", async () => {
     const { stderr } = await show("open", "--print");
     // Other gateways of this user may run.
     const shown = [`Its ledger: ${gateway.folder.join("ledger.jsonl")}`, `open --url ${gateway.url}`];

@@ -50,7 +50,7 @@ describe("keys add --limit", () => {
 });
 
 describe("keys limit and groups limit", () => {
-  test("P18: keys limit and groups limit set and remove how limits in USD are kept", async () => {
+  test("P18: keys limit and groups limit set and remove a limit in USD and `unpriced`", async () => {
     const { stderr } = await gateway("keys", "limit", "laptop", "usd_per_day=5", "unpriced=allow");
     expect(stderr).toBe('The key "laptop" is limited to usd_per_day 5, unpriced allow.\n');
     expect(limitsOf("laptop")).toMatchObject({ usdPerDay: "5", allowUnpriced: true });

@@ -68,7 +68,7 @@ test("P40: each credential has a variable of its own, and none that has a value 
   ]);
 });
 
-test("a credential with a line break writes nothing: it would set another variable", async () => {
+test("import writes nothing if a credential has a line break, which would set another variable", async () => {
   const theirs = (BLOCKS[0] ?? "").replace(/"api_key": "[^"]*"/, '"api_key": "sk-abc\\nLD_PRELOAD=/x.so"');
   const { status, stderr } = await importText("ccr", theirs);
   expect(status).toBe(1);
@@ -217,7 +217,7 @@ test.each(["ccr", "litellm"])(
   },
 );
 
-test("text of the imported file reads no variable, but its credential does", async () => {
+test("in the imported file, only the credential is a reference to a variable, and other text is not", async () => {
   const upstream = startDemoUpstream();
   const document = {
     APIKEY: "sk-the-clients-own",

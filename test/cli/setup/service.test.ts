@@ -127,7 +127,7 @@ describe("P199: the launchd agent", () => {
   });
 
   test.skipIf(process.platform === "win32")(
-    "the launchd agent passes the variables of its file to the gateway, and is replaced by it",
+    "the launchd agent's shell reads the file of variables, and then becomes the gateway",
     async () => {
       using folder = makeTempFolder();
       const envPath = folder.join("a b.env");

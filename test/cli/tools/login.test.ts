@@ -123,7 +123,7 @@ describe("gateway run", () => {
     expect(stderr).toContain("with its own login, which is passed on: a plan pays.");
   });
 
-  test("P157: gateway run moves nobody from a plan to metered billing without being asked", async () => {
+  test("P157: gateway run moves nobody from a plan to metered billing without asking", async () => {
     using home = openHome();
     await init(home, "claude");
     addMetered(home.config);

@@ -241,12 +241,15 @@ describe("in a group that converts", () => {
     ["off", "pi"],
     ["off", "opencode"],
     ["idle", "codex"],
-  ])("with all channels of the group %s disabled, %s gets nothing invented", async (key, tool) => {
-    const words = [["--key", key], tool] as const;
-    const { stdout, stderr } = await start(gateway, words, 'env | grep -iE "timeout|content"; echo "$@"');
-    expect(stdout + stderr).not.toMatch(/undefined|null|Infinity|NaN/);
-    expect(stderr).toEndWith(`group ${key}. Its channels are disabled, so each request is refused.\n`);
-  });
+  ])(
+    "with all channels of the group %s disabled, %s starts without an invented model or time limit",
+    async (key, tool) => {
+      const words = [["--key", key], tool] as const;
+      const { stdout, stderr } = await start(gateway, words, 'env | grep -iE "timeout|content"; echo "$@"');
+      expect(stdout + stderr).not.toMatch(/undefined|null|Infinity|NaN/);
+      expect(stderr).toEndWith(`group ${key}. Its channels are disabled, so each request is refused.\n`);
+    },
+  );
 
   test("Claude Code waits for as many channels as failover may try", async () => {
     const own = await start(gateway, [["--key", "three"], "claude"], show("API_TIMEOUT_MS"));

@@ -61,7 +61,7 @@ describe.skipIf(process.platform === "win32")("owner and mode", () => {
     [1001, 0o600, SUDO, "chown 0 /c.yaml", null],
   ];
   test.each(cases)(
-    "P4: a file of user %p with mode %o is judged for %p: to mend %p, to warn of %p",
+    "P4: a config of user %p with mode %o, read by %p: the fix is %p, the warning %p",
     (uid, mode, ownIds, fix, warning) => {
       const check = () => requireTrust("/c.yaml", { uid, mode }, [...ownIds]);
       if (fix === null) {
@@ -99,7 +99,7 @@ describe.skipIf(process.platform === "win32")("owner and mode", () => {
   });
 });
 
-test("every variable that values read is found, in any form", () => {
+test("every variable that a value refers to is found, in any form", () => {
   const tree = { a: "${ONE} $${NOT}", b: ["x${TWO:-y}", { c: "$${NOT} ${THREE}" }], d: null, "${NOR}": "" };
   expect(listVariables(tree)).toEqual(["ONE", "TWO", "THREE"]);
   expect(listVariables(tree, true)).toEqual(["ONE", "THREE"]);

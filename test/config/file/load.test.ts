@@ -473,7 +473,7 @@ describe("the file on the disk", () => {
   );
 
   test.skipIf(process.platform === "win32")(
-    "a config is the start of relative paths, also when it is reached through a link",
+    "relative paths start from the config's folder, also when the config is reached through a link",
     () => {
       using folder = makeTempFolder();
       mkdirSync(folder.join("real"));

@@ -35,7 +35,7 @@ test("the key of the upstream's cache is that of the agent's session, and outliv
   expect(keys.map((key) => keys.indexOf(key))).toEqual([0, 0, 2, 3, 3, 3, 6]);
 });
 
-test("a client's request that a channel refuses cools nothing down (decolua/9router#4050)", async () => {
+test("a client's request that a channel refuses starts no cooldown (decolua/9router#4050)", async () => {
   const far = openUpstream("chat");
   const gateway = openFar("messages", channelOf("chat", far));
   const format = { type: "json_schema", schema: { type: "object", properties: {} } };

@@ -162,7 +162,7 @@ test("a first request after a restart has the upstream's reason and count", asyn
   expect(evicted["cache"]).toEqual({ missed: 900, usd, because: "cache_evicted", reported: true });
 });
 
-test("P144: a changed header or hundredth member is named, and not a loss of the upstream", async () => {
+test("P144: a changed header, or a changed hundredth member, is named as the cause, and the upstream is not blamed", async () => {
   const world = openOwnWorld();
   const session = new Session(world, "messages", false);
   const talk = openConversation("a", textOf(6000, "first"));

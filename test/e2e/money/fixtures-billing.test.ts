@@ -229,7 +229,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
     }
   });
 
-  test("recordings that the manifest reads otherwise are billed as said here", async () => {
+  test("recordings whose usage the manifest gives otherwise are billed as this test says", async () => {
     const world = openBilling();
     const billed = [];
     for (const family of FAMILIES) {

@@ -63,7 +63,7 @@ const cutPlaces = fc.oneof(fc.array(fc.nat(400)), fc.constant(EACH_BYTE));
 const beside = fc.array(fc.constantFrom(...SIGNS, ...WORDS)).map((parts) => parts.join(""));
 
 describe("P189: a secret in an answer", () => {
-  test("a secret in an answer is masked whatever its form is, what stands beside it and where the chunks are cut, and nothing else changes", () => {
+  test("a secret in an answer is masked in every form, next to any text and across chunks, and nothing else changes", () => {
     fc.assert(
       fc.property(beside, written, beside, cutPlaces, (before, secret, after, cuts) => {
         const masked = `${before}${"*".repeat(secret.length)}${after}`;

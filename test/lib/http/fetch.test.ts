@@ -70,7 +70,7 @@ test.each([
   ["fetch", byFetch, "200 ok"],
   ["the client", (url: string) => byClient(false, Number(new URL(url).port)), "200"],
 ] as const)(
-  "%s: this machine's own address gets a credential by itself, and stderr nothing",
+  "%s: a credential for this machine's own address passes no proxy and is not on stderr",
   async (_, script, said) => {
     const proxy = await listen(OK);
     const own = await listen(OK);

@@ -64,7 +64,7 @@ async function startSix(): Promise<Awaited<ReturnType<typeof start>>> {
 }
 
 describe("a warm client", () => {
-  test("a warm client opens six connections where a use is expected, sends nothing on them, and closes them with itself", async () => {
+  test("a warm client opens six connections where a use is expected, sends nothing on them, and closes them when it is closed", async () => {
     const { client, upstream } = await startSix();
     client.close();
     await until(() => upstream.sockets.size === 0);

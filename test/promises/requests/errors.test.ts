@@ -234,7 +234,7 @@ describe("P85, P86, P92: the gateway's errors have the dialect's shape, the tabl
 });
 
 test.each(named)(
-  "P86: if %s began a stream and the last channel refuses its credential, there is %d with %s",
+  "P86: if a stream began with %s and the last channel refuses its credential, the client gets %d with %s",
   async (type, status, code, group) => {
     const event = JSON.stringify({ type: "error", error: { type, message: "full" } });
     group.channel("first").next({ pieces: [`event: error\ndata: ${event}\n\n`] });

@@ -224,7 +224,7 @@ test("P100: failover.attempts bounds the channels that are tried", async () => {
   expect(used(group, "first", "second", "third")).toEqual([1, 1, 0]);
 });
 
-test("P100: a channel has its own time limits, whatever failover.total is: after it, no other one is tried", async () => {
+test("P100: failover.total ends no channel that is being tried, and after it no other channel is tried", async () => {
   const config = { failover: { total: "1ms" } };
   const set = (own: typeof world) => own.group("slow", { channels: { first: {}, second: { priority: 2 } } });
   const [, group] = await openOwnWorld({ config }, set);
@@ -477,7 +477,7 @@ test("P106: a request for another model moves its session only when it is answer
 
 test("P60, P106: what continues a response, or is about it, goes to its channel, also while it streams", async () => {
   let end = Promise.withResolvers<void>();
-  // They are no events, however many come before the first one.
+  // Comments are not events, however many come before the first event.
   const comments = Array.from({ length: 10 }, () => Promise.withResolvers<void>());
   for (const name of ["one", "two"])
     stores.channel(name).always(async ({ text }, out) => {
@@ -489,7 +489,7 @@ test("P60, P106: what continues a response, or is about it, goes to its channel,
         out.write(`: ${at}.\n\n`);
         await promise;
       }
-      // A beginning is held until an event shows that it is no error.
+      // A beginning is held until an event shows that it is not an error.
       out.write(pieces.slice(0, 2).join(""));
       await end.promise;
       out.write(pieces.slice(2).join(""));

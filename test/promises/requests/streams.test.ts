@@ -174,13 +174,16 @@ const OPENINGS: Readonly<Record<Dialect, string>> = {
   content: "\r\n\r\ndata: {",
 };
 
-test.each([...DIALECTS])("P94: an event that the break cut hides no error in %s", async (dialect) => {
-  const [first = "", second = ""] = stream(dialect);
-  const pieces = [first, second.slice(0, -9)];
-  groups[dialect].channel().next({ pieces, ending: "cut" });
-  const { text } = await groups[dialect].ask(dialect, { stream: true });
-  expect(text).toStartWith(pieces.join("") + OPENINGS[dialect]);
-});
+test.each([...DIALECTS])(
+  "P94: in %s, an event that was cut does not hide the error after it",
+  async (dialect) => {
+    const [first = "", second = ""] = stream(dialect);
+    const pieces = [first, second.slice(0, -9)];
+    groups[dialect].channel().next({ pieces, ending: "cut" });
+    const { text } = await groups[dialect].ask(dialect, { stream: true });
+    expect(text).toStartWith(pieces.join("") + OPENINGS[dialect]);
+  },
+);
 
 test("P94: a whole body that is too long to be held is reset where it breaks", async () => {
   const begun = Promise.withResolvers<void>();

@@ -44,7 +44,7 @@ test("P176: nothing is recorded except by run --record and record on a key, and 
   await plain.ask("messages", { messages: [{ role: "user", content: "outside of the run" }] });
   await kept.ask("messages", { model: "mystery-9" });
   const shown = async () => (await world.run("recordings", "show", "script")).stdout;
-  // Nothing beside what has no price: it did not cost $0.
+  // A request without a price has no amount: it did not cost $0.
   await eventually(async () => /mystery-9 +200 +1 +\d+ms *$/m.test(await shown()));
   const names = (await world.json("recordings", "list")).map(({ name }: { name: string }) => name);
   expect(names).toContain("script");

@@ -360,7 +360,7 @@ describe("prices update", () => {
       "has no prices of anthropic and openai and google",
     ],
     ["no prices of most makers", small(1), "has no prices of openai and google"],
-  ])("prices update takes no book with %s", async (_what, document, why) => {
+  ])("prices update refuses a book with %s", async (_what, document, why) => {
     using folder = open();
     writeFileSync(
       folder.join("data.json"),
@@ -422,7 +422,7 @@ describe("prices update", () => {
     expect((await run(place, "prices", "check")).status).toBe(0);
   });
 
-  test("P58: prices update needs the owner's word for a price that falls below a tenth, and for a provider that loses a quarter of its models", async () => {
+  test("P58: prices update needs --accept for a price that falls below a tenth, and for a provider that loses a quarter of its models", async () => {
     using folder = open();
     const fallen = publish({
       "anthropic claude-sonnet-5": { input_mtok: 0, output_mtok: 0.9 },
@@ -459,7 +459,7 @@ describe("prices update", () => {
   test.each([
     ["from tomorrow on", { start_date: new Date(Date.now() + 86_400_000).toISOString().slice(0, 10) }],
     ["in four hours of the night", { start_time: "01:00:00Z", end_time: "05:00:00Z" }],
-  ])("P58: prices update needs the owner's word for a price that falls to 0 %s", async (_, constraint) => {
+  ])("P58: prices update needs --accept for a price that falls to 0 %s", async (_, constraint) => {
     using folder = open();
     const later = publish().map((provider) => ({
       ...provider,
@@ -476,7 +476,7 @@ describe("prices update", () => {
     expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
   });
 
-  test("P58: prices update needs the owner's word where another model with a price of 0 takes one of a model's names", async () => {
+  test("P58: prices update needs --accept if a model's name goes to another model whose price is 0", async () => {
     using folder = open();
     const stolen = publish().map((provider) => {
       if (provider.id !== "anthropic") return provider;

@@ -88,7 +88,7 @@ test("statusline --format serves other bars, which give no session", async () =>
   }
 });
 
-test("statusline takes hostile input for no session", async () => {
+test("statusline finds no session in hostile input", async () => {
   for (const given of ["{", "[]", '{"session_id":5,"model":null}', '{"session_id":"\\u001b[31m&key=x"}'])
     expect((await line(given)).stdout).toBe("today $0.000103\n");
   const model = JSON.stringify({ model: { display_name: "\u001b[31mred" } });

@@ -113,7 +113,7 @@ test("usage --csv has the same columns whatever was used, and quotes names", asy
   expect(first).toEndWith(",0,0.011106,1.000000000001,0,0,0,0.9622,0,0");
 });
 
-test("usage --csv escapes control characters, and a spreadsheet takes no name for a formula", async () => {
+test("usage --csv escapes control characters, and no name becomes a formula in a spreadsheet", async () => {
   const names = [
     "a\u001B]0;x\u0007",
     "=1+1",
@@ -266,7 +266,7 @@ test("usage filters, and has one or two dimensions", async () => {
 });
 
 test.each(["key", "group", "model", "channel", "tool", "session", "label"])(
-  "P59: --%s leaves out what has another one",
+  "P59: --%s leaves out requests with another value",
   async (name) => {
     const client = { tool: "other", session: "other", label: "other" };
     const other = { key: "other", group: "other", model: "other", channel: "other", client };
