@@ -19,10 +19,7 @@ const PERIOD: Parameter = [
   "[period]",
   "today, yesterday, week, month, last-week, last-month, 7d, 12h, 2w, 2026-11 or 2026-11-20",
 ];
-const SPAN: readonly Parameter[] = [
-  ["--since <when>", "the beginning of the period, in the same words"],
-  UNTIL,
-];
+const SPAN: readonly Parameter[] = [["--since <when>", "the period's beginning, in the same words"], UNTIL];
 const OF_KEY: Parameter = ["--key <name>", "only requests of this key"];
 const OF_TOOL: Parameter = ["--tool <name>", "only requests of this tool, such as claude-code"];
 const OF_LABEL: Parameter = ["--label <text>", "only requests with this label"];
@@ -237,7 +234,7 @@ export const LOOK: CommandTable = {
     flags: [
       ["--format <text>", "your own text, with the fields below"],
       ["--session <id>", "the session, where stdin does not name it"],
-      ["--key <name>", "the key whose limits show before the first request"],
+      ["--key <name>", "the key whose limits show before a request"],
       LEDGER,
     ],
     remark: [

@@ -128,7 +128,7 @@ function join(path: string, name: string): string {
 
 export interface FieldCheck {
   readonly notes: Notes;
-  /** Unknown fields are refused, and otherwise left out. */
+  /** Unknown fields are refused; if false, they are left out. */
   readonly isShared: boolean;
 }
 
