@@ -354,7 +354,7 @@ export const MANAGE: CommandTable = {
         run: call(prices, "setPrices"),
       },
       update: {
-        about: "show what newer prices change, ask, and use them",
+        about: "show what newer prices would change, ask, and use them",
         flags: [
           JSON_FORM,
           CONFIG,

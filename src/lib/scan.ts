@@ -358,7 +358,7 @@ class PartFinder<About> {
 
 const PLAIN_KEY = /^[a-z0-9_]*$/;
 
-/** As the most lenient parser: without case, compatibility forms, or text after a NUL. */
+/** As the most lenient parser reads it: in lower case, to a NUL, in compatible letters. */
 function foldKey(name: string): string {
   if (PLAIN_KEY.test(name)) return name;
   const [first = ""] = name.normalize("NFKC").toLowerCase().split("\0");

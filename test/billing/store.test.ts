@@ -436,7 +436,7 @@ describe("the table", () => {
     expect(look()).toEqual(FINE);
   });
 
-  test("the table with an amount that is not JSON is named by the error", () => {
+  test("the table that has an amount which is not JSON is named in the error", () => {
     write(path, lines);
     makeTable(path);
     changeUnseen("UPDATE lines SET exact = 'x'");

@@ -93,7 +93,7 @@ test("one session with very much input does not change the report about the othe
   expect(compareVersions(make(1.1))).toMatchObject([{ percent: 10 }]);
 });
 
-test("a rise of the input is compared with every other one of a week", () => {
+test("a rise of the input is compared with all other rises of a week", () => {
   const sessions = makeSessions((index) => (index < UPDATE ? 20_000 : 24_000) + (index % 97));
   expect(compareVersions(sessions)).toHaveLength(1);
   expect(compareVersions(sessions.slice(20, 220))).toEqual([]);
@@ -145,7 +145,7 @@ test.each([
   expect(found.map(describeChange)).toEqual(sentences);
 });
 
-test("a miss raises a plan's window by the rise since the request before it, also of another session", () => {
+test("a miss has the rise of a plan's window since the request before it, also if that is of another session", () => {
   const client = { session: "a" };
   const cache = { missed: 1000, usd: "0", because: "tools_changed" } as const;
   const drafts = [

@@ -115,7 +115,7 @@ describe("hostile logs", () => {
     expect([entries.size, unread]).toEqual([1, [expect.stringContaining("/.claude/projects: ")]]);
   });
 
-  test("a machine without logs has none", () => {
+  test("a machine without logs has no entries", () => {
     expect(read("/nonexistent")).toMatchObject({ damaged: 0, unread: [], entries: new Map() });
   });
 });

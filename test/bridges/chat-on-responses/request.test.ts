@@ -125,7 +125,7 @@ describe("defaults that differ between the two APIs are written out", () => {
     });
   });
 
-  test("the client's own values win", () => {
+  test("a value that the client sends is kept where the two APIs' defaults differ", () => {
     const strict = { ...schema, json_schema: { ...schema.json_schema, strict: true, description: "d" } };
     const upstream = convert({
       store: true,

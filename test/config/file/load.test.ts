@@ -333,7 +333,7 @@ describe("P6: environment variables", () => {
     const { catalog } = checkConfigText(text, "/etc/g.yaml", {}, { missing: "keep" });
     expect(catalog.channels.get("a")?.credential).toBe("${NOPE}");
   });
-  test("variables that are unset stop no gateway where no group has the channel", () => {
+  test("variables that are unset do not stop a gateway if no group has their channel", () => {
     const idle = "  b: { platform: relay, base_url: https://b.example, credential: ${NOPE} }\n";
     const { catalog, warnings } = check(`${CHANNELS}${idle}${GROUPS}`);
     expect(catalog.channels.get("b")).toMatchObject({ disabled: true, credential: "" });

@@ -46,7 +46,7 @@ const SUBAGENTS: Readonly<Record<string, (prompt: string) => Input>> = {
     name: "part",
     mode: "sync",
   }),
-  // The first one begins with a copy of what its parent has said.
+  // A subagent that starts another one begins with a copy of what its parent has said.
   spawn_agent: (message) => ({
     task_name: "part",
     message,

@@ -602,7 +602,7 @@ describe("prices update", () => {
     }
   });
 
-  test("a release has its data where the package's own updates are", () => {
+  test("the data of a release is read from the place from which the package updates itself", () => {
     expect(placeOfData("main")).toBe(REMOTE_DATA_JSON_URL);
   });
 });
