@@ -201,7 +201,7 @@ function listLimits({
     `${countOf(exact, "request")}: usage exactly as the upstream reported it, priced by its kinds.`,
     partial > 0 && `${countOf(partial, "request")} broke off: the missing part of the usage is estimated.`,
     unpriced > 0 && `${countOf(unpriced, "request")} without a price: tokens count, dollars do not.`,
-    failed > 0 && `${countOf(failed, "request")} failed, and used nothing: not a turn.`,
+    failed > 0 && `${countOf(failed, "request")} failed without usage: not counted as turns.`,
     unknown > 0 && `${countOf(unknown, "request")} without usage: in no sum of tokens or dollars.`,
     "A miss is counted from reported usage: what the request before left in the cache, but at most the input " +
       "of this request, less what this request read. If earlier messages became shorter, new text counts, too.",

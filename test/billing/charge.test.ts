@@ -42,12 +42,19 @@ describe("P135: a kind of usage without a price", () => {
   });
 
   test.each([
-    ["of a model without a price", "m-2", { input: 5, output: 1, reasoning: 1 }, { input: 5, output: 1 }],
+    ["of an unknown model", "m-2", { input: 5, output: 1, reasoning: 1 }, { input: 5, output: 1 }],
     ["that is all that was used", "m", { input_audio: 5 }, { input_audio: 5 }],
-  ])("a kind of usage %s leaves no least amount", (_what, model, usage: Usage, unpricedUsage) => {
-    const overrides = new Map([["m", { input: "1.5" }]]);
-    expect(bill(model, usage, { overrides })).toMatchObject({ official: null, unpricedUsage, atLeast: null });
-  });
+  ])(
+    "if a kind of usage %s has no price, the line has no least amount",
+    (_what, model, usage: Usage, unpricedUsage) => {
+      const overrides = new Map([["m", { input: "1.5" }]]);
+      expect(bill(model, usage, { overrides })).toMatchObject({
+        official: null,
+        unpricedUsage,
+        atLeast: null,
+      });
+    },
+  );
 
   test("if one part has a kind without a price, the line has the least that all parts cost", () => {
     const parts = [

@@ -268,7 +268,7 @@ describe("the table", () => {
     expect([look(), look()]).toEqual([FINE, FINE]);
   });
 
-  test("the table has a torn line as soon as it is whole", () => {
+  test("a torn line is in the table as soon as it is complete", () => {
     write(path, lines.slice(0, 5));
     appendFileSync(path, (lines[5] ?? "").slice(0, 50));
     expect(look().requests).toBe(5);

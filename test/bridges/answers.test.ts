@@ -412,7 +412,7 @@ describe("envelopes", () => {
   });
 });
 
-describe("what an upstream invents has a bound: the answer is not converted to its end", () => {
+describe("what an upstream invents has a bound, beyond which the conversion ends", () => {
   const PIECE = "x".repeat(1024 * 1024);
   const item = (output_index: number, name: string) => ({
     type: "response.output_item.added",

@@ -654,7 +654,7 @@ test.each(ROWS.map((row) => [...row] as const))("%s (%s) does not happen here", 
   check(direction),
 );
 
-test("R3: a text that the reader passes over reaches no client, also behind an equal one", () => {
+test("R3: a text that the reader skips reaches no client, also after an equal text", () => {
   const say = (index: number, content: string): Any => ({ choices: [{ index, delta: { content } }] });
   const events = [say(0, "a"), say(0, "b"), say(0, "same"), say(1, "same"), say(1, "other"), say(0, "c")];
   const { text } = stream(convert("messages>chat", ask()), [sse(events)]);

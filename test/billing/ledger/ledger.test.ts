@@ -566,7 +566,7 @@ describe("sums", () => {
     await fifth.close();
   });
 
-  test("a start reports that written lines are gone, and only then", async () => {
+  test("a start reports lines that are gone, and reports none if all are there", async () => {
     const path = newLedgerPath();
     const reported: string[] = [];
     const options = optionsFor(path, { report: (message) => reported.push(message) });

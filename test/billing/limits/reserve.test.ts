@@ -110,7 +110,7 @@ describe("the most that a request may cost", () => {
   });
 });
 
-test("a model that has not answered is expected to answer as the most similar one", () => {
+test("a model that has not answered is expected to answer like the most similar one", () => {
   const history = new AnswerHistory();
   history.add("claude-opus-4-8", 300);
   history.add("claude-haiku-4-5", 100);

@@ -127,16 +127,19 @@ describe("gateway channels set", () => {
     test.each([
       ["MAIN_KEY", "GATEWAY_MAIN_API_KEY"],
       ["GATEWAY_MAIN_API_KEY", "GATEWAY_MAIN_2_API_KEY"],
-    ])("%s that another channel reads keeps its value, and the new one is %s", async (old, own) => {
-      const shared = CONFIG.replace("credential: x", `credential: \${${old}}`).replace(
-        "credential: y",
-        `credential: "\${${old}}"`,
-      );
-      write(shared, `${old}=old-secret-1\n`);
-      expect((await replace()).status).toBe(0);
-      expect(text()).toBe(shared.replace(`credential: \${${old}}`, `credential: \${${own}}`));
-      expect(environment()).toBe(`${old}=old-secret-1\n${own}=new-secret-1\n`);
-    });
+    ])(
+      "the variable %s, which another channel reads, keeps its value, and the new variable is %s",
+      async (old, own) => {
+        const shared = CONFIG.replace("credential: x", `credential: \${${old}}`).replace(
+          "credential: y",
+          `credential: "\${${old}}"`,
+        );
+        write(shared, `${old}=old-secret-1\n`);
+        expect((await replace()).status).toBe(0);
+        expect(text()).toBe(shared.replace(`credential: \${${old}}`, `credential: \${${own}}`));
+        expect(environment()).toBe(`${old}=old-secret-1\n${own}=new-secret-1\n`);
+      },
+    );
 
     test("a variable that the shell exports is replaced by another one, in the credential and the headers", async () => {
       const headers = "    headers: { authorization: 'Bearer ${MAIN_KEY}' }\n";

@@ -111,7 +111,7 @@ describe("gateway top on a terminal", () => {
     for (const amount of amounts) expect(amount).toMatch(/^\$\d+\.\d{6}$/);
   });
 
-  test("top sees what comes while it runs", async () => {
+  test("top shows requests that come while it runs", async () => {
     const { until } = top({ columns: 120 });
     await until(ENDS);
     await (await fetch(`${gateway.url}/v1/nothing`)).text();

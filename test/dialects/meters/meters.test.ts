@@ -500,7 +500,7 @@ describe("the chunks of the content dialect:", () => {
       }
     });
 
-    test("an answer with a finish reason in every chunk is open after the first letters of another event, and complete before a comment", () => {
+    test("an answer with a finish reason in every chunk is open once another event begins, and complete if a comment begins", () => {
       const one = events(write("one"));
       for (const begun of ["d", "data:", 'data: {"candidates"'])
         expect(see(one + begun, "", 1).end).toBe("open");
@@ -1079,7 +1079,7 @@ describe("P134: a count that cannot be trusted is never taken for zero and exact
     expect(snapshot({ promptTokenCount: 1, thoughtsTokenCount: bad })).toEqual(unknown("thoughtsTokenCount"));
   });
 
-  test("a missing input next to an output makes the line unknown, null means missing", () => {
+  test("a missing input next to an output makes the line unknown, and null means missing", () => {
     const missing = (name: string) => [`unknown: the upstream's ${name} is missing beside the other counts`];
     for (const absent of [{}, { input_tokens: null, prompt_tokens: null, promptTokenCount: null }]) {
       expect(message({ ...absent, output_tokens: 3 })).toEqual(missing("input_tokens"));
@@ -1172,7 +1172,7 @@ describe("usage in the wrong place of a Responses answer is read if it can mean 
     expect(usage(inEvent({ response: { usage: null }, usage: plain }))).toEqual([{ input: 24, output: 18 }]);
   });
 
-  test("the response's own usage and the dialect's own names win", () => {
+  test("the response's own usage and the dialect's own names are preferred", () => {
     const other = { input_tokens: 1, output_tokens: 1 };
     expect(usage(inEvent({ response: { usage: plain }, usage: other }))).toEqual([{ input: 24, output: 18 }]);
     expect(usage(inBody({ ...plain, prompt_tokens: 1, completion_tokens: 1 }))).toEqual([

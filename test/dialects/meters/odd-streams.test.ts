@@ -60,7 +60,7 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     }
   });
 
-  test("the last event counts without its blank line", () => {
+  test("the last event counts also without its blank line", () => {
     const text = write("x".repeat(1000)).trimEnd();
     expect(read(open, text).estimatedOutput).toBe(250);
     expect(read(open, `${text}\n`).estimatedOutput).toBe(250);

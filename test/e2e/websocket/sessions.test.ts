@@ -255,7 +255,7 @@ describe("P108, P172: a refused response.create", () => {
     expect(upstream.received).toHaveLength(1);
   });
 
-  test("a response.create on a channel that was disabled meanwhile asks for a new connection, which another channel gets", async () => {
+  test("after a response.create on a channel that was disabled meanwhile, the client is asked for a new connection, and another channel gets it", async () => {
     const [first, second] = [startUpstream(), startUpstream()];
     const gateway = startGateway({ first, second });
     const client = await openSocket(gateway.port, KEY);

@@ -374,7 +374,7 @@ describe("a cancelled request", () => {
     await tick();
   });
 
-  test("a cancelled request keeps its connection if it had ended", async () => {
+  test("a request that is cancelled at its end keeps its connection", async () => {
     const upstream = await startUpstream(reply(OK));
     const client = openClient();
     const sending = client.send(outbound(upstream.origin));

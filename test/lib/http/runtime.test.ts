@@ -224,7 +224,7 @@ describe("the runtime's server", () => {
     },
   );
 
-  test("the runtime's server leaves a body that nobody reads in the kernel (serve.ts)", async () => {
+  test("the runtime's server leaves an unread body in the kernel (serve.ts)", async () => {
     const arrived = Promise.withResolvers<Request>();
     const { port } = serve((request) => (arrived.resolve(request), new Promise<Response>(() => {})));
     const client = await connectTo(port, `${P}${HOST}content-length: ${64 << 20}\r\n\r\n`);

@@ -169,7 +169,7 @@ describe("a reply", () => {
     for (const status of [100, 199, 600, 999]) expect((await ask("GET", status)).status).toBe(502);
   });
 
-  test("a large reply, the texts of an end and a stream arrive whole and in order, in chunks", async () => {
+  test("a large reply, a stream, and the texts at a stream's end arrive complete and in order, in chunks", async () => {
     const texts = ["x\u00e9\u4e2d\u{1f600}".repeat(400_000), "short", "y".repeat(1 << 20)];
     const body = Buffer.from(texts.join(""));
     const { port } = serve((exchange) => {
@@ -308,7 +308,7 @@ describe("a client that leaves", () => {
 });
 
 describe("a connection", () => {
-  test("a connection is closed after its time between requests, and one whose request waits is not", async () => {
+  test("a connection without a request is closed after its time, and one whose request waits is not", async () => {
     const { client, exchange } = await begin(GET, { idleSeconds: 1 });
     await Bun.sleep(3000);
     expect(exchange.gone).toBe(false);

@@ -835,7 +835,7 @@ test("P53, P55: the cache misses in a report have time, request id, version, cha
   }
 });
 
-test("a report does not count a failed request as a turn, and one of failed requests alone has no empty figure", async () => {
+test("a report does not count a failed request as a turn, and a report of failed requests alone has no empty figure", async () => {
   const fields = { ...CLAUDE, "x-claude-code-session-id": "failed-session" };
   const fail = async (): Promise<void> => {
     plain.channel().next({ status: 400, body: { type: "error", error: { type: "x", message: "No" } } });
