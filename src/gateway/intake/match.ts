@@ -26,7 +26,7 @@ export interface Candidate {
 export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): void {
   const { group } = key;
   if (endpoint.onlyAt !== undefined && !isAllAt(group, endpoint.onlyAt)) {
-    const text = `Unknown path: for this key, this gateway has no endpoint POST ${endpoint.label}. It is served for groups whose channels are all at the own address of ${endpoint.onlyAt}.`;
+    const text = `Unknown path: for this key, this gateway has no endpoint POST ${endpoint.label}. It serves it for groups whose channels are all at the own address of ${endpoint.onlyAt}.`;
     throw new GatewayError("unknown_path", text);
   }
   if (!endpoint.platforms.includes(group.platform)) {
