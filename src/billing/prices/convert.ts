@@ -163,7 +163,7 @@ function refuseTwins(models: readonly BookedModel[], strict: boolean): readonly 
     ...model,
     ids: model.ids.filter((id) => {
       const key = `${model.provider} ${id}`;
-      if (strict && seen.has(key)) throw new Error(`an id that stands twice: ${key}`);
+      if (strict && seen.has(key)) throw new Error(`an id that occurs twice: ${key}`);
       return seen.has(key) ? false : seen.add(key);
     }),
   }));
