@@ -204,7 +204,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     );
   });
 
-  test(`R3 and R5, ${direction}: the cuts of a stream change only how its texts are divided, and a whole answer says the same, and so does the usage`, () => {
+  test(`R3 and R5, ${direction}: the cuts of a stream change only how its texts are divided; a whole answer says the same, and has the same usage`, () => {
     fc.assert(
       fc.property(modelTurn, counts, fc.array(fc.nat(5000), { maxLength: 8 }), (turn, usage, places) => {
         const named = {

@@ -70,7 +70,7 @@ describe("the installed command", () => {
     expect(await child.exited).toBe(7);
   });
 
-  test("the installed command says what is missing without the package of the platform, and starts no other program of its name", () => {
+  test("the installed command names the platform's package if it is missing, and starts no other program of its own name", () => {
     const own = join("lone/node_modules", OWNER.npm);
     const start = (): string => {
       const env = { ...process.env, NODE_PATH: folder.join("path/node_modules") };

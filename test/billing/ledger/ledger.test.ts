@@ -684,7 +684,7 @@ describe("a sync that failed before a restart of the gateway", () => {
     },
   );
 
-  test("a sync that failed before a restart of the gateway means nothing after a restart of the machine, when the files are what is on the disk", async () => {
+  test("a sync that failed before a restart of the gateway means nothing after a restart of the machine: what can be read then is on the disk", async () => {
     const path = newLedgerPath();
     await failFirstSync(path, true);
     writeFileSync(`${path}.open`, asOfAnotherBoot(readFileSync(`${path}.open`, "utf8")));

@@ -48,7 +48,7 @@ describe("P7, P8: a credential in the keychain", () => {
     expect(catalog.groups.get("all")?.channels).toHaveLength(3);
   });
 
-  test("a credential in the keychain that is missing or behind a locked keychain makes its channel unavailable with the reason, and the others go on", async () => {
+  test("a credential that the keychain lacks, or does not give while it is locked, makes its channel unavailable with the reason; others go on", async () => {
     const never = new Promise<null>(() => {});
     const keychain = makeKeychain((name) => (name === "main" ? never : Promise.resolve(null)));
     const read = await readKeychain(TEXT, keychain, 20);

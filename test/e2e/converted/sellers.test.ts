@@ -122,7 +122,7 @@ test("the tokens that Mistral read from its cache are billed as such", async () 
   ]);
 });
 
-test("P165: a thread that its provider keeps is refused by name where failover would convert it, and the whole conversation then passes", async () => {
+test("P165: a thread that its provider keeps is refused by name where failover would convert it, and the complete conversation that the client sends then passes", async () => {
   const busy = '{"type":"error","error":{"type":"overloaded_error","message":"Busy"}}';
   const own = serve(() => ({ status: 529, pieces: [busy] }));
   const far = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));
