@@ -281,7 +281,7 @@ describe("P139: a line", () => {
     expect(findingsOf(writeWith({ [name]: value }))[0]).toStartWith(`ledger.jsonl:1 ${name}: `);
   });
 
-  test("a line whose prev is not a hash is found, although a partial ledger may begin with any", () => {
+  test("a line whose prev is not a hash is found, although a partial ledger may begin with any hash", () => {
     const [finding] = findingsOf(writeWith({ prev: 5 }), { ...STRICT, partial: true });
     expect(finding).toStartWith("ledger.jsonl:1 prev: ");
   });

@@ -323,7 +323,7 @@ describe("P43: a running gateway", () => {
     }
   });
 
-  test("a gateway that cannot start ends the command with the end of its log", async () => {
+  test("a gateway that is not running and cannot start makes the command fail, which shows the end of the log", async () => {
     using setup = prepareRun();
     using taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
     setup.listenOn(taken.port);
