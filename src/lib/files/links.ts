@@ -1,3 +1,5 @@
+// Where links lead.
+
 import { readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 
