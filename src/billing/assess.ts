@@ -1,16 +1,7 @@
 // Decides which parts of an answer are priced, and how sure they are.
 
 import type { Basis, Outcome } from "./ledger/line.ts";
-import {
-  countTokens,
-  OUTPUT_KINDS,
-  type Part,
-  PROMPT_KINDS,
-  type Reading,
-  type Usage,
-  USAGE_KINDS,
-  type UsageKind,
-} from "./usage.ts";
+import { type Part, type Reading, sumTokens, type Tokens, type Usage, USAGE_KINDS } from "./usage.ts";
 
 export interface Assessment {
   readonly basis: Exclude<Basis, "unpriced">;
@@ -43,16 +34,16 @@ export const UNBILLED_REFUSAL = "unbilled refusal";
 const MAYBE_BILLED = "the upstream sent output before its error, and may charge for it";
 const NO_USAGE = "the upstream reported no tokens for its answer";
 const MAYBE_UNBILLED = "refused before any output: the upstream may not charge it";
-
 const EXCESS = "the upstream reported more tokens than is usual for an answer";
 
 export function assess(ended: EndedResponse): Assessment {
-  const assessment = assessEnd(ended);
-  const faults = ended.reading?.faults ?? [];
-  const isTooMuch = isExcessive(assessment.parts, ended.estimatedInput);
-  if (faults.length === 0 && !isTooMuch) return assessment;
-  if (assessment === NOTHING || assessment.unbilled !== undefined) return assessment;
-  const texts = [...faults.map(({ text }) => text), ...(isTooMuch ? [EXCESS] : [])];
+  const { status, reading } = ended;
+  if (status !== null && status >= 400) return NOTHING;
+  if (reading === null) return UNKNOWN;
+  const assessment = assessEnd(ended, reading);
+  const { faults = [] } = reading;
+  const texts = listDoubts(reading, assessment.parts, ended.estimatedInput);
+  if (texts.length === 0 || assessment === NOTHING || assessment.unbilled !== undefined) return assessment;
   // An unreadable count gives no amount.
   if (assessment.basis !== "partial" && faults.some(({ basis }) => basis === "unknown"))
     return { ...UNKNOWN, suspect: texts.join("; ") };
@@ -61,29 +52,27 @@ export function assess(ended: EndedResponse): Assessment {
   return { ...assessment, suspect, ...(lacksOutput && { lacksOutput }) };
 }
 
-function assessEnd({ outcome, status, reading, streamed, estimatedInput }: EndedResponse): Assessment {
-  if (status !== null && status >= 400) return NOTHING;
-  if (status === null || reading === null) return UNKNOWN;
+function assessEnd(ended: EndedResponse, reading: Reading): Assessment {
+  const { outcome, status, streamed, estimatedInput } = ended;
+  if (status === null) return UNKNOWN;
   // A call without tokens has a price of its own, if it was answered.
   if (reading.parts.some(({ usage }) => usage.call !== undefined))
     return outcome === "complete" && reading.final ? { ...NOTHING, parts: reading.parts } : UNKNOWN;
-  if (outcome === "upstream_error") return assessFailed(reading, streamed);
-  if (lacksUsage(reading)) return assessBroken(reading, estimatedInput);
-  if (reading.final) return assessFinal(reading, streamed);
-  return outcome === "complete" ? assessReported(reading) : assessBroken(reading, estimatedInput);
+  const tokens = sumTokens(reading.parts);
+  if (outcome === "upstream_error") return assessFailed(reading, streamed, tokens);
+  // A server that reports no usage, or zeros, may still have answered.
+  if (reading.mayLackUsage === true && reading.hasText && tokens.all === 0)
+    return assessBroken(reading, estimatedInput);
+  if (reading.final) return assessFinal(reading, streamed, tokens);
+  return outcome === "complete" ? assessReported(reading, tokens) : assessBroken(reading, estimatedInput);
 }
 
-/** A server that reports no usage, or zeros, may still have answered. */
-function lacksUsage(reading: Reading): boolean {
-  return reading.mayLackUsage === true && reading.hasText && sumTokens(reading.parts, USAGE_KINDS) === 0;
-}
-
-function assessFailed(reading: Reading, streamed: boolean): Assessment {
+function assessFailed(reading: Reading, streamed: boolean, tokens: Tokens): Assessment {
   const { parts, end, final, hasText } = reading;
   // A body or a list that reports an error is still complete.
   if (parts.length === 0 && (end === "error" || !final))
     return hasText ? { ...NOTHING, suspect: MAYBE_BILLED, lacksOutput: true } : NOTHING;
-  return final ? assessFinal(reading, streamed) : assessReported(reading);
+  return final ? assessFinal(reading, streamed, tokens) : assessReported(reading, tokens);
 }
 
 /** No tokenizer makes so few tokens of this much text.
@@ -94,30 +83,31 @@ const MAX_ESTIMATE_RATIO = 8;
 /** No answer has more. */
 const MAX_ORDINARY_TOKENS = 1_000_000;
 
-function isExcessive(parts: readonly Part[], estimatedInput: number): boolean {
+function listDoubts({ faults = [] }: Reading, parts: readonly Part[], estimatedInput: number): string[] {
+  const texts = faults.map(({ text }) => text);
+  const { prompt, output } = sumTokens(parts);
   const most = Math.max(MAX_ORDINARY_TOKENS, MAX_ESTIMATE_RATIO * estimatedInput);
-  return sumTokens(parts, PROMPT_KINDS) > most || sumTokens(parts, OUTPUT_KINDS) > MAX_ORDINARY_TOKENS;
+  if (prompt > most || output > MAX_ORDINARY_TOKENS) texts.push(EXCESS);
+  return texts;
 }
 
-function findMissing({ parts, hasText, estimatedOutput }: Reading): string | null {
-  const counted = sumTokens(parts, OUTPUT_KINDS);
-  if (hasText && counted === 0) return "the upstream reported no output tokens for the output that was seen";
-  if (counted > 0 && sumTokens(parts, PROMPT_KINDS) === 0)
-    return "the upstream reported no tokens for the prompt";
-  return hasText && estimatedOutput > Math.max(MIN_DOUBTED_OUTPUT, MAX_ESTIMATE_RATIO * counted)
+function findMissing({ hasText, estimatedOutput }: Reading, { prompt, output }: Tokens): string | null {
+  if (hasText && output === 0) return "the upstream reported no output tokens for the output that was seen";
+  if (output > 0 && prompt === 0) return "the upstream reported no tokens for the prompt";
+  return hasText && estimatedOutput > Math.max(MIN_DOUBTED_OUTPUT, MAX_ESTIMATE_RATIO * output)
     ? "the upstream reported far fewer output tokens than the output that was seen"
     : null;
 }
 
 /** A missing or empty report is believed only if the answer has no text. */
-function assessFinal(reading: Reading, streamed: boolean): Assessment {
+function assessFinal(reading: Reading, streamed: boolean, tokens: Tokens): Assessment {
   const { parts, estimatedOutput, stored, hasText } = reading;
   const refusal = hasText ? undefined : reading.refusal;
   if (refusal !== undefined && UNBILLED_REFUSALS.has(refusal.category))
     return { ...NOTHING, parts, unbilled: UNBILLED_REFUSAL };
   if (refusal !== undefined) return { ...NOTHING, parts, suspect: MAYBE_UNBILLED };
-  if (sumTokens(parts, USAGE_KINDS) > 0) {
-    const suspect = findMissing(reading);
+  if (tokens.all > 0) {
+    const suspect = findMissing(reading, tokens);
     const known = { basis: "exact", parts, estimated: NOTHING.estimated, suspect } as const;
     return suspect === null ? known : { ...known, lacksOutput: true };
   }
@@ -133,16 +123,10 @@ export function describePaidTwice(channels: readonly string[]): string {
 }
 
 /** The answer ended early, without a cut. Limits also count its output. */
-function assessReported({ parts, estimatedOutput, hasText }: Reading): Assessment {
+function assessReported({ parts, estimatedOutput, hasText }: Reading, { output }: Tokens): Assessment {
   if (parts.length === 0) return hasText ? { ...UNKNOWN, suspect: NO_USAGE } : UNKNOWN;
   const reported: Assessment = { ...NOTHING, basis: "partial", parts };
-  return estimatedOutput > sumTokens(parts, OUTPUT_KINDS) ? { ...reported, lacksOutput: true } : reported;
-}
-
-function sumTokens(parts: readonly Part[], kinds: readonly UsageKind[]): number {
-  let sum = 0;
-  for (const { usage } of parts) sum += countTokens(usage, kinds);
-  return sum;
+  return estimatedOutput > output ? { ...reported, lacksOutput: true } : reported;
 }
 
 /** A cut answer. Its reported usage counts, or its output so far if that is more. */
@@ -151,7 +135,7 @@ function assessBroken(reading: Reading, estimatedInput: number): Assessment {
   const last = parts.at(-1);
   if (last === undefined && estimatedOutput === 0) return UNKNOWN;
   const { calls: _calls, ...part }: Part = last ?? { model: null, pass: "message", usage: {} };
-  const unread = countTokens(part.usage, PROMPT_KINDS) === 0;
+  const unread = sumTokens([part]).prompt === 0;
   const grown = estimatedOutput > (part.usage.output ?? 0);
   const usage: Usage = {
     ...part.usage,

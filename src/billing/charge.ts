@@ -3,6 +3,7 @@
 
 import {
   addDecimals,
+  addProduct,
   CHARGE_PLACES,
   decimalOf,
   formatDecimal,
@@ -160,9 +161,8 @@ function multiplyUsage(usage: Counts, prices: Prices, unpriced: Entry[] | null =
       unpriced.push([kind, count]);
       continue;
     }
-    const amount = multiplyDecimals(parseRate(rate), decimalOf(count));
-    if (perMillion === undefined) calls = addDecimals(calls, amount);
-    else tokens = addDecimals(tokens, amount);
+    if (perMillion === undefined) calls = addProduct(calls, parseRate(rate), count);
+    else tokens = addProduct(tokens, parseRate(rate), count);
   }
   const official = shiftDecimal(multiplyFactors(tokens, prices), TOKENS_PLACES);
   return calls === ZERO_DECIMAL ? official : addDecimals(official, shiftDecimal(calls, CALLS_PLACES));

@@ -75,12 +75,12 @@ const MAX_KEPT = 1000;
 const MAX_KEPT_LENGTH = 200;
 
 function lookUp(book: PriceBook, seller: Seller, model: string): Found {
-  const ofBook = lookedUp.getOrInsertComputed(book, () => new WeakMap());
-  const kept = ofBook.getOrInsertComputed(seller, () => new BoundedMap(MAX_KEPT));
-  const known = kept.get(model);
+  const known = lookedUp.get(book)?.get(seller)?.get(model);
   if (known !== undefined) return known;
   const names = listNames(model, seller.provider);
   const fresh = { ...names, found: findBooked(book, seller, model, names) };
+  const ofBook = lookedUp.getOrInsertComputed(book, () => new WeakMap());
+  const kept = ofBook.getOrInsertComputed(seller, () => new BoundedMap(MAX_KEPT));
   if (model.length <= MAX_KEPT_LENGTH) kept.set(model, fresh);
   return fresh;
 }

@@ -41,6 +41,26 @@ export function countTokens(usage: Counts, kinds: readonly string[]): number {
   return sum;
 }
 
+const PROMPT: ReadonlySet<string> = new Set(PROMPT_KINDS);
+const TOKENS: ReadonlySet<string> = new Set(USAGE_KINDS);
+
+/** Only the kinds that were used are looked at. */
+export function sumTokens(parts: readonly { readonly usage: Counts }[]) {
+  let prompt = 0;
+  let output = 0;
+  let reasoning = 0;
+  for (const { usage } of parts)
+    for (const kind in usage) {
+      const count = usage[kind] ?? 0;
+      if (PROMPT.has(kind)) prompt += count;
+      else if (kind === "reasoning") reasoning += count;
+      else if (TOKENS.has(kind)) output += count;
+    }
+  return { prompt, output, all: prompt + output + reasoning };
+}
+
+export type Tokens = ReturnType<typeof sumTokens>;
+
 /** No answer of any model used more, even over many calls. */
 const MAX_TOKENS = 100_000_000;
 const MAX_CALLS = 10_000;

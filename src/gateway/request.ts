@@ -198,9 +198,14 @@ export class Request {
     return plain && scan && { bytes: plain, scan };
   }
 
+  /** The channel that was tried last, or would be tried first. */
+  get asked(): Candidate | null {
+    return this.tried ?? this.candidates[0] ?? null;
+  }
+
   /** The upstream's name for the requested model. */
   get requested(): string | null {
-    return (this.tried ?? this.candidates[0])?.model ?? null;
+    return this.asked?.model ?? null;
   }
 
   get fields(): Fields {

@@ -111,6 +111,11 @@ export function multiplyDecimals(a: Decimal, b: Decimal): Decimal {
   return { units: a.units * b.units, scale: a.scale + b.scale };
 }
 
+/** Adds `count` times `price`. */
+export function addProduct(sum: Decimal, price: Decimal, count: number): Decimal {
+  return addDecimals(sum, { units: price.units * BigInt(count), scale: price.scale });
+}
+
 export function shiftDecimal(value: Decimal, places: number): Decimal {
   return { units: value.units, scale: value.scale + places };
 }

@@ -53,7 +53,7 @@ class BodyReader implements UsageReader {
       model: tokens === null ? (name ?? this.#model) : this.#model,
       parts: usage === undefined ? [] : [{ model: null, pass: "message", usage }],
       faults: counts.faults,
-      raw: this.#raw,
+      rawUsage: this.#raw,
       tariff: {},
       end: this.#end,
       final: this.#end === "complete",

@@ -68,7 +68,7 @@ class ChatReader implements UsageReader {
       model: this.#model,
       parts: usage === null ? [] : [{ model: null, pass: "message", usage }],
       faults: counts.faults,
-      raw: this.#reports.last,
+      rawUsage: this.#reports.last,
       tariff: this.#tier === undefined ? {} : { service_tier: this.#tier },
       end: this.#end === "error" ? "error" : done ? "complete" : "open",
       final: usage !== null && done,

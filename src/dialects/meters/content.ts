@@ -81,7 +81,7 @@ export class ContentReader implements UsageReader {
       model: this.#model,
       parts: counted ? [{ model: null, pass: "message", usage: { ...tokens, ...calls } }] : [],
       faults: counts.faults,
-      raw: this.#reports.last,
+      rawUsage: this.#reports.last,
       tariff: readTariff(this.#reports.last, { service_tier: "serviceTier", traffic_type: "trafficType" }),
       end: this.#failed ? "error" : this.#finished ? "complete" : "open",
       final: this.#finished,

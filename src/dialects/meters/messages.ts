@@ -84,7 +84,7 @@ export class MessagesReader implements UsageReader {
       model: this.#model,
       parts,
       faults: counts.faults,
-      raw: this.#reports.last,
+      rawUsage: this.#reports.last,
       tariff: readTariff(last, TARIFF),
       end: this.#end,
       final: this.#final,

@@ -33,12 +33,7 @@ export interface UsageReader {
   report(): UsageReport;
 }
 
-type Computed = "estimatedOutput" | "hasText" | "rawUsage" | "reportedAmount";
-
-/** `raw`: the upstream's own usage. */
-export interface UsageReport extends Omit<Reading, Computed> {
-  readonly raw: unknown;
-}
+export type UsageReport = Omit<Reading, "estimatedOutput" | "hasText" | "reportedAmount">;
 
 export function parseData({ name, data }: SseEvent): ParsedEvent {
   return { name, data, value: parseEvent(data) };
@@ -414,17 +409,15 @@ const IMPLAUSIBLE: CountFault = {
   text: "the upstream's usage is more than an answer can have",
 };
 
-/** Makes plain numbers of those that were kept as text. */
 function makeReading(report: UsageReport, { textBytes, arrivedBytes, hasText }: Seen): Reading {
-  const { raw, parts, faults } = report;
+  const { rawUsage, parts, faults } = report;
   const isOdd = !isPlausible(sumUsage(parts));
-  const bare: Omit<UsageReport, "raw"> & { readonly raw?: unknown } = { ...report, raw: undefined };
   return {
-    ...bare,
+    ...report,
     parts: isOdd ? [] : parts,
     faults: isOdd ? [...(faults ?? []), IMPLAUSIBLE] : faults,
-    rawUsage: isNestedDeeply(raw, MAX_USAGE_DEPTH) ? null : raw,
-    reportedAmount: readAmount(raw, report.final),
+    rawUsage: isNestedDeeply(rawUsage, MAX_USAGE_DEPTH) ? null : rawUsage,
+    reportedAmount: readAmount(rawUsage, report.final),
     hasText: hasText ?? textBytes > 0,
     estimatedOutput: Math.round(Math.min(textBytes, arrivedBytes) / BYTES_PER_TOKEN),
   };

@@ -112,7 +112,7 @@ export class ResponsesReader implements UsageReader {
       model: this.#model,
       parts,
       faults: counts.faults,
-      raw: this.#reports.last,
+      rawUsage: this.#reports.last,
       tariff: this.#tier === undefined ? {} : { service_tier: this.#tier },
       end: this.#end,
       final: this.#end === "complete",

@@ -1,16 +1,17 @@
 // What a request missed in the upstream's cache.
 // It runs after the response, and its failure never costs the line.
 
-import { type Charge, deriveMissCost, splitMissed } from "../../billing/charge.ts";
+import { deriveMissCost, splitMissed } from "../../billing/charge.ts";
 import type { CacheMiss, LineDraft } from "../../billing/ledger/line.ts";
 import { CALL_KINDS } from "../../config/call-kinds.ts";
-import { countPrompt, type Reading, type Usage } from "../../billing/usage.ts";
+import { countPrompt, type Reading } from "../../billing/usage.ts";
 import { hashText } from "../../dialects/prompt/blocks.ts";
 import { SentPrompt } from "../../dialects/prompt/prompt.ts";
 import type { Miss } from "../cache/judge.ts";
 import type { CountedTurn, CacheTurn } from "../cache/turn.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
+import { chargeFor } from "./line.ts";
 
 export function readPrompt({ target, prompt, client }: Request, gateway: Gateway): SentPrompt | null {
   const { dialect, purpose } = target.endpoint;
@@ -20,13 +21,10 @@ export function readPrompt({ target, prompt, client }: Request, gateway: Gateway
   return new SentPrompt(prompt, dialect.promptLayout);
 }
 
-export type Reprice = (usage: Usage) => Charge;
-
 interface Answered {
   readonly r: Request;
   readonly prompt: SentPrompt;
   readonly reading: Reading;
-  readonly reprice: Reprice;
 }
 
 export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): LineDraft {
@@ -46,7 +44,7 @@ export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): 
     prompt: { ...prompt, others },
   };
   const miss = cacheMemory.learn(session, turn);
-  return miss === null ? line : priceMiss(line, miss, answered.reprice);
+  return miss === null ? line : priceMiss(line, miss, answered, gateway);
 }
 
 function countTurn(line: LineDraft, { r, prompt, reading }: Answered): CountedTurn {
@@ -92,9 +90,9 @@ function isCounted({ basis, parts, usage, estimated }: LineDraft, reading: Readi
   return read.every(({ calls = [] }) => calls.length < 2);
 }
 
-function priceMiss(line: LineDraft, miss: Miss, reprice: Reprice): LineDraft {
+function priceMiss(line: LineDraft, miss: Miss, answered: Answered, gateway: Gateway): LineDraft {
   const { unproven, missed, ...cause } = miss;
-  const prices = line.prices && { ...readPrices(line, missed, reprice), ...line.prices };
+  const prices = line.prices && { ...readPrices(line, missed, answered, gateway), ...line.prices };
   const { usage, multiplier } = line;
   const usd = deriveMissCost({ usage, prices, multiplier }, missed);
   // This upstream may have no cache.
@@ -104,12 +102,13 @@ function priceMiss(line: LineDraft, miss: Miss, reprice: Reprice): LineDraft {
 }
 
 /** Evidence for the line: the prices of cache reads. */
-function readPrices(line: LineDraft, missed: number, reprice: Reprice): Readonly<Record<string, string>> {
+function readPrices(line: LineDraft, missed: number, { r, reading }: Answered, gateway: Gateway) {
   const { paid, read } = splitMissed(line.usage, missed);
   const usage: Record<string, number> = { ...line.usage };
   for (const [kind, count] of Object.entries(paid)) usage[kind] = (usage[kind] ?? 0) - count;
   for (const [kind, count] of Object.entries(read)) usage[kind] = (usage[kind] ?? 0) + count;
-  const { prices } = reprice(usage);
+  const parts = [{ model: null, pass: "message", usage }];
+  const { prices } = chargeFor(r, { basis: "exact", parts }, reading, gateway);
   const kinds = Object.keys(read).filter((kind) => prices?.[kind] !== undefined);
   return Object.fromEntries(kinds.map((kind) => [kind, prices?.[kind] ?? ""]));
 }

@@ -19,11 +19,13 @@ const OUTCOMES: Partial<Record<Outcome, RequestRecord["outcome"]>> = {
 const UNPRICED_ALLOWED = "the model has no price, so no limit counts this request";
 
 export function reportRequest(r: Request, line: LineDraft | null, gateway: Gateway): void {
-  const { foundKey: key, ending } = r;
+  const { ending } = r;
+  const { key, group } = nameKey(r.foundKey);
   const record: RequestRecord = {
     id: r.id,
     time: r.time,
-    ...nameKey(key),
+    key,
+    group,
     channel: r.attempts.at(-1)?.channel ?? null,
     endpoint: r.target.endpoint.label,
     status: ending.status,
@@ -36,9 +38,8 @@ export function reportRequest(r: Request, line: LineDraft | null, gateway: Gatew
     outcome: ending.outcome,
     planUsd: line === null ? undefined : readPlanUsd(line),
     problem: ending.problem ?? (r.admission.unpriced ? UNPRICED_ALLOWED : null),
-    ...(r.cleared ? null : describeUnsent(r, gateway)),
   };
-  gateway.observer.requestDone(record, line);
+  gateway.observer.requestDone(r.cleared ? record : { ...record, ...describeUnsent(r, gateway) }, line);
   if (r.recorded !== null) gateway.recorder.finish(r, r.recorded, line);
 }
 
