@@ -198,7 +198,7 @@ export class Request {
     return plain && scan && { bytes: plain, scan };
   }
 
-  /** The channel that was tried last, or would be tried first. */
+  /** Tried last, or to be tried first. */
   get asked(): Candidate | null {
     return this.tried ?? this.candidates[0] ?? null;
   }
