@@ -1,4 +1,4 @@
-// The error that the gateway throws on purpose. dialects/ words each code.
+// The error that the gateway throws on purpose. dialects/ has the words for each.
 
 const STATUS_OF = {
   key_missing: 401,

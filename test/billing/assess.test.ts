@@ -197,7 +197,7 @@ describe("an answer that says it failed", () => {
   test.each([
     ["stream", false],
     ["whole body, or list of values", true],
-  ])("an answer that failed and reported nothing costs nothing, as a %s", (_, final) => {
+  ])("an answer (%s) that failed and reported nothing costs nothing", (_, final) => {
     const shown = judge(readingOf(null, { end: "error", final }), failed);
     expect(shown).toEqual({ basis: "exact", usage: [], estimated: [], suspect: false });
     // Nobody knows whether the words before an error are charged.

@@ -109,7 +109,7 @@ describe("P130: how an answer was served", () => {
     expect(serve(tariff)).toEqual({ prices: { input: "1" }, tier: "standard", unpriced: [] });
   });
 
-  test("the tier names each factor, if it differs from the standard one", () => {
+  test("a line's tier names each factor that differs from the standard one", () => {
     expect(serve({ service_tier: "flex", speed: "fast", inference_geo: "us" })).toEqual({
       prices: {
         input: "1",

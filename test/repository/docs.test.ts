@@ -142,13 +142,13 @@ function findFault(words: readonly string[]): string | null {
 }
 
 describe("commands", () => {
-  test("the commands were read from the program", () => {
+  test("the list of commands, which documents are compared with, is the program's", () => {
     expect(tree.get("")?.subcommands).toContain("serve");
     expect(tree.get("keys")?.subcommands).toContain("add");
     expect(tree.get("usage")?.flags).toContain("--since");
   });
 
-  test("a name that is wrong is found", () => {
+  test("a wrong name of a command or flag is found", () => {
     expect(findFault(["kyes", "add"])).toBe("no command kyes");
     expect(findFault(["keys", "adn"])).toBe("no command keys adn");
     expect(findFault(["keys", "add", "--nmae", "x"])).toBe("keys add has no --nmae");

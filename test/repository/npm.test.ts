@@ -114,7 +114,7 @@ test("the package of a platform is installed there only", () => {
   });
 });
 
-test("a release needs the owner's own names", () => {
+test("a release is refused while packaging/owner.json names an example", () => {
   expect(() => requireOwner({ ...OWNER, npm: "@example/gateway" })).toThrow("packaging/owner.json");
   expect(() => requireOwner({ ...OWNER, repository: "example/gateway" })).toThrow("packaging/owner.json");
   expect(() => requireOwner(OWNER)).not.toThrow();

@@ -78,7 +78,7 @@ describe("names of the same model", () => {
     expect(isMovingName(id)).toBe(moves);
   });
 
-  test("a name that is only a decoration stays complete", () => {
+  test("a name of nothing but a decoration keeps it", () => {
     for (const name of ["models/", "anthropic/", ":free", "-latest", "[1m]"])
       expect(listNames(name, null).names).toEqual([name]);
   });

@@ -507,7 +507,7 @@ describe("tools and tool_choice", () => {
     expect(convert(custom({ type: "text" }))["tools"][0].format).toEqual({ type: "text" });
   });
 
-  test("an unknown choice is refused", () => {
+  test("an unknown tool_choice is refused", () => {
     expect(refuseAsk({ tools, tool_choice: { type: "mcp" } })).toMatchObject({
       param: "tool_choice.function.name",
     });

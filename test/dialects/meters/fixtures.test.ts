@@ -148,7 +148,7 @@ for (const family of ["anthropic", "openai-responses", "openai-chat", "gemini"] 
 }
 
 test.skipIf(!present)(
-  "every recorded stream of the responses dialect gives the same usage as messages",
+  "every recorded stream of the responses dialect gives the same usage as the messages of a WebSocket",
   () => {
     const streams = fixtures.filter(
       ({ family, file }) => family === "openai-responses" && file.endsWith(".sse"),

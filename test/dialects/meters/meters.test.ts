@@ -120,7 +120,7 @@ describe("the end of an answer", () => {
     expect(read(openContentMeter, `[${value({})}]`, "application/json")).toMatchObject({ end: "complete" });
   });
 
-  test("the first byte decides how an answer with another content type ends", () => {
+  test("the first byte tells JSON from a stream where the content type does not", () => {
     expect(read(openChatMeter, ' {"usage":{"prompt_tokens":1}}', "").end).toBe("complete");
     expect(read(openChatMeter, events("[DONE]"), "text/plain").end).toBe("complete");
     expect(openChatMeter("").read()).toMatchObject({ end: "open", parts: [] });
@@ -151,7 +151,7 @@ describe("the messages dialect", () => {
     ]);
   });
 
-  test("a late split by lifetime counts, and one that contradicts a later total does not", () => {
+  test("a late split of cache writes by lifetime counts, and one that contradicts a later total does not", () => {
     const late = events(
       start({ input_tokens: 0, output_tokens: 0 }),
       delta({
@@ -173,7 +173,7 @@ describe("the messages dialect", () => {
     expect(usage(read(openMessagesMeter, void_))).toEqual([{ input: 41, output: 2 }]);
   });
 
-  test("passes of other kinds and models are parts; otherwise the totals count", () => {
+  test("passes are parts of the usage if their kinds or models differ; otherwise the totals count", () => {
     const own = { type: "message", input_tokens: 5, output_tokens: 6 };
     const advisor = { type: "advisor_message", model: "other", input_tokens: 7, output_tokens: 8 };
     const totals = {
@@ -230,7 +230,7 @@ describe("the events of the messages dialect:", () => {
       expect(streamed(event).end).toBe("open");
   });
 
-  test("a model that was named once is kept", () => {
+  test("the model stays if a later event does not name it", () => {
     const again = { type: "message_start", message: { usage: { input_tokens: 1 } } };
     expect(streamed(start({ input_tokens: 1 }), again).model).toBe("m");
   });
@@ -258,7 +258,7 @@ describe("the events of the messages dialect:", () => {
       delta({ output_tokens: 9, server_tool_use: { web_search_requests: 3 }, iterations }),
     ).parts;
 
-  test("calls with a fee go to the answer's own largest pass, or to the largest pass", () => {
+  test("calls with a fee are counted in the largest pass of the answer's own kind, or else in the largest of all", () => {
     const shown = (...passes: readonly unknown[]) =>
       inPasses(...passes).map(({ pass, usage }) => [pass, usage.output, usage.web_search]);
     expect(shown(passOf("compaction", 8), passOf("message", 2), passOf(undefined, 5))).toEqual([
@@ -1098,7 +1098,7 @@ describe("P134: a count that cannot be trusted is never taken for zero and exact
     expect(snapshot({ promptTokenCount: 3 })).toEqual([]);
   });
 
-  test("a stream of messages whose only count is the one at its beginning makes the line suspect", () => {
+  test("the line of a messages stream is suspect if its only count came at the beginning", () => {
     const text = { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } };
     const stop = { type: "message_delta", delta: { stop_reason: "end_turn" } };
     const end = { type: "message_stop" };

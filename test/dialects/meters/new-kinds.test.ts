@@ -150,7 +150,7 @@ describe("messages", () => {
       { type: "message_stop" },
     );
 
-  test("Messages answers refused for cyber before any output cost nothing", () => {
+  test('Messages answers refused as "cyber" before any output cost nothing', () => {
     for (const reading of [readJson(openMessagesMeter, refused("cyber")), streamed("cyber")])
       expect(billOf(reading, "claude-opus-5")).toMatchObject({
         basis: "exact",
@@ -179,7 +179,7 @@ describe("messages", () => {
       expect(billOf(reading, "claude-opus-5")).toMatchObject({ suspect: null, usage: { input: 1000 } });
   });
 
-  test("Messages answers list the calls of a loop if these add up to the whole", () => {
+  test("Messages answers have a part for each call of a loop if the calls add up to the total", () => {
     const call = (input: number, output: number) => ({
       type: "message",
       input_tokens: input,

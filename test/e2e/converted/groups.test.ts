@@ -48,7 +48,7 @@ test("a client's request that a channel refuses starts no cooldown (decolua/9rou
   expect([next.status, far.asked.length]).toEqual([200, 7]);
 });
 
-test("an alias serves all the models of which an agent's helpers ask (anthropics/claude-code#16115, cfal/garcon#488)", async () => {
+test("an alias serves all the models that an agent's helpers ask for (anthropics/claude-code#16115, cfal/garcon#488)", async () => {
   const far = openUpstream("chat");
   const gateway = openFar(
     "messages",
@@ -73,7 +73,7 @@ test("an alias serves all the models of which an agent's helpers ask (anthropics
 const PLAIN_COUNT = { model: "m", messages: HELLO, input: "Hi", contents: [{ parts: [{ text: "Hi" }] }] };
 
 test.each([0, "100", null])(
-  "a count of %j in an answer is an estimate, the same one in the line",
+  "an answer's count of %j is replaced by an estimate, the same for the client and in the line",
   async (count) => {
     const far = openUpstream("chat");
     const gateway = openFar("messages", channelOf("chat", far));

@@ -110,7 +110,7 @@ test.each(DIALECT_NAMES)("P144: a changed tool is named, with its exact cost: %s
   }
 });
 
-test("P144: the upstream's own reason is in the line, with our place where our reason is the same", async () => {
+test("P144: the upstream's own reason is in the line, and where ours is the same, the place of the change that we found", async () => {
   const world = openOwnWorld();
   for (const stream of [false, true]) {
     const session = new Session(world, "messages", stream);

@@ -34,12 +34,15 @@ async function signal(gateway: ChildGateway, name: "SIGINT" | "SIGTERM"): Promis
   while (!gateway.stderr().includes("stopping")) await Bun.sleep(1);
 }
 
-test.skipIf(process.platform !== "linux")("a server has two settings of the runtime", async () => {
-  const { gateway } = await openGateway();
-  const environment = readFileSync(`/proc/${gateway.pid}/environ`, "utf8").split("\0");
-  expect(environment).toContain("BUN_JSC_useFTLJIT=0");
-  expect(environment).toContain("MIMALLOC_PURGE_DELAY=1000");
-});
+test.skipIf(process.platform !== "linux")(
+  "the process of a gateway runs with two settings of the runtime",
+  async () => {
+    const { gateway } = await openGateway();
+    const environment = readFileSync(`/proc/${gateway.pid}/environ`, "utf8").split("\0");
+    expect(environment).toContain("BUN_JSC_useFTLJIT=0");
+    expect(environment).toContain("MIMALLOC_PURGE_DELAY=1000");
+  },
+);
 
 describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
   test("P98: a gateway with a signal lets running requests finish, accepts no new ones, and exits with 0", async () => {

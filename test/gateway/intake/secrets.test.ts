@@ -99,7 +99,7 @@ describe("P189: a secret in an answer", () => {
     expect(Buffer.from(masked).includes(WRITTEN)).toBe(false);
   });
 
-  test("a secret in an answer of less than 12 characters is a word", () => {
+  test("a secret in an answer is not masked below 12 characters, where it may be a word", () => {
     const secrets = channelSecrets({ credential: "ollama", headers: [["x-key", "secret-word"]] });
     expect(secrets.maskText("ollama, secret-word")).toBe("ollama, secret-word");
   });

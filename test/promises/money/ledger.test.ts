@@ -572,7 +572,7 @@ describe("P139: ledger verify finds a change of any line", () => {
     return status;
   };
 
-  test("an unchanged copy is right", async () => {
+  test("verify finds nothing in an unchanged copy of a ledger", async () => {
     expect(await verify((lines) => lines)).toBe(0);
   });
 
@@ -754,7 +754,7 @@ describe("a gateway that ends", () => {
     });
   });
 
-  test("P142: limits count lost lines that the table knows", async () => {
+  test("P142: limits count lost lines that the index still has", async () => {
     await lose(async (_, group) => {
       expect((await group.ask("messages")).status).toBe(200);
       expect((await group.ask("messages")).status).toBe(429);

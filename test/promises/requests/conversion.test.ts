@@ -264,7 +264,7 @@ test.each(refused)(
   },
 );
 
-test("P164: a field that a channel has goes there whole", async () => {
+test("P164: a field that the channel's API has, too, arrives there whole", async () => {
   const stop_sequences = ["a", "b", "c", "d", "e", "f"];
   const group = groupOf("messages", "chat");
   const answer = await group.ask("messages", { stop_sequences });

@@ -220,7 +220,7 @@ describe("P154: a line of a login channel says who paid", () => {
     }
   });
 
-  test("the group's multiplier counts, and is 0 if none is set", async () => {
+  test("the multiplier of a login channel's group counts, and is 0 if none is set", async () => {
     expect(await world.line(await send(half))).toMatchObject({ multiplier: "0.5", charge_usd: "0.00071" });
     const set = (own: typeof world) =>
       own.group("default", { channels: { main: CLIENT }, group: { multiplier: undefined } });
