@@ -10,7 +10,7 @@ export interface SseEvent {
 }
 
 export const LF = 0x0a;
-const CR = 0x0d;
+export const CR = 0x0d;
 const [BLANK, COLON, LETTER_D] = [0x20, 0x3a, 0x64] as const;
 export const BLANK_LINE = Buffer.from("\n\n");
 export const BYTE_ORDER_MARK = "\ufeff";
@@ -28,6 +28,11 @@ export class EventReader {
   /** An event was too long to be kept: its bytes are lost. */
   #hasLost = false;
   #isLosing = false;
+
+  /** Of the event that has not ended. */
+  get begunBytes(): number {
+    return this.#begunBytes;
+  }
 
   add(chunk: Uint8Array): void {
     this.#fresh.push(asBuffer(chunk));

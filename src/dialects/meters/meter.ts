@@ -15,7 +15,7 @@ import { type CutJson, parseCut } from "../../lib/json/cut-json.ts";
 import { parseEvent, parseWithAmounts } from "../../lib/exact.ts";
 import { isNestedDeeply } from "../../lib/json/json.ts";
 import { asBuffer, findFrom, joinChunks, NOTHING } from "../../lib/memory/bytes.ts";
-import { BLANK_LINE, BYTE_ORDER_MARK, EventReader, readEvent, type SseEvent } from "../../lib/sse.ts";
+import { BLANK_LINE, BYTE_ORDER_MARK, CR, EventReader, LF, readEvent, type SseEvent } from "../../lib/sse.ts";
 
 export interface UsageReader {
   /** Every event with token counts has one of these texts. */
@@ -83,6 +83,8 @@ const BATCH_BYTES = 4096;
 const SAMPLE_BYTES = 1024;
 /** A sample is read of each part of this length. */
 const SAMPLED_BYTES = 64 * 1024;
+/** Only pictures and sound make events longer. */
+const LONG_EVENT_BYTES = 1024 * 1024;
 /** Some streams break with plain JSON. */
 const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
 
@@ -118,7 +120,8 @@ class StreamMeter implements Meter {
       return;
     }
     this.#waitingBytes += chunk.length;
-    this.#events.add(chunk);
+    const isLong = this.#events.begunBytes > LONG_EVENT_BYTES && !chunk.includes(LF) && !chunk.includes(CR);
+    this.#events.add(isLong ? shorten(asBuffer(chunk)) : chunk);
     if (this.#waitingBytes >= this.#batchBytes) this.#catchUp();
   }
 

@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Meter, Reading } from "../../../src/billing/usage.ts";
 import { openChatMeter } from "../../../src/dialects/meters/chat.ts";
+import { openContentMeter } from "../../../src/dialects/meters/content.ts";
 import { openMessagesMeter } from "../../../src/dialects/meters/messages.ts";
 
 type Open = (contentType: string) => Meter;
@@ -94,6 +95,20 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     expect(twenty).toBe(5000);
   });
 });
+
+test.each([16_384, 65_536])(
+  "a picture of 40 MB in pieces of %d bytes does not hide its usage",
+  (pieceBytes) => {
+    const inlineData = { mimeType: "image/png", data: "aB3+/9".repeat(7_000_000) };
+    const usageMetadata = { promptTokenCount: 7, candidatesTokenCount: 1290, totalTokenCount: 1297 };
+    const candidates = [{ content: { parts: [{ inlineData }] }, finishReason: "STOP" }];
+    const picture = `data: ${JSON.stringify({ candidates, usageMetadata })}\r\n\r\n`;
+    expect(read(openContentMeter, picture + picture, pieceBytes)).toMatchObject({
+      parts: [{ usage: { input: 7, output: 1290 } }],
+      end: "complete",
+    });
+  },
+);
 
 describe("a JSON body that is labelled as a stream of events", () => {
   const body = JSON.stringify({
