@@ -79,7 +79,6 @@ function assessFailed(reading: Reading, streamed: boolean, tokens: Tokens): Asse
  *  Estimates of shorter texts are too rough. */
 const MIN_DOUBTED_OUTPUT = 256;
 const MAX_ESTIMATE_RATIO = 8;
-
 /** No answer has more. */
 const MAX_ORDINARY_TOKENS = 1_000_000;
 

@@ -101,7 +101,8 @@ export class Sums {
     if (!("mark" in line)) this.#waiting.push(line);
     else if (line.accepts === undefined) this.marks.set(line.id, line);
     else this.marks.delete(line.accepts);
-    const tallies = WINDOWS.map((window) => this.#roll(window));
+    const now = this.#options.now();
+    const tallies = WINDOWS.map((window) => this.#roll(window, now));
     this.#addLine(tallies, line);
     const session = this.#sessions.get(line.client?.session ?? "");
     if (session !== undefined) addToSession(session, line);
@@ -151,8 +152,7 @@ export class Sums {
   }
 
   /** A new day or month begins with 0. Null: the table has to be read. */
-  #roll(window: Window): Tally | null {
-    const now = this.#options.now();
+  #roll(window: Window, now = this.#options.now()): Tally | null {
     const known = this.#tallies.get(window);
     if (known === undefined || (now >= known.since && now < known.until)) return known ?? null;
     this.#tallies.delete(window);

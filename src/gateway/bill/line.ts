@@ -178,7 +178,8 @@ function chargeNamed({ seller, group }: Request, bill: Bill): Bill {
   const isUnpriced = bill.basis === "unpriced" && bill.assessment.basis === "exact";
   if (seller?.bill !== "reported" && !(isUnpriced && bill.charge.parts.length > 0)) return bill;
   const { lacksOutput: _counted, ...assessment } = bill.assessment;
-  return { ...bill, basis: "exact", assessment, charge: chargeAmount(bill.charge, usd, group.multiplier) };
+  const charge = chargeAmount(bill.charge, usd, group.multiplier);
+  return { ...bill, basis: "exact", assessment, charge };
 }
 
 const UNREADABLE = "the seller's own amount cannot be read";
@@ -195,7 +196,8 @@ function explainDoubts(r: Request, bill: Bill): string | undefined {
 function doubtMissing({ assessment, reading }: Bill): string | null {
   const { basis, parts, unbilled } = assessment;
   // The answer is an error or an unbilled refusal.
-  const isUnused = basis === "exact" && (parts.length === 0 || unbilled !== undefined);
+  const isFree = parts.length === 0 || unbilled !== undefined;
+  const isUnused = basis === "exact" && isFree;
   if (reading.reportedAmount === undefined) return isUnused ? null : MISSING;
   return reading.reportedAmount.usd === null ? UNREADABLE : MISSING;
 }
@@ -207,7 +209,8 @@ function compare({ assessment, charge, reading }: Bill): string | null {
   if (usd === null) return UNREADABLE;
   const { official, priceSource } = charge;
   if (!isWhole || official === null || assessment.basis !== "exact") return null;
-  if (priceSource?.split(", ").every((source) => source.startsWith("book ")) !== true) return null;
+  const sources = priceSource?.split(", ") ?? [""];
+  if (!sources.every((source) => source.startsWith("book "))) return null;
   return differsFromSeller(official, usd)
     ? `the seller says that it cost $${usd}, and the price book makes it $${official}`
     : null;
@@ -231,9 +234,12 @@ function doubtAttempts({ method, attempts }: Request): string | null {
 function countForLimits(r: Request, bill: Bill, gateway: Gateway): string | null {
   const { basis, assessment } = bill;
   const isKnown = isCharged(basis) && assessment.lacksOutput !== true;
-  if (isKnown && r.payer === undefined) return null;
-  const charge = r.payer === undefined ? bill.charge : multiplyCharge(bill.charge, limitMultiplier(r.group));
-  return (isKnown ? null : estimateCost(r, { ...bill, charge }, gateway)) ?? charge.charge;
+  const isCharge = r.payer === undefined;
+  if (isKnown && isCharge) return null;
+  const multiplier = limitMultiplier(r.group);
+  const charge = isCharge ? bill.charge : multiplyCharge(bill.charge, multiplier);
+  const estimated = isKnown ? null : estimateCost(r, { ...bill, charge }, gateway);
+  return estimated ?? charge.charge;
 }
 
 function estimateCost(r: Request, { basis, charge, reading }: Bill, gateway: Gateway): string | null {
@@ -246,7 +252,9 @@ function estimateCost(r: Request, { basis, charge, reading }: Bill, gateway: Gat
   const input = counted.prompt > 0 ? 0 : r.estimatedInput;
   const output = Math.max(0, reading.estimatedOutput - counted.output);
   if (isCharged(basis)) return addUsdTexts(charge.charge, quote({ input, output }));
-  const all = { ...usage, input: input + (usage.input ?? 0), output: output + (usage.output ?? 0) };
+  const all = { input: 0, output: 0, ...usage };
+  all.input += input;
+  all.output += output;
   // A kind without a price must not hide the other costs.
   return quote(all) ?? charge.atLeast ?? reservedUsd;
 }

@@ -6,9 +6,9 @@ import type { CacheMiss, LineDraft } from "../../billing/ledger/line.ts";
 import { CALL_KINDS } from "../../config/call-kinds.ts";
 import { countPrompt, type Reading } from "../../billing/usage.ts";
 import { hashText } from "../../dialects/prompt/blocks.ts";
-import { SentPrompt } from "../../dialects/prompt/prompt.ts";
+import { type Prompt, SentPrompt } from "../../dialects/prompt/prompt.ts";
 import type { Miss } from "../cache/judge.ts";
-import type { CountedTurn, CacheTurn } from "../cache/turn.ts";
+import type { CountedTurn } from "../cache/turn.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
 import { chargeFor } from "./line.ts";
@@ -37,13 +37,11 @@ export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): 
   const prompt = answered.prompt.read()?.prompt;
   if (prompt === undefined) return line;
   const others = new Map(prompt.others);
-  for (const name of CACHED_FIELDS) others.set(name, hashText(answered.r.exchange.field(name) ?? ""));
-  const turn = {
-    ...describeTurn(line, answered),
-    ...counted,
-    prompt: { ...prompt, others },
-  };
-  const miss = cacheMemory.learn(session, turn);
+  for (const name of CACHED_FIELDS) {
+    const value = answered.r.exchange.field(name);
+    others.set(name, value === undefined ? NO_FIELD : hashText(value));
+  }
+  const miss = cacheMemory.learn(session, describeTurn(line, answered, counted, { ...prompt, others }));
   return miss === null ? line : priceMiss(line, miss, answered, gateway);
 }
 
@@ -56,14 +54,16 @@ function countTurn(line: LineDraft, { r, prompt, reading }: Answered): CountedTu
   };
 }
 
-function describeTurn(
-  line: LineDraft,
-  { r, reading }: Answered,
-): Omit<CacheTurn, "prompt" | keyof CountedTurn> {
+function describeTurn(line: LineDraft, { r, reading }: Answered, counted: CountedTurn, prompt: Prompt) {
   const { time, client, firstByteMs } = r;
   const { service_tier = "", speed = "" } = reading.tariff;
   const id = reading.stored?.id;
   return {
+    prompt,
+    rules: counted.rules,
+    model: counted.model,
+    tokens: counted.tokens,
+    reason: counted.reason,
     agent: client.agent ?? null,
     inferred: client.session === undefined || client.inferred === true,
     at: time,
@@ -78,15 +78,16 @@ function describeTurn(
 }
 
 const CACHED_FIELDS = ["anthropic-beta", "anthropic-version", "openai-beta", "x-grok-conv-id"];
+const NO_FIELD = hashText("");
 
 /** Calls of the upstream's tools may count the prompt several times. */
-const OWN_CALLS = [...CALL_KINDS, "tool_prompt"] as const;
+const OWN_CALLS: ReadonlySet<string> = new Set([...CALL_KINDS, "tool_prompt"]);
 
 function isCounted({ basis, parts, usage, estimated }: LineDraft, reading: Reading): boolean {
   const { parts: read, faults = [], loops = false } = reading;
   if (basis === "unknown" || faults.length > 0 || estimated?.includes("input") === true) return false;
-  const hasOwnCalls = loops || OWN_CALLS.some((kind) => (usage[kind] ?? 0) > 0);
-  if (hasOwnCalls || parts !== undefined || read.length !== 1) return false;
+  const hasOwnCalls = Object.keys(usage).some((kind) => OWN_CALLS.has(kind) && (usage[kind] ?? 0) > 0);
+  if (loops || hasOwnCalls || parts !== undefined || read.length !== 1) return false;
   return read.every(({ calls = [] }) => calls.length < 2);
 }
 

@@ -39,7 +39,8 @@ export function reportRequest(r: Request, line: LineDraft | null, gateway: Gatew
     planUsd: line === null ? undefined : readPlanUsd(line),
     problem: ending.problem ?? (r.admission.unpriced ? UNPRICED_ALLOWED : null),
   };
-  gateway.observer.requestDone(r.cleared ? record : { ...record, ...describeUnsent(r, gateway) }, line);
+  const shown = r.cleared ? record : { ...record, ...describeUnsent(r, gateway) };
+  gateway.observer.requestDone(shown, line);
   if (r.recorded !== null) gateway.recorder.finish(r, r.recorded, line);
 }
 
@@ -56,7 +57,8 @@ function describeUnsent(r: Request, { catalog }: Gateway): Partial<RequestRecord
   const { ending, exchange } = r;
   const secrets = secretsOf(catalog);
   const model = r.model ?? r.target.model?.id ?? "";
-  const isKept = model !== "" && !secrets.holds(model) && !new Secrets(listOwnSecrets(exchange)).holds(model);
+  const own = new Secrets(listOwnSecrets(exchange));
+  const isKept = model !== "" && !secrets.holds(model) && !own.holds(model);
   return {
     model: isKept ? model : null,
     client: r.client === NOBODY ? readSender(r, catalog) : r.client,

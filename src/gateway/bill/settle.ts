@@ -65,14 +65,17 @@ function makeLine(r: Request, gateway: Gateway): LineDraft | null {
 
 function draftFailed(r: Request): LineDraft {
   const { ending, attempts } = r;
-  const request = { intent: describeIntent(r), channels: attempts.map(({ channel }) => channel) };
-  const times = { first_byte_ms: r.firstByteMs, duration_ms: r.durationMs };
-  return draftUnknown(request, {
-    ...ending,
-    ...times,
-    attempts,
-    raw_usage: ending.reading?.rawUsage ?? null,
-  });
+  const channels = attempts.map(({ channel }) => channel);
+  return draftUnknown(
+    { intent: describeIntent(r), channels },
+    {
+      ...ending,
+      first_byte_ms: r.firstByteMs,
+      duration_ms: r.durationMs,
+      attempts,
+      raw_usage: ending.reading?.rawUsage ?? null,
+    },
+  );
 }
 
 function analyseCache(r: Request, draft: LineDraft, gateway: Gateway): LineDraft {
@@ -104,7 +107,8 @@ function noteAllowance(r: Request, draft: LineDraft | null, gateway: Gateway): L
   noteHead(gateway.channels.of(channel), response.fields, seen);
   const windows = channel.usesLogin ? readWindows(response.fields, seen) : [];
   if (draft === null || windows.length === 0) return draft;
-  return { ...draft, windows: Object.fromEntries(windows.map(({ name, used }) => [name, used ?? 0])) };
+  const shares = windows.map(({ name, used }) => [name, used ?? 0] as const);
+  return { ...draft, windows: Object.fromEntries(shares) };
 }
 
 function warnOfLimits(line: LineDraft, key: Key, { ledger, alerts, now }: Gateway): void {
