@@ -17,17 +17,11 @@ const MAX_WHOLE_BYTES = 4 * 1024 * 1024;
 const MAX_CONVERTED_BYTES = 32 * 1024 * 1024;
 
 export async function passWhole(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  try {
-    for (let chunk = await body.read(); chunk !== null; chunk = await body.read()) {
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size >= MAX_WHOLE_BYTES) return await passStream(r, resumeBody(chunks, body), gateway);
-    }
-  } catch (fault) {
-    return refuseCut(r, await meterCut(r, fault, chunks), gateway);
-  }
+  const { whole: came } = body;
+  const chunks = came === undefined ? await readChunks(r, body, MAX_WHOLE_BYTES) : [came];
+  if (chunks instanceof UpstreamFault) return refuseCut(r, chunks, gateway);
+  const size = sizeOf(chunks);
+  if (size >= MAX_WHOLE_BYTES) return await passStream(r, resumeBody(chunks, body), gateway);
   r.noteFirstByte();
   const isLong = isLongWork(size);
   if (isLong) await nextTurn();
@@ -69,37 +63,48 @@ export async function convertWhole(
   return convertEnding(judged, status);
 }
 
-/** Returns the fault that cuts the body. */
 export async function readWhole(
   r: Request,
   body: Body,
   { memory }: Gateway,
 ): Promise<Uint8Array | UpstreamFault> {
+  if (body.whole !== undefined) return body.whole;
   const { response, candidate } = r.served;
-  const most = Math.min(response.length ?? MAX_CONVERTED_BYTES, MAX_CONVERTED_BYTES);
+  const most = Math.min(response.length ?? Infinity, MAX_CONVERTED_BYTES);
+  const short = await readChunks(r, body, LARGE_BYTES);
+  if (short instanceof UpstreamFault) return short;
+  if (sizeOf(short) < LARGE_BYTES) return joinChunks(short);
+  r.memory = await memory.reserve(ANSWER_COPIES * most);
+  const chunks = await readChunks(r, resumeBody(short, body), MAX_CONVERTED_BYTES);
+  if (chunks instanceof UpstreamFault) return chunks;
+  if (sizeOf(chunks) < MAX_CONVERTED_BYTES) return joinChunks(chunks);
+  const text = `The response of the channel "${candidate.channel.name}" is too long to convert.`;
+  throw new GatewayError("upstream_failed", text);
+}
+
+/** All of the body, or its first `maxBytes`. Returns the fault that cuts it. */
+async function readChunks(r: Request, body: Body, maxBytes: number): Promise<Buffer[] | UpstreamFault> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
     for (let chunk = await body.read(); chunk !== null; chunk = await body.read()) {
       chunks.push(chunk);
-      const isNowLarge = size <= LARGE_BYTES && size + chunk.length > LARGE_BYTES;
       size += chunk.length;
-      if (isNowLarge) r.memory = await memory.reserve(ANSWER_COPIES * most);
-      if (size < MAX_CONVERTED_BYTES) continue;
-      const text = `The response of the channel "${candidate.channel.name}" is too long to convert.`;
-      throw new GatewayError("upstream_failed", text);
+      if (size >= maxBytes) break;
     }
+    return chunks;
   } catch (fault) {
-    return await meterCut(r, fault, chunks);
+    if (!(fault instanceof UpstreamFault)) throw fault;
+    // What came before the cut counts.
+    r.meter?.see(await r.secrets.maskInTurns(joinChunks(chunks), true));
+    return fault;
   }
-  return joinChunks(chunks);
 }
 
-/** What came before the cut counts. */
-async function meterCut(r: Request, fault: unknown, chunks: readonly Buffer[]): Promise<UpstreamFault> {
-  if (!(fault instanceof UpstreamFault)) throw fault;
-  r.meter?.see(await r.secrets.maskInTurns(joinChunks(chunks), true));
-  return fault;
+function sizeOf(chunks: readonly Buffer[]): number {
+  let size = 0;
+  for (const { length } of chunks) size += length;
+  return size;
 }
 
 /** Nothing has been sent yet: the client gets an error instead. */

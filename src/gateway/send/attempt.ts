@@ -10,7 +10,6 @@ import {
   type UpstreamResponse,
 } from "../../lib/http/upstream.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { inStep } from "../../lib/time/next-turn.ts";
 import type { Gateway } from "../gateway.ts";
 import { storeId } from "../intake/client.ts";
 import type { Candidate } from "../intake/match.ts";
@@ -57,10 +56,8 @@ export async function attempt(
   let answer: Answer;
   try {
     const sent = (r.upstream = forward(r, candidate, gateway));
-    const received = await sent.answer;
-    await inStep();
     // From here on, what was sent is not needed.
-    r.upstream = answer = decodeAnswer(received);
+    r.upstream = answer = decodeAnswer(await sent.answer);
   } catch (fault) {
     if (!(fault instanceof UpstreamFault)) {
       if (r.isTelling) gateway.channels.setTrial(candidate, null);
@@ -75,8 +72,7 @@ export async function attempt(
   if (channel.usesLogin) r.paidBy = readPayer(head);
   r.upstreamRequestId = readRequestId(head, r);
   if (mayRefuse(head.status)) return await judgeRefusal(r, candidate, answer, gateway);
-  const beginning = openBeginning(r, head, isLast);
-  const [verdict, body] = beginning === null ? [GOOD, answer] : await judgeBeginning(answer, beginning);
+  const [verdict, body] = await judgeBeginning(r, answer, isLast);
   if (verdict.kind !== "good") return refuseBeginning(r, channel.name, head, verdict);
   r.attempts.push({ channel: channel.name, status: head.status });
   return { kind: "answered", failure: null, answer: { response: head, candidate, body } };
@@ -91,13 +87,15 @@ function kindOf({ kind, sent }: UpstreamFault): "failed" | "broken" | "short" | 
 /** Claude Code reads these headers for its "usage credits" (2.1.197).
  *  ChatGPT's sign is not documented: a used-up window, and credits. */
 function readPayer(head: UpstreamResponse): Payer {
-  const unified = (name: string): string => head.fields.get(`anthropic-ratelimit-unified-${name}`) ?? "";
+  const { fields, status } = head;
+  const unified = (name: string) => fields.get(`anthropic-ratelimit-unified-${name}`) ?? "";
   const isOver = unified("status") === "rejected" && unified("overage-status").startsWith("allowed");
-  const codex = (name: string): string => head.fields.get(`x-codex-${name}`) ?? "";
-  const isUsedUp = ["primary", "secondary"].some((name) => Number(codex(`${name}-used-percent`)) >= 100);
+  const codex = (name: string) => fields.get(`x-codex-${name}`) ?? "";
+  const windows = ["primary", "secondary"];
+  const isUsedUp = windows.some((name) => Number(codex(`${name}-used-percent`)) >= 100);
   const hasCredits = codex("credits-has-credits").toLowerCase() === "true";
   const isBilled = isOver || unified("overage-in-use") === "true" || (isUsedUp && hasCredits);
-  return head.status < 400 && isBilled ? "plan_overage" : "plan";
+  return status < 400 && isBilled ? "plan_overage" : "plan";
 }
 
 /** An upstream's own id of a request, in the order of preference. */
@@ -116,7 +114,8 @@ export async function readError({ secrets }: Request, answer: Answer): Promise<U
   const timer = setTimeout(() => answer.cancel(), MAX_ERROR_WAIT_MS);
   try {
     const body = await readUpTo(answer, MAX_ERROR_BYTES);
-    return await secrets.maskInTurns(body, body.length >= MAX_ERROR_BYTES || answer.head.closeDelimited);
+    const isCut = body.length >= MAX_ERROR_BYTES || answer.head.closeDelimited;
+    return await secrets.maskInTurns(body, isCut);
   } catch (fault) {
     if (fault instanceof UpstreamFault) return new Uint8Array(0);
     throw fault;
@@ -184,20 +183,26 @@ function refuseBeginning(
   return { kind: "failed", failure: failureOfStatus(channel, status, what), answer: null };
 }
 
-/** What has to be held of a body until it can be judged, or null. */
-function openBeginning(
+type Judged = readonly [BeginningVerdict, Body];
+
+function judgeBeginning(
   { target, stream }: Request,
-  head: UpstreamResponse,
+  answer: Answer,
   isLast: boolean,
-): Beginning | null {
-  if (head.status !== 200) return null;
-  if (!isLast && stream) return new Beginning("stream");
+): Judged | Promise<Judged> {
+  const { head, whole } = answer;
   // An event stream's head is not held until the body comes.
   const isEventStream = head.fields.get("content-type")?.startsWith("text/event-stream") === true;
-  return FOR_MODELS.has(target.endpoint.purpose) && !(stream && isEventStream) ? new Beginning("any") : null;
+  const isStream = !isLast && stream;
+  const mayBeForeign = FOR_MODELS.has(target.endpoint.purpose) && !(stream && isEventStream);
+  if (head.status !== 200 || !(isStream || mayBeForeign)) return [GOOD, answer];
+  const beginning = new Beginning(isStream ? "stream" : "any");
+  if (whole === undefined) return holdBeginning(answer, beginning);
+  return [beginning.add(whole) ?? beginning.conclude(true), answer];
 }
 
-async function judgeBeginning(answer: Answer, beginning: Beginning): Promise<[BeginningVerdict, Body]> {
+/** Holds what has to be held of a body until it can be judged. */
+async function holdBeginning(answer: Answer, beginning: Beginning): Promise<Judged> {
   const { held, silenceMs } = beginning;
   let until = performance.now() + silenceMs;
   for (;;) {

@@ -7,33 +7,47 @@ import { Malformed, writeFields } from "./fields.ts";
 import { BodyDecoder, readHead, type ResponseHead, writeRequestLine } from "./message.ts";
 import type { Pool } from "./pool.ts";
 import { requireFit, UpstreamPeer, writeHandshake } from "./peer.ts";
-import { type Answer, type SentRequest, UpstreamFault, type UpstreamRequest } from "./upstream.ts";
+import {
+  type Answer,
+  type SentRequest,
+  UpstreamFault,
+  type UpstreamRequest,
+  type UpstreamResponse,
+} from "./upstream.ts";
+import type { UpstreamSocket } from "./web-socket.ts";
 import type { Wire } from "./wire.ts";
 
 /** Up to this length, copying a body costs less than a second packet. */
 const MAX_COPIED_BYTES = 16 * 1024;
 const METHODS_WITH_BODY = new Set(["POST", "PUT", "PATCH"]);
+const BODILESS = new Set([101, 204, 304]);
 const MAX_INTERIM_RESPONSES = 32;
-const CANCELLED = "the gateway cancelled the request";
+const NO_BODY = new BodyDecoder("unknown");
 const CUT = "the upstream closed the connection during its response";
 
-export class Call implements SentRequest {
-  readonly #request: UpstreamRequest;
+export class Call implements SentRequest, Answer {
+  #request: UpstreamRequest;
   readonly #pool: Pool;
-  /** The key of a WebSocket's handshake. */
-  readonly #key: string | null;
+  /** Of a WebSocket's handshake. */
+  readonly #key: string;
   readonly #head: string;
   readonly #size: number;
   readonly #answer = Promise.withResolvers<Answer>();
   readonly answer = this.#answer.promise;
   #wire: Wire | null = null;
-  #reply: Answer | null = null;
   #fault: UpstreamFault | null = null;
+  head!: UpstreamResponse;
+  whole: Buffer | undefined;
+  socket: UpstreamSocket | undefined;
+  #decoder = NO_BODY;
+  #first: Buffer | null = null;
+  /** Null: the connection serves no other request. */
+  #keepMs: number | null = null;
 
   constructor(request: UpstreamRequest, pool: Pool) {
     this.#request = request;
     this.#pool = pool;
-    this.#key = request.memory !== undefined ? crypto.getRandomValues(new Uint8Array(16)).toBase64() : null;
+    this.#key = request.memory !== undefined ? crypto.getRandomValues(new Uint8Array(16)).toBase64() : "";
     this.#head = writeHead(request, this.#key);
     this.#size = this.#head.length + (request.body?.length ?? 0);
     // The journal's record of an attempt is written before it leaves.
@@ -41,8 +55,10 @@ export class Call implements SentRequest {
   }
 
   cancel(): void {
-    if (this.#reply !== null) return this.#reply.cancel();
-    this.#fail(new UpstreamFault(this.#wire === null ? "withdrawn" : "cancelled", CANCELLED));
+    if (this.#decoder.done) return;
+    this.#first = null;
+    const kind = this.#wire === null ? "withdrawn" : "cancelled";
+    this.#fail(new UpstreamFault(kind, "the gateway cancelled the request"));
   }
 
   #fail(fault: UpstreamFault): void {
@@ -61,7 +77,7 @@ export class Call implements SentRequest {
         this.#send(wire);
         let head = await readHead(wire, this.#request.deadlines);
         if (head !== null && head.status < 200) head = await this.#passInterims(wire, head);
-        if (head !== null) return this.#answer.resolve((this.#reply = this.#begin(wire, head)));
+        if (head !== null) return this.#begin(wire, head);
         const { unsentBytes, error } = wire;
         if (isSecond || unsentBytes !== this.#size)
           throw new UpstreamFault("reset", "the upstream closed the connection before its response", error);
@@ -75,7 +91,7 @@ export class Call implements SentRequest {
   async #passInterims(wire: Wire, first: ResponseHead): Promise<ResponseHead | null> {
     let head: ResponseHead | null = first;
     for (let interims = 1; head !== null && head.status < 200; interims += 1) {
-      if (head.status === 101 && this.#key !== null) return head;
+      if (head.status === 101 && this.#key !== "") return head;
       if (head.status === 101 || interims > MAX_INTERIM_RESPONSES || announcesBody(head))
         throw new Malformed("an unexpected interim response");
       head = await readHead(wire, this.#request.deadlines, head.rest);
@@ -95,45 +111,39 @@ export class Call implements SentRequest {
     if (body !== null && body !== copied) wire.write(body);
   }
 
-  #begin(wire: Wire, head: ResponseHead): Answer {
-    const { memory } = this.#request;
-    if (head.status !== 101 || memory === undefined) return openReply(wire, head, this.#request, this.#pool);
-    requireFit(head.fields, this.#key ?? "");
-    this.#pool.forget(wire);
-    const socket = new UpstreamPeer(wire, memory, head.rest);
-    return {
-      head: { status: 101, fields: head.fields, length: null, closeDelimited: false },
-      socket,
-      read: () => Promise.resolve(null),
-      cancel: () => socket.reset(),
-    };
+  #begin(wire: Wire, received: ResponseHead): void {
+    const { method, memory } = this.#request;
+    const { status, fields, length, rest } = received;
+    this.#request = { ...this.#request, body: null }; // it is not sent again
+    const isBodiless = method === "HEAD" || BODILESS.has(status);
+    const closeDelimited = !isBodiless && length === "unknown";
+    this.head = { status, fields, length: typeof length === "number" ? length : null, closeDelimited };
+    if (status === 101 && memory !== undefined) {
+      requireFit(fields, this.#key);
+      this.#pool.forget(wire);
+      this.socket = new UpstreamPeer(wire, memory, rest);
+      return this.#answer.resolve(this);
+    }
+    // A late body of a bodiless answer would look like the next answer.
+    const isLost = closeDelimited || (isBodiless && announcesBody(received));
+    this.#keepMs = isLost ? null : readKeepMs(received);
+    this.#decoder = new BodyDecoder(isBodiless ? 0 : length);
+    this.#first = this.#decode(wire, rest);
+    if (this.#decoder.done) this.whole = this.#first ?? NOTHING;
+    atTurnEnd("steps", () => this.#answer.resolve(this));
   }
-}
 
-/** After the body, the pool keeps the connection or closes it. */
-function openReply(wire: Wire, head: ResponseHead, request: UpstreamRequest, pool: Pool): Answer {
-  const { status, fields, length } = head;
-  const isBodiless = request.method === "HEAD" || status === 204 || status === 304;
-  const closeDelimited = !isBodiless && length === "unknown";
-  // A late body of a bodiless answer would look like the next answer.
-  const isKept = head.staysOpen && !closeDelimited && !(isBodiless && announcesBody(head));
-  const keepMs = isKept ? readKeepMs(fields.get("keep-alive")) : null;
-  const decoder = new BodyDecoder(isBodiless ? 0 : length);
-  const decode = (bytes: Buffer): Buffer | null => {
-    const piece = decoder.decode(bytes);
-    if (!decoder.done) return piece;
-    const isClean = decoder.isClean && wire.unsentBytes === 0 && wire.unreadBytes === 0;
-    if (isClean && keepMs !== null) pool.keep(wire, keepMs);
-    else wire.terminate();
-    return piece;
-  };
-  const readOn = async (): Promise<Buffer | null> => {
-    let piece: Buffer | null = null;
+  async read(): Promise<Buffer | null> {
+    const wire = this.#wire;
+    let piece = this.#first;
+    this.#first = null;
+    if (wire === null) return piece;
     try {
-      while (piece === null && !decoder.done) {
-        const bytes = await wire.read(request.deadlines.idleMs, "idle_timeout");
-        if (bytes !== null) piece = decode(bytes);
-        else if (wire.error !== null || !decoder.finish()) throw new UpstreamFault("cut", CUT, wire.error);
+      while (piece === null && !this.#decoder.done) {
+        const bytes = await wire.read(this.#request.deadlines.idleMs, "idle_timeout");
+        if (bytes !== null) piece = this.#decode(wire, bytes);
+        else if (wire.error !== null || !this.#decoder.finish())
+          throw new UpstreamFault("cut", CUT, wire.error);
       }
     } catch (error) {
       const fault = toFault(error);
@@ -141,21 +151,17 @@ function openReply(wire: Wire, head: ResponseHead, request: UpstreamRequest, poo
       throw fault;
     }
     return piece;
-  };
-  let first = decode(head.rest);
-  return {
-    head: { status, fields, length: typeof length === "number" ? length : null, closeDelimited },
-    read() {
-      const piece = first;
-      first = null;
-      return piece === null && !decoder.done ? readOn() : Promise.resolve(piece);
-    },
-    cancel() {
-      if (decoder.done) return;
-      first = null;
-      wire.terminate(new UpstreamFault("cancelled", CANCELLED));
-    },
-  };
+  }
+
+  /** After the body, the pool keeps the connection or closes it. */
+  #decode(wire: Wire, bytes: Buffer): Buffer | null {
+    const piece = this.#decoder.decode(bytes);
+    if (!this.#decoder.done) return piece;
+    const isClean = this.#decoder.isClean && wire.unsentBytes === 0 && wire.unreadBytes === 0;
+    if (isClean && this.#keepMs !== null) this.#pool.keep(wire, this.#keepMs);
+    else wire.terminate();
+    return piece;
+  }
 }
 
 /** A connection throws the fault that terminated it. */
@@ -168,13 +174,14 @@ function toFault(error: unknown): UpstreamFault {
 const announcesBody = ({ length }: ResponseHead): boolean => length !== "unknown" && length !== 0;
 
 /** `keep-alive: timeout=N`, minus a second for the way. Infinity: no field; null: too short. */
-function readKeepMs(keepAlive = ""): number | null {
-  const [, seconds] = /\btimeout=(\d{1,9})/i.exec(keepAlive) ?? [];
+function readKeepMs({ staysOpen, fields }: ResponseHead): number | null {
+  if (!staysOpen) return null;
+  const [, seconds] = /\btimeout=(\d{1,9})/i.exec(fields.get("keep-alive") ?? "") ?? [];
   if (seconds === undefined) return Infinity;
   return Number(seconds) > 1 ? (Number(seconds) - 1) * 1000 : null;
 }
 
-function writeHead({ origin, method, target, fields, body }: UpstreamRequest, key: string | null): string {
+function writeHead({ origin, method, target, fields, body }: UpstreamRequest, key: string): string {
   const { tls, host, port, proxy } = origin;
   const authority = port === (tls ? 443 : 80) ? host : `${host}:${port}`;
   // A proxy needs the complete address of a plain origin.
@@ -183,6 +190,6 @@ function writeHead({ origin, method, target, fields, body }: UpstreamRequest, ke
   const login = isProxied ? writeProxyLogin(proxy) : "";
   const sendsBody = body !== null || METHODS_WITH_BODY.has(method);
   const length = sendsBody ? `content-length: ${body?.length ?? 0}\r\n` : "";
-  const upgrade = key === null ? "" : writeHandshake(key);
+  const upgrade = key === "" ? "" : writeHandshake(key);
   return `${line}host: ${authority}\r\n${login}${writeFields(fields)}${upgrade}${length}\r\n`;
 }

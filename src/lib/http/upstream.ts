@@ -49,6 +49,8 @@ export interface UpstreamResponse {
 }
 
 export interface Body {
+  /** The complete body, if it came with the head. `read` returns it, too. */
+  readonly whole?: Buffer | undefined;
   /** Null: the end. Rejects with UpstreamFault. The reader owns the bytes. */
   read(): Promise<Buffer | null>;
   /** `read` then rejects with the kind `cancelled`. Does nothing after the end. */
@@ -58,7 +60,7 @@ export interface Body {
 export interface Answer extends Body {
   readonly head: UpstreamResponse;
   /** After a 101 that opens a WebSocket: only the socket is read then. */
-  readonly socket?: UpstreamSocket;
+  readonly socket?: UpstreamSocket | undefined;
 }
 
 export interface SentRequest {
@@ -117,12 +119,10 @@ export class UpstreamFault extends Error {
 
 export async function readUpTo(body: Body, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
-  let size = 0;
-  while (size < maxBytes) {
-    const chunk = await body.read();
-    if (chunk === null) return joinChunks(chunks);
+  for (let chunk = await body.read(), size = 0; chunk !== null;) {
     chunks.push(chunk);
     size += chunk.length;
+    chunk = size < maxBytes ? await body.read() : null;
   }
   body.cancel();
   return joinChunks(chunks);

@@ -108,6 +108,7 @@ describe("an answer", () => {
           .then(() => (closes ? socket.end(wire.slice(cut)) : socket.write(wire.slice(cut))));
       });
       const client = openClient();
+      const headEnd = wire.lastIndexOf("\r\n\r\n", wire.indexOf("hello")) + 4;
       for (cut = 1; cut < wire.length; cut++) {
         const inbound = await client.send(outbound(upstream.origin)).answer;
         expect([inbound.head.status, inbound.head.fields.get("x-a"), inbound.head.closeDelimited]).toEqual([
@@ -115,6 +116,8 @@ describe("an answer", () => {
           "b",
           closes,
         ]);
+        // After a cut inside the head, the rest comes in one piece.
+        if (cut < headEnd && !closes) expect([cut, inbound.whole?.toString()]).toEqual([cut, "hello world"]);
         expect([cut, (await readAll(inbound)).toString()]).toEqual([cut, "hello world"]);
         expect(await inbound.read()).toBeNull();
       }
