@@ -7,12 +7,13 @@ import type { Field } from "../../lib/http/fields.ts";
 import type { UnroutedCall } from "./call.ts";
 
 export function allowOrigin(exchange: Exchange, catalog: Catalog): void {
-  if (catalog.corsOrigins.length > 0) exchange.addReplyFields(corsFields(exchange, catalog));
+  if (catalog.corsOrigins.length > 0) exchange.replyFields = corsFields(exchange, catalog);
 }
 
 function corsFields(exchange: Exchange, { corsOrigins }: Catalog): Field[] {
   const origin = corsOrigins.length === 0 ? undefined : exchange.field("origin");
-  if (origin === undefined || !(corsOrigins.includes(origin) || corsOrigins.includes("*"))) return [];
+  const isAllowed = (each: string): boolean => corsOrigins.includes(each);
+  if (origin === undefined || !(isAllowed(origin) || isAllowed("*"))) return [];
   return [
     ["access-control-allow-origin", origin],
     ["access-control-expose-headers", "*"],

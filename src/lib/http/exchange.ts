@@ -14,7 +14,7 @@ export interface Exchange {
   /** Rejects with BodyTooLarge or ClientGone. */
   readBody(limit: number): Promise<Uint8Array>;
 
-  addReplyFields(fields: readonly Field[]): void;
+  replyFields: readonly Field[];
   answer(status: number, fields: SentFields, body: Uint8Array | string): void;
   /** The head leaves with the first bytes of the body. */
   begin(status: number, fields: SentFields): void;

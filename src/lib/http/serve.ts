@@ -82,22 +82,22 @@ export const listen: Listen = (options) => {
 class ServedExchange implements Exchange {
   readonly method: string;
   readonly target: string;
-  readonly fields: Fields;
+  readonly fields = new Fields();
+  replyFields: readonly Field[] = [];
   begun = false;
   gone = false;
   readonly #request: Request;
   readonly #server: BunServer<ServedPeer>;
   readonly #surroundings: Surroundings;
-  readonly #reply = Promise.withResolvers<Response | undefined>();
-  readonly reply = this.#reply.promise;
-  readonly #sent = Promise.withResolvers<void>();
-  readonly sent = this.#sent.promise;
+  #reply!: (response: Response | undefined) => void;
+  readonly reply = new Promise<Response | undefined>((resolve) => (this.#reply = resolve));
+  #sent!: () => void;
+  readonly sent = new Promise<void>((resolve) => (this.#sent = resolve));
   /** For a body that stops arriving, or a reply that nobody reads. */
   readonly #deadline = new Deadline(() => {
     this.#leave();
     this.#break();
   });
-  #replyFields: readonly Field[] = [];
   #head: { readonly status: number; readonly headers?: Headers } = { status: 502 };
   #isBodiless = false;
   #ended = false;
@@ -111,7 +111,9 @@ class ServedExchange implements Exchange {
   constructor(request: Request, server: BunServer<ServedPeer>, surroundings: Surroundings) {
     this.method = request.method;
     this.target = readTarget(request.url);
-    this.fields = new Fields([...request.headers]);
+    // Their iterator takes twice as long. Several `set-cookie` are an array.
+    const all = request.headers.toJSON();
+    for (const name in all) this.fields.push([name, String(all[name])]);
     this.#request = request;
     this.#server = server;
     this.#surroundings = surroundings;
@@ -124,28 +126,27 @@ class ServedExchange implements Exchange {
     return this.fields.get(name);
   }
 
-  async readBody(limit: number): Promise<Uint8Array> {
-    if (this.gone) throw new ClientGone("the client has left");
+  readBody(limit: number): Promise<Uint8Array> {
     // The runtime accepts a repeated length, and joins the two.
     const length = Number.parseInt(this.field("content-length") ?? "", 10);
-    if (length > limit) throw tooLarge(limit);
     this.#deadline.arm(this.#surroundings.bodyMs * (Math.ceil(length / PIECE_BYTES) || 1));
-    const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
-    // The runtime may keep a body open after its client has left.
-    this.onGone(reject);
-    this.#receiveBody(limit, length).then(resolve, reject);
-    try {
-      return await promise;
-    } catch (error) {
-      throw error instanceof BodyTooLarge ? error : new ClientGone("the client has left", { cause: error });
-    } finally {
-      this.#deadline.disarm();
-    }
+    return new Promise((resolve, reject) => {
+      const fail = (cause?: unknown): void => {
+        this.#deadline.disarm();
+        reject(cause instanceof BodyTooLarge ? cause : new ClientGone("the client has left", { cause }));
+      };
+      // The runtime may keep a body open after its client has left.
+      this.onGone(fail);
+      if (length > limit) return fail(tooLarge(limit));
+      const isShort = length <= SHORT_BODY_BYTES;
+      (isShort ? this.#request.arrayBuffer() : this.#receiveLong(limit, length)).then((body) => {
+        this.#deadline.disarm();
+        resolve(body instanceof ArrayBuffer ? Buffer.from(body) : body); // many need a Buffer
+      }, fail);
+    });
   }
 
-  async #receiveBody(limit: number, length: number): Promise<Uint8Array> {
-    // Many callers would make a Buffer of `bytes()` later.
-    if (length <= SHORT_BODY_BYTES) return Buffer.from(await this.#request.arrayBuffer());
+  async #receiveLong(limit: number, length: number): Promise<Buffer> {
     let body = Buffer.allocUnsafe(length || 0);
     let size = 0;
     // A body that is not read to its end is cancelled.
@@ -159,10 +160,6 @@ class ServedExchange implements Exchange {
       size = end;
     }
     return body.subarray(0, size);
-  }
-
-  addReplyFields(fields: readonly Field[]): void {
-    this.#replyFields = [...this.#replyFields, ...fields];
   }
 
   answer(status: number, fields: SentFields, body: Uint8Array | string): void {
@@ -190,14 +187,14 @@ class ServedExchange implements Exchange {
     if (this.#onStream !== null || !isShort) return this.#onceOpen(() => this.#sendLast(rest));
     this.#awaitNextRequest();
     this.#respond(rest);
-    this.#sent.resolve();
+    this.#sent();
   }
 
   /** The runtime copies all it gets: a long rest goes at the client's pace. */
   async #sendLast(rest: Uint8Array | Slices): Promise<void> {
     for (const piece of cutPieces(rest, this.#request.signal)) await (this.#send(piece) ?? nextTurn());
     await this.#unsent;
-    this.#sent.resolve();
+    this.#sent();
     if (this.#isBroken) return;
     this.#awaitNextRequest();
     await this.#stream?.end();
@@ -216,7 +213,7 @@ class ServedExchange implements Exchange {
     if (!this.#server.upgrade(this.#request, upgrade)) return false;
     this.begun = true;
     this.#ended = true;
-    this.#reply.resolve(undefined);
+    this.#reply(undefined);
     return true;
   }
 
@@ -226,7 +223,7 @@ class ServedExchange implements Exchange {
   }
 
   #leave(): void {
-    this.#sent.resolve();
+    this.#sent();
     if (this.gone || this.#ended) return;
     this.gone = true;
     this.#deadline.disarm();
@@ -236,12 +233,12 @@ class ServedExchange implements Exchange {
   #writeHead(fields: SentFields): Headers {
     const head = new Headers();
     for (const field of fields) if (!FRAMING_FIELDS.has(field[0])) head.append(field[0], field[1]);
-    for (const field of this.#replyFields) head.append(field[0], field[1]);
+    for (const field of this.replyFields) head.append(field[0], field[1]);
     return head;
   }
 
   #respond(body: Uint8Array | ReadableStream): void {
-    this.#reply.resolve(new Response(BODILESS.has(this.#head.status) ? null : body, this.#head));
+    this.#reply(new Response(BODILESS.has(this.#head.status) ? null : body, this.#head));
   }
 
   /** The head leaves with the first bytes of the body. */

@@ -142,7 +142,7 @@ describe("a request", () => {
 describe("a reply", () => {
   test("a whole reply has its length, own fields and no framing of others; HEAD, 204 and 304 have no body", async () => {
     const { port } = serve((exchange) => {
-      exchange.addReplyFields([["x-all", "1"]]);
+      exchange.replyFields = [["x-all", "1"]];
       const status = Number(exchange.target.slice(1));
       exchange.answer(
         status,

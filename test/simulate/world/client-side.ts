@@ -89,7 +89,7 @@ export class SimExchange implements Exchange, Connection {
   readonly #ears: ClientEars;
   readonly #pipe: Pipe;
   #body: PromiseWithResolvers<Uint8Array> | null = null;
-  #replyFields: readonly Field[] = [];
+  replyFields: readonly Field[] = [];
   #head: (() => void) | null = null;
   #onGone: (() => void)[] = [];
   #unsent: PromiseWithResolvers<void> | null = null;
@@ -154,10 +154,6 @@ export class SimExchange implements Exchange, Connection {
     return this.#body.promise;
   }
 
-  addReplyFields(fields: readonly Field[]): void {
-    this.#replyFields = [...this.#replyFields, ...fields];
-  }
-
   answer(status: number, fields: SentFields, body: Uint8Array | string): void {
     this.begin(status, fields);
     this.end(Buffer.from(body));
@@ -166,7 +162,7 @@ export class SimExchange implements Exchange, Connection {
   begin(status: number, fields: SentFields): void {
     if (this.begun) throw new Error("the reply has already begun");
     this.begun = true;
-    const all = new Map([...fields, ...this.#replyFields]);
+    const all = new Map([...fields, ...this.replyFields]);
     this.#head = () => this.#ears.begin(status, all);
   }
 
