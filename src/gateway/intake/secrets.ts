@@ -10,6 +10,8 @@ import { nextTurn } from "../../lib/time/next-turn.ts";
 
 /** Where no credential is needed, users write words such as "ollama". Answers have them, too. */
 export const MIN_LENGTH = 12;
+/** What looks like a key is longer. */
+const MAX_HARMLESS = 10;
 /** In a header's `Bearer x`, the secret is x. */
 const SCHEME = /^(?:basic|bearer|token)\s+/i;
 /** A channel's own headers that may hold a secret. */
@@ -208,6 +210,7 @@ export class Secrets {
 
   /** Also finds parts, and secrets in lower case or escaped twice. */
   holds(text: string): boolean {
+    if (text.length <= MAX_HARMLESS) return false;
     const size = this.#next.size + (this.#base === null ? 0 : this.#base.#next.size);
     if (this.#clean.get(text) === size) return false;
     const isFound = [...new Set([text, decode(text)])].some(
@@ -331,7 +334,8 @@ export class KnownSecrets extends Secrets {
   /** `sent`: the request's own, by `listOwnSecrets`. */
   forRequest(sent: readonly string[], login: readonly Field[] | null): Secrets {
     const held = sent.filter(this.#isKnown);
-    return this.forSender(login === null ? held : [...held, ...login.map(([, value]) => bareValue(value))]);
+    if (login === null) return this.forSender(held);
+    return this.forSender([...held, ...login.map(([, value]) => bareValue(value))]);
   }
 
   forSender(sent: readonly string[]): Secrets {

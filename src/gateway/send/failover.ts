@@ -34,12 +34,13 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
   const { channels, catalog, now } = gateway;
   const candidates = channels.choose(r, now());
   const most = Math.min(catalog.failover.attempts, candidates.length);
+  let at = performance.now();
   // A tried channel has its own limits: a local model may take longer.
-  const deadline = performance.now() + catalog.failover.totalMs;
+  const deadline = at + catalog.failover.totalMs;
   let bad: Bad | null = null;
   let tried = 0;
   for (const candidate of candidates) {
-    if (tried === most || performance.now() >= deadline) break;
+    if (tried === most || at >= deadline) break;
     // A rest may have begun while another channel was tried.
     if (bad !== null && channels.readinessOf(candidate, now()) === "closed") continue;
     const misfit = findMisfit(r, candidate);
@@ -51,9 +52,10 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
     }
     tried += 1;
     beginAttempt(r, candidate, gateway);
-    const started = performance.now();
     const attempted = await attempt(r, candidate, tried === most, gateway);
-    report(r, attempted, performance.now() - started, gateway);
+    const started = at;
+    at = performance.now();
+    report(r, attempted, at - started, gateway);
     if (attempted.kind === "answered" && attempted.answer !== null) return attempted.answer;
     bad = chooseBad(bad, { candidate, ...attempted });
     if (!NEXT[attempted.kind].goesOn) break;
@@ -107,7 +109,8 @@ function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelRespons
   if (bad === null) throw gateway.channels.explainNone(r, gateway.now());
   const { candidate, failure, answer, misfit } = bad;
   // Only the last channel's answer can be converted for the client.
-  const isReadable = !r.group.mixesDialects || r.attempts.at(-1)?.channel === candidate.channel.name;
+  const isLast = r.attempts.at(-1)?.channel === candidate.channel.name;
+  const isReadable = !r.group.mixesDialects || isLast;
   if (answer !== null && isReadable && (failure === null || isForClient(failure))) return answer;
   if (failure === null) throw misfit ?? new Error("a response without a body");
   throw toError(failure);

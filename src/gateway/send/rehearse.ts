@@ -29,7 +29,7 @@ export async function rehearse({ catalog, client }: Gateway, port: number): Prom
       meter.read();
     }
   }
-  const fields = requestFields(new Fields([["user-agent", "gateway"]]), false, secretsOf(catalog));
+  const fields = requestFields(new Fields().push(["user-agent", "gateway"]), false, secretsOf(catalog));
   const origin = originOf(new URL(describeBaseUrl(catalog.listen.host, port)));
   const request = {
     origin,

@@ -14,12 +14,9 @@ export const FRAMING_FIELDS = new Set(["connection", "keep-alive", "content-leng
 const MAX_FIELDS = 256;
 
 export class Fields implements Iterable<Field> {
-  readonly #list: Field[];
-
-  /** For fields that the runtime has parsed: they cannot break a head. */
-  constructor(list: Field[] = []) {
-    this.#list = list;
-  }
+  readonly #list: Field[] = [];
+  /** A bit for each name's length: most wanted names are missing. */
+  #lengths = 0;
 
   /** Refuses a folded line, a name with a blank, and a lone CR or LF. */
   static read(lines: string): Fields {
@@ -36,6 +33,7 @@ export class Fields implements Iterable<Field> {
 
   /** The first value. `name` is in lower case. */
   get(name: string): string | undefined {
+    if ((this.#lengths & (1 << name.length)) === 0) return undefined;
     for (const field of this.#list) if (field[0] === name) return field[1];
     return undefined;
   }
@@ -53,12 +51,12 @@ export class Fields implements Iterable<Field> {
   /** `name` is in lower case. Throws Malformed. */
   add(name: string, value: string): this {
     requireHarmless(name, value);
-    this.#list.push([name, value.trim()]);
-    return this;
+    return this.push([name, value.trim()]);
   }
 
   /** For own fields, and those that were read: they cannot break a head. */
   push(field: Field): this {
+    this.#lengths |= 1 << field[0].length;
     this.#list.push(field);
     return this;
   }
@@ -73,7 +71,7 @@ export class Fields implements Iterable<Field> {
     const copy = new Fields();
     for (const field of this.#list) {
       const name = rename(field[0], field[1]);
-      if (name !== null) copy.#list.push(name === field[0] ? field : [name, field[1]]);
+      if (name !== null) copy.push(name === field[0] ? field : [name, field[1]]);
     }
     return copy;
   }

@@ -39,11 +39,11 @@ export class Pool {
     return { open: this.#open.size, idle: this.#idle.length };
   }
 
-  takeIdle(): Wire | null {
+  takeIdle(now = Date.now()): Wire | null {
     for (let wire = this.#idle.pop(); wire !== undefined; wire = this.#idle.pop()) {
-      if (wire.isUsable) {
+      if (wire.isUsable(now)) {
         wire.becomeBusy();
-        this.expectUse(this.#running);
+        this.expectUse(this.#running, now);
         return wire;
       }
       wire.terminate();
@@ -85,8 +85,8 @@ export class Pool {
     this.#isWarm = isWarm;
   }
 
-  expectUse(atOnce: number): void {
-    this.#lastUse = Date.now();
+  expectUse(atOnce: number, now = Date.now()): void {
+    this.#lastUse = now;
     this.#peak = Math.max(this.#peak, atOnce);
   }
 

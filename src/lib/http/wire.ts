@@ -92,8 +92,8 @@ export class Wire {
     this.#deadline.disarm();
   }
 
-  get isUsable(): boolean {
-    return Date.now() <= this.idleUntil + TIMER_TOLERANCE_MS && !hasUnread(this.socket);
+  isUsable(now: number): boolean {
+    return now <= this.idleUntil + TIMER_TOLERANCE_MS && !hasUnread(this.socket);
   }
 
   /** Resets the connection. With a fault, unread bytes are forgotten. */
