@@ -136,7 +136,8 @@ function deliver(
 ): Promise<Ending> {
   beginDelivery(r, response, candidate, gateway);
   const { conversion } = r;
-  if (conversion === null) return r.streamed ? passStream(r, body, gateway) : passWhole(r, body, gateway);
+  if (conversion === null && r.streamed) return passStream(r, body, gateway);
+  if (conversion === null) return passWhole(r, body, gateway);
   // Some upstreams always send a stream.
   const isStream = r.streamed && r.stream;
   return isStream ? convertStream(r, body, gateway) : convertWhole(r, body, conversion, gateway);

@@ -55,7 +55,8 @@ function readPercent(fields: Fields, seen: number, field: string, value: string)
   const [, prefix, model = "", which = ""] = PERCENT.exec(field) ?? [];
   if (prefix === undefined) return null;
   const after = fields.get(`${prefix}reset-after-seconds`);
-  const resets = readReset(fields.get(`${prefix}reset-at`), seen) ?? readReset(after && `${after}s`, seen);
+  const at = readReset(fields.get(`${prefix}reset-at`), seen);
+  const resets = at ?? readReset(after && `${after}s`, seen);
   const span = nameSpan(Number(fields.get(`${prefix}window-minutes`))) ?? which;
   const used = Number(value);
   return describe("window", `${span} ${model}`.trim(), { used, resets, seen });

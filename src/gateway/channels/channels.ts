@@ -304,12 +304,11 @@ function orderCandidates(
 ): Candidate[] {
   const ranked = candidates.map((candidate) => {
     const { channel, isListed, isConverted } = candidate;
-    const kind = 4 * +(isListed !== true) + 2 * +(isConverted === true) + +(channel.name !== current);
-    return { candidate, kind, chance: -Math.log(1 - random()) / channel.weight };
+    const { name, priority, weight } = channel;
+    const isOther = +(name !== current);
+    const kind = 4 * +(isListed !== true) + 2 * +(isConverted === true) + isOther;
+    return { candidate, kind, priority, chance: -Math.log(1 - random()) / weight };
   });
-  const byRank = ranked.toSorted(
-    (a, b) =>
-      a.kind - b.kind || a.candidate.channel.priority - b.candidate.channel.priority || a.chance - b.chance,
-  );
+  const byRank = ranked.toSorted((a, b) => a.kind - b.kind || a.priority - b.priority || a.chance - b.chance);
   return byRank.map(({ candidate }) => candidate);
 }

@@ -68,7 +68,8 @@ export class ModelLists {
     const own = dialectOf(channel.platform);
     const named = (channel.models ?? []).filter((glob) => !glob.includes("*"));
     const recall = () => known.lists.get(dialect.listPath) ?? named.map((id) => ({ id, raw: null }));
-    if (channel.usesLogin) return { models: recall(), problem: "only a client with a login can see it" };
+    const onlyForLogins = "only a client with a login can see it";
+    if (channel.usesLogin) return { models: recall(), problem: onlyForLogins };
     try {
       const models = await fetchModels({ client: this.#client, channel, dialect, until });
       if (channel.models !== null && !models.some((entry) => isServed(channel, entry))) {
@@ -104,7 +105,8 @@ export class ModelLists {
     let candidates = found.get(model);
     if (candidates !== undefined) return candidates;
     const match = findMatch(group, model);
-    candidates = (this.#isUnknown(group, model, match) ? findDefault(group) : match).map((candidate) => {
+    const isUnknown = this.#isUnknown(group, model, match);
+    candidates = (isUnknown ? findDefault(group) : match).map((candidate) => {
       const isListed = this.#of(candidate.channel).ids?.has(candidate.model ?? "") === true;
       return isListed ? { ...candidate, isListed } : candidate;
     });
@@ -209,10 +211,13 @@ export async function listGroup(
   );
   const merged = new Map<string, ServedModel>();
   group.channels.forEach((channel, index) => {
-    for (const entry of listServed(channel, lists[index]?.models ?? []))
-      merged.getOrInsertComputed(entry.id, () => ({ entry, channels: [] })).channels.push(channel.name);
+    for (const entry of listServed(channel, lists[index]?.models ?? [])) {
+      const model = merged.getOrInsertComputed(entry.id, () => ({ entry, channels: [] }));
+      model.channels.push(channel.name);
+    }
   });
-  if (merged.size === 0 && lists.some(({ problem }) => problem !== null)) throw explainNothing(group, lists);
+  const hasProblem = lists.some(({ problem }) => problem !== null);
+  if (merged.size === 0 && hasProblem) throw explainNothing(group, lists);
   return [...merged.values()];
 }
 
@@ -226,8 +231,9 @@ function listServed(channel: Channel, models: readonly ModelEntry[]): ModelEntry
 }
 
 function explainNothing(group: Group, lists: readonly ChannelModels[]): GatewayError {
-  const reasons = group.channels.map(({ name }, index) => `"${name}": ${lists[index]?.problem ?? "empty"}`);
-  const text = `No channel of the group "${group.name}" gave a list of its models (${reasons.join("; ")}).`;
+  const why = ({ name }: Channel, at: number) => `"${name}": ${lists[at]?.problem ?? "empty"}`;
+  const reasons = group.channels.map(why).join("; ");
+  const text = `No channel of the group "${group.name}" gave a list of its models (${reasons}).`;
   return lists.some(({ isShort }) => isShort)
     ? new GatewayError("unavailable", text, { retrySeconds: 5 })
     : new GatewayError("upstream_failed", text);

@@ -136,7 +136,8 @@ class ConvertedStream {
     const last = this.#stream.end(broken === null ? undefined : explainBreak(r, broken));
     void this.#write(last);
     const ending = judgeDelivery(r, broken, this.#gateway);
-    const status = last.refusal !== null && last.phase === "refused" ? last.refusal.status : ending.status;
+    const refusal = last.phase === "refused" ? last.refusal : null;
+    const { status } = refusal ?? ending;
     return convertEnding(ending, status, last.phase === "done");
   }
 

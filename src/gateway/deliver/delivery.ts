@@ -47,7 +47,8 @@ export function beginDelivery(
 
 /** The client left. After a stream's end, this changes nothing. */
 export function noteLeft(r: Request): void {
-  if (r.answered !== null) r.left = !r.streamed || r.meter === null || r.meter.read().end === "open";
+  if (r.answered === null) return;
+  r.left = !r.streamed || r.meter === null || r.meter.read().end === "open";
 }
 
 /** Before the end, the count may be a placeholder. */

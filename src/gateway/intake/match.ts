@@ -100,11 +100,11 @@ export function findDefault(group: Group): Candidate[] {
 }
 
 export function resolveModel(channel: Channel, model: string): string | undefined {
-  const alias =
-    channel.aliases.get(model) ?? channel.aliasGlobs.find(([glob]) => matchesGlob(glob, model))?.[1];
+  const { aliases, aliasGlobs, models } = channel;
+  const alias = aliases.get(model) ?? aliasGlobs.find(([glob]) => matchesGlob(glob, model))?.[1];
   if (alias !== undefined) return alias;
-  if (channel.models === null || channel.models.some((glob) => matchesGlob(glob, model))) return model;
-  return undefined;
+  const isServed = models === null || models.some((glob) => matchesGlob(glob, model));
+  return isServed ? model : undefined;
 }
 
 function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): string {

@@ -85,6 +85,7 @@ function* convert(call: Request, candidate: Candidate): Steps<ConvertedRequest |
   const { dialect } = CHANNEL_ROWS[channel.platform];
   const upstream = dialect.name;
   if (!hasBridge(client) || !hasBridge(upstream)) throw new Error("a dialect has no bridge");
+  const field = (name: string) => call.exchange.field(name);
   const { body, path, conversion } = yield* convertCall({
     client,
     body: plain,
@@ -99,7 +100,7 @@ function* convert(call: Request, candidate: Candidate): Steps<ConvertedRequest |
     stamp: call,
     // An envelope's proof must not help to guess a short credential.
     secret: () => (listSecrets({ credential, headers: [] }).length > 0 ? credential : baseUrl.host),
-    isCodex: /^codex/i.test(call.exchange.field("originator") ?? call.exchange.field("user-agent") ?? ""),
+    isCodex: /^codex/i.test(field("originator") ?? field("user-agent") ?? ""),
   });
   return {
     candidate,

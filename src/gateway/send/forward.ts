@@ -65,7 +65,8 @@ function passOn(r: Request, candidate: Candidate, secrets: KnownSecrets, convert
 
 function askUsage(r: Request, { channel }: Candidate, body: Uint8Array | null): Uint8Array | null {
   const readable = body === r.body.bytes ? r.body.plain : body;
-  const mayAsk = r.stream && CHANNEL_ROWS[channel.platform].asksUsage === true && quirksOf(channel).ask_usage;
+  const { asksUsage = false } = CHANNEL_ROWS[channel.platform];
+  const mayAsk = r.stream && asksUsage && quirksOf(channel).ask_usage;
   const asking = mayAsk && readable !== null ? askForUsage(readable) : null;
   r.asksUsage = asking !== null;
   return asking ?? body;

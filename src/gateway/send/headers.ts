@@ -72,5 +72,6 @@ const NONE: ReadonlySet<string> = new Set();
 function readConnection(fields: Fields): ReadonlySet<string> {
   const values = fields.getAll("connection");
   if (values.length === 0 || (values.length === 1 && values[0] === "keep-alive")) return NONE;
-  return new Set(values.flatMap((value) => value.split(",")).map((token) => token.trim().toLowerCase()));
+  const tokens = values.flatMap((value) => value.split(","));
+  return new Set(tokens.map((token) => token.trim().toLowerCase()));
 }

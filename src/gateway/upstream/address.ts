@@ -56,8 +56,8 @@ export function markHop(fields: Fields, exchange: Exchange, channel: Channel): v
 }
 
 export function refuseOwnCall(exchange: Exchange): void {
-  const hops = exchange.field(HOP_HEADER)?.split(",") ?? [];
-  if (!hops.some((hop) => hop.trim() === OWN_MARK)) return;
+  const hops = exchange.field(HOP_HEADER);
+  if (hops?.split(",").some((hop) => hop.trim() === OWN_MARK) !== true) return;
   throw new GatewayError(
     "upstream_failed",
     "This request comes from this gateway itself: the base_url of one of its channels leads back to it.",
