@@ -28,16 +28,16 @@ export function nameFolder(ledgerPath: string): string {
   return `${ledgerPath}.context`;
 }
 
-/** The folder's random key. It is made with the first notes. */
-export function openKey(folder: string): Buffer {
-  return openKeyFile(join(folder, "key"));
+/** Hashes with the folder's random key. It is made with the first notes. */
+export function openKey(folder: string): Bun.CryptoHasher {
+  return new Bun.CryptoHasher("sha256", openKeyFile(join(folder, "key")));
 }
 
 const MARK_LENGTH = 16;
 
 /** Without the key, nobody can test a guess against a mark. */
-export function markOf(key: Buffer, hash: number | string): string {
-  return new Bun.CryptoHasher("sha256", key).update(String(hash)).digest("hex").slice(0, MARK_LENGTH);
+export function markOf(key: Bun.CryptoHasher, hash: number): string {
+  return key.copy().update(String(hash)).digest("hex").slice(0, MARK_LENGTH);
 }
 
 /** A hash: clients choose the names of sessions. */

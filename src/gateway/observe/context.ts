@@ -58,7 +58,7 @@ export class Contexts implements ContextNotes {
   readonly #warn: (text: string) => void;
   /** Marks our lines: another gateway may note the same session. */
   readonly #by = crypto.randomUUID().slice(0, 8);
-  #key: Buffer | null = null;
+  #key: Bun.CryptoHasher | null = null;
   readonly #sessions = new BoundedMap<string, Session>(MAX_SESSIONS);
   readonly #waiting = new Map<string, string[]>();
   #written = SHRINK_BYTES;
@@ -148,7 +148,7 @@ function shareOf(pieces: readonly Piece[]): LastPrompt["shares"] {
   return shares;
 }
 
-function describeNew(fresh: readonly Piece[], key: Buffer, { isSecret, called }: AboutTurn) {
+function describeNew(fresh: readonly Piece[], key: Bun.CryptoHasher, { isSecret, called }: AboutTurn) {
   const clean = (name: string): string => (isSecret?.(name) === true ? REMOVED : name);
   const parts = fresh.map(({ kind, name, size, hash }) => [kind, clean(name), size, markOf(key, hash)]);
   return { called: called?.map(clean), parts: parts.length === 0 ? undefined : parts };
