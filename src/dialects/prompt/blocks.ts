@@ -55,7 +55,7 @@ export function readPart(bytes: Buffer, section: Section, { byBlock }: Layout): 
   if (section === "messages" && byBlock && isObject(value)) return readMessage(value);
   const opening = section === "messages" ? findOpening(value) : section;
   const values = section === "tools" ? listFunctions(value) : [value];
-  const blocks = values.map((each) => readBlock(each, opening, getField(each, "role"), null));
+  const blocks = values.map((each) => readBlock(each, opening, getField(each, "role")));
   return { blocks, opening, isText: false, isThinking: false };
 }
 
@@ -76,7 +76,7 @@ function readMessage(message: Readonly<Record<string, unknown>>): PartFacts {
   const single = content === undefined ? [] : [content];
   const values: readonly unknown[] = Array.isArray(content) ? content : single;
   const type = getField(values[0], "type");
-  const frame = writeBare(message, [], "content");
+  const frame = hashText(writeBare(message, [], "content"));
   return {
     blocks: values.map((value) => readBlock(value, "messages", role, frame)),
     opening: "messages",
@@ -86,12 +86,11 @@ function readMessage(message: Readonly<Record<string, unknown>>): PartFacts {
   };
 }
 
-/** `frame`: the message without its blocks. */
-function readBlock(value: unknown, section: Section, role: unknown, frame: string | null): PromptBlock {
+/** `frame`: a hash of the message without its blocks. */
+function readBlock(value: unknown, section: Section, role: unknown, frame = 0): PromptBlock {
   const marks: unknown[] = [];
   const text = writeBare(value, marks);
-  const own = hashText(text);
-  const hash = frame === null ? own : hashText(`${own} ${frame}`);
+  const hash = hashText(text) + frame;
   return {
     hash,
     shape: section === "system" ? readShape(text) : hash,
