@@ -12,7 +12,7 @@ export interface ListPart<About> {
 }
 
 /** A list's first parts, known by their bytes together. */
-export interface Head {
+interface Head {
   readonly count: number;
   readonly length: number;
   readonly hash: number;
@@ -24,6 +24,8 @@ export interface Parts<About> {
   readonly parts: readonly ListPart<About>[];
   /** Null: nothing was known. */
   readonly head: Head | null;
+  /** What its reader keeps for the next object. */
+  kept: object | null;
 }
 
 export type Lists<About> = ReadonlyMap<string, Parts<About>>;
@@ -45,8 +47,6 @@ export interface Wanted<About> {
 
 export class Scan<About = never> {
   readonly lists = new Map<string, Parts<About>>();
-  /** The heads of earlier lists with which these lists begin. */
-  readonly known = new Map<string, Head>();
   /** Parsers disagree on which one counts. */
   readonly repeated = new Set<string>();
   isForeign = false;
@@ -67,13 +67,11 @@ export class Scan<About = never> {
     if (this.#spans.has(name)) {
       this.repeated.add(name);
       // As in JSON.parse, the last list counts.
-      this.known.delete(name);
       this.lists.delete(name);
     }
     this.#spans.set(name, span);
     const parts = list?.read() ?? null;
     if (parts !== null) this.lists.set(name, parts);
-    if (parts !== null && list?.known) this.known.set(name, list.known);
   }
 }
 
@@ -174,8 +172,6 @@ export const MAX_PART_BYTES = 8 * 1024 * 1024;
 const NULL_START = 0x6e;
 
 class Divider<About> {
-  /** The head of an earlier list with which this one begins. */
-  known: Head | null = null;
   #starts: number[] = [];
   #parts: ListPart<About>[] = [];
   /** How many first parts an earlier list has, too. */
@@ -201,14 +197,19 @@ class Divider<About> {
 
   /** Null: it could not be divided. The result does not keep the bytes. */
   read(): Parts<About> | null {
-    return this.#isWhole ? null : { starts: this.#starts, parts: this.#parts, head: this.#readHead() };
+    if (this.#isWhole) return null;
+    return {
+      starts: this.#starts,
+      parts: this.#parts,
+      head: this.#readHead(),
+      kept: this.#finder.list?.kept ?? null,
+    };
   }
 
   #readHead(): Head | null {
     const count = this.#shared;
-    const { head } = this.#finder;
-    if (head !== null && head.count <= count) this.known = head;
-    if (count === this.known?.count) return this.known;
+    const { head = null } = this.#finder.list ?? {};
+    if (count === head?.count) return head;
     const [start = 0] = this.#starts;
     const end = (this.#starts[count - 1] ?? 0) + (this.#parts[count - 1]?.length ?? 0);
     if (count < 1 || end - start > MAX_PART_BYTES) return null;
@@ -266,7 +267,8 @@ class Divider<About> {
     const json = this.#json;
     if (json.failed && this.#isList) return this.#giveUp();
     const known = this.#part?.length === json.at - this.#start ? this.#part : null;
-    if (known !== null && this.#shared === this.#parts.length) this.#shared += 1;
+    const shared = this.#finder.list?.parts[this.#shared];
+    if (known === shared && this.#shared === this.#parts.length) this.#shared += 1;
     this.#starts.push(this.#start);
     this.#parts.push(known ?? makePart(json, this.#start));
     this.#start = -1;
@@ -290,11 +292,10 @@ export function hashBytes(bytes: Uint8Array): number {
 
 /** Finds parts of earlier lists: agents send the same list with more at the end. */
 class PartFinder<About> {
-  /** The head of the earlier list. */
-  head: Head | null = null;
+  /** The earlier list. */
+  list: Parts<About> | null = null;
   readonly #bytes: Uint8Array;
   readonly #lists: Parts<About>[] = [];
-  #list: readonly ListPart<About>[] | null = null;
   #next = 0;
   /** Parts since the last one that was found. */
   #missed = 0;
@@ -312,22 +313,18 @@ class PartFinder<About> {
 
   /** An earlier list whose head begins here. */
   findHead(start: number): (Parts<About> & { readonly head: Head }) | null {
-    for (const { head, starts, parts } of this.#lists) {
+    for (const list of this.#lists) {
+      const { head, parts } = list;
       if (head === null || !this.#matches(parts[0], start) || !this.#matches(head, start)) continue;
-      this.head = head;
-      this.#list = parts;
+      this.list = list;
       this.#next = head.count;
-      return { head, starts, parts };
+      return { ...list, head };
     }
     return null;
   }
 
   find(start: number): ListPart<About> | null {
-    if (this.#list === null) {
-      const list = this.#lists.find(({ parts }) => this.#matches(parts[0], start)) ?? this.#lists[0];
-      this.#list = list?.parts ?? [];
-      this.head = list?.head ?? null;
-    }
+    this.list ??= this.#lists.find(({ parts }) => this.#matches(parts[0], start)) ?? this.#lists[0] ?? null;
     // Parts were replaced or inserted.
     const found = this.#findAt(this.#next + this.#missed, start) ?? this.#findAt(this.#next, start);
     if (found === null) this.#missed += 1;
@@ -335,7 +332,7 @@ class PartFinder<About> {
   }
 
   #findAt(index: number, start: number): ListPart<About> | null {
-    const part = this.#list?.[index];
+    const part = this.list?.parts[index];
     if (part === undefined || !this.#matches(part, start)) return null;
     this.#next = index + 1;
     this.#missed = 0;

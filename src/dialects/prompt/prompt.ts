@@ -3,7 +3,7 @@
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { readString } from "../../lib/json/scanner.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { hashBytes, type Head, type ListPart, MAX_PART_BYTES, type Scan } from "../../lib/scan.ts";
+import { hashBytes, type ListPart, MAX_PART_BYTES, type Parts, type Scan } from "../../lib/scan.ts";
 import {
   ATTRIBUTION_SHAPE,
   type BlockMark,
@@ -24,13 +24,15 @@ export interface CacheMark extends BlockMark {
 }
 
 export interface Prompt {
+  /** The prompt's are the first `count`. Later prompts of the conversation add to the list. */
   readonly parts: readonly number[];
+  readonly count: number;
   /** The parts before `messages`: tools, then the system prompt's. */
   readonly tools: number;
   readonly messages: number;
   /** Hashes of the system prompt's parts that ignore digits. */
   readonly shapes: readonly number[];
-  /** Each message's number in the request, from 1. */
+  /** Each message part's number in the request, from 1. As `parts`, with more. */
   readonly numbers: readonly number[];
   /** Claude Code's line about itself, which changes.
    *  In `parts`, it is fixed. */
@@ -38,7 +40,7 @@ export interface Prompt {
   /** Cached settings: a hash by name. */
   readonly settings: ReadonlyMap<string, number>;
   /** All other members that may be cached, by name. */
-  readonly others: ReadonlyMap<string, number>;
+  readonly others: Map<string, number>;
   /** The requested service tier, as a hash. */
   readonly tier: number;
   readonly marks: readonly CacheMark[];
@@ -109,194 +111,198 @@ export class SentPrompt {
   }
 
   #step(body: ScannedBody): void {
-    if (!readParts(body, this.layout)) return;
-    this.#read = joinPrompt(body, this.layout);
+    const read = readPrompt(body, this.layout);
+    if (read === undefined) return;
+    this.#read = read;
     this.#body = null;
   }
 }
 
-/** False: some parts are left. */
-export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean {
-  let left = STEP_BYTES;
-  for (const [name, { starts, parts }] of scan.lists) {
-    const role = layout.members.get(name);
-    if (role === undefined || !isSection(role)) continue;
-    const head = scan.known.get(name);
-    for (let at = findRow(head)?.count ?? 0; at < parts.length; at += 1) {
-      const part = parts[at];
-      if (part === undefined || part.about !== null || part.length > MAX_PART_BYTES) continue;
-      if (left < 0) return false;
-      left -= part.length;
-      const start = starts[at] ?? 0;
-      part.about = readPart(asBuffer(bytes).subarray(start, start + part.length), role, layout);
-    }
-  }
-  return true;
-}
-
-/** Null: the body has no prompt, or too many parts. */
-export function joinPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null {
+/** Null: the body has no prompt, or too many or too long parts. Undefined: some are left. */
+export function readPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null | undefined {
   const { bytes, scan } = body;
   const rows: PartRow[] = [];
+  let left = STEP_BYTES;
+  for (const [name, role] of layout.members) {
+    if (!isSection(role)) continue;
+    const list = scan.lists.get(name);
+    if (list === undefined && scan.get(name) !== undefined) return null;
+    if (list === undefined) continue;
+    const row = openRow(list, role);
+    rows.push(row);
+    for (const part of list.parts.slice(row.listed.length)) {
+      if (part.length > MAX_PART_BYTES) return null;
+      if (left < 0) return undefined;
+      if (part.about === null) {
+        const start = list.starts[row.listed.length] ?? 0;
+        part.about = readPart(asBuffer(bytes).subarray(start, start + part.length), role, layout);
+        left -= part.length;
+      }
+      row.add(part, part.about);
+    }
+  }
+  return buildPrompt(rows, readSettings(body, layout));
+}
+
+/** The row of an earlier request, as far as it is the same. */
+function openRow(list: Parts<PartFacts>, section: Section): PartRow {
+  const row = list.kept instanceof PartRow ? list.kept.keep(list.parts) : new PartRow(section);
+  list.kept = row;
+  return row;
+}
+
+function readSettings(body: ScannedBody, layout: Layout): Settings {
+  const { bytes, scan } = body;
   const settings = new Settings();
   for (const [name, role] of layout.members) {
-    const span = scan.get(name);
-    if (isSection(role)) {
-      if (!joinList(scan, name, role, rows)) return null;
-    } else if (span !== undefined)
-      settings.add(role, name, asBuffer(bytes).toString("utf8", span.start, span.end));
+    const span = isSection(role) ? undefined : scan.get(name);
+    if (span !== undefined) settings.add(role, name, asBuffer(bytes).toString("utf8", span.start, span.end));
   }
-  const isOther = (name: string): boolean =>
-    !UNCACHED.has(name) && !scan.lists.has(name) && PLAIN_NAME.test(name);
-  for (const [name, { start, end }] of scan.members)
-    if (isOther(name) && end - start < MAX_PART_BYTES)
-      // A copy: a part of a text keeps the whole text in memory.
+  for (const [name, { start, end }] of scan.members) {
+    const isOther = !UNCACHED.has(name) && !scan.lists.has(name) && PLAIN_NAME.test(name);
+    // A copy: a part of a text keeps the whole text in memory.
+    if (isOther && end - start < MAX_PART_BYTES)
       settings.others.set(Buffer.from(name).toString(), hashBytes(bytes.subarray(start, end)));
+  }
   const previous = readPrevious(body, layout);
   if (previous !== null) settings.continues = hashText(previous);
-  return settings.isHeld ? null : buildPrompt(rows, settings);
+  return settings;
 }
 
 function buildPrompt(rows: readonly PartRow[], settings: Settings): ReadPrompt | null {
+  const last = rows.at(-1);
+  if (last === undefined) return null;
   const tools = join(rows, (row) => row.sections.tools);
-  const system = join(rows, (row) => row.sections.system);
-  const opening = tools.length + system.length;
-  const messages = join(rows, (row) => row.sections.messages);
-  const parts = tools.concat(system, messages);
-  const marks = joinMarks(rows, { tools: 0, system: tools.length, messages: opening });
-  if (settings.mark !== undefined) marks.push({ at: parts.length, ...settings.mark });
-  const endsWithText = rows.at(-1)?.endsWithText === true;
-  const hasThinking = rows.some((row) => row.hasThinking);
-  const isLong = parts.length > MAX_PARTS || marks.length > MAX_MARKS;
-  if (parts.length === tools.length || isLong) return null;
+  const opening = tools.concat(join(rows, (row) => row.sections.system));
+  last.beginWith(opening);
+  const count = opening.length + last.count;
+  const marks: CacheMark[] = [];
+  const places = { tools: 0, system: tools.length, messages: opening.length };
+  for (const row of rows) {
+    for (const { section, at, lifetimeMs, hash } of row.marks)
+      marks.push({ at: at + places[section], lifetimeMs, hash });
+    places.tools += row.sections.tools.length;
+    places.system += row.sections.system.length;
+  }
+  const { mark, isHeld, isEdited, keepsThinking, ...others } = settings;
+  if (mark !== undefined) marks.push({ at: count, ...mark });
+  const isLong = count > MAX_PARTS || marks.length > MAX_MARKS;
+  if (isHeld || isLong || count === tools.length) return null;
   const prompt = {
-    parts,
+    ...others,
+    parts: last.parts,
+    count,
     tools: tools.length,
-    messages: opening,
+    messages: opening.length,
     shapes: join(rows, (row) => row.shapes),
-    numbers: join(rows, (row) => row.numbers),
+    numbers: last.numbers,
     attribution: rows.reduce((hash, row) => hash + row.attribution, 0),
-    settings: settings.hashes,
-    others: settings.others,
-    tier: settings.tier,
     marks,
-    lifetimeMs: settings.lifetimeMs,
-    continues: settings.continues,
-    named: settings.isNamed,
-    // After new text of the user, earlier thinking is removed.
-    edited: settings.isEdited || (!settings.keepsThinking && endsWithText && hasThinking),
+    edited: isEdited || (!keepsThinking && last.dropsThinking),
   };
   return { prompt, pieces: join(rows, (row) => row.pieces) };
 }
 
-/** `places`: the number of each section's next part in the prompt. */
-function joinMarks(rows: readonly PartRow[], places: Record<Section, number>): CacheMark[] {
-  const all: CacheMark[] = [];
-  for (const { marks, sections } of rows) {
-    for (const { section, at, lifetimeMs, hash } of marks)
-      all.push({ at: at + places[section], lifetimeMs, hash });
-    for (const section of SECTIONS) places[section] += sections[section].length;
-  }
-  return all;
+/** Much faster than `flatMap`. */
+function join<T>(rows: readonly PartRow[], read: (row: PartRow) => readonly T[]): T[] {
+  const none: T[] = [];
+  return none.concat(...rows.map(read));
 }
-
-/** Makes a copy, because rows grow later. */
-function join<T>(rows: readonly PartRow[], read: (row: PartRow) => readonly T[]): readonly T[] {
-  let all: readonly T[] = [];
-  for (const row of rows) if (read(row).length > 0) all = all.concat(read(row));
-  return all;
-}
-
-const SECTIONS: readonly Section[] = ["tools", "system", "messages"];
 
 function isSection(role: Role): role is Section {
   return role === "tools" || role === "system" || role === "messages";
 }
 
-/** A row grows with its conversation. */
-const headRows = new WeakMap<Head, PartRow>();
-
-/** False: too many or too long parts. */
-function joinList(scan: Scan<PartFacts>, name: string, section: Section, rows: PartRow[]): boolean {
-  const list = scan.lists.get(name);
-  if (list === undefined) return scan.get(name) === undefined;
-  const { parts, head } = list;
-  const row = findRow(scan.known.get(name)) ?? new PartRow();
-  rows.push(row);
-  if (!addParts(row, parts, head?.count ?? 0, section)) return false;
-  if (head !== null) headRows.set(head, row);
-  if (row.count === parts.length) return true;
-  const rest = new PartRow(row);
-  rows.push(rest);
-  return addParts(rest, parts, parts.length, section);
-}
-
-/** Undefined also if another request has continued from this head. */
-function findRow(known: Head | undefined): PartRow | undefined {
-  const row = known && headRows.get(known);
-  return row?.count === known?.count ? row : undefined;
-}
-
-function addParts(
-  row: PartRow,
-  parts: readonly ListPart<PartFacts>[],
-  count: number,
-  section: Section,
-): boolean {
-  for (let at = row.count; at < count; at += 1) {
-    const about = parts[at]?.about ?? null;
-    if (about === null) return false;
-    row.addPart(about, section);
-  }
-  return true;
-}
-
 /** Pieces between a call and its result that are searched. */
 const MAX_PIECES_BETWEEN = 256;
 
+/** What the parts of a list say. It grows with its conversation. */
 class PartRow {
-  readonly sections: Readonly<Record<Section, number[]>> = { tools: [], system: [], messages: [] };
+  readonly listed: ListPart<PartFacts>[] = [];
+  readonly sections: Readonly<Record<"tools" | "system", number[]>> = { tools: [], system: [] };
   readonly shapes: number[] = [];
-  readonly numbers: number[] = [];
   readonly pieces: NamedPiece[] = [];
-  readonly marks: (CacheMark & { readonly section: Section })[] = [];
+  marks: (CacheMark & { readonly section: Section; readonly part: number })[] = [];
   attribution = 0;
-  hasThinking = false;
-  /** Includes the parts before this row. */
-  count: number;
-  /** The last message is the user's new text, not a tool's result. */
-  endsWithText: boolean;
-  #isOpening: boolean;
-  readonly #before: PartRow | null;
+  /** For messages: those of the prompt, and what longer prompts had. */
+  parts: number[] = [];
+  numbers: number[] = [];
+  count = 0;
+  /** In `parts`, before the messages. */
+  #opening = 0;
+  /** In the list, before the first message. */
+  #leading = 0;
+  readonly #section: Section;
 
-  constructor(before: PartRow | null = null) {
-    this.#before = before;
-    this.count = before?.count ?? 0;
-    this.endsWithText = before?.endsWithText ?? false;
-    this.#isOpening = before === null || before.#isOpening;
+  constructor(section: Section) {
+    this.#section = section;
   }
 
-  addPart({ blocks, opening, isText, isThinking }: PartFacts, listed: Section): void {
-    this.count += 1;
-    const section = listed === "messages" && this.#isOpening ? opening : listed;
-    this.#isOpening &&= section !== "messages" && this.count < MAX_OPENING;
+  /** After new text of the user, earlier thinking is removed. */
+  get dropsThinking(): boolean {
+    const { listed } = this;
+    return listed.at(-1)?.about?.isText === true && listed.some(({ about }) => about?.isThinking);
+  }
+
+  /** Keeps the first parts that are the same. Without a message, it may be another conversation. */
+  keep(parts: readonly ListPart<PartFacts>[]): PartRow {
+    const { listed } = this;
+    let same = 0;
+    while (same < listed.length && listed[same] === parts[same]) same += 1;
+    if (same === listed.length) return this;
+    if (same <= this.#leading) return new PartRow(this.#section);
+    for (const { about } of listed.splice(same))
+      for (const { pieces } of about?.blocks ?? []) {
+        this.pieces.length -= pieces.length;
+        this.count -= 1;
+      }
+    this.marks = this.marks.filter(({ part }) => part <= same);
+    // A short prompt does not hold a long one.
+    if (this.count < this.numbers.length / 2) this.#copy();
+    return this;
+  }
+
+  /** The prompt's parts before the messages. */
+  beginWith(opening: number[]): void {
+    const isSame = opening.length === this.#opening && opening.every((hash, at) => hash === this.parts[at]);
+    if (!isSame) this.#copy(opening);
+  }
+
+  /** Earlier prompts keep their lists. */
+  #copy(opening = this.parts.slice(0, this.#opening)): void {
+    this.parts = opening.concat(this.parts.slice(this.#opening, this.#opening + this.count));
+    this.numbers = this.numbers.slice(0, this.count);
+    this.#opening = opening.length;
+  }
+
+  add(part: ListPart<PartFacts>, { blocks, opening }: PartFacts): void {
+    const isLeading = this.#leading === this.listed.length && this.#leading < MAX_OPENING;
+    const section = this.#section === "messages" && isLeading ? opening : this.#section;
+    const number = this.listed.push(part);
+    if (section !== "messages") this.#leading = number;
     for (const block of blocks) {
-      this.#addBlock(block, section);
-      if (section === "messages") this.numbers.push(this.count);
+      if (section === "messages") this.#addMessage(block.hash, number);
+      else this.#addOpening(block, section);
+      const at = section === "messages" ? this.count : this.sections[section].length;
+      if (block.mark !== undefined) this.marks.push({ section, part: number, at, ...block.mark });
       for (const piece of block.pieces) this.#addPiece(piece);
     }
-    this.endsWithText = isText;
-    this.hasThinking ||= isThinking;
   }
 
-  #addBlock({ hash, shape, mark }: PromptBlock, section: Section): void {
-    const parts = this.sections[section];
+  #addMessage(hash: number, number: number): void {
+    const at = this.#opening + this.count;
+    const isLonger = this.count < this.numbers.length;
+    if (isLonger && (this.parts[at] !== hash || this.numbers[this.count] !== number)) this.#copy();
+    this.parts[at] = hash;
+    this.numbers[this.count] = number;
+    this.count += 1;
+  }
+
+  #addOpening({ hash, shape }: PromptBlock, section: "tools" | "system"): void {
     const isLine = section === "system" && shape === ATTRIBUTION_SHAPE;
     if (isLine) this.attribution += hash;
-    parts.push(isLine ? shape : hash);
+    this.sections[section].push(isLine ? shape : hash);
     if (section === "system") this.shapes.push(shape);
-    if (mark !== undefined)
-      this.marks.push({ section, at: parts.length, lifetimeMs: mark.lifetimeMs, hash: mark.hash });
   }
 
   #addPiece(piece: NamedPiece): void {
@@ -304,14 +310,14 @@ class PartRow {
     this.pieces.push(piece);
   }
 
-  #findCalled(called: string, most = MAX_PIECES_BETWEEN): string | undefined {
+  #findCalled(called: string): string | undefined {
     const { pieces } = this;
-    const least = Math.max(0, pieces.length - most);
+    const least = Math.max(0, pieces.length - MAX_PIECES_BETWEEN);
     for (let at = pieces.length - 1; at >= least; at -= 1) {
       const call = pieces[at]?.calls?.find(({ id }) => id === called);
       if (call !== undefined) return call.name;
     }
-    return this.#before === null ? undefined : this.#before.#findCalled(called, most - pieces.length);
+    return undefined;
   }
 }
 
@@ -319,11 +325,11 @@ const PLAIN_NAME = /^[a-z][\w.-]{0,39}$/i;
 
 /** What a body says of its prompt outside of the parts. */
 class Settings {
-  readonly hashes = new Map<string, number>();
+  readonly settings = new Map<string, number>();
   readonly others = new Map<string, number>();
   tier = 0;
   isHeld = false;
-  isNamed = false;
+  named = false;
   isEdited = false;
   keepsThinking = false;
   lifetimeMs: number | null = null;
@@ -336,9 +342,9 @@ class Settings {
     else if (role === "tier") this.tier += hashText(json);
     else if (role === "mark") this.mark = readMark(json);
     else if (role === "lifetime") this.lifetimeMs = readLifetime(json) ?? this.lifetimeMs;
-    else if (role === "named" || role === "setting") this.hashes.set(name, hashText(json));
+    else if (role === "named" || role === "setting") this.settings.set(name, hashText(json));
     else if (role === "edits") this.#addEdits(json);
-    if (role === "named") this.isNamed = true;
+    if (role === "named") this.named = true;
   }
 
   #addEdits(json: string): void {

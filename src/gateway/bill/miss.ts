@@ -36,12 +36,11 @@ export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): 
   if (!cacheMemory.needsPrompt(session, counted) || !isCounted(line, answered.reading)) return line;
   const prompt = answered.prompt.read()?.prompt;
   if (prompt === undefined) return line;
-  const others = new Map(prompt.others);
   for (const name of CACHED_FIELDS) {
     const value = answered.r.exchange.field(name);
-    others.set(name, value === undefined ? NO_FIELD : hashText(value));
+    prompt.others.set(name, value === undefined ? NO_FIELD : hashText(value));
   }
-  const miss = cacheMemory.learn(session, describeTurn(line, answered, counted, { ...prompt, others }));
+  const miss = cacheMemory.learn(session, describeTurn(line, answered, counted, prompt));
   return miss === null ? line : priceMiss(line, miss, answered, gateway);
 }
 

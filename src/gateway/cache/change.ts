@@ -13,15 +13,16 @@ export interface Change {
   readonly detail?: "added" | "removed" | "order" | "digits" | "attribution" | "perhaps";
 }
 
-function countShared(a: readonly number[], b: readonly number[], fromA = 0, fromB = 0): number {
-  const end = Math.min(a.length - fromA, b.length - fromB);
+function countShared(a: Prompt, b: Prompt, fromA = 0, fromB = 0): number {
+  const end = Math.min(a.count - fromA, b.count - fromB);
+  if (a.parts === b.parts && fromA === fromB) return end;
   let shared = 0;
-  while (shared < end && a[fromA + shared] === b[fromB + shared]) shared += 1;
+  while (shared < end && a.parts[fromA + shared] === b.parts[fromB + shared]) shared += 1;
   return shared;
 }
 
 export function countSharedMessages(a: Prompt, b: Prompt): number {
-  return countShared(a.parts, b.parts, a.messages, b.messages);
+  return countShared(a, b, a.messages, b.messages);
 }
 
 /** Claude Code's line about itself may differ. */
@@ -31,14 +32,14 @@ export function hasSameOpening(a: Prompt, b: Prompt): boolean {
   return true;
 }
 
-export function countMessages({ numbers }: Prompt): number {
-  return numbers.at(-1) ?? 0;
+export function countMessages({ numbers, count, messages }: Prompt): number {
+  return numbers[count - messages - 1] ?? 0;
 }
 
 /** Null: the prompt begins with all that the cache has. */
 export function findChange({ turn: { prompt: before }, end }: PastTurn, turn: CacheTurn): Change | null {
   const now = turn.prompt;
-  const shared = Math.min(countShared(before.parts, now.parts), end);
+  const shared = Math.min(countShared(before, now), end);
   if (shared < end && shared < Math.max(before.tools, now.tools)) {
     const detail = describeTools(before, now, shared);
     return { because: "tools_changed", at: shared + 1, ...(detail && { detail }) };
@@ -51,13 +52,14 @@ export function findChange({ turn: { prompt: before }, end }: PastTurn, turn: Ca
   if (part !== undefined) return { because: "settings_changed", part };
   // The upstream has the conversation's earlier messages.
   if (now.continues !== null || shared === end) return null;
-  return { because: "messages_changed", at: now.numbers[shared - now.messages] ?? countMessages(now) + 1 };
+  const at = shared < now.count ? now.numbers[shared - now.messages] : undefined;
+  return { because: "messages_changed", at: at ?? countMessages(now) + 1 };
 }
 
 /** The number of equal parts. Settings come after the system prompt. */
 export function countSame({ turn: { prompt: before } }: PastTurn, turn: CacheTurn): number {
   const end = findSetting(before, turn.prompt) === undefined ? Infinity : before.messages;
-  return Math.min(countShared(before.parts, turn.prompt.parts), findLine(before, turn), end);
+  return Math.min(countShared(before, turn.prompt), findLine(before, turn), end);
 }
 
 function findSetting({ settings: before }: Prompt, { settings: now }: Prompt): string | undefined {

@@ -18,14 +18,15 @@ export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Con
     return named === undefined ? null : { kept: named, branched: false };
   }
   const isOnly = all.length === 1;
+  const hasTools = (each: PastTurn): boolean => each.turn.prompt.tools > 0 === prompt.tools > 0;
   // A prompt is in the cache once its response has begun.
-  const ready = all.filter((each) => each.turn.agent === turn.agent && each.turn.readyAt <= turn.at);
-  if (ready.length === 0) return null;
+  const isReady = ({ turn: { agent, readyAt } }: PastTurn): boolean =>
+    agent === turn.agent && readyAt <= turn.at;
   // A small request, such as for a title, has no tools and another model.
-  const alike = ready.filter((each) => each.turn.prompt.tools > 0 === prompt.tools > 0);
-  const kept = ready.filter((each) => each.turn.model === turn.model || alike.includes(each));
+  const kept = all.filter((each) => isReady(each) && (each.turn.model === turn.model || hasTools(each)));
   const alikest = findAlikest(kept, turn, isOnly);
   if (alikest !== null) return alikest;
+  const alike = kept.filter(hasTools);
   const found = findOverlapping(alike, prompt) ?? findSingle(kept, turn, isOnly) ?? findOpening(kept, prompt);
   return found === null ? null : { kept: found, branched: false };
 }
@@ -34,32 +35,26 @@ export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Con
 function findAlikest(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean): Continuation | null {
   let shared = 1;
   let alikest: PastTurn[] = [];
-  for (const each of kept.toReversed()) {
+  for (const each of kept) {
     const { prompt } = each.turn;
     const count = prompt.continues === null ? countSharedMessages(prompt, turn.prompt) : 0;
     if (count > shared) alikest = [];
-    if (count >= shared) alikest.push(each);
+    if (count >= shared) alikest.unshift(each);
     shared = Math.max(shared, count);
   }
-  const equal = sortLikely(alikest, turn);
-  const continued = equal.find((each) => !isBranch(each, shared, turn, isOnly));
-  const best = continued ?? equal[0];
+  const rankOf = (each: PastTurn): number => Number(continuesOpening(each, turn));
+  if (alikest.length > 1) alikest.sort((a, b) => rankOf(b) - rankOf(a) || b.turn.at - a.turn.at);
+  const continued = alikest.find((each) => !isBranch(each, shared, turn, isOnly));
+  const best = continued ?? alikest[0];
   return best === undefined ? null : { kept: best, branched: continued === undefined };
-}
-
-function sortLikely(kept: readonly PastTurn[], turn: CacheTurn): readonly PastTurn[] {
-  if (kept.length < 2) return kept;
-  const likely = new Set(kept.filter((each) => continuesOpening(each, turn)));
-  const rankOf = (each: PastTurn): number => Number(likely.has(each));
-  return kept.toSorted((a, b) => rankOf(b) - rankOf(a) || b.turn.at - a.turn.at);
 }
 
 function continuesOpening({ turn: before }: PastTurn, { model, channel, prompt }: CacheTurn): boolean {
   return before.model === model && before.channel === channel && hasSameOpening(before.prompt, prompt);
 }
 
-function listMessages({ parts, messages }: Prompt, from = 0): readonly number[] {
-  return parts.slice(messages + from);
+function listMessages({ parts, count, messages }: Prompt, from = 0): readonly number[] {
+  return parts.slice(messages + from, count);
 }
 
 /** Whether the user went back. A changed history has later messages, or more. */
@@ -72,8 +67,8 @@ function isBranch(
   if (before.prompt.messages + shared >= end) return false;
   const isShorter = countMessages(turn.prompt) <= countMessages(before.prompt);
   if (!isShorter && (!turn.inferred || isOnly)) return false;
-  const later = new Set(listMessages(turn.prompt, shared));
-  return later.size === 0 || later.isDisjointFrom(new Set(listMessages(before.prompt, shared)));
+  const later = listMessages(turn.prompt, shared);
+  return later.length === 0 || new Set(later).isDisjointFrom(new Set(listMessages(before.prompt, shared)));
 }
 
 /** By the number of equal messages: the first ones may have changed or gone. */

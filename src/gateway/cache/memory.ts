@@ -60,8 +60,8 @@ export class CacheMemory {
   }
 
   #count({ turn }: PastTurn, sign: 1 | -1): void {
-    const { parts, shapes, settings, others } = turn.prompt;
-    this.#parts += sign * (PARTS_FOR_PROMPT + parts.length + shapes.length + settings.size + others.size);
+    const { count, shapes, settings, others } = turn.prompt;
+    this.#parts += sign * (PARTS_FOR_PROMPT + count + shapes.length + settings.size + others.size);
   }
 }
 

@@ -59,7 +59,7 @@ export function keepTurn(
   const left = countLeft(turn, isReported);
   if (left === 0 || (!proven && isShort(turn))) return null;
   const exact = rules.marked && isReported;
-  const end = exact && mark !== null ? mark.at : prompt.parts.length;
+  const end = exact && mark !== null ? mark.at : prompt.count;
   const lifetimeMs = findLifetime(turn, mark);
   return { turn, tokens: left, end, exact, proven, lifetimeMs, ...known };
 }

@@ -2,8 +2,8 @@
 
 import { type Layout } from "../../../src/dialects/prompt/layouts.ts";
 import type { PartFacts } from "../../../src/dialects/prompt/blocks.ts";
-import type { Prompt } from "../../../src/dialects/prompt/prompt.ts";
-import { joinPrompt, listWanted, readParts, type ScannedBody } from "../../../src/dialects/prompt/prompt.ts";
+import type { Prompt, ReadPrompt } from "../../../src/dialects/prompt/prompt.ts";
+import { listWanted, readPrompt as readStep, type ScannedBody } from "../../../src/dialects/prompt/prompt.ts";
 import { type Lists, scanSteps } from "../../../src/lib/scan.ts";
 import { runAtOnce } from "../../../src/lib/time/next-turn.ts";
 
@@ -28,9 +28,20 @@ export function scanBody(
   return scan && { bytes, scan };
 }
 
+export function readSteps(body: ScannedBody, layout: Layout): ReadPrompt | null {
+  for (;;) {
+    const read = readStep(body, layout);
+    if (read !== undefined) return read;
+  }
+}
+
 export function readPrompt(bytes: Uint8Array, layout: Layout): Prompt | null {
   const body = scanBody(bytes, layout);
-  if (body === null) return null;
-  while (!readParts(body, layout));
-  return joinPrompt(body, layout)?.prompt ?? null;
+  return (body && readSteps(body, layout))?.prompt ?? null;
+}
+
+/** The prompt's own parts: its conversation may have more. */
+export function ownParts(prompt: Prompt): Prompt {
+  const { parts, numbers, count, messages } = prompt;
+  return { ...prompt, parts: parts.slice(0, count), numbers: numbers.slice(0, count - messages) };
 }
