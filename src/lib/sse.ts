@@ -22,17 +22,12 @@ export class EventReader {
   #fresh: Buffer[] = [];
   /** The beginning of an event. It holds no blank line. */
   #begun: Buffer[] = [];
-  #begunBytes = 0;
+  begunBytes = 0;
   /** A LF that follows is of the same line end. */
   #endedInCr = false;
   /** An event was too long to be kept: its bytes are lost. */
   #hasLost = false;
   #isLosing = false;
-
-  /** Of the event that has not ended. */
-  get begunBytes(): number {
-    return this.#begunBytes;
-  }
 
   add(chunk: Uint8Array): void {
     this.#fresh.push(asBuffer(chunk));
@@ -48,11 +43,11 @@ export class EventReader {
     }
     const end = Math.max(first, bytes.lastIndexOf(BLANK_LINE) + BLANK_LINE.length);
     const whole: Buffer[] = [];
-    if (this.#begunBytes > 0) whole.push(Buffer.concat([...this.#begun, bytes.subarray(0, first)]));
-    const from = this.#begunBytes > 0 || this.#isLosing ? first : 0;
+    if (this.begunBytes > 0) whole.push(Buffer.concat([...this.#begun, bytes.subarray(0, first)]));
+    const from = this.begunBytes > 0 || this.#isLosing ? first : 0;
     whole.push(from === 0 && end === bytes.length ? bytes : bytes.subarray(from, end));
     this.#begun = [];
-    this.#begunBytes = 0;
+    this.begunBytes = 0;
     this.#isLosing = false;
     if (end < bytes.length) this.#begin(bytes.subarray(end));
     return whole;
@@ -90,10 +85,10 @@ export class EventReader {
   #begin(bytes: Buffer): void {
     if (bytes.length === 0 || this.#isLosing) return;
     this.#begun.push(bytes);
-    this.#begunBytes += bytes.length;
-    if (this.#begunBytes <= MAX_EVENT_BYTES) return;
+    this.begunBytes += bytes.length;
+    if (this.begunBytes <= MAX_EVENT_BYTES) return;
     this.#begun = [];
-    this.#begunBytes = 0;
+    this.begunBytes = 0;
     this.#isLosing = true;
     this.#hasLost = true;
   }

@@ -5,7 +5,7 @@ import type { Fields } from "../../lib/http/fields.ts";
 import { readReset } from "../upstream/retry-after.ts";
 import type { ChannelRecord } from "./record.ts";
 
-const OF_LIMIT = /ratelimit-|x-codex-/;
+const OF_LIMIT = /^(?:anthropic-ratelimit|x-ratelimit|x-codex)-/;
 
 export function noteHead(record: ChannelRecord, fields: Fields, seen: number): void {
   // Of simultaneous requests, the earlier one may end later.
