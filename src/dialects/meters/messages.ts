@@ -13,7 +13,11 @@ type Counters = Readonly<Record<string, unknown>>;
 // Also finds results of server tools and signatures, which are not output.
 const NEEDLES = listNeedles("message_", 'error"', "block_start", "signature_");
 
+const ONLY_TEXT =
+  /^event: \w+\ndata: \{"type":"content_block_delta","index":\d+,"delta":\{"type":"text_delta","text":"([^"\\\p{Cc}]*)"\} *\}\n\n$/u;
+
 export class MessagesReader implements UsageReader {
+  readonly onlyText = ONLY_TEXT;
   readonly needles: readonly Buffer[];
   readonly isFollowed: boolean;
 

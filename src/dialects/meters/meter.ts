@@ -22,6 +22,8 @@ export interface UsageReader {
   readonly needles: readonly Buffer[];
   /** A bridge or a WebSocket needs each event at once. */
   readonly isFollowed?: boolean;
+  /** An event that has only text, which is its first group: it need not be parsed. */
+  readonly onlyText?: RegExp;
   /** Events may follow the event that ends an answer. */
   readonly mayGoOn?: boolean;
   /** A repetition changes nothing. */
@@ -206,6 +208,8 @@ class StreamMeter implements Meter {
   }
 
   #learnText(text: string): number {
+    const [, only] = this.#reader.onlyText?.exec(text) ?? [];
+    if (only !== undefined) return Buffer.byteLength(only);
     const event = this.#parse(text);
     return event === undefined ? 0 : this.#learn(event);
   }

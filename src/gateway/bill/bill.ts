@@ -31,7 +31,8 @@ export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   r.estimatedInput = r.open && plain !== null ? estimateInputTokens(plain) : 0;
   let waiting: Promise<void> | null = null;
   // Only limits on the number of requests count a `count`.
-  if ((r.open || purpose === "count") && isLimited(r.key, r.run)) waiting = enterLimits(r, gateway);
+  const isCounted = r.open || purpose === "count";
+  if (isCounted && isLimited(r.key, r.run)) waiting = enterLimits(r, gateway);
   else if (purpose === "resource" && limitsCalls(r.key)) {
     // The calls of a background response come with the request that fetches it.
     r.calls = gateway.chains.follow(r.key.name, null);
@@ -69,8 +70,11 @@ function enterLimits(r: Request, gateway: Gateway): Promise<void> | null {
     });
   const place = ask(key, false);
   // A waiting request's key can be disabled or get another limit.
-  const askAgain = (): Admission | NoRoom =>
-    ask(findKey(r.exchange, r.target.endpoint.keySources, gateway.catalog, gateway.now())?.key ?? key, true);
+  const askAgain = (): Admission | NoRoom => {
+    const { keySources } = r.target.endpoint;
+    const found = findKey(r.exchange, keySources, gateway.catalog, gateway.now());
+    return ask(found?.key ?? key, true);
+  };
   if ("noRoom" in place) return waitForRoom(r, place, askAgain, gateway).then(enter);
   enter(place);
   return null;

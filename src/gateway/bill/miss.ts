@@ -17,7 +17,8 @@ export function readPrompt({ target, prompt, client }: Request, gateway: Gateway
   const { dialect, purpose } = target.endpoint;
   const { contexts, catalog } = gateway;
   const isNoted = contexts !== null && catalog.context && client.session !== undefined;
-  if (prompt === null || purpose !== "generate" || !(catalog.cacheAnalysis || isNoted)) return null;
+  const isRead = purpose === "generate" && (catalog.cacheAnalysis || isNoted);
+  if (prompt === null || !isRead) return null;
   return new SentPrompt(prompt, dialect.promptLayout);
 }
 
@@ -33,7 +34,8 @@ export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): 
   const counted = countTurn(line, answered);
   const { key, client } = answered.r;
   const session = `${key.name}\n${client.session ?? ""}`;
-  if (!cacheMemory.needsPrompt(session, counted) || !isCounted(line, answered.reading)) return line;
+  if (!cacheMemory.needsPrompt(session, counted)) return line;
+  if (!isCounted(line, answered.reading)) return line;
   const prompt = answered.prompt.read()?.prompt;
   if (prompt === undefined) return line;
   for (const name of CACHED_FIELDS) {
@@ -84,7 +86,8 @@ const OWN_CALLS: ReadonlySet<string> = new Set([...CALL_KINDS, "tool_prompt"]);
 
 function isCounted({ basis, parts, usage, estimated }: LineDraft, reading: Reading): boolean {
   const { parts: read, faults = [], loops = false } = reading;
-  if (basis === "unknown" || faults.length > 0 || estimated?.includes("input") === true) return false;
+  if (basis === "unknown" || faults.length > 0) return false;
+  if (estimated?.includes("input") === true) return false;
   const hasOwnCalls = Object.keys(usage).some((kind) => OWN_CALLS.has(kind) && (usage[kind] ?? 0) > 0);
   if (loops || hasOwnCalls || parts !== undefined || read.length !== 1) return false;
   return read.every(({ calls = [] }) => calls.length < 2);

@@ -33,7 +33,8 @@ function closeBill(r: Request, gateway: Gateway): void {
     line = makeLine(r, gateway);
     if (line !== null) {
       // Only limits forecast the next prompt.
-      line = gateway.ledger.append(line, isLimited(r.key, r.run) ? r.estimatedInput : null);
+      const estimate = isLimited(r.key, r.run) ? r.estimatedInput : null;
+      line = gateway.ledger.append(line, estimate);
       r.run?.count(line);
       warnOfLimits(line, r.key, gateway);
     } else if (r.open) gateway.ledger.discard(r.id);
@@ -134,7 +135,8 @@ function billBackground(
   if (terms === undefined) return draft;
   const { replaces, model, ...owner } = terms;
   // The request that fetches the response may have another key.
-  const tried = owner.candidates.find(({ channel }) => channel.name === r.tried?.channel.name) ?? null;
+  const name = r.tried?.channel.name;
+  const tried = owner.candidates.find(({ channel }) => channel.name === name) ?? null;
   const own = { ...owner, tried, open: true, body: { ...r.body, model } };
   const billed = Object.assign(new Request(r, r, r.transport), r, own);
   const line = { ...draftLine(billed, gateway), replaces };

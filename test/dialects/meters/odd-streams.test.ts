@@ -110,6 +110,18 @@ test.each([16_384, 65_536])(
   },
 );
 
+test.each(["a few words", "", 'a "quote"', "a\\tab", "a\ttab", "été 🙂", "\u0085", '"}}\n\nevent: x'])(
+  "the text %j counts the same, however its event is written",
+  (text) => {
+    const usual = writeMessages(text);
+    const blanks = usual.replace('{"type"', '{ "type"');
+    expect(blanks).not.toBe(usual);
+    for (const padded of [usual, usual.replace("}}\n", "}   }\n")])
+      expect(read(openMessagesMeter, padded.repeat(40))).toEqual(read(openMessagesMeter, blanks.repeat(40)));
+    expect(read(openMessagesMeter, usual).estimatedOutput).toBe(Math.round(Buffer.byteLength(text) / 4));
+  },
+);
+
 describe("a JSON body that is labelled as a stream of events", () => {
   const body = JSON.stringify({
     type: "message",
