@@ -51,7 +51,8 @@ export class MessagesReader implements UsageReader {
       this.#awaitsReport = true;
     } else if (type === "message_delta") {
       const delta = getField(event, "delta");
-      this.#learnReport(getField(event, "usage"), getName(getField(delta, "stop_reason")) !== undefined);
+      const hasReason = getName(getField(delta, "stop_reason")) !== undefined;
+      this.#learnReport(getField(event, "usage"), hasReason);
       this.#learnStop(delta);
     } else if (type === "content_block_start") this.#beginBlock(getField(event, "content_block"));
     else if (type === "message_stop") this.#end = "complete";
@@ -124,8 +125,9 @@ export class MessagesReader implements UsageReader {
   #start(message: unknown): void {
     this.#model = getName(getField(message, "model")) ?? this.#model;
     this.#merge(getField(message, "usage"), { isStart: true });
-    this.#cacheReason =
-      readCacheReason(getField(getField(message, "diagnostics"), "cache_miss_reason")) ?? this.#cacheReason;
+    const diagnostics = getField(message, "diagnostics");
+    const reason = readCacheReason(getField(diagnostics, "cache_miss_reason"));
+    this.#cacheReason = reason ?? this.#cacheReason;
   }
 
   /** A field that a report lacks keeps its value. */

@@ -118,12 +118,14 @@ class StreamMeter implements Meter {
   see(chunk: Uint8Array): void {
     this.#bytes += chunk.length;
     if (this.#isWhole) {
-      this.#textBytes += this.#learn(parseData({ name: "", data: dropMark(asBuffer(chunk).toString()) }));
+      const data = dropMark(asBuffer(chunk).toString());
+      this.#textBytes += this.#learn(parseData({ name: "", data }));
       return;
     }
     this.#waitingBytes += chunk.length;
-    const isLong = this.#events.begunBytes > LONG_EVENT_BYTES && !chunk.includes(LF) && !chunk.includes(CR);
-    this.#events.add(isLong ? shorten(asBuffer(chunk)) : chunk);
+    const isLong = this.#events.begunBytes > LONG_EVENT_BYTES;
+    const isInside = isLong && !chunk.includes(LF) && !chunk.includes(CR);
+    this.#events.add(isInside ? shorten(asBuffer(chunk)) : chunk);
     if (this.#waitingBytes >= this.#batchBytes) this.#catchUp();
   }
 
@@ -230,7 +232,8 @@ class StreamMeter implements Meter {
 
   #report(begun: Buffer): UsageReport {
     const report = this.#reader.report();
-    const goesOn = this.#reader.mayGoOn === true && report.end === "complete" && hasBegun(begun.toString());
+    const mayGoOn = this.#reader.mayGoOn === true && report.end === "complete";
+    const goesOn = mayGoOn && hasBegun(begun.toString());
     return goesOn ? { ...report, end: "open", final: false } : report;
   }
 
@@ -367,7 +370,8 @@ function shorten(chunk: Buffer): Buffer {
     if (quote - at < GAP_BYTES) continue;
     const beginning = text.slice(at, at + BEGINNING_BYTES);
     // The quote may be escaped.
-    const isUnread = (CODED.test(beginning) || quote - at > MAX_TEXT_GAP_BYTES) && text[quote - 1] !== "\\";
+    const isLong = quote - at > MAX_TEXT_GAP_BYTES || CODED.test(beginning);
+    const isUnread = isLong && text[quote - 1] !== "\\";
     if (!IN_TEXT.test(beginning)) {
       const first = find(",", at) + 1;
       end = Math.min(quote, find("]", first));

@@ -146,9 +146,11 @@ export class ResponsesReader implements UsageReader {
     const id = getName(getField(response, "id"));
     const status = getField(response, "status");
     if (id !== undefined) this.#listener?.begin(id);
-    if (id !== undefined) this.#stored = { id, goesOn: status === "queued" || status === "in_progress" };
+    const goesOn = status === "queued" || status === "in_progress";
+    if (id !== undefined) this.#stored = { id, goesOn };
     if (status === "failed") this.#end = "error";
-    this.#cacheReason = readCacheReason(getField(response, "prompt_cache_diagnostics")) ?? this.#cacheReason;
+    const reason = readCacheReason(getField(response, "prompt_cache_diagnostics"));
+    this.#cacheReason = reason ?? this.#cacheReason;
     this.#toolUsage = getField(response, "tool_usage") ?? this.#toolUsage;
     for (const tool of getList(getField(response, "tools"))) this.#learnTool(tool);
     for (const [index, item] of getList(getField(response, "output")).entries()) this.#learnItem(item, index);

@@ -31,8 +31,7 @@ export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   r.estimatedInput = r.open && plain !== null ? estimateInputTokens(plain) : 0;
   let waiting: Promise<void> | null = null;
   // Only limits on the number of requests count a `count`.
-  const isCounted = r.open || purpose === "count";
-  if (isCounted && isLimited(r.key, r.run)) waiting = enterLimits(r, gateway);
+  if ((r.open || purpose === "count") && isLimited(r.key, r.run)) waiting = enterLimits(r, gateway);
   else if (purpose === "resource" && limitsCalls(r.key)) {
     // The calls of a background response come with the request that fetches it.
     r.calls = gateway.chains.follow(r.key.name, null);

@@ -33,8 +33,7 @@ function closeBill(r: Request, gateway: Gateway): void {
     line = makeLine(r, gateway);
     if (line !== null) {
       // Only limits forecast the next prompt.
-      const estimate = isLimited(r.key, r.run) ? r.estimatedInput : null;
-      line = gateway.ledger.append(line, estimate);
+      line = gateway.ledger.append(line, isLimited(r.key, r.run) ? r.estimatedInput : null);
       r.run?.count(line);
       warnOfLimits(line, r.key, gateway);
     } else if (r.open) gateway.ledger.discard(r.id);

@@ -85,7 +85,8 @@ class Walk {
   close(): CutJson {
     const depth = this.#closers.length;
     const part = this.#isCutText ? `${dropCutEscape(this.#text)}"` : this.#text.slice(0, this.#safe);
-    const whole = depth === 0 && !this.#isCutText ? this.#text : part + this.#closers.toReversed().join("");
+    const isWhole = depth === 0 && !this.#isCutText;
+    const whole = isWhole ? this.#text : part + this.#closers.toReversed().join("");
     return { value: parseWithAmounts(whole), depth, isInside: this.#isInside };
   }
 }
