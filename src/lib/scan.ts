@@ -172,6 +172,8 @@ export const MAX_PART_BYTES = 8 * 1024 * 1024;
 const NULL_START = 0x6e;
 
 class Divider<About> {
+  /** The head of an earlier list with which this one begins. */
+  #head: Head | null = null;
   #starts: number[] = [];
   #parts: ListPart<About>[] = [];
   /** How many first parts an earlier list has, too. */
@@ -208,8 +210,7 @@ class Divider<About> {
 
   #readHead(): Head | null {
     const count = this.#shared;
-    const { head = null } = this.#finder.list ?? {};
-    if (count === head?.count) return head;
+    if (count === this.#head?.count) return this.#head;
     const [start = 0] = this.#starts;
     const end = (this.#starts[count - 1] ?? 0) + (this.#parts[count - 1]?.length ?? 0);
     if (count < 1 || end - start > MAX_PART_BYTES) return null;
@@ -258,6 +259,7 @@ class Divider<About> {
     if (moved !== 0) this.#starts = this.#starts.map((start) => start + moved);
     this.#parts = parts.slice(0, head.count);
     this.#shared = head.count;
+    this.#head = head;
     this.#start = -1;
     json.at += head.length;
     return true;

@@ -229,6 +229,14 @@ describe("for any JSON", () => {
   });
 });
 
+test("each part of a list begins where it does, though white space between known parts has changed", () => {
+  let found: Scan<string> | null = null;
+  for (const list of ["1111, 2222", "1111, 2222,3", "1111,2222,4", "1111, 2222,5"]) {
+    found = scan(`{"list":[${list}]}`, { known: found === null ? [] : [found.lists] });
+    expect(listOf(`{"list":[${list}]}`, found)).toEqual(list.split(/, ?/));
+  }
+});
+
 describe("the parts of an earlier body are found again", () => {
   const part = (at: number): object => ({ at, text: "x".repeat(at * 10) });
   const parts = Array.from({ length: 20 }, (_, at) => part(at));

@@ -7,67 +7,61 @@ import { readPrompt as readStep } from "../../../src/dialects/prompt/prompt.ts";
 import { KnownParts } from "../../../src/gateway/intake/known-parts.ts";
 import { ownParts, readSteps, scanBody } from "./prompt.ts";
 
-const MARK = { cache_control: { type: "ephemeral" } };
-const text = fc.constantFrom("a", "b", "x".repeat(70_000));
-const block = fc.oneof(
-  text.map((each) => ({ type: "text", text: each })),
-  fc.constantFrom("1", "2").map((id) => ({ type: "tool_use", id, name: `t${id}`, input: {} })),
-  fc.constantFrom("1", "2").map((id) => ({ type: "tool_result", tool_use_id: id, content: "r" })),
-  fc.constant({ type: "thinking", thinking: "t" }),
+const FIXED = { type: "text", text: "fixed", cache_control: { type: "ephemeral" } };
+const LONG = "x".repeat(70_000);
+const block = fc.constantFrom<object>(
+  ...["a", "b", LONG].map((text) => ({ type: "text", text })),
+  ...["1", "2"].map((id) => ({ type: "tool_use", id, name: `t${id}`, input: {} })),
+  ...["1", "2"].map((id) => ({ type: "tool_result", tool_use_id: id, content: "r" })),
+  { type: "thinking", thinking: "t" },
 );
-const message: fc.Arbitrary<object> = fc.record({
-  role: fc.constantFrom("user", "user", "assistant", "system"),
-  content: fc.oneof(fc.constant("a"), fc.constant([]), text, fc.array<object>(block, { maxLength: 3 })),
-});
-const turn = fc.record({
-  conversation: fc.nat(1),
-  keep: fc.oneof(fc.constant(Infinity), fc.nat(12)),
-  more: fc.array(message, { maxLength: 3 }),
-  system: fc.constantFrom<string>("s", "s", "x-anthropic-billing-header: 1", "s 2"),
-  tools: fc.constantFrom<number>(2, 2, 3),
-  isRead: fc.boolean(),
-});
-const same = { conversation: 0, system: "s", tools: 2, isRead: true };
-const [a, none]: object[] = ["a", []].map((content) => ({ role: "user", content }));
+const content = fc.oneof(fc.constantFrom<unknown>("a", [], "b", LONG), fc.array(block, { maxLength: 3 }));
+const role = fc.constantFrom("user", "user", "assistant", "system");
+type Turn = [talk: number, kept: number, more: object[], system: string, tools: number, late: boolean];
+const turn: fc.Arbitrary<Turn> = fc.tuple(
+  fc.nat(1),
+  fc.oneof(fc.constant(Infinity), fc.nat(12)),
+  fc.array(fc.record({ role, content }), { maxLength: 3 }),
+  fc.constantFrom("s", "s", "x-anthropic-billing-header: 1", "s 2"),
+  fc.constantFrom(2, 2, 3),
+  fc.boolean(),
+);
+const A = { role: "user", content: "a" };
+const NONE = { role: "user", content: [] };
 /** The last message is the same, but has another number. */
-const MOVED = [
-  { ...same, keep: 0, more: [a!, a!] },
-  { ...same, keep: 1, more: [none!, a!] },
+const MOVED: Turn[] = [
+  [0, 0, [A, A], "s", 2, false],
+  [0, 1, [NONE, A], "s", 2, false],
 ];
 
 test.each(["messages", "chat", "responses"] as const)(
   "prompts of %s are the same with and without earlier requests, whenever they are read",
   (dialect) => {
     const layout = DIALECTS[dialect].promptLayout;
-    const run = (turns: typeof MOVED): void => {
+    const run = (turns: Turn[]): void => {
       const known = new KnownParts();
       const talks: object[][] = [[], []];
       const late: (() => void)[] = [];
-      for (const { conversation, keep, more, system, tools, isRead } of turns) {
-        const talk = [...talks[conversation]!.slice(0, keep), ...more];
+      for (const [conversation, kept, more, system, tools, isLate] of turns) {
+        const talk = [...talks[conversation]!.slice(0, kept), ...more];
         talks[conversation] = talk;
         const body = {
           [dialect === "responses" ? "input" : "messages"]: talk,
-          system: [
-            { type: "text", text: system },
-            { type: "text", text: "fixed", ...MARK },
-          ],
+          system: [{ type: "text", text: system }, FIXED],
           tools: Array.from({ length: tools }, (_, at) => ({ name: `t${at}` })),
         };
         // The mark is in the last block, as agents have it.
-        const bytes = Buffer.from(
-          JSON.stringify(body).replace(/\}\](\}\],"system")/, ',"cache_control":{}}]$1'),
-        );
+        const text = JSON.stringify(body).replace(/\}\](\}\],"system")/, ',"cache_control":{}}]$1');
+        const bytes = Buffer.from(text);
         const scanned = scanBody(bytes, layout, known.find("s"))!;
         known.keep("s", scanned.scan.lists);
         readStep(scanned, layout);
-        const check = (found = readSteps(scanned, layout)): void => {
+        const found = isLate ? undefined : readSteps(scanned, layout);
+        late.push(() => {
+          const { prompt, pieces } = (found === undefined ? readSteps(scanned, layout) : found) ?? {};
           const fresh = readSteps(scanBody(bytes, layout)!, layout);
-          expect(found && ownParts(found.prompt)).toEqual(fresh?.prompt ?? null);
-          expect(found?.pieces).toEqual(fresh?.pieces);
-        };
-        const found = isRead ? readSteps(scanned, layout) : undefined;
-        late.push(() => check(found));
+          expect([prompt && ownParts(prompt), pieces]).toEqual([fresh?.prompt, fresh?.pieces]);
+        });
       }
       for (const check of late) check();
     };

@@ -29,10 +29,9 @@ export function scanBody(
 }
 
 export function readSteps(body: ScannedBody, layout: Layout): ReadPrompt | null {
-  for (;;) {
-    const read = readStep(body, layout);
-    if (read !== undefined) return read;
-  }
+  let read;
+  while (read === undefined) read = readStep(body, layout);
+  return read;
 }
 
 export function readPrompt(bytes: Uint8Array, layout: Layout): Prompt | null {
