@@ -129,24 +129,20 @@ export function roundDecimal(value: Decimal, places: number): Decimal {
   return { units: (units < 0n ? units - half : units + half) / unit, scale: places };
 }
 
-const FIVE = "5".charCodeAt(0);
+/** Less than half of the last place of an amount, and more than a double's error. */
+const BELOW_HALF = 5e-13;
+const MAX_DOUBLE = 1000;
 
 /** For display: rounds half away from zero. Points align in a column. */
 export function formatRounded(text: string, places: number): string {
   const point = text.indexOf(".");
-  const end = point + 1 + places;
-  const isUp = text.charCodeAt(end) >= FIVE;
-  let digits = "";
-  // Without bigints, which take five times as long.
-  if (point > 0 && end <= EXACT_DIGITS && PLAIN.test(text) && !text.startsWith("-")) {
-    if (!isUp) return text.slice(0, end).padEnd(end, "0");
-    digits = String(Number(text.slice(0, point) + text.slice(point + 1, end)) + 1);
-  } else {
-    const { units, scale } = roundDecimal(parseDecimal(text), places);
-    if (units < 0n) return `-${formatRounded(text.slice(1), places)}`;
-    digits = formatDigits(units * raise(places - scale));
-  }
-  digits = digits.padStart(places + 1, "0");
+  const value = Number(text);
+  // Bigints take ten times as long.
+  const isShort = point > 0 && text.length - point <= CHARGE_PLACES + 1 && places < CHARGE_PLACES;
+  if (isShort && value >= 0 && value < MAX_DOUBLE) return (value + BELOW_HALF).toFixed(places);
+  const { units, scale } = roundDecimal(parseDecimal(text), places);
+  if (units < 0n) return `-${formatRounded(text.slice(1), places)}`;
+  const digits = formatDigits(units * raise(places - scale)).padStart(places + 1, "0");
   return `${digits.slice(0, digits.length - places)}.${digits.slice(digits.length - places)}`;
 }
 
