@@ -27,7 +27,6 @@ interface ShowSessionFlags extends ReportFlags {
 }
 
 const MAX_SHOWN = 20;
-/** Enough characters: some tools' ids begin with a time. */
 const ID_LENGTH = 13;
 
 export function listSessionSpending(flags: SessionsFlags): void {
@@ -41,11 +40,7 @@ export function listSessionSpending(flags: SessionsFlags): void {
       { ...total, session: "total" },
     ];
     return {
-      document: {
-        by: "session",
-        ...describeHead(scope, zone),
-        ...report,
-      },
+      document: { by: "session", ...describeHead(scope, zone), ...report },
       parts: () => [
         drawRows(sessions.length === 0 ? [] : rows, [
           ["LAST USED", ({ until }) => until && formatMinute(until, zone), "text", { spare: 3 }],

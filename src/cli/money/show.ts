@@ -76,15 +76,7 @@ function printParts(parts: readonly Part[]): void {
 function readFilter(flags: ReportFlags, table: Table): Filter {
   const { key, group, model, channel, tool, label } = flags;
   const session = flags.session === undefined ? undefined : findSession(table, flags.session);
-  const names = Object.entries({
-    key,
-    group,
-    model,
-    channel,
-    tool,
-    session,
-    label,
-  });
+  const names = Object.entries({ key, group, model, channel, tool, session, label });
   return Object.fromEntries(names.filter(([, name]) => name !== undefined));
 }
 

@@ -169,16 +169,7 @@ export function showAsModel(flags: AsModelFlags): void {
     const { table, scope, clock, loaded } = query;
     const prices = readCurrentPrices(loaded);
     refuseUnknownModel(query, prices);
-    const document = reportAsModel(
-      table,
-      {
-        by,
-        ...scope,
-        ...clock,
-        model: flags.as,
-      },
-      prices,
-    );
+    const document = reportAsModel(table, { by, ...scope, ...clock, model: flags.as }, prices);
     const { rows, total, price_sources: sources, not_compared: leftOut } = document;
     return {
       document,

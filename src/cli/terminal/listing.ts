@@ -4,7 +4,7 @@ import { isObject } from "../../lib/json/json.ts";
 import { escapeText } from "../../lib/text/printable.ts";
 import { paint as paintText, printJson, printLines, printNote, readRoom } from "./terminal.ts";
 import {
-  alignTexts,
+  alignText,
   arePlain,
   formatAgo,
   formatAmount,
@@ -13,7 +13,9 @@ import {
   formatLocalSecond,
   formatMs,
   groupDigits,
+  joinColumns,
   measure,
+  type TextColumn,
 } from "./text.ts";
 
 interface Layout {
@@ -46,7 +48,6 @@ const UNITS = {
 } as const satisfies Record<string, (value: unknown) => string>;
 const NUMBERS: ReadonlySet<string> = new Set(["count", "exact", "usd", "rate", "bytes", "ms"]);
 
-/** Null shows nothing. */
 export type ListColumn<Row> = readonly [
   title: string,
   read: (keyof Row & string) | ((row: Row) => unknown),
@@ -92,19 +93,16 @@ export function createTable<Row extends object>(listed: Columns<Row>) {
   const write = (cells: readonly string[][], room: number, rows: readonly Row[]): string[] => {
     const fitted = fitColumns(columns, widths, room);
     const last = fitted.findLastIndex((width) => width > 0);
-    const shown = columns.flatMap(({ align, paint }, index) => {
+    const shown = columns.flatMap(({ align, paint }, index): TextColumn[] => {
       const width = fitted[index] ?? 0;
+      const texts = cells[index] ?? [];
       if (width === 0) return [];
-      const texts = alignTexts(cells[index] ?? [], width, align);
-      if (paint === undefined || rows.length === 0) return [texts];
-      const own = index === last ? texts.map((text) => text.trimEnd()) : texts;
-      return [rows.map((row, at) => paint(own[at] ?? "", row))];
+      if (paint === undefined || rows.length === 0) return [[texts, width, align]];
+      const aligned = texts.map((text) => alignText(text, width, align));
+      const own = index === last ? aligned.map((text) => text.trimEnd()) : aligned;
+      return [[rows.map((row, at) => paint(own[at] ?? "", row)), 0]];
     });
-    return (shown[0] ?? []).map((first, at) => {
-      let line = first;
-      for (let place = 1; place < shown.length; place += 1) line += BETWEEN + (shown[place]?.[at] ?? "");
-      return line.trimEnd();
-    });
+    return joinColumns(shown, BETWEEN);
   };
   const titles = columns.map(({ title }) => [title]);
   const head = (room: number): string => paintText("dim", write(titles, room, []).join(""));

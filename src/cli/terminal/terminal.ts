@@ -16,8 +16,8 @@ export function print(line: string): void {
 
 /** Lines with styles. Names in them must be escaped. */
 export function printLines(lines: readonly string[]): void {
-  const isPlain = isPrintable(lines.join(""));
-  process.stdout.write((isPlain ? lines : lines.map(escapeBesideStyles)).map((line) => `${line}\n`).join(""));
+  const isPlain = lines.every(isPrintable);
+  process.stdout.write([...(isPlain ? lines : lines.map(escapeBesideStyles)), ""].join("\n"));
 }
 
 export function printWrapped(line: string, hang = 2): void {
@@ -39,7 +39,8 @@ export function wrapMessage(text: string): string {
 }
 
 export function printJson(value: unknown): void {
-  process.stdout.write(`${encodeJson(value)}\n`);
+  process.stdout.write(encodeJson(value));
+  process.stdout.write("\n");
 }
 
 export function encodeJson(value: unknown): string {
