@@ -19,10 +19,10 @@ export interface RawLine {
 }
 
 /** The lines of a file, also those added while it is read. */
-export function* readLines(source: Source, from = 0): Generator<RawLine, void> {
+export function* readLines(source: Source, from = 0, size = CHUNK): Generator<RawLine, void> {
   const fd = typeof source === "number" ? source : openPlain(source);
   try {
-    let buffer = Buffer.allocUnsafe(CHUNK);
+    let buffer = Buffer.allocUnsafe(size);
     let held = 0;
     let base = from;
     for (;;) {
@@ -42,7 +42,6 @@ export function* readLines(source: Source, from = 0): Generator<RawLine, void> {
   }
 }
 
-/** Decodes many lines at once. In most ledgers each character is one byte. */
 function* splitLines(bytes: Buffer, base: number): Generator<RawLine, void> {
   const ascii = isAscii(bytes);
   const text = ascii ? bytes.toString("latin1") : bytes.toString();

@@ -106,9 +106,9 @@ export class PriceBook {
     return this.#listOf(provider).models;
   }
 
-  /** The names of all models. Parsing the models takes longer. */
-  listIds(): string[] {
-    return [...this.#open.text.matchAll(/"ids":(\[".*?"\])/g)].flatMap(([, ids = "[]"]) => JSON.parse(ids));
+  /** JSON of all models' names. Parsing takes longer. */
+  get ids(): string {
+    return this.#open.text.match(/(?<="ids":)\[".*?"\]/g)?.join() ?? "";
   }
 
   #listOf(provider: string): ProviderList {

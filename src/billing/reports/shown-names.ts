@@ -36,19 +36,19 @@ function hasFewDigits(kind: keyof typeof MAX_DIGITS, name: string): boolean {
   return name.replaceAll(DAY, "").replaceAll(/\D/g, "").length <= MAX_DIGITS[kind];
 }
 
-/** The names of models in the price book, and their words. */
-let known: ReadonlySet<string> | null = null;
-
-function splitName(name: string): string[] {
-  return name.toLowerCase().split(/[^a-z]+/);
-}
-
+/** In the price book, or made of words that are in its models' names. */
 function isModel(name: string): boolean {
-  const ids = known === null ? loadBook().listIds() : [];
-  known ??= new Set([...ids, ...splitName(` ${ids.join(" ")} `)]);
+  const ids = (known ??= loadBook().ids);
   const isPlain = /^\w[\w./:@+[\]-]{0,99}$/.test(name) && hasFewDigits("model", name);
-  return known.has(name) || (isPlain && splitName(name).every((word) => known?.has(word)));
+  const isKnown = (word: string): boolean => new RegExp(`(?<![a-z])${word}(?![a-z])`, "i").test(ids);
+  return (
+    name === "" ||
+    ids.includes(JSON.stringify(name)) ||
+    (isPlain && name.match(/[a-z]+/gi)?.every(isKnown) !== false)
+  );
 }
+
+let known: string | null = null;
 
 export function showName(kind: "tool" | "version" | "model", name: string): string {
   const isPublic =

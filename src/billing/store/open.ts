@@ -106,7 +106,6 @@ export class Table implements Disposable, Questions {
     return Number(this.list("SELECT COUNT(*) FROM unreadable")[0]?.[0]);
   }
 
-  /** The share of the ledger that has been read, from 0 to 1. */
   get read(): number {
     using held = holdLedgerFiles(this.path);
     const unread = measureUnread(this.position, held.sources);
@@ -247,6 +246,8 @@ export type LineOfRow = FoundLine & Pick<RowPlace, "values">;
 
 /** More rows at a time of a long ledger would fill the memory. */
 const PAGE_ROWS = 5000;
+/** Most of them stand alone. */
+const SHORT = 1 << 13;
 
 /** In the order of the ledger. `more`: further columns.
  *  `where`: the condition on requests. */
@@ -286,7 +287,7 @@ export function* readPlaces(table: Table, places: Iterable<RowPlace>): Generator
     // Rows in sequence are read in one go.
     if (lines === null || index !== file || place !== at) {
       lines?.return?.();
-      lines = readLines(source, place);
+      lines = readLines(source, place, SHORT);
       file = index;
     }
     const { value } = lines.next();
