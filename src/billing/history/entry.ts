@@ -35,7 +35,6 @@ export interface LogEntry {
   readonly basis: "exact" | "partial" | "unknown";
 }
 
-/** A row about a response. Its time and usage are not yet read. */
 export interface LogRow extends Omit<LogEntry, "time" | "usage" | "parts" | "tariff" | "basis"> {
   readonly time: unknown;
   readonly words: keyof UsageOf;
@@ -55,7 +54,6 @@ export function readText(value: unknown): string {
 
 export class History {
   readonly entries = new Map<string, LogEntry>();
-  /** Rows that are not JSON, or have counts but no time. */
   damaged = 0;
   tooLong = 0;
   readonly unread: string[] = [];
@@ -77,7 +75,6 @@ export class History {
   }
 }
 
-/** Null: no counts. Most responses have one part, which `usage` describes. */
 function describeReading(
   { parts, tariff, faults = [] }: ReturnType<UsageOf["openai"]>,
   isCut: boolean,

@@ -54,7 +54,6 @@ function pairById(entries: readonly LogEntry[], lines: readonly OurLine[]): Pair
   });
 }
 
-/** Pairs with equal results of `count`, the nearest in time first. */
 function listNear(
   entries: readonly LogEntry[],
   lines: readonly OurLine[],

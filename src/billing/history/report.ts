@@ -4,14 +4,14 @@
 import { Database } from "bun:sqlite";
 import { basename } from "node:path";
 import { lookUp, parseJson } from "../../lib/json/json.ts";
-import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from "../../lib/money.ts";
+import { formatDecimal, parseDecimal } from "../../lib/money.ts";
 import { SPANS, type Zone } from "../../lib/text/zone.ts";
 import { computeCharge } from "../charge.ts";
 import { readLine } from "../ledger/check.ts";
 import { ANY_SELLER, type Overrides, type PriceBook } from "../prices.ts";
 import { PLATFORM_FACTS } from "../../config/schema.ts";
-import { describeScope, type Scope, type SumRow, sumRequests } from "../reports/sums.ts";
-import { compareNames, describeNames, isSpan, listSpans } from "../reports/usage.ts";
+import { addSum, describeScope, orderUsd, type Scope, sumRequests, type SumRow } from "../reports/sums.ts";
+import { describeNames, isSpan, listSpans, orderRows } from "../reports/usage.ts";
 import { splitAmounts, splitUsage } from "../store/insert.ts";
 import { askDatabase, listLines, type Questions, type Table } from "../store/open.ts";
 import { makeTables, NAMES } from "../store/schema.ts";
@@ -122,7 +122,6 @@ function insert(table: Questions, entry: LogEntry, who: number, prices: BookPric
   });
 }
 
-/** The makers of a tool's models. opencode's logs name the maker. */
 const MAKERS: Readonly<Record<LoggingTool, readonly string[]>> = {
   "claude-code": PLATFORM_FACTS.messages.makers,
   codex: PLATFORM_FACTS.responses.makers,
@@ -130,7 +129,6 @@ const MAKERS: Readonly<Record<LoggingTool, readonly string[]>> = {
   opencode: ANY_SELLER.makers,
 };
 
-/** The names by which opencode calls a provider of the price book. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   "amazon-bedrock": "aws",
   "fireworks-ai": "fireworks",
@@ -179,14 +177,15 @@ export function reportHistory(table: Questions, query: HistoryFilter) {
     until,
     only,
     by: by.map((name) => (isSpan(name) ? "span" : name)),
-    sums: Object.fromEntries(sides.map((side) => [side, sumSide(side)])),
+    sums: { ...Object.fromEntries(sides.map((side) => [side, sumSide(side)])), summed: "SUM(official)" },
+    order: orderRows(by, orderUsd("summed", "official")),
     ...(span !== undefined && { spans: listSpans(table, query, span), hasEmpty: by.length === 1 }),
   });
   const describe = (row: SumRow) => {
     const { totals } = row;
     const { requests, usage, official_usd: official, cache_hit_rate, unpriced, unknown, partial } = totals;
     const amounts: Partial<Record<`${(typeof SIDES)[number]}_usd`, string>> = Object.fromEntries(
-      sides.map((side) => [`${side}_usd`, formatDecimal(row.add(side))]),
+      sides.map((side) => [`${side}_usd`, formatDecimal(addSum(row, side))]),
     );
     return {
       requests,
@@ -200,17 +199,11 @@ export function reportHistory(table: Questions, query: HistoryFilter) {
       partial,
     };
   };
-  const order = compareNames(by);
-  const official = ({ totals }: SumRow): Decimal => parseDecimal(totals.official_usd);
-  const sorted = rows.toSorted((a, b) => {
-    const byAmount = span === undefined ? compareDecimals(official(b), official(a)) : 0;
-    return byAmount || order(a.names, b.names);
-  });
   return {
     rows:
       total.totals.requests === 0
         ? []
-        : sorted.map((row) => ({ ...describeNames(by, row.names), ...describe(row) })),
+        : rows.map((row) => ({ ...describeNames(by, row.names), ...describe(row) })),
     total: describe(total),
     ...listGaps(table, query),
   };

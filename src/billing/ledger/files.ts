@@ -39,11 +39,9 @@ export class LedgerFiles {
   #synced: Position | null;
   /** A sync failed since the machine started: later syncs prove nothing. */
   #hasFailed: boolean;
-  /** The last line that the journal notes as the ledger's end. */
   #noted: string | null = null;
   readonly #boot = readBootId();
   #journalFullAt = JOURNAL_FULL_BYTES;
-  /** The journal names closed requests, or lacks open ones. */
   isJournalStale = true;
 
   constructor(options: FileOptions, { prev, month, noted, doubts, endState }: Recovery) {

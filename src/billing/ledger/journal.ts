@@ -123,7 +123,6 @@ export function isNamed(
   return typeof id !== "string" || named.has(id);
 }
 
-/** `isFirst`: nothing was sent to the request's first channel. */
 export function addAttempt(
   open: Map<string, OpenRequest>,
   id: string,

@@ -100,7 +100,6 @@ function repairEnd(path: string, journalPath: string): number {
   }
 }
 
-/** Adds the newline if the last line lacks only that. False: no such line. */
 function keepUnended(fd: number, size: number): boolean {
   const tail = readBackToNewline(fd, size);
   const unended = tail.length > 0 ? parseLine(tail) : null;
@@ -112,7 +111,6 @@ function keepUnended(fd: number, size: number): boolean {
 
 type ParsedLine = Readonly<Record<string, unknown>>;
 
-/** The last whole line that ends at or before `end`, and its end. */
 function findWholeEnd(fd: number, end: number): { end: number; last: ParsedLine | null } {
   let at = end;
   for (let line = readLineBefore(fd, at); line !== null; line = readLineBefore(fd, at)) {

@@ -45,7 +45,6 @@ export interface HeldFiles extends Disposable {
   readonly sources: readonly Source[];
 }
 
-/** A growing file that is rotated meanwhile keeps its descriptor. */
 export function holdLedgerFiles(path: string): HeldFiles {
   for (;;) {
     const rotated = listRotated(path).map((file) => file.path);
@@ -105,7 +104,6 @@ export function findPlace(source: Source, offset: number): Position | null {
   return line === null ? null : { offset, prev: hashLine(line) };
 }
 
-/** Whether the line before the position or the next one is there. Reads all. */
 export function isMentioned(files: readonly Source[], { prev }: Position): boolean {
   // Each line ends with its `prev`.
   const end = `"prev":"${prev}"}`;

@@ -2,7 +2,7 @@
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { addUsd, parseUsd, roundUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
-import { ALL, sumRequests } from "../reports/sums.ts";
+import { addSum, ALL, sumRequests } from "../reports/sums.ts";
 import type { Table } from "../store/open.ts";
 import { countTokens, PROMPT_KINDS, READ_KINDS } from "../usage.ts";
 import type { AnyLine, Line } from "./line.ts";
@@ -80,7 +80,7 @@ export function readSession(table: Table, id: string) {
   const charged = parseUsd(totals.charge_usd);
   return {
     charged,
-    estimated: subtractUsd(roundUsd(total.add("counted")), charged),
+    estimated: subtractUsd(roundUsd(addSum(total, "counted")), charged),
     byPlan: parseUsd(totals.paid_by_plan_usd ?? "0"),
     requests: totals.requests,
     input: countTokens(totals.usage, PROMPT_KINDS),

@@ -86,7 +86,6 @@ export class Sums {
     for (const mark of this.ask(listMarks)) this.marks.set(mark.id, mark);
   }
 
-  /** Sums are read again for a new zone, or a new key with an old name. */
   follow(zone: Zone, births: Births): void {
     const isOther = births.entries().some(([key, time]) => {
       const isKnown = this.#tallies.values().some(({ sums }) => sums.key.has(key));

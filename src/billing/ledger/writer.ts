@@ -243,7 +243,6 @@ export class LedgerWriter {
     });
   }
 
-  /** Writes now, without waiting for the end of the turn. */
   flush(): void {
     const hasWork = this.#records.length > 0 || this.#lines.length > 0 || this.#files.isJournalStale;
     if (hasWork && !this.#closing && this.#problem === null) this.#flush();

@@ -2,17 +2,17 @@
 
 import {
   addDecimals,
+  compareDecimals,
   type Decimal,
   formatDecimal,
   parseDecimal,
-  roundUsd,
   subtractDecimals,
   ZERO_DECIMAL,
 } from "../../lib/money.ts";
 import type { Table } from "../store/open.ts";
 import { chargeLine, type CurrentPrices, listRequestLines, type RequestLine } from "./reprice.ts";
 import { columnOf, describeHead, describeScope } from "./sums.ts";
-import { describeRows, isSpan, listSpans, type UsageQuery } from "./usage.ts";
+import { describeNames, isSpan, listSpans, type UsageQuery } from "./usage.ts";
 
 const SPAN = "(SELECT span FROM spans WHERE since <= at ORDER BY since DESC LIMIT 1)";
 
@@ -24,7 +24,7 @@ export function reportAsModel(
   const { by, zone, model } = query;
   const [span] = by.filter(isSpan);
   const spans = span === undefined ? [] : listSpans(table, query, span);
-  const rows = new Map<string, { readonly names: readonly string[]; readonly sum: Sum }>();
+  const rows = new Map<string, Row>();
   const open = (names: readonly string[]): Sum =>
     rows.getOrInsertComputed(JSON.stringify(names), () => ({ names, sum: openSum() })).sum;
   if (by.length === 1) for (const [name] of spans) open([name]);
@@ -32,6 +32,8 @@ export function reportAsModel(
   const sources = new Set<string>();
   const leftOut = new Map<string, { model: string; because: string; requests: number; charge: Decimal }>();
   const columns = by.map((name) => (isSpan(name) ? SPAN : columnOf(name)));
+  /** The time comes first. */
+  const nameOf = ({ names }: Row): string => [...(by[1] === span ? names.toReversed() : names)].join(" ");
   const { sql, values } = describeScope(query);
   const where = { sql, values: { ...values, $spans: JSON.stringify(spans) } };
   for (const found of listRequestLines(table, where, ["model", ...columns])) {
@@ -46,16 +48,16 @@ export function reportAsModel(
     left.requests += 1;
     left.charge = addDecimals(left.charge, parseDecimal(found.now.charge_usd ?? "0"));
   }
-  const sums = Array.from(rows.values(), ({ names, sum }) => ({
-    names,
-    charge: roundUsd(sum.amounts[1] ?? ZERO_DECIMAL),
-    totals: describeSum(sum),
-  }));
+  const charge = ({ sum }: Row): Decimal => sum.amounts[1] ?? ZERO_DECIMAL;
+  const named = [...rows.values()].toSorted((a, b) => {
+    const byCharge = span === undefined ? compareDecimals(charge(b), charge(a)) : 0;
+    return byCharge || (nameOf(a) < nameOf(b) ? -1 : 1);
+  });
   return {
     by: by.join(","),
     ...describeHead(query, zone),
     as: { model },
-    rows: describeRows(by, sums),
+    rows: named.map(({ names, sum }) => ({ ...describeNames(by, names), ...describeSum(sum) })),
     total: describeSum(total),
     price_sources: [...sources],
     not_compared: [...leftOut.values()]
@@ -63,6 +65,11 @@ export function reportAsModel(
       .map(({ charge, ...each }) => ({ ...each, charge_usd: formatDecimal(charge) })),
     unreadable: table.unreadable,
   };
+}
+
+interface Row {
+  readonly names: readonly string[];
+  readonly sum: Sum;
 }
 
 function openSum() {

@@ -12,8 +12,17 @@ import type { Zone } from "../../lib/text/zone.ts";
 import type { Table } from "../store/open.ts";
 import { addColumns } from "../store/schema.ts";
 import { READ_KINDS, WRITE_KINDS } from "../usage.ts";
-import { describeHead, type Scope, type SumRow, sumRequests } from "./sums.ts";
-import { compareCharges } from "./usage.ts";
+import {
+  addExact,
+  addSum,
+  describeHead,
+  describeScope,
+  orderUsd,
+  type Scope,
+  sumRequests,
+  type SumRow,
+} from "./sums.ts";
+import { orderRows } from "./usage.ts";
 import { adviseOn, type Cause } from "./words.ts";
 
 const PLACE = ["session", "tool", "label", "model", "channel"];
@@ -29,12 +38,9 @@ const CAUSE = {
 const PERSISTENT_MISSES = 3;
 
 export function reportCache(table: Table, scope: Scope, zone: Zone) {
-  const { total } = sumRequests(table, {
-    ...scope,
-    by: [],
-    of: ["requests"],
-    sums: { unanalysed: "SUM(requests) FILTER (WHERE session IS NULL)" },
-  });
+  const { sql, values } = describeScope(scope);
+  const counts = `SELECT COUNT(*), COUNT(*) FILTER (WHERE session IS NULL) FROM requests WHERE ${sql}`;
+  const [[requests = 0, unanalysed = 0] = []] = table.list(counts, values);
   const misses = sumMisses(table, scope, PLACE, [...PLACE, ...Object.keys(CAUSE)]);
   const [places = [], causes = []] = misses.also;
   const byPlace = Map.groupBy(causes, ({ names }) => JSON.stringify(names.slice(0, PLACE.length)));
@@ -45,9 +51,9 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
   });
   return {
     ...describeHead(scope, zone),
-    requests: total.count("requests"),
+    requests: Number(requests),
     /** Requests without a session, as in 0.1.0: their prompts were not analysed. */
-    unanalysed: scope.only?.session === undefined ? total.count("unanalysed") : 0,
+    unanalysed: scope.only?.session === undefined ? Number(unanalysed) : 0,
     rows,
     causes: misses.causes,
     persistent: rows.flatMap(({ session, channel, model, causes }) =>
@@ -76,20 +82,23 @@ export function sumMisses(table: Table, scope: Scope, ...lists: readonly (readon
     sums: { missed: "SUM(missed)", missed_usd: "SUM(missed)" },
     values: ["SUM(requests)", "SUM(missed_tokens)", "SUM(unpriced_tokens)", "MIN(first_line)"],
     where: { sql: "cause IS NOT NULL" },
+    order: `${orderUsd("missed", "missed")}, v1 DESC, v3`,
   });
-  const sort = (each: readonly SumRow[]) =>
-    each.map(describeMisses).toSorted((a, b) => {
-      if (a.cost !== b.cost) return a.cost > b.cost ? -1 : 1;
-      return b.totals.missed_tokens - a.totals.missed_tokens || a.first - b.first;
-    });
-  return { causes: sort(rows).map(describeRow), also: also.map(sort), total: describeMisses(total).totals };
+  const causes = rows.map(describeMisses).map(describeRow);
+  return { causes, also: also.map((each) => each.map(describeMisses)), total: describeMisses(total).totals };
 }
 
 function describeMisses(row: SumRow) {
-  const { names, values } = row;
-  const [misses = 0, missed_tokens = 0, unpriced_tokens = 0, first = 0] = values.map(Number);
-  const totals = { misses, missed_tokens, usd: row.write("missed"), unpriced_tokens };
-  return { names, cost: roundUsd(row.add("missed")), first, totals };
+  const [misses = 0, missed_tokens = 0, unpriced_tokens = 0] = row.values.map(Number);
+  return {
+    names: row.names,
+    totals: {
+      misses,
+      missed_tokens,
+      usd: addExact(row.sums["missed_usd"] ?? "0", row.exact, "missed"),
+      unpriced_tokens,
+    },
+  };
 }
 
 export type Misses = ReturnType<typeof describeMisses>;
@@ -98,14 +107,12 @@ export type MissTotals = Readonly<Misses["totals"]>;
 /** The last names are the cause's. */
 function describeRow({ names, totals }: Misses): Cause & MissTotals {
   const [because = "", part = "", detail = "", from = "", at = ""] = names.slice(-Object.keys(CAUSE).length);
-  return {
-    because,
-    ...(at !== "" && { at: Number(at) }),
-    ...(part !== "" && { part }),
-    ...(detail !== "" && { detail }),
-    ...(from !== "" && { from }),
-    ...totals,
-  };
+  const cause: { -readonly [Name in keyof Cause]: Cause[Name] } = { because };
+  if (at !== "") cause.at = Number(at);
+  if (part !== "") cause.part = part;
+  if (detail !== "") cause.detail = detail;
+  if (from !== "") cause.from = from;
+  return Object.assign(cause, totals);
 }
 
 export type CauseRow = ReturnType<typeof describeRow>;
@@ -122,7 +129,7 @@ const PAUSE = `at - (SELECT MAX(earlier.at) FROM requests AS earlier WHERE earli
 /** What a lifetime of an hour would have saved, by tool and label: a cent and 1 % or more.
  *  Prompts after five minutes would be read; other writes would cost `hour` more. */
 export function findHourSavings(table: Table, scope: Scope) {
-  const by = ["tool", "label"];
+  const by = ["tool", "label"] as const;
   const isWritten = "paid_by IS NULL AND hour IS NOT NULL";
   const passed = sumRequests(table, {
     ...scope,
@@ -133,20 +140,21 @@ export function findHourSavings(table: Table, scope: Scope) {
     sums: { read: "SUM(read)" },
     where: { sql: `cause = 'lifetime_passed' AND ${PAUSE} <= ${HOUR_MS} AND ${isWritten}` },
   });
-  const gains = new Map(passed.rows.map((row) => [row.names.join("\n"), row.add("read")]));
+  const gains = new Map(passed.rows.map((row) => [row.names.join("\n"), addSum(row, "read")]));
   const { rows } = sumRequests(table, {
     ...scope,
     by,
-    of: ["charge", "charge_usd"],
-    sums: { hour: "SUM(hour)" },
+    of: ["charge"],
+    sums: { hour: "SUM(hour)", charged: "SUM(charge)" },
+    order: orderRows(by, orderUsd("charged", "charge")),
     where: { sql: isWritten },
   });
-  return rows.toSorted(compareCharges).flatMap((row) => {
-    const [tool = "", label = ""] = row.names;
-    const gain = gains.get(row.names.join("\n")) ?? ZERO_DECIMAL;
-    const saved = roundUsd(subtractDecimals(gain, row.add("hour")));
-    const { charge_usd } = row.totals;
-    const isWorth = saved >= WORTH && isShareReached(saved, parseUsd(charge_usd), 1);
-    return isWorth ? [{ tool, label, saved_usd: formatUsd(saved), charge_usd }] : [];
+  return rows.flatMap((row) => {
+    const { names, totals } = row;
+    const [tool = "", label = ""] = names;
+    const gain = gains.get(names.join("\n")) ?? ZERO_DECIMAL;
+    const saved = roundUsd(subtractDecimals(gain, addSum(row, "hour")));
+    const isWorth = saved >= WORTH && isShareReached(saved, parseUsd(totals.charge_usd), 1);
+    return isWorth ? [{ tool, label, saved_usd: formatUsd(saved), charge_usd: totals.charge_usd }] : [];
   });
 }

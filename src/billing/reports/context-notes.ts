@@ -19,7 +19,6 @@ export interface NotedPart {
 
 export type NotedTurn = ReturnType<typeof readTurns>[number];
 
-/** All files of a folder. The most recently used sessions stay. */
 export const MAX_FOLDER_BYTES = 64 * 1024 * 1024;
 /** A longer session gets no more notes. */
 export const MAX_FILE_BYTES = 8 * 1024 * 1024;

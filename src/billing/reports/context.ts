@@ -163,7 +163,6 @@ function isPriced({ prices, parts = [] }: Line): boolean {
   return prices !== null && parts.length < 2;
 }
 
-/** In the order of a prompt: cache reads, then cache writes. */
 const ORDER = [...READ_KINDS, ...WRITE_KINDS, ...PROMPT_KINDS.filter((kind) => !kind.startsWith("cache"))];
 
 /** Divides the prompt's tokens among its parts by length. The shares add up. */
@@ -195,7 +194,6 @@ function cutUsage(usage: Line["usage"], from: number, to: number): Record<string
   return share;
 }
 
-/** The MCP server in a tool's name. Null: the agent's own tool. */
 function nameServer(tool: string): string | null {
   return /^mcp__(.+?)__/.exec(tool)?.[1] ?? null;
 }

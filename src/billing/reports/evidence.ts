@@ -16,7 +16,7 @@ import { ALL, describeScope, type Scope, type Span, type SumRow, sumRequests, to
 import { type Cause, describeCause } from "./words.ts";
 
 const INPUT = KIND_COLUMNS.filter((kind) => PROMPT_KINDS.includes(kind));
-const SUMS = ["requests", ...INPUT, "official_usd", "charge_usd", "unpriced", "partial"];
+const SUMS = ["requests", ...INPUT, "official", "charge", "unpriced", "partial"];
 /** A file of two pages has room for this. */
 const MAX_EVENTS = 12;
 const MAX_VERSIONS = 4;
@@ -65,7 +65,6 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     causes: changes.toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_ROWS),
     turns: listBars(table, scope, count, [begin, end].map(Number)),
     events,
-    /** Misses that are not events, and rows that the tables leave out. */
     more_misses: misses.total.misses - events.filter(({ tokens }) => tokens !== null).length,
     more_rows: {
       causes: Math.max(0, changes.length - MAX_ROWS),
@@ -85,7 +84,6 @@ export type Evidence = Readonly<ReturnType<typeof reportEvidence>>;
 export type EvidenceSum = Evidence["total"];
 export type EvidenceEvent = Evidence["events"][number];
 
-/** Counts all sessions, and the requests that are not turns. */
 function countRest(table: Table, scope: Scope) {
   const { sql, values } = describeScope(scope);
   const [[sessions, rest, unknown, ...ends] = []] = table.list(
@@ -186,7 +184,9 @@ const IS_CAUSE = /^[a-z_]{1,30}_(?:changed|evicted|expired|lost|passed)$/;
 const MISSES = "lines INDEXED BY by_miss CROSS JOIN names USING (who)";
 const BARS = 160;
 const WRITTEN = WRITE_KINDS.map((kind) =>
-  KIND_COLUMNS.some((column) => column === kind) ? `TOTAL(${kind})` : `TOTAL(more ->> '${kind}')`,
+  KIND_COLUMNS.some((column) => column === kind)
+    ? `TOTAL(${kind})`
+    : `TOTAL(more ->> '${kind}') FILTER (WHERE more IS NOT NULL)`,
 ).join(" + ");
 
 function listEvents(table: Table, scope: Scope, versions: readonly SumRow[], hasLabels: boolean) {

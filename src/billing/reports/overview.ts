@@ -8,13 +8,21 @@ import {
   formatDecimal,
   parseDecimal,
   ZERO_DECIMAL,
-  ZERO_USD,
 } from "../../lib/money.ts";
 import { startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Table } from "../store/open.ts";
 import { countTokens, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { type Clock, readViewPeriod, toPeriod, type ViewRange } from "./period.ts";
-import { ALL, columnOf, type Filter, HAS_FAILED, type Scope, type SumRow, sumRequests } from "./sums.ts";
+import {
+  addSum,
+  ALL,
+  columnOf,
+  type Filter,
+  HAS_FAILED,
+  type Scope,
+  type SumRow,
+  sumRequests,
+} from "./sums.ts";
 import { divideTime } from "./usage.ts";
 import { type Measure, OTHERS, type Stack } from "./words.ts";
 
@@ -48,7 +56,7 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
       total: formatDecimal(measure(all, show)),
       values: spanNames.map((span) => formatDecimal(bySpan.get(span) ?? ZERO_DECIMAL)),
       /** A model without a price: amounts of 0 mean nothing. */
-      unpriced: by === "model" && show === "cost" && all.charge === ZERO_USD && all.totals.unpriced > 0,
+      unpriced: by === "model" && show === "cost" && all.totals.charge_usd === "0" && all.totals.unpriced > 0,
     };
   };
   const series = shown.map((row) => describeSeries(nameOf(row), row, cells.get(nameOf(row))));
@@ -71,9 +79,8 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
     sums: describeSums(total),
     /** Null: no period before, or no requests in it. */
     before: earlier === null || earlier.totals.requests === 0 ? null : describeSums(earlier),
-    missed_usd: formatDecimal(total.add("missed")),
+    missed_usd: formatDecimal(addSum(total, "missed")),
     ...sumMonth(table, only, clock),
-    /** Models without a price. No amount includes these requests. */
     unpriced: total.totals.unpriced === 0 ? [] : listUnpriced(table, scope),
     unreadable: table.unreadable,
   };
@@ -106,7 +113,7 @@ function measure(row: SumRow, show: Measure): Decimal {
 function describeSums(row: SumRow) {
   const { charge_usd, requests, usage } = row.totals;
   const tokens = countTokens(usage, [...PROMPT_KINDS, ...OUTPUT_KINDS]);
-  return { charge_usd, requests, tokens, failed: row.count("failed") };
+  return { charge_usd, requests, tokens, failed: Number(row.sums["failed"]) };
 }
 
 function listUnpriced(table: Table, scope: Scope) {
@@ -158,7 +165,7 @@ function sumMonth(table: Table, only: Filter, { zone, now }: Clock) {
   const { rows, also } = sumRequests(table, {
     ...ALL,
     only,
-    of: ["charge_usd"],
+    of: ["charge"],
     spans: [...days, ["", begin, Number.MAX_SAFE_INTEGER]],
     by: ["span"],
     also: [[`since >= ${begin}`], [`since >= ${start}`]],

@@ -61,7 +61,6 @@ function readWord(text: string, clock: Clock): ReportPeriod {
   return { since: toIso(from), until: toIso(to) };
 }
 
-/** In milliseconds. `since`: null for the first request. `end`: may be in the future. */
 export type ViewRange = Record<"until" | "end", number> & { readonly since: number | null };
 
 /** The page's period: a word, a day, a month, `2026-11-03..2026-11-09` or `all`. */

@@ -53,7 +53,6 @@ export type RequestDocument = ReturnType<typeof describeRequest>;
 export type Money = Omit<Correction, "v" | "prev" | "id" | "time" | "was" | "corrects" | "request_time"> &
   Pick<Partial<Line>, "at_least_usd" | "priced_as" | "provider_usd">;
 
-/** Each model's usage. `pass`: null if the request has only one. */
 export function listPasses({ parts = [], tier, usage, prices, price_source: source }: Money, model: string) {
   return parts.length === 0
     ? [{ pass: null, model, tier, ...priceUsage({ usage, prices }, source) }]

@@ -3,13 +3,13 @@
 import { formatDecimal } from "../../lib/money.ts";
 import { getList, parseJson } from "../../lib/json/json.ts";
 import type { Table, CellValue } from "../store/open.ts";
-import { COLUMN_NAMES } from "../store/schema.ts";
+import { COLUMN_NAMES, KIND_COLUMNS } from "../store/schema.ts";
 import { countTokens, OUTPUT_KINDS, PROMPT_KINDS, READ_KINDS } from "../usage.ts";
 import { STACKS } from "./words.ts";
-import { addAmount, columnOf, describeScope, listKinds, readUsage, type Scope, sumRequests } from "./sums.ts";
+import { addAmount, addKinds, columnOf, describeScope, type Scope, sumRequests } from "./sums.ts";
 
 export function reportRequests(table: Table, { most, ...scope }: Scope & { readonly most: number }) {
-  const { totals } = sumRequests(table, { ...scope, by: [], of: ["requests", "charge_usd"] }).total;
+  const { totals } = sumRequests(table, { ...scope, by: [], of: ["requests", "charge"] }).total;
   const { sql, values } = describeScope(scope);
   const newest = `${sql} ORDER BY at DESC, line DESC LIMIT $most`;
   return {
@@ -23,13 +23,12 @@ export function listRequests(table: Table, where: string, values: Parameters<Tab
   return table.list(`SELECT * FROM requests WHERE ${where}`, values).map(describeRow);
 }
 
-const KINDS = listKinds(Object.fromEntries(COLUMN_NAMES.map((name, at) => [name, at])));
-
 function describeRow(row: readonly CellValue[]) {
   const read = (name: string): CellValue => row[COLUMN_NAMES.indexOf(name)] ?? null;
   const text = (name: string): string => String(read(name) ?? "");
   const count = (name: string): number | null => (read(name) === null ? null : Number(read(name)));
-  const usage = readUsage(row, KINDS, [parseJson(text("more"))]);
+  const kinds = KIND_COLUMNS.map((kind) => [kind, Number(read(kind) ?? 0)] as const);
+  const usage = addKinds(Object.fromEntries(kinds), [parseJson(text("more"))]);
   const write = (name: string): string =>
     formatDecimal(addAmount(read(name), [parseJson(text("exact"))], name));
   return {

@@ -4,38 +4,43 @@ import { getList, parseJson } from "../../lib/json/json.ts";
 import { readRises } from "../ledger/shares.ts";
 import type { Table } from "../store/open.ts";
 import { listRequests } from "./requests.ts";
-import { ALL, type Condition, type Scope, type SumRow, sumRequests, toIso } from "./sums.ts";
-import { compareCharges } from "./usage.ts";
+import { ALL, orderUsd, type Scope, sumRequests, type SumRow, type SumsQuery, toIso } from "./sums.ts";
 import { listTree, type Order } from "./words.ts";
 
 export function reportSessions(
   table: Table,
   { order = "newest", most = 1e9, ...scope }: Scope & { readonly order?: Order; readonly most?: number },
 ) {
-  const { rows, total } = sumSessions(table, scope);
-  const named = rows.filter(({ names }) => names[0] !== "").toSorted(ORDERED[order]);
-  const wanted = order === "missed" ? named.filter((row) => row.count("missed") > 0) : named;
+  const { rows, total } = sumSessions(table, { ...scope, order: `${FIRST[order]} ${NEWEST}` });
+  const named = rows.filter(({ names: [session] }) => session !== "");
+  const wanted = order === "missed" ? named.filter((row) => Number(row.sums["missed"]) > 0) : named;
   return {
     sessions: wanted.slice(0, most).map(describeOne),
     ...(wanted.length > most && { more: wanted.length - most }),
-    /** Sessions and the requests without one add up to the total. Null: none. */
     no_session: rows.find(({ names }) => names[0] === "")?.totals ?? null,
     total: total.totals,
     unreadable: table.unreadable,
   };
 }
 
-/** Facts of the last request: MAX compares its number. */
+/** Of the last request: MAX compares its number. */
 const LAST = "MAX(printf('%015d', last) || json_array(key, tool, label, inferred))";
 
+const NEWEST = "v1 DESC, n0";
+const FIRST: Readonly<Record<Order, string>> = {
+  newest: "",
+  charge: `${orderUsd("charged", "charge")},`,
+  missed: "missed DESC,",
+};
+
 /** `values`: first and last time, agents, and the last request's facts. */
-function sumSessions(table: Table, scope: Scope, where?: Condition) {
+function sumSessions(table: Table, query: Scope & Pick<SumsQuery, "where" | "order">) {
   return sumRequests(table, {
-    ...scope,
+    order: NEWEST,
+    ...query,
     by: ["session"],
     values: ["MIN(first)", "MAX(last)", "COUNT(DISTINCT COALESCE(agent, ''))", LAST],
-    sums: { missed: "SUM(missed_tokens)" },
-    ...(where !== undefined && { where }),
+    sums: { missed: "SUM(missed_tokens)", charged: "SUM(charge)" },
   });
 }
 
@@ -51,7 +56,7 @@ function describeOne(row: SumRow) {
     since: toIso(values[0]),
     until: toIso(values[1]),
     agents: Number(values[2]),
-    missed: row.count("missed"),
+    missed: Number(row.sums["missed"]),
     ...totals,
   };
 }
@@ -61,17 +66,6 @@ export type SessionRow = Readonly<ReturnType<typeof describeOne>>;
 function textOrNull(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
-
-function compareNewest(a: SumRow, b: SumRow): number {
-  const later = Number(b.values[1]) - Number(a.values[1]);
-  return later === 0 ? ((a.names[0] ?? "") < (b.names[0] ?? "") ? -1 : 1) : later;
-}
-
-const ORDERED: Readonly<Record<Order, (a: SumRow, b: SumRow) => number>> = {
-  newest: compareNewest,
-  charge: (a, b) => (a.charge === b.charge ? compareNewest(a, b) : compareCharges(a, b)),
-  missed: (a, b) => b.count("missed") - a.count("missed") || compareNewest(a, b),
-};
 
 export function reportSession(
   table: Table,
@@ -124,9 +118,9 @@ export type SessionDocument = Readonly<ReturnType<typeof describeSession>>;
 
 /** opencode's agents have sessions of their own. */
 function listStarted(table: Table, session: string) {
-  const { rows } = sumSessions(table, ALL, {
+  const where = {
     sql: "session IN (SELECT own.session FROM names AS own WHERE own.parent = $parent AND own.agent IS NULL)",
     values: { $parent: session },
-  });
-  return rows.toSorted(compareNewest).map(describeOne);
+  };
+  return sumSessions(table, { ...ALL, where }).rows.map(describeOne);
 }

@@ -1,19 +1,11 @@
 // Requests and their sums, for reports. Amounts too large for SQL's sum come as text.
 
-import {
-  addDecimals,
-  CHARGE_PLACES,
-  type Decimal,
-  formatDecimal,
-  parseDecimal,
-  roundUsd,
-  type Usd,
-} from "../../lib/money.ts";
-import { getText, getField, isObject, parseJson } from "../../lib/json/json.ts";
+import { addDecimals, CHARGE_PLACES, type Decimal, formatDecimal, parseDecimal } from "../../lib/money.ts";
+import { getField, getText, isObject, parseJson } from "../../lib/json/json.ts";
 import type { Zone } from "../../lib/text/zone.ts";
 import { FAILED_OUTCOMES } from "../ledger/line.ts";
-import { nameTable, type Parameters, type Questions, type CellValue } from "../store/open.ts";
-import { KIND_COLUMNS } from "../store/schema.ts";
+import { type CellValue, nameTable, type Parameters, type Questions } from "../store/open.ts";
+import { addColumns, KIND_COLUMNS } from "../store/schema.ts";
 import { ALL_KINDS, computeShare, countTokens, PROMPT_KINDS, READ_KINDS } from "../usage.ts";
 import { FAILED } from "./words.ts";
 
@@ -70,6 +62,7 @@ export function columnOf(name: string): string {
 
 export const HAS_FAILED = `outcome IN (${[...FAILED_OUTCOMES].map((each) => `'${each}'`).join(", ")})`;
 
+const RARE = { more: "group_concat(more)", exact: "group_concat(exact)" };
 const ADDED = [...KIND_COLUMNS, "official", "charge", "counted", "missed", "missed_tokens", "hour"];
 /** Sums of requests with the same names. */
 const BY_WHO: Readonly<Record<string, string>> = {
@@ -80,36 +73,89 @@ const BY_WHO: Readonly<Record<string, string>> = {
   first_line: "MIN(line)",
   last_line: "MAX(line)",
   ...Object.fromEntries(ADDED.map((name) => [name, `SUM(${name})`])),
-  more: "group_concat(more)",
-  exact: "group_concat(exact)",
+  ...RARE,
 };
 
 const SUMS: Readonly<Record<string, string>> = {
   requests: "SUM(requests)",
   ...Object.fromEntries(KIND_COLUMNS.map((kind) => [kind, `SUM(${kind})`])),
+  official: "SUM(official)",
   charge: "SUM(charge)",
-  official_usd: "SUM(official)",
-  charge_usd: "SUM(charge)",
-  plan_usd: "SUM(official) FILTER (WHERE paid_by = 'plan')",
-  overage_usd: "SUM(official) FILTER (WHERE paid_by <> 'plan')",
+  plan: "SUM(official) FILTER (WHERE paid_by = 'plan')",
+  overage: "SUM(official) FILTER (WHERE paid_by <> 'plan')",
   unpriced: "SUM(requests - priced) FILTER (WHERE basis = 'unpriced')",
   unknown: "SUM(requests) FILTER (WHERE basis = 'unknown')",
   partial: "SUM(requests) FILTER (WHERE basis = 'partial')",
 };
 
-/** They come as numbers: a bigint takes longer. */
-const COUNTS = new Set<string>(["requests", ...KIND_COLUMNS, "unpriced", "unknown", "partial"]);
-
-/** SQL: an amount as text, which takes less time here. */
-const writeUsd = (pico: string): string => `IIF(${pico}, IIF(${pico} < 0, '-', '') ||
-  rtrim(rtrim(printf('%d.%012d', ABS(${pico}) / ${ONE}, ABS(${pico}) % ${ONE}), '0'), '.'), '0')`;
+/** SQL: an amount as text. */
+const writeUsd = (pico: string): string =>
+  `IIF(${pico}, rtrim(rtrim(printf('%d.%012d', ${pico} / ${ONE}, ${pico} % ${ONE}), '0'), '.'), '0')`;
 const ONE = "1000000000000";
+
+/** SQL: the order of sums, the largest first, with amounts that come as text. */
+export const orderUsd = (sum: string, name: string): string =>
+  `IFNULL(${sum}, 0) + IIF(exact IS NULL, 0, (
+    SELECT ROUND(TOTAL(value ->> '${name}') * ${ONE})
+    FROM json_each('[' || exact || ']')
+  )) DESC`;
+
+type Cell = readonly [json: string, sql?: string];
+
+function quote(name: string, sql = "NULL"): string {
+  const isClients = CLIENT_NAMES.some((each) => each === name);
+  return `json_quote(${isClients ? sql : `IFNULL(${sql}, '')`})`;
+}
+
+/** SQL: members of a row, and their values. */
+function describeOwn(
+  places: readonly string[],
+  values: readonly string[],
+  sums: ReadonlyArray<readonly [name: string, sql: string]>,
+): Cell[] {
+  const names = places.map((place) => `'' || IFNULL(${place}, '')`);
+  const own = sums.map(([name, sql]) => `'${name}', '' || ${sql}`);
+  return [
+    ['"names":%s,', `json_array(${names.join(", ")})`],
+    ['"values":%s,', `json_array(${values.join(", ")})`],
+    ['"sums":%s,', `json_object(${own.join(", ")})`],
+  ];
+}
+
+/** SQL: the members of totals, and their values. */
+function describeTotals(sum: (name: string) => string): Cell[] {
+  const kinds = KIND_COLUMNS.map((kind) => `IFNULL(',"${kind}":' || ${sum(kind)}, '')`);
+  const prompt = addColumns(PROMPT_KINDS, sum);
+  const cached = `IFNULL(${sum("cache_read")}, 0) * 1.0`;
+  const share = `CAST(${cached} / (${prompt}) * 10000 AS INTEGER) / 10000.0`;
+  // Rows with exact amounts have a place for each.
+  const writePlan = (name: string, payer: string): string =>
+    `IIF(${sum(payer)} OR ${sum("exact")} IS NOT NULL,
+      '"${name}":"' || ${writeUsd(sum(payer))} || '",',
+      '')`;
+  return [
+    ['"requests":%d,', sum("requests")],
+    ['"usage":{%s},', `substr(${kinds.join(" || ")}, 2)`],
+    ['"official_usd":"%s",', writeUsd(sum("official"))],
+    ['"charge_usd":"%s",', writeUsd(sum("charge"))],
+    ["%s", writePlan("paid_by_plan_usd", "plan")],
+    ["%s", writePlan("plan_overage_usd", "overage")],
+    ['"cache_hit_rate":%s,', `IFNULL(${share}, 'null')`],
+    ['"unpriced":%d,', sum("unpriced")],
+    ['"unknown":%d,', sum("unknown")],
+    ['"partial":%d', sum("partial")],
+  ];
+}
 
 export type Span = readonly [name: string, since: number, until: number];
 
 export interface SumsQuery extends Scope {
   /** The names that rows are grouped by, or `span`. */
   readonly by: readonly string[];
+  /** Rows have only totals, which begin with the names, by these words. */
+  readonly as?: readonly string[];
+  /** The order of rows, as SQL of n0 (the first name), v0 (the first value) and sums. */
+  readonly order?: string;
   /** Further lists of names or columns, each with rows of its own. */
   readonly also?: readonly (readonly string[])[];
   /** Columns of lines that rows are also grouped by, as SQL. */
@@ -131,134 +177,87 @@ export interface SumsQuery extends Scope {
 }
 
 export function sumRequests(table: Questions, query: SumsQuery) {
-  const plan = planSums(query);
-  const { groupings, first, read } = plan;
-  const found = table.list(describeQuery(query, plan), {
+  const found = table.list(describeQuery(query), {
     ...describeScope(query).values,
     ...query.where?.values,
     ...(query.spans && { $spans: JSON.stringify(query.spans) }),
   });
-  const places = Object.fromEntries(read.map(([name], at) => [name, first + at]));
-  const layout = { ...plan, table, places, kinds: listKinds(places) };
-  const lists = groupings.map((): SumRow[] => []);
-  for (const row of found) {
-    const at = Number(row[0]);
-    lists[at]?.push(new SumRow(row, groupings[at]?.length ?? 0, layout));
-  }
-  const [rows = []] = lists;
-  const [total = new SumRow([], 0, layout)] = lists.at(-1) ?? [];
-  return { rows, also: lists.slice(1, -1), total };
+  const lists = found.map(([json]): SumRow[] => parseList(String(json ?? "[]"), table));
+  for (const row of lists.flat()) addRare(row);
+  const [total] = lists.pop() ?? [];
+  if (total === undefined) throw new Error("a sum without a total");
+  const [rows = [total], ...also] = lists;
+  return { rows, also, total };
 }
 
-type Plan = ReturnType<typeof planSums>;
+export interface SumRow {
+  readonly names: readonly string[];
+  readonly values: readonly CellValue[];
+  /** Counts, and pico-dollars without `exact`. With `_usd`: dollars without it. */
+  readonly sums: Readonly<Record<string, string | null>>;
+  readonly totals: OwnTotals;
+  /** Counts of rare kinds, and amounts as text. */
+  readonly more?: readonly unknown[];
+  readonly exact?: readonly unknown[];
+}
 
-/** `first`: the column of the first value after the names. `read`: values with their SQL. */
-function planSums(query: SumsQuery) {
-  const { by, also = [], columns = {}, of = Object.keys(SUMS), sums = {}, values = [] } = query;
-  const main = [...by.map(columnOf), ...Object.keys(columns)];
+/** One of the sums. A count is in `units`. */
+export function addSum({ sums, exact = [] }: SumRow, name: string): Decimal {
+  return addAmount(BigInt(sums[name] ?? 0), exact, name);
+}
+
+/** SQL: sums by all names, then for each grouping a list in JSON, which takes a third of
+ *  the time here. Values that are not sums are only in rows with all names. */
+function describeQuery(query: SumsQuery): string {
+  const { by, also = [], as = [], of = Object.keys(SUMS), values = [], order } = query;
+  const main = [...by.map(columnOf), ...Object.keys(query.columns ?? {})];
   const groupings = [...(main.length > 0 ? [main, ...also.map((names) => names.map(columnOf))] : []), []];
+  const own = Object.keys(query.sums ?? {});
   const rare = of.includes("input") ? ["more", "exact"] : ["exact"];
-  const read: (readonly [name: string, sql: string])[] = [
-    ...values.map((sql) => ["", sql] as const),
-    ...of.map((name) => [name, SUMS[name] ?? ""] as const),
-    ...Object.entries(sums),
-    ...rare.map((name) => [name, `group_concat(${name})`] as const),
-  ];
-  return { groupings, read, values, first: 1 + Math.max(...groupings.map(({ length }) => length)) };
-}
-
-interface Layout extends Pick<Plan, "first" | "values"> {
-  readonly table: Questions;
-  readonly places: Readonly<Record<string, number>>;
-  readonly kinds: ReturnType<typeof listKinds>;
-}
-
-/** A command ends before much is compiled. */
-export class SumRow {
-  readonly names: string[] = [];
-  readonly values: Cells;
-  readonly charge: Usd;
-  readonly #row: Cells;
-  readonly #layout: Layout;
-  readonly #exact: readonly unknown[];
-  #totals: Totals | null = null;
-
-  constructor(row: Cells, names: number, layout: Layout) {
-    this.#row = row;
-    this.#layout = layout;
-    this.#exact = readList(this.#find("exact"), layout.table);
-    for (let at = 1; at <= names; at += 1) this.names.push(String(row[at] ?? ""));
-    this.charge = roundUsd(this.add("charge"));
-    this.values = row.slice(layout.first, layout.first + layout.values.length);
-  }
-
-  #find(name: string): CellValue {
-    return this.#row[this.#layout.places[name] ?? -1] ?? null;
-  }
-
-  /** One of the sums. A count is in `units`. */
-  add(name: string): Decimal {
-    return addAmount(this.#find(name), this.#exact, name);
-  }
-
-  count(name: string): number {
-    return Number(this.#find(name) ?? 0);
-  }
-
-  write(name: string): string {
-    const text = String(this.#find(`${name}_usd`) ?? "0");
-    if (this.#exact.length === 0) return text;
-    return formatDecimal(addDecimals(parseDecimal(text), addAmount(null, this.#exact, name)));
-  }
-
-  get totals(): Totals {
-    return (this.#totals ??= this.describe());
-  }
-
-  describe() {
-    const { kinds, table } = this.#layout;
-    const usage = readUsage(this.#row, kinds, readList(this.#find("more"), table));
-    const plan = this.write("plan");
-    const overage = this.write("overage");
-    return {
-      requests: this.count("requests"),
-      usage,
-      official_usd: this.write("official"),
-      charge_usd: this.write("charge"),
-      // A plan's payments by official prices, and its account's overage.
-      // No charge includes them.
-      ...(plan !== "0" && { paid_by_plan_usd: plan }),
-      ...(overage !== "0" && { plan_overage_usd: overage }),
-      cache_hit_rate: computeShare(countTokens(usage, READ_KINDS), countTokens(usage, PROMPT_KINDS)),
-      /** Requests with known usage but without a price: no amount includes them. */
-      unpriced: this.count("unpriced"),
-      unknown: this.count("unknown"),
-      partial: this.count("partial"),
-    };
-  }
-}
-
-export type Totals = Readonly<ReturnType<SumRow["describe"]>>;
-
-/** SQL: sums by all names, which are then added up for each grouping.
- *  Values that are not sums are only in rows with all names. */
-function describeQuery(query: SumsQuery, { groupings, read, first }: Plan): string {
   const names = [...new Set(groupings.flat())];
-  const cells = [...names, ...read.map(([, sql]) => sql)].map((sql, at) => `${sql} AS c${at}`).join(", ");
+  const known: Readonly<Record<string, string>> = { ...SUMS, ...RARE, ...query.sums };
+  const added = [...of, ...own, ...rare];
+  const all = [...names, ...values, ...added.map((name) => known[name] ?? "")];
+  const cells = all.map((sql, at) => `${sql} AS c${at}`).join(", ");
   const { parts, joined } = describeRows(query, cells);
   const groupBy = (list: readonly string[]) => (list.length === 0 ? "" : `GROUP BY ${list.join(", ")}`);
-  const selects = groupings.map((own, at) => {
-    const isAll = own.length === names.length;
-    const places = own.map((name) => `c${names.indexOf(name)}`);
-    const padded = [...places, ...Array.from({ length: first - 1 - own.length }, () => "NULL")];
-    const again = read.map(([name, sql], place) => {
-      const column = `c${names.length + place}`;
-      const [sum] = /^(?:SUM|MIN|MAX|group_concat)(?=\()/.exec(sql) ?? [];
-      const all = isAll ? column : sum === undefined ? "NULL" : `${sum}(${column})`;
-      if (name.endsWith("_usd")) return writeUsd(all);
-      return COUNTS.has(name) ? `CAST(${all} AS REAL)` : all;
+  const selects = groupings.map((grouping, at) => {
+    const isAll = grouping.length === names.length;
+    const places = grouping.map((name) => `c${names.indexOf(name)}`);
+    const addUp = (place: number): string => {
+      const [sum] = /^(?:SUM|MIN|MAX|group_concat)(?=\()/.exec(all[place] ?? "") ?? [];
+      return isAll ? `c${place}` : sum === undefined ? "NULL" : `${sum}(c${place})`;
+    };
+    const sumOf = (name: string): string =>
+      added.includes(name) ? addUp(names.length + values.length + added.indexOf(name)) : "NULL";
+    const sorted = order === undefined || grouping.length === 0 ? "" : `ORDER BY ${order}`;
+    const found = values.map((_, place) => addUp(names.length + place));
+    const sums = own.map((name) => {
+      const sql = name.endsWith("_usd") ? writeUsd(sumOf(name)) : sumOf(name);
+      return [name, sql] as const;
     });
-    return `SELECT ${[at, ...padded, ...again].join(", ")} FROM cells ${groupBy(isAll ? [] : places)}`;
+    const json: Cell[] = [
+      ...(as.length === 0 || at > 0 ? describeOwn(places, found, sums) : []),
+      ['"totals":{'],
+      ...(at === 0 ? as : []).map((name, place): Cell => [`"${name}":%s,`, quote(name, places[place])]),
+      ...(of.length === 0 ? [] : describeTotals(sumOf)),
+      ["}"],
+      ...rare.map((name): Cell => ["%s", `',"${name}":[' || ${sumOf(name)} || ']'`]),
+    ];
+    const text = json.map(([member]) => member).join("");
+    const parameters = json.flatMap(([, sql]) => sql ?? []);
+    const output = [
+      `printf('{${text}}', ${parameters.join(", ")}) AS json`,
+      ...places.map((place, index) => `${place} AS n${index}`),
+      ...found.map((sql, index) => `${sql} AS v${index}`),
+      ...sums.map(([name, sql]) => `${sql} AS ${name}`),
+      `${sumOf("exact")} AS exact`,
+    ];
+    return `SELECT '[' || group_concat(json) || ']' FROM (
+      SELECT ${output.join(", ")}
+      FROM cells
+      ${groupBy(isAll ? [] : places)}
+      ${sorted})`;
   });
   return `WITH cells AS MATERIALIZED (SELECT ${cells} FROM (${parts}) AS parts ${joined} ${groupBy(names)})
     ${selects.join(" UNION ALL ")}`;
@@ -302,15 +301,55 @@ const IN_SPANS = `names CROSS JOIN spans ON spans.since BETWEEN
   CROSS JOIN lines ON lines.who = names.who AND at >= spans.since AND at < spans.until`;
 
 type Counts = Readonly<Record<string, number>>;
-type Cells = readonly CellValue[];
+
+interface OwnTotals {
+  requests: number;
+  usage: Counts;
+  official_usd: string;
+  charge_usd: string;
+  /** A plan's payments by official prices, and its account's overage.
+   *  No charge includes them. */
+  paid_by_plan_usd?: string;
+  plan_overage_usd?: string;
+  cache_hit_rate: number | null;
+  /** Requests with known usage but without a price: no amount includes them. */
+  unpriced: number;
+  unknown: number;
+  partial: number;
+}
+
+export type Totals = Readonly<OwnTotals>;
+
+/** The database does not add what is rare. */
+function addRare({ totals, more, exact }: SumRow): void {
+  if (more !== undefined) {
+    totals.usage = addKinds(totals.usage, more);
+    const [cached, input] = [countTokens(totals.usage, READ_KINDS), countTokens(totals.usage, PROMPT_KINDS)];
+    totals.cache_hit_rate = computeShare(cached, input);
+  }
+  if (exact === undefined) return;
+  totals.official_usd = addExact(totals.official_usd, exact, "official");
+  totals.charge_usd = addExact(totals.charge_usd, exact, "charge");
+  totals.paid_by_plan_usd = addExact(totals.paid_by_plan_usd, exact, "plan");
+  totals.plan_overage_usd = addExact(totals.plan_overage_usd, exact, "overage");
+  if (totals.paid_by_plan_usd === "0") delete totals.paid_by_plan_usd;
+  if (totals.plan_overage_usd === "0") delete totals.plan_overage_usd;
+}
+
+export function addExact(text = "0", exact: readonly unknown[] = [], name: string): string {
+  if (exact.length === 0) return text;
+  return formatDecimal(addDecimals(parseDecimal(text), addAmount(null, exact, name)));
+}
 
 /** Reads JSON that the database joined with commas. */
-export function readList(joined: CellValue, { path = "" }: Questions): readonly unknown[] {
-  if (joined === null) return [];
-  const list = parseJson(`[${String(joined)}]`);
-  if (!Array.isArray(list))
-    throw new Error(`The index ${nameTable(path)} is damaged: remove it, and it is made again.`);
-  return list;
+export function readList(joined: CellValue, table: Questions): readonly unknown[] {
+  return joined === null ? [] : parseList(`[${String(joined)}]`, table);
+}
+
+function parseList(json: string, { path = "" }: Questions) {
+  const list = parseJson(json);
+  if (Array.isArray(list)) return list;
+  throw new Error(`The index ${nameTable(path)} is damaged: remove it, and it is made again.`);
 }
 
 export function addAmount(sum: CellValue, exact: readonly unknown[], name: string): Decimal {
@@ -322,20 +361,9 @@ export function addAmount(sum: CellValue, exact: readonly unknown[], name: strin
   return total;
 }
 
-/** Where the kinds' columns are. */
-export function listKinds(places: Readonly<Record<string, number>>) {
-  return KIND_COLUMNS.flatMap((kind) => (places[kind] === undefined ? [] : { kind, place: places[kind] }));
-}
-
 /** Usage in the order of the kinds. `more`: objects with further counts. */
-export function readUsage(row: Cells, kinds: ReturnType<typeof listKinds>, more: readonly unknown[]): Counts {
-  const counts: Record<string, number> = {};
-  for (const { kind, place } of kinds) {
-    const count = row[place] ?? null;
-    if (count !== null) counts[kind] = Number(count);
-  }
-  if (more.length === 0) return counts;
-  const all = new Map(Object.entries(counts));
+export function addKinds(usage: Counts, more: readonly unknown[]): Counts {
+  const all = new Map(Object.entries(usage));
   for (const each of more)
     for (const [kind, count] of Object.entries(isObject(each) ? each : {}))
       all.set(kind, (all.get(kind) ?? 0) + Number(count));
@@ -343,7 +371,6 @@ export function readUsage(row: Cells, kinds: ReturnType<typeof listKinds>, more:
   return Object.fromEntries(Array.from(inOrder, (kind) => [kind, all.get(kind) ?? 0]));
 }
 
-/** A column's milliseconds as ISO time. Empty: no value. */
 export function toIso(value: CellValue | undefined): string {
   return typeof value === "bigint" || typeof value === "number" ? new Date(Number(value)).toISOString() : "";
 }

@@ -9,11 +9,12 @@ import {
   describeHead,
   describeScope,
   NAMES,
+  orderUsd,
   readList,
   type Scope,
   type Span,
-  type SumRow,
   sumRequests,
+  type Totals,
 } from "./sums.ts";
 
 export const DIMENSIONS = [...SPANS, ...NAMES] as const;
@@ -34,30 +35,29 @@ export function reportUsage(table: Table, query: UsageQuery) {
   const { rows, total } = sumRequests(table, {
     ...query,
     by: by.map((name) => (isSpan(name) ? "span" : name)),
+    as: by,
+    sums: { charged: "SUM(charge)" },
+    order: orderRows(by, orderUsd("charged", "charge")),
     ...(span && { spans: listSpans(table, query, span), hasEmpty: by.length === 1 }),
   });
+  const named = rows.map(({ totals }): Totals & Names => totals);
   return {
     by: by.join(","),
     ...describeHead(query, zone),
-    rows: total.totals.requests === 0 ? [] : describeRows(by, rows),
+    rows: total.totals.requests === 0 ? [] : named,
     total: total.totals,
     unreadable: table.unreadable,
   };
 }
 
-export function isSpan(dimension: string): dimension is TimeSpan {
-  return SPANS.some((span) => span === dimension);
+export function orderRows(by: readonly string[], amount: string): string {
+  const names = by.map((_, at) => `IFNULL(n${at}, '')`);
+  const span = by.findIndex((name) => SPANS.some((each) => each === name));
+  return span < 0 ? `${amount}, ${names.join(" || ' ' || ")}` : [names[span], ...names].join(", ");
 }
 
-export function describeRows<T>(
-  by: readonly Dimension[],
-  rows: readonly (Named & { readonly totals: T })[],
-): (T & Names)[] {
-  const byNames = compareNames(by);
-  const hasTime = by.some(isSpan);
-  return rows
-    .toSorted((a, b) => (hasTime ? byNames(a.names, b.names) : compareCharges(a, b)))
-    .map(({ names, totals }) => Object.assign(describeNames(by, names), totals));
+export function isSpan(dimension: string): dimension is TimeSpan {
+  return SPANS.some((span) => span === dimension);
 }
 
 export function describeNames<N extends string>(by: readonly N[], texts: readonly string[]): Names<N> {
@@ -68,21 +68,6 @@ export function describeNames<N extends string>(by: readonly N[], texts: readonl
     names[dimension] = text === "" && (CLIENT_NAMES as readonly string[]).includes(dimension) ? null : text;
   }
   return names;
-}
-
-type Named = Readonly<Record<"names", readonly string[]> & Pick<SumRow, "charge">>;
-
-export function compareCharges(a: Named, b: Named): number {
-  if (a.charge !== b.charge) return a.charge > b.charge ? -1 : 1;
-  return a.names.join(" ") < b.names.join(" ") ? -1 : 1;
-}
-
-export function compareNames(by: readonly string[]) {
-  const order = [...by.keys()].toSorted((a, b) => Number(isSpan(by[b] ?? "")) - Number(isSpan(by[a] ?? "")));
-  return (a: readonly string[], b: readonly string[]): number => {
-    const index = order.find((each) => a[each] !== b[each]);
-    return index === undefined ? 0 : (a[index] ?? "") < (b[index] ?? "") ? -1 : 1;
-  };
 }
 
 /** From the start of the period to its end or now.

@@ -87,7 +87,6 @@ function listKinds(starts: readonly SessionStart[]): ReadonlySet<string> {
   return new Set(kinds.flatMap(([kind, own]) => (own.length < LEAST_OF_KIND ? [] : kind)));
 }
 
-/** Whether the sessions reach a week back from the update, or a week beyond it. */
 function hasOtherWeek(inOrder: readonly SessionStart[], update: number, width: number): boolean {
   const timeOf = (index: number): number => inOrder.at(index)?.at ?? 0;
   const [first, place, last] = [timeOf(width), timeOf(update), timeOf(-width)];
@@ -105,7 +104,6 @@ function listRises(inOrder: readonly SessionStart[], heights: readonly number[],
   });
 }
 
-/** Logarithms of input, relative to the middle session of the kind. */
 function listHeights(starts: readonly SessionStart[]): number[] {
   const kinds = [...Map.groupBy(starts, ({ kind }) => kind)];
   const middles = new Map(kinds.map(([kind, own]) => [kind, middleOf(own.map(({ input }) => input))]));
@@ -125,7 +123,6 @@ function middleOf(numbers: readonly number[]): number {
 
 /** Most of the step has to happen within this many sessions. */
 const NEAR = 5;
-/** How much larger the step is than any other, up or down. */
 const LEAST_RATIO = 1.5;
 
 /** Weekends, other projects and added tools make steps at other times, too. */

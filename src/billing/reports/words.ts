@@ -12,7 +12,6 @@ export const MEASURES = ["cost", "tokens", "requests", "errors"] as const;
 export type Measure = (typeof MEASURES)[number];
 export const OTHERS = "others";
 
-/** Orders of sessions. `missed`: by tokens that missed the cache. */
 export const ORDERS = ["newest", "charge", "missed"] as const;
 export type Order = (typeof ORDERS)[number];
 

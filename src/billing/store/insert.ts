@@ -46,7 +46,6 @@ export class Inserter {
   weight = 0;
   paid = 0;
 
-  /** `before`: the number of the last line read before. */
   constructor(database: TableDatabase, before: number) {
     this.#database = database;
     this.#before = before;
@@ -140,7 +139,6 @@ function readAmounts({ official_usd: official, charge_usd: charge, limit_usd: li
   return { official: readUsd(official), charge: readUsd(charge), counted: readUsd(limit ?? charge) };
 }
 
-/** How much more the five-minute writes would cost with an hour. */
 function deriveHour(
   { cache_write_5m: count = 0 }: Line["usage"],
   prices: Line["prices"],

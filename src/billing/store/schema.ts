@@ -11,10 +11,9 @@ export type TableDatabase = Pick<Database, "run" | "query" | "close" | "inTransa
 /** Kinds of usage with their own columns. `more` has the rare ones. */
 export const KIND_COLUMNS = USAGE_KINDS.filter((kind) => !/12h|audio|image|video|tool/.test(kind));
 
-/** SQL: a request's tokens of these kinds, if they have columns. */
-export function addColumns(kinds: readonly string[]): string {
+export function addColumns(kinds: readonly string[], read = (kind: string): string => kind): string {
   const columns = KIND_COLUMNS.filter((kind) => kinds.includes(kind));
-  return columns.map((kind) => `COALESCE(${kind}, 0)`).join(" + ");
+  return columns.map((kind) => `COALESCE(${read(kind)}, 0)`).join(" + ");
 }
 
 /** SQL: whether a request was a turn with known tokens. */

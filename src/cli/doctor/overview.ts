@@ -50,7 +50,7 @@ function readLedger({ catalog }: LoadedConfig) {
   using table = openTable(catalog.ledger.path, {});
   const clock = { zone: catalog.zone, now: new Date() };
   const sum = (period: string): string => {
-    const query = { by: [], of: ["charge_usd"], ...readPeriod({ period }, clock) };
+    const query = { by: [], of: ["charge"], ...readPeriod({ period }, clock) };
     return `$${formatAmount(sumRequests(table, query).total.totals.charge_usd)}`;
   };
   return {
