@@ -172,7 +172,7 @@ export const MAX_PART_BYTES = 8 * 1024 * 1024;
 const NULL_START = 0x6e;
 
 class Divider<About> {
-  /** The head of an earlier list with which this one begins. */
+  /** This list begins with it. */
   #head: Head | null = null;
   #starts: number[] = [];
   #parts: ListPart<About>[] = [];
@@ -326,7 +326,8 @@ class PartFinder<About> {
   }
 
   find(start: number): ListPart<About> | null {
-    this.list ??= this.#lists.find(({ parts }) => this.#matches(parts[0], start)) ?? this.#lists[0] ?? null;
+    const [likeliest = null] = this.#lists;
+    this.list ??= this.#lists.find(({ parts }) => this.#matches(parts[0], start)) ?? likeliest;
     // Parts were replaced or inserted.
     const found = this.#findAt(this.#next + this.#missed, start) ?? this.#findAt(this.#next, start);
     if (found === null) this.#missed += 1;

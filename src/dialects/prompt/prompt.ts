@@ -24,7 +24,7 @@ export interface CacheMark extends BlockMark {
 }
 
 export interface Prompt {
-  /** The prompt's are the first `count`. Later prompts of the conversation add to the list. */
+  /** The first `count`: later prompts add to the list. */
   readonly parts: readonly number[];
   readonly count: number;
   /** The parts before `messages`: tools, then the system prompt's. */
@@ -32,7 +32,7 @@ export interface Prompt {
   readonly messages: number;
   /** Hashes of the system prompt's parts that ignore digits. */
   readonly shapes: readonly number[];
-  /** Each message part's number in the request, from 1. As `parts`, with more. */
+  /** Each message's number, from 1. With more, as `parts`. */
   readonly numbers: readonly number[];
   /** Claude Code's line about itself, which changes.
    *  In `parts`, it is fixed. */
@@ -118,7 +118,7 @@ export class SentPrompt {
   }
 }
 
-/** Null: the body has no prompt, or too many or too long parts. Undefined: some are left. */
+/** Null: no prompt, or too long. Undefined: parts are left. */
 export function readPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null | undefined {
   const { bytes, scan } = body;
   const rows: PartRow[] = [];
@@ -224,7 +224,7 @@ class PartRow {
   readonly pieces: NamedPiece[] = [];
   marks: (CacheMark & { readonly section: Section; readonly part: number })[] = [];
   attribution = 0;
-  /** For messages: those of the prompt, and what longer prompts had. */
+  /** For messages: the last prompt's, and what longer ones had. */
   parts: number[] = [];
   numbers: number[] = [];
   count = 0;
@@ -244,7 +244,7 @@ class PartRow {
     return listed.at(-1)?.about?.isText === true && listed.some(({ about }) => about?.isThinking);
   }
 
-  /** Keeps the first parts that are the same. Without a message, it may be another conversation. */
+  /** Keeps the same first parts. Without a message, it may be another conversation. */
   keep(parts: readonly ListPart<PartFacts>[]): PartRow {
     const { listed } = this;
     let same = 0;

@@ -123,57 +123,46 @@ export class Scanner {
     return false;
   }
 
+  #readWindow(): void {
+    const isNext = this.at >= this.#base && this.at <= this.#base + this.#text.length;
+    const size = isNext && this.#text !== "" ? WINDOW_BYTES : FIRST_WINDOW_BYTES;
+    const end = Math.min(this.at + size, this.bytes.length);
+    this.#base = this.at;
+    this.#text = this.bytes.toString("latin1", this.at, end);
+  }
+
   /** True: the value has ended. */
   #skipWindow(): boolean {
-    if (this.at < this.#base || this.at >= this.#base + this.#text.length - 1) {
-      const isNext = this.at >= this.#base && this.at <= this.#base + this.#text.length;
-      const size = isNext && this.#text !== "" ? WINDOW_BYTES : FIRST_WINDOW_BYTES;
-      this.#base = this.at;
-      this.#text = this.bytes.toString("latin1", this.at, Math.min(this.at + size, this.bytes.length));
-    }
+    if (this.at < this.#base || this.at >= this.#base + this.#text.length - 1) this.#readWindow();
     const text = this.#text;
     let at = this.at - this.#base;
-    let before = -1;
-    while (at > before && at < text.length) {
-      before = at;
-      at = this.#inString ? this.#leaveString(text, at) : this.#findString(text, at);
-      if (this.#depth === 0 && !this.#inString) break;
+    let depth = this.#depth;
+    let inString = this.#inString;
+    let hasEnded = false;
+    while (at < text.length && !hasEnded) {
+      if (inString) {
+        const quote = text.indexOf('"', at);
+        const end = quote < 0 ? text.length : quote;
+        const isEscaped = endsEscaped(text, at, end);
+        // The byte after the last backslash is in the next window.
+        at = end - Number(isEscaped);
+        if (quote < 0) break;
+        at = end + 1;
+        inString = isEscaped;
+      } else {
+        const kind = KINDS[text.charCodeAt(at)];
+        at += 1;
+        if (!kind) continue;
+        if (kind === STRING) inString = true;
+        else if (kind === FOREIGN) this.isForeign = true;
+        else depth += kind;
+      }
+      hasEnded = depth + Number(inString) === 0;
     }
     this.at = this.#base + at;
-    return this.#depth === 0 && !this.#inString;
-  }
-
-  #leaveString(text: string, from: number): number {
-    const quote = text.indexOf('"', from);
-    const end = quote < 0 ? text.length : quote;
-    const isEscaped = text.charCodeAt(end - 1) === BACKSLASH && endsEscaped(text, from, end);
-    // The byte after the last backslash is in the next window.
-    if (quote < 0) return isEscaped ? end - 1 : end;
-    this.#inString = isEscaped;
-    return end + 1;
-  }
-
-  /** Stops also where the value ends. */
-  #findString(text: string, from: number): number {
-    const { length } = text;
-    let at = from;
-    let depth = this.#depth;
-    while (at < length) {
-      const kind = KINDS[text.charCodeAt(at)] ?? 0;
-      at += 1;
-      if (kind === 0) continue;
-      if (kind === STRING) {
-        this.#inString = true;
-        break;
-      }
-      if (kind === FOREIGN) this.isForeign = true;
-      else {
-        depth += kind;
-        if (depth === 0) break;
-      }
-    }
     this.#depth = depth;
-    return at;
+    this.#inString = inString;
+    return hasEnded;
   }
 
   #skipLiteral(): boolean {
