@@ -55,10 +55,10 @@ export function assess(ended: EndedResponse): Assessment {
 function assessEnd(ended: EndedResponse, reading: Reading): Assessment {
   const { outcome, status, streamed, estimatedInput } = ended;
   if (status === null) return UNKNOWN;
-  // A call without tokens has a price of its own, if it was answered.
-  if (reading.parts.some(({ usage }) => usage.call !== undefined))
-    return outcome === "complete" && reading.final ? { ...NOTHING, parts: reading.parts } : UNKNOWN;
   const tokens = sumTokens(reading.parts);
+  // A call without tokens has a price of its own, if it was answered.
+  if (tokens.hasCall)
+    return outcome === "complete" && reading.final ? { ...NOTHING, parts: reading.parts } : UNKNOWN;
   if (outcome === "upstream_error") return assessFailed(reading, streamed, tokens);
   // A server that reports no usage, or zeros, may still have answered.
   if (reading.mayLackUsage === true && reading.hasText && tokens.all === 0)

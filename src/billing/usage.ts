@@ -46,17 +46,17 @@ const TOKENS: ReadonlySet<string> = new Set(USAGE_KINDS);
 
 /** Only the kinds that were used are looked at. */
 export function sumTokens(parts: readonly { readonly usage: Counts }[]) {
-  let prompt = 0;
-  let output = 0;
-  let reasoning = 0;
+  const sum = { prompt: 0, output: 0, all: 0, hasCall: false };
   for (const { usage } of parts)
     for (const kind in usage) {
       const count = usage[kind] ?? 0;
-      if (PROMPT.has(kind)) prompt += count;
-      else if (kind === "reasoning") reasoning += count;
-      else if (TOKENS.has(kind)) output += count;
+      if (PROMPT.has(kind)) sum.prompt += count;
+      else if (kind === "reasoning") sum.all += count;
+      else if (TOKENS.has(kind)) sum.output += count;
+      else if (kind === "call") sum.hasCall = true;
     }
-  return { prompt, output, all: prompt + output + reasoning };
+  sum.all += sum.prompt + sum.output;
+  return sum;
 }
 
 export type Tokens = ReturnType<typeof sumTokens>;

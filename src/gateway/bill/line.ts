@@ -93,7 +93,8 @@ function listIfMore<T>(list: readonly T[], than: number): T[] | undefined {
 }
 
 function nameRequested({ requested, model }: Request, answered: string | null): string | undefined {
-  return requested === model || requested === answered ? undefined : orAbsent(requested);
+  const isNamed = requested === model || requested === answered;
+  return isNamed ? undefined : orAbsent(requested);
 }
 
 function orAbsent<T>(value: T | null | undefined): T | undefined {
@@ -190,7 +191,9 @@ function explainDoubts(r: Request, bill: Bill): string | undefined {
   if (bill.charge.priceSource !== REPORTED)
     texts.push(r.seller?.bill === "reported" ? doubtMissing(bill) : compare(bill), doubtModel(bill));
   if (r.attempts.length > 1) texts.push(doubtAttempts(r));
-  return texts.filter((text) => text !== null).join("; ") || undefined;
+  let all: string | undefined;
+  for (const text of texts) if (text !== null) all = all === undefined ? text : `${all}; ${text}`;
+  return all;
 }
 
 function doubtMissing({ assessment, reading }: Bill): string | null {
