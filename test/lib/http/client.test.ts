@@ -111,11 +111,8 @@ describe("an answer", () => {
       const headEnd = wire.lastIndexOf("\r\n\r\n", wire.indexOf("hello")) + 4;
       for (cut = 1; cut < wire.length; cut++) {
         const inbound = await client.send(outbound(upstream.origin)).answer;
-        expect([inbound.head.status, inbound.head.fields.get("x-a"), inbound.head.closeDelimited]).toEqual([
-          200,
-          "b",
-          closes,
-        ]);
+        const { status, fields, closeDelimited } = inbound.head;
+        expect([status, fields.get("x-a"), closeDelimited]).toEqual([200, "b", closes]);
         // After a cut inside the head, the rest comes in one piece.
         if (cut < headEnd && !closes) expect([cut, inbound.whole?.toString()]).toEqual([cut, "hello world"]);
         expect([cut, (await readAll(inbound)).toString()]).toEqual([cut, "hello world"]);
@@ -237,13 +234,9 @@ describe("connections", () => {
   test("connections are shared by equal origins and not by others", async () => {
     const upstream = await startUpstream(reply(OK));
     const client = openClient();
-    for (const origin of [
-      upstream.origin,
-      { ...upstream.origin },
-      { ...upstream.origin, host: "localhost" },
-    ]) {
+    const { origin: own } = upstream;
+    for (const origin of [own, { ...own }, { ...own, host: "localhost" }])
       await readAll(await client.send(outbound(origin)).answer);
-    }
     expect(upstream.connections).toBe(2);
   });
 

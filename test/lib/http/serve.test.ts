@@ -71,23 +71,30 @@ describe("a request", () => {
     ["http://other/p?q", "/p?q"],
   ])("the target %s has the normal form %s, with any Host", async (target, normal) => {
     const { port } = serve((exchange) => exchange.answer(200, [], exchange.target));
-    for (const host of ["test", "[::1]:80"])
-      expect(
-        (await rawRequest(port, Buffer.from(`GET ${target} HTTP/1.1\r\nhost: ${host}\r\n\r\n`, "latin1")))
-          .text,
-      ).toBe(normal);
+    for (const host of ["test", "[::1]:80"]) {
+      const wire = Buffer.from(`GET ${target} HTTP/1.1\r\nhost: ${host}\r\n\r\n`, "latin1");
+      expect((await rawRequest(port, wire)).text).toBe(normal);
+    }
   });
 
   test.each(["a b", "a, b", "a/b?c", "127.0.0.1:99999", "x@y", ""])(
     "the Host %j changes nothing of the target, and is passed as it is",
     async (host) => {
-      const { port } = serve((exchange) =>
-        exchange.answer(200, [], `${exchange.target} ${exchange.field("host")}`),
-      );
+      const { port } = serve((each) => each.answer(200, [], `${each.target} ${each.field("host")}`));
       const answer = await rawRequest(port, `GET /x/../p?q HTTP/1.1\r\nhost: ${host}\r\n\r\n`);
       expect(answer.text).toBe(`/p?q ${host}`);
     },
   );
+
+  test("fields of odd names and repeated ones are there", async () => {
+    const { port } = serve((exchange) => {
+      const all = [...exchange.fields].toSorted(([one], [other]) => (one < other ? -1 : 1));
+      exchange.answer(200, [], String(all));
+    });
+    const lines = "X-B: 1\r\nx-b: 2\r\n12: z\r\n__proto__: p\r\nset-cookie: a=1\r\nset-cookie: b=2\r\n";
+    const { text } = await rawRequest(port, `GET / HTTP/1.1\r\n${HOST}${lines}\r\n`);
+    expect(text).toBe("12,z,__proto__,p,host,test,set-cookie,a=1,b=2,x-b,1, 2");
+  });
 
   test.each([
     ["of known length", post("content-length: 5\r\n", "hello")],
