@@ -7,14 +7,7 @@ import { Malformed, writeFields } from "./fields.ts";
 import { BodyDecoder, readHead, type ResponseHead, writeRequestLine } from "./message.ts";
 import type { Pool } from "./pool.ts";
 import { requireFit, UpstreamPeer, writeHandshake } from "./peer.ts";
-import {
-  type Answer,
-  type SentRequest,
-  UpstreamFault,
-  type UpstreamRequest,
-  type UpstreamResponse,
-} from "./upstream.ts";
-import type { UpstreamSocket } from "./web-socket.ts";
+import { type Answer, type SentRequest, UpstreamFault, type UpstreamRequest } from "./upstream.ts";
 import type { Wire } from "./wire.ts";
 
 /** Up to this length, copying a body costs less than a second packet. */
@@ -36,9 +29,9 @@ export class Call implements SentRequest, Answer {
   readonly answer = this.#answer.promise;
   #wire: Wire | null = null;
   #fault: UpstreamFault | null = null;
-  head!: UpstreamResponse;
+  head!: Answer["head"];
   whole: Buffer | undefined;
-  socket: UpstreamSocket | undefined;
+  socket: Answer["socket"];
   #decoder = NO_BODY;
   #first: Buffer | null = null;
   /** Null: the connection serves no other request. */
