@@ -131,8 +131,8 @@ function lower(value: unknown): unknown {
  *  https://platform.claude.com/docs/en/api/messages */
 export const MOST_CLAUDE_TEMPERATURE = 1;
 
-/** "`temperature` and `top_p` cannot both be specified for this model": https://github.com/BerriAI/litellm/issues/15097,
- *  https://github.com/open-webui/pipelines/pull/546, https://github.com/skydiscover-ai/skydiscover/issues/15 */
+/** "`temperature` and `top_p` cannot both be specified for this model":
+ *  https://github.com/BerriAI/litellm/issues/15097 */
 export function refusesBothSamplings(model: string): boolean {
   return /claude-opus-4-1|claude-(?:opus|sonnet|haiku)-4-[56]/.test(model);
 }

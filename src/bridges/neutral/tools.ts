@@ -16,7 +16,7 @@ const MAX_ID_LENGTH = 64;
 const FOREIGN = /[^A-Za-z0-9_-]/g;
 const PLAIN = /^[A-Za-z0-9_-]+$/;
 
-/** https://platform.claude.com/docs/en/agents-and-tools/tool-use and https://platform.openai.com/docs/api-reference */
+/** https://platform.claude.com/docs/en/agents-and-tools/tool-use */
 export function nameTool(name: string, dialect: DialectName): string {
   return fit(name, dialect === "messages" ? 128 : 64);
 }
