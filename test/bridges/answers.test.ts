@@ -448,7 +448,7 @@ describe("what an upstream invents has a bound, beyond which the conversion ends
     expect(sequence.failure?.message).toContain("too long to convert");
   });
 
-  test("a text of an upstream has a bound, and nothing of its last piece follows the error", () => {
+  test("an upstream's text has a bound, and nothing of the piece that exceeds it is passed on", () => {
     const sequence = new Sequence("r");
     const block = sequence.open("text");
     sequence.delta(block, "x".repeat(8 << 20));

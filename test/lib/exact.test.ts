@@ -35,7 +35,7 @@ describe("an amount of an upstream's usage", () => {
     expect(JSON.stringify(parseWithAmounts(text))).toBe(text.replace(" : ", ":"));
   });
 
-  test("an amount of an upstream's usage keeps the text of its number, and no other member does", () => {
+  test("an amount of an upstream's usage keeps its number as written, and no other member does", () => {
     const read = parseWithAmounts('{"cost":1.50,"price":1.50,"total_cost":"1.50"}');
     expect(["cost", "price", "total_cost"].map((name) => readNumberText(getField(read, name)))).toEqual([
       "1.50",

@@ -229,7 +229,7 @@ describe("for any JSON", () => {
   });
 });
 
-test("each part of a list begins where it does, though white space between known parts has changed", () => {
+test("the parts of a list are found though white space between known parts has changed", () => {
   let found: Scan<string> | null = null;
   for (const list of ["1111, 2222", "1111, 2222,3", "1111,2222,4", "1111, 2222,5"]) {
     found = scan(`{"list":[${list}]}`, { known: found === null ? [] : [found.lists] });

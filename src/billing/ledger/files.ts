@@ -192,7 +192,7 @@ const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_C
 /** For the bytes of a write, which are not needed after it. */
 const room = Buffer.allocUnsafe(1 << 17);
 
-/** A file that grows by whole lines. The rest of a failed write is removed. */
+/** A file that grows by whole lines. What a failed write left is removed. */
 export class AppendFile {
   readonly #path: string;
   readonly #fd: number;

@@ -244,12 +244,12 @@ export interface FoundLine {
 
 export type LineOfRow = FoundLine & Pick<RowPlace, "values">;
 
-/** More rows at a time of a long ledger would fill the memory. */
+/** More rows of a long ledger at once would fill the memory. */
 const PAGE_ROWS = 5000;
-/** Most of them stand alone. */
+/** Most rows stand alone: read little. */
 const SHORT = 1 << 13;
 
-/** In the order of the ledger. `more`: further columns.
+/** In the ledger's order. `more`: further columns.
  *  `where`: the condition on requests. */
 export function* listLines(
   table: Table,

@@ -20,7 +20,7 @@ export function addColumns(kinds: readonly string[], read = (kind: string): stri
 export const IS_TURN = `(${KIND_COLUMNS.map((kind) => `${kind} > 0`).join(" OR ")})`;
 
 /** In pico-dollars, or 0 with a text in `exact` if too large. `counted`: by limits.
- *  `named`: the seller's amount. `hour`: what writes for an hour would cost more. */
+ *  `named`: the seller's amount. `hour`: the extra cost if writes lasted an hour. */
 export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "missed", "hour"] as const;
 
 export interface FieldColumn extends Column {

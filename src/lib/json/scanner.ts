@@ -21,7 +21,7 @@ const LITERAL = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?
 /** `DEEPER` and `HIGHER` change the depth by one. */
 const [DEEPER, HIGHER, STRING, FOREIGN] = [1, -1, 2, 3] as const;
 const KINDS = new Int8Array(256).fill(FOREIGN);
-// If only these bytes are outside of strings, all parsers agree where the strings are.
+// If only these bytes are outside strings, all parsers agree where the strings are.
 for (const byte of Buffer.from("\ufeff \t\r\n:,+-.0123456789Etruefalsn")) KINDS[byte] = 0;
 for (const byte of Buffer.from("[{")) KINDS[byte] = DEEPER;
 for (const byte of Buffer.from("]}")) KINDS[byte] = HIGHER;

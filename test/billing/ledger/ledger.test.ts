@@ -452,7 +452,7 @@ test("a torn end of a rotated file does not keep the ledger from opening", async
   await ledger.close();
 });
 
-test("P143: a place in the chain is found after its file was renamed, and nowhere else", () => {
+test("P143: a place in the chain is found in a renamed file, but not by a wrong offset or hash", () => {
   const path = newLedgerPath();
   let prev = GENESIS;
   const places: Array<{ file: number; offset: number; prev: string }> = [];

@@ -161,7 +161,7 @@ const CHANGES: readonly [what: string, edit: Edit, removed?: readonly string[]][
 // Strangers have tried these changes, and the forgeries above.
 for (const how of ["stopped", "killed"] as const)
   test.each(CHANGES)(
-    `verify finds a ledger of a ${how} gateway that %s, before the next starts and after them`,
+    `verify finds that the ledger of a ${how} gateway %s, before and after the next two starts`,
     async (_, edit, removed = []) => {
       const path = await makeSample(how);
       const lines = readFileSync(path, "utf8").trimEnd().split("\n");

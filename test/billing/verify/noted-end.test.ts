@@ -241,7 +241,7 @@ describe("P142: lines that were never synced", () => {
   });
 
   // Only Linux says whether the machine has been started again.
-  test.skipIf(readBootId() === null)("unsynced lines stay missing if the machine ran on", async () => {
+  test.skipIf(readBootId() === null)("unsynced lines remain a gap if the machine did not stop", async () => {
     const { killed } = await makeLedgers(false);
     cutTo(killed, 2);
     expect(look(killed).problems).toContain(END);

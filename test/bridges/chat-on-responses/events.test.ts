@@ -188,7 +188,7 @@ describe("what a chat client gets", () => {
     });
   });
 
-  test("a chat client gets the first message only where it asked for JSON", () => {
+  test("a chat client gets only the first message where it asked for JSON", () => {
     expect(complete(both, { ...PLAIN, json: true })["choices"][0].message.content).toBe("One.");
   });
 

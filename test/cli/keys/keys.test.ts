@@ -144,7 +144,7 @@ describe("keys list and show", () => {
 });
 
 describe("changing keys", () => {
-  test("one unknown name among several changes nothing", async () => {
+  test("no key is changed if one of several names is unknown", async () => {
     const { status, stderr } = await gateway("keys", "disable", "laptop", "lod");
     expect([status, text()]).toEqual([1, CONFIG]);
     expect(stderr).toContain('(did you mean "old"?)');

@@ -76,7 +76,7 @@ describe("P43: the tool", () => {
     expect(stdout).toEndWith("<exec><a b><--json>sk-s\nhello");
   });
 
-  test("a tool sends a session of the run and the folder's name as the label, after the user's own header fields", async () => {
+  test("a tool sends the user's own header fields, then the run's session and the folder's name as label", async () => {
     using folder = makeTempFolder();
     const place = folder.join("my % kü");
     mkdirSync(place);

@@ -952,7 +952,7 @@ describe("estimated output", () => {
     ["responses", (text) => ({ ...response, delta: text })],
     ["chat", (text) => ({ ...chunk, choices: [{ index: 0, delta: { content: text } }] })],
     ["content", (text) => ({ candidates: [{ content: { parts: [{ text }] } }], usageMetadata })],
-  ])("estimated output is the text's bytes by four, with few events of %s read", (dialect, wrap) => {
+  ])("estimated output is a quarter of the text's bytes, though few %s events are read", (dialect, wrap) => {
     const lines = words.map((text) => Buffer.from(events(wrap(text))));
     for (const chunks of [lines, [Buffer.concat(lines)]]) {
       const meter = OPEN[dialect]("text/event-stream");

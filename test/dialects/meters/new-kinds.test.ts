@@ -280,7 +280,7 @@ describe("xAI's own tools", () => {
     expect(billOf(answer(bare, calls), "grok-4.7").usage.web_search).toBe(4);
   });
 
-  test("xAI's own tools charge a search on X by what it fetched since 2026-09-21, and no longer by the call", () => {
+  test("xAI's own tools charge a search on X by what it fetched, not by the call, since 2026-09-21", () => {
     const fetched = { x_search_calls: 3, x_posts_fetched: 20, x_users_fetched: 2 };
     const bill = billOf(answer(usage(1000, 0, 100, fetched)), "grok-4.20", NOVEMBER);
     expect(bill).toMatchObject({ usage: { x_posts: 20, x_users: 2 }, official: "0.1215" });

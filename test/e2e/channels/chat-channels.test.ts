@@ -249,7 +249,7 @@ describe("P111: the usage of a stream", () => {
   });
 });
 
-describe("a group of both kinds", () => {
+describe("a chat and responses group", () => {
   const both = (
     far: DemoUpstream,
     own: DemoUpstream,
@@ -266,7 +266,7 @@ describe("a group of both kinds", () => {
     far: channelAt(far, { priority: 2, ...more }),
   });
 
-  test("P78: a group of both kinds sends a model to the channel that lists it, and converts for that if it has to", async () => {
+  test("P78: a chat and responses group sends a model to the channel that lists it, and converts for that if it has to", async () => {
     const [far, own] = [startUpstream(), startUpstream("responses")];
     const { ask, line, listModels } = open(both(far, own));
     expect(await listModels()).toEqual([...listIds("responses"), ...listIds("chat")]);
@@ -281,7 +281,7 @@ describe("a group of both kinds", () => {
   });
 
   test.each([false, true])(
-    "a group of both kinds fails over from one kind to the other before the first byte (stream: %p)",
+    "a chat and responses group fails over from one kind to the other before the first byte (stream: %p)",
     async (stream) => {
       const [far, own] = [startUpstream(), startUpstream("responses")];
       const { ask, line } = open(both(far, own));
@@ -300,7 +300,7 @@ describe("a group of both kinds", () => {
     },
   );
 
-  test("a group of both kinds fails over from the converted channel to the chat channel", async () => {
+  test("a chat and responses group fails over from the converted channel to the chat channel", async () => {
     const [far, own] = [startUpstream(), startUpstream("responses")];
     const { ask, line, listModels } = open(both(far, own));
     await listModels();
@@ -316,7 +316,7 @@ describe("a group of both kinds", () => {
     expect(answer.text).not.toContain('"choices":[]');
   });
 
-  test("a group of both kinds keeps the first channel's error where the request cannot be converted for the second", async () => {
+  test("a chat and responses group keeps the first channel's error where the request cannot be converted for the second", async () => {
     const [far, own] = [startUpstream(), startUpstream("responses")];
     const { ask } = open(both(far, own));
     far.next("status-529");
@@ -325,7 +325,7 @@ describe("a group of both kinds", () => {
     expect(own.requests).toEqual([]);
   });
 
-  test("a group of both kinds does not offer Responses for a model that only the chat channel may have", async () => {
+  test("a chat and responses group does not offer Responses for a model that only the chat channel may have", async () => {
     const [far, own] = [startUpstream(), startUpstream("responses")];
     const { ask } = open(both(far, own, { models: ["qwen3-coder"] }, { models: ["gpt-*"] }));
     const answer = await ask("/v1/responses", { model: "qwen3-coder", input: "Hi" });

@@ -142,7 +142,7 @@ test("P144: the upstream's own reason is in the line, and where ours is the same
   });
 });
 
-test("a first request after a restart has the upstream's reason and count", async () => {
+test("the miss of a first request after a restart has the upstream's reason and count", async () => {
   const world = openOwnWorld();
   const session = new Session(world, "messages", false);
   const talk = openConversation("a", textOf(2400, "first"));

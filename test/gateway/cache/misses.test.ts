@@ -88,7 +88,7 @@ describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes i
     expect(miss).toMatchObject({ missed: left - session.last.read, ...message(1)(dialect) });
   });
 
-  test("a changed prompt causes a miss by a time in the system prompt", () => {
+  test("a changed prompt causes a miss if only the time in its system prompt differs", () => {
     const session = new Session(dialect, writer);
     const talk = openConversation("a", textOf(400, "one"), "gemini-2.5-pro");
     talk.system[0] = `It is 2026-11-20T10:00:01Z. ${talk.system[0]}`;

@@ -255,7 +255,7 @@ const AS_WINDOWS = `
 `;
 
 test.skipIf(WINDOWS)(
-  "P200: as on Windows, a file is replaced while it is open, and a kill leaves the old or the new one",
+  "P200: as if on Windows, an open file is replaced, and a kill leaves the old or the new one",
   () => {
     using folder = makeTempFolder();
     const path = folder.join("a");

@@ -186,7 +186,7 @@ describe("P60: the table's endpoints are served", () => {
   );
 });
 
-test("P60: relay_prefix is the prefix of clients, and a base URL may have a path and a version", async () => {
+test("P60: relay_prefix begins clients' paths, and a base URL may have a path and a version", async () => {
   const set = (own: World) =>
     own.group("far", { platform: "relay", channels: { main: {}, deep: { priority: 2 } } });
   const config = ({ channels, groups, keys }: BuiltConfig) => {

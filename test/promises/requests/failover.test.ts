@@ -547,7 +547,7 @@ test("P106: a session stays on its channel when the gateway starts again", async
 });
 
 test.each(owners)(
-  "P103: after a %d of the channel that has a response, no other one is asked",
+  "P103: after a %d of the channel that holds a response, no other channel is asked for it",
   async (status, group) => {
     for (const name of ["one", "two"])
       group.channel(name).always({ body: { ...whole("responses"), id: `resp_${name}` } });

@@ -163,7 +163,7 @@ describe("serve --replay", () => {
     expect(await replay.stop()).toBe(1);
   });
 
-  test("P180: what `run` itself asks, and a prompt of another home, fit the recording", async () => {
+  test("P180: a recording answers `run`'s own requests, and a prompt that names another home", async () => {
     const at = (home: string) => {
       const content = `memory: ${home}/.claude/projects, notes: ${home}/notes`;
       return { ...prompt, messages: [{ role: "user", content }] };

@@ -3,7 +3,7 @@
 import { GOOD_ANSWER } from "../upstreams/upstream.ts";
 import type { ClientPlan, Plan, RequestPlan } from "./plan.ts";
 
-/** Time of the processor, so that a busy machine shortens as much. The result can be shortened again. */
+/** The processor's time: a busy machine shortens as much as an idle one. A result can be shortened again. */
 const MAX_MS = 60_000;
 const MAX_TRIES = 600;
 
