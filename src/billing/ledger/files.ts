@@ -42,6 +42,7 @@ export class LedgerFiles {
   #noted: string | null = null;
   readonly #boot = readBootId();
   #journalFullAt = JOURNAL_FULL_BYTES;
+  /** The journal names closed requests, or lacks open ones. */
   isJournalStale = true;
 
   constructor(options: FileOptions, { prev, month, noted, doubts, endState }: Recovery) {

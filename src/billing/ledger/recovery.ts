@@ -100,6 +100,7 @@ function repairEnd(path: string, journalPath: string): number {
   }
 }
 
+/** Adds a missing newline. False: more is missing. */
 function keepUnended(fd: number, size: number): boolean {
   const tail = readBackToNewline(fd, size);
   const unended = tail.length > 0 ? parseLine(tail) : null;

@@ -45,6 +45,7 @@ export interface HeldFiles extends Disposable {
   readonly sources: readonly Source[];
 }
 
+/** A file that is rotated keeps its descriptor. */
 export function holdLedgerFiles(path: string): HeldFiles {
   for (;;) {
     const rotated = listRotated(path).map((file) => file.path);

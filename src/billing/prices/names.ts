@@ -62,7 +62,7 @@ const SUFFIXES: readonly Rule[] = [
   // An alias: https://platform.claude.com/docs/en/about-claude/models/overview
   // Without a version, nobody knows which model that is: isMovingName.
   { pattern: /-latest$/, when: VERSION },
-  // Snapshots and stable versions cost the same: https://ai.google.dev/gemini-api/docs/models
+  // Snapshots cost as much as stable versions: https://ai.google.dev/gemini-api/docs/models
   { pattern: /(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-00\d|@default)$/ },
 ];
 

@@ -126,7 +126,7 @@ const PAUSE = `at - (SELECT MAX(earlier.at) FROM requests AS earlier WHERE earli
   AND earlier.channel IS names.channel AND earlier.model IS names.model
   AND ${addColumns([...READ_KINDS, ...WRITE_KINDS])} > 0)`;
 
-/** What a lifetime of an hour would have saved, by tool and label: a cent and 1 % or more.
+/** What a lifetime of an hour would have saved, by tool and label: from a cent and 1 %.
  *  Prompts after five minutes would be read; other writes would cost `hour` more. */
 export function findHourSavings(table: Table, scope: Scope) {
   const by = ["tool", "label"] as const;

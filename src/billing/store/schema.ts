@@ -73,7 +73,7 @@ export const COLUMN_NAMES = [...LINE_COLUMNS, ...declare(NAME_COLUMNS)].map((col
   column.replace(/ .*/, ""),
 );
 
-/** Triggers note what `follow` never does. One for added lines would cost a third more. */
+/** Triggers note what `follow` never does. One for added lines costs a third more. */
 const EDITS = [
   ...["lines", "names", "marks", "unreadable"].flatMap((table) => [
     `DELETE ON ${table}`,

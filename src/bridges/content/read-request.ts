@@ -30,7 +30,7 @@ export function readContentRequest(sent: Json, to: ReadingFor): Conversation {
   return reading;
 }
 
-/** The API also takes names with underscores: https://protobuf.dev/programming-guides/json/ */
+/** Names may have underscores: https://protobuf.dev/programming-guides/json/ */
 function spell(value: Json, { members }: FieldNode): Json {
   const entries = Object.entries(value).map(([sent, member]): [string, unknown] => {
     const name = sent.replaceAll(/_([a-z])/g, (_, letter) => letter.toUpperCase());

@@ -41,7 +41,7 @@ interface Tool {
   readonly login: readonly [field: string, holds: RegExp];
 }
 
-/** Seen in Claude Code 2.1.197, 2.1.330 and Codex 0.169. Qwen Code is `claude-cli/0.…`. */
+/** Seen in Claude Code 2.1.330 and Codex 0.169. Qwen Code is `claude-cli/0.…`. */
 const TOOLS: Partial<Record<Platform, Tool>> = {
   messages: {
     name: "Claude Code",
