@@ -3,14 +3,13 @@
 import type { showModels } from "../cli/catalog/models.ts";
 import type { ReportFlags } from "../cli/money/show.ts";
 import type { HistoryFlags } from "../cli/money/history.ts";
-import type { AsModelFlags } from "../cli/money/usage.ts";
+import type { AsModelFlags } from "../cli/money/as-model.ts";
 import { call, CONFIG, type CommandRow, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, LEDGER, UNTIL, YES } from "./flags.ts";
 
 const models = () => import("../cli/catalog/models.ts");
 const recordings = () => import("../cli/money/recordings.ts");
-const usage = () => import("../cli/money/usage.ts");
 const sessions = () => import("../cli/money/sessions.ts");
 const ledger = () => import("../cli/money/ledger.ts");
 const reprice = () => import("../cli/money/reprice.ts");
@@ -144,9 +143,9 @@ export const LOOK: CommandTable = {
       const all = addPeriod(period, flags);
       if (flags.history === true || flags.both === true)
         return (await import("../cli/money/history.ts")).showHistory(all);
-      return flags.as === undefined
-        ? (await usage()).showUsage(all)
-        : (await usage()).showAsModel({ ...all, as: flags.as });
+      if (flags.as !== undefined)
+        return (await import("../cli/money/as-model.ts")).showAsModel({ ...all, as: flags.as });
+      return (await import("../cli/money/usage.ts")).showUsage(all);
     },
   },
   sessions: {
