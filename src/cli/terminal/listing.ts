@@ -13,9 +13,7 @@ import {
   formatLocalSecond,
   formatMs,
   groupDigits,
-  joinColumns,
   measure,
-  type TextColumn,
 } from "./text.ts";
 
 interface Layout {
@@ -87,24 +85,50 @@ const CUT_CELLS = 13;
 /** No column is left out to show more of a text than this. */
 const WHOLE_CELLS = 48;
 
+interface Cells {
+  readonly texts: readonly string[];
+  readonly isPlain: boolean;
+}
+
+const NO_CELLS: Cells = { texts: [], isPlain: true };
+
+/** By the length of a text. */
+function listGaps(width: number): string[] {
+  return Array.from({ length: width + 1 }, (_, length) => " ".repeat(width - length));
+}
+
 export function createTable<Row extends object>(listed: Columns<Row>) {
   const columns = readColumns(listed);
   const widths = columns.map(({ title }) => measure(title));
-  const write = (cells: readonly string[][], room: number, rows: readonly Row[]): string[] => {
+  /** Few steps for each cell: a long table is written before this is compiled. */
+  const write = (cells: readonly Cells[], room: number, rows: readonly Row[]): string[] => {
     const fitted = fitColumns(columns, widths, room);
     const last = fitted.findLastIndex((width) => width > 0);
-    const shown = columns.flatMap(({ align, paint }, index): TextColumn[] => {
+    const shown = columns.flatMap(({ align, paint }, index) => {
       const width = fitted[index] ?? 0;
-      const texts = cells[index] ?? [];
-      if (width === 0) return [];
-      if (paint === undefined || rows.length === 0) return [[texts, width, align]];
-      const aligned = texts.map((text) => alignText(text, width, align));
-      const own = index === last ? aligned.map((text) => text.trimEnd()) : aligned;
-      return [[rows.map((row, at) => paint(own[at] ?? "", row)), 0]];
+      const { texts, isPlain } = cells[index] ?? NO_CELLS;
+      const own = rows.length === 0 ? undefined : paint;
+      const gaps = isPlain && own === undefined ? listGaps(width) : [];
+      const place = align === "right" ? 1 : 0;
+      return width === 0 ? [] : [{ texts, width, align, paint: own, gaps, place, isLast: index === last }];
     });
-    return joinColumns(shown, BETWEEN);
+    const pieces = shown.flatMap(() => ["", "", BETWEEN]).slice(0, -1);
+    return (shown[0]?.texts ?? []).map((_, at) => {
+      let piece = 0;
+      for (const { texts, width, align, paint, gaps, place, isLast } of shown) {
+        let text = texts[at] ?? "";
+        const gap = gaps[text.length];
+        if (gap === undefined) text = alignText(text, width, align);
+        const row = rows[at];
+        if (paint !== undefined && row !== undefined) text = paint(isLast ? text.trimEnd() : text, row);
+        pieces[piece + place] = text;
+        pieces[piece + 1 - place] = gap ?? "";
+        piece += 3;
+      }
+      return pieces.join("").trimEnd();
+    });
   };
-  const titles = columns.map(({ title }) => [title]);
+  const titles = columns.map(({ title }) => ({ texts: [title], isPlain: true }));
   const head = (room: number): string => paintText("dim", write(titles, room, []).join(""));
   /** As wide as the widest cell so far. */
   const writeRows = (rows: readonly Row[], room: number): string[] => {
@@ -115,7 +139,7 @@ export function createTable<Row extends object>(listed: Columns<Row>) {
       let most = widths[index] ?? 0;
       for (const text of texts) if (!isPlain || text.length > most) most = Math.max(most, measure(text));
       widths[index] = most;
-      return texts;
+      return { texts, isPlain };
     });
     return write(cells, room, rows);
   };

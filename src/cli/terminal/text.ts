@@ -12,37 +12,7 @@ export function arePlain(texts: readonly string[]): boolean {
   return ASCII.test(texts.join(""));
 }
 
-export type TextColumn = readonly [texts: readonly string[], width: number, align?: "right" | undefined];
-
-/** Few steps for each cell: a long table is written before this is compiled. */
-export function joinColumns(columns: readonly TextColumn[], between: string): string[] {
-  const size = 3 * columns.length;
-  const pieces = Array<string>(size * (columns[0]?.[0].length ?? 0)).fill(between);
-  for (const [place, [texts, width, align]] of columns.entries()) {
-    const gaps = Array.from({ length: width + 1 }, (_, length) => " ".repeat(width - length));
-    const isPlain = arePlain(texts);
-    let at = 3 * place;
-    let gapAt = at + 1;
-    if (align === "right") [at, gapAt] = [gapAt, at];
-    for (const text of texts) {
-      const gap = isPlain ? gaps[text.length] : undefined;
-      pieces[at] = gap === undefined ? alignText(text, width, align) : text;
-      pieces[gapAt] = gap ?? "";
-      at += size;
-      gapAt += size;
-    }
-  }
-  for (let at = size - 1; at < pieces.length; at += size) pieces[at] = "\n";
-  return pieces
-    .join("")
-    .split("\n")
-    .slice(0, -1)
-    .map((line) => line.trimEnd());
-}
-
-/** Without a width, the text stays. */
 export function alignText(text: string, room: number, align?: "right"): string {
-  if (room === 0) return text;
   const cut = cutText(text, room);
   const gap = " ".repeat(room - measure(cut));
   return align === "right" ? gap + cut : cut + gap;
