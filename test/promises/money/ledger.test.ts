@@ -19,7 +19,7 @@ import {
   type World,
 } from "../world/world.ts";
 
-// The zone of its clock is not the ledger's.
+// The gateway's own time zone is Tokyo, and the ledger's times must be UTC all the same.
 const world = useWorld({ env: { TZ: "Asia/Tokyo" }, config: { otlp: { url: "http://127.0.0.1:9" } } });
 const plain = world.group("plain");
 const half = world.group("half", { group: { multiplier: 0.1 } });
@@ -50,7 +50,7 @@ const no = (status: number): Script => ({
   status,
   body: { type: "error", error: { type: "api_error", message: "no" } },
 });
-/** The fate of a request that was sent, and the words of its one line. */
+/** What happens to a request, whether it is streamed, the upstream's script, and fields of its one line. */
 const SENT: readonly (readonly [string, boolean, Script, Line])[] = [
   ["is answered", false, {}, { outcome: "complete", basis: "exact", status: 200 }],
   ["is streamed", true, {}, { outcome: "complete", basis: "exact", status: 200 }],
@@ -65,15 +65,12 @@ const SENT: readonly (readonly [string, boolean, Script, Line])[] = [
   ],
 ];
 
-test.each(SENT)(
-  "P122: a request that was sent has one line: one that %s",
-  async (_, streamed, script, line) => {
-    plain.channel().next(script);
-    expect(await world.line(await plain.ask("messages", { stream: streamed }))).toMatchObject(line);
-  },
-);
+test.each(SENT)("P122: a request that %s has one line", async (_, streamed, script, line) => {
+  plain.channel().next(script);
+  expect(await world.line(await plain.ask("messages", { stream: streamed }))).toMatchObject(line);
+});
 
-test("P122, P144: a request that goes to two channels has one line, and one that is refused or not billed has none", async () => {
+test("P122, P144: a request that two channels get has one line, and a refused or unbilled request has none", async () => {
   two.channel("first").next(no(500));
   expect((await world.line(await two.ask("messages")))["attempts"]).toHaveLength(2);
   const embed = { model: "test-model", input: "x" };
@@ -95,7 +92,7 @@ test("P122, P144: a request that goes to two channels has one line, and one that
     await world.request("/v1/models", key),
     await world.request("/v1/responses/resp_1", bearer(codex.key)),
     await world.request("/v1/strange", key, body),
-    // Nothing was sent.
+    // Nothing listens at this channel's address, so nothing was sent.
     await nowhere.ask("messages"),
   ];
   expect(not.map(({ status }) => status)).toEqual([429, 400, 401, 400, 405, 200, 200, 200, 404, 502]);
@@ -130,7 +127,7 @@ test("P22: a multiplier of 0.1 means one tenth", async () => {
   expect(line).toMatchObject({ multiplier: "0.1", official_usd: USUAL_USD, charge_usd: "0.000142" });
 });
 
-test("P22, P144: prices and limits of 0.1 are exact, too", async () => {
+test("P22, P144: a price of 0.1 and a limit of 0.3 are exact", async () => {
   const prices = { tenth: { input: 0.1, cache_read: 0.1, output: 0.1 } };
   const set = (own: World) => own.group("tenth", { key: { limits: { usd_total: 0.3 } } });
   const [own, group] = await openOwnWorld({ config: { prices } }, set);
@@ -145,7 +142,7 @@ test("P22, P144: prices and limits of 0.1 are exact, too", async () => {
     const { charge_usd, traceparent } = await own.line(answer);
     expect([charge_usd, traceparent]).toEqual(["0.1", undefined]);
   }
-  // As doubles, three tenths are more than 0.3, and two of them less.
+  // In doubles, 0.1 + 0.1 + 0.1 is not 0.3.
   expect(statuses).toEqual([200, 200, 200, 429]);
 });
 
@@ -220,8 +217,8 @@ test("P136: a response whose client left is charged for its reported usage, the 
   expect(line["usage"]).toMatchObject({ input: 800, cache_read: 200, output: 10 });
 });
 
-describe("P137: the seller's own amount is in provider_usd, and suspect if it is not the book's", () => {
-  // By the book's prices: 800 × $0.15 + 200 × $0.075 + 300 × $0.6, per million; and a token in and out.
+describe("P137: the seller's own amount is in provider_usd, and the line is suspect if the book's amount differs", () => {
+  // The book's amounts, per million: 800 × $0.15 + 200 × $0.075 + 300 × $0.6; and 1 × $0.15 + 1 × $0.6.
   const usual = { counts: { input: 1000, read: 200, output: 300 }, official: "0.000315" };
   const tiny = { counts: { input: 1, read: 0, output: 1 }, official: "0.00000075" };
   test.each([
@@ -232,10 +229,13 @@ describe("P137: the seller's own amount is in provider_usd, and suspect if it is
     [usual, 0.0001, true],
     [tiny, 0.0000016, false],
     [tiny, 0.0000019, true],
-  ])("%j, and an amount of %p: the line is suspect: %p", async ({ counts, official }, cost, suspect) => {
+  ])("for %j and an amount of %p, suspect is %p", async ({ counts, official }, cost, suspect) => {
     sold.channel().next({ body: whole("chat", { model: "gpt-4o-mini", usage: { cost }, counts }) });
     const line = await world.line(await sold.ask("chat", { model: "gpt-4o-mini" }));
-    expect(line).toMatchObject({ provider_usd: cost.toFixed(9).replace(/0+$/, ""), official_usd: official });
+    expect(line).toMatchObject({
+      provider_usd: cost.toFixed(9).replace(/0+$/, ""),
+      official_usd: official,
+    });
     expect(line["suspect"] !== undefined).toBe(suspect);
   });
 });
@@ -286,7 +286,7 @@ test("P131: each token is charged once, and input excludes cached tokens, in eve
   }
 });
 
-/** The upstream's report, the line's usage, and the charge at PRICES, which have none for sound. */
+/** The kind, the dialect, the upstream's report, the line's usage and charge; sound has no price here. */
 const PARTS: readonly (readonly [string, Dialect, Line, Line, string | null])[] = [
   [
     "cache writes",
@@ -401,7 +401,7 @@ test.each(["0.1.0", "0.1.1", "0.2.0"])(
   },
 );
 
-/** A conversation of its own, which no channel keeps. */
+/** A new conversation, which no earlier request has bound to a channel. */
 const talk = () => ({ messages: [{ role: "user", content: crypto.randomUUID() }] });
 
 describe("P141: ledger show explains usage × price, multiplier, rounding and attempts", () => {
@@ -541,7 +541,7 @@ test.each(APPLYING)("P144: a line has %s, if it applies", async (_, group, diale
   expect(await world.line(await group.ask(dialect, {}, fields))).toMatchObject(line);
 });
 
-/** The lines with changes, each `prev` made right again. */
+/** Changes the lines, and computes each `prev` again. */
 function chain(
   lines: readonly string[],
   change: (line: Line, index: number) => Line = (line) => line,
@@ -583,22 +583,22 @@ describe("P139: ledger verify finds a change of any line", () => {
     ["added", (lines) => lines.toSpliced(2, 0, lines[1]!)],
     ["moved", (lines) => [lines[1]!, lines[0]!, ...lines.slice(2)]],
     [
-      "of another amount, in a chain that was made right",
+      "changed in its charge, while each prev is right",
       (lines) => chain(lines, (line, index) => (index === 1 ? { ...line, charge_usd: "0.00001" } : line)),
     ],
     ...(["official_usd", "multiplier"] as const).map((name): [string, (lines: string[]) => string[]] => [
-      `of another ${name}, in a chain that was made right`,
+      `changed in its ${name}, while each prev is right`,
       (lines) => chain(lines, (line, index) => (index === 1 ? { ...line, [name]: "0.5" } : line)),
     ]),
     [
-      "of another price, in a chain that was made right",
+      "changed in a price, while each prev is right",
       (lines) =>
         chain(lines, (line, index) =>
           index === 1 ? { ...line, prices: { ...line["prices"], output: "3" } } : line,
         ),
     ],
     [
-      "of another usage, in a chain that was made right",
+      "changed in its usage, while each prev is right",
       (lines) =>
         chain(lines, (line, index) =>
           index === 1 ? { ...line, usage: { ...line["usage"], output: 1 } } : line,
@@ -609,7 +609,7 @@ describe("P139: ledger verify finds a change of any line", () => {
   });
 });
 
-describe("P140: verify --anchor finds that the lines of an anchor are gone", () => {
+describe("P140: verify --anchor finds that lines which the anchor covers are gone", () => {
   const check = async (cut: number, ...flags: string[]) => {
     for (let count = world.lines().length; count < 6; count += 1)
       await world.line(await plain.ask("messages"));
@@ -635,7 +635,7 @@ describe("P140: verify --anchor finds that the lines of an anchor are gone", () 
     expect(gone.stdout + gone.stderr).toContain("anchor");
   });
 
-  test("an anchor of another line is not found, also with --partial", async () => {
+  test("verify fails for an anchor with another hash, also with --partial", async () => {
     const copy = world.path("anchored.jsonl");
     const { lines } = await world.json("ledger", "anchor", "--ledger", copy);
     const other = `${lines}:${sha("other")}`;
@@ -671,7 +671,7 @@ test("P140: verify --since checks from a line on and says how many it did not ch
   }
 });
 
-test("P127: a second gateway on one ledger ends, and names the one that holds it", async () => {
+test("P127: a second gateway on one ledger ends, and names the gateway that holds the ledger", async () => {
   const other = makeFolder();
   onTestFinished(() => removeFolder(other));
   const config = { ...world.build(), ledger: { path: world.path("ledger.jsonl") } };
@@ -684,8 +684,8 @@ test("P127: a second gateway on one ledger ends, and names the one that holds it
   expect((await plain.ask("messages")).status).toBe(200);
 });
 
-describe("a gateway that ends", () => {
-  test("P124: after a kill and a start, each request in flight has one line, and none is torn or doubled", async () => {
+describe("a start after a kill or after the loss of lines", () => {
+  test("P124: after a kill and a start, each request in flight has one line, and no line is torn or doubled", async () => {
     const [own, group] = await openOwnWorld({}, (world) => world.group("kill"));
     for (let round = 0; round < 3; round += 1) {
       await own.line(await group.ask("messages"));
@@ -708,7 +708,7 @@ describe("a gateway that ends", () => {
       const finished = await group.ask("messages");
       await own.line(finished);
       await own.kill();
-      // Killed before a line's newline, before the journal's end of the request, or in the middle of a line.
+      // As if killed before a line's newline, before the journal noted the request's end, or within a line.
       writeFileSync(own.path("ledger.jsonl.open"), journal);
       if (round !== 1) {
         const whole = readFileSync(own.path("ledger.jsonl"));
@@ -727,7 +727,7 @@ describe("a gateway that ends", () => {
     expect((await own.run("ledger", "verify")).status).toBe(0);
   });
 
-  /** Two requests, of which a stopped gateway's ledger loses the second. */
+  /** Sends two requests, removes the line of the second while the gateway is stopped, and starts it again. */
   async function lose(use: (own: World, group: Group) => Promise<void>): Promise<void> {
     const set = (own: World) => own.group("broken", { key: { limits: { usd_total: "0.003" } } });
     const [own, group] = await openOwnWorld({}, set);
@@ -739,7 +739,7 @@ describe("a gateway that ends", () => {
     await use(own, group);
   }
 
-  test("P142: a start with a broken ledger marks it, goes on, and reports it until ledger accept", async () => {
+  test("P142: a gateway that starts with a broken ledger marks that, goes on, and reports it until ledger accept", async () => {
     await lose(async (own, group) => {
       expect((await group.ask("messages")).status).toBe(200);
       await eventually(() => own.lines().some(({ mark }) => mark !== undefined));
@@ -786,7 +786,7 @@ test.skipIf(!hasPrlimit)(
     expect(finished.status).toBe(200);
     const refused = await group.ask("messages");
     expect([refused.status, refused.text]).toEqual([503, expect.stringContaining("ledger")]);
-    // Where a smaller journal still fits, the ledger could be written again.
+    // Now not even a smaller journal fits, with which the gateway could write its ledger again.
     limit(1);
     expect((await group.ask("messages")).status).toBe(503);
     expect([own.lines().length, group.channel().seen.length]).toEqual([1, 2]);

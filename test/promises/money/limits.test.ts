@@ -83,11 +83,11 @@ test.each(shared)("P112: a limit of a group counts the requests of all its keys:
   expect(await statuses(group, 1)).toEqual([429]);
 });
 
-test("P112: a group's requests_per_minute counts those of all its keys", async () => {
+test("P112: a group's requests_per_minute counts the requests of all its keys", async () => {
   expect([await statuses(often, 1), await statuses(often, 2, otherOf(often))]).toEqual([[200], [200, 429]]);
 });
 
-test("P112: a group's concurrent_requests counts those of all its keys", async () => {
+test("P112: a group's concurrent_requests counts the requests of all its keys", async () => {
   const held = Promise.withResolvers<void>();
   const wait = () => held.promise.then(() => ({}));
   busy.channel().next(wait, wait);
@@ -124,7 +124,7 @@ test.each(spent)(
   },
 );
 
-test("P113: requests_per_minute and concurrent_requests refuse with 429 that names them", async () => {
+test("P113: requests_per_minute and concurrent_requests refuse with a 429 that names the limit", async () => {
   expect(await statuses(minute, 2)).toEqual([200, 200]);
   expect((await minute.ask("messages")).text).toContain("requests_per_minute");
   const held = Promise.withResolvers<void>();
@@ -144,7 +144,7 @@ test("P113: requests_per_minute and concurrent_requests refuse with 429 that nam
   expect(await statuses(crowd, 1)).toEqual([200]);
 });
 
-test("P114: a request alone is let in as long as less than the limit is spent", async () => {
+test("P114: with no other request in flight, a request is let in as long as less than the limit is spent", async () => {
   expect(await statuses(exact, 1)).toEqual([200]);
   // This request is expected to cost more than is left.
   expect((await exact.ask("messages", { system: "x".repeat(40_000) })).status).toBe(200);
@@ -168,14 +168,14 @@ test("P115: requests at the same time spend at most twice the limit, or the limi
   expect(total).toBeLessThanOrEqual(0.1);
 });
 
-test("P115: five agents at once lose no request of $0.50, also before the model has answered once", async () => {
+test("P115: a limit of $0.50 refuses no request of five agents at once, even before the model's first answer", async () => {
   const model = "claude-opus-5-5";
   const body = whole("messages", { model, counts: { input: 4000, read: 3500, output: 400 } });
   const answer = async (ms: number) => {
     await Bun.sleep(ms);
     return { body };
   };
-  // The wait is longer than any wait of a refused agent.
+  // The first answer takes longer than an agent waits after a refusal.
   fresh.channel().next(() => answer(5500));
   fresh.channel().always(() => answer(30));
   const prompt = { model, max_tokens: 32_000, system: "You are an agent. ".repeat(900) };
@@ -204,13 +204,13 @@ test.each(unpriced)(
   },
 );
 
-test("P116: a limit in USD lets a model without a price in on a channel that names its amounts", async () => {
+test("P116: a limit in USD allows a model without a price on a channel with bill: reported", async () => {
   reported.channel().always({ body: whole("chat", { usage: { cost: 0.6 } }) });
   for (const status of [200, 200, 429])
     expect((await reported.ask("chat", { model: "mystery-9" })).status).toBe(status);
 });
 
-test("P116: a limit in requests lets a model without a price in", async () => {
+test("P116: a limit on requests allows a model without a price", async () => {
   expect((await strolling.ask("messages", { model: "mystery-9" })).status).toBe(200);
 });
 
@@ -248,7 +248,7 @@ test("P118: a request of unknown cost counts with limit_usd until a later line r
 const UNKNOWN: readonly (readonly [string, Script])[] = [
   ["names no usage", { body: { ...whole("messages"), usage: undefined } }],
   ["names a usage that cannot be", { body: whole("messages", { usage: { input_tokens: "5" } }) }],
-  ["is left before it answers", (_, out) => out.left],
+  ["has not begun when the client has left", (_, out) => out.left],
 ];
 const doubtful = UNKNOWN.flatMap(([how, script], index) =>
   AMOUNTS.map((name) => [how, name, script, `doubtful-${index}-${name}`] as const),
@@ -356,7 +356,7 @@ function conversation(dialect: Dialect, pairs: number, last: string, words = 1):
   }
 }
 
-describe("P119: same_call refuses a conversation that ends with N equal pairs", () => {
+describe("P119: same_call refuses a conversation that ends with N equal pairs of call and result", () => {
   test.each<[Dialect, Group]>([
     ["messages", loops],
     ["responses", loopsOf.responses],
@@ -396,7 +396,7 @@ function call(id: string, streamed: boolean): Reply {
 }
 
 test.each([true, false])(
-  "P119: same_call counts on in a thread that its provider keeps (stream: %p)",
+  "P119: same_call goes on counting in a thread that the provider keeps (stream: %p)",
   async (stream) => {
     const turn = async (number: number, result: string, is_error = false): Promise<number> => {
       const before = `msg_${stream}_${number - 1}`;
@@ -420,11 +420,11 @@ test.each([true, false])(
   },
 );
 
-test("P113, P119: usd_per_session and requests_per_minute_per_session count each session, and name themselves", async () => {
+test("P113, P119: usd_per_session and requests_per_minute_per_session count each session, and refusals name the limit", async () => {
   expect(await statuses(sessions, 3, session("a"))).toEqual([200, 200, 429]);
   expect(await statuses(sessions, 1, session("b"))).toEqual([200]);
   expect((await sessions.ask("messages", {}, session("a"))).text).toContain("usd_per_session");
-  // A session that the tool does not name.
+  // These requests name no session: the gateway infers one.
   expect(await statuses(sessions, 3)).toEqual([200, 200, 429]);
   for (const pace of paces) {
     expect(await statuses(pace, 3, session("a"))).toEqual([200, 200, 429]);
@@ -434,7 +434,7 @@ test("P113, P119: usd_per_session and requests_per_minute_per_session count each
   }
 });
 
-/** Each limit in USD, of a key and of a group. */
+/** Makes a key and a group for each limit in USD. */
 const restarted = (own: World) => {
   const limitOf = (name: string) => ({ limits: { [name]: "0.002" } });
   const keys = Object.fromEntries(AMOUNTS.map((name) => [name, limitOf(name)]));
@@ -463,7 +463,7 @@ test("P120: spending counts after a restart, and a changed limit applies to the 
   expect(await askAll(1)).toEqual(keys.map(() => [429]));
   expect(await statuses(doubtful, 1)).toEqual([429]);
   await own.kill();
-  // The amounts of a channel count after a restart, too, whatever else is known of it.
+  // A channel's amounts count after a restart even if the file about the channels is lost.
   rmSync(own.path("ledger.jsonl.channels.json"), { force: true });
   await own.start();
   const channels: Record<string, string>[] = await own.json("channels");
@@ -509,7 +509,7 @@ test("P121: at each percentage of alerts.at, a limit warns once: log, statusline
   await own.line(await group.ask("messages", {}, session("s")));
   await own.halt();
   expect(runs()).toEqual(["alert 20", "alert 50"]);
-  // A key that is made again under its name, while no gateway runs, starts over.
+  // A key that is removed and added again while no gateway runs is warned about again.
   await own.run("keys", "remove", "alert", "--yes");
   const limits = ["--limit", "usd_total=0.01", "--limit", "requests_per_minute=2"];
   const add = () => own.run("keys", "add", "--name", "alert", "--group", "alert", ...limits);

@@ -1,4 +1,4 @@
-// Groups that convert.
+// Groups with `convert: true`.
 
 import { describe, expect, test } from "bun:test";
 import { parseAnswer } from "../../harness/raw.ts";
@@ -25,7 +25,7 @@ const PLATFORM_OF: Readonly<Record<Dialect, "messages" | "responses" | "content"
   content: "content",
 };
 
-/** A group whose clients speak one dialect, with one channel that speaks another. */
+/** For each platform of clients and each platform of channels, a group with `convert: true`. */
 const groups = new Map<string, Group>();
 for (const client of ["messages", "responses", "content"] as const)
   for (const platform of CHANNELS)
@@ -86,7 +86,7 @@ describe("P158: in a group with convert: true, every generating endpoint works o
   });
 });
 
-test("P159: a config with a channel that its group cannot use is an error, and convert: true allows it", async () => {
+test("P159: a channel of another platform is a config error without convert: true, and allowed with it", async () => {
   const folder = makeFolder();
   const own = { base_url: "http://127.0.0.1:1", credential: "some-credential", platform: "chat" };
   const write = (group: Section): void => {
@@ -112,13 +112,13 @@ test("P161: among channels that list the model, those of the client's dialect co
   expect([lacking.channel("foreign").seen.length, lacking.channel("own").seen.length]).toEqual([1, 0]);
 });
 
-test("P161: a conversation comes back from a converted channel to the one of its dialect", async () => {
+test("P161: after a converted answer, a conversation returns to the channel of its dialect", async () => {
   returning.channel("own").next({ status: 404, body: { error: { message: "no such model" } } });
   for (let count = 0; count < 2; count += 1) await returning.ask("messages");
   expect(["own", "foreign"].map((name) => returning.channel(name).seen.length)).toEqual([2, 1]);
 });
 
-test("P162: a converted answer has x-gateway-converted, and its line converted", async () => {
+test("P162: a converted answer has the header x-gateway-converted, and its line the field converted", async () => {
   for (const [client, channel] of crossed) {
     for (const streamed of [false, true]) {
       const answer = await groupOf(client, channel).ask(client, { stream: streamed });
@@ -140,7 +140,7 @@ const NAMED: readonly (readonly [Dialect, ChannelPlatform, Section, string])[] =
   ["messages", "chat", { top_k: 5 }, "top_k"],
   ["chat", "messages", { temperature: 1.5, seed: 1 }, "temperature=1"],
   ["responses", "chat", { truncation: "auto" }, "truncation"],
-  // A field that nobody knows yet, at the top and inside.
+  // The rows from here have a field that nobody knows: at the top of the body, then inside.
   ...crossed
     .filter((pair) => !pair.every((each) => each === "chat" || each === "responses"))
     .map(([client, channel]) => [client, channel, { strangeField: 1 }, "strangeField"] as const),
@@ -177,7 +177,7 @@ test.each(NAMED)(
 const JSON_OBJECT = { type: "json_object" };
 const WORDS = { role: "assistant", content: "I begin" };
 const config = (name: string, value: unknown) => [{ generationConfig: { [name]: value } }, name] as const;
-/** Options of each client, and the channels that have nothing like them. */
+/** Fields of each client's dialect, and the channels whose dialects have nothing like them. */
 const REFUSED: readonly (readonly [
   Dialect,
   readonly ChannelPlatform[],
@@ -249,7 +249,7 @@ const refused = REFUSED.flatMap(([client, channels, fields]) =>
 
 const refusedIds: unknown[] = [];
 test.each(refused)(
-  "P164: a field that a %s request needs gets 400 on %s that names it, before anything is billed: %s",
+  "P164: a field of %s that %s lacks gets 400 that names it, before anything is billed: %s",
   async (client, channel, name, more) => {
     const group = groupOf(client, channel);
     const before = group.channel().seen.length;
@@ -264,18 +264,18 @@ test.each(refused)(
   },
 );
 
-test("P164: a field that the channel's API has, too, arrives there whole", async () => {
+test("P164: a field that the channel's dialect also has arrives complete, and refused requests have no line", async () => {
   const stop_sequences = ["a", "b", "c", "d", "e", "f"];
   const group = groupOf("messages", "chat");
   const answer = await group.ask("messages", { stop_sequences });
   expect(answer.field("x-gateway-adjusted")).toBeUndefined();
-  // Its line comes after all lines of refused requests.
+  // Lines are written in order: a line of a refused request would be in the ledger by now.
   await world.line(answer);
   expect(world.lines().filter(({ id }) => refusedIds.includes(id))).toEqual([]);
   expect(JSON.parse(group.channel().seen.at(-1)!.text).stop).toEqual(stop_sequences);
 });
 
-test("P165: thread of a messages request gets 400 where it would be converted, and passes elsewhere", async () => {
+test("P165: a messages request with thread gets 400 where it would be converted, and passes elsewhere", async () => {
   const turns = [
     { role: "user", content: "Hi" },
     { role: "assistant", content: "Hello" },
@@ -292,7 +292,7 @@ test("P165: thread of a messages request gets 400 where it would be converted, a
           expect([channel, answer.status, answer.text.includes("thread")]).toEqual([channel, 400, true]);
           expect(group.channel().seen).toHaveLength(before);
         }
-        // Also with a key whose limit reads the conversation, and in a group that converts for other channels.
+        // It passes also if a limit reads the conversation, and with `convert: true` at a messages channel.
         for (const group of [plain, looped, groupOf("messages", "messages")]) {
           expect((await group.ask("messages", more)).status).toBe(200);
           expect(JSON.parse(group.channel().seen.at(-1)!.text)).toMatchObject({ thread, messages });
@@ -333,7 +333,7 @@ const DETAILS = [
   ["messages", { cache_creation_input_tokens: 50 }, ["responses", "chat"], /"cache_write_tokens": ?50\b/],
 ] as const;
 
-test.each(DETAILS)("P166: the client sees the counts of %s: %j", async (channel, usage, clients, count) => {
+test.each(DETAILS)("P166: the client sees what %s counted: %j", async (channel, usage, clients, count) => {
   for (const client of clients) {
     const group = groupOf(client, channel);
     group.channel().next({ body: whole(channel, { usage }) });
@@ -395,7 +395,7 @@ describe("P168: an answer that the upstream cut is an error in the client's dial
   });
 
   test.each(crossed.filter(([, channel]) => channel === "chat"))(
-    "an answer that was cut before its usage: %s on %s",
+    "an answer that was cut before its usage is an error for a %s client of a %s channel",
     async (client, channel) => {
       const group = groupOf(client, channel);
       group.channel().next({ pieces: stream(channel).slice(0, 3), ending: "cut" });
@@ -405,7 +405,7 @@ describe("P168: an answer that the upstream cut is an error in the client's dial
 });
 
 test.each(crossed)(
-  "P168: a whole answer that the upstream cut is an error: %s on %s",
+  "P168: a JSON answer that the upstream cut is an error for a %s client of a %s channel",
   async (client, channel) => {
     const group = groupOf(client, channel);
     group.channel().next({ body: whole(channel), ending: "cut" });
@@ -417,7 +417,7 @@ test.each(crossed)(
 test("P169: a converted body above 32 MiB gets 413", async () => {
   const group = groupOf("messages", "chat");
   const before = group.channel().seen.length;
-  // The characters have two bytes each.
+  // Each character has two bytes: 34 MiB.
   const content = "é".repeat(17 << 20);
   const answer = await group.ask("messages", { messages: [{ role: "user", content }] });
   expect([answer.status, group.channel().seen.length - before]).toEqual([413, 0]);

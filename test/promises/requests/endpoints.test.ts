@@ -162,7 +162,7 @@ describe("P60: the table's endpoints are served", () => {
       const answer = await world.request(`${path}?x=1`, fields, body, method);
       expect(answer.text).not.toContain('"error"');
       expect(answer.status).toBe(200);
-      // The interface converts Chat Completions for the channel; the gateway answers lists itself.
+      // A responses channel gets Chat Completions converted; the gateway answers model lists itself.
       const sent = path.includes("/chat/") ? "/v1/responses" : `${path.replace("/relay", "")}?x=1`;
       const isList = /\/models(?:$|\/[^:]*$)/.test(path);
       expect(seen.slice(before).map((each) => `${each.method} ${each.path}`)).toEqual(
@@ -186,7 +186,7 @@ describe("P60: the table's endpoints are served", () => {
   );
 });
 
-test("P60: relay_prefix begins clients' paths, and a base URL may have a path and a version", async () => {
+test("P60: relay paths begin with relay_prefix, and a base URL may have a path and a version", async () => {
   const set = (own: World) =>
     own.group("far", { platform: "relay", channels: { main: {}, deep: { priority: 2 } } });
   const config = ({ channels, groups, keys }: BuiltConfig) => {
@@ -229,7 +229,7 @@ test("P61: another path gets 404, and a listed path with another method 405 with
   expect(messages.channel().seen.filter(({ path }) => path.includes("strange"))).toEqual([]);
 });
 
-test("P63: other_paths forwards GET and POST below a path with the channel's credential", async () => {
+test("P63: other_paths forwards GET and POST at and below its paths, with the channel's credential", async () => {
   const get = await world.request("/v1/files/abc?limit=2", keyFields("messages", files.key));
   const post = await world.request("/v1/files", keyFields("messages", files.key), { purpose: "test" });
   const beyond = await world.request("/v1/filesystem", keyFields("messages", files.key));
@@ -258,7 +258,7 @@ test.each([
 });
 
 test.each([...limited, limitedGroup, only, laterOnly])(
-  "P64: other_paths gets 403 where a limit in USD or models apply: $name",
+  "P64: a path of other_paths gets 403 where a limit in USD or a channel's models apply: $name",
   async (group) => {
     const answer = await world.request("/v1/files", keyFields("messages", group.key));
     expect(answer.status).toBe(403);
@@ -266,7 +266,7 @@ test.each([...limited, limitedGroup, only, laterOnly])(
   },
 );
 
-test("P64: other_paths is forwarded where a limit on requests applies", async () => {
+test("P64: a path of other_paths is forwarded where a limit on requests applies", async () => {
   const answer = await world.request("/v1/files", keyFields("messages", paced.key));
   expect(answer.status).toBe(200);
   expect(paced.channel().seen).toHaveLength(1);
@@ -282,7 +282,7 @@ const KEY_HEADERS: readonly (readonly [Dialect, keyof typeof groups, (key: strin
   ];
 
 test.each(KEY_HEADERS)(
-  "P65: %s endpoints read the key from the interface's headers",
+  "P65: %s endpoints read the key from their own headers",
   async (dialect, of, headers) => {
     const { target, body } = ask(dialect);
     const strange = await world.request(target, { "x-strange-key": groups[of].key }, body);
@@ -312,7 +312,7 @@ test("P66: GET /v1/models accepts two more key headers, and content paths accept
   expect((await world.request(target, bearer(content.key), body)).status).toBe(200);
   for (const [query, fields] of [
     [`?key=${content.key}`, {}],
-    // Authorization counts first.
+    // The key in `Authorization` comes before the one in the query.
     [`?key=${relay.key}`, bearer(content.key)],
   ] as const)
     expect((await world.request(`/v1beta/models${query}`, fields)).status).toBe(200);
@@ -406,7 +406,7 @@ const FORWARDED: Fields = {
   "user-agent": "tool/1.0",
   "x-unknown-of-tomorrow": "value; with=signs",
   accept: "application/json",
-  // Their names resemble those of fields that are kept back.
+  // The names of the next fields resemble names in KEPT_BACK.
   originator: "codex_cli_rs",
   sector: "7",
   "x-gateways": "2",
@@ -434,7 +434,7 @@ const KEPT_BACK: Fields = {
   "x-gateway-session": "session",
 };
 
-test("P72: every request header goes upstream except for the listed ones", async () => {
+test("P72: every request header goes upstream, except for those that the contract lists", async () => {
   const fields = { ...keyFields("messages", plain.key), ...FORWARDED, ...KEPT_BACK };
   expect((await world.request("/v1/messages", fields, ask("messages").body)).status).toBe(200);
   const seen = plain.channel().seen.at(-1)!;
@@ -447,7 +447,7 @@ test("P72: every request header goes upstream except for the listed ones", async
 
 test("P73: the upstream's status and every byte of its body come back", async () => {
   const odd = `{"id":"msg_1",  "type":"message","role":"assistant","model":"test-model","content":[{"type":"text","text":"\\u0041 é"}],"usage":{"input_tokens":1,"output_tokens":1},"stop_reason":"end_turn"}\n\n`;
-  // In a complete body, what could be the beginning of a key is not a key.
+  // This could be the beginning of a key, but the body ends here: it passes unmasked.
   const open = `: sk-${"A".repeat(30)}`;
   plain
     .channel()
@@ -479,14 +479,14 @@ test("P73: the upstream's status and every byte of its body come back", async ()
   }
 });
 
-test("P74: the upstream's headers come back except for the listed ones", async () => {
+test("P74: the upstream's headers come back, except for those that the contract lists", async () => {
   const kept = {
     "anthropic-ratelimit-requests-remaining": "99",
     "x-of-tomorrow": "value; with=signs",
     "request-id": "req_up",
     "retry-after": "3",
     "openai-processing-ms": "5",
-    // Their names resemble those of fields that are dropped.
+    // The names of the next fields resemble names in `dropped`.
     "content-disposition": "inline",
     accessory: "1",
     "x-gateways": "2",
@@ -518,7 +518,7 @@ test("P74: the upstream's headers come back except for the listed ones", async (
     "x-hop": "1",
     "x-echo": `token ${plain.credentialOf()}`,
   };
-  // P75 has the gateway's own id under this name.
+  // The client gets the gateway's own id as `x-request-id` (P75).
   plain.channel().next({ fields: { ...kept, ...dropped, "x-request-id": "req_theirs" } });
   const answer = await plain.ask("messages");
   expect(answer.field("x-upstream-request-id")).toBe("req_theirs");
@@ -582,7 +582,7 @@ test("P77: a list has the channels' models, filtered, with aliases, without dupl
   expect(idsOf(aliased.text).toSorted()).toEqual(["big-one", "other-model", "plain", "test-model"]);
   const filtered = await world.request("/v1/models", bearer(only.key));
   expect(idsOf(filtered.text)).toEqual(["test-model"]);
-  // The list has the current models, of each page.
+  // The list has the upstream's current models, from each page of the upstream's list.
   const newer = ["newer-1", "newer-2", "newer-3"];
   for (const group of [listed, content]) {
     group.channel().models = newer;
@@ -590,7 +590,7 @@ test("P77: a list has the channels' models, filtered, with aliases, without dupl
     for (const id of newer) expect(current.text).toContain(id);
     expect(current.text).toContain(group === content ? '"models":[' : '"data":[');
   }
-  // A model that no upstream lists has every member, too.
+  // The entry of a model that no upstream lists also has every member.
   const { data, ...around } = JSON.parse(aliased.text);
   expect(around).toEqual({ has_more: false, first_id: data[0].id, last_id: data.at(-1).id });
   const own = { type: "model", display_name: "big-one", created_at: expect.any(String) };
@@ -606,7 +606,7 @@ test("P77: a list has the channels' models, filtered, with aliases, without dupl
   });
 });
 
-test("P1, P77: a relay lists both its families, also if its upstream has a list for each", async () => {
+test("P1, P77: a relay group lists the models of messages and content, also if its upstream has a list for each", async () => {
   const { models } = relay.channel();
   relay.channel().models = (path) =>
     path.startsWith("/v1beta") ? ["of-content"] : path.startsWith("/v1/") ? ["of-messages"] : null;
@@ -654,7 +654,7 @@ test.each([
   expect(JSON.parse(aliases.channel().seen.at(-1)!.text).model).toBe(upstreams);
 });
 
-test("P81: default_model replaces a model that nothing names, and no other", async () => {
+test("P81: default_model replaces a model that no channel, alias or models names, and no other model", async () => {
   for (const model of ["strange-model", "test-model", "fast"]) await fallback.ask("messages", { model });
   const seen = fallback.channel().seen.map(({ text }) => JSON.parse(text).model);
   expect(seen).toEqual(["test-model", "test-model", "test-model"]);
@@ -668,7 +668,7 @@ test("P81: default_model replaces a model that nothing names, and no other", asy
   expect(hidden.channel().seen.at(-1)!.text).toContain('"hidden-model"');
 });
 
-test("P82: x-gateway-adjusted names a model that default_model or an alias with * put in", async () => {
+test("P82: x-gateway-adjusted names the model that default_model or an alias with * chose", async () => {
   const adjusted = async (group: typeof plain, model: string) =>
     (await group.ask("messages", { model })).field("x-gateway-adjusted");
   expect(await adjusted(fallback, "strange-model")).toBe("model=test-model");
@@ -679,7 +679,7 @@ test("P82: x-gateway-adjusted names a model that default_model or an alias with 
   expect(both.field("x-gateway-adjusted")).toBe("model=test-model, top_k");
 });
 
-test("P83: /metrics shows a key its own series, all to metrics: all, and sums without names and amounts to a client without a key on loopback", async () => {
+test("P83: /metrics has a key's own series; with metrics: all, those of every key; without a key, on loopback, sums without names and amounts", async () => {
   await world.line(await plain.ask("messages"));
   await world.line(await all.ask("messages"));
   const text = (await world.request("/metrics", bearer(plain.key))).text;
@@ -703,7 +703,7 @@ test("P83: /metrics shows a key its own series, all to metrics: all, and sums wi
   expect(answers[0]!.text).not.toContain("gateway_");
 });
 
-test("P84: x-gateway-label, -session and -tool of a request become its line's client", async () => {
+test("P84: the headers x-gateway-label, -session and -tool of a request are in the client field of its line", async () => {
   const fields = {
     "x-gateway-label": "my project",
     "x-gateway-session": "run-1",

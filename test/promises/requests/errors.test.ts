@@ -27,7 +27,7 @@ const down = [402, 408, 500, 502, 503, 504, 529].map(
   (status) => [status, forEach(`down-${status}`, two)] as const,
 );
 const pairs = forEach("about", two);
-/** A status, and a text that blames the credential. */
+/** Answers with which an upstream refuses a credential: the status, and a part of the error. */
 const refusing = (
   [
     [401, {}],
@@ -203,26 +203,26 @@ function send(
 
 describe("P85, P86, P92: the gateway's errors have the dialect's shape, the table's statuses and codes, and advice on retries", () => {
   const rows = CAUSES.flatMap((cause) => DIALECTS.map((dialect) => [cause[0], dialect, cause] as const));
-  test.each(rows)("%s has its error in %s", async (_, dialect, [, status, codes, request]) => {
+  test.each(rows)("%s gets its error in the shape of %s", async (_, dialect, [, status, codes, request]) => {
     const answer = await request(dialect);
     const { code } = readError(dialect, answer);
     expect(answer.status).toBe(status);
     if (codes[dialect] !== "") expect(code).toBe(codes[dialect]);
     if (dialect === "messages") expect(JSON.parse(answer.text).request_id).toBe(answer.field("x-request-id"));
     if (status === 429 || status === 503) expect(Number(answer.field("retry-after"))).toBeGreaterThan(0);
-    // All of them are final, because it is a limit per day.
+    // A retry would not help in any of these cases: the spent limit is per day.
     if (answer.status < 500) expect(answer.field("x-should-retry")).toBe("false");
     expect(answer.field("retry-after-ms")).toBe(status === 429 ? "1" : undefined);
     if (status === 405) expect(answer.field("allow")).toBe("POST");
   });
 
-  test("a missing model gets 400 with param", async () => {
+  test("a request without a model gets 400 whose param is model", async () => {
     const fields = keyFields("responses", groups.responses.key);
     const missing = await world.request("/v1/responses", fields, { input: "Hello" });
     expect([missing.status, JSON.parse(missing.text).error.param]).toEqual([400, "model"]);
   });
 
-  test("a limit in USD without a reset has insufficient_quota and no resets_at, and a header tells Codex why", async () => {
+  test("a spent limit without a reset gets insufficient_quota, no resets_at, and a header that tells Codex why", async () => {
     await total.responses.ask("responses");
     const answer = await total.responses.ask("responses");
     const { error } = JSON.parse(answer.text);
@@ -300,7 +300,7 @@ test.each(down)(
 );
 
 test.each(refusing)(
-  "P90: a credential that is refused with %d %j gets another channel, or 403 that names the channel, and never 401",
+  "P90: if a credential is refused with %d %j, another channel answers, or the client gets 403 that names the channel",
   async (status, error, pairs, of) => {
     for (const dialect of DIALECTS) {
       const message = `not accepted: ${of[dialect].credentialOf()}`;
@@ -335,7 +335,7 @@ test.each(resting)(
 const ADVICE = ["x-should-retry", "retry-after-ms"];
 const adviceOf = (answer: Answer) => [answer.status, ...ADVICE.map((name) => answer.field(name))];
 
-test("P86, P92: a 429 that frees up within 60 seconds may be tried again", async () => {
+test("P86, P92: after a 429 that ends within 60 seconds, the client may try again", async () => {
   const codes = all("rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED");
   for (const dialect of DIALECTS) {
     await fast[dialect].ask(dialect);
@@ -346,8 +346,8 @@ test("P86, P92: a 429 that frees up within 60 seconds may be tried again", async
   }
 });
 
-test("P92: a 429 that frees up later than that is final", async () => {
-  // A zone in which it is ten in the evening.
+test("P92: after a 429 that lasts longer than 60 seconds, the client is told not to try again", async () => {
+  // In this zone it is ten in the evening: the limit of the day resets within two hours.
   const hour = new Date().getUTCHours();
   const ahead = hour < 11 ? -hour - 2 : 22 - hour;
   const timezone = `Etc/GMT${ahead > 0 ? "-" : "+"}${Math.abs(ahead)}`;

@@ -14,7 +14,7 @@ import {
 } from "../world/world.ts";
 
 const world = useWorld();
-/** Each row has a pair of channels of its own: a channel that failed rests. */
+/** A group with two channels. Each row of a test has a group of its own, because a failed channel rests. */
 const pairFor = (name: string, platform: Platform = "messages", more = {}): Group =>
   world.group(name, { platform, channels: { first: more, second: { priority: 2, ...more } } });
 
@@ -87,7 +87,7 @@ const STREAM = stream("messages").join("");
 
 const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
 const overloaded = { message: "full", type: "overloaded_error", code: 503, status: "UNAVAILABLE" };
-/** The beginning of a stream that is an error. */
+/** Streams that begin with an error. */
 const ERRORS: Readonly<Record<Dialect, readonly string[][]>> = {
   messages: [
     [`event: error\n${event({ type: "error", error: overloaded })}`],
@@ -100,7 +100,7 @@ const ERRORS: Readonly<Record<Dialect, readonly string[][]>> = {
       "timeout_error",
       "overloaded_error",
     ].map((type) => [event({ type: "error", error: { type, message: "full" } })]),
-    // Not framed as an event.
+    // This error is not framed as an event.
     [JSON.stringify({ error: overloaded })],
   ],
   responses: [
@@ -160,7 +160,7 @@ const said = (
   return [what, ...row, pairFor(`said-${at}`, platform, { aliases: { "test-model": "o1" } })] as const;
 });
 const [begun, odd, breaking] = [pairFor("begun"), pairFor("odd"), pairFor("breaking")];
-/** Each form in which an upstream says how long to wait. */
+/** How an upstream says how long to wait: the form, header fields, the body's `retryDelay`, the seconds. */
 const waits = (
   [
     ["seconds", { "retry-after": "90000" }, "", 3600],
@@ -170,7 +170,7 @@ const waits = (
   ] as const
 ).map(([form, ...row]) => [form, ...row, pairFor(`wait-${form}`)] as const);
 const brief = pairFor("brief");
-/** How often a channel fails before it rests. */
+/** A status, and how often a channel answers with it before the channel rests. */
 const rests = (
   [
     [401, 1],
@@ -184,7 +184,7 @@ const rests = (
   ] as const
 ).map(([status, strikes]) => [status, strikes, pairFor(`rest-${status}`)] as const);
 
-/** A conversation of its own. Some clients write a message's role behind its text. */
+/** The first message of each `talk`. Its role is behind its text, as some clients write it. */
 const opening = { content: "a".repeat(800), role: "assistant" };
 const talk = (content: string) => ({ messages: [opening, { role: "user", content }] });
 const used = (group: Group, ...names: string[]): number[] =>
@@ -206,11 +206,11 @@ test("P100: a request tries its group's channels by priority, each once, until o
   expect(used(order, "first", "middle", "last")).toEqual([3, 2, 2]);
 });
 
-test("P100: channels of one priority share requests by weight, and the next priority gets none", async () => {
+test("P100: channels of one priority share requests by weight, and channels of the next priority get none", async () => {
   for (let count = 0; count < 200; count += 1) await weights.ask("messages", talk(`number ${count}`));
   const [light = 0, heavy = 0, later] = used(weights, "light", "heavy", "later");
   expect([light + heavy, later]).toEqual([200, 0]);
-  // One in five is 40. Chance misses this by more than six standard deviations.
+  // One in five is 40. The bounds are more than six standard deviations away from it.
   expect(light).toBeWithin(5, 76);
 });
 
@@ -224,7 +224,7 @@ test("P100: failover.attempts bounds the channels that are tried", async () => {
   expect(used(group, "first", "second", "third")).toEqual([1, 1, 0]);
 });
 
-test("P100: failover.total ends no channel that is being tried, and after it no other channel is tried", async () => {
+test("P100: failover.total interrupts no channel that is being tried, and after that time no other channel is tried", async () => {
   const config = { failover: { total: "1ms" } };
   const set = (own: typeof world) => own.group("slow", { channels: { first: {}, second: { priority: 2 } } });
   const [, group] = await openOwnWorld({ config }, set);
@@ -234,7 +234,7 @@ test("P100: failover.total ends no channel that is being tried, and after it no 
   expect(used(group, "first", "second")).toEqual([2, 0]);
 });
 
-describe("P101: the next channel is tried", () => {
+describe("P101: when the next channel is tried", () => {
   test.each(failing)(
     "the next channel is tried if one %s (streamed: %p)",
     async (_, streamed, script, group) => {
@@ -259,7 +259,7 @@ describe("P101: the next channel is tried", () => {
     },
   );
 
-  test.each(paged)("the next channel is tried after a page with 200, in %s", async (dialect, group) => {
+  test.each(paged)("the next channel is tried after a 200 with a web page, in %s", async (dialect, group) => {
     group.channel("first").next({ body: "<html>sign in</html>" });
     expect((await group.ask(dialect)).status).toBe(200);
     expect(used(group, "first", "second")).toEqual([1, 1]);
@@ -336,7 +336,7 @@ test("P104: failover ends with the first byte of the answer", async () => {
   expect(answer.text).toContain("event: error");
   begun.channel("first").next({ body: whole("messages"), ending: "cut" });
   expect((await begun.ask("messages")).status).toBe(502);
-  // The answers are not HTTP, or too short to be judged.
+  // One answer is not HTTP, and one is too short to be judged.
   odd.channel("first").next({ body: "", fields: { "content-length": "x" } });
   expect((await odd.ask("messages")).status).toBe(502);
   odd.channel("first").next({ pieces: ["eve"], ending: "cut" });
@@ -380,7 +380,7 @@ test.each(rests)(
     for (let count = 0; count <= strikes; count += 1)
       expect((await group.ask("messages", talk(`number ${count}`))).status).toBe(200);
     expect(used(group, "first", "second")).toEqual([strikes, strikes + 1]);
-    // The command may take longer than the channel rests.
+    // The command may take longer than the channel rests: then `until` is null.
     const { find } = await stateOf(group, "first");
     if (find["until"] !== null) expect(Date.parse(find["until"]) - at).toBeWithin(200, 300_001);
   },
@@ -428,7 +428,7 @@ test.each(conversations)("P106: a conversation stays on its channel: %s", async 
   for (const session of channelsOf.keys()) expect(await findChannel(session)).toBe(group.channelName("two"));
 });
 
-test("P106: a conversation stays where failover has led it", async () => {
+test("P106: a conversation stays on the channel to which failover has led it", async () => {
   led.channel("first").next({ status: 500, body: error });
   for (let turn = 0; turn < 3; turn += 1) await led.ask("messages", {}, SESSIONS.messages("session-led"));
   expect(used(led, "first", "second")).toEqual([1, 3]);
@@ -475,9 +475,9 @@ test("P106: a request for another model moves its session only when it is answer
   }
 });
 
-test("P60, P106: what continues a response, or is about it, goes to its channel, also while it streams", async () => {
+test("P60, P106: requests that continue or name a response go to the response's channel, also while it streams", async () => {
   let end = Promise.withResolvers<void>();
-  // Comments are not events, however many come before the first event.
+  // A stream's comment lines are not events, however many come before the first event.
   const comments = Array.from({ length: 10 }, () => Promise.withResolvers<void>());
   for (const name of ["one", "two"])
     stores.channel(name).always(async ({ text }, out) => {
@@ -489,7 +489,7 @@ test("P60, P106: what continues a response, or is about it, goes to its channel,
         out.write(`: ${at}.\n\n`);
         await promise;
       }
-      // A beginning is held until an event shows that it is not an error.
+      // The gateway holds the beginning of a stream until an event shows that it is not an error.
       out.write(pieces.slice(0, 2).join(""));
       await end.promise;
       out.write(pieces.slice(2).join(""));
@@ -542,7 +542,7 @@ test("P106: a session stays on its channel when the gateway starts again", async
   expect([inferred.length, new Set(inferred).size]).toEqual([2, 1]);
   const places = own.lines('"key":"again"').map((line) => line["channel"]);
   expect(places.slice(8, 16)).toEqual(places.slice(0, 8));
-  // A channel that did not answer is not kept.
+  // A session does not stay on a channel that did not answer.
   expect(places.slice(34)).not.toEqual(places.slice(16, 34));
 });
 
@@ -555,7 +555,7 @@ test.each(owners)(
     const goOn = () => group.ask("responses", { previous_response_id: id });
     const failure = { status, body: { error: { message: "of upstream" } }, fields: { "retry-after": "30" } };
     group.channel(name).next(failure);
-    // The channel rests for the model, which a DELETE does not name.
+    // After the first failure, the channel rests for the model. A DELETE names no model.
     const answers = [await goOn(), await goOn()];
     group.channel(name).next(failure);
     answers.push(await world.request(`/v1/responses/${id}`, bearer(group.key), undefined, "DELETE"));
@@ -579,7 +579,7 @@ test("P107: a channel's state comes from real requests and from channels probe, 
   expect((await stateOf(probed, "main")).find["state"]).toBe("available");
   await eventually(() => watched.channel().lists.length > 0);
   expect([used(watched, "main"), (await stateOf(watched, "main")).find["state"]]).toEqual([[0], "available"]);
-  // A rest that the upstream named goes on.
+  // A rest that the upstream asked for (`retry-after`) goes on after a probe.
   probed.channel().next({ status: 500, body: error, fields: { "retry-after": "100" } });
   await probed.ask("messages");
   await world.run("channels", "probe", "probed-main");

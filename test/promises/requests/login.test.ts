@@ -1,4 +1,4 @@
-// The tool's own login, which a plan pays for.
+// Requests with a tool's own login: a plan pays for them.
 
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
@@ -113,7 +113,7 @@ test.each([
   },
 );
 
-test("P148: a config that sends a login elsewhere is an error", async () => {
+test("P148: a login channel with another address than its vendor's is a config error", async () => {
   const folder = makeFolder();
   const main = { ...CLIENT, platform: "messages", base_url: "https://api.anthropic.com.evil.example" };
   const groups = { claude: { platform: "messages", channels: ["main"] } };
@@ -134,7 +134,7 @@ test.each([
   ["user-agent", "curl/8.0"],
   ["session-id", ""],
   ["chatgpt-account-id", ""],
-])("P151: without Codex' %s, a login channel answers 403 with the reason", async (name, value) => {
+])("P151: without the %s of Codex, a login channel answers 403 with the reason", async (name, value) => {
   const before = codex.channel().seen.length;
   const body = { model: "test-model", input: "Hello", stream: true };
   const answer = await world.request("/v1/responses", { ...codexFields(codex), [name]: value }, body);
@@ -183,7 +183,7 @@ test("P153: the login is in no file, no log and no error", async () => {
   expect(world.log() + readFiles(world.folder)).not.toContain(LOGIN.slice(20));
 });
 
-test("P144: a line has how full the plan's windows are", async () => {
+test("P144: a line says how full the plan's windows are", async () => {
   claude.channel().next({ fields: { "anthropic-ratelimit-unified-5h-utilization": "0.42" } });
   expect(await world.line(await send(claude))).toMatchObject({ windows: { "5h": 42 } });
 });
@@ -206,7 +206,7 @@ describe("P154: a line of a login channel says who paid", () => {
     });
   });
 
-  test("the account of ChatGPT pays when its windows are used up and it has credits", async () => {
+  test("the ChatGPT account pays when a window of the plan is used up and the account has credits", async () => {
     for (const [window, used, paid_by] of [
       ["primary", "100", "plan_overage"],
       ["secondary", "100", "plan_overage"],

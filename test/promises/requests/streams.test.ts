@@ -34,7 +34,7 @@ const lineOf = (id: string): Promise<Line> => eventually(() => world.lines(id)[0
 
 describe("P93: each piece of a response reaches the client as it arrives", () => {
   const rows = DIALECTS.flatMap((dialect) => [1, 2].map((parts) => [dialect, parts] as const));
-  test.each(rows)("pieces arrive in %s, if the upstream sends each event in %d", async (dialect, parts) => {
+  test.each(rows)("%s pieces arrive one by one, with each event sent in %d parts", async (dialect, parts) => {
     const group = groups[dialect];
     const pieces = stream(dialect, { text: "first words" }).flatMap((piece) =>
       parts === 1 ? [piece] : [piece.slice(0, -6), piece.slice(-6)],
@@ -62,7 +62,7 @@ describe("P93: each piece of a response reaches the client as it arrives", () =>
   });
 });
 
-test.each(["passed", "converted"] as const)("P93: no piece of a %s stream waits for more", async (name) => {
+test.each(["passed", "converted"] as const)("P93: no %s piece waits for a later piece", async (name) => {
   const group = name === "passed" ? chats : crossed;
   const [head = "", delta = "", ...rest] = stream("chat", { text: "words" });
   const go = Array.from({ length: 200 }, () => Promise.withResolvers<void>());
@@ -84,7 +84,7 @@ test.each(["passed", "converted"] as const)("P93: no piece of a %s stream waits 
     times.push(performance.now());
   }
   client.close();
-  // On a busy machine, most rows of ten take longer, but not the fastest one.
+  // Only the fastest ten pieces in a row count: on a busy machine, most others take longer.
   const fastest = Math.min(...times.slice(10).map((at, index) => at - times[index]!));
   expect(fastest).toBeLessThan(40);
 });
@@ -101,7 +101,7 @@ test("P73: a compressed stream that is silent after its first event keeps every 
     out.end();
   });
   const client = await held.open("messages", { stream: true });
-  // The gateway waits for more, in which it could find an error, and then passes on what it has.
+  // The gateway waits a moment for more, because an error may follow, and then passes on what it has.
   await client.until("ping");
   shown.resolve();
   const all = await client.until((bytes) => parseAnswer(bytes)?.complete === true);
@@ -136,7 +136,7 @@ describe("P94: a response that breaks after its first byte never looks complete"
   const rows = DIALECTS.flatMap((dialect) =>
     (["cut", "reset", "end"] as const).map((ending) => [dialect, ending] as const),
   );
-  test.each(rows)("a broken response does not look complete in %s, ended by %s", async (dialect, ending) => {
+  test.each(rows)("a %s response that breaks off by %s never looks complete", async (dialect, ending) => {
     const group = groups[dialect];
     const pieces = stream(dialect, { text: "the beginning" });
     const upTo = pieces.findIndex((piece) => piece.includes("the beginning")) + 1;
@@ -166,7 +166,7 @@ describe("P94: a response that breaks after its first byte never looks complete"
   });
 });
 
-/** What follows the cut event. A blank line would hide a messages error from clients. */
+/** What the gateway writes after a cut event. In messages, a blank line would hide the error from clients. */
 const OPENINGS: Readonly<Record<Dialect, string>> = {
   messages: "\nevent: error\ndata: {",
   responses: "\n\nevent: response.failed\ndata: {",
@@ -185,7 +185,7 @@ test.each([...DIALECTS])(
   },
 );
 
-test("P94: a whole body that is too long to be held is reset where it breaks", async () => {
+test("P94: the connection of a JSON body that is too long to be held is reset where the body breaks", async () => {
   const begun = Promise.withResolvers<void>();
   messages.channel().next(async (_, out) => {
     out.head(200, { "content-type": "application/json", "content-length": String(9 << 20) });
@@ -209,7 +209,7 @@ test("P94: after an upstream's own error event, a content stream is reset", asyn
   expect(client.bytes().toString()).toContain(error);
 });
 
-test.each([...DIALECTS])("P94: a whole body that breaks is an error in %s", async (dialect) => {
+test.each([...DIALECTS])("P94: a JSON body that breaks is an error in %s", async (dialect) => {
   const short = JSON.stringify(whole(dialect)).slice(0, -1);
   for (const cut of [{ body: whole(dialect), ending: "cut" }, { body: short }] as const) {
     groups[dialect].channel().next(cut);
@@ -272,7 +272,7 @@ test("P95: an upstream that is silent in a stream for longer than idle counts as
   expect((await own.line(answer))["outcome"]).toBe("upstream_cut");
 });
 
-/** A stream of which the last piece comes after the client has left. */
+/** The channel streams `pieces`, and `later` after `go()`. `closed` resolves when the gateway has left it. */
 function leaveAfter(group: Group, pieces: readonly string[], later: readonly string[] = []) {
   const closed = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
@@ -312,7 +312,7 @@ describe("P96: when a client leaves, the upstream request ends", () => {
     await left.promise;
   });
 
-  test("the upstream request ends after on_disconnect.drain, with the usage that came meanwhile", async () => {
+  test("an upstream response that ends within on_disconnect.drain is charged by the usage that it reports", async () => {
     const config = { on_disconnect: { drain: "20s" } };
     const [own, group] = await openOwnWorld({ config }, (own) => own.group("drain"));
     const left = Promise.withResolvers<void>();
@@ -320,7 +320,7 @@ describe("P96: when a client leaves, the upstream request ends", () => {
       out.head(200, SSE);
       for (const piece of stream("messages").slice(0, 3)) out.write(piece);
       await left.promise;
-      // Enough turns for the gateway to see that the client has left.
+      // While these pings come, the gateway sees that the client has left.
       for (let count = 0; count < 30; count += 1) {
         out.write('event: ping\ndata: {"type":"ping"}\n\n');
         await Bun.sleep(5);
@@ -376,7 +376,7 @@ describe("P97: a request whose client leaves after the terminal event is complet
     },
   );
 
-  test("the line of a client that leaves late is complete in responses, even if the response itself is incomplete", async () => {
+  test("the line of a client that leaves after response.incomplete has the outcome complete", async () => {
     const pieces = stream("responses").map((piece) =>
       piece.includes("response.completed") ? piece.replaceAll("completed", "incomplete") : piece,
     );
@@ -388,7 +388,7 @@ describe("P97: a request whose client leaves after the terminal event is complet
     expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "complete", charge_usd: "0.00142" });
   });
 
-  test("the line of a client that leaves late is complete in chat, even if no chunk reports usage", async () => {
+  test("the line of a client that leaves after [DONE] has the outcome complete, even if no chunk reports usage", async () => {
     const { closed } = leaveAfter(chats, stream("chat", {}, false));
     const client = await chats.open("chat", { stream: true });
     await client.until("[DONE]");

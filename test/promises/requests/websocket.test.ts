@@ -28,7 +28,7 @@ let upstream: SocketUpstream;
 let received: string[] = [];
 let posts = 0;
 
-/** The upstream of http-main could accept one, but the config says no. */
+/** Channels at the upstream with WebSockets. The config of http-main says `websocket: false` all the same. */
 const SOCKETS = "socket-main mixed-main http-main twin-one twin-two bridged-main fallback-main".split(" ");
 const world = new World({
   config: (built) => ({
@@ -94,7 +94,7 @@ test("P75, P170, P188: an upgrade is served if a channel of the group supports i
   for (const { key } of [http, chats])
     expect((await world.request("/v1/responses", { ...bearer(key), ...UPGRADE })).status).toBe(426);
   expect(chats.channel().seen).toEqual([]);
-  // A channel that says itself that it has no WebSocket.
+  // The upstream of this channel answers that it has no WebSocket.
   refusing.channel().next({ status: 404, body: {} });
   const target = `/v1/responses?copy=${refusing.key}`;
   const unknown = await world.request(target, { ...bearer(refusing.key), ...UPGRADE });
@@ -115,7 +115,7 @@ test("P75, P170, P188: an upgrade is served if a channel of the group supports i
       second.send({ ...CREATE, model: "other-model" });
       expect(await second.next("error")).toMatchObject({ status: 426 });
     }
-    // A thought that came from it is left out.
+    // A thought that came from that channel, in an envelope (`gw1.`), is left out.
     second.send({ ...CREATE, input: [{ type: "reasoning", id: "rs_1", encrypted_content: "gw1.x" }] });
     await second.next("response.completed");
     expect(received.at(-1)).not.toContain("gw1.");
@@ -125,7 +125,7 @@ test("P75, P170, P188: an upgrade is served if a channel of the group supports i
 
 const credential = () => upstream.handshakes.at(-1)!.get("authorization");
 
-test("P60, P106: a response is its channel's, also while it runs on a WebSocket or is continued on one", async () => {
+test("P60, P106: requests that name a response go to its channel, also while it runs or is continued on a WebSocket", async () => {
   for (let turn = 0; turn < 12; turn += 1) {
     act = (event, connection) => connection.send(JSON.stringify(responseEvents(event)[0]));
     const client = await openSocket(world.port, twin.key);
@@ -143,7 +143,7 @@ test("P60, P106: a response is its channel's, also while it runs on a WebSocket 
     expect(credential()).toBe(own);
     const from = next.messages.length;
     next.send({ ...CREATE, previous_response_id: Object(response)["id"] });
-    // A WebSocket that has had a response stays where it is.
+    // A WebSocket that has had a response stays on its channel.
     if (used === own) await next.next("response.completed", from);
     else expect(Object((await next.next("error", from))["error"])["code"]).toContain("connection_limit");
     next.close();
@@ -181,7 +181,7 @@ test("P171: each response.create is a request with its own line", async () => {
   );
   expect(new Set(lines.map(({ id }) => id)).size).toBe(3);
   for (const line of lines)
-    // 60 × $1, 40 × $0.1 and 2 × $2 a million.
+    // 60 tokens at $1 a million, 40 at $0.1 and 2 at $2.
     expect(line).toMatchObject({ outcome: "complete", transport: "websocket", charge_usd: "0.000068" });
   // An incomplete response has its line, too.
   act = (event, connection) => {
@@ -192,14 +192,14 @@ test("P171: each response.create is a request with its own line", async () => {
   await client.next("response.incomplete");
   const last = await eventually(() => linesOf("socket")[before + 3]);
   expect(last).toMatchObject({ outcome: "complete", charge_usd: "0.000068" });
-  // So has a refused one, with any number as its status.
+  // A response that the upstream refuses has its line, even if the status is no integer.
   act = (_, connection) => connection.send(JSON.stringify({ type: "error", status: 429.5, error: {} }));
   client.send(CREATE);
   expect(await eventually(() => linesOf("socket")[before + 4])).toMatchObject({ status: 429 });
   client.close();
 });
 
-test("P81: default_model replaces the unknown model of a gateway's first response.create", async () => {
+test("P81: default_model replaces the unknown model of a WebSocket's first response.create", async () => {
   const client = await openSocket(world.port, fallback.key);
   client.send({ ...CREATE, model: "strange-model" });
   expect(await client.next("response.created")).toMatchObject({ response: { model: "test-model" } });
@@ -235,7 +235,7 @@ test("P173: messages pass byte for byte, except for an alias", async () => {
       JSON.stringify(event).replace('{"type"', '{ "type"'),
     );
     raw.push(...events);
-    // A message of no known type, and not a text.
+    // This message is binary, and has no type.
     connection.send(Buffer.from('{ "\u00e9":1.0 }'));
     for (const event of raw) connection.send(event);
   };
@@ -263,7 +263,7 @@ test("P189: a message holds no credential of a channel", async () => {
   client.close();
 });
 
-test("P173, P174: response.inject and response.interrupt pass; another type and two types get an error event", async () => {
+test("P173, P174: response.inject and response.interrupt pass; a message with another type or two types gets an error event", async () => {
   received = [];
   const client = await openSocket(world.port, socket.key);
   const held = Promise.withResolvers<void>();
@@ -303,7 +303,7 @@ test("P173, P174: response.inject and response.interrupt pass; another type and 
   client.close();
 });
 
-describe("P175: the upstream's end reaches the client", () => {
+describe("P175: the end of the upstream's WebSocket reaches the client", () => {
   test.each([1000, 1001, 1008, 1013, 4007])(
     "the close code of the upstream is the client's: %d",
     async (code) => {

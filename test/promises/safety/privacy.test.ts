@@ -38,17 +38,17 @@ const chat = world.group("chat", {
   keys: { recorded: { record: "converted" } },
 });
 const other = world.group("other", { key: { secret: "words-of-the-owner-0123" } });
-/** As `keys add` makes it and writes it down. */
+/** A key as `keys add` makes it. The config has its hash. */
 const MADE = `sk-${"0aZ".repeat(15).slice(2)}`;
-/** As `keys add --secret` takes it. */
+/** A key as `keys add --secret` takes it. The config has its hash. */
 const BROUGHT = "sk-team/Ab+Cd.0123456789";
 for (const key of [MADE, BROUGHT]) {
   const hash = new Bun.CryptoHasher("sha256").update(key).digest("hex");
   world.group(`key-${key.length}`, { key: { secret: undefined, secret_sha256: hash } });
 }
-/** A credential of twelve characters, with signs that are escaped. */
+/** A credential of twelve characters, some of which JSON or URLs escape. */
 const SIGNS = 'cr/w+s="0123';
-/** Has the length of a JSON Web Token. */
+/** A credential as long as a JSON Web Token. */
 const LONG = `cred-${"0123456789abcdef".repeat(20)}`;
 const long = world.group("long", { channels: { main: { credential: LONG } } });
 const own = world.group("own", { channels: { main: { credential: SIGNS } } });
@@ -87,7 +87,7 @@ const escapeJson = (text: string): string =>
 const encodePercent = (text: string): string =>
   text.replaceAll(/./g, (c) => `%${c.charCodeAt(0).toString(16)}`);
 
-/** The secret is in the text, as a reader of JSON or of a URL would see it. */
+/** Whether the text has the secret, as it is or as a reader of JSON or of a URL would decode it. */
 function leaks(text: string, secret: string): boolean {
   const fromHex = (_: string, hex: string): string => String.fromCharCode(Number.parseInt(hex, 16));
   const readings = [
@@ -152,7 +152,7 @@ describe("P188: the client's key never goes upstream", () => {
   });
 });
 
-/** The end of a whole answer, and of a stream. */
+/** What every complete stream has near its end. */
 const ENDS: Readonly<Record<Dialect, string>> = {
   messages: "message_stop",
   responses: "response.completed",
@@ -220,20 +220,20 @@ describe("P189: answers contain no channel credential and no key, whole or split
     await repeat(group, dialect, write(secret), secret);
   });
 
-  test("no secret reaches a client as the name of an encoding", async () => {
+  test("a secret in the upstream's content-encoding does not reach the client", async () => {
     own.channel().next({ fields: { "content-encoding": SIGNS } });
     const answer = await own.ask("messages");
     expect([answer.status, leaks(answer.bytes.toString(), SIGNS)]).toEqual([502, false]);
   });
 
-  test("no secret reaches a client in parts that a conversion joins", async () => {
+  test("no secret reaches a client if a conversion joins its parts", async () => {
     const [start, end] = [stored.credentialOf().slice(0, 11), stored.credentialOf().slice(11)] as const;
     const parts = [start, end].map((text) => ({ type: "output_text", text, annotations: [] }));
     const item = { type: "message", id: "m", role: "assistant", status: "completed", content: parts };
     stored.channel().next({ body: { ...whole("responses"), output: [item] } });
     const answer = await stored.ask("chat");
     expect([answer.status, leaks(answer.text, stored.credentialOf())]).toEqual([200, false]);
-    // The end of a response repeats what its deltas said.
+    // The last event of a response repeats the text of its deltas, joined.
     const pieces = stream("chat", { text: "MARK" });
     const deltas = [start, end, "x".repeat(200_000)].map((text) => pieces[1]!.replace("MARK", text));
     for (const many of [deltas, deltas.slice(0, 2)]) {
@@ -243,7 +243,7 @@ describe("P189: answers contain no channel credential and no key, whole or split
     }
   });
 
-  test("a long event of a conversion is masked piece by piece: other requests get their turns", async () => {
+  test("a long event of a conversion is masked and sent in pieces, so that other requests get their turns", async () => {
     const pieces = stream("chat", { text: "MARK" });
     const delta = pieces[1]!.replace("MARK", "100% ".repeat(40_000) + chat.credentialOf());
     for (const key of [chat.key, chat.keyOf("recorded")]) {
@@ -298,7 +298,7 @@ const said = stream("messages", { text: RESPONSE });
 const failed = { type: "error", error: { type: "api_error", message: `no: ${PROMPT}` } };
 const IMAGE = { role: "user", content: [{ type: "image", source: { type: PROMPT } }] };
 
-/** A request's fate, the client's status, the group, the body, the upstream's script, and more fields. */
+/** The fate of a request, the client's status, the group, the body, the upstream's script, more fields. */
 const SENT: readonly (readonly [string, number, Group, object | string, (Script | null)?, Fields?])[] = [
   ["is answered whole", 200, plain, SPOKEN, { body: whole("messages", { text: RESPONSE }) }],
   ["is answered as a stream", 200, plain, { ...SPOKEN, stream: true }, { pieces: said }],
@@ -371,7 +371,7 @@ test("P190, P191: ledger, log, spans and other files contain no secret, prompt o
   const { length } = spans;
   await world.line(await other.ask("messages"));
   await eventually(() => spans.slice(length).join("").includes("other"));
-  // Records that still wait are written at the end.
+  // A gateway that stops writes all that still waits to be written.
   const { server } = world;
   await world.halt();
   const kept =
@@ -524,7 +524,7 @@ const DOUBLE = [
   `{"model":"test-model","a":['"'],"model":"other-model","b":['"'],"max_tokens":5,"messages":[]}`,
 ];
 
-describe("P196: a body with a second model gets 400 where the model decides something", () => {
+describe("P196: a body with a second model gets 400 where an alias, models or a limit in USD applies", () => {
   test("a model in the path and another one in the body get 400", async () => {
     const { target, body } = ask("content");
     const named = { ...body, model: "other-model" };
@@ -533,7 +533,7 @@ describe("P196: a body with a second model gets 400 where the model decides some
   });
 
   test.each([alias, globs, models, limited, total, session, grouped])(
-    "a second model gets 400 where one counts: $name",
+    "a second model in the body gets 400 in the group $name",
     async (group) => {
       for (const body of DOUBLE) {
         const before = group.channel().seen.length;

@@ -47,7 +47,7 @@ const vip = world.group("vip", { group: { exclusive: true } });
 const cheap = world.group("cheap", { platform: "responses" });
 const weary = world.group("weary", { channels: { main: {}, spare: { priority: 2 } } });
 
-/** Its stream lasts for the complete time of grace, while the other tests run. */
+/** A gateway that stops while the other tests run: its stream lasts for the complete grace period. */
 const stopping = new World();
 const slow = stopping.group("slow");
 let lasted: Promise<number>;
@@ -149,7 +149,7 @@ const LACKING: readonly (readonly [string, string])[] = [
 ];
 
 test.each(LACKING)(
-  "P28, P29: without a terminal, a missing value is an error that names the flag, and nothing asks: %s",
+  "P28, P29: without a terminal, a missing value is an error that names the flag, and no prompt appears: %s",
   async (line, flag) => {
     const before = world.config;
     const { status, stdout, stderr } = await world.run(...line.split(" "));
@@ -172,7 +172,7 @@ test("P32: without a terminal, keys add prints the secret alone", async () => {
   expect((await world.run("keys", "list", "--json")).stdout).not.toContain(stdout.trim());
 });
 
-test("P35: with --grace, the old secret works for that time, and no longer", async () => {
+test("P35: after keys rotate --grace, the old secret works for that time, and no longer", async () => {
   const old = (await world.run("keys", "add", "--name", "grace", "--group", "plain")).stdout.trim();
   const status = async (key: string) => (await plain.ask("messages", {}, { "x-api-key": key })).status;
   const rotate = async (...flags: string[]) =>
@@ -181,12 +181,12 @@ test("P35: with --grace, the old secret works for that time, and no longer", asy
   expect([await status(old), await status(second)]).toEqual([200, 200]);
   const { previous_until: until } = await world.json("keys", "show", "grace");
   expect(Date.parse(until) - Date.now()).toBeWithin(3_000_000, 3_600_001);
-  // A reload and a restart keep the time.
+  // The old secret keeps its time over a reload and a restart.
   await world.run("keys", "limit", "grace", "requests_per_minute=1000");
   await world.halt();
   await world.start();
   expect([await status(old), await status(second)]).toEqual([200, 200]);
-  // A second promise is refused, so that the first one holds.
+  // A second `--grace` is refused, so that the first one holds.
   const refused = await world.run("keys", "rotate", "grace", "--grace", "2h");
   expect(refused).toMatchObject({ status: 1, stdout: "" });
   expect(refused.stderr).toContain(`"grace" has an earlier secret until ${until}`);
@@ -374,7 +374,7 @@ test("P41, P42, P59: serve --demo without a log needs no config, account or netw
 const snapshot = (folder: string): string =>
   readdirSync(folder, { recursive: true })
     .map((name) => join(folder, String(name)))
-    // The source, run in place of the executable, has a cache of its own there.
+    // If the tests run the source in place of the executable, the runtime has a cache there.
     .filter((path) => statSync(path).isFile() && !/\/\.(?:bun|cache)\//.test(path))
     .toSorted()
     .map((path) => `${path}: ${readFileSync(path, "latin1")}`)
@@ -423,7 +423,7 @@ test("P44: run --budget limits the cost of the run's sessions together, and furt
   }
 });
 
-test("P44: a model without a price is refused with a budget, also if the key's limits allow it", async () => {
+test("P44: under a budget, a model without a price is refused, even if the key's limits allow it", async () => {
   const limits = ["--limit", "usd_per_day=9", "--limit", "unpriced=allow"];
   const key = (await world.run("keys", "add", "--name", "open", "--group", "cheap", ...limits)).stdout.trim();
   const script = CALL.replace("test-model", "mystery-9").replace("-o /dev/null ", "");
@@ -457,7 +457,7 @@ test("P45: at its end, run prints one line with its cost on stderr, none with --
   expect(await lines("true")).toEqual([]);
 });
 
-test("a run in whose middle the gateway was killed says that its line begins with the next start", async () => {
+test("if the gateway was killed during a run, the run's last line says that it counts from the restart", async () => {
   const [sent, go] = [world.path("sent"), world.path("go")];
   const port = String(world.port);
   const run = runCalls(
@@ -482,7 +482,7 @@ test("a run in whose middle the gateway was killed says that its line begins wit
   await world.start("--port", port);
 });
 
-test("a key with anything but a run's name behind it is not a key, and is not in the log", async () => {
+test("a key that is followed by anything but a run's name is refused, and is not in the log", async () => {
   const bad = [
     "run-x",
     "run-../../etc",
@@ -542,7 +542,7 @@ test("P47: models lists the models that a group's keys can call now, with prices
   }
 });
 
-test("P47, P48: models leaves out those of disabled channels, and channels has exit status 1 if a group has none", async () => {
+test("P47, P48: models leaves out the models of disabled channels, and channels has exit status 1 if a group has no channel", async () => {
   const models = async () => (await world.run("models", "--group", "cheap")).stdout;
   expect([(await world.run("channels")).status, await models()]).toEqual([
     0,
@@ -553,7 +553,7 @@ test("P47, P48: models leaves out those of disabled channels, and channels has e
     1,
     expect.not.stringContaining("test-model"),
   ]);
-  // A tool's time limit is a number then, too.
+  // The time limit that `env` prints for Codex is a number even now.
   expect((await world.run("env", "codex", "--key", "cheap", "--json")).stdout).not.toMatch(/Infinity|NaN/);
   await world.run("channels", "enable", "cheap-main");
   // One channel of two is enough, but not one that rests.
@@ -597,7 +597,7 @@ test("P49, P53: usage and sessions show exact sums, and a model without a price 
   expect(session).toMatchObject({ requests: 2, unpriced: 1, charge_usd: "0.00071", tool: "claude-code" });
 });
 
-test("P49: usage and sessions show exact sums of a period, of any amounts", async () => {
+test("P49: usage and sessions show exact sums of a period, however many digits the amounts have", async () => {
   await world.line(await plain.ask("messages", {}, CLAUDE));
   const whole = world.lines().find((line) => line["charge_usd"] === "0.00071")!;
   const digits = (index: number): string => String(1_000_000_000_001n * BigInt(index + 1)).padStart(13, "0");
@@ -610,7 +610,7 @@ test("P49: usage and sessions show exact sums of a period, of any amounts", asyn
   const copy = world.path("amounts.jsonl");
   writeFileSync(copy, lines.map((line) => `${JSON.stringify(line)}\n`).join(""), { mode: 0o600 });
   const since = ["--since", "2026-03-02", "--until", "2026-03-03"];
-  // Both days are whole: 24 requests.
+  // `--until` includes its day: two days with 12 requests each.
   const wanted = lines.filter(({ time }) => time >= "2026-03-02" && time < "2026-03-04");
   const sum = (of: typeof lines): string => {
     const all = of.reduce((each, { charge_usd: usd }) => each + BigInt(usd.replace(".", "")), 0n);
@@ -713,7 +713,7 @@ test("P54: report writes one file without prompts, answers, secrets or labels", 
   await world.line(
     await plain.ask("messages", { model: "/home/me/m/own.gguf" }, { ...CLAUDE, "x-gateway-label": label }),
   );
-  // Words that look like names: of a tool, its version, a model, a session, a request.
+  // Words that may be secrets, in the places of a tool, its version, a model, a session and a request id.
   const words = ["4Xq9vB27LmZk81RtYw05", "hunter2"];
   for (const word of words) {
     plain.channel().next({ body: whole("messages"), fields: { "request-id": `req_${word}` } });
@@ -721,7 +721,7 @@ test("P54: report writes one file without prompts, answers, secrets or labels", 
     await world.line(await plain.ask("messages", { model: `many-${word}` }, fields));
   }
   await world.line(await plain.ask("messages", { model: "many-claude is the password" }, CLAUDE));
-  // Numbers of a card and a phone, from words and separators of models and versions.
+  // The number of a card, written as a model's name, and the number of a phone, written as a version.
   const phone = { ...CLAUDE, "user-agent": "claude-cli/415.555.1234 (external, cli)" };
   await world.line(await plain.ask("messages", { model: "many-4111-1111-1111-1111" }, phone));
 
@@ -751,10 +751,10 @@ test("P54: report writes one file without prompts, answers, secrets or labels", 
       before,
     );
   }
-  // Reports of one second have names of their own.
+  // Reports that are written in the same second have different names.
   const reports = Array.from({ length: 4 }, () => world.run("report", "today"));
   expect(new Set((await Promise.all(reports)).map(({ stdout }) => stdout)).size).toBe(4);
-  // A report to which the user has added words is not replaced, either. Its name asks for Markdown.
+  // A report (here in Markdown, because of its name) to which the user has added words is not replaced.
   const draft = world.path("draft.md");
   const writeDraft = async () => (await world.run("report", "today", "-o", draft)).status;
   expect([await writeDraft(), await writeDraft()]).toEqual([0, 0]);
@@ -810,7 +810,7 @@ test("P53, P55: the cache misses in a report have time, request id, version, cha
       return `| ${when} | ${id.replace("_", "\\_")}${index + 2} | ${tool} | model-${hash} | ${changed[index]} | ${amounts} |`;
     }),
   );
-  // The anchor in it proves the ledger.
+  // `ledger verify` accepts the anchor that the report names.
   const [, anchor = ""] = /--anchor (\S+)`/.exec(stdout) ?? [];
   expect((await world.run("ledger", "verify", "--anchor", anchor)).status).toBe(0);
   const report = await world.json("report", "session-of-report");
@@ -835,7 +835,7 @@ test("P53, P55: the cache misses in a report have time, request id, version, cha
   }
 });
 
-test("a report does not count a failed request as a turn, and a report of failed requests alone has no empty figure", async () => {
+test("a report does not count a failed request as a turn, and lacks no number if all requests failed", async () => {
   const fields = { ...CLAUDE, "x-claude-code-session-id": "failed-session" };
   const fail = async (): Promise<void> => {
     plain.channel().next({ status: 400, body: { type: "error", error: { type: "x", message: "No" } } });
@@ -853,7 +853,7 @@ test("a report does not count a failed request as a turn, and a report of failed
   expect([...versions, ...models].map(({ turns }: Line) => turns)).toEqual([1, 1]);
 });
 
-test("a report says how many versions and models are not in its tables, and keeps those with the most input", async () => {
+test("a report's tables have the versions and models with the most input, and say how many more there are", async () => {
   for (let index = 0; index < 15; index += 1) {
     const usage = { input_tokens: index === 0 ? 900_000 : 10, output_tokens: 1 };
     plain.channel().next({ body: whole("messages", { usage }) });
@@ -868,7 +868,7 @@ test("a report says how many versions and models are not in its tables, and keep
     expect(stdout).toContain(`Those with the most input: ${left} more are not shown.`);
 });
 
-test("reports that write one file at once, one of them killed, leave one complete file and nothing else", async () => {
+test("commands that write the same report at once, one of them killed, leave one complete file and nothing else", async () => {
   await world.line(await plain.ask("messages", {}, CLAUDE));
   const folder = world.path("reports");
   mkdirSync(folder);
@@ -897,6 +897,6 @@ test("P56: statusline prints one line about the session on its stdin, and an emp
   expect(existsSync(world.path("ledger.jsonl"))).toBe(true);
 });
 
-test("P98: a stream may go on for 30 seconds after the first signal", async () => {
+test("P98: a stream may go on for 30 seconds after the gateway has got a signal to stop", async () => {
   expect(await lasted).toBeWithin(29_900, 45_000);
 });

@@ -73,7 +73,7 @@ test("P2: the config is --config, else GATEWAY_CONFIG, else in XDG_CONFIG_HOME, 
     expect((await list(folder, { GATEWAY_CONFIG, XDG_CONFIG_HOME })).stdout).toContain("by-variable");
     expect((await list(folder, { XDG_CONFIG_HOME })).stdout).toContain("by-xdg");
     expect((await list(folder)).stdout).toContain("by-home");
-    // A file that is named and missing is an error.
+    // A file that the variable or the flag names must exist.
     expect(await list(folder, { GATEWAY_CONFIG: "missing.yaml" })).toMatchObject({ status: 2, stdout: "" });
     expect((await list(folder, {}, "--config", "missing.yaml")).status).toBe(2);
   });
@@ -131,7 +131,7 @@ test("P5, P6: relative paths start from the config's folder, and ${NAME} expands
   ]);
   const path = each.path("sub/lines.jsonl");
   await eventually(() => existsSync(path) && readFileSync(path).length > 0);
-  // Called from another folder, it reads the same ledger.
+  // A command that is called from another folder reads the same ledger.
   const flags = ["ledger", "anchor", "--json", "--config", each.path("gateway.yaml")];
   expect(JSON.parse((await runIn(elsewhere, flags, { env })).stdout)).toMatchObject({ lines: 1 });
   await each.halt();
@@ -162,7 +162,7 @@ keys:
   - { name: laptop, group: claude, secret: sk-test-0123456789 }
 `;
 
-/** A change of the good config, the wrong word, and other words of the error. */
+/** The case, a text of GOOD and its replacement, the word at the error's place, and a word of the error. */
 const ERRORS: readonly (readonly [string, string, string, string, string])[] = [
   ["an unknown setting", "listen: { port: 0 }", "lisen: { port: 0 }", "lisen", "listen"],
   ["an unknown setting inside", "base_url:", "base_ulr:", "base_ulr", "base_url"],
@@ -213,7 +213,7 @@ const LOGIN = { platform: "messages", credential: "client", base_url: "https://a
 const upstream = (platform: string) => ({ platform, base_url: "http://127.0.0.1:1", credential: "x" });
 const SECONDS = [upstream("messages"), { ...upstream("messages"), disabled: true }, LOGIN];
 
-/** Null: the config is right. */
+/** A config, and words of its error; null: it has none. */
 const CHANNELS: readonly (readonly [title: string, config: object, wrong: string | null])[] = [
   ...["0.0.0.0", "::", "192.168.1.2", "127.0.0.1", "::1", "localhost"].map((host) => {
     const wrong = /^(?:127|::1|l)/.test(host) ? null : "change listen.host";
@@ -235,14 +235,14 @@ const CHANNELS: readonly (readonly [title: string, config: object, wrong: string
   }),
 ];
 
-test.each(CHANNELS)("P149, P150, P160: a config is right or an error: %s", (_, config, wrong) =>
+test.each(CHANNELS)("P149, P150, P160: a config is accepted or refused: %s", (_, config, wrong) =>
   inFolder({ "gateway.yaml": JSON.stringify(config) }, async (folder) => {
     const { status, stderr } = await runIn(folder, ["groups", "list"]);
     expect([status, stderr]).toEqual(wrong === null ? [0, ""] : [2, expect.stringContaining(wrong)]);
   }),
 );
 
-test("P11: a harmless retired setting warns, and a guard is an error with the edit to make", async () => {
+test("P11: a harmless retired setting gets a warning, and one that guarded something is an error with the edit to make", async () => {
   const harmless = GOOD.replace("listen:", "ledger: { sync: batch, rotate: { size: 1GiB } }\nlisten:")
     .replace("some-credential", "some-credential, balance: auto, credit: 5, warm: false")
     .replace("group: claude,", "group: claude, limits: { strict: false },");
@@ -286,7 +286,7 @@ test.each([
 
 const key = (name: string, secret: string): Section => ({ name, group: "plain", secret });
 
-test("P11, P13, P14: a running gateway applies a changed config, and keeps its own when the file is invalid", async () => {
+test("P11, P13, P14: a running gateway applies a changed config, and keeps its old one when the file is invalid", async () => {
   const [own, group] = await openOwnWorld({}, (own) => own.group("plain"));
   const built = own.build();
   const asks = async (secret: string) =>
@@ -295,7 +295,7 @@ test("P11, P13, P14: a running gateway applies a changed config, and keeps its o
   const ledger = { ...Object(built["ledger"]), sync: "batch" };
   own.writeConfig({ ...built, ledger, keys: [...built.keys, key("new", "sk-test-new-key-1")] });
   await eventually(() => asks("sk-test-new-key-1"));
-  // Within a second, on a machine that does nothing else.
+  // The promise is one second. On a busy machine it may take longer.
   expect(performance.now() - at).toBeLessThan(4000);
   expect(own.log()).toContain("ledger.sync has no effect");
   own.writeConfig(`${own.config}\nnonsense: [`);
@@ -351,7 +351,7 @@ test("P15, P34, P35: keys add, disable, enable, rotate, move and remove are in f
 });
 
 test.skipIf(process.platform === "win32")(
-  "P16: if the gateway does not confirm a change, it stays, stderr says so, and the exit status is 0",
+  "P16: a change that the gateway does not confirm stays, stderr says so, and the exit status is 0",
   async () => {
     const [own] = await openOwnWorld({}, (own) => own.group("plain"));
     own.server.signal("SIGSTOP");
@@ -369,7 +369,7 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
-test("P17, P31: if the gateway refuses a change, it stays, stderr says why, status 1, and the secret is printed once", async () => {
+test("P17, P31: a change that the gateway refuses stays, stderr says why, the exit status is 1, and the secret is printed once", async () => {
   const set = (own: World) => own.group("plain", { channels: { main: { credential: "${ONLY_HERE}" } } });
   const [own] = await openOwnWorld({ env: { ONLY_HERE: "credential-only-here" } }, set);
   own.writeConfig(own.config.replace("${ONLY_HERE}", "${ONLY_THERE}"));
@@ -489,7 +489,7 @@ test("P23: the config accepts every setting of the contract", async () => {
       "  # default_model: ID, other_paths: [/v1/files], cache: 5m | 1h, limits",
       "  more: {platform: messages, channels: [anthropic-main], default_model: claude-haiku-4-5, other_paths: [/v1/files], cache: 1h, limits: {usd_per_day: 5}}\n  claude-max: {platform: messages, channels: [anthropic-main], exclusive: true}",
     )
-    // These belong to chat channels.
+    // `ask_usage` and `chat` belong to a channel of the platform chat.
     .replace(
       "    ask_usage: true",
       "  chat:\n    platform: chat\n    base_url: https://api.example\n    credential: some-credential\n    ask_usage: true",

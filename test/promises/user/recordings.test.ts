@@ -18,7 +18,7 @@ const converted = world.group("converted", {
 });
 
 const FOLDER = "ledger.jsonl.recordings";
-/** They get their names when they are whole. */
+/** Files that are still being written: they get their real names when they are complete. */
 const DRAFTS = /\.tmp$/;
 const filesOf = (folder: string): string[] => listFiles(folder, DRAFTS);
 const textOf = (folder: string): string => readFiles(folder, DRAFTS);
@@ -105,7 +105,7 @@ describe("P178: a recording ends, and requests go on", () => {
     expect((await group.ask("messages", { system: "a short one" })).status).toBe(200);
     await own.halt();
     expect(textOf(own.path(FOLDER, "small"))).not.toContain("a short one");
-    // Recordings of an earlier gateway count, too.
+    // What an earlier gateway recorded counts for `max_size`, too.
     await own.start();
     await ask("y");
     await own.halt();
@@ -140,7 +140,7 @@ describe("serve --replay", () => {
     messages: [{ role: "user", content: "what is replayed" }],
   };
 
-  test("P179, P180: a replay answers any key, only as recorded, sends nothing upstream, and names a difference", async () => {
+  test("P179, P180: a replay answers any key, only as recorded, sends nothing upstream, and names the first difference", async () => {
     await record("what is replayed");
     const sent = kept.channel().seen.length;
     // The replay's port is the config's.
@@ -163,7 +163,7 @@ describe("serve --replay", () => {
     expect(await replay.stop()).toBe(1);
   });
 
-  test("P180: a recording answers `run`'s own requests, and a prompt that names another home", async () => {
+  test("P180: a replay answers the requests of `run` itself, and a prompt that differs only in the home folder", async () => {
     const at = (home: string) => {
       const content = `memory: ${home}/.claude/projects, notes: ${home}/notes`;
       return { ...prompt, messages: [{ role: "user", content }] };
@@ -180,7 +180,7 @@ describe("serve --replay", () => {
     expect(await replay.stop()).toBe(0);
   });
 
-  test("recordings remove refuses what a key or a run records into, because it would come back", async () => {
+  test("recordings remove refuses a recording that a key or a run still writes, because it would come back", async () => {
     const remove = (name: string) => world.run("recordings", "remove", name, "--yes");
     await record("a prompt before the removal");
     expect(await remove("script")).toMatchObject({

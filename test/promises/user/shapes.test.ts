@@ -54,7 +54,7 @@ function listFields(cell: string): string[] {
   );
 }
 
-/** The command line that prints a document for a row, by the beginning of the row. */
+/** For the command with which a row of the table begins, the command line that prints its document. */
 const DOCUMENTS: readonly (readonly [string, string])[] = [
   ["run", "run --list"],
   ["env", "env anthropic --secret KEY"],
@@ -93,7 +93,7 @@ const DOCUMENTS: readonly (readonly [string, string])[] = [
   ["service status", "service status"],
 ];
 
-/** Names that a document has only with things that this world lacks. */
+/** Fields that the document of a command line does not have in this world. */
 const ABSENT_HERE: Readonly<Record<string, readonly string[]>> = {
   // `unchecked` comes with --since.
   "ledger verify": ["file", "line", "id", "problem", "advice", "unchecked"],
@@ -123,7 +123,7 @@ beforeAll(async () => {
   const other = [{ type: "text", text: "You are another test", cache_control: { type: "ephemeral" } }];
   await world.line(await plain.ask("messages", { ...body, system: other }, fields));
   await world.line(await plain.ask("messages", { model: "mystery-9" }, fields));
-  // A price that has changed since, and a ledger that is not right.
+  // Now a price changes, and a copy of the ledger gets a wrong line.
   await world.run("prices", "set", "test-model", "input=9");
   const lines = readFileSync(world.path("ledger.jsonl"), "utf8");
   writeFileSync(world.path("broken.jsonl"), lines.replace('"status":200', '"status":201'), { mode: 0o600 });

@@ -24,7 +24,7 @@ const event = (name: string, value: Value): string =>
   `event: ${name}\ndata: ${JSON.stringify({ type: name, ...value })}\n\n`;
 const data = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`;
 
-/** The counts of an answer, as a test gives them. */
+/** Counts of an answer's tokens. `input` includes those that were read from the cache. */
 export interface Counts {
   readonly input: number;
   readonly read: number;
@@ -76,7 +76,7 @@ const itemOf = (text: string): Value => ({
   content: [{ type: "output_text", text, annotations: [] }],
 });
 
-/** An ordinary whole answer. */
+/** An ordinary answer that is not a stream. */
 export function whole(dialect: Dialect, shape: Shape = {}): Value {
   const { model = "test-model", text = TEXT, counts = USUAL } = shape;
   const usage = { ...usages[dialect](counts), ...shape.usage };
@@ -196,7 +196,7 @@ function modelOf(seen: Seen): string | undefined {
   return named ?? (/"model"\s*:\s*"([^"]+)"/.exec(seen.text) ?? [])[1];
 }
 
-/** The usual answer of an upstream of this kind. */
+/** The ordinary answer to this request. */
 export function answerTo(seen: Seen): Reply {
   if (/count_tokens|input_tokens|:countTokens/.test(seen.path))
     return { body: { input_tokens: 12, totalTokens: 12, object: "response.input_tokens" } };

@@ -44,7 +44,7 @@ export const rows = table
 /** The flags of each command, in all of its rows. */
 export const commands = new Map<string, Set<string>>();
 for (const { command, flags, json } of rows) {
-  // The word after `import ccr` is an argument.
+  // The word after `import`, `schema` and so on is an argument.
   const name = command.replace(/^(import|completions|schema|init|usage) .*/, "$1");
   const all = commands.get(name) ?? new Set();
   for (const flag of flags) all.add(flag);

@@ -4,19 +4,19 @@ import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 
-/** The files below a folder, but for those with such names. */
+/** The files below a folder whose paths do not match `without`. */
 export const listFiles = (folder: string, without = /^$/): string[] =>
   (existsSync(folder) ? readdirSync(folder, { recursive: true }) : [])
     .map((name) => join(folder, String(name)))
     .filter((path) => !without.test(path) && lstatSync(path).isFile());
 
-/** All these files as one text. */
+/** The contents of these files as one text. */
 export const readFiles = (folder: string, without?: RegExp): string =>
   listFiles(folder, without)
     .map((path) => readFileSync(path, "latin1"))
     .join("\n");
 
-/** Undefined: this machine has only loopback. */
+/** An address of this machine beyond loopback; undefined: it has none. */
 export const outside = Object.values(networkInterfaces())
   .flat()
   .find((each) => each !== undefined && !each.internal && each.family === "IPv4");

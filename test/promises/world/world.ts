@@ -71,7 +71,7 @@ const DIALECT_OF: Readonly<Record<Platform, Dialect>> = {
   relay: "messages",
 };
 
-/** It does not contain the name: a message about a key or channel must not look like the secret. */
+/** The hash stands for the name in secrets: a message that names a key must not seem to show its secret. */
 const hashOf = (name: string): string => Bun.hash(name).toString(16).padStart(16, "0");
 const secretOf = (name: string): string => `sk-test-${hashOf(name)}`;
 
@@ -133,7 +133,7 @@ export async function serveIn(
   });
   const [out, err] = [collect(child.stdout), collect(child.stderr)];
   const over = child.exited.then(() => null);
-  // With a log of JSON, stdout is for programs.
+  // With `--log json`, stdout has the log alone, and stderr says "ready on".
   const [json, text] = [err, out].map((each) => each.until((all) => /ready on http:\/\/\S*:(\d+)/.exec(all)));
   const found = await Promise.race([json, text, over]);
   if (found === null || found === undefined)
