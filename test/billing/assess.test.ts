@@ -184,7 +184,7 @@ test.each([
   [100, 801, true],
   [1, 256, false],
   [1, 257, true],
-])("an answer that reports %p output tokens where %p were seen: suspect is %p", (output, seen, suspect) => {
+])("an answer with %p output tokens reported and %p seen is suspect: %p", (output, seen, suspect) => {
   const reading = readingOf({ input: 5, output }, { ...FINAL, estimatedOutput: seen });
   expect(judge(reading, { outcome: "complete" }).suspect).toBe(suspect);
 });
@@ -206,7 +206,7 @@ describe("an answer that says it failed", () => {
     expect(seen.suspect).toContain("before its error");
   });
 
-  test("an answer that says it failed, and ended without a word, costs nothing unless its body is whole", () => {
+  test("an answer that says it failed, without usage, costs nothing if it is incomplete, and is unknown if its body is whole", () => {
     const cut = judge(readingOf(null, { end: "open", final: false }), failed);
     expect(cut).toMatchObject({ basis: "exact", usage: [] });
     const body = judge(readingOf(null, { ...FINAL, estimatedOutput: 9 }), failed);
@@ -216,14 +216,14 @@ describe("an answer that says it failed", () => {
   test.each([
     ["partial", false],
     ["exact", true],
-  ])("an answer that failed costs what it reported: %s", (basis, final) => {
+  ])("an answer that failed costs what it reported, and its basis is %s", (basis, final) => {
     const shown = judge(readingOf({ input: 5, output: 1 }, { end: "error", final }), failed);
     expect(shown).toMatchObject({ basis, usage: [{ input: 5, output: 1 }] });
     const counted = { end: "error", final, estimatedOutput: 1 } as const;
     expect(assessFailed(readingOf({ input: 5, output: 1 }, counted))).not.toHaveProperty("lacksOutput");
   });
 
-  test("an answer that says it failed is marked if output was seen after its last report", () => {
+  test("an answer that says it failed lacks output if more output was seen than it reported", () => {
     const reading = readingOf({ input: 5, output: 1 }, { end: "error", estimatedOutput: 9 });
     expect(assessFailed(reading)).toMatchObject({ basis: "partial", estimated: [], lacksOutput: true });
   });
@@ -251,7 +251,7 @@ describe("P134: a count that cannot be trusted", () => {
     expect(assessWith(reading)).toMatchObject({ basis: "exact", suspect: doubtful.text });
   });
 
-  test("a count that cannot be trusted marks the answer as lacking output, by its fault or by the text that was seen", () => {
+  test("a count that cannot be trusted marks the answer as lacking output if its fault says so, or if it is 0 next to a text", () => {
     const fault = { ...doubtful, lacksOutput: true } as const;
     const reading = readingOf({ input: 9, output: 1 }, { ...FINAL, faults: [fault] });
     expect(assessWith(reading)).toMatchObject({ basis: "exact", lacksOutput: true });

@@ -28,7 +28,7 @@ function bill(model: string, usage: Usage, more: Partial<BilledAnswer> = {}) {
 }
 
 describe("P135: a kind of usage without a price", () => {
-  test("a kind of usage without a price is named with its count, and the line has the least that all others cost", () => {
+  test("a kind of usage without a price is named with its count, and the line's least amount is what the other kinds cost", () => {
     const usage = { input: 1_000_000, output: 0, code_interpreter: 2, input_audio: 7 };
     const overrides = new Map([["m", { input: "1.5" }]]);
     expect(bill("m", usage, { overrides, multiplier: "0.5" })).toMatchObject({
@@ -56,7 +56,7 @@ describe("P135: a kind of usage without a price", () => {
     },
   );
 
-  test("if one part has a kind without a price, the line has the least that all parts cost", () => {
+  test("if one part has a kind without a price, the line's least amount is the cost of all that has a price", () => {
     const parts = [
       { model: "m", pass: "message", usage: { input: 1_000_000, input_audio: 3 } },
       { model: "m", pass: "compaction", usage: { input: 2_000_000 } },
@@ -70,11 +70,11 @@ describe("P135: a kind of usage without a price", () => {
     });
   });
 
-  test("a kind of usage without a price is never named if all kinds have a price", () => {
+  test("no kind of usage is named as one without a price if all kinds have a price", () => {
     expect(bill("gpt-5", { input: 1 })).toMatchObject({ unpricedUsage: null, atLeast: null });
   });
 
-  test("a kind of usage without a price leaves a least amount of what the other kinds cost, whatever is used", () => {
+  test("a kind of usage without a price leaves the cost of the other kinds as the least amount, whatever the counts are", () => {
     const count = fc.integer({ min: 0, max: 10 ** 9 });
     fc.assert(
       fc.property(count, count, count, (input, output, audio) => {
@@ -114,7 +114,7 @@ describe("P130: several calls to the model in one answer", () => {
     calls: each,
   });
 
-  test("several calls to the model in one answer pay long-prompt prices each by its own prompt, not by the sum", () => {
+  test("several calls to the model in one answer each pay by the length of their own prompt, not of all prompts together", () => {
     const charged = bill("claude-haiku-5-5", {}, { parts: [part(calls)] });
     expect(charged).toMatchObject({ official: "0.01215", tier: "standard", usage: { input: 120_000 } });
     expect(charged.parts).toHaveLength(3);
@@ -123,7 +123,7 @@ describe("P130: several calls to the model in one answer", () => {
     expect(mixed.parts.map(({ tier }) => tier)).toEqual(["standard", "standard", "standard+over_100000"]);
   });
 
-  test("several calls to a model with one price are one part", () => {
+  test("several calls to a model whose price does not depend on the prompt's length are one part", () => {
     expect(bill("claude-sonnet-5", {}, { parts: [part(calls)] }).parts).toHaveLength(1);
   });
 });
@@ -206,7 +206,7 @@ describe("P129: an answer's charge", () => {
     expect(bill("gpt-5", { input: 0, output: 0 })).toMatchObject({ official: "0", charge: "0" });
   });
 
-  test("the charge of several passes is the sum of each model's own", () => {
+  test("the charge of several passes is the sum of what each costs at its model's prices", () => {
     const parts = [
       { model: null, pass: "message", usage: { input: 1_000_000, web_search: 2 } },
       { model: "claude-opus-4-8", pass: "advisor_message", usage: { input: 1_000_000, output: 10 } },
@@ -229,7 +229,7 @@ describe("the prices of an answer in parts", () => {
   const advisor = { model: "claude-opus-4-8", pass: "advisor_message", usage: { input: 1 } };
   const compaction = { model: "claude-haiku-4-5", pass: "compaction", usage: { input: 1 } };
 
-  test("the prices of an answer in parts are those of the model that the answer names, wherever its part stands", () => {
+  test("the prices of an answer in parts are those of the model that the answer names, wherever that model's part stands", () => {
     const parts = [advisor, { model: null, pass: "message", usage: { input: 1 } }];
     expect(bill("claude-sonnet-5", {}, { parts })).toMatchObject({ prices: { input: "2" } });
     const asked = { parts, model: null, requested: "claude-sonnet-5" };
@@ -240,7 +240,7 @@ describe("the prices of an answer in parts", () => {
     expect(bill("claude-sonnet-5", {}, both)).toMatchObject({ prices: { input: "2" } });
   });
 
-  test("the prices of an answer in parts are those of the first part if no part has the answer's own model", () => {
+  test("the prices of an answer in parts are those of the first part if the model that the answer names has no part", () => {
     const parts = [advisor, compaction];
     expect(bill("claude-sonnet-5", {}, { parts })).toMatchObject({ prices: { input: "5" } });
   });
@@ -286,7 +286,7 @@ describe("P130: how an answer was served decides the price", () => {
     expect(bill(model, million, { tariff })).toMatchObject({ official, tier, unpricedBecause: null });
   });
 
-  test("calls cost the same however the tokens were served", () => {
+  test("a web search costs the same in the flex tier", () => {
     const charged = bill("gpt-5", { input: 1_000_000, web_search: 1 }, { tariff: { service_tier: "flex" } });
     expect(charged).toMatchObject({
       official: "0.635",
@@ -337,7 +337,7 @@ describe("P130: how an answer was served decides the price", () => {
     expectUnpriced(model, { input: 1 }, { [name]: value }, `${name}=${value.toLowerCase()} of ${model}`);
   });
 
-  test("an answer with one pass without a price has no amount, and the other pass keeps its own", () => {
+  test("an answer has no amount if one of its passes has no price, and the other pass keeps its amount", () => {
     const parts = [
       { model: null, pass: "message", usage: { input: 1_000_000 } },
       { model: "claude-nova-9", pass: "fallback_message", usage: { input: 1 } },
@@ -411,7 +411,7 @@ describe("P133: a price in the config", () => {
     });
   });
 
-  test("an answer whose model has no price has that of the requested model, and says so", () => {
+  test("an answer whose model has no price is priced as the requested model, and its bill says so", () => {
     const asked = { requested: "gpt-5-mini" };
     expect(bill("gpt-7-nova", { input: 1_000_000 }, asked)).toMatchObject({
       official: "0.25",
@@ -468,7 +468,7 @@ describe("P129: for any usage, prices and multiplier the charge", () => {
   const charge = (usage: Usage, prices: Rates, multiplier: string) =>
     bill("m", usage, { overrides: new Map([["m", prices]]), multiplier });
 
-  test("for any usage, prices and multiplier the charge equals the fraction that it stands for, rounded once", () => {
+  test("for any usage, prices and multiplier the charge equals the exact fraction, rounded once", () => {
     fc.assert(
       fc.property(counts, rates, multipliers, (usage, prices, multiplier) => {
         expect(charge(usage, prices, multiplier).charge).toBe(expectedCharge(usage, prices, multiplier));
@@ -490,7 +490,7 @@ describe("P129: for any usage, prices and multiplier the charge", () => {
     );
   });
 
-  test("for any usage, prices and multiplier the charge is additive over usage, and never shrinks or turns negative with more of it", () => {
+  test("for any usage and prices the official amount is additive over usage, and more usage never makes it smaller or negative", () => {
     fc.assert(
       fc.property(counts, counts, rates, (some, more, prices) => {
         const both = Object.fromEntries(KINDS.map((kind) => [kind, (some[kind] ?? 0) + (more[kind] ?? 0)]));
@@ -525,6 +525,6 @@ test("a line with one part without a price has no amount, but has the amounts of
   });
 });
 
-test("an explanation shows all decimals before rounding", () => {
+test("the product before rounding, which an explanation of a charge shows, has all its decimals", () => {
   expect(multiplyExactly("0.0000000000001", "0.3")).toBe("0.00000000000003");
 });

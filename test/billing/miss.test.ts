@@ -1,4 +1,4 @@
-// The cost of missed tokens beyond that of a cache read.
+// How much more missed tokens cost than if they had been read from the cache.
 
 import { describe, expect, test } from "bun:test";
 import { deriveMissCost, splitMissed } from "../../src/billing/charge.ts";
@@ -26,7 +26,7 @@ describe("the cost of missed tokens", () => {
     expect(deriveMissCost({ usage, prices: PRICES, multiplier: "1" }, missed)).toBe(usd);
   });
 
-  test("the cost of missed tokens has the multiplier, and the factor of a tier, and is rounded once", () => {
+  test("the cost of missed tokens includes the multiplier and the factor of a tier, and is rounded once", () => {
     const usage = { input: 7 };
     const prices = { ...PRICES, "factor:service_tier=flex": "0.5" };
     expect(deriveMissCost({ usage, prices, multiplier: "0.333333333333" }, 7)).toBe("0.00000315");
@@ -40,7 +40,7 @@ describe("the cost of missed tokens", () => {
   });
 });
 
-test("missed pictures and sound are read as their own kinds", () => {
+test("missed sound is compared with reading cached sound, and missed text with reading cached text", () => {
   expect(splitMissed({ input: 100, input_audio: 50, cache_read: 7 }, 120)).toEqual({
     paid: { input: 100, input_audio: 20 },
     read: { cache_read: 100, cache_read_audio: 20 },

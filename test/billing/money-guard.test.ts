@@ -88,7 +88,7 @@ describe("no module calculates with amounts", () => {
   });
 });
 
-describe("only billing calculates, and only one module of it with prices", () => {
+describe("only billing calculates with amounts, and only one of its modules with prices", () => {
   const importersOf = (name: string) =>
     files.filter((file) => {
       const imports =
@@ -100,11 +100,11 @@ describe("only billing calculates, and only one module of it with prices", () =>
     expect(importersOf(name)).toEqual(["billing/charge.ts"]);
   });
 
-  test("addDecimals stays inside billing; elsewhere only sums of charges are made, by addUsd", () => {
+  test("only billing imports addDecimals", () => {
     expect(importersOf("addDecimals").filter((file) => !file.startsWith("billing/"))).toEqual([]);
   });
 
-  test("an amount is made by money.ts only", () => {
+  test("only money.ts declares that a value is an amount", () => {
     const made = files.filter((file) =>
       /\bas (?:Usd|Decimal)\b/.test(strip(readFileSync(new URL(file, SRC), "utf8"))),
     );

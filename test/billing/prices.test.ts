@@ -53,7 +53,7 @@ test("every number in the book is a plain decimal", () => {
   for (const number of numbers) expect(parseDecimal(String(number)).units).toBeGreaterThanOrEqual(0n);
 });
 
-/** Names that move from version to version, and their periods. */
+/** Names that mean the newest version of a model, and the periods of their prices. */
 function listMoving(lines: readonly unknown[]) {
   return lines.flatMap((entry) =>
     getList(getField(entry, "ids"))
@@ -63,8 +63,8 @@ function listMoving(lines: readonly unknown[]) {
   );
 }
 
-describe("a name that moves from version to version", () => {
-  test("a name that moves from version to version never has a price without a date, in the whole book", () => {
+describe("a name that means the newest version", () => {
+  test("a name that means the newest version has no price without a date, in the whole book", () => {
     const moving = listMoving(entries);
     expect(moving.map(({ id }) => id)).toContain("mistral-large-latest");
     for (const { id, periods } of moving) {
@@ -73,7 +73,7 @@ describe("a name that moves from version to version", () => {
     }
   });
 
-  test("a name that moves from version to version has no price without a date in a newer book", () => {
+  test("a name that means the newest version has no price without a date in an updated book", () => {
     const model = (id: string, prices: unknown) => ({ id, match: { equals: id }, prices });
     const published = publishedSchema.parse([
       {
@@ -97,7 +97,7 @@ describe("a name that moves from version to version", () => {
     expect(names.map((id) => priceOn(id, "2026-12-01"))).toEqual([null, "2", "4"]);
   });
 
-  test("a name that moves from version to version costs what the model named in the answer costs", () => {
+  test("a name that means the newest version costs what the model named in the answer costs", () => {
     const priced = (model: string) =>
       computeCharge({
         parts: [{ model: null, pass: "message", usage: { input: 1_000_000 } }],
@@ -126,7 +126,7 @@ describe("a model's price is found", () => {
     ["models/gemini-2.5-pro", "1.25"],
     ["gemini-2.0-flash-001", "0.1"],
     ["gemini-2.5-flash-preview-09-2025", "0.3"],
-  ])("a price is found by the id in any case, or by the snapshot's: %s", (model, input) => {
+  ])("a price is found by an id in upper or lower case, or by a snapshot's id: %s", (model, input) => {
     expect(inputOf(model)).toBe(input);
   });
 
@@ -146,7 +146,7 @@ describe("a model's price is found", () => {
     expect(inputOf(model)).toBeNull();
   });
 
-  test("a model's price is that of the requested day", () => {
+  test("a model's price is that of the day of the request", () => {
     expect(inputOf("gpt-5.6-luna", new Date("2026-07-29T23:59:59Z"))).toBe("1");
     expect(inputOf("gpt-5.6-luna", new Date("2026-07-30T00:00:00Z"))).toBe("0.2");
     expect(inputOf("gemini-3.8-flash", new Date("2026-12-31T23:59:59Z"))).toBe("0.75");
@@ -155,7 +155,7 @@ describe("a model's price is found", () => {
 });
 
 /**
- * The package as oracle. Where it is known to differ, and why the book does:
+ * The book is compared with the package. These differences are known, and the book is right:
  * - it charges OpenAI's long-context rates from 272 000 tokens on for some models, the book above it, as OpenAI says;
  * - it charges claude-sonnet-4-5's long-context rates on any sum over 200 000 tokens, the book only until the
  *   1M context ended on 2026-04-30;

@@ -154,7 +154,7 @@ const samples = array(
   { minLength: 1, maxLength: 25 },
 );
 
-test("P49: sums of random lines are those of plain arithmetic, by every name and time zone, in a file and in memory", () => {
+test("P49: the table's sums of random lines equal plain arithmetic, by name and time zone, in a file and in memory", () => {
   const queries: UsageQuery[] = [
     ALL,
     { ...ALL, by: ["session", "agent"] },
@@ -224,7 +224,7 @@ function look() {
   return { isInMemory: table.isInMemory, requests: count(table), charge, notes };
 }
 
-describe("the table", () => {
+describe("the ledger's table", () => {
   const lines = chain(
     Array.from({ length: 40 }, (_, id) =>
       lineOf(id, { time: `2026-11-20T10:${10 + id}:00.000Z`, charge_usd: "0.5", official_usd: "0.5" }),
@@ -232,14 +232,14 @@ describe("the table", () => {
   );
   const FINE = { isInMemory: false, requests: 40, charge: "20", notes: [] };
 
-  test("the table can be read by its user only, and so can what SQLite puts next to it", () => {
+  test("the ledger's table can be read by its user only, and so can what SQLite puts next to it", () => {
     write(path, lines);
     using _ = new Table(path, { report: () => {} });
     for (const tail of ["", "-wal", "-shm"])
       expect(statSync(`${path}.index${tail}`).mode & 0o777).toBe(0o600);
   });
 
-  test("the table answers all queries of one report from the same moment", () => {
+  test("the ledger's table answers all queries of one report from the same moment", () => {
     write(path, lines.slice(0, 10));
     using table = new Table(path, { report: () => {} });
     write(path, lines);
@@ -247,7 +247,7 @@ describe("the table", () => {
     expect(count(table)).toBe(10);
   });
 
-  test("the table has each line once if several processes read the ledger at the same time", async () => {
+  test("the ledger's table has each line once if several processes read the ledger at the same time", async () => {
     write(path, lines);
     const code = `import { Table } from ${JSON.stringify(require.resolve("../../src/billing/store/open.ts"))};
       new Table(${JSON.stringify(path)}, { report: console.log })[Symbol.dispose]();`;
@@ -259,7 +259,7 @@ describe("the table", () => {
     expect(look()).toEqual(FINE);
   });
 
-  test("the table goes on after a rotation, and counts nothing twice", () => {
+  test("the ledger's table goes on after a rotation, and counts nothing twice", () => {
     write(path, lines.slice(0, 20));
     makeTable(path);
     write(path, lines.slice(0, 25));
@@ -339,7 +339,7 @@ describe("the table", () => {
     expect(look()).toEqual(FINE);
   });
 
-  /** As if bytes of the file had changed: no trigger notices. */
+  /** Changes the file as a damaged byte would: no trigger notices. */
   const changeUnseen = (statement: string): void => {
     const database = new Database(`${path}.index`);
     const triggers = database.query("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").values();
@@ -405,7 +405,7 @@ describe("the table", () => {
     }
   });
 
-  test("a changed byte in what limits count is found at a start", () => {
+  test("a changed byte in what limits count is found when a gateway starts", () => {
     writeRich();
     const counted = /lines SET (?:at|charge|counted|official|exact) |SET (?:key|group_name|channel|paid_by) /;
     for (const sql of listChanges(["lines", "names"]).filter((each) => counted.test(each))) {
@@ -417,7 +417,7 @@ describe("the table", () => {
     }
   });
 
-  test.each(["", "-wal", "-shm"])("the table is never written through a link at its place (%s)", (tail) => {
+  test.each(["", "-wal", "-shm"])("the ledger's table is never written through a link (%s)", (tail) => {
     write(path, lines);
     if (tail !== "") makeTable(path);
     const target = folder.join("other");
@@ -427,7 +427,7 @@ describe("the table", () => {
     expect(readFileSync(target, "utf8")).toBe("mine");
   });
 
-  test("the table with a damaged page is replaced by one in memory, the report says so, and the next report makes it again", () => {
+  test("the ledger's table with a damaged page is replaced by one in memory, the report says so, and the next report makes it again", () => {
     write(path, lines);
     makeTable(path);
     damageTable(path);
@@ -436,14 +436,14 @@ describe("the table", () => {
     expect(look()).toEqual(FINE);
   });
 
-  test("the table that has an amount which is not JSON is named in the error", () => {
+  test("the ledger's table is named in the error if its exact amounts are not JSON", () => {
     write(path, lines);
     makeTable(path);
     changeUnseen("UPDATE lines SET exact = 'x'");
     expect(look).toThrow(`The index ${path}.index is damaged: remove it`);
   });
 
-  test("the table is kept when a query fails for another reason, and made again if a cell is not JSON", () => {
+  test("the ledger's table is kept when a query is wrong, and replaced by one in memory if a cell is not JSON", () => {
     write(path, lines);
     makeTable(path);
     const notes: string[] = [];
@@ -458,7 +458,7 @@ describe("the table", () => {
     expect([changed.isInMemory, existsSync(`${path}.index`), notes.length]).toEqual([true, false, 1]);
   });
 
-  test("the table is in memory next to a copy, in a folder that cannot be written, and if its place is taken", () => {
+  test("the ledger's table is in memory for a copy of a ledger, in a folder that cannot be written, and if its place is taken", () => {
     write(path, lines);
     using copy = new Table(path, { report: () => {}, isCopy: true });
     expect([copy.isInMemory, count(copy), existsSync(`${path}.index`)]).toEqual([true, 40, false]);
@@ -475,7 +475,7 @@ describe("the table", () => {
     chmodSync(folder.join(""), 0o700);
   });
 
-  test("the table is empty for a ledger that does not exist yet", () => {
+  test("the ledger's table is empty for a ledger that does not exist yet", () => {
     expect(look()).toEqual({ ...FINE, requests: 0, charge: "0" });
     write(path, lines);
     expect(look()).toEqual(FINE);

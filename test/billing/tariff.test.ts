@@ -24,7 +24,7 @@ describe("a kind without a price of its own", () => {
     ["cache_write", { cache_write_5m: "1.25", input: "1" }, "1.25"],
     ["cache_write", { input: "1" }, "1"],
     ["cache_write_5m", { cache_write: "1.25" }, "1.25"],
-  ])("%s, of %j, pays %s", (kind, rates, price) => {
+  ])("%s with the prices %j costs %s", (kind, rates, price) => {
     expect(pricesOf(rates, { [kind]: 1 })).toEqual({
       prices: { [kind]: price },
       tier: "standard",
@@ -41,7 +41,7 @@ describe("a kind without a price of its own", () => {
     ["input_audio", { input: "1" }],
     ["output_image", { output: "1" }],
     ["output", { input: "1" }],
-  ])("%s, of %j, has no price", (kind, rates) => {
+  ])("%s with the prices %j has no price", (kind, rates) => {
     expect(pricesOf(rates, { [kind]: 1 })).toEqual({ prices: {}, tier: "standard", unpriced: [kind] });
     expect(pricesOf(rates, { [kind]: 0 })).toEqual({ prices: {}, tier: "standard", unpriced: [] });
   });
@@ -72,7 +72,7 @@ describe("P130: the rates of a long context", () => {
     return "tier" in chosen ? chosen.tier : chosen;
   };
 
-  test.each(PROMPT_KINDS)("%s makes a prompt long: the last tier that it passes counts", (kind) => {
+  test.each(PROMPT_KINDS)("%s makes a prompt long: the highest tier that it exceeds counts", (kind) => {
     expect(tierOf({ [kind]: 100 })).toBe("standard");
     expect(tierOf({ [kind]: 101 })).toBe("standard+over_100");
     expect(tierOf({ [kind]: 201 })).toBe("standard+over_200");

@@ -1,4 +1,4 @@
-// A newer version of a tool is named only if its sessions really have more input, beyond chance and of the same kind.
+// A newer version of a tool is named only if its sessions have more input than older ones of their kind, beyond chance.
 
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
@@ -93,7 +93,7 @@ test("one session with very much input does not change the report about the othe
   expect(compareVersions(make(1.1))).toMatchObject([{ percent: 10 }]);
 });
 
-test("a rise of the input is compared with all other rises of a week", () => {
+test("a rise of the input is named only if there is a week of other sessions to compare it with", () => {
   const sessions = makeSessions((index) => (index < UPDATE ? 20_000 : 24_000) + (index % 97));
   expect(compareVersions(sessions)).toHaveLength(1);
   expect(compareVersions(sessions.slice(20, 220))).toEqual([]);
@@ -190,7 +190,7 @@ test("what may be somebody's number or address is not shown as a model or a vers
   expect(showName("version", "2.1.332")).toBe("2.1.332");
 });
 
-test("each setting that a dialect's table has is named in a report for others", () => {
+test("a report for others can name each setting on which a cache depends", () => {
   const tables = [MESSAGES_FIELDS, CHAT_FIELDS, RESPONSES_FIELDS, CONTENT_FIELDS];
   const names = new Set(tables.flatMap(({ root }) => [...root.members.keys()])).difference(UNCACHED);
   const parts = "contents functions input instructions messages system systemInstruction tools";

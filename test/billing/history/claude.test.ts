@@ -9,7 +9,7 @@ const usage = (output_tokens: number): Record<string, number> => ({
 });
 
 describe("P52: answers of Claude Code", () => {
-  test("the rows of one answer count once, with the most output", () => {
+  test("the rows of one answer count once, by the row with the most output", () => {
     const rows = [1, 20, 15].map((output) =>
       claudeRow({ usage: usage(output), stop_reason: output < 20 ? null : "end_turn" }),
     );
@@ -30,7 +30,7 @@ describe("P52: answers of Claude Code", () => {
     expect(readEntries({ [`${CLAUDE}/a.jsonl`]: rows }).map(({ basis }) => basis)).toEqual(["partial"]);
   });
 
-  test("subagents count, in their own files and in those of the session, and belong to its session", () => {
+  test("answers of subagents count, in the session's folder or next to its file, and belong to the session", () => {
     const sub = claudeRow({ id: "msg_2", agentId: "a1", isSidechain: true });
     const entries = readEntries({
       [`${CLAUDE}/a.jsonl`]: [claudeRow()],

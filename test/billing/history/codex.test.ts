@@ -18,7 +18,7 @@ test("P51: Codex' counts are cumulative: each response used the difference", () 
   expect(entries[0]).toMatchObject({ tool: "codex", session: "t1", model: "gpt-5.5", project: PROJECT });
 });
 
-test("P52: cumulative counts that are repeated without new usage count once, also if the last response is empty", () => {
+test("P52: equal cumulative counts in a row count once, also if the last response used nothing", () => {
   const rows = [meta("t1"), turn("u1"), count([100, 0, 10], [100, 0, 10]), count([100, 0, 10], [100, 0, 10])];
   const again = [turn("u2"), count([100, 0, 10], [100, 0, 10]), count([100, 0, 10], [0, 0, 0])];
   expect(usages(readEntries({ [`${CODEX}/a.jsonl`]: [...rows, ...again] }))).toEqual([
@@ -91,7 +91,7 @@ test("a fork of a version without turn ids repeats its parent, whose responses c
   ]);
 });
 
-test("two forks with equal turns are two responses", () => {
+test("equal responses that two forks made after the split count as two", () => {
   const fork = (id: string, own: string) => [
     meta(id, { forked_from_id: "t1" }),
     turn("u1"),

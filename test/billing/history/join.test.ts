@@ -12,11 +12,11 @@ function count(entries: readonly LogEntry[], lines: readonly OurLine[]): number[
 test("P52: the upstream's id joins a request, whatever else differs", () => {
   const entry = entryOf({ requestId: "req_x", session: "other", time: T + 9e6, usage: { input: 1 } });
   expect(count([entry], [lineOf({ upstream_request_id: "req_x" })])).toEqual([1, 0, 0]);
-  // Two local servers may both count from 1.
+  // Two local servers may both number their answers from 1.
   expect(count([entry], [lineOf({ upstream_request_id: "req_x", tool: "claude-code" })])).toEqual([0, 1, 1]);
 });
 
-test("an id that an upstream sends for every request joins nothing", () => {
+test("an id that an upstream sends for every request is ignored, and the counts join its requests", () => {
   const entries = [
     entryOf({ requestId: "req_demo" }),
     entryOf({ requestId: "req_demo", usage: { input: 7 } }),
@@ -55,7 +55,7 @@ test.each<[string, Partial<LogEntry>, Parameters<typeof lineOf>[0], number[]]>([
   expect(count([entryOf(entry)], [lineOf(line)])).toEqual(expected);
 });
 
-test("P52: equal requests are joined to those nearest in time, each once", () => {
+test("P52: equal entries are joined to the lines nearest in time, each once", () => {
   const entries = [0, 30, 60].map((seconds) => entryOf({ time: T + seconds * 1000 }));
   const lines = [31, 1].map((seconds) =>
     lineOf({ row: seconds, time: T + seconds * 1000, ended: T + seconds * 1000 }),

@@ -77,7 +77,7 @@ export const codexRows = {
     at("2026-11-20T10:00:00.000Z", "session_meta", { id, cwd: PROJECT, model_provider: "openai", ...more }),
   turn: (turn_id: string, model = "gpt-5.5"): Row =>
     at("2026-11-20T10:00:00.000Z", "turn_context", { turn_id, cwd: PROJECT, model }),
-  /** The totals of the thread, and of its last response. */
+  /** A record with the counts of the whole thread and of its last response. */
   count: (total: readonly number[], last: readonly number[] | null, time = "2026-11-20T10:00:01.000Z"): Row =>
     at(time, "event_msg", {
       type: "token_count",

@@ -1,4 +1,4 @@
-// A gateway's worth of load on a ledger, to be killed. Its argument is the ledger's path.
+// Writes to a ledger like a busy gateway, until it is killed. Its argument is the ledger's path.
 
 import { writeSync } from "node:fs";
 import { nextTurn } from "../../../src/lib/time/next-turn.ts";
@@ -10,6 +10,6 @@ writeSync(1, "ready\n");
 for (let next = 0; ; next += 1) {
   await ledger.open(intentOf(`req_${next}`));
   ledger.append(draftOf(`req_${next}`));
-  // Syncs have their turn, too.
+  // Lets syncs run.
   await nextTurn();
 }

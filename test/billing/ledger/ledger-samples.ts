@@ -85,13 +85,13 @@ export function costing(
   return { usage, prices: { input: charge_usd }, official_usd: charge_usd, multiplier: "1", charge_usd };
 }
 
-/** A request from its opening to its line. */
+/** Opens a request and writes its line. */
 export async function bill(ledger: Ledger, id: string, more: Partial<LineDraft> = {}): Promise<void> {
   await ledger.open(intentOf(id));
   ledger.append(chargedOf(id, more));
 }
 
-/** The journal as if the machine had been started again since: a power cut ends it, a kill does not. */
+/** The journal as after a restart of the machine, which a power cut causes and a kill does not. */
 export function asOfAnotherBoot(journal: string): string {
   return journal.replace(/"boot":"[^"]*"/, '"boot":"another"');
 }
@@ -140,7 +140,7 @@ export function makeTable(path: string): void {
 
 const PAGE_BYTES = 32_768;
 
-/** Overwrites the first page of the table's rows. Nothing notices before they are asked for. */
+/** Overwrites the first page of the table's rows. Nothing notices before a query reads them. */
 export function damageTable(path: string): void {
   const database = new Database(`${path}.index`);
   const pages = database

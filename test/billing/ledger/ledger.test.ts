@@ -164,7 +164,7 @@ describe("P122, P124: exactly one line", () => {
     const path = newLedgerPath();
     await abandon(path, ["req_1", "req_2"], ["req_1"]);
     const journal = readFileSync(`${path}.open`);
-    // The end of the ledger may be noted behind it.
+    // The journal may note the ledger's end behind this record.
     const sent = journal.indexOf("\n", journal.lastIndexOf('"req_2"'));
     const bytes = readFileSync(path);
     for (let end = 0; end <= journal.length; end += 13 * STEPS) {
@@ -330,7 +330,7 @@ describe("P126: a ledger that another program", () => {
     ["writes to", (path) => appendFileSync(path, "x\n")],
   ];
 
-  // On Windows nobody can do that to an open file.
+  // On Windows, nobody can remove or replace an open file.
   const possible: typeof displaced = [
     ["removes", (path) => rmSync(path)],
     [
@@ -381,7 +381,7 @@ describe("P126: a ledger that another program", () => {
     renameSync(path, `${path}.moved`);
     await until(() => ledger.problem !== null);
     ledger.append(draftOf("req_2"));
-    // The first try fails, too.
+    // The ledger's first try to write again fails, too.
     await Bun.sleep(1500);
     renameSync(`${path}.moved`, path);
     await until(() => ledger.problem === null);
@@ -424,7 +424,7 @@ describe("rotation", () => {
     readWholeLedger(path);
   });
 
-  test("after a kill between the renaming and the new file, each open request is still found once", async () => {
+  test("after a kill in the middle of a rotation, each request has one line", async () => {
     const path = newLedgerPath();
     await abandon(path, ["req_1", "req_2", "req_3"], ["req_1", "req_2"]);
     renameSync(path, path.replace(".jsonl", "-2026-11.jsonl"));
@@ -536,7 +536,7 @@ describe("sums", () => {
     }
   });
 
-  test("an index is used only for the ledger that it was made of", async () => {
+  test("an index is used only for the ledger that it was made from", async () => {
     const path = newLedgerPath();
     const options = optionsFor(path, at("2026-11-20T12:00:00Z"));
     const first = openLedger(options);
@@ -548,7 +548,7 @@ describe("sums", () => {
     await bill(second, "req_2", { charge_usd: "2" });
     await second.close();
     const third = openLedger(options);
-    // The start has read it: no later query does.
+    // The start has read the index, and no later query reads it.
     rmSync(`${path}.index`);
     expect(formatUsd(third.sums.spentOf({ kind: "key", name: "laptop" }, "total").charged)).toBe("3");
     expect([third.sums.lastUsed("laptop") !== null, existsSync(`${path}.index`)]).toEqual([true, false]);
@@ -628,7 +628,7 @@ describe("sums", () => {
   });
 });
 
-test("a disk that fails at the end keeps no gateway from stopping, and the next one starts", async () => {
+test("a gateway stops although its last sync fails, and the next gateway starts", async () => {
   const path = newLedgerPath();
   const messages: string[] = [];
   const options = optionsFor(path, {
@@ -645,7 +645,7 @@ test("a disk that fails at the end keeps no gateway from stopping, and the next 
   expect(countsOf(path)).toEqual([["req_1", 1]]);
 });
 
-/** The first sync of a gateway fails, while it goes on or while it stops. */
+/** Makes the first sync of a gateway fail, while the gateway runs on or while it stops. */
 async function failFirstSync(path: string, isStopping: boolean): Promise<void> {
   const first = Promise.withResolvers<void>();
   const results = [first.promise];
@@ -674,7 +674,7 @@ describe("a sync that failed before a restart of the gateway", () => {
   };
 
   test.each([false, true])(
-    "after a sync that failed, a new month begins no new file: the old one's end may be missing on the disk (the gateway was stopping: %p)",
+    "after a sync that failed, a new month begins no new file: the old file's end may be missing on the disk (the gateway was stopping: %p)",
     async (isStopping) => {
       const path = newLedgerPath();
       await failFirstSync(path, isStopping);
@@ -684,7 +684,7 @@ describe("a sync that failed before a restart of the gateway", () => {
     },
   );
 
-  test("a sync that failed before a restart of the gateway means nothing after a restart of the machine: what can be read then is on the disk", async () => {
+  test("after a restart of the machine, an earlier failed sync means nothing: what can be read then is on the disk", async () => {
     const path = newLedgerPath();
     await failFirstSync(path, true);
     writeFileSync(`${path}.open`, asOfAnotherBoot(readFileSync(`${path}.open`, "utf8")));
@@ -692,7 +692,7 @@ describe("a sync that failed before a restart of the gateway", () => {
     expect(listLedgerFiles(path)).toHaveLength(2);
   });
 
-  test("a sync that failed before a restart of the gateway is not tried again when the gateway has stopped", async () => {
+  test("a sync that failed while the gateway stopped is not tried again", async () => {
     using timers = spyOn(globalThis, "setTimeout");
     await failFirstSync(newLedgerPath(), true);
     expect(timers.mock.calls.filter(([, ms]) => ms === 1000)).toEqual([]);
@@ -757,7 +757,7 @@ function addUp(path: string, zone: Zone): Sums {
   return new Sums({ path, zone, now: () => now, report: () => {} });
 }
 
-describe("the days of sums", () => {
+describe("sums by day", () => {
   const KEY = { kind: "key", name: "laptop" } as const;
   const BERLIN = createZone("Europe/Berlin");
   // 00:30 on the 21st in Berlin.
@@ -770,7 +770,7 @@ describe("the days of sums", () => {
     return ledger;
   }
 
-  test("the days of sums follow another zone after a restart, with an index or without", async () => {
+  test("sums by day follow a changed time zone after a restart, with an index or without", async () => {
     const path = newLedgerPath();
     await (await spendOnBothSides(path)).close();
     const spent = (sums: Sums) => formatUsd(sums.spentOf(KEY, "day").charged);
@@ -784,7 +784,7 @@ describe("the days of sums", () => {
     expect(formatUsd(addUp(path, BERLIN).spentOf(KEY, "total").charged)).toBe("21");
   });
 
-  test("the days of sums follow a zone that is changed while the ledger is open, with lines that are not written yet", async () => {
+  test("sums by day follow a time zone that is changed while the ledger is open, also with lines that are not written yet", async () => {
     const ledger = await spendOnBothSides(newLedgerPath());
     expect(formatUsd(ledger.sums.spentOf(KEY, "day").charged)).toBe("21");
     await bill(ledger, "req_3", { charge_usd: "300", time: "2026-11-20T23:10:00.000Z" });

@@ -91,7 +91,7 @@ describe("P113: a USD limit", () => {
   });
 
   test("a USD limit per day and month ends at midnight in the config's time zone", async () => {
-    // Summer time ends in this night: it has 25 hours.
+    // Summer time ends in this night, so the day has 25 hours.
     const evening = Date.parse("2026-10-24T22:30:00Z");
     const zone = createZone("Europe/Berlin");
     let now = evening;
@@ -127,7 +127,7 @@ describe("P113: a USD limit", () => {
     });
   });
 
-  test("a USD limit with parallel requests is exceeded by at most the last one that was let in", async () => {
+  test("parallel requests exceed a USD limit by at most the last request that was let in", async () => {
     await withLedger(async (_, gate, spend) => {
       const key = limitedKey({ usdPerDay: "5" });
       const running = Array.from({ length: 4 }, () => admit(gate, key, NOON, costing("1.5")));
@@ -140,7 +140,7 @@ describe("P113: a USD limit", () => {
         admission.release();
         admission.release();
       }
-      // 1.5 is spent and 1.5 reserved by the one that still runs.
+      // 1.5 is spent and 1.5 reserved by the request that still runs.
       admit(gate, key, NOON, costing("1.5"));
       admit(gate, key, NOON, costing("1.5"));
       expect(refusalOf(() => admit(gate, key, NOON, costing("1.5"))).message).toContain(
@@ -173,7 +173,7 @@ test("P118: a request that the gateway's death cut short counts with what it had
 });
 
 test.each([true, false])(
-  "P118: an estimate is taken back from the day and month of its own request (kept in memory: %p)",
+  "P118: a line that replaces an earlier one takes back its estimate, in the earlier line's day and month (sums in memory: %p)",
   async (isKept) => {
     await withLedger(async (ledger) => {
       const spentOf = (window: "day" | "month") =>
@@ -304,8 +304,8 @@ describe("P119: the limits of a session", () => {
   });
 
   test.each([
-    ["with the sums", false],
-    ["without them", true],
+    ["with an index", false],
+    ["without an index", true],
   ])("the limits of a session survive a restart, %s", async (_, isLost) => {
     const path = newLedgerPath();
     const first = openLedger(optionsFor(path, { now: () => NOON }));

@@ -20,8 +20,6 @@ function request(body: string, more: Partial<ReservedRequest> = {}): ReservedReq
   };
 }
 
-/** A model's earlier answers. */
-
 const expectedOf = (asked: ReservedRequest): string | null => {
   const forecast = forecastCost(asked);
   return forecast && formatUsd(forecast.expected);
@@ -38,7 +36,7 @@ describe("the expected cost", () => {
     ["the cap of chat", '{"max_completion_tokens":500}', null, "500"],
     ["the larger of two caps", '{"max_tokens":5,"max_completion_tokens":500}', null, "500"],
     ["the cap of the content dialect", '{"generationConfig":{"maxOutputTokens":500}}', null, "500"],
-    ["its other spelling", '{"generation_config":{"max_output_tokens":500}}', null, "500"],
+    ["that cap in its other spelling", '{"generation_config":{"max_output_tokens":500}}', null, "500"],
     ["a cap with escapes in its name", '{"max_\\u0074okens":500}', null, "500"],
     ["a fraction as the next whole number", '{"max_tokens":1000.5}', null, "1001"],
     ["no cap where it is there twice", '{"max_tokens":1,"max_tokens":128000}', null, "4000"],

@@ -1,5 +1,5 @@
-// Both sides of a limit in USD: sessions of agents that fit are not refused, and bursts whose answers are longer than all
-// before do not spend many times the limit. The shapes are those of Claude Code, Codex and Gemini CLI: prompts that grow and
+// Both sides of a limit in USD: agents whose sessions cost less than the limit are not refused, and many requests at once
+// with longer answers than ever before do not spend many times the limit. The shapes are those of Claude Code, Codex and Gemini CLI: prompts that grow and
 // are read from the cache, small requests next to them, subagents at the same time, and caps that say little.
 
 import { describe, expect, test } from "bun:test";
@@ -100,7 +100,7 @@ const trueCost = (agents: readonly Agent[]): Usd => costOf(agents.flatMap(({ tur
 describe("P115: sessions whose limit is 1.01 times what they cost", () => {
   test.each(
     Object.entries(WARM).flatMap(([name, shapes]) => TIMES.map((times) => ({ name, shapes, times }))),
-  )("no request of sessions with such a limit is refused: $name, $times.name", async ({ shapes, times }) => {
+  )("a limit of 1.01 times the cost refuses nothing: $name, $times.name", async ({ shapes, times }) => {
     for (const cap of CAPS)
       for (const density of DENSITIES) {
         const agents = shapes.map((shape, index) => makeAgent(shape, index, times, cap));
@@ -202,7 +202,7 @@ describe("P115: 200 requests at once spend at most twice the limit, or the limit
     expect(Number(spent)).toBeGreaterThan(limit * 0.9);
   });
 
-  test("requests of any cost keep to twice the limit, or the limit and one request, if answers keep to cap and 32,000 tokens", async () => {
+  test("requests of any cost spend at most twice the limit, or the limit and one request, if no answer exceeds its cap", async () => {
     const turn = record({
       output: integer({ min: 1, max: 32_000 }),
       more: integer({ min: 0, max: 32_000 }),

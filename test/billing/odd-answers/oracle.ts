@@ -1,5 +1,5 @@
-// An oracle of exact fractions for the tests next to it: an odd answer, from its bytes to its amounts. The tests have the
-// prices once more, so that a change of the book shows.
+// Checks with exact fractions what an odd answer costs, from its bytes to its amounts. The tests next to this file repeat
+// the prices of the book, so that a changed price makes them fail.
 
 import { expect, test } from "bun:test";
 import { assess, type Assessment } from "../../../src/billing/assess.ts";
@@ -30,7 +30,7 @@ interface Case {
   /** The requested model. */
   readonly ask: string;
   readonly body: string;
-  /** "exact" unless something else is expected. */
+  /** Without it, "exact" is expected. */
   readonly basis?: string;
   readonly terms?: readonly Term[];
   /** Calls, USD per thousand. */

@@ -1,4 +1,4 @@
-// A part that is larger than its total is not believed: its tokens count as ordinary ones. And counts that no answer has.
+// A part larger than its total counts as ordinary tokens, and a count too large for any answer is not believed.
 
 import { collectCases, pay, type Term, testCases, type Wanted } from "./oracle.ts";
 import { writeChat, writeContent, writeMessage, writeResponse } from "./wire.ts";
@@ -20,7 +20,7 @@ type Dialect = keyof typeof DIALECTS;
 
 const event = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`;
 
-/** The last event of the dialect's stream, which brings the usage. */
+/** A stream of the dialect that reports the usage of this body. */
 function stream(dialect: Dialect, whole: string): string {
   const body = JSON.parse(whole);
   if (dialect === "content") return event(body);
@@ -83,9 +83,9 @@ test(
 const several = { prompt_tokens_details: { cache_write_tokens: 1000, audio_tokens: 1 } };
 test("chat", "more tokens in several parts", { ...sound, ...several });
 
-/** No answer has this many tokens. */
+/** What is expected if an answer counts more tokens than any answer has. */
 const UNKNOWN: Wanted = { basis: "unknown" };
-/** For Chat, whose servers may report no usage: one token of each kind. */
+/** For Chat, whose servers may report no usage: one token of the prompt and one of output are estimated. */
 const ESTIMATED: Wanted = {
   basis: "partial",
   terms: pay("1 × 2.5, 1 × 15"),

@@ -101,7 +101,7 @@ test("decorations of a name never change what it costs", () => {
       // A region is a prefix of Bedrock's names only, which have their maker before a point.
       const named = before.endsWith(".") ? `${before}${maker}.${id}` : `${before}${id}`;
       if (before.endsWith(".") && maker !== "anthropic") return;
-      // Without a version, `-latest` is not a decoration: the name moves.
+      // Without a version before it, `-latest` is not a decoration: the name means whatever is newest.
       if (after.includes("-latest") && isMovingName(`${id}-latest`)) return;
       expect([named, inputOf(`${named}${after.join("")}`)]).toEqual([named, inputOf(id)]);
     }),

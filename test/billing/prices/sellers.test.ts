@@ -52,7 +52,7 @@ describe("an address decides whose prices are paid", () => {
     expect(findProvider(new URL(url))).toBeNull();
   });
 
-  test("every provider of the price package is known, under an address that the package knows, too", () => {
+  test("every provider of the price package is known, by the same address as in the package", () => {
     const text = readFileSync(new URL(import.meta.resolve("@pydantic/genai-prices")), "utf8");
     const ids = [...text.matchAll(/^ {4}id: "([^"]+)",?$/gm)].flatMap(([, id]) => id ?? []);
     expect(ids.length).toBeGreaterThan(40);
@@ -104,7 +104,7 @@ test.each([
   ["base_url: https://ai-gateway.vercel.sh/v1", "vercel", "reported"],
   ["base_url: https://openrouter.ai/api, bill: book", "openrouter", "book"],
   ["base_url: https://relay.example, price_provider: vercel", "vercel", "book"],
-])("a channel with %s has the prices of %s and the bill %s", (setting, provider, bill) => {
+])("a channel with %s pays the prices of %s, with bill: %s", (setting, provider, bill) => {
   const text = `channels: { a: { platform: chat, credential: x, ${setting} } }`;
   const channel = checkConfigText(text, "/nowhere/gateway.yaml", {}).catalog.channels.get("a");
   expect(sellerOf(channel!)).toMatchObject({ provider, bill });
@@ -168,7 +168,7 @@ describe("a model's price depends on its seller", () => {
     expect(priceOf("qwen/gpt-5", {})).toBeNull();
   });
 
-  test("a name that two makers have has no price at an unknown address", () => {
+  test("a name that two makers use has no price at an unknown address", () => {
     const line = (provider: string, id: string) =>
       JSON.stringify({ provider, ids: [id], periods: [{ rates: { input: "1" } }] });
     const text = [

@@ -30,7 +30,7 @@ function copy(path: string): string {
   return other;
 }
 
-/** Three requests of one dollar: after a stop, or as a kill leaves it. */
+/** A ledger with three requests of one dollar, after a stop or after a kill. */
 async function makeSample(how: "stopped" | "killed"): Promise<string> {
   const path = newLedgerPath();
   const ledger = openLedger(optionsFor(path, { now: () => NOW }));
@@ -105,7 +105,7 @@ for (const how of ["stopped", "killed"] as const)
       tamper(path);
       expect(listProblems(path)).toHaveLength(findings);
       for (const round of [1, 2, 3]) {
-        // The second start has an index, and the third one lacks its last lines.
+        // The second start finds an index, and the third start finds one that lacks the last lines.
         if (round === 2) makeTable(path);
         const ledger = open(path);
         await bill(ledger, `req_later_${round}`, { key: "other" });

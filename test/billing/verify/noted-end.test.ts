@@ -48,7 +48,7 @@ interface Samples {
   readonly stopped: string;
 }
 
-/** The journal has what a sync made safe, unless no sync ends: then the gateway cannot stop. */
+/** Waits until the journal notes what is synced. Without `isSynced` no sync ends, and the gateway cannot stop. */
 async function makeLedgers(isSynced = true): Promise<Samples> {
   const path = newLedgerPath();
   const syncFile = (): Promise<void> => new Promise(() => {});
@@ -150,8 +150,8 @@ test("lines that a restored backup brings back make the ledger whole again", asy
   expect(look(stopped)).toEqual(WHOLE);
 });
 
-/** The journal of a killed gateway names requests whose lines are missing. They get another line, before a backup brings
- *  back the first one. */
+/** Leaves out repeated lines. A start writes new lines for the requests in the journal whose lines are missing, and then a
+ *  backup brings back the old lines. */
 function findOtherThanTwice(path: string): string[] {
   return look(path).problems.filter((problem) => problem !== "this request has a line already");
 }

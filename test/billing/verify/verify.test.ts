@@ -185,7 +185,7 @@ test("a last line that lacks only its newline is checked like the others, and is
   expect(findingsOf(path)).toEqual([expect.stringContaining("charge_usd is 1"), unended]);
 });
 
-/** Charged as the seller named it. */
+/** A line with the amount that the seller named. */
 const NAMED: Partial<LineDraft> = {
   prices: null,
   price_source: "reported",
@@ -314,7 +314,7 @@ describe("P139: a line", () => {
     ).toEqual([]);
   });
 
-  test("a line with a kind that has no price names the least that is charged, which is checked", () => {
+  test("the least amount and the unpriced usage of a line are checked", () => {
     const least = (more: object, own: Partial<LineDraft> = {}) =>
       writeChain([
         draftOf("req_1", {
@@ -489,7 +489,7 @@ describe("P139: corrections", () => {
     ]);
   });
 
-  test("a correction of a missing request, or of amounts that are not the current ones, is found", () => {
+  test("a correction of a missing request, or with a wrong amount, is found", () => {
     expect(findingsOf(writeCorrected([correctionOf("cor_1", { corrects: "req_9" })]))).toEqual([
       "ledger.jsonl:2 it corrects req_9, which has no line before it",
     ]);
@@ -501,7 +501,7 @@ describe("P139: corrections", () => {
     expect(findingsOf(path, { ...STRICT, partial: true })).toEqual([]);
   });
 
-  test("corrections are counted separately, whatever alphabet the lines use", () => {
+  test("lines with letters outside ASCII are not counted as corrections", () => {
     const path = writeChain([draftOf("req_1", { key: "schlüssel" }), draftOf("req_2")]);
     expect(verifyLedger(path, STRICT, () => undefined)).toMatchObject({
       lines: 2,
