@@ -37,7 +37,7 @@ describe("Codex", () => {
   );
 
   test.each(UPSTREAMS)(
-    "Codex sends an answer that broke off as the last item, and a %s upstream gets a user's word after it",
+    "if the history of Codex ends with an answer that broke off, a %s upstream gets a user's message after it",
     (upstream) => {
       const history = [HI, { type: "message", role: "assistant", content: "I be" }];
       const { body } = convert(`responses>${upstream}`, formRequest("responses", history, true));
@@ -46,7 +46,7 @@ describe("Codex", () => {
     },
   );
 
-  test("Codex has custom tools in a namespace, and gets their calls with it", () => {
+  test("Codex gets the call of a custom tool with the namespace that the tool is in", () => {
     const exec = { type: "custom", name: "exec", description: "Runs.", format: { type: "text" } };
     const tools = [{ type: "namespace", name: "functions", description: "", tools: [exec] }];
     const body = { model: "m", stream: true, input: [{ type: "additional_tools", tools }, HI] };
@@ -60,7 +60,7 @@ describe("Codex", () => {
     ]);
   });
 
-  test("Codex can ask for the original image, for which chat has no word", () => {
+  test("Codex can ask for the original image, and a chat upstream is asked for high detail", () => {
     const image = (detail: string): Any => ({
       type: "input_image",
       image_url: "data:image/png;base64,eA==",
@@ -90,7 +90,7 @@ describe("Claude Code", () => {
   );
 
   test.each(["gpt-5.6", "gpt-5.1"])(
-    "Claude Code marks a result as the end of the cache, and %s gets the same result without the mark",
+    "Claude Code marks a tool's result as the end of the cache, which changes nothing else in the result for %s",
     (model) => {
       const ask = (mark: Any): Any => [
         { role: "user", content: "Hi" },
@@ -107,7 +107,7 @@ describe("Claude Code", () => {
     },
   );
 
-  test("Claude Code begins no answer for the model to continue, and a request that does is refused", () => {
+  test("a request that ends with the beginning of an answer, which Claude Code never sends, is refused", () => {
     const body = {
       max_tokens: 9,
       messages: [
@@ -122,7 +122,7 @@ describe("Claude Code", () => {
 });
 
 test.each(["constructor", "__proto__", "toString", "hasOwnProperty"])(
-  "a word is unknown although each object has a member of that name: %s",
+  "the name of a member that each JavaScript object has is an unknown option: %s",
   (word) => {
     for (const client of DIALECT_NAMES) {
       for (const upstream of DIALECT_NAMES) {
@@ -155,7 +155,7 @@ test.each(["constructor", "__proto__", "toString", "hasOwnProperty"])(
   },
 );
 
-test("the details of a thought come in pieces, and go back in one piece each", () => {
+test("reasoning details that came in pieces go back to their upstream joined", () => {
   const piece = (text: string, more: Any = {}): Any => ({
     choices: [
       { index: 0, delta: { reasoning_details: [{ type: "reasoning.text", index: 0, text, ...more }] } },

@@ -54,7 +54,7 @@ function endWith(upstream: DialectName, reason: string): Any[] {
   return JSON.parse(text.replaceAll(from, to));
 }
 
-/** The reason as the client sees it. */
+/** The reason for the end, as the client sees it. */
 const SEEN: Readonly<Record<DialectName, (events: Any[]) => unknown>> = {
   messages: (events) => events.at(-2).delta?.stop_reason,
   responses: (events) => events.at(-1).response.incomplete_details?.reason ?? events.at(-1).response.status,
@@ -62,7 +62,7 @@ const SEEN: Readonly<Record<DialectName, (events: Any[]) => unknown>> = {
   content: (events) => events.at(-1).candidates?.[0].finishReason,
 };
 
-test.each(DIRECTIONS)("%s: pieces of a text that arrive together reach the client as one", (direction) => {
+test.each(DIRECTIONS)("%s: pieces of a text that arrive together reach the client joined", (direction) => {
   const [, upstream] = readDirection(direction);
   const events = formAnswer(upstream, { ...TURN, text: "one two three" }, COUNTS, (text) =>
     text.split(/(?= )/),
@@ -83,7 +83,7 @@ test.each(DIRECTIONS)("%s: two calls with the same id stay two, with two ids for
   }
 });
 
-describe("ends", () => {
+describe("the reason for an answer's end", () => {
   test.each([
     ["messages>chat", "stop", "end_turn"],
     ["messages>chat", "length", "max_tokens"],
@@ -112,7 +112,7 @@ describe("ends", () => {
     ["content>messages", "refusal", "SAFETY"],
     ["content>responses", "max_output_tokens", "MAX_TOKENS"],
     ["content>chat", "content_filter", "SAFETY"],
-  ])("%s: %s is %s for the client", (direction, reason, seen) => {
+  ])("%s: the reason %s is %s for the client", (direction, reason, seen) => {
     const [client, upstream] = readDirection(direction);
     const { events, phase } = stream(ask(direction), [sse(endWith(upstream, reason))]);
     expect(phase).toBe("done");
@@ -126,7 +126,7 @@ describe("ends", () => {
     ["chat>messages", "pause_turn"],
     ["content>messages", "novelty"],
     ["messages>chat", "novelty"],
-  ])("%s: %s is a failure", (direction, reason) => {
+  ])("%s: the reason %s is a failure", (direction, reason) => {
     const [, upstream] = readDirection(direction);
     const { text, phase } = stream(ask(direction), [sse(endWith(upstream, reason))]);
     expect([phase, text.includes('"error"')]).toEqual(["broken", true]);
@@ -152,7 +152,7 @@ describe("ends", () => {
 });
 
 describe("failures", () => {
-  /** The status and the message for each client. */
+  /** The status and the message that a client gets for an upstream's error. */
   function fail(direction: string, status: number, body: unknown): [number, string] {
     const error = ask(direction).conversion.convertError(status, Buffer.from(JSON.stringify(body)));
     return [error.status, JSON.parse(error.body).error.message];
@@ -326,7 +326,7 @@ test("a whole answer where a stream was requested becomes the client's stream", 
   expect(textOf(output)).toContain('"text":"Hello"');
 });
 
-test("the long end of a responses stream comes in slices, the same each time", () => {
+test("the long last event of a responses stream comes in slices, which can be read twice", () => {
   const content = '"\\u002d"\u{1f600}\u0001'.repeat(200_000);
   const body = { choices: [{ message: { content }, finish_reason: "stop" }] };
   const output = openStream(ask("responses>chat").conversion).pushWhole(Buffer.from(JSON.stringify(body)));
@@ -343,7 +343,7 @@ test("a stream where a whole answer was requested becomes one answer", () => {
   expect([status, body.content]).toEqual([200, [{ type: "text", text: "Hello" }]]);
 });
 
-test("a client of an upstream that says nothing sees that the answer begins, and that it goes on", () => {
+test("while an upstream sends nothing, its client gets the beginning of an answer, and then signs of life", () => {
   const beats: [string, string][] = [
     ["messages>chat", "event: ping"],
     ["responses>chat", "event: response.in_progress"],
@@ -367,7 +367,7 @@ test("a client of an upstream that says nothing sees that the answer begins, and
   }
 });
 
-test.each(DIRECTIONS)("%s: JSON that is nested too deeply takes little time, both ways", (direction) => {
+test.each(DIRECTIONS)("%s: too deep JSON takes little time, in requests and answers", (direction) => {
   const [client, upstream] = readDirection(direction);
   const deep = (value: Any): string =>
     JSON.stringify(value).replace(/\\*"DEEP\\*"/, "[".repeat(40_000) + "]".repeat(40_000));
@@ -412,7 +412,7 @@ describe("envelopes", () => {
   });
 });
 
-describe("what an upstream invents has a bound, beyond which the conversion ends", () => {
+describe("what a conversion keeps of an answer has a bound, beyond which it fails", () => {
   const PIECE = "x".repeat(1024 * 1024);
   const item = (output_index: number, name: string) => ({
     type: "response.output_item.added",
@@ -441,7 +441,7 @@ describe("what an upstream invents has a bound, beyond which the conversion ends
     ["reasoning details", ChatAnswerReader, () => chunk({ reasoning_details: [{ data: PIECE }] })],
     ["calls of Gemini", ContentAnswerReader, () => part({ functionCall: { name: "f" } })],
     ["signatures of Gemini", ContentAnswerReader, () => part({ thoughtSignature: PIECE })],
-  ])("what an upstream invents has a bound: %s", (_, Reader, form) => {
+  ])("what a conversion keeps of an answer has a bound: %s", (_, Reader, form) => {
     const sequence = new Sequence("r");
     const reader = new Reader(sequence);
     for (let n = 0; n <= MAX_BLOCKS && !sequence.isOver; n += 1) reader.read(form(n), "");

@@ -68,7 +68,7 @@ const more = (index: number, args: string): Any => ({
   tool_calls: [{ index, function: { arguments: args } }],
 });
 
-/** The history after one answer, and the next request of the client. */
+/** The client's next request after one answer, as the upstream gets it. */
 function next(direction: string, turn: Any = TURN, second: Setting = {}): Any {
   const [client, upstream] = readDirection(direction);
   const say = (text: string | null, calls: Any[]): Any[] =>
@@ -654,7 +654,7 @@ test.each(ROWS.map((row) => [...row] as const))("%s (%s) does not happen here", 
   check(direction),
 );
 
-test("R3: a text that the reader skips reaches no client, also after an equal text", () => {
+test("R3: the text of a second choice reaches no client, also after an equal text of the first choice", () => {
   const say = (index: number, content: string): Any => ({ choices: [{ index, delta: { content } }] });
   const events = [say(0, "a"), say(0, "b"), say(0, "same"), say(1, "same"), say(1, "other"), say(0, "c")];
   const { text } = stream(convert("messages>chat", ask()), [sse(events)]);

@@ -98,7 +98,7 @@ export function readDirection(direction: string): [client: DialectName, upstream
   return [client, upstream];
 }
 
-/** The refusals, each with the field that it names. */
+/** The status of the refusal and the field that it names, or "accepted". */
 export function refusal(direction: string, body: Any, setting: Setting = {}): string {
   try {
     convert(direction, body, setting);
@@ -113,7 +113,7 @@ export interface Streamed {
   readonly text: string;
   readonly phase: string;
   readonly refusal: { readonly status: number; readonly body: string } | null;
-  /** The data of its events. */
+  /** The data of the text's events. */
   readonly events: Any[];
   readonly usage: Usage;
   readonly estimate: number;
@@ -163,7 +163,7 @@ export function whole(
 }
 
 export function readEvents(text: string): Any[] {
-  // Not by a pattern: `$` and `.` know more line ends than an event stream.
+  // Without a regular expression, whose `$` and `.` know more line ends than an event stream has.
   const lines = text.split("\n").filter((line) => line.startsWith("data: "));
   return lines.map((line) => (line === "data: [DONE]" ? "[DONE]" : JSON.parse(line.slice("data: ".length))));
 }

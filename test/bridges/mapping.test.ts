@@ -890,7 +890,7 @@ test.each([
     "contents.parts.fileData.fileUri",
     { contents: [{ parts: [{ fileData: { fileUri: "gs://bucket/a.png" } }] }] },
   ],
-])("%s: %s is refused by its name", (direction, field, sent) => {
+])("%s: the refusal names %s", (direction, field, sent) => {
   const base = BASES[direction.split(">")[0] ?? ""];
   expect(refusal(direction, { ...base, ...sent })).toBe(`400 ${field}`);
 });
@@ -901,6 +901,6 @@ test("a body that is not JSON, or not an object, is refused, and one above 32 Mi
   expect(refusal("messages>chat", " ".repeat(32 * 1024 * 1024 + 1))).toBe("413 null");
 });
 
-test("parsing, converting and writing a request are steps of their own, so that a long one can take turns", () => {
+test("parsing, converting and writing a request are steps of their own, so that other work can run between them", () => {
   expect([...openCall("messages>chat", { ...BASES.messages })]).toHaveLength(2);
 });

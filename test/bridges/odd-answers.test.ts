@@ -91,7 +91,7 @@ describe("the input of a call is an object for messages and content", () => {
     ),
   );
 
-  test.each(rows)("a model that writes %s: a %s client of a %s channel", (written, client, own, read) => {
+  test.each(rows)("input %s is an object for a %s client of a %s channel", (written, client, own, read) => {
     const call = { name: "f", arguments: written.replace("HUGE", HUGE) };
     const output = [{ type: "function_call", id: "fc", call_id: "c", ...call }];
     const message = { role: "assistant", tool_calls: [{ id: "c", type: "function", function: call }] };
@@ -120,7 +120,7 @@ describe("the input of a call is an object for messages and content", () => {
     expect(streamed.text.replace('"partial_json":" ', '"partial_json":"')).toContain(whole);
   });
 
-  test.each(rows)("a history with %s: for a %s channel from a %s client", (written, channel, own, read) => {
+  test.each(rows)("input %s is an object for a %s channel of a %s client", (written, channel, own, read) => {
     const call = { name: "f", arguments: written.replace("HUGE", HUGE) };
     const messages = [
       { role: "user", content: "Hi" },
@@ -142,7 +142,7 @@ describe("a call of a responses channel", () => {
   const added = (item: Any): Any => ({ type: "response.output_item.added", output_index: 0, item });
   const done = { type: "response.completed", response: { status: "completed", output: [] } };
 
-  test("a call of a responses channel gets its arguments from the event that reports them when they are complete", () => {
+  test("a call of a responses channel gets its arguments from `function_call_arguments.done` if no delta came", () => {
     const events = [
       added({ type: "function_call", id: "fc", call_id: "c", name: "f", arguments: "" }),
       { type: "response.function_call_arguments.done", ...place, arguments: '{"a":1}' },
@@ -159,7 +159,7 @@ describe("a call of a responses channel", () => {
 
 describe("an answer without a reason for its end", () => {
   test.each([null, "", undefined])(
-    "an answer without a reason for its end counts if its body is whole (%j)",
+    "an answer without a reason for its end is complete if its body is whole (%j)",
     (finish_reason) => {
       const message = { role: "assistant", content: "4" };
       const { status, body } = whole(ask("messages>chat"), {
@@ -170,7 +170,7 @@ describe("an answer without a reason for its end", () => {
     },
   );
 
-  test("an answer without a reason for its end is an answer if the stream declares its end after the usage", () => {
+  test("an answer without a reason for its end is complete if the stream ends with its usage and [DONE]", () => {
     const events = [chunk({ content: "4" }), chunk({}, "", { usage: USAGE }), "[DONE]"];
     const answer = stream(ask("messages>chat"), [sse(events)]);
     expect([answer.phase, stopOf(answer)]).toEqual(["done", "end_turn"]);
@@ -184,7 +184,7 @@ describe("an answer without a reason for its end", () => {
   });
 });
 
-test("an empty call next to a text is not a call", () => {
+test("an empty call next to a text is left out", () => {
   const message = { role: "assistant", content: "4", function_call: { name: "", arguments: "" } };
   const { body } = whole(ask("messages>chat"), {
     choices: [{ index: 0, message, finish_reason: "stop" }],
@@ -198,14 +198,14 @@ test.each([
   ["eos_token", "end_turn"],
   ["stop_sequence", "stop_sequence"],
   ["sensitive", "refusal"],
-])("a chat server's own word %s is %s", (word, seen) => {
+])("a chat server's own reason %s is %s for a messages client", (word, seen) => {
   const answer = stream(ask("messages>chat"), [
     sse([chunk({ content: "a" }), chunk({}, word, { usage: USAGE }), "[DONE]"]),
   ]);
   expect(stopOf(answer)).toBe(seen);
 });
 
-test("Mistral's thoughts are thoughts", () => {
+test("Mistral's thinking parts are thoughts for a messages client", () => {
   const content = [
     { type: "thinking", thinking: [{ type: "text", text: "hm" }] },
     { type: "text", text: "4" },
@@ -223,13 +223,13 @@ test("Mistral's thoughts are thoughts", () => {
 describe("a chat stream that has its reason and never ends", () => {
   const open = () => openStream(ask("messages>chat").conversion);
 
-  test("a chat stream with a reason but without an end ends with its usage", () => {
+  test("a chat stream with a reason but without an end is over when its usage has come", () => {
     const usage = { object: "chat.completion.chunk", choices: [], usage: USAGE };
     const { phase } = open().push(Buffer.from(sse([chunk({ content: "a" }), chunk({}, "stop"), usage])));
     expect(phase).toBe("done");
   });
 
-  test("a chat stream with a reason but without an end ends when nothing comes any more", () => {
+  test("a chat stream with a reason but without an end is over when nothing more comes", () => {
     const answer = open();
     expect(answer.push(Buffer.from(sse([chunk({ content: "a" }), chunk({}, "stop")]))).phase).toBe("open");
     expect(answer.idle().phase).toBe("done");
@@ -295,7 +295,7 @@ describe("a filtered answer", () => {
 test.each([
   ["apply_patch", "*** Begin"],
   ["note", "```\\n*** Begin\\n```"],
-])("the input of the custom tool %s is %j if the model puts it into a fence", (name, input) => {
+])("the input of the custom tool %s is %j if the model puts it into a code fence", (name, input) => {
   const tools = [{ type: "custom", name }];
   const args = JSON.stringify({ input: "```\n*** Begin\n```" });
   const message = { tool_calls: [{ id: "c", type: "function", function: { name, arguments: args } }] };
@@ -325,7 +325,7 @@ test("an error in a stream keeps its kind for a responses client", () => {
   expect(seen.at(-1).response.error.code).toBe("invalid_prompt");
 });
 
-describe("a value that String cannot read ends no conversion inside the gateway", () => {
+describe("a value that cannot become a string does not stop a conversion", () => {
   const ITEM = { type: "message", id: "m", content: [] };
 
   test.each(["HUGE", { toString: 1 }])("a conversion goes on after %j as an index and as a status", (odd) => {

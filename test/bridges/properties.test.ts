@@ -1,6 +1,7 @@
 // Rules for every direction and every session. fast-check makes the sessions; a failure names its seed. R1: what a
-// dialect can hold arrives. R2: prefixes and thoughts last. R3: cuts change nothing. R4: what broke never looks complete.
-// R5: the client's usage is the meter's. R6: hostile input is converted or refused. R7: a strict provider takes it.
+// dialect can hold arrives. R2: a request keeps the bytes and the thoughts of the request before it. R3: it does not matter
+// where a stream is cut. R4: what broke never looks complete. R5: the client's usage is the meter's. R6: hostile input is
+// converted or refused. R7: a strict provider takes each request.
 
 import { describe, expect, spyOn, test } from "bun:test";
 import * as fc from "fast-check";
@@ -113,12 +114,12 @@ function play(
   return played;
 }
 
-/** The place of the piece of text in an event. */
+/** The members of an event that may hold a piece of text. */
 const PIECES = new Set(
   "text thinking partial_json delta content refusal reasoning_content arguments input".split(" "),
 );
 
-/** The events with the text of each in one piece: events that differ only in their piece of text are one. */
+/** Joins the texts of events in a row that differ only in their piece of text. */
 function joinPieces(events: readonly Any[]): [frame: string, text: string][] {
   const joined: [string, string][] = [];
   for (const event of events) {
@@ -170,7 +171,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     );
   });
 
-  test(`R2 and R7, ${direction}: a strict upstream takes every request, which begins with the bytes of the one before it`, () => {
+  test(`R2 and R7, ${direction}: a strict upstream takes every request, which begins with the bytes of the request before`, () => {
     fc.assert(
       fc.property(session, (turns) => {
         const { bodies, texts } = play(client, upstream, name(turns));
@@ -244,7 +245,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
           const { place, isCut, obfuscation }: Any = pieces[at % pieces.length];
           const text = sse([event === "[DONE]" ? event : { ...event, sequence_number: at, obfuscation }]);
           const bytes = Buffer.from(text);
-          // The second time, with a comment that no other event has.
+          // In `others`, each event has a comment of its own, so that none is like the one before.
           for (const [list, comment] of [
             [alike, ""],
             [others, `: ${at}\n`],

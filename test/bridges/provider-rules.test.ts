@@ -1,4 +1,4 @@
-// Providers get nothing that they refuse beyond their dialects: schemas, sampling, media, searches.
+// A provider does not get what it refuses although its dialect allows it: schemas, sampling, media, searches.
 
 import { describe, expect, test } from "bun:test";
 import { type Any, BASES, convert, HI, readDirection, refusal, type Setting } from "./calls.ts";
@@ -37,7 +37,7 @@ describe("the schema of an answer for Claude", () => {
   };
 
   test.each(["responses", "chat", "content"])(
-    "the schema of a %s client is closed, at any depth",
+    "the answer's schema of a %s client is closed for Claude, at any depth",
     (client) => {
       const { schema, notes } = ask(client, {
         ...OPEN,
@@ -55,7 +55,7 @@ describe("the schema of an answer for Claude", () => {
     expect(notes).toEqual(["response_format.json_schema"]);
   });
 
-  test("a schema of Gemini's own kind becomes JSON Schema for Claude", () => {
+  test("a schema in Gemini's own form becomes JSON Schema for Claude", () => {
     const schema = {
       type: "OBJECT",
       propertyOrdering: ["a"],
@@ -81,13 +81,13 @@ describe("OpenAI's strict mode", () => {
     ["one of several", { ...CLOSED, properties: { a: { oneOf: [{ type: "string" }] } } }, false],
   ];
 
-  test.each(SCHEMAS)("OpenAI's strict mode is on for an answer with %s: %j", (_name, schema, strict) => {
+  test.each(SCHEMAS)("OpenAI's strict mode is on if an answer's schema fits: %s", (_name, schema, strict) => {
     expect(send("messages>responses", ANSWERS.messages(schema)).body.text.format.strict).toBe(strict);
     const { json_schema } = send("messages>chat", ANSWERS.messages(schema)).body.response_format;
     expect(json_schema.strict).toBe(strict);
   });
 
-  test.each(SCHEMAS)("OpenAI's strict mode is on for a strict tool with %s: %j", (_name, schema, strict) => {
+  test.each(SCHEMAS)("OpenAI's strict mode is on if a strict tool fits: %s", (_name, schema, strict) => {
     const tools = [{ name: "f", input_schema: schema, strict: true }];
     expect(send("messages>responses", { tools }).body.tools[0].strict).toBe(strict);
     expect(send("messages>chat", { tools }).body.tools[0].function.strict ?? false).toBe(strict);
@@ -108,7 +108,7 @@ test.each([
   [{ temperature: 0.5, top_p: 0.9 }, "claude-sonnet-4-5", { temperature: 0.5 }, ["top_p"]],
   [{ temperature: 0.5, top_p: 0.9 }, "claude-3-7-sonnet", { temperature: 0.5, top_p: 0.9 }, []],
   [{ top_p: 0.9 }, "claude-haiku-4-5", { top_p: 0.9 }, []],
-])("%j for %s is what Claude takes", (sent, model, seen, notes) => {
+])("the sampling %j is sent as %s takes it", (sent, model, seen, notes) => {
   const { body, notes: noted } = send("chat>messages", sent, { model });
   const { temperature, top_p } = body;
   expect(JSON.parse(JSON.stringify({ temperature, top_p }))).toEqual(seen);
@@ -143,12 +143,12 @@ describe("a choice among some tools", () => {
     expect([body.tools.map(({ name }: Any) => name), body.tool_choice.type]).toEqual([["a", "b"], "any"]);
   });
 
-  test("a chat client's choice among some tools is Gemini's list", () => {
+  test("a chat client's choice among some tools becomes Gemini's list of allowed names", () => {
     const { body } = send("chat>content", sent);
     expect(body.toolConfig.functionCallingConfig).toEqual({ mode: "ANY", allowedFunctionNames: ["a", "b"] });
   });
 
-  test("a content client's choice among some tools is a list for OpenAI, and only these tools for a chat server", () => {
+  test("a content client's choice among some tools becomes OpenAI's list, and a chat server gets only these tools", () => {
     const request = {
       tools: [
         { functionDeclarations: ["a", "b", "c"].map((name) => ({ name, parametersJsonSchema: OPEN })) },
@@ -271,7 +271,7 @@ describe("P163: nothing inside a tool, a message or a part is lost in silence", 
       { contents: [{ parts: [{ inlineData: { mimeType: "application/zip", data: "AA" } }] }] },
       "contents.parts",
     ],
-  ])("%s: %j is refused by its name", (direction, sent, name) => {
+  ])("%s: the refusal of %j names its place", (direction, sent, name) => {
     expect(refusal(direction, { ...BASES.content, ...sent })).toBe(`400 ${name}`);
   });
 });
@@ -293,7 +293,7 @@ test.each([
   [{ type: "search", query: "a" }, "[web search: a]"],
   [{ type: "search", queries: ["a", "b"] }, "[web search: a; b]"],
   [{ type: "open_page", url: "https://x" }, "[web search: https://x]"],
-])("Codex's %j in a history is %s", (action, text) => {
+])("the search %j in the history of Codex becomes %s", (action, text) => {
   const input = [
     { ...HI, type: "message" },
     { type: "web_search_call", id: "ws", action },

@@ -59,7 +59,7 @@ const EXPECTED: Readonly<Record<Fixture["family"], (fixture: Fixture) => Expecte
 
 const ENDS = new Set(["end_turn", "tool_use", "max_tokens", "stop_sequence"]);
 
-/** The texts and the calls that a client has kept. A chat client has one text, with a gap between those of the answer. */
+/** The texts and the calls that a client has kept. A chat client has one text, with an empty line between the answer's texts. */
 function readKept(kept: Any[]): { text: string; calls: string[] } {
   if (kept[0]?.role === "assistant" && !Array.isArray(kept[0].content) && kept[0].type === undefined) {
     const { content, tool_calls = [] } = kept[0];
@@ -82,7 +82,7 @@ const recordings = listFixtures(
   ({ status, file, features }) => status === 200 && /\.(sse|json)$/.test(file) && features !== undefined,
 );
 
-/** Two dialects whose answers separate each text, and the interface's own conversion. */
+/** Dialects that keep the texts of an answer apart. A chat client, which does not, is tried with responses alone. */
 const CLIENTS: readonly DialectName[] = ["messages", "responses"];
 const clientsOf = (upstream: DialectName): readonly DialectName[] =>
   upstream === "responses" ? ["messages", "chat"] : CLIENTS.filter((each) => each !== upstream);
@@ -147,6 +147,6 @@ function judge(recording: Fixture, client: DialectName, upstream: DialectName): 
   return read === totals(given.usage).join() ? null : `usage: ${read} for ${totals(given.usage).join()}`;
 }
 
-test("the tests' reader of events accepts other line ends in texts", () => {
+test("the tests' reader of events accepts U+2028 in a text", () => {
   expect(readEvents('data: {"a":"\u2028"}\n\ndata: [DONE]\n\n')).toEqual([{ a: "\u2028" }, "[DONE]"]);
 });

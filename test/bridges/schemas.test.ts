@@ -50,21 +50,21 @@ function dropThoughts(value: Any): Any {
 }
 
 describe.skipIf(schemasAbsent)("OpenAI's schemas", () => {
-  test.each<DialectName>(["messages", "content"])("the request of a %s client fits", (client) => {
+  test.each<DialectName>(["messages", "content"])("a %s client's request fits OpenAI's schema", (client) => {
     const { body } = play(client, "responses");
     expect(findFaults("CreateResponse", body)).toEqual([]);
     expect(Object.keys(body).filter((field) => !listFields("CreateResponse").includes(field))).toEqual([]);
   });
 
   test.each<DialectName>(["messages", "responses", "content"])(
-    "a chat request of a %s client fits",
+    "a chat request of a %s client fits OpenAI's schema",
     (client) => {
       expect(findFaults("CreateChatCompletionRequest", dropThoughts(play(client, "chat").body))).toEqual([]);
     },
   );
 
   test.each<DialectName>(["messages", "chat", "content"])(
-    "a responses client gets events of a %s upstream that fit",
+    "a responses client gets events of a %s upstream that fit OpenAI's schema",
     (upstream) => {
       const { events, answer } = play("responses", upstream);
       for (const event of events)
@@ -74,7 +74,7 @@ describe.skipIf(schemasAbsent)("OpenAI's schemas", () => {
   );
 
   test.each<DialectName>(["messages", "content"])(
-    "a chat client gets chunks of a %s upstream that fit",
+    "a chat client gets chunks of a %s upstream that fit OpenAI's schema",
     (upstream) => {
       const { events, answer } = play("chat", upstream);
       for (const chunk of events.filter((event) => event !== "[DONE]"))

@@ -75,7 +75,7 @@ function run(events: Json[], context = PLAIN): Pick<AnswerOutput, "phase" | "ref
   return { ...last, text: textOf(first) + textOf(last) };
 }
 
-/** The completion that a stream adds up to; it must be what the whole reply says. */
+/** The completion that a stream adds up to, which must equal the conversion of the whole reply. */
 function complete(events: Json[], context = PLAIN): Json {
   const { text, phase } = run(events, context);
   expect(phase).toBe("done");
@@ -112,7 +112,7 @@ describe("what a chat client gets", () => {
     });
   });
 
-  test("a chat client gets a usage chunk only if the client requested it, also when empty", () => {
+  test("a chat client gets a usage chunk only if the client requested it, also after an empty answer", () => {
     const { text } = run([created, end([])], { ...PLAIN, includeUsage: false });
     expect(text).not.toContain("usage");
     const { chunks, completion } = accumulate(run([created, end([])]).text);
@@ -145,7 +145,7 @@ describe("what a chat client gets", () => {
     expect(complete(events, { ...PLAIN, forced: true })["choices"][0].finish_reason).toBe("stop");
   });
 
-  test("a legacy client gets the first call only", () => {
+  test("a chat client with the legacy `functions` gets the first call only", () => {
     const [first, second] = [call("a", "f", "{}"), call("b", "g", "{}")];
     const events = [
       created,
@@ -451,7 +451,7 @@ describe("upstreams that deviate", () => {
     expect(complete(events)["choices"][0].message.tool_calls[0].function.arguments).toBe('{"a":1}');
   });
 
-  test("a call that was never added is sent when it is done", () => {
+  test("a call without an `added` event is sent at its `done` event", () => {
     const events = [
       created,
       { type: ARGUMENTS, output_index: 0, item_id: "fc_call_a", delta: '{"a":1}' },
@@ -461,7 +461,7 @@ describe("upstreams that deviate", () => {
     expect(complete(events)["choices"][0].message.tool_calls).toHaveLength(1);
   });
 
-  test("the text of a message that was never added is sent", () => {
+  test("the text of a message without an `added` event is sent", () => {
     const events = [created, { type: TEXT, output_index: 0, item_id: "a", delta: "One." }, end([one])];
     expect(complete(events)["choices"][0].message.content).toBe("One.");
   });
@@ -532,7 +532,7 @@ test("an answer without id and date gets those of the request", () => {
 });
 
 describe("deltas of several items", () => {
-  test("a new part of the reasoning begins a new paragraph; another item continues its own", () => {
+  test("a new part of the reasoning begins a new paragraph, also in another item with the same index", () => {
     const reasoning = { type: "reasoning", id: "r", summary: [] };
     const say = (id: string, index: number, summary_index: number, delta: string) => ({
       type: "response.reasoning_summary_text.delta",

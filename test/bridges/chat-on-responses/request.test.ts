@@ -114,7 +114,7 @@ describe("defaults that differ between the two APIs are written out", () => {
   const tool = { type: "function", function: { name: "f" } };
   const schema = { type: "json_schema", json_schema: { name: "s", schema: { type: "object" } } };
 
-  test("store, and strict of functions and schemas, are written out like other defaults that differ", () => {
+  test("`store`, and `strict` of functions and schemas, are sent as false if the client leaves them out", () => {
     const upstream = convert({ tools: [tool], response_format: schema });
     expect(upstream["store"]).toBe(false);
     expect(upstream["tools"]).toEqual([
@@ -258,7 +258,7 @@ describe("top-level fields", () => {
     });
   }
 
-  test("`user` may have 64 characters, and every spelling of no `stop` is accepted", () => {
+  test("`user` may have 64 characters, and an empty `stop` is accepted", () => {
     expect(convert({ user: "u".repeat(64), stop: "" })).toMatchObject({ user: "u".repeat(64) });
   });
 
@@ -472,7 +472,7 @@ describe("tools and tool_choice", () => {
     { type: "custom", custom: { name: "c" } },
   ];
 
-  test("a custom tool loses both levels around its grammar", () => {
+  test("a custom tool is sent without the objects `custom` and `grammar` around its fields", () => {
     const grammar = { syntax: "lark", definition: "start: WORD" };
     const custom = { name: "c", description: "d", format: { type: "grammar", grammar } };
     expect(convert({ tools: [{ type: "custom", custom }] })["tools"]).toEqual([

@@ -23,7 +23,7 @@ function mend(schemas: Schemas): Schemas {
   return mended;
 }
 
-/** OpenAPI's ways to say things, in those of JSON schema. `oneOf` overlaps here: an input message is also an easy one. */
+/** An OpenAPI schema as a JSON schema. `oneOf` becomes `anyOf`: an InputMessage is an EasyInputMessage, too. */
 function translate(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(translate);
   if (!isObject(value)) return value;
