@@ -1,5 +1,5 @@
-// A conversation like those that Claude Code sends: 170 KB, with the order of members, the marks for the cache that move
-// from turn to turn, and the fields of the original. Each turn has two messages more than the one before.
+// A conversation of 170 KB as Claude Code sends it, with the same members in the same order, and the same marks for the
+// cache, which move from turn to turn. Each turn has two messages more than the one before.
 
 /** The sizes of a long session: tools, system prompt and messages. */
 const TOOLS = 26;
@@ -49,7 +49,7 @@ function writeMessage(at: number, seed: string, isLast: boolean): Json {
   const mark = isLast ? { cache_control: EPHEMERAL } : {};
   if (at === 0) {
     const reminder = `<system-reminder>\n${textOf(PROSE, 5000, at)}\n</system-reminder>`;
-    // The upstream of the benchmark looks for the order in it.
+    // The upstream of the benchmark reads in this text what it has to do.
     const text = `bench:turn ${seed} Find out why the build fails.`;
     return {
       role: "user",

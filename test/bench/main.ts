@@ -78,7 +78,7 @@ async function measureCpu(target: Target, kind: Kind, clients: number, ms: numbe
   return { rate: answers / seconds, micros, errors, whole };
 }
 
-/** The CPU time of an agent's turn, and the delay of another stream's event next to eight agents. */
+/** The CPU time of an agent's turn, and how late the events of other streams are while eight agents work. */
 async function measureTurns(target: Target, ms: number): Promise<Sample> {
   const busy = await measureCpu(target, "turn", AGENTS, ms);
   const { address } = target;
@@ -147,7 +147,7 @@ async function addStarts(results: Results, gateways: Gateways, upstream: number)
     addSample(results, name, { "ms of a start": await measureStart(command, upstream) });
 }
 
-/** In turns of the floor: 3.6 on a quiet machine, up to this on a busy one. Lower it when a turn becomes cheaper. */
+/** An agent's turn costs 3.6 times what the floor's costs, on a busy machine 4.2 times. Lower it when turns get cheaper. */
 const EXPECTED = 4.2;
 const TOLERATED = 1.15;
 
@@ -156,7 +156,7 @@ async function checkTurn(): Promise<string> {
   const targets = [await startFloor(upstream)];
   for (const own of listGateways([])) targets.push(await startGateway(...own, upstream));
   const ratios: number[] = [];
-  // On a busy machine, the compiler needs more rounds: the last ones count.
+  // On a busy machine, the just-in-time compiler needs more rounds. Only the last seven count.
   const median = (): number => readSpread(ratios.slice(-7)).median;
   while (ratios.length < 12 || (ratios.length < 24 && median() > EXPECTED * TOLERATED)) {
     const costs: number[] = [];

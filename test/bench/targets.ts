@@ -9,7 +9,7 @@ import { type Address, runLoad } from "./ends.ts";
 const KEY = "sk-bench";
 const MAIN = join(import.meta.dir, "../../src/main.ts");
 const FLOOR = join(import.meta.dir, "floor.ts");
-/** The measured program has a core of its own. Null: processes cannot be pinned here. */
+/** The measured program has a core of its own. Null: this machine cannot pin a process to a core. */
 const CORES = Bun.which("taskset") !== null && availableParallelism() > 1 ? { measured: 0, ends: 1 } : null;
 
 export interface Target {
@@ -50,7 +50,7 @@ async function end(child: Subprocess): Promise<void> {
   running.delete(child);
 }
 
-/** Ends every process, however the benchmark ends. */
+/** Ends every process that the benchmark has started. */
 export async function stopAll(): Promise<void> {
   await Promise.all(Array.from(running, end));
 }
@@ -67,7 +67,7 @@ function makeTarget(name: string, port: number, child: Subprocess, folder: strin
   };
 }
 
-/** Linux counts in hundredths of a second here, for every program. */
+/** Linux gives every program its CPU times in hundredths of a second. */
 const TICK_MICROS = 10_000;
 
 /** The CPU time of the process and of those that it started, ended ones included. */
@@ -99,7 +99,7 @@ async function waitForPort(port: number, child: Subprocess): Promise<void> {
   throw new Error(`nobody listens on ${port}`);
 }
 
-/** One process, no buffering, reused upstream connections: the least that a proxy can do. Null: it is not installed. */
+/** nginx with one process, no buffering and reused connections: the least that a proxy can do. Null: it is not installed. */
 export async function startNginx(upstream: number): Promise<Target | null> {
   const nginx = Bun.which("nginx", { PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/local/sbin` });
   if (nginx === null) return null;

@@ -13,12 +13,12 @@ export interface Difference {
   readonly new: string;
 }
 
-/** This side's ports, as texts have them. */
+/** The ports of one side, with the name that replaces each port in texts. */
 export type Ports = ReadonlyMap<string, string>;
 
 const NEAR_S = 3600;
 
-/** The same text for both sides: without ids, clocks and ports. */
+/** Replaces what always differs between the two sides: ids, times and ports. */
 function neutral(text: string, ports: Ports): string {
   const now = Date.now() / 1000;
   const isNear = (seconds: number): boolean => Math.abs(seconds - now) < NEAR_S;
@@ -36,7 +36,7 @@ function neutral(text: string, ports: Ports): string {
     );
 }
 
-/** The rest of a text from the first difference on. */
+/** Both texts, cut to the surroundings of their first difference. */
 function around(a: string, b: string): readonly [string, string] {
   let at = 0;
   while (at < a.length && a[at] === b[at]) at += 1;
@@ -72,7 +72,7 @@ export class Comparison {
     if (a !== b) this.#note(where, a, b);
   }
 
-  /** Member by member. `skip` names members whose values are not compared. */
+  /** Compares two values member by member. `skip` names members whose values are not compared. */
   json(where: string, old: unknown, fresh: unknown, skip: RegExp = /^$/): void {
     if (Array.isArray(old) && Array.isArray(fresh)) {
       if (old.length !== fresh.length) this.text(`${where}.length`, `${old.length}`, `${fresh.length}`);
@@ -91,7 +91,7 @@ export class Comparison {
     this.json(where, left, right, /^sequence_number$/);
   }
 
-  /** Bytes, or the members if both are JSON. */
+  /** Compares the bytes of two bodies, or their members if both are JSON. */
   body(where: string, old: Buffer, fresh: Buffer): void {
     this.compared += 1;
     if (old.equals(fresh)) return;
@@ -113,7 +113,7 @@ export class Comparison {
     }
   }
 
-  /** False: they have different statuses, so nothing else can be compared. */
+  /** Compares two answers. False: they have different statuses, so nothing else can be compared. */
   #got(where: string, old: Got, fresh: Got): boolean {
     if (old.status !== fresh.status) {
       const [a, b] = [old, fresh].map(({ status, body }) => `${status} ${body.toString().slice(0, 140)}`);
@@ -160,7 +160,7 @@ export class Comparison {
     this.fields(`${where}/handshake`, old.handshakes.flat(), fresh.handshakes.flat());
   }
 
-  /** The lines of one label. */
+  /** Compares the ledgers' lines with this label. */
   lines(label: string, old: readonly Section[], fresh: readonly Section[]): void {
     if (this.#apart.has(label)) return;
     const where = `traffic/${label}`;
@@ -172,10 +172,10 @@ export class Comparison {
   }
 }
 
-/** The strings that continue from one event to the next. */
+/** The members of events whose texts are parts of one longer text. */
 const DELTAS = /^(?:delta|text|thinking|partial_json|content|reasoning_content|arguments)$/;
 
-/** The events of a stream. Neighbours that differ in nothing but such a text are one. */
+/** The events of a stream. Events in a row that differ only in one of these texts become one event. */
 function readEvents(text: string): unknown[] {
   const joined: { event: string; data: unknown; frame: string; delta: string | null }[] = [];
   for (const lines of text.split(/\r?\n\r?\n/)) {
@@ -195,11 +195,11 @@ function readEvents(text: string): unknown[] {
   return joined.map(({ event, data, delta }) => ({ event, data, delta }));
 }
 
-/** Ids, times, durations, hashes. */
+/** The members of a line that differ from run to run: ids, times, durations, hashes. */
 const UNSTEADY = /^(?:id|time|prev|first_byte_ms|duration_ms)$/;
-/** By how much a remaining time may differ on a busy machine. */
+/** By how many seconds two fields `retry-after` may differ, because the machine may be busy. */
 const SLACK_S = 10;
-/** Only their presence is compared. */
+/** Header fields with random values: only their presence is compared. */
 const RANDOM: ReadonlySet<string> = new Set(["x-gateway-hop", "x-request-id"]);
 const TRANSPORT = /^(?:connection|keep-alive|transfer-encoding|content-length|date)$/;
 

@@ -49,7 +49,7 @@ export function events(dialect: Dialect, model: string = MODELS[dialect]): strin
   return read(dialect, "event").map((event: string) => event.replaceAll(MODELS[dialect], model));
 }
 
-/** The same as one document. */
+/** The same answer as one document. */
 export function answer(dialect: Dialect, model: string = MODELS[dialect]): Any {
   return { ...read(dialect, "answer")[0], [dialect === "content" ? "modelVersion" : "model"]: model };
 }
@@ -60,7 +60,7 @@ export function answered(dialect: Dialect, stream: boolean, model?: string): Scr
     : { fields: JSON_TYPE, pieces: [JSON.stringify(answer(dialect, model))], framing: "length" };
 }
 
-/** An error of this dialect's upstreams. One of 422 names a type that does not fit its status. */
+/** An error of this dialect's upstreams. An error 422 has the type of a server's fault, which does not fit. */
 export function failure(dialect: Dialect, status: number, message = "as scripted"): Script {
   const body = read(dialect, "failure")[0];
   const isServers = status >= 500 || status === 422;

@@ -17,13 +17,13 @@ import { envOf, type Scenario, Side } from "./side.ts";
 import { listScenarios } from "./traffic.ts";
 import type { Script } from "./wire.ts";
 
-/** Requests that every version served. */
+/** The scenarios whose requests every version served. */
 const FIRST =
   /^(?:messages|responses|bridged|content|relay-m)-(?:whole|stream)-(?:fine|cut-in-body)$|^messages-whole-s500$|^bill-messages$|^responses-leaves$/;
-/** Requests whose lines have fields that 0.2.0 added. */
+/** The scenarios whose lines have fields that 0.2.0 added. */
 const LATER =
   /^(?:chat-stream-fine|cache-misses|codex|gemini|limit-unpriced-allow|over-messages-whole-s529|login-claude|background|messages-by-(?:responses|chat)-stream|chat-by-content-stream|bill-(?:responses|reported|free|content))$/;
-/** Requests for a ledger that shows one thing. */
+/** The scenarios for a ledger that needs few lines, because it shows one thing only. */
 const FEW = /^(?:messages|responses)-(?:whole|stream)-fine$|^bill-messages$/;
 
 const DAY_MS = 86_400_000;
@@ -45,7 +45,7 @@ function readLines(folder: string): string[] {
   return readFileSync(join(folder, "ledger.jsonl"), "utf8").trim().split("\n");
 }
 
-/** Everything next to the ledger that a gateway can make again. */
+/** Removes all files next to the ledger except the config: a gateway can make them again. */
 function removeRest(folder: string): void {
   for (const name of readdirSync(folder))
     if (name !== "gateway.yaml" && !/^ledger.*\.jsonl$/.test(name))
@@ -91,7 +91,7 @@ export interface Old {
 }
 
 /** A ledger of each version over three months with a correction; one with a mark and an acceptance,
- *  a damaged one, and one with an open journal. */
+ *  a damaged one, and one whose journal names a request in flight. */
 export async function makeSmall(olds: readonly Old[], folder: string): Promise<void> {
   const all = listScenarios();
   const pick = (pattern: RegExp): Scenario[] => all.filter(({ name }) => pattern.test(name));
@@ -142,7 +142,7 @@ export async function makeSmall(olds: readonly Old[], folder: string): Promise<v
   tidy(killed);
 }
 
-/** One with a changed amount, a line that is gone, one twice, and one that is not JSON. */
+/** Changes an amount, removes a line, writes one twice, and adds one that is not JSON. */
 function damage({ folder }: Side): void {
   const path = join(folder, "ledger-2026-10.jsonl");
   const [first = "", second = "", third = "", fourth = "", ...rest] = readFileSync(path, "utf8")
@@ -167,14 +167,14 @@ async function makePast(
   return side;
 }
 
-/** Removes what can be made again or is of this machine alone. */
+/** Removes files that a gateway can make again, or that belong to this machine alone. */
 function tidy({ folder }: Side): void {
   for (const name of readdirSync(folder))
     if (/\.(?:lock|lock\.holder|txt|index.*|hours|json)$|^\./.test(name))
       rmSync(join(folder, name), { recursive: true });
 }
 
-/** A ledger of many lines over 90 days: those of a small one again and again, with ids, sessions and keys of their own. */
+/** A ledger of many lines over 90 days: the lines of a small ledger again and again, with new ids, sessions and keys. */
 export function makeLarge(from: string, folder: string, count: number): void {
   mkdirSync(folder, { recursive: true });
   cpSync(join(from, "gateway.yaml"), join(folder, "gateway.yaml"));
@@ -194,12 +194,12 @@ export function makeLarge(from: string, folder: string, count: number): void {
   writeFileSync(join(folder, "ledger.jsonl"), `${made.join("\n")}\n`, { mode: 0o600 });
 }
 
-/** Until the day on which the ledgers were made: an open period has a row for each day up to today. */
+/** It ends on the day on which the ledgers were made: without an end, reports would have a row for each day until today. */
 const PERIOD = "--since 2026-09-01 --until 2026-11-28";
 
 const LANES = 6;
 
-/** Works on this many at the same time, begun in their order. */
+/** Works on LANES elements at the same time, and begins them in their order. */
 export async function inLanes<T>(list: readonly T[], work: (each: T) => Promise<void>): Promise<void> {
   const left = list.values();
   const lane = async (): Promise<void> => {
@@ -211,14 +211,14 @@ export async function inLanes<T>(list: readonly T[], work: (each: T) => Promise<
 export const STORED = join(import.meta.dir, "ledgers");
 export const listStored = (): readonly string[] => (existsSync(STORED) ? readdirSync(STORED).toSorted() : []);
 
-/** A copy, next to which a program may write. */
+/** Copies a ledger's folder, so that a program may write into it. */
 export function copyLedger(from: string, to: string): void {
   cpSync(from, to, { recursive: true });
   for (const name of readdirSync(to)) chmodSync(join(to, name), name.endsWith(".context") ? 0o700 : 0o600);
 }
 
-/** Commands that read a ledger. `all`: every one. `most`: those of the snapshots. `few`: enough for a second
- *  ledger. */
+/** Commands that read a ledger: all, most (the snapshot of the ledger 0.2.0 has these), or few (the snapshots of the
+ *  other ledgers have these). */
 export function listCommands(folder: string, which: "all" | "most" | "few"): readonly string[] {
   const lines = readLines(folder);
   const read = (pattern: RegExp): string =>
@@ -278,7 +278,7 @@ export function listCommands(folder: string, which: "all" | "most" | "few"): rea
   ];
 }
 
-/** Commands that show what a start has done. */
+/** Commands that show what a gateway's start has done to a ledger. */
 export const AFTER_START: readonly string[] = [
   "ledger verify",
   "ledger show last",

@@ -1,4 +1,4 @@
-// `bun run differ OLD NEW [--only WORD] [--to FILE]`: the same traffic through two executables, and the same ledgers read by both.
+// `bun run differ OLD NEW [--only WORD] [--to FILE]`: compares what two executables do with the same traffic and ledgers.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -94,7 +94,7 @@ async function compareTraffic(
   return comparison;
 }
 
-/** The same ledgers, read by both: before and after a start. */
+/** Both executables read the same ledgers, before and after a gateway has started on them. */
 async function compareLedgers(sides: readonly [Side, Side], only: string): Promise<Comparison> {
   const comparison = new Comparison(new Map(), new Map());
   const from = join(sides[0].folder, "large");

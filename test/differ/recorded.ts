@@ -1,5 +1,5 @@
-// Recorded traffic of real providers, read in place: each answer through its own dialect and converted for clients of every
-// other, and each request converted for upstreams of every other.
+// Recorded traffic of real providers, read in place. Each answer goes to a client of its own dialect, and is converted for
+// clients of each other dialect. Each request is converted for upstreams of each other dialect.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -73,7 +73,7 @@ const isGeneration = ({ url_path: path }: Recording): boolean =>
 const isFailure = ({ status, expect }: Recording): boolean =>
   status !== 200 || (expect.error ?? null) !== null;
 
-/** Recordings that leave the channel usable share one; each of the others has its own. */
+/** Recordings after which the channel is usable share a scenario. Each other recording has a scenario of its own. */
 function* scenes(
   name: string,
   group: Section,

@@ -29,11 +29,11 @@ export interface Step {
   readonly scripts?: readonly Script[];
   /** The client leaves: when it has received this text, or when the upstream has got the request. */
   readonly leave?: { readonly text: string } | "asked";
-  /** The name of its recording. */
+  /** The name of the recording that the step sends or gets. */
   readonly note?: string;
 }
 
-/** Its own channels, group and key, so that no scenario changes another. */
+/** A scenario has its own channels, group and key, so that it changes no other scenario. */
 export interface Scenario {
   /** Also the name of the group and the key. */
   readonly name: string;
@@ -55,10 +55,10 @@ export interface Outcome {
 
 const digest = (text: string): string =>
   new Bun.CryptoHasher("sha256").update(text).digest("hex").slice(0, 32);
-/** A key's secret, and a channel's credential. Without words, because the redaction of errors would
- *  find them in texts. */
+/** The secret of a key, or the credential of a channel. It has no words in it: the gateway would
+ *  take them for the secret in the texts of errors. */
 export const secretOf = (name: string): string => `sk-${digest(name)}`;
-/** A step's name, also as a label in the ledger's lines, by which they are found. */
+/** A step's name. The step's lines in the ledger have it as their label. */
 export const labelOf = ({ name, steps }: Scenario, step: number): string =>
   [`${name}.${step + 1}`, steps[step]?.note ?? []].flat().join("-").slice(0, 120);
 
@@ -113,7 +113,7 @@ export class Side {
     await this.serve();
   }
 
-  /** The same config with other settings, and a gateway that reads it. */
+  /** Starts the gateway again, with other settings in its config. */
   async restart(more: Section): Promise<void> {
     const config: Section = JSON.parse(readFileSync(this.config, "utf8"));
     writeFileSync(this.config, JSON.stringify({ ...config, ...more }, null, 1));
@@ -225,7 +225,7 @@ export class Side {
       const asked = new Promise<void>((resolve) => (running.arrived = resolve));
       const leave = step.leave === "asked" ? asked : step.leave?.text;
       got.push(await ask(this.port, { ...buildAsk(scenario, index, step), leave }));
-      // A client that has left, or got a part of the answer, does not wait for the upstream's end. The next step waits.
+      // A client that leaves early does not wait until the upstream has finished. The next step waits for it.
       while (running.open > 0) await new Promise<void>((resolve) => (running.settled = resolve));
       received.push(running.received);
       running.received = [];
@@ -253,7 +253,7 @@ export class Side {
   }
 }
 
-/** Each scenario's upstream has its own ids of responses: the gateway remembers them. */
+/** The ids of responses differ from scenario to scenario, because the gateway remembers them. */
 const ownId = (text: string, name: string): string =>
   text.replaceAll("resp_01ABC", `resp_${digest(name).slice(0, 8)}`);
 

@@ -5,7 +5,7 @@ import { events } from "./dialects.ts";
 import { type Scenario, secretOf, type Side } from "./side.ts";
 import type { Fields } from "./wire.ts";
 
-/** `close` and `break` end the connection. */
+/** The upstream's messages. The words `close` and `break` end the connection. */
 type Reply = readonly string[];
 
 interface Turn {
@@ -98,7 +98,7 @@ interface State {
   readonly received: string[];
 }
 
-/** Sends what its scripts say. One for each side. */
+/** Starts the WebSocket upstream of one side, which sends what the scenarios say. */
 export function startSockets(side: Side): {
   run(scenario: SocketScenario): Promise<SocketOutcome>;
   stop(): void;

@@ -183,7 +183,7 @@ function* failovers(): Generator<Scenario> {
   yield scene("all-disabled", front!, [ask(front!, false, [good])], { channels: { a: { disabled: true } } });
 }
 
-/** A client's dialect, and that of its channel. */
+/** Each dialect of a client with each other dialect of a channel. */
 function* conversions(): Generator<Scenario> {
   for (const client of DIALECTS)
     for (const dialect of DIALECTS) {
@@ -391,7 +391,7 @@ function* access(): Generator<Scenario> {
   yield scene("other-paths", messages!, files, { group: { other_paths: ["/v1/files"] } });
 }
 
-/** Fields, bodies and names on their way. */
+/** What the gateway passes on: header fields, bodies, names. */
 function* passing(): Generator<Scenario> {
   const [messages, responses, chat, content] = FRONTS;
   const good = (dialect: Dialect): Script[] => [answered(dialect, false)];

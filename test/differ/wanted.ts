@@ -5,14 +5,14 @@ import type { Difference } from "./compare.ts";
 export interface Wanted {
   readonly why: string;
   readonly where: RegExp;
-  /** Both values have to match, if these are given. */
+  /** If given: what the value of each side has to match. */
   readonly old?: RegExp;
   readonly new?: RegExp;
 }
 
 /** Chat Completions of clients on channels that speak Responses. */
 const CHAT_ON_RESPONSES = String.raw`^traffic/(?:(?:over-|access-|aliases-)?bridged|chat-by-responses|rec-chat-to-responses|rec-responses-for-chat)`;
-/** Recordings of what a client of another dialect gets or sends. */
+/** The scenarios in which a request and its answer are converted. */
 const CONVERTED = String.raw`^traffic/(?:rec-\w+-(?:for|to)|\w+-by)-\w+`;
 
 const within = (scenarios: string, place: string): RegExp => new RegExp(`(?:${scenarios})[^/]*/${place}`);
@@ -357,7 +357,7 @@ const WANTED: readonly Wanted[] = [
 
 const SHOWN = 4;
 
-/** The kind of a place: the place without names of scenarios and numbers. */
+/** The kind of a place: the place without its scenario's name and without numbers. */
 const kindOf = (where: string): string => where.replace(/^(\w+)\/[^/]*/, "$1").replaceAll(/\d+/g, "N");
 
 /** Sorts differences into wanted and unexpected ones. */

@@ -1,9 +1,9 @@
-// HTTP/1.1 on bare sockets, both sides: what a client got and what an upstream got, byte for byte, and how it ended.
+// A client and an upstream that speak HTTP/1.1 on bare sockets. They note byte for byte what they got, and how it ended.
 
 import { connect, createServer, type Server, type Socket } from "node:net";
 
 export type Fields = readonly (readonly [name: string, value: string])[];
-/** `whole`: to its announced end. `cut`: before that. `none`: nothing came. `left`: the client went away. */
+/** How an answer ended. `whole`: at its announced end. `cut`: before it. `none`: nothing came. `left`: the client went away. */
 export type End = "whole" | "cut" | "none" | "left";
 
 interface Head {
@@ -54,7 +54,7 @@ class Inlet {
     return found;
   }
 
-  /** Everything before this text, which is dropped. Null: it never came. */
+  /** Takes everything up to the end of this text, and returns what is before it. Null: the text never came. */
   async before(text: string): Promise<string | null> {
     for (;;) {
       const at = this.#bytes.indexOf(text);
@@ -78,7 +78,7 @@ class Inlet {
     return { start: first.split(" "), fields };
   }
 
-  /** Calls `see` with each piece. `hasBody` is false for answers that never have one. */
+  /** Calls `see` with each piece. `untilClose`: a body of unknown length lasts until the connection ends. */
   async body(fields: Fields, untilClose: boolean, see: (piece: Buffer) => void): Promise<"whole" | "cut"> {
     if (/chunked/i.test(fieldOf(fields, "transfer-encoding") ?? "")) return this.#chunked(see);
     const length = fieldOf(fields, "content-length");
@@ -112,7 +112,7 @@ export interface Ask {
   readonly target: string;
   readonly fields: Fields;
   readonly body: Buffer;
-  /** The client leaves when this has been received, or when this promise resolves. */
+  /** The client leaves when it has received this text, or when this promise resolves. */
   readonly leave?: string | Promise<void> | undefined;
 }
 
@@ -212,7 +212,7 @@ export async function startUpstream(choose: Choose): Promise<Upstream> {
 async function serve(socket: Socket, choose: Choose): Promise<void> {
   const inlet = new Inlet(socket);
   const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
-  // A gateway that leaves ends its side; nothing that it could still read is sent after that.
+  // A gateway that leaves ends its side of the connection. After that, the upstream sends it nothing more.
   socket.on("end", () => socket.destroy());
   for (let head = await inlet.head(); head !== null; head = await inlet.head()) {
     const pieces: Buffer[] = [];
