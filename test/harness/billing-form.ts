@@ -1,10 +1,10 @@
-// The billing form of the recordings' manifest, whose words differ by family. It brings what a meter
-// read from an answer and what the manifest says to a form in which they can be compared.
+// The manifest of the recordings says what each answer costs, in words that differ by family. This file brings what a
+// meter read from an answer, and what the manifest says, to a form in which they can be compared.
 
 import type { Part, Reading, Usage } from "../../src/billing/usage.ts";
 import type { Fixture } from "./fixtures.ts";
 
-/** The manifest's words differ by family; the functions below read each family's. */
+/** What the manifest says of an answer. The functions below read the words of each family. */
 // oxlint-disable-next-line typescript/no-explicit-any -- recordings' metadata, read in a test only
 export type Billing = any;
 
@@ -23,7 +23,7 @@ function count(reading: Read, kind: keyof Usage): number {
   return reading.parts.reduce((total, part) => total + (part.usage[kind] ?? 0), 0);
 }
 
-/** A reading in the words of the manifest, reduced to what both contain. */
+/** A meter's reading in the words of the manifest. It has only what the manifest says, too. */
 export const NORMAL: Record<Fixture["family"], (reading: Read) => object> = {
   anthropic: (reading) => ({
     lines: reading.parts.map((part: Part) => ({
@@ -119,7 +119,7 @@ const WANTED: Record<Fixture["family"], (billing: Billing) => object> = {
   }),
 };
 
-/** The manifest counts an empty query of this recording; the platform charges nothing for one. */
+/** A recording in which the manifest counts an empty search query. The platform charges nothing for such a query. */
 const SEARCHED_FOR_NOTHING =
   "gemini/pydantic-ai--test-structured-output-test-native-output-with-builtin-tools-stream";
 

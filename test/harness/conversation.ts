@@ -10,7 +10,7 @@ export interface Conversation {
   /** The conversation in turns: the user's or a tool's text, then the model's. */
   turns: { role: "user" | "assistant"; text: string }[];
   model: string;
-  /** Settings next to the prompt. */
+  /** More members of the request's body. */
   extra: Value;
 }
 
@@ -35,7 +35,7 @@ export function openConversation(seed: string, first: string, model = "claude-so
   };
 }
 
-/** The model's answer, and what comes next. */
+/** Adds the model's answer and the user's next text. */
 export function goOn(conversation: Conversation, answer: string, next: string): void {
   conversation.turns.push({ role: "assistant", text: answer }, { role: "user", text: next });
 }
@@ -50,7 +50,7 @@ export function writeAsPython(value: unknown): string {
 
 const MARK = { cache_control: { type: "ephemeral" } };
 
-/** Marks as Claude Code sets them: at the end of the system prompt and of the last message. */
+/** A messages request has marks as Claude Code sets them: at the end of the system prompt and of the last message. */
 export function writeRequest(dialect: CachingDialect, conversation: Conversation, stream = false): Value {
   const { tools, system, turns, model, extra } = conversation;
   if (dialect === "messages") {

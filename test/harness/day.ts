@@ -4,7 +4,7 @@ const DAY_MS = 86_400_000;
 /** The longest time that such a test may take. */
 const ROOM_MS = 30_000;
 
-/** Resolves when no midnight (UTC) is near: at once, but for half a minute a day. */
+/** Resolves when no midnight (UTC) is near: at once, except in the last half minute of a day. */
 export async function passMidnight(): Promise<void> {
   const left = DAY_MS - (Date.now() % DAY_MS);
   if (left < ROOM_MS) await Bun.sleep(left + 1);

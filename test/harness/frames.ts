@@ -6,7 +6,7 @@ export function acceptKey(key: string): string {
   return Bun.CryptoHasher.hash("sha1", `${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`, "base64");
 }
 
-/** A client masks its frames. This mask changes nothing. */
+/** A client has to mask its frames. This mask consists of zeros, which change nothing. */
 export function writeFrame(opcode: number, payload: Uint8Array, isClient = false): Buffer {
   const { length } = payload;
   const size = length < 126 ? 0 : length < 65_536 ? 2 : 8;

@@ -44,10 +44,10 @@ export function makeConfig(upstream: { readonly url: string }, more: Section = {
 }
 
 export interface GatewayOptions {
-  /** An object, or the text of the YAML file. Without `listen`, it gets a free port on loopback. */
+  /** An object, or the text of the YAML file. An object without `listen` gets a free port on loopback. */
   readonly config: Section | string;
   readonly env?: Readonly<Record<string, string>>;
-  /** For a second start on the same config and ledger; without it, a new folder that `stop` removes. */
+  /** The folder of an earlier start, whose ledger goes on. Absent: a new folder, which `stop` removes. */
   readonly folder?: TempFolder;
 }
 
@@ -98,7 +98,7 @@ export async function startGateway(
     readonly args?: readonly string[];
     /** The command to run; without it, the program under test. */
     readonly command?: readonly string[];
-    /** Called at once, long before it is ready: for tests that end it while it starts. */
+    /** Called long before the gateway is ready: for tests that end it while it starts. */
     readonly spawned?: (child: { kill(name: NodeJS.Signals): void }) => void;
   },
 ): Promise<ChildGateway> {

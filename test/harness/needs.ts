@@ -7,14 +7,14 @@ import { join } from "node:path";
 const SHARED = join(import.meta.dir, "../../../shared");
 const BROWSERS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
-/** Debian's Chromium, or the one that CHROMIUM names. */
+/** The browser that CHROMIUM names, or else the first of BROWSERS that exists. */
 export const browserProgram: string | undefined = [process.env["CHROMIUM"] ?? "", ...BROWSERS].find(
   (path) => path !== "" && existsSync(path),
 );
 
 interface Need {
   readonly isThere: boolean;
-  /** How its tests run on this machine. */
+  /** What to do so that its tests run on this machine. */
   readonly how: string;
 }
 
@@ -43,7 +43,7 @@ const NEEDS = {
 
 const required = (process.env["REQUIRE"] ?? "").split(",").filter((name) => name !== "");
 
-/** The words of REQUIRE that this machine lacks, or that are unknown. */
+/** What is wrong with REQUIRE: a word that is unknown, or a thing that this machine lacks. Null: nothing. */
 export function findProblem(): string | null {
   for (const name of required) {
     const need = Object.entries(NEEDS).find(([each]) => each === name)?.[1];
@@ -61,7 +61,7 @@ export function isThere(name: keyof typeof NEEDS): boolean {
   return NEEDS[name].isThere;
 }
 
-/** The last line of a run. */
+/** The last line of a test run. */
 export function describeSkipped(): string {
   const missing = Object.entries(NEEDS).filter(([, need]) => !need.isThere);
   const ways = missing.map(([name, { how }]) => `${name} (${how})`);

@@ -40,9 +40,9 @@ export interface Circumstances {
   readonly cwd?: string;
 }
 
-/** The variables of a test's machine must not leak in. The config is the folder's gateway.yaml, unless GATEWAY_CONFIG
- *  is another or empty, which leaves it to the search. Commands check credentials: nobody listens at this proxy, so
- *  nothing leaves the machine, and no model server of the machine is found. */
+/** The variables of a test's machine must not leak in. The config is the folder's gateway.yaml, unless `more` names
+ *  another in GATEWAY_CONFIG; if that is empty, the program searches for one. Commands check credentials: nobody
+ *  listens at this proxy, so nothing leaves the machine. No model server of the machine is found. */
 export function cleanEnv(
   folder: string,
   more: Readonly<Record<string, string>> = {},

@@ -7,16 +7,16 @@ type Ending = "fin" | "reset";
 
 export interface RawConnection {
   send(bytes: string | Uint8Array): void;
-  /** All bytes so far, and their pieces (`atMs` since the connection was opened). */
+  /** All bytes so far, and the pieces in which they came (`atMs`: the milliseconds since the connection was opened). */
   bytes(): Buffer;
   readonly pieces: readonly { readonly bytes: Buffer; readonly atMs: number }[];
   /** Resolves as soon as the bytes so far satisfy the condition, or contain the string. Rejects if the connection ends before. */
   until(condition: string | ((bytes: Buffer) => boolean)): Promise<Buffer>;
   readonly ended: Promise<Ending>;
-  /** Stops and goes on reading. */
+  /** `pause` stops reading, and `resume` goes on. */
   pause(): void;
   resume(): void;
-  /** Closes normally, or with a reset. */
+  /** `close` ends the connection as usual, and `reset` with a reset. */
   close(): void;
   reset(): void;
 }
@@ -140,7 +140,7 @@ export interface RawAnswer {
   readonly status: number;
   readonly fields: readonly (readonly [name: string, value: string])[];
   field(name: string): string | undefined;
-  /** Decoded from chunks. */
+  /** The body, joined from its chunks if it has any. */
   readonly body: Buffer;
   readonly text: string;
   /** The body is complete by its framing. A body that only the connection ends is never complete. */
@@ -220,7 +220,7 @@ function joinChunks(rest: Buffer): { body: Buffer; complete: boolean } {
 }
 
 export interface Exchanged extends RawAnswer {
-  /** `open`: the answer was complete and the connection stayed. */
+  /** `open`: the answer was complete and the connection stayed open. */
   readonly ending: Ending | "open";
   readonly bytes: Buffer;
   readonly pieces: RawConnection["pieces"];
@@ -257,7 +257,7 @@ export function readEvents(text: string): string[] {
     .flatMap((line) => (line.startsWith("data: ") ? [line.slice("data: ".length)] : []));
 }
 
-/** A client that counts bytes and does not keep them: for more of them than a test can hold. */
+/** A client that counts bytes and does not keep them, for answers larger than a test's memory. */
 export async function openCounter(port: number): Promise<{
   send(bytes: Uint8Array): void;
   pause(): void;

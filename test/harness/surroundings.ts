@@ -1,6 +1,6 @@
-// Loaded before all tests (bunfig.toml): settings of the machine for its users' own tools must not leak into the tests or
-// their child processes. A proxy would get requests to loopback, too. The time zone is UTC, and the language English:
-// tests of other zones or languages name them. When the last test has ended, the tests' files are removed.
+// Loaded before all tests (bunfig.toml). Variables that the machine's user has set must not leak into the tests or their
+// child processes: a proxy would even get requests to loopback. The time zone is UTC, and the language English. Tests of
+// another zone or language set it themselves. When the last test has ended, the tests' files are removed.
 
 import { afterAll } from "bun:test";
 import { removeFolder } from "../../src/lib/files/own-file.ts";
@@ -11,7 +11,7 @@ const NOT_OURS =
 
 for (const name of Object.keys(process.env)) if (NOT_OURS.test(name)) delete process.env[name];
 process.env["TZ"] = "UTC";
-// A command that starts an emulated runtime, if one is given.
+// GATEWAY_TEST_RUNTIME may name a command that starts an emulated runtime. Child processes are then started with it.
 process.execPath = process.env["GATEWAY_TEST_RUNTIME"] || process.execPath;
 
 afterAll(() => {
@@ -23,5 +23,5 @@ afterAll(() => {
   }
 });
 
-/** While nothing else keeps the event loop waiting, the runner would ask for the time again and again. */
+/** Without any timer, the runner would ask for the time again and again while it waits. */
 setInterval(() => {}, 2 ** 30);

@@ -68,15 +68,15 @@ export function readLedger(path: string, wanted = ""): Record<string, unknown>[]
 }
 
 // ── Another user ─────────────────────────────────────────────────────────────
-// Code that runs as another user, for tests of which files are trusted. Its modules are loaded before, because the clone may
-// be in a folder that only root can enter.
+// Code that runs as another user, for tests that show which files the gateway trusts. Its modules are loaded before it
+// changes the user, because the clone may be in a folder that only root can enter.
 
 /** Only root can become somebody else. */
 export const canBeOther = process.getuid?.() === 0;
 
 export const OTHER_ID = 65_534;
 
-/** `imports`: by the path of a module, the names that the code uses. Returns what the code printed. */
+/** `imports`: the path of each module with the names that the code uses of it. Returns what the code printed. */
 export function runAsOther(imports: Readonly<Record<string, string>>, code: string): string {
   const lines = Object.entries(imports).map(
     ([path, names]) => `import { ${names} } from ${JSON.stringify(path)};`,

@@ -33,7 +33,7 @@ export function listIds(platform: DemoPlatform | null): readonly string[] {
   return platform === null ? [...IDS.messages, ...IDS.responses, ...IDS.content] : IDS_OF[platform];
 }
 
-/** The ids in a list of this shape: all of them if the upstream simulates one platform, otherwise the shape's own. */
+/** The ids whose vendor writes lists in this shape. If there are none, all ids. */
 export function filterIds(ids: readonly string[], shape: ListShape): readonly string[] {
   const marks = {
     messages: /^claude/,

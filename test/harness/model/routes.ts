@@ -132,7 +132,7 @@ function generate(
     : answerJson(family.name, reply);
 }
 
-/** A server of Chat Completions is strict. Servers of several dialects are not simulated as closely. */
+/** Only an upstream that simulates the platform `chat` refuses invalid requests. */
 function answerChat(request: DemoRequest, state: DemoState): Answer {
   const problem = state.platform === "chat" ? findChatProblem(request.body) : null;
   return problem === null ? generate(chat, request, state) : answerError("chat", 400, problem);
@@ -149,7 +149,7 @@ function countInput({ body }: DemoRequest): Answer {
   });
 }
 
-/** Numbers, or their four bytes each in base64, which the official SDK asks for. */
+/** An embedding is a list of numbers or, if the request asks for it as the official SDK does, their bytes in base64. */
 function embedInput({ body }: DemoRequest): Answer {
   const model = pick(body, "model");
   if (typeof model !== "string") return answerError("responses", 400, "The model is missing.");

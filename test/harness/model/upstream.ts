@@ -1,4 +1,4 @@
-// The simulated upstream of the tests and the benchmark. It answers in the dialect of the path.
+// The simulated upstream of the tests. It answers in the dialect of the path.
 
 import type { Answer } from "./answers/answer.ts";
 import { createStore } from "./answers/stored.ts";
@@ -17,7 +17,7 @@ export interface DemoOptions {
   /** The only accepted credential. Without it, any credential is accepted, or none. */
   readonly credential?: string;
   readonly firstByteMs?: number;
-  /** Between two events of a stream. */
+  /** The pause between two events of a stream. */
   readonly paceMs?: number;
   /** Serves the responses API over a WebSocket, too. */
   readonly sockets?: boolean;

@@ -1,5 +1,5 @@
 // A minimal HTTP/1.1 server on a raw socket for the simulated upstream. It reads whole requests (with a content-length)
-// and performs the steps of a plan, one write after another. Raw, because some steps are impossible with a server.
+// and performs the steps of a plan, one write after another. A server of the runtime cannot perform all of these steps.
 
 import type { Socket, TCPSocketListener } from "bun";
 import type { Field } from "../../../src/lib/http/fields.ts";
@@ -50,7 +50,7 @@ interface WireConnection {
   busy: boolean;
   gone: boolean;
   readonly left: PromiseWithResolvers<void>;
-  /** Resolves a write that waits until the peer reads. */
+  /** Called when the kernel can take more bytes. A write may wait for it. */
   drained(): void;
   reply: Reply | null;
   /** Reads the bytes after an upgrade. */

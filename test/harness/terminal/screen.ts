@@ -1,5 +1,5 @@
-// The part of a terminal's screen that our programs use: what a person would
-// see after these bytes. An unknown escape sequence fails the test.
+// What a person would see on a terminal that has got these bytes. It knows the escape
+// sequences that our program uses: any other one fails the test.
 
 interface Page {
   lines: string[][];

@@ -1,4 +1,4 @@
-// Runs the executable on a terminal of which the screen is read, as a person reads it.
+// Runs the executable on a terminal, and reads its screen as a person does.
 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -88,7 +88,7 @@ export function watch(
   };
 }
 
-/** The end of the complete part: an escape, or rows that are drawn together, may come in pieces. */
+/** How much of the text can be shown: an escape, or rows that are drawn together, may still be incomplete at its end. */
 function findEnd(text: string): number {
   const begun = text.lastIndexOf("\u001B[?2026h");
   if (begun > text.lastIndexOf("\u001B[?2026l")) return begun;

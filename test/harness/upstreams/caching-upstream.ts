@@ -28,14 +28,14 @@ const LOOKBACK = 20;
 export class CachingUpstream {
   #entries: Entry[] = [];
 
-  /** `scope`: only requests of one account, model and tier share a cache. */
+  /** `scope`: requests share a cache if they have the same account, model and tier. */
   serve(dialect: CachingDialect, body: Value, scope: string, at: number): Counted {
     return dialect === "messages"
       ? this.#serveMarked(body, scope, at)
       : this.#serveAll(dialect, body, scope, at);
   }
 
-  /** The upstream loses everything. */
+  /** The upstream loses all that it has cached. */
   lose(): void {
     this.#entries = [];
   }

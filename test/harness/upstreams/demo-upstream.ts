@@ -1,4 +1,4 @@
-// The simulated upstream of `serve --demo`, as tests use it: it records requests, and answers as a test says.
+// The simulated upstream, as tests use it: it records requests, and answers as a test says.
 
 import type { Answer } from "../model/answers/answer.ts";
 import { isModelPath } from "../model/routes.ts";
@@ -48,7 +48,7 @@ export interface Behaviour extends Timing {
   readonly gates?: Readonly<Record<number, Gate>>;
   /** Full control over the steps on the wire. */
   readonly steps?: (request: ReceivedRequest) => Iterable<Step>;
-  /** Which request. The default is the next one that is not for a model list. */
+  /** Which request gets it. The default is the next one that is not for a model list. */
   readonly when?: (request: ReceivedRequest) => boolean;
 }
 
@@ -106,7 +106,7 @@ export function startDemoUpstream(options: DemoUpstreamOptions = {}): DemoUpstre
   };
   const reply = (wireRequest: WireRequest): Promise<Reply> => {
     const { request, hooks } = receive(wireRequest);
-    // A WebSocket is not a request that a test expects.
+    // The handshake of a WebSocket is not recorded: tests count the requests.
     const isSocket = options.sockets === true && request.field("upgrade") !== undefined;
     if (!isSocket) record(request);
     const { steps, ...chosen } = isSocket ? {} : choose(request);
@@ -138,7 +138,7 @@ function nameBehaviour(behaviour: Behaviour | FaultName): Behaviour {
   return typeof behaviour === "string" ? { fault: behaviour } : behaviour;
 }
 
-/** A gateway asks once whether this is a gateway, too. */
+/** A gateway asks each upstream once whether it is a gateway, too. */
 const isWho = ({ target }: WireRequest): boolean => target === "/healthz";
 const isList = ({ method, target }: WireRequest): boolean =>
   method === "GET" && isModelPath(readUrl(target).pathname);

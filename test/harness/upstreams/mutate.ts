@@ -30,7 +30,7 @@ const ODD_VALUES: readonly string[] = [
   `${"[".repeat(600)}${"]".repeat(600)}`,
 ];
 
-/** The odd value that replaces one of an event or a body, before it becomes JSON. */
+/** It stands for an odd value until the event or body has become JSON. */
 const PLACE = "\u0001odd\u0001";
 
 /** The pieces of an answer with one to three odd values. The same seed makes the same answer. */
@@ -61,13 +61,13 @@ function fill(value: unknown, odd: string): string {
   return JSON.stringify(value).replaceAll(JSON.stringify(PLACE), () => odd);
 }
 
-/** Every member of this name is odd. */
+/** Gives every member of this name an odd value. */
 export function replaceMember(pieces: readonly string[], member: string, odd: string): string[] {
   const replace = (name: string, value: unknown): unknown => (name === member ? PLACE : value);
   return pieces.map((piece) => piece.replace(/\{.*\}/s, (json) => fill(JSON.parse(json, replace), odd)));
 }
 
-/** Usage that upstreams can report, next to what the simulated answers have. */
+/** Members of usage that upstreams can report, and that the simulated answers do not have. */
 const MORE_USAGE = `"output_tokens_details":{"thinking_tokens":1,"reasoning_tokens":1},"cost":0.5,"num_cached_tokens":1,
   "server_tool_use":{"web_search_requests":1},"input_tokens_details":{"cached_tokens":1},"cost_in_usd_ticks":5,
   "iterations":[{"type":"message","input_tokens":1,"output_tokens":1}],"total_tokens":2,"toolUsePromptTokenCount":1,

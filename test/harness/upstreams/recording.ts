@@ -9,7 +9,7 @@ export interface Replaying {
   stop(): Promise<{ readonly status: number; readonly printed: string }>;
 }
 
-/** Without a config or a home. `args`: more flags of `serve`. */
+/** Starts it without a config, and with an empty home. `args`: more flags of `serve`. */
 export async function startReplay(folder: string, ...args: string[]): Promise<Replaying> {
   const home = makeTempFolder();
   const child = Bun.spawn([...PROGRAM, "serve", "--replay", folder, "--port", "0", ...args], {

@@ -1,5 +1,5 @@
-// Hosts with names of their own, on loopback: a proxy that knows CONNECT, ends TLS for these hosts and passes their requests
-// on without it. Other hosts cannot be reached through it.
+// Hosts with names of their own, on loopback: a proxy that knows CONNECT, ends TLS for these hosts, and hands their
+// requests to `onExchange`. Other hosts cannot be reached through the proxy.
 
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";

@@ -67,7 +67,7 @@ export async function startVendor(
     const host = exchange.field("host") ?? "";
     arrived.push({ host, method, target, fields: [...fields], body });
     if (exchange.field("upgrade") !== undefined) {
-      // Clients then send their requests over HTTP.
+      // Clients that get this refusal send their requests over HTTP.
       if (!settings.sockets) return exchange.answer(426, [], "");
       return serveSocket(exchange, (text) => {
         arrived.push({ host, method: "MESSAGE", target, fields: [], body: text });
@@ -105,7 +105,7 @@ export async function startVendor(
   };
 }
 
-/** A list with another small model. */
+/** Replaces the small model in a list of models. */
 function renew(target: string, list: Uint8Array, haiku: string): Uint8Array {
   const isList = target.startsWith("/v1/models");
   return isList ? Buffer.from(Buffer.from(list).toString().replaceAll("haiku-4-5", haiku)) : list;

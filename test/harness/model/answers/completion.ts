@@ -1,5 +1,5 @@
 // A simulated model's work, in any dialect: it thinks, writes text or calls tools, and counts tokens.
-// One word is one token. Each format reads a ModelRequest and writes a Completion.
+// One word of a text that it writes is one token. Each format reads a ModelRequest and writes a Completion.
 
 import { makeInstance } from "../instance.ts";
 
@@ -116,7 +116,7 @@ function splitWords(text: string): string[] {
   return text.match(/\S{1,16}\s*|\s+/gu) ?? [];
 }
 
-/** The prefixes that the texts add up to, one for each cacheable part. */
+/** The prefixes that end with a part that has a `ttl`. */
 export function markPrefixes(parts: readonly { text: string; ttl: "5m" | "1h" | null }[]): CachePoint[] {
   const points: CachePoint[] = [];
   const prefixes: CachedPrefix[] = [];

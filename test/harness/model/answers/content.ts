@@ -65,7 +65,7 @@ function readThinking(config: unknown): boolean {
   );
 }
 
-/** Content that was cached before is always read and never written, so the same point appears twice. */
+/** The cached content that a request names. It counts as read even the first time: `writeUsage` adds what was written. */
 function markCachedContent(name: string): CachePoint[] {
   return markPrefixes([{ text: name, ttl: "5m" }]).map((point) => ({
     ...point,

@@ -30,7 +30,7 @@ export function writesToCache(model: string): boolean {
 /** Shorter prompts are not cached. */
 const LEAST_CACHED_TOKENS = 1024;
 
-/** The prompt's tokens, and what is cached of it: all of it, and each beginning that ends with an item. */
+/** The number of the prompt's tokens, and what is cached: the whole prompt, and each beginning that ends with an item. */
 export function readOpenAiPrompt(
   fixed: unknown,
   items: readonly unknown[],

@@ -172,7 +172,7 @@ function writeItemEvents(item: unknown, output_index: number, completion: Comple
   ];
 }
 
-/** An item before any of its content was sent. */
+/** What differs in an item, by its type, before any of its content was sent. */
 const EMPTY: Readonly<Record<string, Json>> = {
   reasoning: { summary: [] },
   message: { status: "in_progress", content: [] },
