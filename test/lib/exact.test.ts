@@ -15,7 +15,7 @@ for (const text of [
   });
 }
 
-test("other numbers are plain numbers", () => {
+test("ordinary numbers are read as JavaScript numbers", () => {
   expect(parseExact('{"a":1,"b":0.1,"c":"9223372036854775807","d":1234567890123456}')).toEqual({
     a: 1,
     b: 0.1,

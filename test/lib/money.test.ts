@@ -78,7 +78,7 @@ describe("a decimal", () => {
 });
 
 describe("an amount of dollars", () => {
-  test("a million times a millionth and a bit is exact, where floats drift", () => {
+  test("a sum of a million times 0.000651 is exact, where floats drift", () => {
     let sum = ZERO_USD;
     const one = parseUsd("0.000651");
     for (let i = 0; i < 1_000_000; i += 1) sum = addUsd(sum, one);
@@ -114,7 +114,7 @@ describe("a number in JSON", () => {
     },
   );
 
-  test("a number in JSON has at most 30 places after its division", () => {
+  test("a number in JSON is not an amount if it has more than 30 places after its division", () => {
     expect(parseNumber(`0.${"1".repeat(29)}`, 10)).toBeNull();
   });
 });

@@ -51,12 +51,12 @@ describe("the model is found where a JSON parser would find it", () => {
     expect(modelOf(text)).toBe(model);
   });
 
-  test("the model is found where a JSON parser would find it last in a body of 10 MB, full of quotes and backslashes", () => {
+  test("the model is found where a JSON parser would find it, at the end of a body of 10 MB full of quotes and backslashes", () => {
     const text = `say "\\" \\\\ {"model":"no"} `.repeat(400_000);
     expect(modelOf(JSON.stringify({ messages: [{ content: text }], model: "m" }))).toBe("m");
   });
 
-  test("the model is found where a JSON parser would find it in a view of a larger buffer", () => {
+  test("the model is found where a JSON parser would find it, in a view of a larger buffer", () => {
     const bytes = encode(`xxxx{"model":"m"}yyyy`).subarray(4, -4);
     expect(scan(bytes)?.get("model")).toEqual({ start: 9, end: 12 });
   });
@@ -105,7 +105,7 @@ describe("a body that is not a JSON object is recognised", () => {
   });
 });
 
-test("a name that is repeated counts for nothing, however it is written", () => {
+test("a member whose name is repeated is not used, however the name is written", () => {
   for (const text of [`{"model":"a","x":1,"model":"b"}`, `{"model":"a","\\u006dodel":"b"}`]) {
     expect([...(scan(text)?.repeated ?? [])]).toEqual(["model"]);
     expect(scan(text)?.get("model")).toBeUndefined();
@@ -120,7 +120,7 @@ test.each([
   [2, `{"model":"m","ｍodel":"x"}`],
   [2, `{"model":"m"," model\\u0000y":"x"}`],
   [1, `{"model":"m","metadata":{"Model":"x"},"Models":1,"model_x":2}`],
-])("%d members are taken for the model by some parser: %s", (count, text) => {
+])("some parser would take %d members for the model: %s", (count, text) => {
   expect(scan(text)?.spellings).toBe(count);
 });
 
@@ -142,7 +142,7 @@ describe("the elements of a list are found as JSON has them", () => {
     [`{"list":{"a":1}}`, [`{"a":1}`]],
     [`{"list":null}`, []],
     [`{"list":[1],"list":[2,3]}`, ["2", "3"]],
-    // Some upstreams accept these. They are passed on, and nobody looks into them.
+    // Some upstreams accept these lists. The gateway passes them on, and does not look at their elements.
     [`{"list":[1,]}`, undefined],
     [`{"list":[1 2]}`, undefined],
     [`{"list":[${"1,".repeat(10_240)}1]}`, undefined],
@@ -218,7 +218,7 @@ describe("for any JSON", () => {
     );
   });
 
-  test("a replaced model is the only difference", () => {
+  test("if the model is replaced, nothing else in the body changes", () => {
     fc.assert(
       fc.property(object, fc.string(), (made, name) => {
         const bytes = encode(JSON.stringify(made));
@@ -317,7 +317,7 @@ test("a forged part hides nothing in a strict scan", () => {
   expect([strict?.repeated.has("model"), strict?.spellings, listOf(text, strict)]).toEqual([true, 2, ["2"]]);
 });
 
-test("a long part that is sought in vain is sought for a short time", () => {
+test("the search for a long part that is not in the body takes little time", () => {
   const element = `"${"z".repeat(800)}"`;
   const text = JSON.stringify({ list: Array.from({ length: 10_000 }, () => "z".repeat(800)) });
   const known = knownPart(`${`${element},`.repeat(5000).slice(0, -2)}x`);

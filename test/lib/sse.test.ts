@@ -47,7 +47,7 @@ describe("the parser of event streams", () => {
   });
 });
 
-test("a last event becomes whole for every client, also for those that know CRLF only", () => {
+test("what a last event lacks at its end is found, also for clients that know CRLF only", () => {
   const added = ["", "x\r\n\r\n", "x\r\n\r", "x\r\n", "x\r", "x"].map((text) =>
     findMissingEnd(text, "\r\n\r\n"),
   );

@@ -1,4 +1,4 @@
-// Which requests count as the recorded one.
+// Which requests of a replay count as a recorded one.
 
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
@@ -72,7 +72,7 @@ describe("P180: two runs of a script send the same request, although they differ
   });
 });
 
-describe("a request is another one, and the first part that differs has a name:", () => {
+describe("a request is not the recorded one, and the first difference is named", () => {
   const pairs: ReadonlyArray<readonly [path: string, recorded: unknown, sent: unknown]> = [
     ["model", { model: "a" }, { model: "b" }],
     ["messages[0].content[0].text", "Hello", "Hello!"],
@@ -87,12 +87,12 @@ describe("a request is another one, and the first part that differs has a name:"
     ["messages[0].content[0].text", "the key is ************ here", "the key is sk-very-secret there"],
     ["messages[0].content[0].text", "in 3 steps", "in 4 steps"],
   ];
-  test.each(pairs)("a difference in %s has that name", (path, recorded, sent) => {
+  test.each(pairs)("the first difference between two requests is named %s", (path, recorded, sent) => {
     expect(compare(recorded, sent)).toBe(path);
   });
 });
 
-test("a difference is shown by its differing part, and not by a clock before it", () => {
+test("a difference shows the part that differs, and not a clock before it", () => {
   const [one, other] = ["at 10:00:00 Hello", "at 11:30:00 Goodbye"].map((text) =>
     readComparable(Buffer.from(JSON.stringify(prompt(text)))),
   );
@@ -106,7 +106,7 @@ test("bodies that are not JSON are the same only byte for byte", () => {
   expect(findDifference(one, other)?.path).toBe("the body");
 });
 
-test("a prompt that names 20,000 folders of its own is compared at once", () => {
+test("a prompt that names 20,000 working folders is compared within five seconds", () => {
   const text = Array.from({ length: 20_000 }, (_, index) => `Working directory: /w${index}`).join("\n");
   const started = performance.now();
   expect(compare(prompt(text), prompt(`${text} and more`))).toBe("messages[0].content[0].text");
@@ -120,7 +120,7 @@ test.each<[what: string, change: Record<string, unknown>, damaged: number]>([
   ["with a field of two lines", { fields: [["x", "a\r\nb: c"]] }, 1],
   ["whose answer is cut", { chunks: [[0, 4]] }, 1],
   ["under the name of another one", { id: "b" }, 1],
-])("P180: a recording with an exchange %s; another path never fits", (_, change, damaged) => {
+])("P180: an exchange %s is replayed only if whole, and never for another path", (_, change, damaged) => {
   const { line = null, chunks = [[0, 3]], id = "a", fields = [] } = change;
   const request = { method: "GET", target: "/", fields: [], pieces: [] };
   const response = { status: 200, fields, chunks, end: "whole" };

@@ -30,12 +30,12 @@ const UNUSED = [
 ];
 
 export function openBrowser(): Promise<Browser> {
-  // The pages are this gateway's own, and in a container Chromium's own walls do not work.
+  // Chromium's sandbox does not work in a container, and the gateway's own pages do not need it.
   const args = ["--no-sandbox", "--disable-gpu", `--disable-features=${UNUSED.join(",")}`];
   return chromium.launch({ executablePath: browserProgram ?? "", args });
 }
 
-/** The link of `gateway open --print`, made without its process. */
+/** The link that `gateway open --print` prints, without a process for this command. */
 export async function makeLink({ folder }: ChildGateway): Promise<string> {
   const reply = await askGateway({ ledgerPath: folder.join("ledger.jsonl") }, "POST", "actions/open-page");
   return z.object({ url: z.string() }).parse(reply).url;
@@ -72,14 +72,14 @@ export async function openSignedIn(
 
 export type PageTest = (title: string, visit: (own: Visit) => Promise<void>) => void;
 
-/** Tests share the file's page, which is loaded anew for each: a new page costs three times as
- *  much. A test that changes its clock or scripts uses `onOwnPage`. */
+/** The tests of a file share one page, which is loaded again for each test: a new page takes three times
+ *  as long. A test that changes the page's clock or scripts uses `onOwnPage`. */
 export function createPageTests(signIn: () => Promise<Visit>): { onPage: PageTest; onOwnPage: PageTest } {
   let shared: Visit | null = null;
   const onPage: PageTest = (title, visit) =>
     test.skipIf(!hasBrowser)(title, async () => {
       const own = shared === null ? await signIn() : await visitAgain(shared);
-      // A test that fails leaves its page to no other.
+      // If the test fails, no other test gets its page.
       shared = null;
       await visit(own);
       shared = own;

@@ -111,7 +111,7 @@ async function openView(page: Page, name: string): Promise<void> {
   await page.getByRole("navigation").getByRole("link", { name }).click();
 }
 
-/** The key of the content platform, in the config file. */
+/** The row of a key in the page's list of keys. */
 function rowOfKey(page: Page, name: string) {
   const names = page.getByRole("rowheader", { name, exact: true });
   return page.getByRole("region", { name: "Keys" }).getByRole("row").filter({ has: names });
@@ -148,7 +148,7 @@ async function listViolations(page: Page): Promise<string[]> {
 }
 
 onPage(
-  "P184: a link signs in, is gone from the address, and a reload stays signed in",
+  "P184: a link signs the page in, disappears from its address, and a reload does not sign it out",
   async ({ page, context, problems, requested }) => {
     expect(page.url()).toBe(`${gateway.url}/console`);
     await page.reload();
@@ -163,7 +163,7 @@ onPage(
   },
 );
 
-test.skipIf(!hasBrowser)("P182: a link that was used says so, and how to get another one", async () => {
+test.skipIf(!hasBrowser)("P182: a used link says so, and how to get another one", async () => {
   const link = await makeLink(gateway);
   const context = await browser.newContext();
   const first = await context.newPage();
@@ -179,7 +179,7 @@ test.skipIf(!hasBrowser)("P182: a link that was used says so, and how to get ano
   await context.close();
 });
 
-onPage("P185: a channel is added, and a disabled one says how to enable it", async ({ page }) => {
+onPage("P185: the page adds a channel, and says how to enable a disabled one", async ({ page }) => {
   await openView(page, "Channels");
   await page.getByRole("link", { name: "Add a channel" }).click();
   const dialog = page.getByRole("dialog");
@@ -207,7 +207,7 @@ onPage("P185: a channel is added, and a disabled one says how to enable it", asy
   await card.getByRole("button", { name: "Disable" }).waitFor();
 });
 
-onPage("P186: a channel has one word on the page, in the overview and in the shell", async ({ page }) => {
+onPage("P186: a channel's state is one word on its card, in the overview and the shell", async ({ page }) => {
   await page.goto(`${gateway.url}/console/channels?channel=gone`);
   await page.getByRole("button", { name: "Check now" }).click();
   // Its cooldown is over.
@@ -339,7 +339,7 @@ onPage("a session shows the tree of its agents, and what the cache missed", asyn
   expect(problems).toEqual([]);
 });
 
-onPage("P121: a limit that is reached is on the page, with the refused request", async ({ page }) => {
+onPage("P121: the page shows a limit that is spent, and the refused request", async ({ page }) => {
   await page.goto(`${gateway.url}/console/keys/relay/limits`);
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("USD per day").fill("0.00001");
@@ -385,7 +385,7 @@ onPage(
     await card.getByRole("button", { name: "Disable" }).click();
     await card.getByText("disabled", { exact: true }).waitFor();
     expect(readFileSync(gateway.configPath, "utf8")).toMatch(/"sk-test-content",\s*"?disabled"?: true/);
-    // This is sooner than a change of the file is noticed.
+    // The change holds at once, before the gateway notices that the file has changed.
     const fields = { authorization: `Bearer ${keyOf("content")}` };
     const ask = (target: string, more: object = {}) => rawRequest(gateway.port, { target, fields, ...more });
     expect((await ask("/v1beta/models")).status).toBe(401);
@@ -426,7 +426,7 @@ onPage(
 );
 
 onPage(
-  "script in a name or an error is only text, and a name that reverses text is shown as it is stored",
+  "a script in a name or an error is only text, and a character that reverses text is shown as its escape",
   async ({ page }) => {
     const evil = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
     for (const model of [evil, "sonnet\u202egnp\nTotal"]) await ask(keyOf("messages"), model);
@@ -452,7 +452,7 @@ onPage(
 );
 
 test.skipIf(!hasBrowser)(
-  "a restart of the gateway signs no page out, and after the sign-ins are removed it says how to sign in again",
+  "a restart of the gateway signs no page out; without its stored sign-in, a page says that it is signed out",
   async () => {
     const own = makeTempFolder();
     const first = await startGateway({ config: writeConfig(), folder: own });
@@ -486,7 +486,7 @@ onPage("the open filter menu is inside the window", async ({ page }) => {
     }
 });
 
-test.skipIf(!hasBrowser)("the month is projected, and a day of the chart shows its own shares", async () => {
+test.skipIf(!hasBrowser)("the month is projected, and a chosen day shows its own shares", async () => {
   const own = makeTempFolder();
   const days = [
     { ago: 9, model: "claude-opus-4-5", charge_usd: "40" },
@@ -517,8 +517,8 @@ test.skipIf(!hasBrowser)("the month is projected, and a day of the chart shows i
     ["claude-sonnet-4-5", "$3.00", "37 %"],
     ["All together", "$8.00", "100 %"],
   ]);
-  // The pointer is on yesterday's bar, the last but one of seven. The plot begins and ends 0.6 bars away from
-  // them.
+  // The pointer is on yesterday's bar, the last but one of seven. The plot begins 0.6 bars before the first
+  // one, and ends 0.6 bars after the last.
   const { x, y, width, height } = (await page.locator(".u-over").boundingBox()) ?? expect.unreachable();
   await page.mouse.move(x + (width * (5 + 0.6)) / (6 + 2 * 0.6), y + height / 2);
   await legend.getByText("25 %").waitFor();
@@ -533,7 +533,7 @@ test.skipIf(!hasBrowser)("the month is projected, and a day of the chart shows i
   await page.keyboard.press("ArrowLeft");
   await legend.getByText("$0").first().waitFor();
   expect((await readCells())[1]).toEqual(["claude-opus-4-5", "$4.00", "100 %"]);
-  // Both bounds are the same number for people.
+  // As people see them, both bounds are the same number.
   await page.route(/reports\/overview/, async (route) => {
     const projection = { usd: "13.1", low_usd: "12.9", high_usd: "13.4" };
     await route.fulfill({ json: { ...(await (await route.fetch()).json()), projection } });
@@ -564,10 +564,10 @@ const LIST_CUT = `[...document.querySelectorAll("body, body *")].filter((each) =
 }).map(({ tagName, className, textContent, scrollWidth, clientWidth }) =>
   [tagName, className, textContent.slice(0, 40), scrollWidth, clientWidth].join(" "))`;
 
-/** A plot follows the size of its place a moment later. */
+/** Whether each plot fits its place. It follows the size of the place a moment later. */
 const PLOT_FITS = `[...document.querySelectorAll(".canvas")].every((each) => each.scrollWidth <= each.clientWidth)`;
 
-/** On every machine, texts are as wide as in DejaVu Sans or Verdana, the widest fonts that systems use for their own. */
+/** Makes texts as wide as in DejaVu Sans or Verdana, the widest fonts that systems use for their own texts. */
 const WIDEN = `(() => {
   const [sample, wide] = ["Nov 20, 14:05 $0.1234 claude-sonnet-4-5", 20.917];
   const canvas = document.createElement("canvas").getContext("2d");
@@ -578,12 +578,12 @@ const WIDEN = `(() => {
   document.adoptedStyleSheets = [style];
 })()`;
 
-/** Amounts without a title, outside of drawers. Messages of the gateway have exact ones. */
+/** Amounts without a title. Drawers and messages of the gateway have exact amounts, and are left out. */
 const UNTITLED = `[...document.querySelectorAll("main *")].filter((each) =>
   /\\$\\d/.test([...each.childNodes].map((node) => node.nodeType === 3 ? node.data : "").join("").split("The last one:")[0]) &&
   !each.closest("[title*='$'], .side, .notices, .text, svg")).map(({ outerHTML }) => outerHTML)`;
 
-describe("for everybody", () => {
+describe("everybody can use the page", () => {
   const VIEWS = [
     ["", "Overview"],
     ["/sessions", "Sessions"],
@@ -603,7 +603,7 @@ describe("for everybody", () => {
   };
 
   test.skipIf(!hasBrowser)(
-    "axe finds nothing, light and dark, each amount has its exact one as a title, and nothing moves if the system says so",
+    "axe finds no fault in light and dark, each amount has its exact one as a title, and reduced motion stops all motion",
     async () => {
       const { page, context } = await signIn({ reducedMotion: "reduce" });
       for (const [view, title] of VIEWS) {
@@ -620,7 +620,7 @@ describe("for everybody", () => {
   );
 
   test.skipIf(!hasBrowser).each(["en-US", "de-DE", "hi-IN"])(
-    "nothing is cut or scrolls sideways from 360 pixels on, with a wide font and formats of %s",
+    "nothing is cut or scrolls sideways in windows from 360 pixels on, with a wide font and the formats of %s",
     async (locale) => {
       await ask(keyOf("messages"));
       await ask("sk-wrong");
@@ -636,7 +636,7 @@ describe("for everybody", () => {
       ] as const;
       for (const [view, title] of [...VIEWS, ...panels]) {
         await show(page, view, title);
-        // Where there is room for the longest names, other numbers fit too.
+        // Another language only writes other numbers: they fit where the longest names fit.
         for (const width of locale === "en-US" ? [360, 480, 600, 900, 1024, 1280, 2560] : [360, 900]) {
           await page.setViewportSize({ width, height: 800 });
           await page.waitForFunction(PLOT_FITS);
@@ -702,7 +702,7 @@ describe("for everybody", () => {
 });
 
 onPage(
-  "a name leads to its sessions, these to their requests, and each request to its derivation; the filters stay",
+  "links lead from a name to its sessions, their requests and the derivation of each; the filters stay",
   async ({ page, problems }) => {
     await page.goto(`${gateway.url}/console?period=7d&by=label`);
     await page.getByRole("rowheader", { name: "orchard" }).first().getByRole("link").click();

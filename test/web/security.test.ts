@@ -388,7 +388,7 @@ describe("P183: the page", () => {
   test.each([
     ["is not served on other addresses", { listen: { port: 0, host: "0.0.0.0" } }, 404],
     [
-      "is served there if the config says always",
+      "is served on other addresses if the config says always",
       { listen: { port: 0, host: "0.0.0.0" }, console: "always" },
       200,
     ],
@@ -424,7 +424,7 @@ test("P184: the page's script and style name no address of another host", () => 
     .map(({ gzip }) => gunzipSync(Buffer.from(gzip, "base64")).toString())
     .join("\n");
   const addresses = text.match(/(?:https?:)?\/\/[\w.-]+\.\w+/g) ?? [];
-  // Names of XML, which nobody requests.
+  // The names of XML namespaces, which nobody requests.
   expect(addresses.filter((address) => !address.endsWith("//www.w3.org"))).toEqual([]);
   expect(text).not.toMatch(/\beval\(|new Function\(/);
 });

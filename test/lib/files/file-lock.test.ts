@@ -7,7 +7,7 @@ import { expectMode, makeTempFolder } from "../../harness/temp.ts";
 
 const MODULE = `${import.meta.dir}/../../../src/lib/files/file-lock.ts`;
 
-/** The message that another process gets. */
+/** What another process gets that takes the lock: `taken`, or the name of an error. */
 function takeElsewhere(path: string): string {
   const program = `import { takeLock } from ${JSON.stringify(MODULE)};
     try { takeLock(process.argv[1]).release(); console.log("taken"); } catch (error) { console.log(error.name); }`;
@@ -30,7 +30,7 @@ test.skipIf(process.platform === "win32")("a lock file is accessible to its user
   expectMode(folder.join("a.lock"), 0o600);
 });
 
-test.skipIf(process.platform === "linux")("a lock is held under any spelling that leads to its file", () => {
+test.skipIf(process.platform === "linux")("a lock is held under any spelling of its file's path", () => {
   using folder = makeTempFolder();
   const lock = takeLock(folder.join("a.lock"));
   expect(() => takeLock(folder.join("A.LOCK"))).toThrow(LockHeld);
@@ -39,7 +39,7 @@ test.skipIf(process.platform === "linux")("a lock is held under any spelling tha
 });
 
 test.each([Buffer.alloc(8192, "what is this"), Buffer.from("short"), Buffer.alloc(20_000)])(
-  "a file that gateway did not write is not emptied to make a lock of it",
+  "a file that the gateway did not write is not emptied to become a lock",
   (bytes) => {
     using folder = makeTempFolder();
     const path = folder.join("a.lock");
@@ -59,7 +59,7 @@ test("a lock's file stays empty, and nothing is left next to it", () => {
   expect(statSync(path).size).toBe(0);
 });
 
-test("a lock that an earlier version holds is held, and its file is not changed", async () => {
+test("nobody takes a lock that an earlier version holds, and its file is not changed", async () => {
   using folder = makeTempFolder();
   const path = folder.join("a.lock");
   const former = `import { Database } from "bun:sqlite"; const database = new Database(process.argv[1], { create: true });
@@ -85,7 +85,7 @@ test("a journal that someone puts next to a lock is not applied", () => {
   const before = readFileSync(path);
   const journal = Buffer.alloc(8192);
   Buffer.from("d9d505f920a163d7", "hex").copy(journal);
-  // Pages in the journal, a random number, pages that the file had, bytes of a sector and of a page.
+  // The journal's head: its pages, a random number, the pages that the file had, bytes of a sector and of a page.
   for (const [index, value] of [0, 0, 1, 4096, 4096].entries()) journal.writeUInt32BE(value, 8 + index * 4);
   writeFileSync(`${path}-journal`, journal, { mode: 0o600 });
   takeLock(path).release();
@@ -96,7 +96,7 @@ test("nobody takes a lock whose file is damaged while it is held", () => {
   using folder = makeTempFolder();
   const path = folder.join("a.lock");
   const lock = takeLock(path);
-  // Written by another process: this one's locks would be lost with the file's closing.
+  // Another process writes: if this process closed the file, it would lose its locks on it.
   const damage = `require("node:fs").writeFileSync(process.argv[1], Buffer.alloc(8192))`;
   expect(Bun.spawnSync([process.execPath, "-e", damage, path]).exitCode).toBe(0);
   expect(takeElsewhere(path)).toBe("ForeignFile");

@@ -36,7 +36,7 @@ const MODULE = `${import.meta.dir}/../../../src/lib/files/own-file.ts`;
 const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
 describe("a file that is opened for writing", () => {
-  test.skipIf(WINDOWS)("an own file is accessible to its user only, whatever the umask", () => {
+  test.skipIf(WINDOWS)("a file of the gateway is accessible to its user only, whatever the umask", () => {
     using folder = makeTempFolder();
     const before = process.umask(0);
     closeSync(openOwn(folder.join("a"), { flags: APPEND }));
@@ -46,7 +46,7 @@ describe("a file that is opened for writing", () => {
     expect(["a", "b"].map((name) => statSync(folder.join(name)).mode & 0o777)).toEqual([0o600, 0o600]);
   });
 
-  test.skipIf(WINDOWS)("an own file is not a link, a folder or a pipe, which would be waited for", () => {
+  test.skipIf(WINDOWS)("a link, a folder or a pipe is never opened for writing", () => {
     using folder = makeTempFolder();
     writeFileSync(folder.join("victim"), "text");
     symlinkSync("victim", folder.join("link"));
@@ -65,14 +65,14 @@ describe("a file that is opened for writing", () => {
     expect(lstatSync(folder.join("none"), { throwIfNoEntry: false })).toBeUndefined();
   });
 
-  test("an own file may have other names if its content shows that it is the gateway's", () => {
+  test("a file with several names is opened if its content shows that it is the gateway's", () => {
     using folder = makeTempFolder();
     writeFileSync(folder.join("one"), "text");
     linkSync(folder.join("one"), folder.join("other"));
     closeSync(openOwn(folder.join("one"), { flags: APPEND, shared: true }));
   });
 
-  test.skipIf(WINDOWS)("a link's control characters do not reach the terminal", () => {
+  test.skipIf(WINDOWS)("control characters in the target of a link do not reach the terminal", () => {
     using folder = makeTempFolder();
     symlinkSync("\u001B[2Jinnocent", folder.join("link"));
     expect(() => openOwn(folder.join("link"), { flags: APPEND })).toThrow("is a link to ?[2Jinnocent,");
@@ -95,7 +95,7 @@ describe("a file that is opened for writing", () => {
   });
 });
 
-test("a file is replaced completely, and the file that its name led to stays", () => {
+test("a file is replaced completely; if it was a link, the file that it led to stays", () => {
   using folder = makeTempFolder();
   writeFileSync(folder.join("victim"), "text");
   if (!WINDOWS) symlinkSync("victim", folder.join("link"));
@@ -138,7 +138,7 @@ const BY_NAME =
   /\b(writeFile|appendFile|truncate|chmod|chown|copyFile|cp|createWriteStream|Bun\.write)(Sync)?\(/;
 const OPENS_TO_WRITE = /\bopenSync\((?!.*("r"|O_RDONLY))/;
 
-/** The places where such a call is right, with the reason. */
+/** The files in which such a call is right, with the reason. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {
   "lib/files/own-file.ts": "is the one place, and writes by descriptors",
   "gateway/api/socket.ts": "chmod of the socket, in a folder that only this user can use",
@@ -146,7 +146,7 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
 };
 
 test.skipIf(process.platform === "win32")(
-  "nothing but own-file.ts opens files for writing by their names",
+  "only own-file.ts, and two files with a reason, open files for writing by their names",
   () => {
     const source = `${import.meta.dir}/../../../src`;
     const found = [...new Bun.Glob("**/*.ts").scanSync(source)].filter((name) =>
@@ -229,7 +229,7 @@ describe.skipIf(!WINDOWS)("P200: on Windows, where an open file keeps its name",
 });
 
 /** The process behaves as on Windows, where an open file can be renamed, but neither replaced nor removed. `killAt`: the
- *  number of the call of the file system at which it is killed. */
+ *  number of the file-system call at which it is killed. */
 const AS_WINDOWS = `
   Object.defineProperty(process, "platform", { value: "win32" });
   const [, action, path, killAt] = process.argv;
@@ -255,7 +255,7 @@ const AS_WINDOWS = `
 `;
 
 test.skipIf(WINDOWS)(
-  "P200: as if on Windows, an open file is replaced, and a kill leaves the old or the new one",
+  "P200: if the system acts like Windows, an open file is replaced, and a kill leaves the old or the new one",
   () => {
     using folder = makeTempFolder();
     const path = folder.join("a");
@@ -284,7 +284,7 @@ test.skipIf(WINDOWS)(
   },
 );
 
-test("a file that is open for appending is cut to its length, and goes on from there", () => {
+test("a file that is open for appending is cut to a length, and the next write goes on from there", () => {
   using folder = makeTempFolder();
   const path = folder.join("a");
   const fd = openOwn(path, { flags: APPEND });

@@ -40,7 +40,7 @@ describe("a request", () => {
     });
     const client = openClient();
     await get(client, upstream);
-    // Long enough for a busy machine to bring the request to the upstream.
+    // These limits are long enough for a busy machine to bring the request to the upstream.
     const deadlines = { connectMs: 10_000, firstByteMs: 2000, idleMs: 2000 };
     const { answer: head } = client.send(outbound(upstream.origin, { deadlines }));
     expect((await readAll(await head)).toString()).toBe("ok");
@@ -60,7 +60,7 @@ describe("a request", () => {
     expect(upstream.connections).toBe(0);
   });
 
-  test("a request with a body of 30 MB arrives whole at a slow upstream, from the caller's own bytes", async () => {
+  test("a request with a body of 30 MB arrives whole at a slow upstream", async () => {
     const body = new Uint8Array(30_000_000);
     for (let at = 0; at < body.length; at += 1) body[at] = at * 7;
     const upstream = await startUpstream(reply(OK), (socket) => {
@@ -77,7 +77,7 @@ describe("a request", () => {
   });
 });
 
-/** The same answer in every framing, and what should be read of it. */
+/** The same answer in every framing, and whether the end of the connection ends it. */
 const ANSWERS: [name: string, wire: string, closes: boolean][] = [
   ["of known length", "HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 11\r\n\r\nhello world", false],
   [
@@ -133,8 +133,8 @@ describe("an answer", () => {
         for (const way of ["end", "resetAndDestroy"] as const) {
           leave = way;
           const read = client.send(outbound(upstream.origin)).answer.then(readAll);
-          // After a clean end, a body that only the end delimits counts as complete (`closeDelimited`
-          // warns of it), and so does a last chunk.
+          // After a clean end of the connection, a body counts as complete if only this end delimits it
+          // (`closeDelimited` warns of it), or if its last chunk has arrived.
           const isUnseen = closes || wire.slice(0, end).includes("\r\n0\r\n");
           const blind = isUnseen && end >= headEnd && leave === "end";
           const kind = end < headEnd ? "reset" : "cut";
@@ -160,7 +160,7 @@ describe("an answer", () => {
     ["204 in chunks", "GET", "HTTP/1.1 204 x\r\ntransfer-encoding: chunked\r\n\r\n"],
     ["304 with a length", "GET", "HTTP/1.1 304 x\r\ncontent-length: 3\r\n\r\n"],
     ["HEAD with a length", "HEAD", "HTTP/1.1 200 x\r\ncontent-length: 3\r\n\r\n"],
-  ])("an answer that announces an impossible body is its connection's last: %s", async (_, method, wire) => {
+  ])("an answer that announces an impossible body ends its connection: %s", async (_, method, wire) => {
     const upstream = await startUpstream(reply(wire));
     const client = openClient();
     for (let turn = 1; turn <= 2; turn++) {
@@ -231,7 +231,7 @@ describe("an answer", () => {
 });
 
 describe("connections", () => {
-  test("connections are shared by equal origins and not by others", async () => {
+  test("connections are shared by requests to equal origins, and not by others", async () => {
     const upstream = await startUpstream(reply(OK));
     const client = openClient();
     const { origin: own } = upstream;
@@ -271,7 +271,7 @@ describe("connections", () => {
     }
   });
 
-  test("connections that are idle are dropped a second before the upstream would", async () => {
+  test("connections that are idle are dropped a second before the upstream would drop them", async () => {
     const upstream = await startUpstream(
       reply("HTTP/1.1 200 OK\r\nkeep-alive: timeout=2, max=100\r\ncontent-length: 2\r\n\r\nok"),
     );
@@ -291,7 +291,7 @@ describe("connections", () => {
     const client = openClient();
     for (let turn = 1; turn <= 20; turn++) {
       await get(client, upstream);
-      // The peer has closed, but this turn of the event loop does not know it yet.
+      // The upstream has done it, but the event loop has not reported it yet.
       for (const socket of upstream.sockets) await disturb(socket);
       const inbound = await client.send(outbound(upstream.origin, { method: "POST" })).answer;
       expect((await readAll(inbound)).toString()).toBe("ok");
@@ -308,7 +308,7 @@ describe("connections", () => {
     ["end", 50],
     ["reset", 300],
   ] as const)(
-    "connections that %s %p ms after they took a POST do not cause a resend, because the request may have been paid",
+    "a POST whose connection has its %s %p ms later is not sent again, because it may have been charged",
     async (how, workMs) => {
       const upstream = await startUpstream((socket, { turn }) => {
         if (turn === 1) socket.write(OK);
@@ -326,7 +326,7 @@ describe("connections", () => {
     },
   );
 
-  test("connections that end after they took a GET do not cause a second one", async () => {
+  test("a GET is not sent again if its connection ends before an answer", async () => {
     const upstream = await startUpstream((socket, { turn }) => {
       if (turn === 1) socket.write(OK);
       else socket.end();
@@ -370,7 +370,7 @@ describe("a cancelled request", () => {
     await tick();
   });
 
-  test("a request that is cancelled at its end keeps its connection", async () => {
+  test("a request that is cancelled after its answer has arrived keeps its connection", async () => {
     const upstream = await startUpstream(reply(OK));
     const client = openClient();
     const sending = client.send(outbound(upstream.origin));
@@ -395,7 +395,7 @@ describe("a time limit", () => {
     await upstream.closed();
   });
 
-  test("a time limit runs out in a body of which only a chunk's size came last", async () => {
+  test("a time limit runs out in a body if only the size of the next chunk arrives", async () => {
     const upstream = await startUpstream(
       reply("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nsome\r\n"),
     );

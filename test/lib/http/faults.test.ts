@@ -1,4 +1,4 @@
-// Each kind of fault is made to happen. It says whether the upstream has the request.
+// Each kind of fault is made to happen. A fault says whether the upstream has the request.
 
 import { expect, test } from "bun:test";
 import type { Socket } from "node:net";
@@ -31,7 +31,7 @@ interface Case {
   readonly tls?: boolean;
   /** The upstream is not there. */
   readonly isGone?: boolean;
-  /** Only the limit that is to run out is short. */
+  /** The limit that is to run out: only this one is short. */
   readonly short?: "connectMs" | "firstByteMs" | "idleMs";
   readonly meddle?: Meddle;
 }
@@ -80,7 +80,7 @@ test.each(CASES)("the fault $kind says whether the upstream has the request: $se
   expect(fault).toMatchObject({ kind: row.kind, sent: row.sent });
 });
 
-test("every kind of fault is made to happen here, or, where files run out, in client.test.ts", () => {
+test("every kind of fault is made to happen here, except `shortage`, which client.test.ts has", () => {
   const made = new Set<string>([...CASES.map(({ kind }) => kind), "shortage"]);
   expect(Object.keys(FAULTS).filter((kind) => !made.has(kind))).toEqual([]);
 });

@@ -1,5 +1,5 @@
-// The environment's variables change nothing: no credential goes to a proxy or to stderr, and no wrong
-// certificate is accepted.
+// Variables of the environment do not change how requests are sent: no credential goes to a proxy or to
+// stderr, and no wrong certificate is accepted.
 
 import { expect, onTestFinished, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
@@ -70,7 +70,7 @@ test.each([
   ["fetch", byFetch, "200 ok"],
   ["the client", (url: string) => byClient(false, Number(new URL(url).port)), "200"],
 ] as const)(
-  "%s: a credential for this machine's own address passes no proxy and is not on stderr",
+  "%s: a credential for an address of this machine goes neither to a proxy nor to stderr",
   async (_, script, said) => {
     const proxy = await listen(OK);
     const own = await listen(OK);
@@ -82,7 +82,7 @@ test.each([
   },
 );
 
-test("fetch: a proxy that is named is used", async () => {
+test("fetch: the proxy that the caller names is used", async () => {
   const wrong = await listen(OK);
   const proxy = await listen(OK);
   const script = byFetch("http://upstream.invalid/", `new URL("http://127.0.0.1:${proxy.port}")`);
@@ -102,7 +102,7 @@ test("P194: fetch: a redirect is not followed", async () => {
 test.each([
   ["fetch", (port: number) => byFetch(`https://127.0.0.1:${port}/`), "UNABLE_TO_VERIFY_LEAF_SIGNATURE"],
   ["the client", (port: number) => byClient(true, port), "tls"],
-] as const)("P194: %s: a certificate that nobody signed is refused", async (_, script, said) => {
+] as const)("P194: %s: a certificate of an unknown authority is refused", async (_, script, said) => {
   const { certificate: cert, key } = makeIdentity(["127.0.0.1"], Date.now());
   let requests = 0;
   const server = Bun.serve({

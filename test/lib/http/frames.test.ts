@@ -108,12 +108,12 @@ describe("a message", () => {
     expect((await read(Buffer.concat([frame(0x02, half), frame(0x80, half)]))).closings).toEqual([]);
     const tooLong = Buffer.concat([frame(0x02, half), frame(0x00, half), frame(0x80, "1")]);
     expect((await read(tooLong)).closings[0]?.code).toBe(1009);
-    // The length alone is enough: nothing is kept of such a frame.
+    // The announced length is enough: nothing is kept of such a frame.
     expect((await read(Buffer.from([0x81, 127, 0, 0, 0, 1, 0, 0, 0, 0]))).closings[0]?.code).toBe(1009);
   });
 });
 
-test("a large message waits until there is memory for it, and has it until the next one is asked for", async () => {
+test("a large message waits until there is memory for it, and keeps it until the next message is asked for", async () => {
   const memory = new MemoryBudget(1);
   const open = (): FrameReader => {
     const bytes = [frame(0x82, Buffer.alloc(2 << 20))];
@@ -201,7 +201,7 @@ describe("a close frame", () => {
   });
 });
 
-test.each([0x89, 0x8a, 0x00, 0x81])("a flood of frames leaves turns to others: %d", async (first) => {
+test.each([0x89, 0x8a, 0x00, 0x81])("a flood of frames leaves turns to other work: %d", async (first) => {
   let turns = 0;
   const other = setInterval(() => (turns += 1), 0);
   const flood = Buffer.alloc(100_000, frame(first, ""));

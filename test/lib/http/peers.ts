@@ -51,7 +51,7 @@ export async function startUpstream(
     onConnection(socket);
     let pieces: Buffer[] = [];
     let size = 0;
-    /** Joining the pieces of a body of 30 MB with each packet would take minutes on a busy machine. */
+    /** Pieces are joined when so many bytes are there. With each packet, 30 MB would take minutes on a busy machine. */
     let needed = 0;
     let turn = 0;
     socket.on("data", (bytes: Buffer) => {

@@ -1,5 +1,5 @@
-// Facts about the runtime on which src/lib relies, or which it works around. Each names the file to
-// look at when it fails after an update.
+// Facts about the runtime that src/lib relies on, or works around. Each title names the file to look
+// at if the test fails after an update of the runtime.
 
 import { describe, expect, onTestFinished, test } from "bun:test";
 import type { Socket, SocketHandler } from "bun";
@@ -35,7 +35,7 @@ async function connectPair(onServer: SocketHandler = {}, onClient: SocketHandler
 }
 
 describe("a socket of this runtime", () => {
-  test("a socket of this runtime takes what fits and keeps nothing else: write says how much, then 0, and drain follows (wire.ts)", async () => {
+  test("a socket of this runtime takes only the bytes that fit, write returns how many these are, and drain follows (wire.ts)", async () => {
     const drained = Promise.withResolvers<void>();
     const received = Promise.withResolvers<number>();
     let count = 0;
@@ -213,7 +213,7 @@ describe("the runtime's server", () => {
     ["in a version of another protocol", `POST / HTTP/3.0\r\n${HOST}\r\n`, 505],
     ["of a TLS client", "\u0016\u0003\u0001\u0002\u0000\u0001\r\n\r\n", 400],
   ])(
-    "the runtime's server refuses a request %s without a body, and reads nothing after it",
+    "the runtime's server refuses a request %s: the refusal has no body, and nothing more is read",
     async (_, wire, status) => {
       const { port } = serve(() => expect.unreachable());
       const answer = await rawRequest(port, Buffer.from(`${wire}GET / HTTP/1.1\r\n${HOST}\r\n`, "latin1"));
@@ -244,7 +244,7 @@ describe("the runtime's server", () => {
   });
 
   test.each(["zz\r\n", "5\r\nhello!\r\n"])(
-    "the runtime's server ends a body with the broken chunk %j (serve.ts)",
+    "the runtime's server answers 400 to a body with the broken chunk %j, and reading it fails (serve.ts)",
     async (chunk) => {
       const failed = Promise.withResolvers<boolean>();
       const { port } = serve(async (request) => {
@@ -261,7 +261,7 @@ describe("the runtime's server", () => {
     },
   );
 
-  test("the runtime's server breaks off a request that waits when another is pipelined behind it (serve.ts)", async () => {
+  test("the runtime's server breaks off a request that still waits if the client sends another behind it (serve.ts)", async () => {
     const seen: string[] = [];
     const { port } = serve(({ url, signal }) => {
       seen.push(new URL(url).pathname);

@@ -50,7 +50,7 @@ async function begin(request = GET, limits: Limits = {}) {
 const leaveOf = (exchange: Exchange): Promise<void> =>
   new Promise((resolve) => exchange.onGone(() => resolve()));
 
-/** Writes until the client does not take it. */
+/** Writes until the client takes no more. */
 async function fill(exchange: Exchange): Promise<{ readonly slow: Promise<void> }> {
   for (;;) {
     const slow = exchange.write(MEGABYTE);
@@ -86,7 +86,7 @@ describe("a request", () => {
     },
   );
 
-  test("fields of odd names and repeated ones are there", async () => {
+  test("header fields with odd names, and repeated fields, arrive", async () => {
     const { port } = serve((exchange) => {
       const all = [...exchange.fields].toSorted(([one], [other]) => (one < other ? -1 : 1));
       exchange.answer(200, [], String(all));
@@ -100,7 +100,7 @@ describe("a request", () => {
     ["of known length", post("content-length: 5\r\n", "hello")],
     ["in chunks", post("transfer-encoding: chunked\r\n", "3;e\r\nhel\r\n2\r\nlo\r\n0\r\nt: r\r\n\r\n")],
     ["with its length twice", post("content-length: 5\r\ncontent-length: 5\r\n", "hello")],
-  ])("a body %s is read whole, and limited", async (_, wire) => {
+  ])("a body %s is read whole, and refused if it is longer than the limit", async (_, wire) => {
     const { port } = serve(async (exchange) => exchange.answer(200, [], await exchange.readBody(5)));
     expect((await rawRequest(port, wire)).text).toBe("hello");
     const strict = serve(async (exchange) => {
@@ -147,7 +147,7 @@ describe("a request", () => {
 });
 
 describe("a reply", () => {
-  test("a whole reply has its length, own fields and no framing of others; HEAD, 204 and 304 have no body", async () => {
+  test("a whole reply has its true length and the given fields but no given framing; HEAD, 204 and 304 have no body", async () => {
     const { port } = serve((exchange) => {
       exchange.replyFields = [["x-all", "1"]];
       const status = Number(exchange.target.slice(1));
@@ -315,7 +315,7 @@ describe("a client that leaves", () => {
 });
 
 describe("a connection", () => {
-  test("a connection without a request is closed after its time, and one whose request waits is not", async () => {
+  test("a connection without a request is closed after its time, and one whose request waits for a reply is not", async () => {
     const { client, exchange } = await begin(GET, { idleSeconds: 1 });
     await Bun.sleep(3000);
     expect(exchange.gone).toBe(false);
@@ -370,7 +370,7 @@ describe("a connection", () => {
     expect(parseAnswer(client.bytes())?.complete).toBe(false);
   });
 
-  test("an error of the handler breaks the connection, and nothing is printed", async () => {
+  test("an error of the handler is reported and breaks the connection, and a port that is taken is an error", async () => {
     const errors: unknown[] = [];
     const server = listen({
       hostname: "127.0.0.1",
@@ -447,7 +447,7 @@ describe("a WebSocket", () => {
     expect(exchange.acceptWebSocket([], () => expect.unreachable())).toBe(false);
   });
 
-  test("a message in the packet of an upgrade that is accepted at once is delivered", async () => {
+  test("a message in the same packet as the handshake is delivered if the upgrade is accepted at once", async () => {
     const heard: string[] = [];
     const server = serve((exchange) => {
       exchange.acceptWebSocket([], () => ({
@@ -466,7 +466,7 @@ describe("a WebSocket", () => {
   test.each([
     [{ code: 4001, reason: "limit" }, "\x88\x07\x0f\xa1limit"],
     [{ code: 1005, reason: "" }, "\x88\x00"],
-  ])("the closing %j reaches the client, behind what it has not read", async (closing, frame) => {
+  ])("the closing %j reaches a slow client after its messages", async (closing, frame) => {
     const { client, peer, closed } = await open();
     client.pause();
     while (peer.send(text("x".repeat(1 << 20))) === null);

@@ -65,7 +65,7 @@ beforeAll(() => {
   selfSigned = { key: read("foreign.key"), cert: foreignCa };
   local = makeLeaf("local", "DNS:localhost,IP:127.0.0.1");
   other = makeLeaf("other", "DNS:other.test");
-  // The proxy of the tests is at localhost: a certificate for it must not do for an origin at 127.0.0.1.
+  // The proxy of the tests is at localhost: a certificate for it must not be accepted for an origin at 127.0.0.1.
   elsewhere = makeLeaf("elsewhere", "DNS:localhost,DNS:127.0.0.1,IP:127.0.0.2");
 });
 
@@ -94,7 +94,7 @@ const faultAt = (origin: Origin): Promise<unknown> => faultOf(openClient().send(
 
 describe.skipIf(noOpenssl)("P194: over TLS", () => {
   test.each(["localhost", "127.0.0.1"])(
-    "an upstream at %s whose certificate fits is spoken to, its connection kept",
+    "an upstream at %s whose certificate fits gets requests, and its connection is kept",
     async (host) => {
       const upstream = await startTls(local);
       const client = openClient();
@@ -228,7 +228,7 @@ describe.skipIf(noOpenssl)("P194: over TLS", () => {
   });
 });
 
-/** A proxy of a few lines: CONNECT is a tunnel, anything else goes on with its absolute target. */
+/** A proxy of a few lines: CONNECT opens a tunnel, and any other request is passed on as it is. */
 interface Proxy {
   readonly port: number;
   readonly heads: string[];

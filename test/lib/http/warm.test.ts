@@ -45,7 +45,7 @@ async function start(): Promise<{ client: HttpClient; upstream: Upstream; origin
   return { client: open(), upstream, origin: upstream.origin };
 }
 
-/** The gateway's work for warm connections, once a second. */
+/** What the gateway does once a second for its warm connections. */
 function look(client: HttpClient, origin: Origin): void {
   client.keepWarm([origin]);
 }

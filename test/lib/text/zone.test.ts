@@ -17,7 +17,7 @@ describe("a time zone", () => {
     ["Asia/Kathmandu", "2026-11-20T18:15:00Z", "2026-11-21T00:00:00Z"],
     ["Europe/Berlin", "2026-03-29T00:59:59Z", "2026-03-29T01:59:59Z"],
     ["Europe/Berlin", "2026-03-29T01:00:00Z", "2026-03-29T03:00:00Z"],
-  ])("in %s, the moment %s is %s by the clock, and back", (name, moment, local) => {
+  ])("in %s, the moment %s is the local time %s, and back", (name, moment, local) => {
     const zone = createZone(name);
     expect(zone.toLocal(at(moment))).toBe(at(local));
     expect(zone.fromLocal(at(local))).toBe(at(moment));
