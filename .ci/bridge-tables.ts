@@ -68,7 +68,7 @@ function formEnds(): string {
   return ["| messages | responses | chat | content |", "| --- | --- | --- | --- |", ...rows].join("\n");
 }
 
-/** The tables in the document, which are found by their heads, are replaced by those of the code. */
+/** Replaces the tables of the document, which it finds by their heads, with those of the code. */
 export function fillTables(document: string): string {
   return [...DIALECT_NAMES.map(formTable), formEnds()].reduce((text, table) => {
     const [head = ""] = table.split("\n");

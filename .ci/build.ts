@@ -17,8 +17,8 @@ const TARGETS = [
   "bun-windows-x64",
 ] as const;
 
-/** From the current folder, which may be a stranger's repository: a bunfig.toml there could run code in the executable,
- *  and a .env could set GATEWAY_CONFIG. */
+/** The executable loads none of these from the current folder, which may be a stranger's repository: a bunfig.toml could
+ *  run code in the executable, and a .env could set GATEWAY_CONFIG. */
 const NOTHING_LOADED = {
   autoloadBunfig: false,
   autoloadDotenv: false,
@@ -32,7 +32,7 @@ async function compile(outfile: string, target?: (typeof TARGETS)[number]): Prom
     minify: true,
     bytecode: true,
     format: "esm",
-    // A command loads only its own part: `--version` takes two thirds of the time that one file takes.
+    // A command loads only its own part: `--version` takes two thirds of the time that it takes without splitting.
     splitting: true,
     ...(target !== undefined && { define: { GATEWAY_TARGET: JSON.stringify(target.replace("bun-", "")) } }),
     compile: { outfile, ...NOTHING_LOADED, ...(target === undefined ? {} : { target }) },

@@ -1,5 +1,5 @@
-// `bun .ci/emulate.ts [windows-x64|linux-arm64|…]`: builds the executables for other systems, and starts those that this
-// machine can: the smoke test, and tests of what depends on the system. docs/ci.md says what has to be installed.
+// `bun .ci/emulate.ts [windows-x64|linux-arm64|…]`: builds the executables for other systems. Those that this machine can
+// start run the smoke test and the tests of what depends on the system. docs/ci.md says what has to be installed.
 
 import {
   copyFileSync,
@@ -15,10 +15,10 @@ import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 
 interface Emulation {
-  /** Programs, and paths of files. */
+  /** Programs and files that have to be there. */
   readonly needs: readonly string[];
   readonly tests: readonly string[];
-  /** Makes the programs startable, and returns the word before each, and variables. */
+  /** Makes the programs startable. Returns the words to write before each program, and variables. */
   readonly prepare: (folder: string, programs: readonly string[]) => Prepared;
 }
 
@@ -28,8 +28,8 @@ interface Prepared {
 }
 
 const BYTES = ["test/lib/money.test.ts", "test/lib/sse.test.ts", "test/lib/files"];
-/** Left out: what draws on a terminal, which Wine has not; connections that are refused, of which it says nothing; and the
- *  logs of agents, because the runtime walks no folder within a folder there. */
+/** Left out are the tests of three things: drawing on a terminal, which Wine does not have; refused connections, which Wine
+ *  does not report; and the logs of agents, because under Wine the runtime walks no folder within a folder. */
 const WINDOWS = [
   ...["test/config", "test/billing/ledger", "test/gateway/api", "test/cli/catalog"],
   ...["cache", "usage", "sessions/sessions.test.ts"].map((name) => `test/cli/money/${name}`),
@@ -44,7 +44,7 @@ __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE data, SIZE_T size) { return 
 `;
 
 function prepareWine(folder: string): Prepared {
-  // Nothing of .NET or of a browser is prepared, which takes longest.
+  // Wine prepares neither .NET nor a browser, which would take longest.
   const without = "mscoree,mshtml,winemenubuilder.exe=";
   const env = { WINEPREFIX: join(folder, "wine"), WINEDEBUG: "-all", WINEDLLOVERRIDES: without };
   run(["wineboot", "-i"], env);
@@ -60,7 +60,7 @@ const LOADER = "/lib/ld-musl-x86_64.so.1";
 const ARM64_MUSL_ROOT = process.env["ARM64_MUSL_ROOT"] ?? "/";
 const CROSS = "aarch64-linux-gnu-";
 
-/** What GCC's C++ library takes from glibc. Nobody throws in the runtime, and what ends with a thread stays. */
+/** What GCC's C++ library takes from glibc. The runtime throws no C++ exceptions, and may keep what a thread leaves. */
 const FROM_GLIBC = `#include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/random.h>
@@ -73,8 +73,8 @@ int __pthread_key_create(pthread_key_t *key, void (*end)(void *)) { return pthre
 int __cxa_thread_atexit_impl(void (*end)(void *), void *object, void *library) { return 0; }
 `;
 
-/** Debian has musl, but no C++ library for it: what the program uses is linked of GCC's static one, into this folder.
- *  `tools`: how the names of GCC's programs begin. */
+/** Debian has musl, but no C++ library for it. This links one from the parts of GCC's static library that the program uses,
+ *  into the folder `place`. `tools`: how the names of GCC's programs begin. */
 function linkLibrary(folder: string, program: string, place: string, tools = ""): void {
   const used = Bun.spawnSync([`${tools}nm`, "-D", program]).stdout.toString();
   const names = used.match(/\b(?:_ZN?K?St|_ZTVN10__cxxabi|__cxa_|__dynamic_cast)\w*$/gm) ?? [];
@@ -84,7 +84,7 @@ function linkLibrary(folder: string, program: string, place: string, tools = "")
   run([`${tools}gcc`, ...library, ...wanted, writeSource(folder, FROM_GLIBC), ...parts]);
 }
 
-/** The files get a loader of a name that is not longer, which looks for libraries in its own folder. */
+/** The files get the name of another loader, not longer than the old name. It looks for libraries in its own folder. */
 function prepareMusl(folder: string, programs: readonly string[]): Prepared {
   const place = mkdtempSync("/tmp/m-");
   leftovers.push(place);
@@ -152,7 +152,7 @@ function run(words: readonly string[], env: Readonly<Record<string, string>> = {
   if (exitCode !== 0) throw new Error(`${words.join(" ")} failed with status ${exitCode}`);
 }
 
-/** The runtime itself, which a build for another system has fetched. */
+/** Copies the runtime, which the build for another system has fetched. */
 function copyRuntime(target: string, path: string): void {
   const cache = process.env["BUN_INSTALL_CACHE_DIR"] ?? join(homedir(), ".bun/install/cache");
   copyFileSync(join(cache, `bun-${target.replace("arm64", "aarch64")}-v${Bun.version}`), path);

@@ -31,7 +31,7 @@ export function requireOwner({ npm, repository, public_key: key }: Owner): void 
     );
 }
 
-/** `linux-x64-musl`. */
+/** Such as `linux-x64-musl`. */
 interface Target {
   readonly os: string;
   readonly cpu: string;
@@ -86,7 +86,7 @@ function namePlatform({ npm }: Owner, { os, cpu, musl }: Target): string {
   return `${npm}-${os}-${cpu}${musl ? "-musl" : ""}`;
 }
 
-/** `{{version}}`, `{{repository}}` and `{{sha256 FILE}}`. Throws if something is not known. */
+/** Replaces `{{version}}`, `{{repository}}` and `{{sha256 FILE}}`. Throws if a value is not known. */
 export function fillIn(template: string, values: ReadonlyMap<string, string>): string {
   return template.replaceAll(/\{\{(.*?)\}\}/g, (_, name: string) => {
     const value = values.get(name);

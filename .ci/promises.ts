@@ -30,7 +30,7 @@ function listProofs(): Map<number, Proof[]> {
   return proofs;
 }
 
-/** Files of src that the tests of promises reach: they must not know the source. */
+/** Imports of src by the tests of promises, which must not know the source. */
 function listSourceImports(): string[] {
   const queue = [...new Glob("test/promises/**/*.ts").scanSync(ROOT)];
   const seen = new Set(queue);

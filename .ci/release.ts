@@ -33,7 +33,7 @@ export function checkVersion(version: string, current: string, tags: readonly st
   if (tags.includes(`v${version}`)) throw new Error(`The tag v${version} exists already.`);
 }
 
-/** The three files that contain the version, with the new one. Throws if a file does not have the expected form. */
+/** Puts the new version into the text of a file. Throws if the file does not have the expected form. */
 export function setVersion(file: string, text: string, version: string): string {
   const form = file.endsWith(".ts") ? /(VERSION = ")\d+\.\d+\.\d+(")/g : /("version": ")\d+\.\d+\.\d+(")/g;
   // The lock file has it twice, before the versions of the packages.
@@ -56,7 +56,7 @@ export function writeReleaseNotes(
   return `# gateway ${version}\n\n${section}\n\n## Checksums (SHA-256)\n\nThey are signed: \`${check}\`\n\n\`\`\`\n${checksums.trim()}\n\`\`\`\n`;
 }
 
-/** With a key that is the owner's alone. */
+/** The command that signs the checksums, with a key that only the owner has. */
 export const describeSigning = (version: string): string =>
   `minisign -S -t "gateway ${version}" -m dist/SHA256SUMS`;
 

@@ -125,7 +125,7 @@ const result = hasFailed
 console.log(["", ...seen, result].join("\n"));
 process.exit(hasFailed || tried.size === 0 ? 1 : 0);
 
-/** Into the table of docs/tools.md. */
+/** Writes the releases that were tried into the table of docs/tools.md. */
 async function writeReleases(): Promise<void> {
   const path = join(import.meta.dir, "../docs/tools.md");
   let text = await Bun.file(path).text();

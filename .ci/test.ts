@@ -5,7 +5,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { describeSkipped, findProblem } from "../test/harness/needs.ts";
 
-/** What starts processes or a browser, or measures. */
+/** Tests that start processes or a browser, or measure time. */
 const SLOW = [
   "test/{cli,e2e,promises,repository,simulate,web}/**",
   "test/**/{many-writers,file-lock}.test.ts",
