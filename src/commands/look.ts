@@ -18,7 +18,7 @@ const PERIOD: Parameter = [
   "[period]",
   "today, yesterday, week, month, last-week, last-month, 7d, 12h, 2w, 2026-11 or 2026-11-20",
 ];
-const SPAN: readonly Parameter[] = [["--since <when>", "the period's beginning, in the same words"], UNTIL];
+const SPAN: readonly Parameter[] = [["--since <when>", "the period's beginning: 7d, 2026-11-20, …"], UNTIL];
 const OF_KEY: Parameter = ["--key <name>", "only requests of this key"];
 const OF_TOOL: Parameter = ["--tool <name>", "only requests of this tool, such as claude-code"];
 const OF_LABEL: Parameter = ["--label <text>", "only requests with this label"];
@@ -132,7 +132,7 @@ export const LOOK: CommandTable = {
       LEDGER,
     ],
     remark:
-      "Days are those of `timezone`. Amounts are exact in --json and --csv. CACHED is the cache's share of the input. --as has the prices of each day.",
+      "Days are those of `timezone`. Amounts are exact in --json and --csv. CACHED is the cache's share of the input. --as uses the prices of each day.",
     examples: [
       "gateway usage 7d  # the last week, day by day",
       "gateway usage 7d --by model --as claude-haiku-4-5  # on another model",
@@ -182,7 +182,7 @@ export const LOOK: CommandTable = {
     about: "show what prompts missed in caches, why, and what it cost",
     args: [PERIOD],
     flags: [...FILTERS, ...SPAN, JSON_FORM, LEDGER],
-    remark: "MISSED tokens should have been read from the cache; COST is what they cost more.",
+    remark: "MISSED tokens should have been read from the cache. COST is how much more they cost.",
     examples: ["gateway cache today  # what was missed today, by session"],
     run: async (period: string | undefined, flags: ReportFlags) =>
       (await import("../cli/money/cache.ts")).showCache(addPeriod(period, flags)),

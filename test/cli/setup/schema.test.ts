@@ -67,7 +67,7 @@ describe("the config's schema", () => {
     const channel = properties.channels.additionalProperties;
     expect(channel.properties.priority.description).toContain("Equal priorities share by weight");
     expect(channel.properties.probe.description).toContain("Ask this often");
-    expect(properties.keys.items.properties.limits.description).toBe("Of this key alone.");
+    expect(properties.keys.items.properties.limits.description).toBe("The limits of this key alone.");
     // A comment about one channel, or about settings above it, describes no setting.
     expect(channel.description).toBeUndefined();
     expect(channel.properties.weight.description).toBeUndefined();
