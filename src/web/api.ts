@@ -1,5 +1,5 @@
 // What the page and its server share, except the reports and actions of gateway/api.
-// Texts come from clients, upstreams or the config: the page shows no markup of theirs.
+// Texts come from clients, upstreams or the config: the page shows none of their markup.
 
 import type { ChannelView } from "../gateway/channels/view.ts";
 import type { OpenStream, RequestRecord } from "../gateway/observe/observer.ts";
@@ -23,7 +23,7 @@ export interface About {
   /** Null: a demo has no config file. */
   readonly config: string | null;
   readonly timezone: string;
-  /** The command that starts the tool named after it, and asks for the secret. */
+  /** A command that asks for the secret. The name of a tool goes after it. */
   readonly run: string;
 }
 

@@ -52,10 +52,10 @@ export const SAFE_FIELDS: readonly Field[] = [
 export const NOT_CACHED: Field = ["cache-control", "no-store"];
 
 /** A page on another port of this host can set cookies of this name.
- *  Browsers send longer paths first, and the gateway's path is the shortest. */
+ *  Browsers send those of longer paths first: the gateway's are the last. */
 const MAX_COOKIES = 16;
 
-/** A cookie's last values.
+/** The last cookies of this name.
  *  The head is not split: anybody can fill it. */
 export function readCookies({ fields }: Pick<Exchange, "fields">, name: string): string[] {
   const begin = `${name}=`;

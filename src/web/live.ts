@@ -14,7 +14,7 @@ import { NOT_CACHED, SAFE_FIELDS } from "./guard.ts";
 
 const TICK_MS = 500;
 const CHANNEL_TICKS = 4;
-/** An event shows that the browser is still there, and the gateway too. */
+/** An event shows each side that the other is still there. */
 const QUIET_TICKS = 10;
 const MAX_NOTICES = 50;
 /** As many as the page shows. */
@@ -61,7 +61,7 @@ export function createLive(parts: ApiParts, command: string) {
     clearInterval(timer);
     timer = null;
   };
-  // `onGone` is called for a browser that leaves, not for an end by this side.
+  // `onGone` tells of a browser that leaves, not of an end by this side.
   const end = (page: Page): void => {
     page.exchange.end();
     leave(page);

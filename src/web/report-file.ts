@@ -18,7 +18,7 @@ function describeContent({ has_labels: hasLabels }: Evidence): readonly [inIt: s
     "Counts of tokens, times (UTC), amounts in USD, " +
       `ids of requests, names and versions of tools and models${own}.`,
     `Prompts, answers, secrets${others}, and the names of keys, channels and users. ` +
-      "Names that are not well known are replaced by words such as model-1a2b3c4d, unusual ids by the gateway's own.",
+      "Uncommon names are replaced by words such as model-1a2b3c4d, unusual ids by the gateway's own.",
   ];
 }
 
@@ -99,7 +99,7 @@ const SUM_HEAD = ["#turns", "#input a turn", "#cached", "#tokens missed", "#that
 
 function sayLeft(number: number, what: string): string {
   if (number === 0) return "";
-  return `Those with the most ${what}: ${formatCount(number)} more ${number === 1 ? "is" : "are"} not shown.`;
+  return `Only those with the most ${what}. Not shown: ${formatCount(number)} more.`;
 }
 
 function tableOfSums<Row extends EvidenceSum>(
@@ -198,13 +198,13 @@ function listLimits({
 }: Evidence): string[] {
   const { exact, partial, unpriced, unknown, failed } = known;
   const lines = [
-    `${countOf(exact, "request")}: usage exactly as the upstream reported it, priced by its kinds.`,
+    `${countOf(exact, "request")}: usage exactly as the upstream reported it, priced kind by kind.`,
     partial > 0 && `${countOf(partial, "request")} broke off: the missing part of the usage is estimated.`,
     unpriced > 0 && `${countOf(unpriced, "request")} without a price: tokens count, dollars do not.`,
     failed > 0 && `${countOf(failed, "request")} failed without usage: not counted as turns.`,
     unknown > 0 && `${countOf(unknown, "request")} without usage: in no sum of tokens or dollars.`,
-    "A miss is counted from reported usage: what the request before left in the cache, but at most the input " +
-      "of this request, less what this request read. If earlier messages became shorter, new text counts, too.",
+    "Missed tokens, from reported usage: what the request before left in the cache (at most this request's " +
+      "input), less what this one read. If earlier messages became shorter, new text counts, too.",
     "After a start of the gateway, a session's first request has none to compare with.",
     "The cause is the first difference between the two prompts. The gateway keeps no text of them.",
     lost.unpriced_tokens > 0 && `${formatCount(lost.unpriced_tokens)} of the missed tokens have no price.`,
@@ -219,8 +219,8 @@ function listLimits({
 }
 
 const PROOF =
-  "Each request is a line in a ledger whose lines contain each other's hashes. " +
-  "With the ledger, anyone can check that no line was changed or removed, and all amounts:";
+  "Each request is a ledger line, which has the hash of the line before it. " +
+  "With the ledger, anyone can check all amounts, and that no line was changed or removed:";
 
 export function nameFile({ session }: Evidence): string {
   const now = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");

@@ -1,5 +1,5 @@
-// Who is signed in to the console. A code signs one browser in, once, within a minute. It
-// then has a cookie and a token, and needs both: every server on this machine gets this
+// Who is signed in to the console. A code signs in one browser, once, within a minute.
+// The browser then needs a cookie and a token: every server on this machine gets this
 // host's cookies, but only pages of this origin can read the token. A file next to the
 // ledger keeps their hashes: a restart signs nobody out.
 

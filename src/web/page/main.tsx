@@ -160,7 +160,7 @@ function Problems() {
   return (
     <>
       {connection === "lost" && (
-        <Failure text="The gateway does not answer. This page connects again by itself as soon as it does." />
+        <Failure text="The gateway does not answer. This page connects again by itself." />
       )}
       {ledgerProblem !== null && (
         <Failure text={`The ledger cannot be written, so requests are refused: ${ledgerProblem}`} />

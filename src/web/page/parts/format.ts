@@ -1,4 +1,4 @@
-// Amounts (rounded from the exact decimal), counts, durations and times.
+// Writes amounts, counts, durations and times.
 
 import type { NumberLimit } from "../../../config/limit-names.ts";
 import { formatRounded } from "../../../lib/money.ts";

@@ -17,7 +17,7 @@ interface Place {
   readonly asOf?: string | undefined;
   /** The data is still that of the previous address. */
   readonly isCounting?: boolean;
-  /** The filters of a view of the present, which has no period. */
+  /** Only for a view without a period: its filters. */
   readonly names?: readonly FilterName[];
   readonly children?: ComponentChildren;
 }

@@ -47,7 +47,7 @@ interface Sample {
 
 type Samples = Map<string, readonly Sample[]>;
 
-/** A rate follows changes, but does not jump. */
+/** A rate is the mean of this time: it must not jump. */
 const RATE_MS = 3000;
 const MAX_REQUESTS = 200;
 const FIRST_WAIT_MS = 300;
@@ -76,7 +76,6 @@ function createFeed() {
   };
   const apply = (event: LiveEvent): void => {
     const { about } = event;
-    // The first event of a connection has everything.
     const before = about === undefined ? state : { ...START, about };
     change({ ...before, ...merge(before, event, samples), connection: "open" });
   };

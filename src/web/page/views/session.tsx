@@ -182,7 +182,7 @@ const MIN_STEP_PX = 4;
 const MAX_STEP_PX = 28;
 
 /** `turns`: oldest first.
- *  `agents`: in tree order; empty: the main agent. */
+ *  `agents`: in tree order; the main agent is "". */
 function Timeline({
   turns,
   agents,

@@ -16,7 +16,7 @@ import { SessionPanel } from "./session.tsx";
 const ORDER_TITLES: Readonly<Record<Order, string>> = {
   newest: "newest first",
   charge: "most expensive first",
-  missed: "those with cache misses",
+  missed: "only with cache misses",
 };
 const REFRESH_MS = 15_000;
 
