@@ -30,7 +30,7 @@ export function openConfig(flags: ConfigFlags): LoadedConfig & ConfigFile {
   return { ...loaded, ...openConfigFile(loaded.path) };
 }
 
-/** Null: there is no usable config. Throws if a flag names it. */
+/** Null: the optional config cannot be used, and no flag names it. */
 export function openConfigUnless(isOptional: boolean, flags: ConfigFlags): LoadedConfig | null {
   try {
     return openConfig(flags);
@@ -91,7 +91,7 @@ export async function waitForGateway(
     if (config === null || !isSameFile(config, path))
       printNote(`The running gateway uses another config (${config}): it does not follow this change.`);
     else if (outcome?.kind === "refused") {
-      // Does not end here, because the command may have a secret to print.
+      // No `fail`: the command may have a secret to print.
       process.exitCode = 1;
       printNote(`The change is in the file, but the running gateway refuses it: ${outcome.message}`);
     }

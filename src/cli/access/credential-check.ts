@@ -24,7 +24,7 @@ export type CheckResult = { readonly isOpen?: boolean } & (
 
 export async function checkCredential(channel: Channel): Promise<CheckResult> {
   if (channel.usesLogin) {
-    const reason = "the login is the tool's own; its first request will show";
+    const reason = "the tool's first request will show whether its login works";
     return { kind: "unknown", reason, status: null };
   }
   const client = createClient();

@@ -54,7 +54,7 @@ function hasFiles(path: string): boolean {
 
 function describeMissing(path: string, flags: LedgerFlags): string {
   if (existsSync(`${path}.open`))
-    return `The ledger ${path} was removed; its journal is there. Restore it from a backup.`;
+    return `The ledger ${path} was removed, but its journal was not. Restore it from a backup.`;
   const why = flags.ledger === undefined ? " yet. The first request creates it" : "";
   return `There is no ledger at ${path}${why}.`;
 }

@@ -101,7 +101,7 @@ function planRemoval(catalog: Catalog, name: string): Edit[] {
   const uses = group.plans.map(({ name: plan, groups }): Edit => {
     if (groups.length > 1) return { kind: "remove", path: ["plans", plan, "groups", groups.indexOf(name)] };
     const advice = `\`gateway plans remove ${plan}\` first`;
-    return fail(`"${name}" was not removed: the plan "${plan}" has no other. ${advice}.`);
+    return fail(`"${name}" was not removed: the plan "${plan}" has no other group. ${advice}.`);
   });
   return [...uses, { kind: "remove", path: ["groups", name] }];
 }

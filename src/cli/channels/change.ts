@@ -102,7 +102,7 @@ export function createChannelSetUp(config: string): ChannelSetUp {
     add: async ({ what, platform, name, group, credential }) => {
       const own = openConfig({ config });
       const preset = await findPreset(what, { name, platform }, own.catalog);
-      // The environment's credential is not for an address that the page named.
+      // An address that the page named must not get the environment's credential.
       const isNeeded = preset.variable !== "" && (platform !== undefined || !isGiven(preset));
       if (credential === undefined && isNeeded) return refuseUsage("The credential is missing.");
       const provider = fillProvider(preset, own.path, credential);
@@ -326,5 +326,5 @@ function listGroupsOf(catalog: Catalog, name: string): Group[] {
   const emptied = using.find((group) => group.listed.length === 1)?.name;
   if (emptied === undefined) return using;
   const remove = `\`gateway groups remove ${emptied}\` first, or add a channel to it`;
-  return fail(`"${name}" was not removed: the group "${emptied}" has no other. ${remove}.`);
+  return fail(`"${name}" was not removed: the group "${emptied}" has no other channel. ${remove}.`);
 }

@@ -20,7 +20,7 @@ const preset = z.object({
   group: z.string(),
   description: z.string(),
   tool: z.string(),
-  /** `bearer`: in `Authorization`.
+  /** `bearer`: sent in `Authorization`.
    *  `local`: a server on this machine, free. */
   kind: z.enum(["key", "bearer", "local", "login"]),
 });

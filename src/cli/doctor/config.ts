@@ -27,7 +27,7 @@ export function explainProblems(error: unknown, path: string, { ledger }: Ledger
   if (path !== "" && !existsSync(path))
     return [bad("config", text, `gateway init --config ${quoteWord(path)}`)];
   if (!isReachable(path, constants.R_OK)) return [bad("config", text, `chmod u+r ${quoteWord(path)}`)];
-  // A line with a place for each problem.
+  // Each line is a problem with its place.
   return text.split("\n").map((line) => {
     const [place = ""] = /:\d+(?=:\d+: )/.exec(line) ?? [];
     return bad("config", line, `edit ${path}${place}`);
@@ -128,7 +128,7 @@ export const checkGit: Check = ({ path, source, catalog: { ledger } }) => {
 };
 
 /** A line about a file that git has.
- *  Others begin with a question mark. */
+ *  Lines about other files begin with a question mark. */
 const HELD = /^[^?]/m;
 
 function describeGit(listed: string, what: string, kept: string): string {
@@ -146,7 +146,7 @@ function listLiterals(tree: unknown, place = ""): string[] {
   return (SECRET_PLACE.test(place) ? NOT_LITERAL.test(text) : !looksSecret(text)) ? [] : [place.slice(1)];
 }
 
-/** The repository's own settings may name a program. */
+/** A repository may name any program as its fsmonitor. */
 function listInGit(folder: string, pattern: string): string {
   const git = ["git", "-C", folder, "-c", "core.fsmonitor=false"];
   const words = [...git, "ls-files", "-tco", "--exclude-standard", "--", pattern];

@@ -22,7 +22,6 @@ import * as config from "./config.ts";
 import { bad, type Check, type DoctorFinding, type Examined, good, note } from "./finding.ts";
 import { checkAmounts, checkEnd, checkLedger, checkOwnFiles } from "./ledger.ts";
 
-/** Asks for models, which is free of charge. */
 const checkChannels: Check = (examined) => {
   const channels = [...examined.catalog.channels.values()];
   return Promise.all(channels.map((channel) => checkChannel(channel, examined)));

@@ -6,7 +6,6 @@ import { readSecretText } from "../../config/yaml/scalars.ts";
 
 /** `isKept`: nothing is lost if printing fails. */
 export async function printSecrets(lines: readonly string[], done: string, isKept = false): Promise<void> {
-  // Not `print`: a value may have several lines.
   const isWritten = await writeToStdout(lines.map((line) => `${line}\n`).join(""));
   if (!isWritten && !isKept)
     fail(`${done}, but the secret could not be printed: \`gateway keys rotate NAME\`.`);
@@ -26,7 +25,7 @@ export function printKeySecret(
 function writeToStdout(text: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const onError = (): void => resolve(false);
-  // Its own listener: without one, program.ts would end the command.
+  // With a listener here, program.ts does not end the command.
   process.stdout.once("error", onError);
   process.stdout.write(text, (error) => {
     if (error instanceof Error) return;
@@ -55,7 +54,6 @@ function checkSecret(text: string, force = false): string | undefined {
   return "The secret cannot be used: expected `sk-` and at least 16 more characters (or --force).";
 }
 
-/** From stdin, because others can see arguments. */
 export async function readGivenSecret({ secret, force }: GivenSecretFlags): Promise<string | null> {
   if (secret === undefined) return force === true ? refuseUsage("--force needs --secret.") : null;
   if (secret !== "-") refuseUsage("--secret accepts only `-`, for stdin: other users can see arguments.");

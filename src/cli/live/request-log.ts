@@ -49,7 +49,7 @@ function describeCharge({ status, chargeUsd, planUsd, usage }: RequestRecord): s
   return usage === null ? "" : "unpriced";
 }
 
-/** As wide as most requests. */
+/** Most requests need no wider columns. */
 const USUAL: RequestRecord = {
   id: "0mi9x2k3a",
   time: 0,

@@ -21,7 +21,6 @@ export function showCache(flags: ReportFlags): void {
       notes: () => [
         ...describeMisses(document),
         ...findHourSavings(table, scope).map(adviseOnHour),
-        // Lines of version 0.1.0 have no session.
         ...(document.unanalysed === 0
           ? []
           : [`Not analysed: ${formatCount(document.unanalysed, "request")} of version 0.1.0.`]),
@@ -74,7 +73,7 @@ function describeMisses({ requests, unanalysed, rows, persistent, total }: Cache
   ];
 }
 
-/** Measured with Claude Code 2.1.329 and opencode 1.18.33; pi documents its own. */
+/** Measured with Claude Code 2.1.329 and opencode 1.18.33; pi documents its setting. */
 const HOUR_SETTINGS: Readonly<Record<string, string>> = {
   "claude-code": "Set ENABLE_PROMPT_CACHING_1H=1",
   pi: "Set PI_CACHE_RETENTION=long",

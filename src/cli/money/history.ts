@@ -57,7 +57,7 @@ export function showHistory(flags: HistoryFlags): void {
 function readQuery(flags: HistoryFlags): HistoryFilter {
   if (flags.history !== true) refuseUsage("--both needs --history.");
   for (const name of ["key", "group", "channel"] as const)
-    if (flags[name] !== undefined) refuseUsage(`--history excludes --${name}: a log has none.`);
+    if (flags[name] !== undefined) refuseUsage(`--history excludes --${name}: a log names no ${name}.`);
   const by = readDimensions(flags.by, DIMENSIONS);
   const zone = openConfigUnless(true, flags)?.catalog.zone ?? createZone("system");
   const clock = { zone, now: new Date() };

@@ -69,7 +69,7 @@ export function verify(flags: VerifyFlags): void {
     if (findings.length < MAX_FINDINGS_SHOWN) findings.push(finding);
   });
   if (since !== undefined && verdict.unchecked === verdict.lines)
-    fail(`--since: ${path} has no line with the id ${since}, and none of such a day or later.`);
+    fail(`--since: ${path} has no line with the id ${since}, and none of that day or later.`);
   if (flags.json === true)
     printJson({
       ledger: path,

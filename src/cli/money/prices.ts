@@ -101,7 +101,7 @@ function report({ book, sold, configured }: PriceSources): void {
     for (const line of [
       "config",
       `  always: ${formatRates(configured)}`,
-      "  source: `prices:` in the config; it wins",
+      "  source: `prices:` in the config, which overrides the book",
     ])
       printWrapped(line);
   for (const { found, channels } of sold) {
@@ -110,7 +110,7 @@ function report({ book, sold, configured }: PriceSources): void {
     printWrapped(`${provider}  ${ids.join(", ")}${used}`);
     for (const period of periods.filter(({ until }) => !(Date.parse(until ?? "") <= Date.now())))
       for (const line of describePeriod(period)) printWrapped(`  ${line}`);
-    if (periods.length > 1) printWrapped("  The last of those that apply counts");
+    if (periods.length > 1) printWrapped("  If several apply, the last one counts");
     printWrapped(`  source: ${source ?? book.head.source}`);
   }
 }

@@ -89,7 +89,7 @@ export async function dropRecordings(
   for (const { name, key } of state?.recordings ?? []) {
     const end =
       key === null ? "Wait for its run and its last answer" : `Take \`record\` off the key "${key}" first`;
-    if (names.includes(name)) fail(`"${name}" is being recorded and would begin anew. ${end}.`);
+    if (names.includes(name)) fail(`"${name}" is being recorded: it would come back. ${end}.`);
   }
   await confirmRemoval(names.map((name) => `the recording "${name}"`).join(", "), flags);
   for (const name of names) {

@@ -87,7 +87,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
     current = () => running.gateway.catalog;
     const watches = source.kind === "file" ? watchFiles(source.loaded, running, flags, screen) : null;
     Object.assign(follow, watches);
-    // Signals count before the announcement: scripts may stop at once.
+    // Before the announcement, after which a script may stop the gateway.
     const stopping = waitForSignal(running, screen);
     await announce(running, source, flags, screen);
     await stopping;
@@ -310,8 +310,7 @@ function createAlertCommand(
     const words = command() ?? [];
     if (words.length === 0) return;
     const name = `the command of \`alerts:\`, ${words[0]},`;
-    if (running.size >= MAX_RUNNING)
-      return warn(`${name} does not run for this one: too many alerts at once`);
+    if (running.size >= MAX_RUNNING) return warn(`${name} does not run for this alert: too many at once`);
     try {
       const child = Bun.spawn([...words], {
         cwd: folder,
@@ -327,7 +326,7 @@ function createAlertCommand(
       await child.exited;
       running.delete(child);
       if (child.signalCode !== null)
-        warn(`${name} was ended by ${child.signalCode}: it has ${LIMIT_MS / 1000} s`);
+        warn(`${name} was ended by ${child.signalCode}: it may take ${LIMIT_MS / 1000} s`);
       else if (child.exitCode !== 0) warn(`${name} failed with status ${child.exitCode}`);
     } catch (error) {
       warn(`${name} cannot be started (${messageOf(error)})`);

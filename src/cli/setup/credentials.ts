@@ -1,4 +1,4 @@
-// `gateway credentials`: the system's keychain, without a secret as an argument.
+// `gateway credentials`: secrets in the system's keychain.
 
 import { findConfig } from "../../config/file/find.ts";
 import { askKeychain, listKeychainNames, systemKeychain } from "../../config/file/keychain.ts";

@@ -199,7 +199,7 @@ function requireUsable(place: Place | null): Place | null {
   }
 }
 
-/** Only the default route's channel gets a group: no prompts go elsewhere. */
+/** Only the default route's channel gets a group: no prompt goes to another. */
 export function readCcr(document: unknown, draft: Draft): void {
   const channels = new Map<string, string>();
   for (const provider of getList(getField(document, "Providers")))
@@ -241,7 +241,7 @@ function readRoutes(router: unknown, channels: ReadonlyMap<string, string>, draf
   const [main, small] = [readRoute(router, "default"), readRoute(router, "background")];
   const name = channels.get(main?.provider ?? "");
   if (main === null || name === undefined)
-    return void draft.lost.push("Router.default: it names no provider that has a counterpart");
+    return void draft.lost.push("Router.default: it names no provider that was imported");
   draft.addToGroup("claude", name, "messages");
   const isSame = small?.provider === main.provider;
   const aliases = { "claude-*": main.model, ...(isSame && { "claude-haiku-*": small.model }) };

@@ -119,7 +119,7 @@ function refuseEmpty(): never {
   return fail(
     "No usable credential was found, so nothing was written. Set one of " +
       `${variables}, or run \`gateway init\` on a terminal. ` +
-      "With a plan: `gateway init --login claude`. `gateway serve --demo` needs none.",
+      "With a plan: `gateway init --login claude`. `gateway serve --demo` needs no credential.",
   );
 }
 

@@ -1,5 +1,5 @@
-// `gateway schema`: JSON Schemas. The config's has the comments of config.example.yaml, and
-// may be looser than the loader, never stricter. Scripts rely on it: fields are never removed.
+// `gateway schema`: JSON Schemas, whose fields are never removed. The config's schema has
+// the comments of config.example.yaml. It may be looser than the loader, never stricter.
 
 import { z } from "zod";
 import example from "../../../config.example.yaml" with { type: "text" };

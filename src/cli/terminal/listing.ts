@@ -1,4 +1,4 @@
-// Rows as a table. Without room, spare columns are cut, then left out.
+// Rows as a table. If it is too wide, spare columns are cut, then left out.
 
 import { isObject } from "../../lib/json/json.ts";
 import { escapeText } from "../../lib/text/printable.ts";
@@ -19,7 +19,7 @@ import {
 interface Layout {
   /** For numbers, which are never cut. */
   readonly align?: "right";
-  /** Without room, the column is left out, the highest first. */
+  /** Without room, the column of the highest number is left out first. */
   readonly spare?: number;
 }
 
@@ -92,7 +92,7 @@ interface Cells {
 
 const NO_CELLS: Cells = { texts: [], isPlain: true };
 
-/** By the length of a text. */
+/** What fills a cell, by the length of its text. */
 function listGaps(width: number): string[] {
   return Array.from({ length: width + 1 }, (_, length) => " ".repeat(width - length));
 }
@@ -130,7 +130,7 @@ export function createTable<Row extends object>(listed: Columns<Row>) {
   };
   const titles = columns.map(({ title }) => ({ texts: [title], isPlain: true }));
   const head = (room: number): string => paintText("dim", write(titles, room, []).join(""));
-  /** As wide as the widest cell so far. */
+  /** Columns are as wide as their widest cell so far. */
   const writeRows = (rows: readonly Row[], room: number): string[] => {
     const cells = columns.map(({ read }, index) => {
       const all = read(rows);

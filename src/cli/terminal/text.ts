@@ -49,7 +49,7 @@ export function wrapWords(line: string, room: number, hang = 0): string[] {
   return [...lines, current];
 }
 
-/** Of each line. The runtime's formats take 10 ms. */
+/** In each line. Loading `Intl` would take 10 ms. */
 export function groupDigits(counts: string): string {
   return counts.replaceAll(/\B(?=(?:\d{3})+$)/gm, ",");
 }

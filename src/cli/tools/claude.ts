@@ -1,4 +1,4 @@
-// Claude Code. A run's settings override its own, which override the environment.
+// Claude Code. A run's settings override the user's, which override the environment.
 
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
@@ -64,7 +64,7 @@ function nameForeignModels(connection: Connection): Record<string, string> {
         ANTHROPIC_CUSTOM_MODEL_OPTION: main,
       }),
     ...(main !== null && listWindow(limits?.get(main))),
-    // Its line changes with every request: other caches would miss.
+    // Its line in the prompt always changes: caches of other makers would miss.
     CLAUDE_CODE_ATTRIBUTION_HEADER: "0",
     // Only Anthropic's models know tools that are loaded on demand.
     ENABLE_TOOL_SEARCH: "false",
@@ -87,7 +87,7 @@ function listWindow(
   };
 }
 
-/** Seen in 2.1.330: five minutes with an API key, an hour with a login. */
+/** The default, seen in 2.1.330: five minutes with an API key, an hour with a login. */
 const CACHE_VARIABLES = {
   "1h": { ENABLE_PROMPT_CACHING_1H: "1", FORCE_PROMPT_CACHING_5M: "" },
   "5m": { ENABLE_PROMPT_CACHING_1H: "", FORCE_PROMPT_CACHING_5M: "1" },
@@ -160,10 +160,10 @@ export const claude: ToolRow = {
       },
       defaults: {
         ...nameForeignModels(connection),
-        // Old versions know the second name.
+        // The user may have set the variable's old name.
         ...(smallModel &&
           env["ANTHROPIC_SMALL_FAST_MODEL"] === undefined && { ANTHROPIC_DEFAULT_HAIKU_MODEL: smallModel }),
-        // Without it, Claude Code sends again after five minutes.
+        // Otherwise, Claude Code sends again after five minutes.
         ...(patienceMs !== undefined && {
           API_TIMEOUT_MS: String(patienceMs),
           CLAUDE_STREAM_IDLE_TIMEOUT_MS: String(patienceMs),

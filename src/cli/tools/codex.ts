@@ -38,7 +38,7 @@ export const codex: ToolRow = {
   // Values that are not TOML are plain text.
   connect: (connection) => {
     const { isDirect, patienceMs, secret, usesLogin, websocket } = connection;
-    // A label may look like a number.
+    // As an argument, a label could be read as a number.
     const fields = Object.entries(listHeaders(connection)).map(([header, value]) => {
       return {
         header,
@@ -53,7 +53,7 @@ export const codex: ToolRow = {
       ...(isDirect === true && websocket === true && { supports_websockets: true }),
       base_url: `${rootOf(connection)}/v1`,
       wire_api: "responses",
-      // The built-in provider sends no header for the key.
+      // Codex's built-in provider would send no x-gateway-key.
       ...(usesLogin === true ? { requires_openai_auth: true } : { env_key: KEY }),
       ...(patienceMs !== undefined && { stream_idle_timeout_ms: patienceMs }),
       ...Object.fromEntries(fields.map(({ header, variable }) => [`env_http_headers.${header}`, variable])),

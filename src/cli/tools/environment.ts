@@ -23,7 +23,7 @@ export function describeMisleading(title: string, names: readonly string[], env:
 export function prepare(tool: Tool, connection: Connection, started: Environment): ToolEnvironment {
   const env = { ...started, ...tool.readVariables?.(started) };
   const { args, defaults = {}, ...setting } = tool.connect(connection, env);
-  // Also unset variables: the lines of `gateway env` may run elsewhere.
+  // Even if not set here: the lines of `gateway env` may run elsewhere.
   const unset = listMisleading(tool, connection).filter(
     (name) => !ADDS_HEADERS.test(name) || isMisleading(name, env[name]),
   );
@@ -55,11 +55,11 @@ export const PROXY_NAMES = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].flatMap((n
   name.toLowerCase(),
 ]);
 
-/** Gemini CLI and opencode need brackets, on which Python's httpx fails. */
+/** For IPv6, Gemini CLI and opencode need brackets, on which Python's httpx fails. */
 function exemptGateway(base: string, env: Environment, bracketed: boolean): Record<string, string> {
   const { protocol, hostname } = new URL(base);
   const bare = hostname.replace(/^\[(.*)\]$/, "$1");
-  // A proxy cannot read HTTPS, and may be the only way.
+  // A proxy reads nothing of HTTPS, and may be the only way.
   const own = protocol === "https:" ? [] : [bare, ...(bracketed ? [hostname] : [])];
   const hosts = [...new Set(["localhost", "127.0.0.1", "::1", ...own])];
   const [capital, small] = NO_PROXY_NAMES;

@@ -84,7 +84,7 @@ function readModels(list: unknown): ListedModel[] {
   });
 }
 
-/** OpenRouter and Together, Groq, Mistral, vLLM, Anthropic, Google, llama.cpp. */
+/** The fields of OpenRouter and Together, Groq, Mistral, vLLM, Anthropic, Google, llama.cpp. */
 const CONTEXT_FIELDS = [
   "context_length",
   "context_window",
@@ -159,7 +159,7 @@ function findAlias({ channels }: Group, asked: string): { model: string; name: s
   return null;
 }
 
-/** With a login, only the price book has a list. */
+/** With a login, the models come from the price book. */
 export function findNewestSmall(
   { smallModels }: Tool,
   group: Group,

@@ -68,7 +68,7 @@ export async function runTool(
     label: basename(process.cwd()),
     onAbsent: offerStart,
   });
-  // A library's user agent may name its program.
+  // A library's user agent may name the calling program.
   const run = { session: `run-${crypto.randomUUID()}`, tool: tool.program === null ? null : tool.name };
   const secret = await nameSecret(connected, run.session, flags, budget);
   const connection = { ...connected.connection, secret, run };
@@ -139,7 +139,7 @@ async function record(
   };
 }
 
-/** Asks once per tool. `plan`: a group whose plan would pay. */
+/** Asks once per tool. */
 export async function agreeToMeteredBilling(
   tool: Tool,
   { yes, plan }: { readonly yes: boolean; readonly plan: string | null },

@@ -33,14 +33,14 @@ export interface Connection {
   readonly foreign?: Foreign;
   /** The tool needs Chat Completions to reach all models. */
   readonly speaksChat?: boolean;
-  /** All channels are at the own address of the platform's maker. */
+  /** All channels have the address of the platform's maker. */
   readonly isDirect?: boolean;
   readonly searchRefusal?: string | null;
   readonly ownModel?: string | null;
   readonly smallModel?: string | null;
   readonly websocket?: boolean;
   readonly cache?: CacheLifetime | null;
-  /** How long the gateway waits. */
+  /** How long the tool has to wait for the gateway. */
   readonly patienceMs?: number;
   readonly hasTraces?: boolean;
   /** The channel passes the tool's login on. */
@@ -76,7 +76,7 @@ export interface OwnModels {
   /** The variable that names the model of a word such as `sonnet`. */
   readonly variableOf?: (word: string) => string | null;
   readonly asked: { readonly main: readonly string[]; readonly small: string };
-  /** Only an argument names the model. */
+  /** A run names a foreign model by an argument. */
   readonly isFixed?: true;
 }
 
@@ -85,9 +85,9 @@ export interface ToolRow {
   /** Null: a library, whose user names the command. */
   readonly program: { readonly name: string; readonly install: string } | null;
   connect(connection: Connection, env: Environment): ToolSettings;
-  /** Variables that would bypass the gateway. */
+  /** They make the tool bypass the gateway. */
   readonly misleading?: readonly string[];
-  /** Variables that mislead the tool's own login next to the key. */
+  /** The misleading variables where the tool uses its own login. */
   readonly login?: { readonly misleading: readonly string[] };
   /** Absent: `connect` or `overlay` adds header fields. */
   readonly headers?: HeaderVariable;
@@ -100,7 +100,7 @@ export interface ToolRow {
     env: Environment,
     folder: string,
   ) => Pick<ToolSettings, "env" | "args">;
-  /** After the run: brings back what the tool wrote there. */
+  /** After the run: keeps what the tool wrote into `folder`. */
   readonly keep?: (env: Environment, folder: string) => void;
   /** `words`: a run's arguments; null: `gateway env`. */
   readonly describe?: (

@@ -80,7 +80,7 @@ describe("gateway plans", () => {
     expect(catalog().plans.get("team")).toMatchObject({ groups: ["max", "claude"], active: true });
 
     const needed = await gateway("groups", "remove", "max", "--yes");
-    expect(needed.stderr).toContain('the plan "pro" has no other. `gateway plans remove pro` first.');
+    expect(needed.stderr).toContain('the plan "pro" has no other group. `gateway plans remove pro` first.');
     expect((await gateway("plans", "remove", "pro", "--yes")).stderr).toBe('Removed the plan "pro".\n');
     expect((await gateway("groups", "remove", "max", "--yes")).status).toBe(0);
     expect(catalog().plans.get("team")?.groups).toEqual(["claude"]);

@@ -205,7 +205,7 @@ describe("gateway channels remove", () => {
   test("P21: gateway channels remove refuses what would leave a group without channels, and names the group", async () => {
     const { status, stderr } = await channels("remove", "second", "--yes");
     expect(stderr).toBe(
-      'gateway: "second" was not removed: the group "only" has no other. ' +
+      'gateway: "second" was not removed: the group "only" has no other channel. ' +
         "`gateway groups remove only` first, or add a channel to it.\n",
     );
     expect(status).toBe(1);

@@ -76,7 +76,7 @@ describe("usage --history", () => {
   });
 
   test.each([
-    [["--key", "laptop"], "--history excludes --key: a log has none."],
+    [["--key", "laptop"], "--history excludes --key: a log names no key."],
     [["--by", "channel"], '--by: there is no "channel"'],
     [["--session", "nothing"], "The logs have no session nothing."],
   ])("usage --history refuses %j", async (args, message) => {

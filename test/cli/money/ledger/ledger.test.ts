@@ -50,7 +50,7 @@ test("ledger verify says that a ledger was removed if its journal is still there
   renameSync(path, `${path}.open`);
   const { status, stderr } = await run("ledger", "verify", "--ledger", path);
   expect(status).toBe(1);
-  expect(stderr).toContain("was removed; its journal is there");
+  expect(stderr).toContain("was removed, but its journal was not");
 });
 
 test("P139: ledger verify names file, line and request of each problem, says what to do, and fails", async () => {

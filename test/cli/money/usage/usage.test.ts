@@ -60,7 +60,7 @@ test("usage says in one line what sellers named for their requests, and how many
     { ...line, id: "4", time: "2026-10-19T10:00:00.000Z", provider_usd: "9" },
   ]);
   const { stderr } = await run("usage", "2026-11", "--ledger", sold);
-  expect(stderr).toContain("Sellers named $1.200000 for 2 requests; charged $0.500000; 1 differs.");
+  expect(stderr).toContain("Sellers named $1.200000 for 2 requests. Charged: $0.500000; 1 of them differs.");
   expect((await run("usage", "2026-11", "--ledger", sold, "--key", "laptop")).stderr).not.toContain(
     "Sellers",
   );
