@@ -10,7 +10,7 @@ export { type Outcome, runProcess } from "../harness/program.ts";
 /** These commands start programs that write to the same output, or their test is about the process. */
 const OWN_PROCESS = new Set(["run", "serve", "statusline", "service"]);
 
-/** Without a terminal, one command after the other; in this process where that proves the same. */
+/** Runs a command without a terminal: in this process, one after the other, unless it needs a process of its own. */
 export async function run(circumstances: Circumstances, ...args: string[]): Promise<Outcome> {
   const needsProcess = OWN_PROCESS.has(args[0] ?? "") || circumstances.env?.["TZ"] !== undefined;
   return needsProcess ? runProcess(circumstances, ...args) : runHere(circumstances, ...args);
@@ -90,7 +90,7 @@ export interface TerminalRun {
   readonly status: Promise<number>;
 }
 
-/** On a terminal of 100 columns. `captured`: stdout, or stderr, goes to this file, as in `$(gateway …)`. */
+/** Runs a command on a terminal of 100 columns. `captured`: stdout, or stderr, goes to this file, as in `$(gateway …)`. */
 export function runOnTerminal(
   { folder, env, captured, what = 1 }: Circumstances & { captured?: string; what?: 1 | 2 },
   ...args: string[]

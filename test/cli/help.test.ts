@@ -48,7 +48,7 @@ beforeAll(async () => {
 const READS_LEDGER =
   /^(?:usage|sessions|cache|context|report|statusline|top|prices check|ledger|recordings)\b/;
 
-test("P26, P59: a command has the contract's flags, and the one for the ledger", () => {
+test("P26, P59: a command has the contract's flags, and --ledger if it reads the ledger", () => {
   expect(commands.size).toBeGreaterThan(50);
   for (const [command, flags] of commands) {
     const name = command.replace(/ --.*/, "");
@@ -73,7 +73,7 @@ test("help begins with what the command does", () => {
   for (const { text } of pages) expect(text).toMatch(/^Usage: gateway.*\n\n\S.{10,}/);
 });
 
-/** Each `gateway …` of the line names a page, whose text names its flags. */
+/** Whether each `gateway …` of the line names a page of help that has its flags. */
 function isKnown(line: string, pages: readonly Page[]): boolean {
   const calls = [...line.matchAll(/\bgateway ((?!\w*\.)[a-z][^|>)&"']*)/g)].map(([, rest]) => rest ?? "");
   return calls.every((call) => {
@@ -124,7 +124,7 @@ test.each(["prices ls", "ledger list"])("gateway %s is refused: it lists nothing
   expect((await run({ folder: "/" }, ...line.split(" "))).stderr).toStartWith("gateway: unknown command 'l");
 });
 
-test("the help of env names every tool, and that of run those that it starts", async () => {
+test("the help of env names every tool, and the help of run those that run starts", async () => {
   for (const command of ["run", "env"]) {
     const { stdout } = await run({ folder: "/" }, command, "--help");
     const missing = [...TOOLS.values()]

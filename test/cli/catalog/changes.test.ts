@@ -58,7 +58,7 @@ describe("gateway groups", () => {
   });
 });
 
-test("create, new, delete, rm, ls and version are understood, and so is a key's name without a flag", async () => {
+test("the words create, new, delete, rm, ls and version are understood, and so is `keys add NAME` without --name", async () => {
   const groups = ["create a --channel main", "new b --channel main", "delete a --yes", "rm b --yes"];
   const keys = ["keys add phone --group claude", "keys rm phone --yes"];
   for (const line of [...groups.map((words) => `groups ${words}`), ...keys])
@@ -86,7 +86,7 @@ describe("gateway plans", () => {
     expect(catalog().plans.get("team")?.groups).toEqual(["claude"]);
   });
 
-  test("gateway plans refuses an unknown group, a known name and a removal without --yes", async () => {
+  test("gateway plans refuses an unknown group, a taken name and a removal without --yes", async () => {
     expect((await gateway("plans", "add", "pro", "--group", "cluade")).stderr).toContain(
       '(did you mean "claude"?)',
     );

@@ -97,7 +97,7 @@ describe("gateway channels add", () => {
   });
 
   test.each(process.platform === "win32" ? ["hard"] : ["symbolic", "hard"])(
-    "channels add keeps the variables of a gateway.env that is a %s link",
+    "channels add changes nothing if gateway.env is a %s link",
     async (kind) => {
       const own = folder.join("dotfiles.env");
       writeFileSync(own, "OTHER=1\n", { mode: 0o600 });
@@ -147,7 +147,7 @@ describe("gateway channels add", () => {
     expect(text()).toContain("  claude: { platform: messages, channels: [main, second] } # at cost\n");
   });
 
-  test("gateway channels add adds a preset whose variable is set, as a reference", async () => {
+  test("gateway channels add refers to the variable of a preset if it is set, and does not copy its value", async () => {
     const env = { DEEPSEEK_API_KEY: "hush-hush-1" };
     const { status } = await run({ folder: folder.path, env }, "channels", "add", "deepseek", "--no-check");
     expect(status).toBe(0);

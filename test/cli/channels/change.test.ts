@@ -108,7 +108,7 @@ describe("gateway channels set", () => {
     };
     const REFERRING = CONFIG.replace("credential: x", "credential: ${MAIN_KEY}");
 
-    test("a new credential has a variable of the channel's own: another config may use the old one", async () => {
+    test("a new credential gets a variable of the channel's own, because another config may use the old variable", async () => {
       write(REFERRING, "OTHER=1\nMAIN_KEY=old-secret-1\n");
       expect((await replace()).stderr).toContain("The old variable stays");
       expect(environment()).toBe("OTHER=1\nMAIN_KEY=old-secret-1\nGATEWAY_MAIN_API_KEY=new-secret-1\n");
@@ -117,7 +117,7 @@ describe("gateway channels set", () => {
       expect(text()).toBe(changed);
     });
 
-    test("a credential's variable that is set nowhere gets its value in gateway.env", async () => {
+    test("a credential's variable that is set nowhere is replaced by one of the channel's own in gateway.env", async () => {
       write(REFERRING, "OTHER=1\n");
       expect((await replace()).status).toBe(0);
       expect(text()).toBe(REFERRING.replace("MAIN_KEY", "GATEWAY_MAIN_API_KEY"));

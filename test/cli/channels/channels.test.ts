@@ -21,7 +21,7 @@ afterEach(async () => {
   upstream.stop();
 });
 
-/** Two channels in a group; nothing listens behind the second group's only one. */
+/** A group with two channels, and a group whose only channel cannot be reached. */
 function makeChannels(): Record<string, unknown> {
   const base = makeConfig(upstream);
   const channel = { platform: "messages", base_url: upstream.url, credential: "xxxx" };
@@ -175,7 +175,7 @@ describe("P47: gateway models", () => {
     );
   });
 
-  test("gateway models reports which channel could not be reached, and fails if none could", async () => {
+  test("gateway models names a group of which no channel could be reached, and fails", async () => {
     start();
     const { status, stdout, stderr } = await run(around(), "models", "--json");
     expect(status).toBe(1);
@@ -185,7 +185,7 @@ describe("P47: gateway models", () => {
     );
   });
 
-  test("gateway models reports which channel could not be reached next to one that could", async () => {
+  test("gateway models names a channel that could not be reached next to one that could, and does not fail", async () => {
     const config = makeChannels();
     const groups = { messages: { platform: "messages", channels: ["main", "lost"] } };
     gateway = startGatewayHere({ config: { ...config, groups, keys: [] }, folder });

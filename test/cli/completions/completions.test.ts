@@ -50,7 +50,7 @@ async function offered(...words: string[]): Promise<string[]> {
     .map((line) => line.split("\t")[0] ?? "");
 }
 
-describe("suggestions", () => {
+describe("what completions suggest", () => {
   const rows: ReadonlyArray<readonly [line: string[], values: string[]]> = [
     [["ke"], ["keys"]],
     [["keys", "re"], ["remove"]],
@@ -108,7 +108,7 @@ const env = () => ({
   GATEWAY_CONFIG: folder.join("gateway.yaml"),
 });
 
-describe("bash", () => {
+describe("completions in bash", () => {
   const complete = async (words: string[]): Promise<string[]> => {
     const script = [
       'eval "$(gateway completions bash)"',
@@ -137,7 +137,7 @@ describe("bash", () => {
   });
 });
 
-describe.skipIf(Bun.which("zsh") === null)("zsh", () => {
+describe.skipIf(Bun.which("zsh") === null)("completions in zsh", () => {
   test("zsh completes at the press of the tab key", async () => {
     const prepare = 'autoload -Uz compinit; compinit -u; eval "$(gateway completions zsh)"';
     const screen = await press(["zsh", "-f", "-i"], prepare, "gateway keys sh\tlap\t");
@@ -145,7 +145,7 @@ describe.skipIf(Bun.which("zsh") === null)("zsh", () => {
   });
 });
 
-describe.skipIf(Bun.which("fish") === null)("fish", () => {
+describe.skipIf(Bun.which("fish") === null)("completions in fish", () => {
   test("fish offers names with descriptions", async () => {
     const script = 'gateway completions fish | source; complete -C "gateway keys show la"';
     const child = Bun.spawn(["fish", "--no-config", "-c", script], { cwd: folder.path, env: env() });

@@ -131,7 +131,7 @@ describe("a channel", () => {
     });
   }
 
-  test("a credential with `${` in it is not taken for an unset variable, and a missing one is reported", async () => {
+  test("a credential with `${` in it is not taken for an unset variable, and a missing credential is mentioned", async () => {
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     const open = await find(upstream.url, { credential: undefined });
     expect(open.detail).toEndWith("answers without a credential and lists 1 model");
@@ -144,7 +144,7 @@ describe("a channel", () => {
   });
 
   test.skipIf(Bun.which("openssl") === null)(
-    "a channel whose certificate nobody vouches for: `ca` is named",
+    "doctor names `ca` for a channel whose certificate nobody vouches for",
     async () => {
       using folder = makeTempFolder();
       const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
@@ -175,7 +175,7 @@ describe("a channel", () => {
 });
 
 describe("the config", () => {
-  test("a config that is missing: the fix is init", async () => {
+  test("the fix for a missing config is init", async () => {
     using folder = makeTempFolder();
     const report = await examine(folder, { GATEWAY_CONFIG: "" });
     expect(report.status).toBe(1);
@@ -195,7 +195,7 @@ describe("the config", () => {
     },
   );
 
-  test("a config with mistakes: each has its place, and nothing else is checked", async () => {
+  test("each mistake in a config is named with its place, and nothing else is checked", async () => {
     using folder = makeTempFolder();
     write(folder, "lisen: {}\ngroups:\n  g: { platform: messages, channels: [nope], colour: red }\n");
     const report = await examine(folder);
@@ -206,7 +206,7 @@ describe("the config", () => {
     expect(wrongIn(report)[0]?.detail).toContain('did you mean "listen"?');
   });
 
-  test("a ledger that is not there is not the config's fault", async () => {
+  test("a missing ledger is not reported as a fault of the config", async () => {
     using folder = makeTempFolder();
     write(folder, "groups: {}\n");
     const [wrong] = wrongIn(await examine(folder, {}, "--ledger", "/nope"));
@@ -228,7 +228,7 @@ describe("the config", () => {
     expect(await place("${KEY}")).toBe(`KEY in ${folder.join("gateway.env")}`);
   });
 
-  test("a config whose variables are not set: they are named, and everything else is still checked", async () => {
+  test("the config's variables that are not set are named, and everything else is still checked", async () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url, { credential: "${SOME_CREDENTIAL}" }));
@@ -247,7 +247,7 @@ describe("the config", () => {
     });
   });
 
-  test.skipIf(process.platform === "win32")("a config that others can read: chmod is named", async () => {
+  test.skipIf(process.platform === "win32")("chmod is named for a config that others can read", async () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url));
@@ -260,7 +260,7 @@ describe("the config", () => {
     expect(wrongIn(await examine(folder, { GATEWAY_CONFIG: path }))).toEqual([]);
   });
 
-  test("a config that is not text: the fix is not init, which would refuse", async () => {
+  test("the fix for a config that is not text is an edit, because init would refuse", async () => {
     using folder = makeTempFolder();
     writeFileSync(folder.join("gateway.yaml"), Buffer.of(0xff));
     expect(wrongIn(await examine(folder))).toMatchObject([
@@ -269,7 +269,7 @@ describe("the config", () => {
   });
 });
 
-test("a key without sk-, and what git has or would take, are named, also outside of the config's folder", async () => {
+test("doctor names a key without sk-, and each file with secrets or charges that git has or does not ignore, in any folder", async () => {
   using folder = makeTempFolder();
   using other = makeTempFolder();
   using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
@@ -288,7 +288,7 @@ test("a key without sk-, and what git has or would take, are named, also outside
   expect(await notes()).toContainEqual(["key old", "gateway keys rotate old"]);
   for (const { path } of [folder, other]) Bun.spawnSync(["git", "init", "-q", path]);
   Bun.spawnSync(["git", "-C", folder.path, "add", "-f", env]);
-  // A stranger's repository may name a program for git.
+  // A stranger's repository may name a program that git starts.
   const settings = { fsmonitor: `touch '${folder.join("ran")}'; true`, untrackedCache: "true" };
   for (const [name, value] of Object.entries(settings))
     Bun.spawnSync(["git", "-C", folder.path, "config", `core.${name}`, value]);
@@ -403,7 +403,7 @@ describe("port and ledger", () => {
     });
   });
 
-  test("a folder of the ledger that a start will create is not a problem", async () => {
+  test("a missing folder of the ledger is not a problem, because a start creates it", async () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, { ...configFor(upstream.url), ledger: { path: "new/folder/ledger.jsonl" } });
@@ -419,7 +419,7 @@ describe("port and ledger", () => {
   });
 });
 
-describe("this shell", () => {
+describe("the shell that runs doctor", () => {
   test("every variable that makes a tool bypass the gateway is named in a note", async () => {
     using folder = makeTempFolder();
     const upstream = startDemoUpstream({ credential: CREDENTIAL });

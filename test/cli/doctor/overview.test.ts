@@ -1,4 +1,4 @@
-// `gateway` alone.
+// `gateway` without a command.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { renameSync, writeFileSync } from "node:fs";
@@ -81,7 +81,7 @@ describe("with a config", () => {
     expect(shown.some((text) => stderr.includes(text))).toBe(true);
   });
 
-  test("what needs attention has a line of its own", async () => {
+  test("each problem that needs attention has a line of its own", async () => {
     using folder = makeTempFolder();
     const { keys: _, ...config } = makeConfig(upstream);
     config.channels["messages"] = { ...config.channels["messages"], credential: "${UNSET}" };

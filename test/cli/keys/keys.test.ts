@@ -36,14 +36,14 @@ const add = (secret: string) => feed(secret, "keys", "add", ...NEW, "--secret", 
 const keys = () => folder.catalog().keys;
 
 describe("keys add", () => {
-  test("--secret - reads the secret from stdin", async () => {
+  test("keys add --secret - reads the secret from stdin", async () => {
     const { status, stdout } = await add("sk-mine-12345678901\n");
     expect([status, stdout]).toEqual([0, "sk-mine-12345678901\n"]);
     expect(keys().get("x")?.secretSha256).toBe(sha256Hex("sk-mine-12345678901"));
   });
 
   test.each(["sk-0123456789abcde", "0123456789abcdef0123", "pk-0123456789abcdef", "SK-0123456789abcdef"])(
-    "a secret other than sk- and 16 characters is an error, except with --force (%s)",
+    "a secret other than sk- and at least 16 characters is an error, except with --force (%s)",
     async (secret) => {
       const stdin = `${secret}\n`;
       for (const words of ["add --name x --group codex", "rotate laptop"]) {
@@ -59,7 +59,7 @@ describe("keys add", () => {
     },
   );
 
-  test("--expires accepts a duration or a date", async () => {
+  test("keys add --expires accepts a duration or a date", async () => {
     await gateway("keys", "add", ...NEW, "--expires", "2099-01-31");
     expect(keys().get("x")?.expires).toEqual(new Date("2099-01-31"));
     const before = Date.now();

@@ -69,7 +69,7 @@ function top(
 }
 
 describe("gateway top on a terminal", () => {
-  test("top shows what runs, and one table of requests, those that are open first", async () => {
+  test("top shows what runs, and one table of requests, the open ones first", async () => {
     const { screen, until } = top({ columns: 140 });
     await until(ENDS);
     const rows = screen.rows();
@@ -83,7 +83,7 @@ describe("gateway top on a terminal", () => {
     expect(before).toMatch(/ relay +claude-haiku-4-5 +relay .* 200 .*\$0\.\d{6}/);
   });
 
-  test("top fits whatever the terminal is resized to", async () => {
+  test("top fits any size that the terminal is changed to", async () => {
     const { screen, until, resize } = top();
     await until(ENDS);
     for (const [columns, rows] of [
@@ -147,7 +147,7 @@ describe("gateway top on a terminal", () => {
   });
 });
 
-describe("gateway top elsewhere", () => {
+describe("gateway top in scripts", () => {
   test("top without a terminal prints the state once, without escapes", async () => {
     const { status, stdout } = await run({ folder: folder.path }, "top");
     expect(status).toBe(0);
@@ -157,7 +157,7 @@ describe("gateway top elsewhere", () => {
     expect(stdout).not.toContain(ENDS);
   });
 
-  test("top without a terminal has columns from the first row on", async () => {
+  test("top without a terminal aligns the columns of all rows", async () => {
     const { stdout } = await run({ folder: folder.path }, "top");
     const [head = "", ...rows] = stdout.slice(stdout.indexOf("TIME ")).trimEnd().split("\n");
     const statuses = rows.map((row) => row.slice(head.indexOf("STATUS"), head.indexOf("STATUS") + 3));

@@ -11,7 +11,7 @@ import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { run, runProcess } from "../driving.ts";
 
 const DOC = readFileSync(join(import.meta.dir, "../../../docs/coming-from.md"), "utf8");
-/** The other gateway's config and ours, for each kind. */
+/** The other gateway's config and ours, for each kind of gateway. */
 const BLOCKS = [...DOC.matchAll(/^```(?:yaml|json)\n([\s\S]*?)^```/gm)].map(([, text = ""]) => text);
 const KINDS = ["ccr", "litellm"] as const;
 
@@ -33,7 +33,7 @@ test.each(KINDS.map((kind, index) => [kind, index] as const))(
       stdout: "",
       stderr: expect.stringContaining("Wrote "),
     });
-    // The document has a reference to the credential, which is in gateway.env.
+    // The document shows a reference in place of the credential, which is in gateway.env.
     const describe = ({ channels, groups, listen }: ReturnType<typeof load>) => ({
       listen,
       channels: [...channels.values()].map((each) => ({ ...each, credential: "" })),
@@ -52,7 +52,7 @@ test("P40: the keys of clients are kept as the document says", async () => {
   expect([status, load().keysBySha256.get(sha256Hex("another-secret"))?.name]).toEqual([0, "laptop"]);
 });
 
-test("P40: each credential has a variable of its own, and none that has a value already", async () => {
+test("P40: each credential gets a variable of its own, which had no value before", async () => {
   writeFileSync(folder.join("gateway.env"), "GATEWAY_ANTHROPIC_API_KEY=of-the-user\n", { mode: 0o600 });
   const Providers = ["a-b", "a_b", "anthropic-2", "anthropic"].map((name) => {
     const api_base_url = `https://${name.replace("_", ".")}.example/v1/chat/completions`;
@@ -130,7 +130,7 @@ test("P40: what has no counterpart is listed, and the rest is imported", async (
   });
 });
 
-test("servers of Chat Completions become channels, in a group of what their clients speak", async () => {
+test("servers of Chat Completions become channels, in a group with the platform of their clients", async () => {
   const params = {
     model: "openai/qwen3-coder",
     api_base: "http://gpu.example:8000/v1",
@@ -194,7 +194,7 @@ test.each(["ccr", "litellm"])(
         general_settings: { master_key: "sk-the-clients-own" },
       },
     };
-    // Credentials for the local server are in neither file.
+    // Neither document has a credential for the local server.
     expect((await importText(kind, JSON.stringify(documents[kind]))).status).toBe(0);
     const config = `${readFileSync(folder.join("gateway.yaml"), "utf8")}listen: { port: 0 }\n`;
     const gateway = await startGateway({ config, folder });
@@ -296,7 +296,7 @@ test("import shows each destination and each variable before it names a command 
   ]);
 });
 
-test("servers on this machine need no invented credential, and their prompts use no proxy", async () => {
+test("import invents no credential for a server on this machine, and sends its prompts through no proxy", async () => {
   const deployments = [
     ["ollama_chat/qwen", "http://localhost:11434"],
     ["hosted_vllm/coder", "http://host.docker.internal:9123/v1"],
@@ -312,7 +312,7 @@ test("servers on this machine need no invented credential, and their prompts use
   const shown = [...channels.values()].map(({ platform, baseUrl, free, timeouts }) => {
     return [platform, baseUrl.href, free, timeouts.firstByteMs / 60_000];
   });
-  // A slow local model gets half an hour.
+  // A local model may take half an hour for its first byte.
   expect(shown).toEqual([
     ["chat", "http://127.0.0.1:11434/v1", true, 30],
     ["chat", "http://127.0.0.1:9123/v1", true, 30],
@@ -337,7 +337,7 @@ test("servers on this machine need no invented credential, and their prompts use
   expect(load().channels.get("own")).toMatchObject({ proxy: null, free: false, credential: "none" });
 });
 
-test("names with the prefix of a provider have no counterpart, and none becomes a model's name", async () => {
+test("a prefix for many models, such as anthropic/*, has no counterpart and becomes no model's name", async () => {
   const entry = { model_name: "anthropic/*", litellm_params: { model: "anthropic/*", api_key: "client" } };
   const { stderr } = await importText("litellm", JSON.stringify({ model_list: [entry] }));
   expect(stderr).toContain("model_list anthropic/*: a prefix for many models");

@@ -13,7 +13,7 @@ const folder = useFolder();
 const path = () => folder.join("gateway.yaml");
 
 describe("gateway init", () => {
-  test("gateway init sets up what the environment has credentials for, by reference", async () => {
+  test("gateway init sets up each provider with a credential in the environment, and refers to its variable", async () => {
     const env = { ANTHROPIC_API_KEY: "sk-ant-hush", GEMINI_API_KEY: "AIza-hush" };
     const { status, stdout, stderr } = await run({ folder: folder.path, env }, "init");
     expect(status).toBe(0);
@@ -40,7 +40,7 @@ describe("gateway init", () => {
     expect(stderr).toEndWith(" run claude\n");
   });
 
-  test("--json prints the keys as one document", async () => {
+  test("init --json prints the keys as one document", async () => {
     const { stdout } = await run({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init", "--json");
     expect(JSON.parse(stdout)).toEqual({
       config: path(),
@@ -60,7 +60,7 @@ describe("gateway init", () => {
     expect(stderr).toContain("gateway serve --demo");
   });
 
-  test("in a work tree of git, also behind a link, the secrets and the ledger are ignored", async () => {
+  test("init makes git ignore the secrets and the ledger in a work tree, also behind a link", async () => {
     Bun.spawnSync(["git", "init", "-q", folder.join("dotfiles")]);
     mkdirSync(folder.join("dotfiles/inner"));
     writeFileSync(folder.join("dotfiles/inner/.gitignore"), "mine");
@@ -164,7 +164,7 @@ describe("gateway init", () => {
     expect(existsSync(path())).toBe(false);
   });
 
-  test("--config and GATEWAY_CONFIG choose the place, and missing folders are created", async () => {
+  test("init writes to the place of --config or GATEWAY_CONFIG, and creates missing folders", async () => {
     const place = folder.join("new", "folder", "g.yaml");
     const env = { OPENAI_API_KEY: "x" };
     expect((await run({ folder: folder.path, env }, "init", "--config", place)).status).toBe(0);
@@ -190,7 +190,7 @@ describe("gateway init on a terminal", () => {
   };
 
   test("gateway init on a terminal asks for a missing credential with hidden input, checks it, and keeps it next to the config", async () => {
-    // The variable of another config in this folder.
+    // Another config in this folder uses this variable.
     const before = "GATEWAY_RELAY_MAIN_API_KEY=another-12345\n";
     writeFileSync(folder.join("gateway.env"), before, { mode: 0o600 });
     const upstream = startDemoUpstream({ platform: "relay" });
@@ -216,7 +216,7 @@ describe("gateway init on a terminal", () => {
     expect(readFileSync(path(), "utf8")).toContain('credential: "${RELAY_API_KEY}"');
   });
 
-  test("gateway init on a terminal lets the user correct a refused credential", async () => {
+  test("gateway init on a terminal asks again after a refused credential, and keeps it if no other is pasted", async () => {
     const seen: (string | null)[] = [];
     using upstream = Bun.serve({
       hostname: "127.0.0.1",
@@ -236,13 +236,13 @@ describe("gateway init on a terminal", () => {
     expect(readFileSync(folder.join("gateway.env"), "utf8")).toContain("GATEWAY_RELAY_MAIN_API_KEY=abc\n");
   });
 
-  test("--yes asks nothing", async () => {
+  test("init --yes asks nothing on a terminal", async () => {
     const screen = runOnTerminal({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init", "--yes");
     expect(await screen.status).toBe(0);
     expect([...loadConfig(path(), {}, { missing: "keep" }).catalog.keys.keys()]).toEqual(["codex"]);
   });
 
-  test("Ctrl-C leaves nothing behind", async () => {
+  test("Ctrl-C during init leaves no config behind", async () => {
     const screen = runOnTerminal({ folder: folder.path }, "init");
     await screen.shows("Which platforms do you use?");
     screen.press(KEYS.interrupt);

@@ -166,7 +166,7 @@ describe.skipIf(process.platform !== "linux")("P199: on a system with systemd", 
     };
   };
 
-  test("install writes the unit, starts nothing, and prints the command that would", async () => {
+  test("service install writes the unit, starts nothing, and prints the command that starts it", async () => {
     using folder = makeTempFolder();
     const { unit, asked, service } = prepare(folder);
     const { status, stdout, stderr } = await service("install");
@@ -179,7 +179,7 @@ describe.skipIf(process.platform !== "linux")("P199: on a system with systemd", 
     expect(asked()).toEqual([]);
   });
 
-  test("install --enable starts the service; uninstall stops it and removes the unit", async () => {
+  test("service install --enable starts the service; service uninstall stops it and removes the unit", async () => {
     using folder = makeTempFolder();
     const { unit, asked, service } = prepare(folder);
     expect((await service("install", "--enable")).status).toBe(0);

@@ -85,7 +85,7 @@ function connectionOf(platform: Platform, more: Partial<Connection> = {}): Conne
   return { ...target, models: [], label: null, ...more };
 }
 
-describe("tools", () => {
+describe("the settings of tools", () => {
   const connect = (name: string, platform: Platform, models: string[] = []) =>
     findTool(name).connect(connectionOf(platform, { models }), {});
 
@@ -183,7 +183,7 @@ keys:
       expect(await traces(TRACES, { CLAUDE_CODE_PROPAGATE_TRACEPARENT: "0" })).toBeUndefined();
     });
 
-    test("Claude Code asks for caches of the lifetime of its group, or of the one that is given", async () => {
+    test("Claude Code asks for caches of the lifetime that its group sets, or that --cache gives", async () => {
       expect((await read(["claude", "own"])).slice(1, 3)).toEqual(["1", ""]);
       expect((await read(["claude", "own", "--cache", "5m"])).slice(1, 3)).toEqual(["", "1"]);
       expect((await read(["claude", "both"])).slice(1, 3)).toEqual([undefined, undefined]);
@@ -282,7 +282,7 @@ test("a tool starts with the model of the user's own settings, if the gateway li
   }
 });
 
-/** Every variable of the table, with values that lead elsewhere. */
+/** Each variable that misleads a tool, with a value that leads away from the gateway. */
 const HOSTILE = Object.fromEntries(
   [...TOOLS.values()]
     .flatMap(({ misleading }) => misleading)
@@ -339,7 +339,7 @@ function prepare(): TempFolder {
   return folder;
 }
 
-describe("P59: which key", () => {
+describe("P59: the key that env uses", () => {
   const cases: ReadonlyArray<readonly [what: string, words: string[], env: Record<string, string>]> = [
     ["GATEWAY_KEY", ["claude"], { GATEWAY_KEY: "sk-laptop" }],
     ["the name of a key in plain text after the tool", ["claude", "laptop"], {}],
@@ -488,8 +488,8 @@ describe("P59: --new", () => {
   });
 });
 
-describe("where the gateway is", () => {
-  test("--url gives the address, and needs no config", async () => {
+describe("the gateway's address in env", () => {
+  test("env --url names the gateway's address, and needs no config", async () => {
     using folder = makeTempFolder();
     const flags = ["--url", "https://gw.example/sub/", "--secret", "sk-theirs", "--json"];
     const { status, stdout } = await run({ folder: folder.path }, "env", "openai", ...flags);
@@ -500,7 +500,7 @@ describe("where the gateway is", () => {
     });
   });
 
-  test("--url with a key that no config knows gets the settings of the key's own platform", async () => {
+  test("env --url with a key that no config has prints the settings for the key's platform", async () => {
     using folder = makeTempFolder();
     const upstream = startDemoUpstream();
     const gateway = startGatewayHere({ config: makeConfig(upstream) });
@@ -520,7 +520,7 @@ describe("where the gateway is", () => {
     upstream.stop();
   });
 
-  test("a port that is not known yet is an error", async () => {
+  test("env fails if a start chooses the port and no gateway runs", async () => {
     using folder = prepare();
     writeFileSync(folder.join("gateway.yaml"), CONFIG.replace("4999", "0"));
     const { status, stderr } = await run({ folder: folder.path }, "env", "claude", "sk-laptop");

@@ -72,7 +72,7 @@ async function init({ around, config }: ReturnType<typeof openHome>, tool: strin
   return loadConfig(config, {}).catalog;
 }
 
-/** A gateway with the config that is there. */
+/** Starts a gateway with the config of the home. */
 async function serve({ folder, config, env }: ReturnType<typeof openHome>) {
   const text = `listen: { port: 0 }\n${readFileSync(config, "utf8")}`;
   const gateway = await startGateway({ config: text, folder, env });

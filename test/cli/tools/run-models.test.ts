@@ -44,7 +44,7 @@ async function start(
 const show = (...names: string[]): string => `echo "${names.map((name) => `$${name}`).join("|")}"`;
 const LIMITS = ["API_TIMEOUT_MS", "CLAUDE_STREAM_IDLE_TIMEOUT_MS", "API_FORCE_IDLE_TIMEOUT"];
 
-describe("at the vendor's own address", () => {
+describe("run in a group at the vendor's own address", () => {
   let folder: TempFolder;
   let vendor: Vendor;
   let gateway: ChildGateway;
@@ -127,7 +127,7 @@ function startServer(models: readonly string[]) {
   return Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json(list) });
 }
 
-describe("in a group that converts", () => {
+describe("run in a group that converts", () => {
   const models = ["devstral:24b", "qwen3-coder:30b", "gpt-oss:20b"];
   const CHAINS = ["only", "listed", "chained"];
   let server: ReturnType<typeof startServer>;
@@ -203,7 +203,7 @@ describe("in a group that converts", () => {
     ["listed", "devstral:24b"],
     ["chained", "big"],
   ])(
-    "with the key %s, a tool asks by name for an alias whose model the channel does not list",
+    "with the key %s, Claude Code is given an alias by name, because the channel does not list its model",
     async (key, model) => {
       const { stdout, stderr } = await start(gateway, [["--key", key], "claude"], show("ANTHROPIC_MODEL"));
       expect([stdout, stderr]).toEqual(["claude-sonnet-5-5\n", expect.stringContaining(`runs on ${model},`)]);
@@ -231,7 +231,7 @@ describe("in a group that converts", () => {
     ["haiku", "gpt-oss:20b"],
     ["claude-sonnet-5-5", "qwen3-coder:30b"],
     ["devstral:24b", "devstral:24b"],
-  ])("the line before the tool starts names what serves --model %s: %s", async (asked, served) => {
+  ])("the line before the tool starts names the model behind --model %s: %s", async (asked, served) => {
     const { stderr } = await start(gateway, [["--key", "alias"], "claude", "--model", asked], "true");
     expect(stderr).toContain(`Claude Code runs on ${served},`);
   });

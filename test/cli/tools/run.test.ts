@@ -35,7 +35,7 @@ function write(folder: TempFolder, files: Readonly<Record<string, string | objec
   }
 }
 
-/** A program of this name on the PATH. */
+/** Puts a program of this name on the PATH. */
 function standIn(folder: TempFolder, name: string, script: string): Record<string, string> {
   write(folder, { [`bin/${name}`]: `#!/bin/sh\n${script}\n` });
   chmodSync(folder.join("bin", name), 0o755);
@@ -188,7 +188,7 @@ describe("P43: Gemini CLI's home", () => {
     const script = 'cd "$GEMINI_CLI_HOME/.gemini"; cat settings.json; echo kept > tmp/session';
     const { stdout } = await start(folder, ["gemini"], script);
     expect(JSON.parse(stdout)).toEqual({ security: { auth: { selectedType: "gemini-api-key" } } });
-    // The folder of its sessions, and no settings.
+    // There is a folder for Gemini CLI's sessions, and there are no settings.
     expect(readdirSync(folder.join(".gemini"))).toEqual(["tmp"]);
     expect(readFileSync(folder.join(".gemini/tmp/session"), "utf8")).toBe("kept\n");
   });
@@ -274,7 +274,7 @@ describe("P43: a running gateway", () => {
     onTestFinished(() => gateway.stop());
     onTestFinished(() => upstream.stop());
     const env = { ...standIn(gateway.folder, "opencode", 'echo "$OPENCODE_CONFIG_CONTENT"'), ...around };
-    // Asking for the models must not go through a proxy: it would read the key.
+    // Asking for the models must not go through a proxy, which would read the key.
     const proxied = { ...env, HTTP_PROXY: "http://127.0.0.1:9", HTTPS_PROXY: "http://127.0.0.1:9" };
     const where = { folder: gateway.folder.path, env: proxied };
     for (const platform of ["messages", "relay"] as const) {

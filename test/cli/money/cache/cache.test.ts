@@ -118,7 +118,7 @@ function writePaused(tool: string): string {
   ]);
 }
 
-test("cache and sessions show say what another lifetime would have saved", async () => {
+test("`cache` and `sessions show` say what a cache of another lifetime would have saved", async () => {
   const paused = writePaused("claude-code");
   const said = "claude-code: a cache of 1 hour would have saved $0.120000 of $0.750000.";
   expect((await run("cache", "--ledger", paused)).stderr).toContain(said);
@@ -131,6 +131,6 @@ test.each([
   ["pi", "Set PI_CACHE_RETENTION=long."],
   ["opencode", "opencode has no setting for it."],
   ["a-script", 'Set `"ttl": "1h"` in its `cache_control`.'],
-])("cache says with which setting %s asks for an hour, or that it has none", async (tool, help) => {
+])("cache says with which setting %s asks for a cache of an hour, if there is one", async (tool, help) => {
   expect((await run("cache", "--ledger", writePaused(tool))).stderr).toContain(help);
 });

@@ -79,7 +79,7 @@ test.each([
   ["off", {}],
   ["on", { thread: { type: "continue", previous_message_id: "msg_1" } }],
 ])(
-  "`context: %s` in the config decides about notes of prompts, and none are kept of a thread: %o",
+  "`context: %s` in the config decides whether notes of a prompt are kept, but never those of a thread: %o",
   async (context, more) => {
     const upstream = startDemoUpstream({ platform: "messages" });
     using folder = makeTempFolder();

@@ -129,7 +129,7 @@ test("ledger reprice reads nothing while another reprice has its lock", async ()
 });
 
 test.each(["a running gateway", "no gateway"])(
-  "P142: accept accepts what a start has found, with %s",
+  "P142: ledger accept accepts what a start has found, with %s",
   async (how) => {
     using folder = makeTempFolder();
     const path = folder.join("ledger.jsonl");
@@ -152,7 +152,7 @@ test.each(["a running gateway", "no gateway"])(
     ]);
     expect((await run("ledger", "accept", "--ledger", path)).stderr).toContain("Nothing to accept");
     expect((await run("ledger", "verify", "--ledger", path)).status).toBe(0);
-    // A report has the index open until its process ends: Windows would keep the folder.
+    // A report has the index open until its process ends, and Windows could not remove the folder.
     const ask = async (...words: string[]) => (await runProcess(AROUND, ...words, "--ledger", path)).stdout;
     expect(await ask("ledger", "show", "last")).toContain("Request req_1");
     expect(JSON.parse(await ask("usage", "--json")).total.requests).toBe(1);
@@ -230,7 +230,7 @@ test("P141: ledger show finds a request by the beginning of its id, with or with
   );
 });
 
-test("ledger show last is the last request, of a key if one is named, corrections aside", async () => {
+test("`ledger show last` shows the last request, or the last request of a key that is named", async () => {
   const drafts = Array.from({ length: 200 }, (_, index) => ({
     id: `req_${String(index).padStart(4, "0")}`,
     key: index === 3 ? "laptop" : "ci",

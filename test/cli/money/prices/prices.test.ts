@@ -27,7 +27,7 @@ const PUBLISHED: readonly Provider[] = JSON.parse(
   JSON.stringify(KNOWN_PROVIDERS.flatMap((id) => findProvider({ providerId: id }) ?? [])),
 );
 
-/** The same with other prices of some models. */
+/** The package's data with other prices of some models. */
 function publish(changes: Readonly<Record<string, unknown>> = {}): Provider[] {
   return PUBLISHED.map((provider) => ({
     ...provider,
@@ -86,7 +86,7 @@ const CHANGED = publish({
 });
 
 describe("prices show", () => {
-  test("prices show has each provider's prices of a model, since when, and their source", async () => {
+  test("prices show lists each provider's prices of a model with their date and source", async () => {
     using folder = open();
     const { stdout, status } = await gateway(folder, "prices show claude-sonnet-5-5");
     expect(status).toBe(0);
@@ -152,7 +152,7 @@ describe("prices check", () => {
 
   const unpriced = { basis: "unpriced", prices: null, official_usd: null, charge_usd: null } as const;
   const unknown = { ...unpriced, basis: "unknown", usage: {}, status: null } as const;
-  test("prices check does not name a model whose answers have another name, with a price", async () => {
+  test("prices check does not name a model whose answers have another name that has a price", async () => {
     using folder = open([
       { model: "our-best", upstream_model: "claude-sonnet-5" },
       { model: "our-best", upstream_model: "claude-opus-5", suspect: "read as JSON" },
@@ -169,7 +169,7 @@ describe("prices check", () => {
       { model: "our-best", upstream_model: "claude-sonnet-5" },
       { model: "our-best", upstream_model: "deployment-7", ...unpriced },
       { model: "our-new", upstream_model: null, ...unknown, outcome: "upstream_error" },
-      // Both are priced now, by the name in the answer or by the requested one.
+      // These two have a price now, by the name in the answer or by the requested name.
       { model: "our-old", upstream_model: "claude-sonnet-5", ...unpriced },
       { model: "claude-opus-5", upstream_model: "deployment-8", ...unpriced },
     ]);
@@ -227,7 +227,7 @@ describe("prices update", () => {
     const show = await gateway(folder, "prices show claude-nova-9");
     expect(show.stdout).toMatch(/^book \d{4}-\d\d-\d\d#[0-9a-f]{8}:/);
     expect(show.stdout).toContain("input 7, output 0.0000001");
-    // The overlay's rules hold for the new book, too.
+    // The rules of overlay.json hold for the new book, too.
     const factors = await gateway(folder, "prices show claude-sonnet-5 --provider anthropic");
     expect(factors.stdout).toContain("service_tier=batch ×0.5, inference_geo=us ×1.1");
     expect((await gateway(folder, "prices check")).status).toBe(0);
@@ -490,7 +490,7 @@ describe("prices update", () => {
     expect(refused.stderr).toMatch(/anthropic\/claude-sonnet-4-5: .*input falls from 3 to 0/);
   });
 
-  test("P58: prices update asks for each provider of the config that loses a model, and names all that it loses", async () => {
+  test("P58: prices update needs --accept for each provider of the config that loses a model, and names all lost models", async () => {
     using folder = open();
     const fewer = (id: string) =>
       publish().map((each) => (each.id === id ? { ...each, models: each.models.slice(1) } : each));
@@ -507,13 +507,13 @@ describe("prices update", () => {
     expect((await run({ folder: folder.path }, ...words)).status).toBe(0);
   });
 
-  describe("from the newest release", () => {
+  describe("prices update from the newest release", () => {
     const real = globalThis.fetch;
     afterEach(() => {
       globalThis.fetch = real;
     });
 
-    /** Answers as the project's two addresses do. */
+    /** Answers as the two addresses of genai-prices do. */
     function publishRelease(tag: string, published: string, data: unknown = CHANGED): string[] {
       const asked: string[] = [];
       const answers = new Map<string, unknown>([

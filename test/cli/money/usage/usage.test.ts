@@ -51,7 +51,7 @@ test("P156: usage shows what a plan paid next to what was charged, and never add
   expect(explained.stdout).toContain("the plan was used up, and its account is billed");
 });
 
-test("usage says in one line what sellers named for their requests, and how many of them differ", async () => {
+test("usage says in one line which amounts sellers named for requests, and how many amounts differ", async () => {
   const line = { time: "2026-11-19T10:00:00.000Z", official_usd: "0.5", charge_usd: "0.25" };
   const sold = writeLedger([
     { ...line, id: "1", provider_usd: "0.5" },
@@ -251,7 +251,7 @@ test("usage includes days, weeks and hours without requests", async () => {
   expect([hours.length, hours[10]]).toEqual([24, "2026-11-03 10:00 1"]);
 });
 
-test("usage filters, and has one or two dimensions", async () => {
+test("usage takes filters, and divides by one or two dimensions", async () => {
   expect(await countBy("--key", "laptop")).toEqual(["2026-11-01 1", "2026-11-02 0", "2026-11-03 1"]);
   expect(await countBy("--by", "model", "--key", "ci")).toEqual(["b 1"]);
   expect(await countBy("--by", "model", "--channel", "none")).toEqual([]);
@@ -336,7 +336,7 @@ describe("usage --as", () => {
     const args = ["--ledger", ledger, "--by", "key", "--as", "gpt-6-sol"];
     const { status, stdout, stderr } = await run("usage", ...args);
     expect(status).toBe(0);
-    // gpt-6-sol: 2 input, 0.2 cached, 10 output.
+    // The prices of gpt-6-sol are 2 for input, 0.2 for cached input and 10 for output.
     expect(stdout.trimEnd().split("\n")).toEqual([
       "KEY     REQUESTS  COMPARED  CHARGED $  WOULD COST $  DIFFERENCE $",
       "laptop         1         1   0.480000      0.320000     -0.160000",
