@@ -39,7 +39,7 @@ test.each([
 });
 
 test.each([
-  // A path of the table after decoding, lower-casing or cleaning.
+  // Each of these is a served path after decoding, lower-casing or cleaning.
   ["POST", "/v1/Messages"],
   ["POST", "/v1/MESSAGES/count_tokens"],
   ["POST", "/v1/message%73"],
@@ -56,7 +56,7 @@ test.each([
   ["POST", "/v1beta/models/gemini-3:GenerateContent"],
   ["POST", "/v1beta/models/gemini-3:streamgeneratecontent"],
   ["POST", "/V1/new"],
-  // Outside of the API's version, and other methods.
+  // Paths outside of the API's version, a path that is too long, and other methods.
   ["GET", "/api/oauth/profile"],
   ["GET", "/v2/new"],
   ["POST", "/new"],

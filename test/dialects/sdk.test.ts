@@ -72,7 +72,7 @@ describe("the Anthropic SDK", () => {
     ["unknown_model", Anthropic.NotFoundError],
     ["bad_request", Anthropic.BadRequestError],
     ["body_too_large", Anthropic.APIError],
-  ] as const)("the SDK raises its own class for %s, at once", async (code, kind) => {
+  ] as const)("the Anthropic SDK raises its error class for %s, at once", async (code, kind) => {
     refuse(messages, code);
     const failure = await readFailure(() => anthropic.messages.create(PROMPT));
     expect(failure).toBeInstanceOf(kind);
@@ -84,7 +84,7 @@ describe("the Anthropic SDK", () => {
     ["rate_limited", Anthropic.RateLimitError],
     ["upstream_failed", Anthropic.InternalServerError],
     ["overloaded", Anthropic.InternalServerError],
-  ] as const)("the SDK raises its own class for %s", async (code, kind) => {
+  ] as const)("the Anthropic SDK raises its error class for %s", async (code, kind) => {
     refuse(messages, code);
     const failure = await readFailure(() => anthropic.messages.create(PROMPT, { maxRetries: 0 }));
     expect(failure).toBeInstanceOf(kind);
@@ -95,7 +95,7 @@ describe("the Anthropic SDK", () => {
   test.each([
     ["at its first event", ""],
     ["later", start],
-  ])("the SDK raises an error when a stream breaks %s", async (_when, begun) => {
+  ])("the Anthropic SDK raises an error when a stream breaks %s", async (_when, begun) => {
     breakOff(messages, begun);
     const raw = await readFailure(() => readAll(anthropic.messages.create({ ...PROMPT, stream: true })));
     expect(raw).toBeInstanceOf(Anthropic.APIError);
@@ -132,7 +132,7 @@ describe("the OpenAI SDK", () => {
       ["wrong_platform", OpenAI.PermissionDeniedError, "model_not_found"],
       ["unknown_model", OpenAI.NotFoundError, "model_not_found"],
       ["bad_request", OpenAI.BadRequestError, null],
-    ] as const)("the SDK raises its own class for %s, at once", async (code, kind, wireCode) => {
+    ] as const)("the OpenAI SDK raises its error class for %s, at once", async (code, kind, wireCode) => {
       refuse(dialect, code);
       const failure = await readFailure(() => call({}));
       expect(failure).toBeInstanceOf(kind);
@@ -145,7 +145,7 @@ describe("the OpenAI SDK", () => {
       ["limit_spent", OpenAI.RateLimitError, "insufficient_quota"],
       ["rate_limited", OpenAI.RateLimitError, "rate_limit_exceeded"],
       ["unavailable", OpenAI.InternalServerError, "server_error"],
-    ] as const)("the SDK raises its own class for %s", async (code, kind, wireCode) => {
+    ] as const)("the OpenAI SDK raises its error class for %s", async (code, kind, wireCode) => {
       refuse(dialect, code);
       const failure = await readFailure(() => call({ maxRetries: 0 }));
       expect(failure).toBeInstanceOf(kind);
@@ -160,7 +160,7 @@ describe("the OpenAI SDK", () => {
   test.each([
     ["at its first event", ""],
     ["later", created],
-  ])("the SDK and the AI SDK raise an error when a responses stream breaks %s", async (_when, begun) => {
+  ])("the OpenAI and AI SDKs raise an error when a responses stream breaks %s", async (_when, begun) => {
     breakOff(responses, begun);
     const raw = await readFailure(() =>
       readAll(openai.responses.create({ model: "m", input: "x", stream: true })),
@@ -177,7 +177,7 @@ describe("the OpenAI SDK", () => {
   test.each([
     ["at its first event", ""],
     ["later", chunk],
-  ])("the SDK and the AI SDK raise an error when a chat stream breaks %s", async (_when, begun) => {
+  ])("the OpenAI and AI SDKs raise an error when a chat stream breaks %s", async (_when, begun) => {
     breakOff(chat, begun);
     const raw = await readFailure(() =>
       readAll(openai.chat.completions.create({ model: "m", messages: [], stream: true })),
@@ -211,7 +211,7 @@ describe("the Google SDK", () => {
     ["unknown_model", 404, "NOT_FOUND"],
     ["rate_limited", 429, "RESOURCE_EXHAUSTED"],
     ["unavailable", 503, "UNAVAILABLE"],
-  ] as const)("the SDK raises an error with the status of %s", async (code, status, rpc) => {
+  ] as const)("the Google SDK raises an error with the status of %s", async (code, status, rpc) => {
     refuse(content, code);
     const failure = await readFailure(() => genai.models.generateContent({ model: "m", contents: "x" }));
     expect(failure).toBeInstanceOf(ApiError);
@@ -224,7 +224,7 @@ describe("the Google SDK", () => {
   test.each([
     ["at its first event", ""],
     ["later", chunk],
-  ])("the SDK raises an error when a stream breaks %s", async (_when, begun) => {
+  ])("the Google SDK raises an error when a stream breaks %s", async (_when, begun) => {
     breakOff(content, begun);
     const failure = await readFailure(() =>
       readAll(genai.models.generateContentStream({ model: "m", contents: "x" })),

@@ -14,7 +14,7 @@ import { quoteWord } from "../../../src/lib/text/shell-word.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 describe("the config file", () => {
-  test("P2: the config file is not looked for in a relative XDG_CONFIG_HOME, which the current folder would decide", () => {
+  test("P2: the config file is not looked for in a relative XDG_CONFIG_HOME, which would depend on the current folder", () => {
     expect(configHome({ XDG_CONFIG_HOME: ".config", HOME: "/home/me" })).toBe(join("/home/me", ".config"));
     expect(configHome({ XDG_CONFIG_HOME: "", HOME: "/home/me" })).toBe(join("/home/me", ".config"));
     expect(configHome({ XDG_CONFIG_HOME: "/x", HOME: "/home/me" })).toBe("/x");

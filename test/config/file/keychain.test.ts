@@ -29,7 +29,7 @@ function makeKeychain(get: (name: string) => Promise<string | null>): typeof sys
 const VALUE = { VALUE: "keychain:main" };
 
 describe("P7, P8: a credential in the keychain", () => {
-  test("a credential in the keychain is found by what the file says, and not by what a variable holds", () => {
+  test("a credential in the keychain is named by the file, never by a variable's value", () => {
     expect([...listKeychainNames(TEXT)]).toEqual([
       ["main", ["a"]],
       ["other", ["b"]],
@@ -43,7 +43,7 @@ describe("P7, P8: a credential in the keychain", () => {
     );
     const { catalog } = checkConfigText(TEXT, "/x/gateway.yaml", { ...VALUE, ...read });
     const credentials = [...catalog.channels.values()].map(({ credential }) => credential);
-    // Variables in it are not expanded.
+    // Variables in a credential of the keychain are not expanded.
     expect(credentials).toEqual(["sk-${main}", "sk-${other}", "keychain:main"]);
     expect(catalog.groups.get("all")?.channels).toHaveLength(3);
   });

@@ -186,7 +186,7 @@ describe("P9, P10: a mistake is reported with its place and what was probably me
   );
 
   test.each(["a/b", "/relay", "'-'", "..", "a%2fb", "ä", "'a b'", "''"])(
-    "a relay prefix %s is not a path segment",
+    "a relay prefix %s is refused, because it is not one path segment",
     (prefix) => {
       expect(complaints(`relay_prefix: ${prefix}`)[0]).toStartWith("1:15: relay_prefix: one path segment");
     },
@@ -408,7 +408,7 @@ describe("the catalog", () => {
     ["https://h.example/openai/", "https://h.example/openai"],
     ["http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/"],
     ["https://h.example/v1x", "https://h.example/v1x"],
-  ])("the base URL %s is %s", (written, ready) => {
+  ])("the base URL %s is read as %s", (written, ready) => {
     const text = `channels: { a: { platform: relay, credential: x, base_url: "${written}" } }`;
     expect(check(text).catalog.channels.get("a")?.baseUrl.href).toBe(ready);
   });
@@ -434,7 +434,7 @@ keys:
     expect(channels.get("b")?.proxy?.host).toBe("own:1");
   });
 
-  test("anchors and merges work, and a bomb of them does not", () => {
+  test("anchors and merges work, and a file whose anchors expand to far too much is refused", () => {
     const text =
       "channels:\n  a: &a { platform: relay, base_url: https://a.example, credential: x }\n  b: { <<: *a, priority: 9 }\n";
     expect(check(text).catalog.channels.get("b")).toMatchObject({ priority: 9, credential: "x" });
@@ -455,7 +455,7 @@ keys:
 
 describe("the file on the disk", () => {
   test.skipIf(process.platform === "win32")(
-    "a warning comes while others can read the config or the gateway.env next to it",
+    "the user is warned while others can read the config or the gateway.env next to it",
     () => {
       using folder = makeTempFolder();
       const path = folder.join("gateway.yaml");

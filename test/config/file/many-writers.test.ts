@@ -72,7 +72,7 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
-test("a process that died with the lock in hand holds nobody up", async () => {
+test("a process that died while it held the lock holds nobody up", async () => {
   using folder = makeTempFolder();
   writeFileSync(folder.join("gateway.yaml"), BEFORE, { mode: 0o600 });
   const lock = Bun.fileURLToPath(new URL("../../../src/lib/files/file-lock.ts", import.meta.url));
@@ -84,7 +84,7 @@ test("a process that died with the lock in hand holds nobody up", async () => {
   expect(status).toBe(0);
 });
 
-test("a file that is bad already is not written to", async () => {
+test("a config that already has a mistake is not written to", async () => {
   using folder = makeTempFolder();
   const bad = BEFORE.replace("channels: [ a ]", "channels: [ b ]");
   writeFileSync(folder.join("gateway.yaml"), bad);

@@ -129,7 +129,7 @@ test("a file that is written in pieces is applied when it is whole, and not befo
   setSystemTime(Date.now() - 3_600_000);
   let pieces = 0;
   const looked = Promise.withResolvers<void>();
-  // The next piece always comes before the second look at this one.
+  // The next piece always comes before the watch has looked at this piece twice.
   const writer = setInterval(() => {
     writeFileSync(path, write(10_000 + (pieces += 1)));
     // The watch has looked twice by now.
@@ -171,7 +171,7 @@ describe("P14: a bad file", () => {
 });
 
 describe("a watch that is asked to follow", () => {
-  test("a watch that is asked applies at once what a command has written whole", async () => {
+  test("a watch that is asked to follow applies at once the whole file that a command has written", async () => {
     const { path } = setUp();
     const watch = start(path);
     writeFileSync(path, write(2));
@@ -179,7 +179,7 @@ describe("a watch that is asked to follow", () => {
     expect(watch.shown).toEqual([2]);
   });
 
-  test("a watch that is asked to look applies what another program has just written, after its last write", async () => {
+  test("a watch that is asked to follow applies what another program writes meanwhile, after its last write", async () => {
     const { path } = setUp();
     const watch = start(path);
     writeFileSync(path, "listen: { port:");

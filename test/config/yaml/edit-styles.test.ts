@@ -4,8 +4,8 @@ import { applyEdits, type Edit } from "../../../src/config/yaml/edit.ts";
 import { parseYaml, readTree } from "../../../src/config/yaml/source.ts";
 import { getField, getList } from "../../../src/lib/json/json.ts";
 
-// Files in the many styles that people write, each comment and each line of it unique, so that one that is lost or
-// moved shows.
+// The files have the many styles in which people write. Each comment and each line of a file is unique, so that a lost or
+// moved one is noticed.
 
 interface Item {
   readonly block: boolean;

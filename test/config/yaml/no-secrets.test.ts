@@ -27,7 +27,7 @@ function writeConfig(): string {
   return filled.replace(/^keys:\n/m, `$&${keys.join("")}`);
 }
 
-/** A message that shows a secret shows at least this many characters of it. */
+/** A message leaks a secret if it has this many characters of it in a row. */
 const PIECE = 8;
 const pieces = SECRETS.flatMap((secret) =>
   Array.from({ length: secret.length - PIECE + 1 }, (_, at) => secret.slice(at, at + PIECE)),
@@ -64,7 +64,7 @@ function mistype(text: string, roll: (sides: number) => number): string {
   return changed;
 }
 
-/** Other ones in each run of the tests. */
+/** The number of mistyped configs, which are other ones in each run of the tests. */
 const ROUNDS = 40;
 const FIRST_SEED = Math.floor(Math.random() * 1e9);
 

@@ -48,7 +48,7 @@ const USAGE = `{"id":"c","choices":[],"usage":{"prompt_tokens":3,"completion_tok
 const TEXT = `data: {"id":"c","choices":[{"index":0,"delta":{"content":"ä \\"choices\\":[] prompt_tokens"}}],"usage":null}`;
 const LAST = `data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}`;
 
-/** Pieces of this size; each is given in memory that is used again, as a socket's is. */
+/** Gives the text in pieces of this size. Each piece is in the same memory, as a socket's pieces are. */
 function remove(text: string, size: number, isCut = false): string {
   const remover = new UsageRemover();
   const all = bytes(text);
@@ -102,7 +102,7 @@ describe.each([
     expect(remove(stream, 13)).toBe(latin(stream));
   });
 
-  test("a cut inside the chunk shows nothing of it, and a cut inside another event shows what has come", () => {
+  test("a cut inside the chunk with the usage shows nothing of the chunk, and a cut inside another event shows what has come", () => {
     const start = write(TEXT);
     for (let cut = 40; cut < USAGE.length; cut += 1)
       expect(remove(`${start}data: ${USAGE.slice(0, cut)}`, 16, true)).toBe(latin(start));
@@ -110,7 +110,7 @@ describe.each([
       expect(remove(start + TEXT.slice(0, cut), 16, true)).toBe(latin(start + TEXT.slice(0, cut)));
   });
 
-  test("an event that is too long to be the chunk is not held, and the next one is looked at again", () => {
+  test("an event too long to be the chunk with the usage is passed on at once, and the next event is examined again", () => {
     const long = `data: {"choices":[{"delta":{"content":"${"x".repeat(200_000)}"}}],"usage":null}`;
     const remover = new UsageRemover();
     const first = remover.pass(bytes(long.slice(0, 100_000)));
@@ -119,7 +119,7 @@ describe.each([
   });
 });
 
-test("an event in tiny pieces is held in linear work", () => {
+test("an event in tiny pieces is held in a time linear in its length", () => {
   const remover = new UsageRemover();
   const piece = bytes("x");
   const began = process.cpuUsage();

@@ -95,20 +95,20 @@ function got(fixture: Fixture, reading: Reading): unknown {
   return reading.parts.length === 0 ? null : NORMAL[fixture.family](reading);
 }
 
-/** The result that must not depend on the division of the bytes. */
+/** The part of a reading that must not depend on where the bytes are cut. */
 function settled({ estimatedOutput: _rough, ...reading }: Reading): string {
   return JSON.stringify(reading);
 }
 
 const SMALL = 6 * 1024;
 
-/** Places to cut a body, which differ by its length. Byte by byte, a short body is cut at all of them. */
+/** Thirty places to cut a body, which depend on its length. */
 const offsetsOf = (length: number): number[] => Array.from({ length: 30 }, (_, i) => (i * 7919) % length);
 
 for (const family of ["anthropic", "openai-responses", "openai-chat", "gemini"] as const) {
   const ofFamily = fixtures.filter((fixture) => fixture.family === family);
   describe.skipIf(!present)(`recordings of ${family}`, () => {
-    test("every recording gives its expected usage in one piece", () => {
+    test("every recording, read in one piece, gives its expected usage", () => {
       expect(ofFamily.length).toBeGreaterThan(50);
       for (const fixture of ofFamily) {
         expect({ id: fixture.id, billing: got(fixture, readWhole(fixture)) }).toEqual({
@@ -199,12 +199,12 @@ function isRunningText({ kind, file, expect: { text, ...found } }: Fixture): boo
   return kind === "recorded" && file.endsWith(".sse") && (text?.len ?? 0) >= 200 && calls.length === 0;
 }
 
-describe.skipIf(!present)("output that is estimated from what has been seen", () => {
-  test("output that is estimated from what has been seen is within a factor of two of the visible output for most recordings of running text", () => {
+describe.skipIf(!present)("the estimate of the output of a stream", () => {
+  test("the estimate of the output of a stream is between half and twice the visible output in most recordings of running text", () => {
     const ratios = fixtures.filter(isRunningText).flatMap((fixture) => {
       const { parts, estimatedOutput } = readWhole(fixture);
       const { output = 0, reasoning = 0 } = parts.at(-1)?.usage ?? {};
-      // Only Anthropic shows what was thought; elsewhere it is hidden.
+      // Only Anthropic shows thoughts. Other providers hide them, so that the estimate leaves them out.
       return [estimatedOutput / (fixture.family === "anthropic" ? output : output - reasoning)];
     });
     expect(ratios.length).toBeGreaterThan(10);

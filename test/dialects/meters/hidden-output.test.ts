@@ -1,5 +1,5 @@
-// Output that is missing from an upstream's counts, at any place of the answer: such an answer is
-// never simply exact, because limits would not count the output.
+// Output that is missing from an upstream's counts, at any place of the answer: such an answer
+// always has a doubt, because limits would not count the output.
 
 import { describe, expect, test } from "bun:test";
 import { assess } from "../../../src/billing/assess.ts";
@@ -83,13 +83,13 @@ describe("the usage of the messages dialect", () => {
     expect(judge(openMessagesMeter, [whole, stop])).toMatchObject(NO_DOUBT);
   });
 
-  test("usage reported before the text is not the last report of a stream that is cut", () => {
+  test("in a stream that is cut, usage reported before the text is not final", () => {
     const events = [start, report(1, null), block, delta(TEXT)];
     expect(judge(openMessagesMeter, events, "upstream_cut")).toMatchObject({
       basis: "partial",
       estimated: ["output"],
     });
-    // The answer had ended before.
+    // This answer had ended before the cut.
     expect(judge(openMessagesMeter, [start, block, delta("Hi"), report(1)], "upstream_cut")).toMatchObject(
       NO_DOUBT,
     );
@@ -173,7 +173,7 @@ describe("the usage of the responses dialect", () => {
     }
   });
 
-  test("sound in a Responses answer is measured by its transcript", () => {
+  test("the output of a Responses answer with sound is estimated from the transcript", () => {
     const sound = { type: "response.audio.delta", delta: "A".repeat(400_000) };
     const words = { type: "response.audio.transcript.delta", delta: "Hello" };
     const counts = { input_tokens: 10, output_tokens: 500, total_tokens: 510 };
@@ -248,7 +248,7 @@ describe("the usage of the chat dialect", () => {
     });
   });
 
-  test("a chat answer with a space before the reason of its end is doubtful too", () => {
+  test("a chat answer whose JSON has spaces has doubtful usage, too, if its usage comes before its end", () => {
     const meter = openChatMeter("text/event-stream");
     const filler = `data: ${JSON.stringify(piece({ content: TEXT.slice(0, 1000) }))}\n\n`;
     const usage = { prompt_tokens: 10, completion_tokens: 10_000 };

@@ -222,7 +222,7 @@ describe("the events of the messages dialect:", () => {
       expect(streamed(start(shown), delta(nothing)).final).toBe(false);
   });
 
-  test("an error may have no type", () => {
+  test("an error event may have no type", () => {
     expect(streamed({ error: { message: "no" } })).toMatchObject({ end: "error", final: false });
     for (const event of [{ type: "error" }, { type: "error", error: null }])
       expect(streamed(event).end).toBe("error");
@@ -258,7 +258,7 @@ describe("the events of the messages dialect:", () => {
       delta({ output_tokens: 9, server_tool_use: { web_search_requests: 3 }, iterations }),
     ).parts;
 
-  test("calls with a fee are counted in the largest pass of the answer's own kind, or else in the largest of all", () => {
+  test("calls with a fee are counted in the largest pass of kind `message`, or else in the largest pass of all", () => {
     const shown = (...passes: readonly unknown[]) =>
       inPasses(...passes).map(({ pass, usage }) => [pass, usage.output, usage.web_search]);
     expect(shown(passOf("compaction", 8), passOf("message", 2), passOf(undefined, 5))).toEqual([
@@ -273,7 +273,7 @@ describe("the events of the messages dialect:", () => {
     ]);
   });
 
-  test("passes of the answer's own kind are separate parts only if one names its model", () => {
+  test("passes of kind `message` are separate parts only if one names its model", () => {
     expect(inPasses(passOf("message", 2), passOf("message", 7))).toEqual([
       { model: null, pass: "message", usage: { input: 9, output: 9, web_search: 3 } },
     ]);
@@ -361,7 +361,7 @@ describe("the events of the responses dialect:", () => {
     expect(streamed(completed({})).tariff).toEqual({});
   });
 
-  test("an answer has failed by the name of the event or the status of the response", () => {
+  test("an answer counts as failed by the name of an event or by the status of the response", () => {
     for (const event of [
       { type: "response.failed" },
       { type: "response.failed", response: {} },
@@ -519,7 +519,7 @@ describe("the chunks of the content dialect:", () => {
   });
 });
 
-describe("a body that is too long to parse in one piece", () => {
+describe("a long body, whose unread text is dropped", () => {
   const counted = { input_tokens: 1, output_tokens: 2 };
   const responses = {
     object: "response",
@@ -665,7 +665,7 @@ describe("the responses dialect", () => {
     const whole = (output: object[]) => done + events(completed({ usage: { input_tokens: 3 }, output }));
     const shown = [{ input: 3, output: 0, web_search: 2 }];
     expect(usage(read(openResponsesMeter, whole([again, { ...second, id: "ws_more" }])))).toEqual(shown);
-    // A relay that leaves items out moves the others.
+    // A relay that leaves out an item gives the others another place.
     expect(usage(read(openResponsesMeter, whole([second])))).toEqual(shown);
     const unplaced = events(item(search, Number.NaN), item(second, Number.NaN));
     expect(usage(read(openResponsesMeter, unplaced))).toEqual([{ web_search: 2 }]);
@@ -714,7 +714,7 @@ describe("the responses dialect", () => {
 });
 
 describe("the content dialect", () => {
-  test("special modalities come from the details, everything else is text, and cached tokens are text first", () => {
+  test("audio, images and video come from the details, the rest is text, and cached tokens are text first", () => {
     const modal = (modality: string, tokenCount: number) => ({ modality, tokenCount });
     const of = (usageMetadata: object) => usage(read(openContentMeter, events({ usageMetadata })));
     expect(
@@ -736,7 +736,7 @@ describe("the content dialect", () => {
     ).toEqual([{ input: 0, cache_read: 40, input_image: 20, cache_read_image: 40, output: 0 }]);
   });
 
-  test("the usage of embeddings has another name for the details", () => {
+  test("the usage of embeddings is read, where the details have another name", () => {
     const usageMetadata = {
       promptTokenCount: 1000,
       promptTokenDetails: [
@@ -751,7 +751,7 @@ describe("the content dialect", () => {
     ]);
   });
 
-  test("enums may be numbers, which clients can ask for", () => {
+  test("the content dialect's enums may be numbers, which clients can ask for", () => {
     const usageMetadata = {
       promptTokenCount: 1000,
       promptTokensDetails: [
@@ -791,7 +791,7 @@ describe("the content dialect", () => {
 });
 
 describe("hostile bytes", () => {
-  test("text and arguments that look like usage are text", () => {
+  test("text and arguments that look like usage are not read as usage", () => {
     const fake =
       'x","usage":{"input_tokens":9,"output_tokens":9,"prompt_tokens":9},"usageMetadata":{"promptTokenCount":9},"type":"message_stop","y":"';
     const block = (delta: object) => ({ type: "content_block_delta", delta });
@@ -855,7 +855,7 @@ describe("far into a stream, where only samples of its text are read,", () => {
     content: { candidates: [{ content: { parts: [{ text: "a word or two" }] } }] },
   };
 
-  /** Long enough that no more is sampled for a while. */
+  /** Reads these events so late in a stream that the text around them is not sampled. */
   function readBehind(dialect: Dialect, ...late: readonly unknown[]): Reading {
     const meter = OPEN[dialect]("text/event-stream");
     const filler = events(FILLERS[dialect]);
@@ -1040,17 +1040,14 @@ describe("a body that is not streamed", () => {
     ["chat", "an error", false, { error: { message: "x".repeat(9000) } }],
   ];
 
-  test.each(bodies)(
-    "a whole body of %s with %s is judged by its output: %p",
-    (dialect, _name, hasText, body) => {
-      const bytes = Buffer.from(JSON.stringify(body));
-      for (const size of [bytes.length, 7]) {
-        const meter = OPEN[dialect]("application/json");
-        for (let at = 0; at < bytes.length; at += size) meter.see(bytes.subarray(at, at + size));
-        expect(meter.read().hasText).toBe(hasText);
-      }
-    },
-  );
+  test.each(bodies)("a whole body of %s with %s has output: %p", (dialect, _name, hasText, body) => {
+    const bytes = Buffer.from(JSON.stringify(body));
+    for (const size of [bytes.length, 7]) {
+      const meter = OPEN[dialect]("application/json");
+      for (let at = 0; at < bytes.length; at += size) meter.see(bytes.subarray(at, at + size));
+      expect(meter.read().hasText).toBe(hasText);
+    }
+  });
 });
 
 describe("P134: a count that cannot be trusted is never taken for zero and exact:", () => {
@@ -1111,7 +1108,7 @@ describe("P134: a count that cannot be trusted is never taken for zero and exact
     expect(faults(openMessagesMeter, begin, text, { ...stop, usage: { output_tokens: 9 } }, end)).toEqual([]);
   });
 
-  test("usage that comes before the end of the output, and not with it, makes the line suspect", () => {
+  test("usage that comes before the end of the output, and not again at the end, makes the line suspect", () => {
     const early = (name: string) => [
       `suspect: the upstream's ${name} did not come again when the output ended`,
     ];
@@ -1281,7 +1278,7 @@ describe("the tools that an answer calls", () => {
   ])("the tools that an answer calls are known: %s", (_, open, text, expected) => {
     const type = text.startsWith("{") ? "application/json" : "text/event-stream";
     expect(read(open, text, type).called).toEqual(expected);
-    // A body that is too long to parse in one piece: its members are picked.
+    // The same bytes, one by one.
     const meter = open(type);
     for (const byte of new TextEncoder().encode(text)) meter.see(Uint8Array.of(byte));
     expect(meter.read().called).toEqual(expected);

@@ -62,7 +62,7 @@ describe("responses", () => {
     ...more,
   });
 
-  test("Responses answers say which cache writes are kept for twelve hours, and those have their own price", () => {
+  test("cache writes for twelve hours in a Responses answer have a price of their own", () => {
     const shown = readJson(
       openResponsesMeter,
       answer({ usage: usage(4000, { ttl_12h_tokens: 3000, ttl_30m_tokens: 1000 }) }),
@@ -80,14 +80,14 @@ describe("responses", () => {
   });
 
   test.each([undefined, null, {}, { ttl_12h_tokens: "3000" }, { ttl_12h_tokens: 0 }])(
-    "cache writes of a Responses answer that does not name twelve hours (%j) are kept for half an hour",
+    "cache writes of a Responses answer that names no twelve hours (%j) count as kept for half an hour",
     (details) => {
       const shown = readJson(openResponsesMeter, answer({ usage: usage(4000, details) }));
       expect(shown.parts[0]?.usage).toEqual({ input: 6000, cache_write: 4000, output: 10 });
     },
   );
 
-  test("Responses answers count a picture that is cached once, with the cached tokens", () => {
+  test("a cached picture in a Responses answer counts once, among the cached tokens", () => {
     const input_tokens_details = { cached_tokens: 9950, image_tokens: 700 };
     const shown = readJson(
       openResponsesMeter,
@@ -97,7 +97,7 @@ describe("responses", () => {
     expect(shown.faults).toBeUndefined();
   });
 
-  test("Responses answers count each container of the hosted shell once, and none of the client's own shell", () => {
+  test("each container of the hosted shell in a Responses answer counts once, and the client's own shell does not count", () => {
     const shell = (id: string, environment: unknown) => ({ id, type: "shell_call", environment });
     const hosted = (container_id: string) => ({ type: "container_reference", container_id });
     const output = [
@@ -179,7 +179,7 @@ describe("messages", () => {
       expect(billOf(reading, "claude-opus-5")).toMatchObject({ suspect: null, usage: { input: 1000 } });
   });
 
-  test("Messages answers have a part for each call of a loop if the calls add up to the total", () => {
+  test("the calls of a loop in a Messages answer are kept apart if they add up to the total", () => {
     const call = (input: number, output: number) => ({
       type: "message",
       input_tokens: input,
@@ -216,7 +216,7 @@ test("embeddings of Gemini that report their tokens are charged for them", () =>
 });
 
 test.each([{ input_tokens: 100 }, { input_tokens: 100, output_tokens: null }])(
-  "a message's stream whose last report %j has no output is suspect: the first count is only of its beginning",
+  "a message's stream whose last report %j has no output is suspect: the first count covers only the beginning",
   (usage) => {
     const message = { model: "claude-haiku-4-5", usage: { input_tokens: 100, output_tokens: 1 } };
     const start = { type: "message_start", message };

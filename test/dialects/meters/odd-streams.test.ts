@@ -29,7 +29,7 @@ function read(open: Open, text: string, pieceBytes = WHOLE): Reading {
 }
 
 describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, write) => {
-  test.each([33_000, 40_000, 63_000, 70_000, 300_000])("the text of an event of %d bytes counts", (bytes) => {
+  test.each([33_000, 40_000, 63_000, 70_000, 300_000])("%d bytes of text in one event count", (bytes) => {
     for (const pieceBytes of [WHOLE, 16_384, 1000]) {
       const reading = read(open, write("x".repeat(bytes)), pieceBytes);
       expect(reading.hasText).toBe(true);
@@ -37,14 +37,14 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     }
   });
 
-  test("long events between short ones count", () => {
+  test("long and short events in a row all count", () => {
     const long = write("x".repeat(40_000));
     const { estimatedOutput } = read(open, long + write("y".repeat(4000)) + long);
     expect(estimatedOutput).toBeGreaterThan(20_000);
     expect(estimatedOutput).toBeLessThan(22_000);
   });
 
-  test.each([100, 30_000, 117_000])("%d bytes of an event that was cut count", (bytes) => {
+  test.each([100, 30_000, 117_000])("%d bytes of text count in an event that was cut", (bytes) => {
     const text = write("x".repeat(bytes + 50));
     const cut = text.slice(0, text.indexOf("xxx") + bytes);
     for (const pieceBytes of [WHOLE, 16_384, 1000]) {
