@@ -38,7 +38,7 @@ export interface Pair {
   readonly view: (name: string) => ChannelView;
 }
 
-/** It stops when the test has finished. */
+/** Starts two upstreams and a gateway, which stop when the test has finished. */
 export function openPair(options: PairOptions = {}): Pair {
   const [a, b] = [startDemoUpstream(), startDemoUpstream()];
   const channel = (platform: Platform, url: string, more: Section = {}): Section => ({

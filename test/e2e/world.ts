@@ -92,7 +92,7 @@ export function openWorld(
   };
 }
 
-/** Lines are written one turn of the event loop later. */
+/** Waits for the ledger: it writes a line one turn of the event loop after the request's end. */
 export async function flushLedger(): Promise<void> {
   for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate);
 }

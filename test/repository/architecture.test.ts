@@ -38,7 +38,7 @@ function listStrays(of: readonly string[], isAllowed: (file: string, imported: s
   );
 }
 
-test("a folder imports itself and its left neighbours", () => {
+test("a folder of src imports only itself and its left neighbours", () => {
   expect(listStrays(files, (file, imported) => allowedFor(folderOf(file)).has(folderOf(imported)))).toEqual(
     [],
   );
@@ -105,7 +105,7 @@ test("no files import each other in a circle, type imports included", () => {
   expect(circles).toEqual([]);
 });
 
-test("only the rooms of wire formats compare the name of a platform or dialect", () => {
+test("the rooms gateway and billing never compare the name of a platform or dialect", () => {
   const branches = /(platform|dialect(\.name)?) ?[!=]== ?"|switch \((.*\.)?(platform|dialect(\.name)?)\)/;
   const strays = files
     .filter((file) => ["gateway", "billing"].includes(folderOf(file)))
@@ -113,7 +113,7 @@ test("only the rooms of wire formats compare the name of a platform or dialect",
   expect(strays).toEqual([]);
 });
 
-test("only src/lib/http/fetch.ts calls the runtime's fetch, and the page, which runs in a browser", () => {
+test("only src/lib/http/fetch.ts and the page in the browser call fetch", () => {
   const strays = files
     .filter((file) => !file.startsWith("web/page/"))
     .filter((file) => /(?<![\w.#])fetch\(|\bfetch(?= *[;,)\]}])/.test(stripComments(texts.get(file) ?? "")));
@@ -139,7 +139,7 @@ function listLoaded(...entries: readonly string[]): string[] {
   return [...loaded];
 }
 
-test("`gateway serve` loads nothing that only some starts need, and `--help` loads no room of the gateway", () => {
+test("`gateway serve` loads nothing that only some starts need, and `--help` loads no room from billing to web", () => {
   const rare =
     /^(demo|web\/page)\/|^cli\/(setup\/init|serve\/demo|serve\/spans|channels\/change)\.ts|^web\/assets\.ts/;
   expect(listLoaded("main.ts", "cli/serve/serve.ts").filter((file) => rare.test(file))).toEqual([]);

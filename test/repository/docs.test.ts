@@ -15,7 +15,7 @@ const documents = [
   ...new Glob("*.md").scanSync(ROOT),
   ...new Glob("{docs,examples,src,test}/**/*.md").scanSync(ROOT),
 ].toSorted();
-/** A changelog names old files, and of the README only links and commands are checked. */
+/** The changelog may name files and commands that are gone: only its links are checked. */
 const present = documents.filter((file) => file !== "CHANGELOG.md");
 /** This document is made from the table of commands itself. */
 const MADE = "docs/commands.md";
@@ -43,7 +43,7 @@ function listCode(text: string): string[] {
   return [...fences, ...blocks, ...spans].flatMap((code) => code.split("\n"));
 }
 
-describe("links", () => {
+describe("links in documents", () => {
   test.each(documents)("the links of %s lead somewhere", (file) => {
     const prose = read(file).replace(/^```[\s\S]*?^```/gm, "");
     const links = [...prose.matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)].map(([, link = ""]) => link);
@@ -57,7 +57,7 @@ describe("links", () => {
   });
 });
 
-describe("files", () => {
+describe("files that documents name", () => {
   test.each(present)("files that %s names exist", (file) => {
     const named = listCode(read(file)).flatMap((code) =>
       [...code.matchAll(/(?<![\w./-])(?:src|test|docs|examples|\.ci|\.github)\/[\w./-]*\w\/?/g)].map(
@@ -88,7 +88,7 @@ interface CommandHelp {
   readonly flags: ReadonlySet<string>;
 }
 
-/** By the words of the command. */
+/** The subcommands and flags of each command, by its words. */
 const tree = new Map<string, CommandHelp>();
 
 function readTree(row: CommandRow, path: readonly string[] = []): void {
@@ -141,7 +141,7 @@ function findFault(words: readonly string[]): string | null {
   return strange === undefined ? null : `${path.join(" ")} has no ${strange}`;
 }
 
-describe("commands", () => {
+describe("commands that documents name", () => {
   test("the list of commands, which documents are compared with, is the program's", () => {
     expect(tree.get("")?.subcommands).toContain("serve");
     expect(tree.get("keys")?.subcommands).toContain("add");
@@ -168,7 +168,7 @@ describe("commands", () => {
   });
 });
 
-test("nothing but tests looks outside of a clone, and nothing names a registry", () => {
+test("no file but tests names a place outside of a clone, and none names a package registry", () => {
   const files = [
     ...documents,
     ...new Glob("{src,examples,.ci,.github,.vscode}/**/*.{ts,mjs,sh,yml,yaml,json}").scanSync({

@@ -32,7 +32,7 @@ test("the list of examples names each file", () => {
   expect(listed.toSorted()).toEqual(files.toSorted());
 });
 
-describe.skipIf(process.platform === "win32" || Bun.which("curl") === null)("scripts", () => {
+describe.skipIf(process.platform === "win32" || Bun.which("curl") === null)("scripts of examples/", () => {
   let folder: TempFolder;
   let upstream: DemoUpstream;
   let gateway: ChildGateway;

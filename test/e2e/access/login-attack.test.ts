@@ -250,7 +250,7 @@ test("P153: nothing of a login is in an error, the log, a file, a trace, a proce
       for (const text of login.name === "codex" ? [CODEX, HIDDEN.account] : [CLAUDE])
         for (const spell of SPELLINGS) await attack(login, place, spell(text));
   const statuses = new Set(shown.map(([where]) => where.slice(0, 14)));
-  // Some attacks go upstream, and some are refused in each way.
+  // Some attacks are answered, and each kind of refusal occurs.
   expect([...statuses].toSorted()).toEqual([200, 400, 401, 403, 404].map((status) => `the answer ${status}`));
   const home = makeHome();
   for (const words of COMMANDS) {
@@ -259,7 +259,7 @@ test("P153: nothing of a login is in an error, the log, a file, a trace, a proce
     shown.push([words, stdout + stderr]);
   }
   home.remove();
-  // A login goes to its own vendor, in its own place; what a prompt says goes upstream, too.
+  // Upstream, the login may be in its own fields, and in a body, whose prompt may repeat it.
   for (const { target, fields } of upstream.requests)
     shown.push([
       "the upstream",
@@ -326,7 +326,7 @@ async function lookAtPage(): Promise<void> {
 function isSafe(text: string, hidden: string): boolean {
   try {
     expectSafe(text, hidden);
-    // Names of tools are in lower case.
+    // The gateway writes names of tools in lower case.
     expect(text.toLowerCase()).not.toContain(hidden.toLowerCase());
     return true;
   } catch {

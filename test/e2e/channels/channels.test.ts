@@ -23,7 +23,7 @@ describe("what does not count against a channel", () => {
         `POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: ${bearer("messages")["authorization"]}\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
       );
       const received = await a.received(count);
-      // The client can leave in the middle only after something has arrived.
+      // To leave in the middle of an answer, the client waits until a part of it has been sent.
       const least = fault === "stall" ? 1000 : 0;
       while (received.sentBytes() < least) await Bun.sleep(1);
       socket.end();
@@ -34,7 +34,7 @@ describe("what does not count against a channel", () => {
     expect(view("messages-a").state).not.toBe("unavailable");
   });
 
-  test("P101, P107: count_tokens that fails goes to another channel, and neither it nor a list is a failure of the first", async () => {
+  test("P101, P107: a failed count_tokens goes to another channel, and neither it nor a failed model list counts against the first", async () => {
     const { a, ask, gateway, view } = openPair();
     a.next("status-500", "status-401", "status-529");
     for (const sent of [1, 2, 3]) {

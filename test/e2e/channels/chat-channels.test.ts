@@ -84,7 +84,7 @@ const ASK = { model: "qwen3-coder", messages: MESSAGES };
 const STREAM = { ...ASK, stream: true };
 const ASKING = { ...STREAM, stream_options: { include_usage: true } };
 
-describe("P109: what passes", () => {
+describe("P109: what a chat channel gets", () => {
   test.each([
     ["", CHAT],
     ["/v1", CHAT],
@@ -130,7 +130,7 @@ describe("P111: the usage of a stream", () => {
     ["gzip", gzipSync],
     ["zstd", zstdCompressSync],
   ])(
-    "a compressed request (%s) is decompressed to ask for usage, and for nothing else",
+    "a compressed request (%s) is decompressed only if the gateway has to ask for usage",
     async (coding, compress) => {
       const upstream = startUpstream();
       const { ask } = open({ local: channelAt(upstream) });
@@ -185,7 +185,7 @@ describe("P111: the usage of a stream", () => {
       { usage: { input: 40, cache_read: 60, output: 20 }, basis: "exact" },
     ],
     [
-      "both, of which the details count",
+      "DeepSeek's fields and details, of which the details count",
       TEXT +
         finish({
           usage: { ...COUNTS, prompt_cache_hit_tokens: 60, prompt_tokens_details: { cached_tokens: 50 } },
@@ -201,22 +201,22 @@ describe("P111: the usage of a stream", () => {
       { usage: { input: 100, output: 20 }, basis: "exact" },
     ],
     [
-      "Groq's place for it",
+      "usage in Groq's place for it",
       TEXT + finish({ x_groq: { id: "r", usage: COUNTS } }) + DONE,
       { usage: { input: 100, output: 20 }, basis: "exact" },
     ],
     [
-      "its chunk before the end",
+      "the chunk of usage before the end",
       TEXT + `data: ${JSON.stringify({ id: "c", choices: [], usage: COUNTS })}\n\n` + finish() + DONE,
       { usage: { input: 100, output: 20 }, suspect: expect.stringContaining("did not come again") },
     ],
     [
-      "none at all",
+      "no usage at all",
       TEXT + finish() + DONE,
       { basis: "partial", outcome: "complete", estimated: ["input", "output"] },
     ],
     [
-      "zeros",
+      "usage of zeros",
       TEXT + finish({ usage: { prompt_tokens: 0, completion_tokens: 0 } }) + DONE,
       { basis: "partial" },
     ],
@@ -234,7 +234,7 @@ describe("P111: the usage of a stream", () => {
     expect(await line()).toMatchObject(expected);
   });
 
-  test("usage is an estimate for a whole answer that reports none", async () => {
+  test("usage is an estimate for a JSON answer that reports none", async () => {
     const upstream = startUpstream();
     const body = {
       id: "c",
@@ -281,7 +281,7 @@ describe("a chat and responses group", () => {
   });
 
   test.each([false, true])(
-    "a chat and responses group fails over from one kind to the other before the first byte (stream: %p)",
+    "a chat and responses group fails over from the chat to the responses channel (stream: %p)",
     async (stream) => {
       const [far, own] = [startUpstream(), startUpstream("responses")];
       const { ask, line } = open(both(far, own));

@@ -1,4 +1,4 @@
-// A gateway with one client's key for each group, and requests of these clients.
+// Starts a gateway with one key for each group, and sends requests with these keys.
 
 import { onTestFinished } from "bun:test";
 import type { Any } from "../../bridges/calls.ts";
@@ -12,7 +12,7 @@ export const channelOf = (platform: string, { url }: { readonly url: string }, m
   ...more,
 });
 
-/** Groups by name; the key of each has its name. `key`: settings of these keys. It stops when the test has finished. */
+/** A gateway for one test. Each of the groups has a key of its name; `key` has settings for all keys. */
 export function open(channels: Any, groups: Any, { key = {}, ...more }: Any = {}): InsideGateway {
   const keys = Object.keys(groups).map((name) => ({ name, group: name, secret: `sk-test-${name}`, ...key }));
   const gateway = startGatewayHere({ config: { channels, groups, keys, ...more } });

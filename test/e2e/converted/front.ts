@@ -1,4 +1,4 @@
-// Stands before the gateway, and keeps what a tool sends and gets.
+// A proxy between a tool and the gateway, which keeps what the tool sends and gets.
 
 export interface Exchanged {
   readonly path: string;
@@ -6,7 +6,7 @@ export interface Exchanged {
   readonly body: string;
   readonly status: number;
   readonly type: string;
-  /** The gateway's header fields about the conversion. */
+  /** The header `x-gateway-adjusted`. */
   readonly adjusted: string;
   /** All that has reached the tool. */
   answer: string;

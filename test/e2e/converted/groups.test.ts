@@ -1,5 +1,5 @@
-// The rest of a converting group: its order of channels, other endpoints, refusals, and the envelopes
-// of its answers at other channels.
+// What else holds in a group with `convert: true`: the key of the upstream's cache, refusals, aliases,
+// estimates, limits, other endpoints, long requests, settings of a chat channel, and a change of the channel.
 
 import { expect, onTestFinished, test } from "bun:test";
 import type { DialectName } from "../../../src/dialects/dialect.ts";
@@ -17,7 +17,7 @@ function openUpstream(dialect: DialectName): ScriptedUpstream {
   return upstream;
 }
 
-test("the key of the upstream's cache is that of the agent's session, and outlives a run whose session only the gateway named", async () => {
+test("the key of the upstream's cache follows the session that the agent names, and is the same in runs that only the gateway names", async () => {
   const far = openUpstream("responses");
   const gateway = openFar("messages", channelOf("responses", far));
   const body = formRequest("messages", HELLO, false);
@@ -96,20 +96,17 @@ test.each([0, "100", null])(
 test.each([
   ["requests_per_minute", [200, 200, 429]],
   ["concurrent_requests", [200, 200, 200]],
-])(
-  "a converted request to count tokens counts in the limit %s, as long as it runs",
-  async (limit, expected) => {
-    const far = openUpstream("responses");
-    const gateway = openFar("messages", channelOf("responses", far), { key: { limits: { [limit]: 2 } } });
-    const statuses = [];
-    for (let tries = 0; tries < 3; tries += 1) {
-      statuses.push((await post(gateway, "g", "/v1/messages/count_tokens", PLAIN_COUNT)).status);
-    }
-    expect(statuses).toEqual(expected);
-  },
-);
+])("the limit %s counts converted requests for a token count", async (limit, expected) => {
+  const far = openUpstream("responses");
+  const gateway = openFar("messages", channelOf("responses", far), { key: { limits: { [limit]: 2 } } });
+  const statuses = [];
+  for (let tries = 0; tries < 3; tries += 1) {
+    statuses.push((await post(gateway, "g", "/v1/messages/count_tokens", PLAIN_COUNT)).status);
+  }
+  expect(statuses).toEqual(expected);
+});
 
-test("other endpoints of a group that converts are refused, and so is a WebSocket", async () => {
+test("a group that converts refuses endpoints that have no conversion, and WebSockets", async () => {
   const far = openUpstream("chat");
   const gateway = openFar("responses", channelOf("chat", far));
   const compact = await post(gateway, "g", "/v1/responses/compact", { model: "m", input: "Hi" });
@@ -159,7 +156,7 @@ test("the settings of a chat channel change how it is asked", async () => {
   });
 });
 
-test("a session that moves to a channel of its own dialect loses the thoughts of the other one, and goes on", async () => {
+test("a session that moves to a channel of its own dialect loses the other channel's thoughts, and goes on", async () => {
   const [own, far] = [openUpstream("messages"), openUpstream("chat")];
   const gateway = open(
     { own: channelOf("messages", own), far: channelOf("chat", far) },

@@ -16,7 +16,7 @@ export interface Asked {
   readonly text: string;
 }
 
-/** A turn of the model, or one that breaks: its connection is cut in the middle, or nothing more comes. */
+/** A turn of the model. With `breaks`, its connection is cut in the middle, or nothing more comes. */
 export type Played =
   | Response
   | { readonly turn: ModelTurn; readonly counts?: Counts; readonly breaks?: "cut" | "stalls" };
@@ -27,7 +27,7 @@ export interface ScriptedUpstream {
   /** The requests for a count of tokens. */
   readonly counted: Asked[];
   readonly problems: string[];
-  /** An answer that comes once, before the script. */
+  /** If it is set, it answers the next request in place of the script, once. */
   next: ((asked: Asked) => Response) | null;
   stop(): void;
 }

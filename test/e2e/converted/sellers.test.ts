@@ -74,7 +74,7 @@ describe.each(Object.keys(ANSWERS))("blanks before the JSON answer of a %s chann
   });
 });
 
-/** Perplexity's whole answers have an empty delta next to their message; some servers give no reason for the end. */
+/** JSON answers of Perplexity have an empty delta next to the message. Some servers give no finish_reason. */
 const WITH_DELTA = {
   ...ANSWERS["chat"],
   choices: [
@@ -92,7 +92,7 @@ test.each([
   ["responses", "/v1/responses", "responses"],
   ["content", "/v1beta/models/m:generateContent", "content"],
 ])(
-  "a %s client gets the text of a whole answer that has an empty delta too",
+  "a %s client gets the text of a JSON answer that also has an empty delta",
   async (client, path, platform) => {
     const upstream = serve(() => ({ pieces: [JSON.stringify(WITH_DELTA)] }));
     const gateway = openFar(platform, channelOf("chat", upstream));
@@ -103,7 +103,7 @@ test.each([
   },
 );
 
-test("the tokens that Mistral read from its cache are billed as such", async () => {
+test("the tokens that Mistral read from its cache are billed as read from the cache", async () => {
   const usage = { prompt_tokens: 77, completion_tokens: 1, total_tokens: 78, num_cached_tokens: 76 };
   const upstream = serve(() => ({ pieces: [JSON.stringify({ ...ANSWERS["chat"], usage })] }));
   const gateway = open(
@@ -122,7 +122,7 @@ test("the tokens that Mistral read from its cache are billed as such", async () 
   ]);
 });
 
-test("P165: a thread that its provider keeps is refused by name where failover would convert it, and the complete conversation that the client sends then passes", async () => {
+test("P165: a request that continues a provider's thread gets 400 that names thread where failover would convert it, and the complete conversation passes", async () => {
   const busy = '{"type":"error","error":{"type":"overloaded_error","message":"Busy"}}';
   const own = serve(() => ({ status: 529, pieces: [busy] }));
   const far = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));
@@ -144,7 +144,7 @@ test("P165: a thread that its provider keeps is refused by name where failover w
   ]);
 });
 
-describe("a value of the wrong kind is a 400 and not a fault of the gateway", () => {
+describe("a value of the wrong kind gets 400, and is no fault of the gateway", () => {
   const HUGE = 9007199254740993n;
   const write = (body: Any): string =>
     JSON.stringify(body, (_, value) => (typeof value === "bigint" ? JSON.rawJSON(String(value)) : value));
@@ -157,7 +157,7 @@ describe("a value of the wrong kind is a 400 and not a fault of the gateway", ()
     ["messages", "/v1/messages", { ...ASKED, messages: [{ role: "user", content: [{ type: HUGE }] }] }],
     ["messages", "/v1/messages", { ...ASKED, messages: [{ role: "user", content: [source(HUGE)] }] }],
     ["responses", "/v1/responses", { model: "m", input: [{ role: "user", content: [{ type: HUGE }] }] }],
-  ])("a value of the wrong kind from a %s client is a 400", async (platform, path, body) => {
+  ])("a value of the wrong kind from a %s client gets 400", async (platform, path, body) => {
     const upstream = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));
     const gateway = openFar(platform, channelOf("chat", upstream));
     const headers = { authorization: "Bearer sk-test-g", "content-type": "application/json" };

@@ -1,4 +1,4 @@
-// A session of an agent on a model of another provider, through a real gateway: for each direction, with a strict upstream.
+// Sessions of agents on a model of another provider, for each pair of dialects, with a strict upstream.
 
 import { createOpenAI } from "@ai-sdk/openai";
 import Anthropic from "@anthropic-ai/sdk";
@@ -141,7 +141,7 @@ describe.each(DIRECTIONS)("%s clients on a %s channel", (client, dialect) => {
     expect(usage.output).toBe(COUNTS.output);
   });
 
-  test(`a whole answer for a ${client} client of a ${dialect} channel is charged, and has the content of its stream`, async () => {
+  test(`a JSON answer for a ${client} client of a ${dialect} channel has the content of a stream`, async () => {
     const { post } = openWorld(client, dialect, SCRIPT.slice(2));
     const history = formUser(client, { results: [], text: "Hello", image: false }, []);
     const whole = await post(formRequest(client, history, false), false);
@@ -154,7 +154,7 @@ describe.each(DIRECTIONS)("%s clients on a %s channel", (client, dialect) => {
     );
   });
 
-  test(`an error of a ${dialect} channel reaches a ${client} client in its own shape`, async () => {
+  test(`an error of a ${dialect} channel reaches a ${client} client in the client's shape`, async () => {
     const { upstream, post } = openWorld(client, dialect);
     const history = formUser(client, { results: [], text: "Hello", image: false }, []);
     upstream.next = () =>
@@ -301,7 +301,7 @@ function openAiSdk(url: string, dialect: "chat" | "responses"): Sdk {
         });
       if (typeof said === "string") messages.push({ role: "user", content: said });
       else messages.push({ role: "tool", content: results(said) });
-      // Without this, it sends the ids of items that OpenAI would have kept.
+      // Without this, the SDK sends ids in place of items, as if OpenAI had kept the items.
       const providerOptions = { openai: { store: false } };
       const call = { model, tools, messages, maxRetries: 0, providerOptions };
       const answer = isStreamed ? streamText(call) : await generateText(call);
@@ -320,7 +320,7 @@ function openAiSdk(url: string, dialect: "chat" | "responses"): Sdk {
 const WAYS = ["streamed", "whole"] as const;
 const ALL_DIRECTIONS = [...DIRECTIONS, ["chat", "responses"] as const];
 
-describe.each(WAYS)("a session in a client's own objects, %s,", (way) => {
+describe.each(WAYS)("sessions whose conversation is in an SDK's own objects (%s)", (way) => {
   test.each(ALL_DIRECTIONS)("the SDK of a %s client holds a session on a %s channel", (client, dialect) =>
     holdSession(client, dialect, way, SDKS[client]),
   );

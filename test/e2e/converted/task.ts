@@ -10,7 +10,7 @@ import { flatten } from "../../bridges/judge.ts";
 import type { ModelCall } from "../../bridges/session.ts";
 import type { Asked, Played } from "./scripted-upstream.ts";
 
-/** An agent's acts for the model. */
+/** What the model lets the agent do. */
 type Act = { readonly do: "read" | "look"; readonly file: string } | { readonly do: "edit" | "fail" };
 
 type Step =
@@ -35,8 +35,8 @@ export const SITTINGS: readonly (readonly Step[])[] = [
   [{ thought: "Last.", acts: [{ do: "read", file: "a.txt" }] }, { text: "All is done." }],
 ];
 
-/** The sitting in which the prompt fills the window: at its end, or already at its beginning, for an agent that looks at the
- *  reported size of a prompt only while it runs. */
+/** In this sitting, the model reports a prompt that fills its window: in the last turn, or before it for
+ *  an agent that looks at the reported size only while it runs. */
 const FULL_SITTING = 1;
 const FULL_TOKENS = 9_000_000;
 const SUMMARY = "What happened: the numbers were read, and one was changed.";
@@ -54,7 +54,7 @@ type Input = Readonly<Record<string, unknown>>;
 type Skill = (path: string) => Input;
 
 const run = (command: string): Input => ({ command, cmd: command, description: "The check" });
-/** Codex has its model write a script. */
+/** Codex lets its model write a script in place of arguments. */
 const script = (line: string): Input => ({ input: line });
 const FAILING = "echo wrong; exit 3";
 
@@ -79,7 +79,7 @@ const SKILLS: Readonly<Record<Act["do"], Readonly<Record<string, Skill>>>> = {
     }),
     replace: (path) => ({ file_path: path, instruction: "two", old_string: "one", new_string: "two" }),
     exec: () => script(`text(await tools.apply_patch(${JSON.stringify(PATCH)}));`),
-    // Codex has no tool for it on a model whose name it does not know, and understands this command.
+    // For a model whose name it does not know, Codex has no tool for edits, but understands this command.
     exec_command: () => run(`apply_patch <<'EOF'\n${PATCH}EOF`),
   },
   fail: {
@@ -113,11 +113,11 @@ function listTools(dialect: DialectName, body: Any): Offered[] {
 }
 
 export class ScriptedTask {
-  /** Sittings that have ended. */
+  /** How many sittings have ended. */
   sitting = 0;
   /** The main agent's requests, each with its sitting. */
   readonly turns: { readonly sitting: number; readonly text: string }[] = [];
-  /** The summaries that were asked for. */
+  /** How many summaries were asked for. */
   summaries = 0;
   readonly #dialect: DialectName;
   readonly #folder: string;
@@ -125,7 +125,7 @@ export class ScriptedTask {
   #step = 0;
   #calls = 0;
   #stalled: () => void = () => {};
-  /** A turn has begun and does not go on. */
+  /** Resolves when a turn has begun that does not go on. */
   readonly stalled = new Promise<void>((resolve) => (this.#stalled = resolve));
   isStalled = false;
 
@@ -193,7 +193,7 @@ export class ScriptedTask {
     return [{ id: `call_${this.#calls}`, name: tool.name, args }];
   }
 
-  /** The cache has the beginning of an earlier request of the main agent. */
+  /** Counts like a provider whose cache has the earlier requests of the main agent. */
   #count(text: string): Any {
     const own = openEnd(text);
     const read = Math.max(0, ...this.turns.map((turn) => countShared(openEnd(turn.text), own)));
@@ -202,7 +202,7 @@ export class ScriptedTask {
   }
 }
 
-/** In a namespace, its name is joined with that of the tool. */
+/** A tool in a namespace has the namespace's name before its own. */
 function isNamed(name: string, known: string): boolean {
   return name === known || name.endsWith(`__${known}`);
 }
@@ -221,7 +221,7 @@ function findSchema({ output_config, text, response_format, generationConfig }: 
   );
 }
 
-/** The least value that fits. */
+/** The smallest value that fits the schema. */
 function fill(schema: Any): unknown {
   if (schema.enum !== undefined) return schema.enum[0];
   if (schema.type === "object")
@@ -240,7 +240,7 @@ function openEnd(text: string): string {
   return prompt.replaceAll(MARK, "").replace(/[\]}]+$/, "");
 }
 
-/** With how many characters both begin. */
+/** How many characters both texts share at their beginning. */
 function countShared(one: string, other: string): number {
   let at = 0;
   while (at < one.length && one[at] === other[at]) at += 1;

@@ -21,7 +21,7 @@ export function judgeSession(upstream: ScriptedUpstream, task: ScriptedTask, dia
   expect(results.some(([, , said]) => JSON.stringify(said).includes("wrong"))).toBe(true);
   expect(asked.some(({ text }) => IMAGE.test(text))).toBe(true);
   expect(task.summaries).toBeGreaterThan(0);
-  // pi's summary is a session of its own.
+  // Requests without tools are left out: pi asks for its summary in a session of its own.
   const turns = asked.filter(({ body }) => body.tools !== undefined);
   const keys = turns.map(({ body }) => body.prompt_cache_key ?? body.metadata?.user_id ?? null);
   if (dialect === "responses" || dialect === "messages") expect(keys).not.toContain(null);
@@ -31,10 +31,10 @@ export function judgeSession(upstream: ScriptedUpstream, task: ScriptedTask, dia
   return share;
 }
 
-/** A count of tokens costs nothing. */
+/** Paths of requests for a token count, which cost nothing. */
 const COUNT = /count_?tokens|input_tokens/i;
 
-/** The agent, the upstream and the bill have the same counts. */
+/** The counts that the agent was told are those of the ledger's lines. */
 export function judgeMoney(
   client: DialectName,
   exchanged: readonly Exchanged[],

@@ -10,7 +10,7 @@ type Value = Record<string, unknown>;
 
 interface Upstream {
   readonly url: string;
-  /** Requests that were answered. */
+  /** How many responses it has made. */
   readonly count: () => number;
 }
 
@@ -152,7 +152,7 @@ async function loop(send: Send, from: string, times: number): Promise<string> {
 }
 
 describe.each(Object.entries(TRANSPORTS))("%s", (_, open) => {
-  test("a loop is refused at its Nth repetition, not before and not after", async () => {
+  test("a loop is refused from its Nth repetition on, and not before", async () => {
     const upstream = startLoopingUpstream();
     const gateway = startGateway(upstream);
     const send = await open(gateway);
@@ -167,7 +167,7 @@ describe.each(Object.entries(TRANSPORTS))("%s", (_, open) => {
   });
 });
 
-test("the client may go on before the stream of its response has ended", async () => {
+test("a loop is refused also if the client goes on before the stream of each response has ended", async () => {
   const gateway = startGateway(startLoopingUpstream());
   let previous = "";
   const open: { cancel(): Promise<void> }[] = [];
@@ -189,7 +189,7 @@ test("the client may go on before the stream of its response has ended", async (
   for (const reader of open) await reader.cancel();
 });
 
-test("a response that is cut does not count, and its call is known", async () => {
+test("a response that is cut does not count if the client repeats its request, and its own call is known", async () => {
   const upstream = startLoopingUpstream();
   const gateway = startGateway(upstream);
   const send: Send = (body) => post(gateway, { ...body, stream: true });
@@ -201,7 +201,7 @@ test("a response that is cut does not count, and its call is known", async () =>
   expect(await send(resultOf(cut))).toMatchObject({ status: 429 });
 });
 
-test("the calls of another key's response are not known, and neither is an odd id", async () => {
+test("a key does not know the calls of another key's responses, and an odd id is no error", async () => {
   const gateway = startGateway(startLoopingUpstream());
   const last = await loop((body) => post(gateway, body), idOf(await post(gateway, FIRST)), LIMIT - 1);
   expect(await post(gateway, resultOf(last), OTHER_KEY)).toHaveProperty("id");

@@ -13,9 +13,9 @@ const PRICES = { "some-model": { input: "3", output: "15" } };
 
 interface Upstream {
   readonly url: string;
-  /** Requests that it worked on. */
+  /** The bodies of the requests that it worked on. */
   readonly bodies: Section[];
-  /** Resolves when this many have come. */
+  /** Resolves when this many requests have come. */
   readonly reached: (count: number) => Promise<void>;
   readonly stop: () => void;
 }
@@ -24,9 +24,9 @@ interface Work {
   /** The output tokens of each response; "none": there is no response. */
   readonly output: number | "none";
   readonly input?: number;
-  /** The text of each response. Without one, its usage has the output, too. */
+  /** The text of each response. With a text, the response's usage does not report the output. */
   readonly text?: string;
-  /** It is a stream that ends with an error event after its text. With `usage`, its first event reports its prompt. */
+  /** Each response is a stream that ends with an error. With `usage`, its first event reports the prompt. */
   readonly error?: "usage" | "no usage";
 }
 
@@ -137,7 +137,7 @@ describe("P118: a limit in USD", () => {
   test("a limit in USD counts the prompts of clients that leave, also over restarts", async () => {
     using folder = makeTempFolder();
     const upstream = startUpstream({ output: "none" });
-    // 5,000 tokens by its size: $0.015 each.
+    // By its size, this body has 5,000 tokens, which cost $0.015.
     const body = { max_tokens: 5, messages: [{ role: "user", content: "x".repeat(20_000) }] };
     let sent = 0;
     for (let start = 0; start < 2; start += 1) {
@@ -204,7 +204,7 @@ describe("P118: a limit in USD", () => {
     },
   );
 
-  test("a limit in USD does not refuse an agent's session that fits, although each request has a cap of 128,000", async () => {
+  test("a limit in USD refuses no request of a session that fits into it, although each has max_tokens 128,000", async () => {
     // 100 requests of $0.015: first one at a time, then with three subagents.
     await withGateway({ usd_per_day: "2" }, { output: 998 }, async (gateway, upstream) => {
       const ask = async () => (await rawRequest(gateway.port, message({ max_tokens: 128_000 }))).status;

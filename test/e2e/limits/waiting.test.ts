@@ -16,7 +16,7 @@ import {
 import { openRaw, rawRequest, writeRequest } from "../../harness/raw.ts";
 import { openSocket, responseEvents, startSocketUpstream } from "../../harness/web-socket.ts";
 
-/** Two requests at once may well cost more than twice as much. */
+/** One request at a time fits into this limit: two at once may cost more than twice the limit. */
 const LIMITS = { usd_per_day: "0.001" };
 
 const message = (more: object = {}) => ({
@@ -34,7 +34,7 @@ async function isWaiting({ running }: InsideGateway, count: number): Promise<voi
   while (running.gateway.waiting.size !== count) await Bun.sleep(1);
 }
 
-/** A request is in flight, and its limit has no room for another one. */
+/** Starts a gateway with a request in flight, whose limit has no room for another one. */
 async function openFull(): Promise<Full> {
   const upstream = startDemoUpstream();
   const { keys, ...config } = makeConfig(upstream);
@@ -62,7 +62,7 @@ interface Full {
   readonly upstream: ReturnType<typeof startDemoUpstream>;
   readonly gateway: InsideGateway;
   readonly end: () => void;
-  /** Changes the members of the key, and reloads the config. */
+  /** Changes settings of the key, and reloads the config. */
   readonly change: (changed: object) => void;
 }
 
@@ -134,7 +134,7 @@ test("a request that waits is let in when the upstream of the one in flight dies
   expect(gateway.records.map(({ outcome }) => outcome)).toEqual(["upstream_cut", "upstream_error"]);
 });
 
-test("a gateway that ends at once sends no request that waits", async () => {
+test("a gateway that stops without a grace period sends no request that waits", async () => {
   const { upstream, gateway } = await openFull();
   const second = rawRequest(gateway.port, message()).catch(() => null);
   await isWaiting(gateway, 1);

@@ -73,7 +73,7 @@ class Session {
     return { line: lines[0]!, counted };
   }
 
-  /** A conversation of four turns, in which nothing is missed. Returns what the last one left in the cache. */
+  /** Sends four turns, in which nothing is missed. Returns how many tokens the last one left in the cache. */
   async grow(talk: Conversation): Promise<number> {
     for (const turn of [1, 2, 3, 4]) {
       const { line, counted } = await this.ask(talk);
@@ -95,7 +95,7 @@ function costOf(dialect: CachingDialect, tokens: number): string {
   return `${text.slice(0, -12)}.${text.slice(-12)}`.replace(/\.?0+$/, "");
 }
 
-test.each(DIALECT_NAMES)("P144: a changed tool is named, with its exact cost: %s", async (dialect) => {
+test.each(DIALECT_NAMES)("P144: a miss names the changed tool, with its cost: %s", async (dialect) => {
   for (const stream of [false, true]) {
     const world = openOwnWorld();
     const session = new Session(world, dialect, stream);
@@ -110,7 +110,7 @@ test.each(DIALECT_NAMES)("P144: a changed tool is named, with its exact cost: %s
   }
 });
 
-test("P144: the upstream's own reason is in the line, and where ours is the same, the place of the change that we found", async () => {
+test("P144: the line has the upstream's reason for a miss, with the place that the gateway found if its own reason is the same", async () => {
   const world = openOwnWorld();
   for (const stream of [false, true]) {
     const session = new Session(world, "messages", stream);
@@ -205,7 +205,7 @@ test("a compressed body is analysed like any other", async () => {
   expect((await send())["cache"]).toMatchObject({ because: "tools_changed", at: 3 });
 });
 
-test("one word in the config turns the analysis of the cache off", async () => {
+test("cache_analysis: off turns the analysis of the cache off", async () => {
   const world = openOwnWorld(() => ({ cache_analysis: "off" }));
   const session = new Session(world, "messages", false);
   const talk = openConversation("a", textOf(2400, "first"));
@@ -216,7 +216,7 @@ test("one word in the config turns the analysis of the cache off", async () => {
   expect(world.gateway.running.gateway.cacheMemory.parts).toBe(0);
 });
 
-test("a fault in the analysis is reported and costs neither the answer nor the line", async () => {
+test("a fault in the analysis of the cache costs neither the answer nor the line", async () => {
   const world = openOwnWorld();
   const { gateway } = world.gateway.running;
   gateway.cacheMemory.learn = () => {
@@ -228,7 +228,7 @@ test("a fault in the analysis is reported and costs neither the answer nor the l
   expect(line).not.toHaveProperty("cache");
 });
 
-test("a client that leaves is charged and judged by what the stream had reported", async () => {
+test("the charge and the cache miss of a client that leaves follow what the stream had reported", async () => {
   const world = openOwnWorld();
   const session = new Session(world, "messages", true);
   const talk = openConversation("a", textOf(2400, "first"));

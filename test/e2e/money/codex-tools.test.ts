@@ -15,7 +15,7 @@ import { type Exchanged, rawRequest } from "../../harness/raw.ts";
 import { flushLedger } from "../world.ts";
 
 const CLIENT = { authorization: `Bearer ${keyOf("responses")}`, "user-agent": "codex_exec/0.169.0" };
-/** Codex names the session in one header of a response, and in another one of a search. */
+/** Codex names the session in one header of requests for responses, and in another one of searches. */
 const SESSION = { session_id: "01a206a0-f3b5-7601-8ce8-0f7ee199a009" };
 const KEY = { ...CLIENT, "x-codex-turn-metadata": JSON.stringify(SESSION) };
 const SEARCH = '{ "model":"gpt-5.4","id":"s1", "commands":{"search_query":[{"q":"hello"}]},"input":[] }';
@@ -95,7 +95,7 @@ describe("P60: a search of Codex", () => {
     expect([line["suspect"], line["priced_as"]]).toEqual([undefined, undefined]);
   });
 
-  test("a search of Codex costs what the owner says, also under a limit in USD", async () => {
+  test("a search of Codex costs what the config says, also under a limit in USD", async () => {
     const gateway = openGateway({
       channels: { openai: atOpenai(openUpstream()) },
       limits: { usd_per_day: "1" },
@@ -128,7 +128,7 @@ describe("P60: a search of Codex", () => {
     expect((await post(allowed, "/v1/alpha/search", SEARCH)).status).toBe(200);
   });
 
-  test("a search of Codex is an unknown path if a channel of the group is elsewhere, and for keys of other platforms", async () => {
+  test("a search of Codex is an unknown path if a channel of the group is not at OpenAI, and for keys of other platforms", async () => {
     const upstream = openUpstream();
     const elsewhere = { platform: "responses", base_url: upstream.url, credential: CREDENTIAL };
     const gateway = openGateway({ channels: { openai: atOpenai(upstream), other: elsewhere } });
@@ -170,7 +170,7 @@ describe("P60: a search of Codex", () => {
     expect([home.requests.length, other.requests.length]).toEqual([10, 0]);
   });
 
-  test("a search of Codex pays for the tokens that its answer reports, and for the call otherwise", () => {
+  test("a search of Codex is metered by the tokens that its answer reports, or else as one call", () => {
     const read = (body: string) => {
       const meter = openSearchMeter("application/json");
       meter.see(Buffer.from(body));
@@ -188,7 +188,7 @@ describe("P60: a search of Codex", () => {
 });
 
 test.each(["generations", "edits"])(
-  "P60: pictures of Codex (%s) are charged by the tokens that they report",
+  "P60: pictures of Codex (%s) are charged by the tokens that the answer reports",
   async (kind) => {
     const gateway = openGateway({ channels: { openai: atOpenai(openUpstream()) } });
     const images = kind === "edits" ? { images: [{ image_url: "data:image/png;base64,AAAA" }] } : {};

@@ -156,7 +156,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
           continue;
         }
         expect({ id: fixture.id, usage: readLine(family, line) }).toEqual({ id: fixture.id, usage: want });
-        // Nothing reported: nothing is charged, but it is not called free. A failed stream is free.
+        // Without reported usage, the amounts are unknown, not 0. Only a failed stream is free.
         if (want === null) {
           const free = { outcome: "upstream_error", basis: "exact", official_usd: "0" };
           const unknown = { basis: "unknown", official_usd: null, charge_usd: null };
@@ -187,7 +187,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
     await world.stop();
   });
 
-  test("a stream that did not ask for its usage is billed alike, and comes without the chunk that it did not ask for", async () => {
+  test("a client that did not ask for a stream's usage is billed alike, and does not get the chunk with the usage", async () => {
     const world = openBilling();
     let removed = 0;
     for (const fixture of ofFamily("openai-chat", (each) => isAnswer(each) && each.stream)) {
@@ -229,7 +229,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
     }
   });
 
-  test("recordings whose usage the manifest gives otherwise are billed as this test says", async () => {
+  test("recordings that are billed differently from the manifest are billed as this test lists them", async () => {
     const world = openBilling();
     const billed = [];
     for (const family of FAMILIES) {
@@ -247,7 +247,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
         usage: { input: 2714, output: 16 },
         estimated: ["output"],
       },
-      // Zero is right: it contains only what the client sent.
+      // Zero is right: the answer contains only what the client sent.
       {
         id: "anthropic/vercel-ai--anthropic-programmatic-tool-calling-1-1",
         outcome: "complete",
@@ -269,7 +269,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
         usage: { input: 32, output: 3 },
         estimated: ["input", "output"],
       },
-      // It counts candidates and thoughts but not the prompt, for which the manifest has no usage.
+      // This answer reports candidates and thoughts but no prompt: its usage is unknown.
       {
         id: "gemini/openinference--test-instrumentation-test-generate-content-with-file-uri-image-true",
         outcome: "complete",

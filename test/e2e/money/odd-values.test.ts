@@ -54,10 +54,10 @@ afterAll(async () => {
   upstream.stop();
 });
 
-/** A client may get its refusal some time before the upstream's answer ends. */
+/** How long to wait for a line: a client may be refused some time before the upstream's answer ends. */
 const LINE_MS = 20_000;
 
-/** One request in the client's dialect to a channel of another one, and what the ledger has of it. */
+/** Sends one request in the client's dialect to the channel. Returns its lines. */
 async function ask(
   { client, channel }: (typeof PAIRS)[number],
   { stream, behaviour }: { readonly stream: boolean; readonly behaviour: Behaviour },
@@ -71,14 +71,14 @@ async function ask(
   const id = answered.find(([name]) => name.toLowerCase() === "x-request-id")?.[1] ?? "none";
   const until = performance.now() + LINE_MS;
   for (;;) {
-    // The line is written in the turn in which the upstream's answer ends. A later turn answers this.
+    // The gateway writes the line in the turn in which the upstream's answer ends, and answers this later.
     await fetch(`${gateway.url}/healthz`);
     const lines = readLast(`"id":"${id}"`);
     if (lines.length > 0 || performance.now() > until) return lines;
   }
 }
 
-/** More than a line has. To read the whole ledger each time would take most of a long run. */
+/** More bytes than a line has. Reading the whole ledger each time would take most of a long run. */
 const LAST_BYTES = 1 << 20;
 
 function readLast(wanted: string): Line[] {
@@ -120,9 +120,9 @@ const TEXTS: ReadonlySet<string> = new Set(["text", "content", "thinking", "delt
 const ODD = ["9223372036854775808", "[1e999]", '{"text":1e300}', "5000000"];
 
 test.each(PAIRS)(
-  "P122, P134: any member of an answer can be odd: one line, no fault, an estimate of what arrived ($client from $channel)",
+  "P122, P134: an answer with any odd member gets one line, no fault, and an estimate of what arrived ($client from $channel)",
   async (pair) => {
-    // Each client and each channel has both forms.
+    // Each client and each channel gets both streams and JSON answers.
     const stream = (DIALECTS.indexOf(pair.client) + CHANNELS.indexOf(pair.channel)) % 2 === 1;
     for (let index = 0, count = 1; index < count; index += 1) {
       const odd = ODD[(index + PAIRS.indexOf(pair)) % ODD.length]!;
@@ -172,7 +172,7 @@ test(
         throw new Error(`${lines.length} lines: ODD_VALUES_SEED=${SEED}, request ${number}`);
       if (number % 5000 === 0) expect(verify()).toBe("right");
     }
-    // The checks cover the lines above, too.
+    // These checks cover the lines of the first test, too.
     expect([findFault(), verify()]).toEqual([null, "right"]);
     const ids = gateway.ledger().map((line) => line["id"]);
     expect(new Set(ids).size).toBe(ids.length);

@@ -308,14 +308,14 @@ describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s",
     expectLine(lines, "complete", EXACT[dialect]);
   });
 
-  /** The gates before which a client leaves: before the head, and before the first event. */
+  /** When a client leaves: the form of the answer, the part before which (-1: the head), and how. */
   const moments = [
     ["stream", -1, "reset"],
     ["body", -1, "close"],
     ["stream", 0, "close"],
   ] as const;
   test.each(moments)(
-    "a client that leaves (%s, before part %d, by %s) takes the upstream's request with it, and the usage is unknown",
+    "a client that leaves (%s, before part %d, by %s) ends the upstream's request, and the usage is unknown",
     async (form, part, how) => {
       const world = openOwnWorld(withPrices());
       const gate = makeGate();
@@ -364,7 +364,7 @@ describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s",
     expectLine((await world.trace(ask(dialect, "stream"))).lines, "upstream_error", FAILED[dialect]);
   });
 
-  test.each(["zero-usage", "no-usage"] as const)("an answer with %s is flagged, not free", async (fault) => {
+  test.each(["zero-usage", "no-usage"] as const)("an answer with %s is suspect, not free", async (fault) => {
     for (const form of FORMS) {
       const world = openOwnWorld(withPrices());
       world.upstream.next({ answer: full[form], fault });
@@ -475,7 +475,7 @@ describe("P118: a background response", () => {
     expect(await trace(look, whole)).toMatchObject([{ ...charged, basis: "exact" }]);
   });
 
-  test("a background response is billed the same way if it is streamed or was cancelled", async () => {
+  test("a background response that is fetched as a stream is billed the same way, completed or failed", async () => {
     for (const [type, status] of [
       ["response.completed", "completed"],
       ["response.failed", "failed"],

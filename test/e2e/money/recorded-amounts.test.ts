@@ -14,7 +14,7 @@ const SECRET = "sk-recorded-amounts";
 const DIGITS = "0.00012345678901234567890";
 const AMOUNTS = [`"cost":${DIGITS}`, `"cost":{"total_cost":${DIGITS}}`, '"cost_in_usd_ticks":1234567'];
 
-/** Each usage of the answer names an amount, too. */
+/** Adds an amount to each usage of the answer. */
 function addAmount(answer: Answer, amount: string): Answer {
   const pieces = answer.pieces.map((piece) =>
     Buffer.from(

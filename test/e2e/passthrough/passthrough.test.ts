@@ -38,12 +38,12 @@ const post = (body: string | Uint8Array, fields: Record<string, string> = {}) =>
 describe("P70, P71: a request's bytes", () => {
   test.each([
     [
-      "after nested ones",
+      "a name after nested names",
       '{"messages":[{"model":"fast"}],"x":{"model":"fast"},"model":"fast"}',
       '{"messages":[{"model":"fast"}],"x":{"model":"fast"},"model":"claude-haiku-4-5"}',
     ],
     [
-      "that needs escapes upstream",
+      "a name that needs escapes upstream",
       '{"model":"odd","messages":[]}',
       '{"model":"name \\"with\\" \\\\ and ü","messages":[]}',
     ],
@@ -54,7 +54,7 @@ describe("P70, P71: a request's bytes", () => {
     expect(record.model).toBe(JSON.parse(body).model);
   });
 
-  test("an alias in a path is replaced there", async () => {
+  test("an alias in a path is replaced in the path", async () => {
     const target = "/v1beta/models/flash:generateContent?alt=json&x=%20y";
     const { received, record } = await world.trace({ target, fields: bearer("content"), body: CONTENTS });
     expect(received!.target).toBe("/v1beta/models/gemini-3.8-flash:generateContent?alt=json&x=%20y");
@@ -77,14 +77,14 @@ describe("P70, P71: a request's bytes", () => {
       '{"generateContentRequest":{"contents":[{"model":"flash"}],"model":"models/flash"}}',
       '{"generateContentRequest":{"contents":[{"model":"flash"}],"model":"models/gemini-3.8-flash"}}',
     ],
-  ])("an alias in a path is replaced where the body repeats it: %s %s", async (verb, body, sent) => {
+  ])("an alias in a path is also replaced where the body repeats it: %s %s", async (verb, body, sent) => {
     const target = `/v1beta/models/flash:${verb}`;
     const { received } = await world.trace({ target, fields: bearer("content"), body });
     expect(received!.target).toBe(`/v1beta/models/gemini-3.8-flash:${verb}`);
     expect(Buffer.from(received!.body).toString()).toBe(sent);
   });
 
-  test("a compressed body is decompressed if its model needs another name", async () => {
+  test("a compressed body is decompressed if an alias replaces its model", async () => {
     const body = zstdCompressSync('{"model":"fast","messages":[]}');
     const { received } = await post(body, { "content-encoding": "zstd" });
     expect(Buffer.from(received!.body).toString()).toBe('{"model":"claude-haiku-4-5","messages":[]}');
@@ -170,7 +170,7 @@ describe("P72: header fields", () => {
   });
 });
 
-/** The bytes of the upstream's answer. */
+/** An upstream's answer with these pieces: JSON of a known length, unless `answer` says otherwise. */
 function fix(answer: Partial<Answer> & Pick<Answer, "pieces">): Answer {
   return {
     family: "messages",
@@ -220,7 +220,7 @@ test.each(FRAMINGS.flatMap((framing) => [false, true].map((isStream) => [framing
   },
 );
 
-test("P73: a list of events that the end of the connection ends gets no byte more", async () => {
+test("P73: a JSON list of events that ends with the connection gets no more bytes", async () => {
   const list = encode(`[{"candidates":[{"content":{"parts":[{"text":"é"}]},"finishReason":"STOP"}]}]`);
   world.upstream.next({ answer: fix({ family: "content", pieces: [list], framing: "close" }) });
   const target = "/v1beta/models/gemini-2.5-pro:streamGenerateContent";
@@ -282,7 +282,7 @@ describe("an answer that is compressed although nobody requested it", () => {
     client.close();
   });
 
-  test("a compressed answer that ends too early or is not what it says is an error", async () => {
+  test("a compressed answer that ends too early, or is not compressed as it says, is an error", async () => {
     for (const [coding, compress] of CODINGS) {
       const fields = [
         ["content-type", "application/json"],
@@ -305,8 +305,8 @@ describe("an answer that is compressed although nobody requested it", () => {
   });
 });
 
-describe("a stream", () => {
-  test("P94: an error event has the number after the last complete one, byte by byte and in a long event", async () => {
+describe("the bytes of a stream", () => {
+  test("P94: an error event has the next sequence number after the last complete event, however the stream is split", async () => {
     const event = Buffer.from('data: {"type":"response.in_progress","sequence_number":41,"response":{}}\n\n');
     const texts = ['data: {"type":"', "x".repeat(5000), "x".repeat(5000), '","sequence_number":4'];
     const pieces = [...Array.from(event, (_, at) => event.subarray(at, at + 1)), ...texts.map(encode)];
@@ -317,7 +317,7 @@ describe("a stream", () => {
     expect(traced.answer.text).toContain('"sequence_number":42');
   });
 
-  test("P93: a stream without alt=sse is a JSON list, and is forwarded without delay", async () => {
+  test("P93: a content stream without alt=sse is a JSON list, and is forwarded without delay", async () => {
     const gate = makeGate();
     world.upstream.next({ gates: { 2: gate } });
     const target = "/v1beta/models/gemini-2.5-pro:streamGenerateContent";

@@ -18,7 +18,7 @@ import { makeTempFolder } from "../../harness/temp.ts";
 import { makeRequest } from "../world.ts";
 
 const KILLS = Number(process.env["KILLS"] ?? 8);
-/** Each has an upstream, a ledger and a gateway of its own. */
+/** The settings of two ledgers. Each ledger has a gateway and an upstream of its own. */
 const LEDGERS = [{}, { rotate: { monthly: true } }] as const;
 const CLIENTS = 8;
 
@@ -65,7 +65,7 @@ class Crowd {
 
 const modelOf = (value: unknown): string => String(getField(value, "model"));
 
-/** It dies during its start, some time after it began to serve, or once its upstream has seen a number of requests. */
+/** Kills a gateway during its start, some time later, or once its upstream has seen a number of requests. */
 async function killOnce(
   start: Parameters<typeof startGateway>[0],
   crowd: Crowd,
@@ -107,7 +107,7 @@ async function runLane(ledger: (typeof LEDGERS)[number], kills: number, seed: nu
   const reached = new Set(upstream.requests.map(({ json }) => modelOf(json)));
   const byModel = Map.groupBy(lines, modelOf);
   expect([...reached].filter((model) => byModel.get(model)?.length !== 1)).toEqual([]);
-  // Every line belongs to a request, and one that never left charges nothing.
+  // Every line belongs to a request, and the line of a request that never left charges nothing.
   const asked = new Set(crowd.sent.map(({ model }) => model));
   const nothing = { outcome: "interrupted", basis: "unknown", status: null, charge_usd: null };
   for (const [model, [line]] of byModel) {
@@ -117,7 +117,7 @@ async function runLane(ledger: (typeof LEDGERS)[number], kills: number, seed: nu
   // The client's request id is the line's id.
   for (const { model, id } of crowd.sent)
     if (id !== null && reached.has(model)) expect(byModel.get(model)![0]!.id).toBe(id);
-  // The state of a gateway that starts on this ledger.
+  // A gateway that starts on this ledger knows the sum of its charges.
   const opened = openLedger(optionsFor(path));
   const charges = lines.flatMap(({ charge_usd: charge }) => (typeof charge === "string" ? [charge] : []));
   const sum = charges.reduce((total, charge) => addUsd(total, parseUsd(charge)), ZERO_USD);
@@ -127,7 +127,7 @@ async function runLane(ledger: (typeof LEDGERS)[number], kills: number, seed: nu
 
 test(`P124: after ${KILLS} kills at random moments under load, every request that reached an upstream has exactly one line`, async () => {
   const share = Math.ceil(KILLS / LEDGERS.length);
-  // Each one is ended, even if another fails: no gateway outlives the test.
+  // Each lane ends, even if another lane fails: no gateway outlives the test.
   const running = LEDGERS.map((ledger, index) => runLane(ledger, share, 20261121 + index));
   await Promise.allSettled(running);
   await Promise.all(running);

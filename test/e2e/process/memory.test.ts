@@ -36,7 +36,7 @@ test("a large request waits until there is memory for it, a small one does not",
   await unused();
 });
 
-test("memory that was given back counts as used until it is collected, which happens before a request waits", async () => {
+test("freed memory counts as used until it is collected, and the gateway collects it before it lets a request wait", async () => {
   const collect = spyOn(Bun, "gc");
   held.free();
   for (const bytes of [EVERYTHING, LARGE.length]) (await memory().reserve(bytes)).free();
@@ -66,7 +66,7 @@ test("a request that fits does not wait behind one that does not", async () => {
 });
 
 test.each([false, true])(
-  "a large converted answer has its line at once, and memory until its client has it or has left (stream: %p)",
+  "a large converted answer has its line at once, and holds memory until its client has read it or left (stream: %p)",
   async (stream) => {
     held.free();
     const content = [{ type: "output_text", text: '"'.repeat(8_000_000) }];

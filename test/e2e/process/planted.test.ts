@@ -46,7 +46,7 @@ type Kind = (typeof KINDS)[number];
 
 interface Planted {
   readonly folder: TempFolder;
-  /** The link's target as it is now; null: nothing. */
+  /** The present content of the link's target; null: there is no such file. */
   victim(): string | null;
   [Symbol.dispose](): void;
 }
@@ -81,7 +81,7 @@ async function ask(url: string): Promise<number> {
 /** Makes a gateway and the commands write all their files. Returns the problems. */
 async function live(folder: TempFolder): Promise<string[]> {
   const ledger = folder.join("ledger.jsonl");
-  // A torn end, which the gateway moves to another file.
+  // The ledger ends with a torn line, which the gateway moves to another file.
   if (lstatSync(ledger, { throwIfNoEntry: false }) === undefined)
     writeFileSync(ledger, '{"v":1,"id":"req_', { mode: 0o600, flag: "wx" });
   const failures: unknown[] = [];
@@ -123,7 +123,7 @@ const FORMER = "end sums hours open.new sums.new channels.json.new lock-journal 
   .split(" ")
   .map((tail) => `ledger.jsonl.${tail}`);
 
-describe.skipIf(WINDOWS)("P192: whatever is planted", () => {
+describe.skipIf(WINDOWS)("P192: links and files that are planted", () => {
   test("a link at any name that the gateway uses leaves its target unchanged", async () => {
     using folder = makeTempFolder();
     const seen = await watchNames(folder, () => live(folder));
@@ -143,7 +143,7 @@ describe.skipIf(WINDOWS)("P192: whatever is planted", () => {
     );
     const changed: string[] = [];
     for (const [index, name] of [...names, ...FORMER, ".gateway.yaml.lock-journal"].entries()) {
-      // test/lib/files/own-file.test.ts opens each kind.
+      // Each name gets one kind of link. test/lib/files/own-file.test.ts tries every kind.
       const kind = KINDS[index % KINDS.length]!;
       using planted = plant(kind, name);
       const before = planted.victim();
@@ -176,7 +176,7 @@ describe.skipIf(WINDOWS)("P192: whatever is planted", () => {
     expect(readFileSync(path, "utf8")).toBe(VICTIM);
   });
 
-  test("a link at a file that is only replaced is moved aside, and everything works", async () => {
+  test("a link in the place of a file that the gateway only replaces does no harm", async () => {
     for (const tail of ["channels.json", "lock.holder"]) {
       using planted = plant("symbolic link", `ledger.jsonl.${tail}`);
       expect(await live(planted.folder)).toEqual([]);
@@ -186,7 +186,7 @@ describe.skipIf(WINDOWS)("P192: whatever is planted", () => {
     }
   });
 
-  test("a link to an empty ledger under another name is not written to", async () => {
+  test("an empty ledger that is a hard link is not written to", async () => {
     using planted = plant("hard link", "ledger.jsonl", "");
     const [failure] = await live(planted.folder);
     expect(failure).toContain("ledger.jsonl is empty and a hard link");
@@ -202,7 +202,7 @@ describe.skipIf(WINDOWS)("P192: whatever is planted", () => {
       rmSync(folder.join(`ledger.jsonl${tail}`));
       symlinkSync(readlinkSync(folder.join("elsewhere")), folder.join(`ledger.jsonl${tail}`));
     }
-    // It looks at its files once a second: the requests after that are refused.
+    // The gateway looks at its files once a second. It refuses requests when it has seen the links.
     while ((await ask(gateway.url)) === 200) await Bun.sleep(1);
     await gateway.stop();
     expect(planted.victim()).toBe(VICTIM);
@@ -283,7 +283,7 @@ describe.skipIf(WINDOWS)("commands that find a link in the place of a file of th
   });
 });
 
-test.skipIf(WINDOWS)("the control socket's folder is not followed, nor is its mode changed", () => {
+test.skipIf(WINDOWS)("a link at the control socket's folder is not followed, and no mode changes", () => {
   using folder = makeTempFolder();
   mkdirSync(folder.join("victim"), { mode: 0o755 });
   symlinkSync(folder.join("victim"), folder.join("link"));
@@ -355,7 +355,7 @@ describe.skipIf(WINDOWS)("a pipe into which nobody writes", () => {
     ["ledger.jsonl", ["serve"]],
     ["gateway.env", ["keys", "list"]],
     ["gateway.env", ["serve"]],
-  ])("a pipe into which nobody writes, at %s, does not stop gateway %j", async (name, words) => {
+  ])("a pipe into which nobody writes, at %s, does not make gateway %j wait", async (name, words) => {
     using folder = makeTempFolder();
     const config = JSON.stringify({ listen: { port: 0 }, ...CONFIG });
     writeFileSync(folder.join("gateway.yaml"), config, { mode: 0o600 });

@@ -28,7 +28,7 @@ async function begin({ gateway }: Served, request: RequestLines) {
   return client;
 }
 
-/** The gateway reports that it has received the signal. */
+/** Sends the signal, and waits until the gateway reports it. */
 async function signal(gateway: ChildGateway, name: "SIGINT" | "SIGTERM"): Promise<void> {
   gateway.signal(name);
   while (!gateway.stderr().includes("stopping")) await Bun.sleep(1);
@@ -45,7 +45,7 @@ test.skipIf(process.platform !== "linux")(
 );
 
 describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
-  test("P98: a gateway with a signal lets running requests finish, accepts no new ones, and exits with 0", async () => {
+  test("P98: a gateway that gets a signal lets running requests finish, accepts no new ones, and exits with 0", async () => {
     const served = await openGateway();
     const { upstream, gateway } = served;
     const [early, middle] = [makeGate(), makeGate()];
@@ -79,7 +79,7 @@ describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
     ]);
   });
 
-  test("a second signal ends at once, and every request has its line", async () => {
+  test("a second signal ends the gateway at once, and every request has its line", async () => {
     const served = await openGateway();
     const { upstream, gateway } = served;
     const clients = [];
@@ -100,7 +100,7 @@ describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
       await client.ended;
       expect(parseAnswer(client.bytes())?.complete ?? false).toBe(false);
     }
-    // After a first signal, requests would go on: so the second one was recognised.
+    // The gateway did not take the second signal for a first one: it says `stopping` once.
     expect(gateway.stderr().split("stopping: ")).toHaveLength(2);
     const lines = gateway.ledger();
     expect(lines).toHaveLength(clients.length);

@@ -26,7 +26,7 @@ type Key = keyof typeof KEYS;
 
 const GROUPS = ["messages", "responses", "content", "login", "chatgpt"] as const;
 
-/** If the group's name is not its platform's. */
+/** The platforms of groups that do not have their platform's name. */
 const PLATFORM_OF: Readonly<Record<string, string>> = { login: "messages", chatgpt: "responses" };
 
 /** The variables that a user without the gateway has. */
@@ -52,7 +52,7 @@ const HELLO = ["-p", "hello"];
 const WORK = "[work]";
 const CLAUDE_WORK = ["-p", "--allowedTools=Bash,WebFetch,Agent", WORK];
 const CODEX = ["exec", "--skip-git-repo-check"];
-/** opencode's default model depends on the list that it gets. */
+/** opencode's default model depends on the list of models that it gets, so the test names a model. */
 const OPENCODE = (model: string): string[] => ["run", "-m", model];
 /** Since pi 1.0, `gateway run` has to name a model, and takes the newest of the list. */
 const PI = (model: string): string[] => ["--model", model, ...HELLO];
@@ -61,7 +61,7 @@ const CASES: readonly Case[] = [
   { tool: "claude", args: HELLO, group: "login" },
   { tool: "claude", args: ["hello"], group: "messages", onTerminal: true },
   { tool: "claude", args: ["hello"], group: "login", onTerminal: true },
-  // This case is first: the gateway asks a channel that has refused a WebSocket only later for another one.
+  // This case comes first: for a while, the gateway asks no channel again that has refused a WebSocket.
   { tool: "codex", args: [...CODEX, "hello"], group: "responses", sockets: true },
   { tool: "codex", args: [...CODEX, "hello"], group: "responses" },
   { tool: "codex", args: ["hello"], group: "responses", onTerminal: true },
@@ -100,7 +100,7 @@ function prepareHome(home: string, { group, onTerminal }: Case): void {
     writeFileSync(join(home, name), JSON.stringify(content));
   };
   write(".gemini/settings.json", { security: { auth: { selectedType: "gemini-api-key" } } });
-  // Claude Code asks its user nothing then, and does not ask its vendor whether a host is a good one.
+  // With these settings, Claude Code asks its user nothing, and does not ask its vendor about a page's host.
   const [hasCompletedOnboarding, hasTrustDialogAccepted] = [true, true];
   write(".claude.json", {
     hasCompletedOnboarding,
@@ -111,7 +111,7 @@ function prepareHome(home: string, { group, onTerminal }: Case): void {
   mkdirSync(join(home, ".codex"));
   const trust = `[projects.${JSON.stringify(join(home, "../work"))}]\ntrust_level = "trusted"\n`;
   writeFileSync(join(home, ".codex/config.toml"), trust);
-  // On a terminal, it takes no key from the environment.
+  // On a terminal, Codex takes no key from the environment.
   if (onTerminal === true) write(".codex/auth.json", { OPENAI_API_KEY: KEYS.OPENAI_API_KEY });
   if (group === "chatgpt") write(".codex/auth.json", describeChatgpt());
   if (group !== "login") return;
@@ -140,7 +140,7 @@ function describeChannels({ url: proxy, authority: ca }: Vendor): object {
 
 const STAND_INS = ["claude", "codex", "gemini", "opencode"];
 
-/** Opencode's other providers differ in their names only. */
+/** Whether the case can run. opencode's small program would do the same for its other providers. */
 function isCompared({ tool, args, group, sockets, onTerminal }: Case): boolean {
   if (WANTED !== "") return hasTool(tool);
   // The small programs know HTTP only.
@@ -164,7 +164,7 @@ function writeStandIns(folder: string): void {
   }
 }
 
-/** The results of command, page and subagent in the last request. Codex fetches no page. */
+/** How many results of tools a request has: of a command, a page and a subagent. Codex fetches no page. */
 const countResults = (direct: readonly Arrived[]): number =>
   Math.max(...direct.map(({ body }) => [...body.matchAll(RESULT)].length));
 
@@ -219,7 +219,7 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
         NODE_EXTRA_CA_CERTS: vendor.authority,
         CODEX_CA_CERTIFICATE: vendor.authority,
         GEMINI_CLI_TRUST_WORKSPACE: "true",
-        // The model does not search for the tool that fetches pages.
+        // Otherwise, the model would have to search for the tool that fetches pages.
         ...(which.args.includes(WORK) && { ENABLE_TOOL_SEARCH: "false" }),
         XDG_RUNTIME_DIR: folder.path,
         ...(WANTED === "" && { PATH: `${folder.join("bin")}:${process.env["PATH"]}` }),
@@ -249,7 +249,7 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
     "what %s sends through the gateway is what it sends without, but for the differences in docs/tools.md",
     async (title, which, index) => {
       const { tool, args, group, sockets = false } = which;
-      // The small model that the newest release asks for by itself.
+      // The small model that the newest release of the tool asks for by itself.
       Object.assign(vendor.settings, { sockets, haiku: tool === "claude" ? "haiku-5-5" : "haiku-4-5" });
       const own = Object.fromEntries(KEYS_OF[group].map((key) => [key, KEYS[key]]));
       const direct: Arrived[] = await start(`without${index}`, which, [tool, ...args], own);
@@ -257,7 +257,7 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
       const where = ["--config", gateway.configPath, "--url", gateway.url, "--secret", `sk-test-${group}`];
       const words = ["run", "--yes", ...where, tool];
       const through = await start(`through${index}`, which, [...PROGRAM, ...words, ...args], {});
-      // The key is for the gateway. Claude Code adds its own fields to this request, too, wherever the gateway is.
+      // No vendor may get the gateway's key, but Claude Code adds its custom fields to its bootstrap request.
       const told = through.filter((request) => JSON.stringify(request).includes(`sk-test-${group}`));
       expect(told.filter(({ target }) => !target.startsWith("/api/claude_cli/bootstrap?"))).toEqual([]);
       const places = compareRequests(direct, through);

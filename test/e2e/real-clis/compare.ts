@@ -23,7 +23,7 @@ export function compareRequests(direct: readonly Arrived[], through: readonly Ar
 /** Profile, settings, switches, telemetry: only the number of these requests is compared. */
 const WITHOUT_INFERENCE = /^\w+ \/(?:api|mcp-registry|backend-api\/(?!codex\/responses))/;
 
-/** By method and path, because a title is requested next to the answer, in any order. */
+/** Groups requests by method and path, because a title is requested next to the answer, in any order. */
 function group(requests: readonly Arrived[]): Map<string, Arrived[]> {
   const groups = new Map<string, Arrived[]>();
   for (const request of requests.toSorted((a, b) => a.body.length - b.body.length)) {
@@ -39,7 +39,7 @@ function group(requests: readonly Arrived[]): Map<string, Arrived[]> {
 const KEYS = new Set(["authorization", "x-api-key", "x-goog-api-key", "host"]);
 
 function compare(direct: Arrived, through: Arrived): string[] {
-  // Each Haiku takes other members.
+  // Each version of Haiku takes other members in a request.
   const [asked, told] = [direct, through].map(({ body }) => /"model":"(claude-haiku-[^"]+)"/.exec(body)?.[1]);
   if (asked !== undefined && told !== undefined && asked !== told) return ["small model"];
   const [one, other] = [direct, through].map(({ fields }) => new Map(fields));
@@ -111,7 +111,7 @@ function normalise(text: string): string {
       .replaceAll(/\b1\d{9}(?:\d{3})?(?:\.\d+)?\b/g, "TIME")
       .replaceAll(/\bcch=\w+/g, "cch=ID")
       .replace(/^a[\da-f]{16}$/, "AGENT")
-      // The skills and the server of the Artifact tool.
+      // Texts about the skills and the server of the Artifact tool.
       .replaceAll(/^- (?:artifact-.*|design: .*)\n/gm, "")
       .replaceAll(/^The following MCP servers .*\nclaude-artifacts\n\n.*\n\n/gm, "")
       // Codex asks for its models before or after it knows this part of its name.

@@ -29,7 +29,7 @@ interface Agent {
   readonly env?: Readonly<Record<string, string>>;
   /** The agent knows a prompt's size only from this run: Gemini CLI estimates that of a resumed session. */
   readonly isFullEarly?: true;
-  /** Files of the home. */
+  /** Files in the user's home. */
   readonly files?: (url: string) => Readonly<Record<string, unknown>>;
   /** The agent knows no model by itself. */
   readonly needsModel?: true;
@@ -67,7 +67,7 @@ const AGENTS: readonly Agent[] = [
       first: ["-p", TASK],
       next: ["-p", "-c", GO_ON],
       needsModel: true,
-      // pi compacts nothing that is shorter.
+      // Otherwise, pi would not compact a conversation this short.
       files: () => ({ ".pi/agent/settings.json": { compaction: { keepRecentTokens: 50 } } }),
     },
   ]),

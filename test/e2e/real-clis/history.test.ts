@@ -41,7 +41,7 @@ interface Scene {
     readonly env: Readonly<Record<string, string>>;
     readonly args?: readonly string[];
   };
-  /** The ids for which `LAST` stands, the newest last. */
+  /** Finds the ids of threads, the newest last. `LAST` stands for it. */
   readonly findLast?: (home: string) => readonly string[];
   /** Requests without an entry in the log, by prompt and model. */
   readonly unlogged: ReadonlyArray<readonly [reason: string, prompt: RegExp, model?: RegExp]>;
@@ -49,12 +49,12 @@ interface Scene {
   readonly removesLogs?: true;
 }
 
-/** The head and the first event of an answer are not longer. */
+/** More bytes than the head and the first event of an answer have. */
 const BEGUN_BYTES = 2000;
 const GEMINI_SETTINGS = JSON.stringify({ security: { auth: { selectedType: "gemini-api-key" } } });
 const STOPPED = ["a stopped answer", /\[slow\]/] as const;
 const FAILED = ["an answer that broke off", /\[cut\]/] as const;
-/** Codex needs the id of the thread to fork. */
+/** Stands for the id of the last thread, which `codex fork` needs. */
 const LAST = "LAST";
 const codex = (...words: string[]): string[] => ["exec", "--skip-git-repo-check", ...words];
 
@@ -100,7 +100,7 @@ const SCENES: readonly Scene[] = [
         .concat("-c", "model_provider=direct"),
     }),
     unlogged: [STOPPED, FAILED],
-    // The id of the user's last thread.
+    // The ids of the user's own threads, without those of subagents.
     findLast: (home) =>
       listLogs(home, "rollout-*.jsonl").flatMap((file) => {
         const { payload } = JSON.parse(readFileSync(file, "utf8").split("\n")[0] ?? "");
@@ -177,7 +177,7 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
     console.log(rows.join("\n"));
   });
 
-  /** The answer to a request with `[slow]` that is long, because a tool has many small ones, has begun. */
+  /** Waits until a long answer to a request with `[slow]` has begun. A tool also gets many short answers. */
   async function waitForSlow(from: number): Promise<void> {
     const isSlow = (request: ReceivedRequest): boolean =>
       JSON.stringify(request.json).includes("[slow]") && request.sentBytes() >= BEGUN_BYTES;
@@ -223,13 +223,14 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
     return found?.[0] ?? null;
   }
 
-  /** Returns what the upstream reported and the log does not list. */
+  /** Joins the entries of the logs to the lines of the ledger. */
   function compare({ name }: Scene, home: string, lines: readonly OurLine[]) {
     const { entries } = readHistory({ tools: [name], env: { HOME: home }, usageOf: readLoggedUsage });
     const own = lines.filter(({ client }) => client?.tool === name);
     return joinHistory([...entries.values()], own);
   }
 
+  /** Returns what the upstream reported and the log does not list. */
   function expectLogged(scene: Scene, home: string, reported: readonly Reported[]): readonly Reported[] {
     const history = readHistory({ tools: [scene.name], env: { HOME: home }, usageOf: readLoggedUsage });
     const entries = [...history.entries.values()];
@@ -290,7 +291,7 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
         elsewhere === folder
           ? expectLogged(scene, home, [...through, ...beside])
           : [...hidden, ...expectLogged(scene, other, beside)];
-      // If the logs of that time are gone, its lines could be taken for those of other sessions.
+      // If the first run's logs are gone, its lines could be joined to entries of the second run.
       const outside = compare(scene, other, elsewhere === folder ? lines : []);
       expect(outside.onlyEntries.length).toBeGreaterThan(0);
       if (elsewhere === folder)

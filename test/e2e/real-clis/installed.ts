@@ -14,10 +14,10 @@ export const TEST_MS = 3_600_000;
 /** Only a tool that hangs waits this long in all. */
 const MOST_IDLE_MS = 180_000;
 const LOOK_MS = 250;
-/** The time for requests that a tool sends next to its answer. */
+/** How long a tool on a terminal goes on after its answer, for the requests that it sends next to it. */
 const LEFT_AFTER_MS = 3000;
 
-/** The folder may have some of the tools. */
+/** Whether the folder has this tool: it may have only some. */
 export function hasTool(name: string): boolean {
   return existsSync(join(WANTED, PROGRAMS, TOOLS.get(name)?.program?.name ?? name));
 }
@@ -39,7 +39,7 @@ export interface Finished {
   readonly stdout: string;
   readonly stderr: string;
   readonly status: number;
-  /** It did not end by itself in time. */
+  /** The test ended the tool, which did not end by itself in time. */
   readonly wasEnded: boolean;
 }
 
@@ -61,7 +61,7 @@ export async function startProgram(command: readonly string[], around: Surroundi
   };
   const child = Bun.spawn([...command], {
     cwd: work,
-    // A group of its own, because some tools start others.
+    // The tool gets a group of processes of its own, because some tools start others.
     detached: true,
     env: {
       PATH: `${join(WANTED, PROGRAMS)}:${process.env["PATH"]}`,
@@ -80,7 +80,7 @@ export async function startProgram(command: readonly string[], around: Surroundi
     try {
       process.kill(-child.pid, name);
     } catch {
-      // It has just ended.
+      // The tool has just ended.
     }
   };
   const end = (): void => {
@@ -113,7 +113,7 @@ function isBusy(group: number): boolean {
   };
   const readStat = (path: string): string[] => {
     try {
-      // The name before it may have any characters.
+      // The process's name, which comes first, may have any characters.
       return readFileSync(`${path}/stat`, "utf8")
         .replace(/^.*\) /s, "")
         .split(" ");

@@ -128,7 +128,7 @@ function readModelRequest(family: Family, { json, target }: ReceivedRequest): Mo
 function write(family: Family, ask: ModelRequest, completion: Completion): Answer {
   if (!ask.stream) return answerJson(family.name, family.writeReply(completion, {}));
   const events = family.writeEvents(completion, {});
-  // Codex groups its tools.
+  // Codex has these tools in a namespace.
   const group = (event: string): string =>
     event.replaceAll(/"name":"(?:spawn|wait)_agent"/g, '"namespace":"collaboration",$&');
   return answerStream(family.name, events.map(group));
@@ -142,11 +142,11 @@ function follow(ask: ModelRequest, body: unknown, plain: Completion): Completion
 }
 
 const PAGE = { url: `https://${PAGE_HOST}/`, prompt: "What is there?", format: "text" };
-/** The results of a tool's call in the next request. */
+/** Finds the results of tool calls in a request. */
 export const RESULT =
   /"type":"(?:tool_result|(?:custom_tool|function)_call_output)"|"functionResponse":|"role":"tool"/g;
 
-/** The steps that are done have left their results. */
+/** The next call for `[work]`: each step that is done has left a result in the request. */
 function doWork(ask: ModelRequest, body: unknown, plain: Completion): Completion | null {
   const text = JSON.stringify(body);
   if (!text.includes("[work]")) return null;
@@ -169,7 +169,7 @@ function callCommand(ask: ModelRequest, body: unknown, plain: Completion): Compl
 function callSubagent(ask: ModelRequest, body: unknown, plain: Completion): Completion | null {
   const [, depth = "0"] = /\[spawn (\d)\]/.exec(readScript(ask, body)) ?? [];
   const tool = listTools(ask, body).find(({ name }) => Object.hasOwn(SUBAGENTS, name));
-  // Codex ends its subagents when the main agent has ended.
+  // Codex ends its subagents when the main agent has ended, so the main agent waits for them.
   const isStarted = pickText(pickList(body, "input").at(-2), "name") === "spawn_agent";
   if (isStarted) return callTool(plain, "wait_agent", {});
   if (depth === "0" || tool === undefined || ask.toolResult !== null) return null;
@@ -183,7 +183,7 @@ function callTool(plain: Completion, name: string, input: Input | string): Compl
   return { ...plain, text: [], stop: "tool", calls: [{ id: plain.serial, name, input: text, custom }] };
 }
 
-/** The parameters that the tool has. */
+/** Keeps only the parameters that the tool has. */
 function fit(input: Input, schema: unknown): Input {
   return Object.fromEntries(
     Object.entries(input).filter(([name]) => pick(schema, "properties", name) !== undefined),

@@ -22,10 +22,10 @@ interface Talk {
   readonly name: string;
   /** The arguments of each call. One fills the window, so that the next one begins with a summary. */
   readonly calls: ReadonlyArray<readonly string[]>;
-  /** Gemini CLI and pi compact by their own count, and not in calls as short as these. */
+  /** Gemini CLI and pi count tokens themselves, and do not compact calls this short. */
   readonly compacts: boolean;
-  /** How the ledger shows its subagents. `none`: it has none. `hidden`: it names no session either,
-   *  and each run is one. */
+  /** How the ledger shows subagents. `none`: the tool has none. `hidden`: it names no session either,
+   *  and each run is a session. */
   readonly subagents: "agents" | "sessions" | "none" | "hidden";
 }
 
@@ -183,7 +183,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       expect(new Set(clients.map(({ label }) => label))).toEqual(new Set(["work"]));
       expect(clients.filter(({ inferred }) => inferred === true)).toEqual([]);
       expectSubagents(talk, clients);
-      // No request of it may be called a miss.
+      // No request of the session may be called a cache miss.
       expect(lines.flatMap(({ cache, id }) => (cache === undefined ? [] : [{ id, cache }]))).toEqual([]);
     },
     TEST_MS,

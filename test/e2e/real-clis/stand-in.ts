@@ -81,7 +81,7 @@ function writeClaude(isOwn: boolean): object {
   };
 }
 
-/** Codex decides by the provider's name. */
+/** Codex decides by the provider's name whether it offers the web search. */
 function askCodex(args: readonly string[]): Sent {
   const set = new Map(
     args.flatMap((word) => {
@@ -134,7 +134,7 @@ function askGemini(): Sent {
   };
 }
 
-/** Betas of its own belong to a provider that no config names. */
+/** opencode sends its own betas only to a provider that no config names. */
 function askOpencode(): Sent {
   const { provider } = JSON.parse(env["OPENCODE_CONFIG_CONTENT"] ?? "{}");
   const options = provider?.anthropic?.options;

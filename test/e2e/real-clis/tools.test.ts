@@ -167,7 +167,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     TEST_MS,
   );
 
-  describe("in an environment with other addresses, credentials and proxies", () => {
+  describe("an environment with other addresses, credentials and proxies", () => {
     let proxy: ReturnType<typeof startRecorder>;
     let front: ReturnType<typeof startFront>;
     let hostile: Record<string, string>;
@@ -260,7 +260,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   );
 
   test.skipIf(!hasTool("codex"))(
-    "a tool's own failure is the exit status",
+    "gateway run has the exit status of a tool that fails by itself",
     async () => {
       const words = runWords("codex", "responses", ["--no-such-flag"]);
       expect((await start([...PROGRAM, ...words])).status).toBe(2);
@@ -269,7 +269,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   );
 });
 
-/** A proxy that answers nothing: the first bytes of every connection. */
+/** A proxy that answers nothing, and keeps the first bytes of every connection. */
 function startRecorder() {
   const received: string[] = [];
   const data = (socket: { end(): void }, bytes: Buffer): void => {
@@ -282,7 +282,7 @@ function startRecorder() {
 
 const CREDENTIAL_FIELDS = ["authorization", "x-api-key", "x-goog-api-key"];
 
-/** Stands before the gateway and sees what reaches it. */
+/** A proxy before the gateway, which notes the path and the credentials of each request. */
 function startFront(target: string) {
   const received: { path: string; credentials: string[] }[] = [];
   const server = Bun.serve({

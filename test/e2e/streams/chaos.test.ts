@@ -1,4 +1,4 @@
-// Real sockets under a seed, with everything that is below the simulator: framing, pieces, connections that are
+// Real sockets, random by a seed, and what the simulator does not have: framing, pieces, connections that are
 // used again while they end, answers that nobody requested, half-closed connections, and requests that two parsers could
 // read differently. Whatever happens, no client gets bytes of another request, and no POST arrives twice.
 
@@ -11,7 +11,7 @@ import { Random } from "../../simulate/world/random.ts";
 
 const CLIENTS = 12;
 const SEEDS = Array.from({ length: 10 }, (_, index) => index + 1);
-/** Marks have capital letters, and ids have small ones. */
+/** The mark of a request, in capital letters: the gateway's ids have small ones. */
 const MARK = /M\d+X\d+X/g;
 
 test.each(SEEDS)(
@@ -131,7 +131,7 @@ async function answer(socket: Socket, random: Random, body: string): Promise<voi
   const framing = random.pick(FRAMINGS);
   const wire = writeWire(framing, body, random);
   const isCut = random.chance(200);
-  // An answer that nobody requested. A later one could be taken for the next answer, by chance.
+  // An answer that nobody requested. If it came later, it could be taken for the next answer.
   const isUnasked = random.chance(150) && !isCut && framing !== "close";
   const unasked = isUnasked ? "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nM9X9X" : "";
   const end = isCut ? random.pick([0, random.int(wire.length)]) : wire.length;
@@ -139,12 +139,12 @@ async function answer(socket: Socket, random: Random, body: string): Promise<voi
     const size = random.pick([1, 7, 60, 1500, 1 << 20]);
     socket.write(at + size < end ? wire.slice(at, at + size) : wire.slice(at, end) + unasked);
     at += size;
-    // Later pieces are in later packets.
+    // Now and then, the next pieces go into a later packet.
     if (random.chance(300)) await new Promise((resolve) => setImmediate(resolve));
   }
   if (framing === "close" && !isCut) socket.end();
   else if (isCut) endNow(socket, random);
-  // The connection ends while it may be used again.
+  // Now and then, the connection ends while the gateway may use it again.
   else if (random.chance(300)) setTimeout(() => endNow(socket, random), random.int(4));
 }
 
@@ -257,7 +257,7 @@ class Client {
       expect(new Set(reply.body.match(MARK) ?? [mark])).toEqual(new Set([mark]));
       if (reply.status !== 200 || !reply.isWhole) continue;
       if (isStream && reply.body.includes("event: error\n")) continue;
-      // Where a stream may have been cut inside its last line end, the gateway ends it.
+      // If a stream may have been cut within its last line end, the gateway completes the line end.
       expect(reply.body.replace(/\n{3,}$/, "\n\n")).toBe(bodies.get(mark) ?? "");
     }
   }

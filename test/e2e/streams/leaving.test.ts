@@ -1,5 +1,5 @@
 // Clients that leave at the edges of a request (money/outcomes.test.ts has the moments between), clients that stop reading,
-// and 300 of them at once.
+// and requests and answers that break off.
 
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -71,7 +71,7 @@ describe("a client that stops reading", () => {
       const sent = await upstream.received(1);
       await waitUntilStill(() => sent.sentBytes());
       expect(sent.sentBytes()).toBeLessThan(32 * 1024 * 1024);
-      // The answer has 64 MB. A process of the source takes up to 24 MB for its own code on a busy machine.
+      // The answer has 64 MB. A gateway that runs from its source takes up to 24 MB more on a busy machine.
       expect(readResident(gateway.pid) - before).toBeLessThan(40);
       client.resume();
       await client.until(64 * 1024 * 1024);
@@ -85,7 +85,7 @@ describe("a client that stops reading", () => {
 test("requests and answers that break off leave nothing on stderr, even if the runtime was asked to show them", async () => {
   await using served = await serve({ BUN_CONFIG_VERBOSE_FETCH: "curl" });
   const { upstream, gateway } = served;
-  // The last line that a start prints.
+  // This is the last line that a starting gateway prints.
   while (!/ledger: .*\n/.test(gateway.stderr())) await Bun.sleep(1);
   const before = gateway.stderr();
   const broken = await openRaw(gateway.port);

@@ -77,7 +77,7 @@ async function runNodeClients(port: number, connections: number, responses: numb
 }
 
 describe.skipIf(NODE === null)("the npm package ws under Node", () => {
-  test("P171: 50 connections with 20 responses each, many of them broken, have one line each, and no message of another", async () => {
+  test("P171: each of 20 responses on each of 50 connections, many of them broken, has one line and no message of another", async () => {
     const upstream = await startNodeUpstream();
     const gateway = startGateway(`http://127.0.0.1:${upstream.port}/v1`);
     const result = await runNodeClients(gateway.port, 50, 20);

@@ -53,7 +53,7 @@ const create = (more: Section = {}): Section => ({
   ...more,
 });
 
-describe("an upstream that speaks together with its 101", () => {
+describe("an upstream that sends frames together with its 101", () => {
   test("an upstream that closes together with its 101 is replaced at the next request", async () => {
     const full = keep(startRawSocketUpstream({ early: closeFrame(4002, "full") }));
     const upstream = keep(startSocketUpstream());
@@ -91,7 +91,7 @@ test("a channel that the connection has left sends nothing more to the client", 
   const client = await openSocket(gateway.port, KEY);
   client.send(create({ model: "b" }));
   await client.next("response.completed");
-  // The old upstream's end arrives after its message.
+  // The old upstream ends after it has sent its message.
   await until(() => heard > 0);
   for (const socket of old.sockets) socket.end();
   const from = client.messages.length;

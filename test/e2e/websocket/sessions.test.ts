@@ -84,7 +84,7 @@ async function runResponse(client: SocketClient, more: Section = {}): Promise<Se
 }
 
 describe("a WebSocket", () => {
-  test("a WebSocket says what a prompt should have read from the cache", async () => {
+  test("the line of a response on a WebSocket says why its prompt missed the cache", async () => {
     const usage = {
       input_tokens: 5000,
       input_tokens_details: { cached_tokens: 0 },
@@ -134,10 +134,10 @@ describe("a WebSocket", () => {
   });
 });
 
-describe("P100, P170: the handshake", () => {
+describe("P100, P170: the handshake of a WebSocket", () => {
   test("a handshake goes to the next channel if the first one fails", async () => {
     const broken = startUpstream({ refuse: () => new Response("{}", { status: 503 }) });
-    // Its body breaks off.
+    // The body of this answer breaks off.
     const answer = "HTTP/1.1 503 No\r\ncontent-length: 9\r\n\r\nhalf";
     const listener = Bun.listen({
       hostname: "127.0.0.1",
@@ -170,8 +170,8 @@ describe("P100, P170: the handshake", () => {
   });
 });
 
-describe("before the first response", () => {
-  test("a channel whose connection broke is replaced by the next one", async () => {
+describe("a WebSocket before its first response", () => {
+  test("before the first response, a channel whose connection broke is replaced by the next one", async () => {
     const [first, second] = [startUpstream(), startUpstream()];
     const gateway = startGateway({ first, second });
     const client = await openSocket(gateway.port, KEY);
@@ -183,7 +183,7 @@ describe("before the first response", () => {
     expect((await linesAfter(gateway, 1))[0]).toMatchObject({ channel: "second", outcome: "complete" });
   });
 
-  test("a channel that does not serve the model gives its place to one that does", async () => {
+  test("at the first response, a WebSocket moves to a channel that serves the model", async () => {
     const [first, second] = [startUpstream(), startUpstream()];
     const gateway = startGateway({ first, second }, { first: ["gpt-6*"], second: ["gpt-5*"] });
     const client = await openSocket(gateway.port, KEY);
@@ -198,11 +198,11 @@ describe("before the first response", () => {
   });
 });
 
-describe("the slower side", () => {
+describe("a slow client of a WebSocket", () => {
   const PIECE = "x".repeat(1024 * 1024);
   const COUNT = 60;
 
-  test("a client that does not read its response makes the upstream wait", async () => {
+  test("a client that does not read its response on a WebSocket makes the upstream wait", async () => {
     let sent = 0;
     const upstream = startUpstream({
       reply: async (event, socket) => {
@@ -255,7 +255,7 @@ describe("P108, P172: a refused response.create", () => {
     expect(upstream.received).toHaveLength(1);
   });
 
-  test("after a response.create on a channel that was disabled meanwhile, the client is asked for a new connection, and another channel gets it", async () => {
+  test("a response.create on a channel that was disabled meanwhile gets the advice to connect again, and another channel serves that", async () => {
     const [first, second] = [startUpstream(), startUpstream()];
     const gateway = startGateway({ first, second });
     const client = await openSocket(gateway.port, KEY);
@@ -280,8 +280,8 @@ const HALF: UpstreamScript = {
   },
 };
 
-describe("an end", () => {
-  test("P96: the end of the client in the middle of a response cancels it upstream and records client_closed", async () => {
+describe("the end of a response on a WebSocket", () => {
+  test("P96: a client that leaves in the middle of a response cancels it upstream, and its line says client_closed", async () => {
     const closed = Promise.withResolvers<number>();
     const upstream = startUpstream({ ...HALF, closed: (code) => closed.resolve(code) });
     const { gateway, client } = await connectTo(upstream);
@@ -294,7 +294,7 @@ describe("an end", () => {
     ]);
   });
 
-  test("a response with an error event as the first one costs nothing", async () => {
+  test("a response whose first event is an error costs nothing", async () => {
     const error = { type: "error", status: 400, error: { code: "invalid_prompt", message: "No" } };
     const upstream = startUpstream({ reply: (_, socket) => void socket.send(JSON.stringify(error)) });
     const { gateway, client } = await connectTo(upstream);
@@ -310,7 +310,7 @@ describe("an end", () => {
     ]);
   });
 
-  test("a request that is refused while another response runs on its stream leaves that one as it is", async () => {
+  test("a request that the upstream refuses leaves the response that runs on the same stream as it is", async () => {
     const refusal = { type: "error", status: 429, error: { code: "rate_limit_exceeded", message: "No" } };
     let rest: object[] = [];
     const upstream = startUpstream({
@@ -333,7 +333,7 @@ describe("an end", () => {
     ]);
   });
 
-  test("P98: a gateway that stops lets running responses finish and asks for a new connection at the next one", async () => {
+  test("P98: a gateway that stops lets running responses finish, and answers a new one with the advice to connect again", async () => {
     const gate = Promise.withResolvers<void>();
     const upstream = startUpstream({
       reply: async (event, socket) => {

@@ -7,7 +7,7 @@ import { makeTempFolder } from "../../harness/temp.ts";
 
 const NEVER = new AbortController().signal;
 
-test("on Windows, a request goes to a port with the tokens of the user's own file, and to nobody else", async () => {
+test("as on Windows, a request goes to a port with the tokens of the user's own file, and to no other program", async () => {
   using folder = makeTempFolder();
   const place = folder.join("gateway.sock");
   const long = "ü".repeat(300_000);

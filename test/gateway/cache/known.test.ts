@@ -1,4 +1,4 @@
-// What is known of earlier requests changes no prompt, and no later request changes an earlier prompt.
+// What the gateway knows of earlier requests changes no prompt, and no later request changes an earlier one.
 
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
@@ -35,7 +35,7 @@ const MOVED: Turn[] = [
 ];
 
 test.each(["messages", "chat", "responses"] as const)(
-  "prompts of %s are the same with and without earlier requests, whenever they are read",
+  "a prompt of %s is the same with and without earlier requests, whenever it is read",
   (dialect) => {
     const layout = DIALECTS[dialect].promptLayout;
     const run = (turns: Turn[]): void => {

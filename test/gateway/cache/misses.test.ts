@@ -1,5 +1,5 @@
-// Prompts that change in each place, in each dialect: the miss names the place and has the exact number of tokens. And
-// thousands of ordinary turns in which nothing was missed.
+// Prompts that change in each place, in each dialect: the miss names the place, with the exact number of
+// tokens. It names another cause if the cache was lost for another reason.
 
 import { describe, expect, test } from "bun:test";
 import type { Miss } from "../../../src/gateway/cache/judge.ts";
@@ -64,7 +64,7 @@ const CLIENTS = DIALECT_NAMES.flatMap((dialect) =>
 );
 
 describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes it,", (dialect, writer) => {
-  test.each(CHANGES)("a changed prompt is reported as %s, with its cost", (_title, change, expected) => {
+  test.each(CHANGES)("a changed prompt is reported as %s, with its tokens", (_title, change, expected) => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
@@ -164,7 +164,7 @@ describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes i
     }
   });
 
-  test("a changed prompt is blamed also after a turn that read what an earlier system prompt had left", () => {
+  test("a changed system prompt is blamed also if the turn before it read what an older system prompt had left", () => {
     const session = new Session(dialect, writer);
     const talk = openConversation("a", textOf(2400, "question"), "gemini-2.5-pro");
     const misses = ["plan", "act", "plan", "check"].map((mode) => {
@@ -203,7 +203,7 @@ test("a time in the system prompt causes a miss in requests with one message eac
   expect(ask("10:02:17")).toMatchObject({ because: "system_changed", at: 1, detail: "digits" });
 });
 
-test("a mark too far behind what a changed turn read is blamed, and not the upstream", () => {
+test("a mark too far from what was cached is blamed, and not the upstream", () => {
   const session = new Session("messages");
   const talk = growing(session);
   talk.turns[6]!.text = textOf(2400, "other result");
@@ -234,7 +234,7 @@ test.each<[string, string, (talk: Conversation, turn: number) => void]>([
   }
 });
 
-test("P144: a request without a mark after what was cached says that its marks have changed", () => {
+test("P144: the miss of a request without a mark after what was cached says marks_changed", () => {
   const session = new Session("messages");
   const talk = growing(session);
   const messages = talk.turns.map(({ role, text: content }) => ({ role, content }));

@@ -80,7 +80,7 @@ class Work {
     this.#ask(agent);
   }
 
-  /** A title, or what to ask next: another system prompt, no tools, a smaller model. */
+  /** A request for a title or a suggestion: another system prompt, no tools, a smaller model. */
   #askBeside({ name }: Agent): void {
     const talk: Conversation = {
       ...openConversation(`${this.#id} beside`, this.#text(600), "flash-2.5"),
@@ -91,7 +91,7 @@ class Work {
 }
 
 describe.each(DIALECT_NAMES)("ordinary turns in the dialect %s", (dialect) => {
-  test("320 generated turns of sessions with agents in parallel raise no alarm", () => {
+  test("320 generated turns of sessions with agents in parallel raise no false alarm", () => {
     const session = new Session(dialect);
     const dice = openDice(7);
     const random = (below: number): number => Math.floor(dice() * below);

@@ -68,7 +68,7 @@ export class Session {
     const scanned = scanBody(bytes, layout, this.#known.find(session))!;
     this.#known.keep(session, scanned.scan.lists);
     const prompt = readSteps(scanned, layout)?.prompt ?? null;
-    // Knowledge of earlier requests changes nothing.
+    // The prompt is the same without knowledge of earlier requests.
     expect(prompt && ownParts(prompt)).toEqual(readPrompt(bytes, layout));
     // An ordinary turn is not a loop, either.
     expect(countSameCalls(scanned, layout).count).toBeLessThanOrEqual(1);

@@ -1,4 +1,4 @@
-// Which secrets are found, and which texts stay.
+// Which secrets are masked, and which texts stay as they are.
 
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
@@ -15,7 +15,7 @@ const HIDDEN = "Ab1+cD2e/3_gH4iJ5kL6mN7=oP8qR9sT0uVwXyZ";
 const SECRET = `sk-ant-api03-${HIDDEN}`;
 const OTHER = 'quotes"and\\slashes/0123';
 const SECRETS = new Secrets([SECRET, OTHER]);
-/** As `keys add` makes it, in the config as text, and brought by a request. */
+/** Three keys: made by `keys add`, in the config as text, and brought by a request. */
 const MADE = `sk-Z2${"o1x8".repeat(10)}Q`;
 const WRITTEN = 'own/words+"of%41\\owner=~0123';
 const BROUGHT = "sk-team/AbCdEf.0123456789";
@@ -44,7 +44,7 @@ function pass(text: string, cuts: readonly number[], secrets = SECRETS, isCut = 
   return Buffer.concat([...pieces, redactor.end(isCut)]).toString();
 }
 
-/** Each letter with one of the escapes, or as JSON writes it. */
+/** A secret as it is, as JSON writes it, or with one of the escapes for each letter. */
 const written = fc
   .tuple(
     fc.constantFrom(SECRET, OTHER, MADE, WRITTEN, BROUGHT),
@@ -80,7 +80,7 @@ describe("P189: a secret in an answer", () => {
   });
 
   test.each(["%", "%2", "\\"])(
-    "a secret in an answer that ends in %s is masked before digits, too",
+    "a secret in an answer is masked if it ends in %s and digits follow",
     (end) => {
       const secrets = new Secrets([`my-password-is-${end}`]);
       const text = `"my-password-is-${end}41","my-password-is-${end}u0041"`;
@@ -88,7 +88,7 @@ describe("P189: a secret in an answer", () => {
     },
   );
 
-  test("a key in an answer is masked in several turns of the loop", async () => {
+  test("the keys in a long answer are masked in several turns of the event loop", async () => {
     const bytes = Buffer.from(`${MADE.slice(0, -1)}! ${WRITTEN}%`.repeat(50_000));
     let turns = 0;
     const other = setInterval(() => (turns += 1), 0);
@@ -104,7 +104,7 @@ describe("P189: a secret in an answer", () => {
     expect(secrets.maskText("ollama, secret-word")).toBe("ollama, secret-word");
   });
 
-  test("a secret in an answer may also be in a channel's own header", () => {
+  test("a secret of a channel's own header is masked, too", () => {
     const secrets = channelSecrets({ credential: "", headers: [["x-api-key", `Bearer ${HIDDEN}`]] });
     expect(secrets.maskText(`bad key ${HIDDEN}`)).toBe(`bad key ${"*".repeat(HIDDEN.length)}`);
   });
@@ -122,7 +122,7 @@ test("the end of an event is never held, and what is not a secret goes out as it
   expect(pass(String.raw`"\ud800":{"type":"text_delta`, [9])).toEndWith(`"type":"text_delta`);
 });
 
-test("a request's own key is also found in lower case, and a key from the moment that a request brings it", () => {
+test("a request's own key is also found in lower case, and any key as soon as a request has brought it", () => {
   const [late, login] = ["token-of-a-team-42", "login-0123456789"];
   const known = new KnownSecrets(
     checkConfigText(CONFIG.replace(sha256Hex(BROUGHT), sha256Hex(late)), "/x/gateway.yaml", {}).catalog,
@@ -134,7 +134,7 @@ test("a request's own key is also found in lower case, and a key from the moment
   expect(known.forRequest([MADE], null).holds(MADE.toLowerCase())).toBe(true);
 });
 
-test("what only looks like a key stays in an error, and escapes of escapes take no time", () => {
+test("what only looks like a key is not masked, and escapes of escapes take little time", () => {
   expect(KNOWN.maskText("sk-of-nobody-01 %2F")).toBe("sk-of-nobody-01 %2F");
   const start = performance.now();
   expect(KNOWN.holds(`%${"25".repeat(32_000)}41`)).toBe(false);
@@ -143,7 +143,7 @@ test("what only looks like a key stays in an error, and escapes of escapes take 
 
 test.each([
   ["the whole secret", `bad key ${SECRET}.`, `bad key ${"*".repeat(SECRET.length)}.`],
-  // The first letter is two in lower case.
+  // In lower case, the first letter becomes two characters.
   ["12 characters of it", `\u0130 ${HIDDEN.slice(5, 17)}.`, `\u0130 ${"*".repeat(12)}.`],
   ["a part in lower case", `bad key ${HIDDEN.slice(5, 25).toLowerCase()}.`, `bad key ${"*".repeat(20)}.`],
   ["a part with escapes", `bad %41b1+cD2e/3_gH4.`, `bad ${"*".repeat(14)}.`],
