@@ -19,7 +19,7 @@ export interface EndedResponse {
   readonly outcome: Outcome;
   readonly status: number | null;
   readonly reading: Reading | null;
-  /** False: the answer is one body, which always has content. */
+  /** False: the answer is one body, and is never empty. */
   readonly streamed: boolean;
   readonly estimatedInput: number;
 }
@@ -56,7 +56,7 @@ function assessEnd(ended: EndedResponse, reading: Reading): Assessment {
   const { outcome, status, streamed, estimatedInput } = ended;
   if (status === null) return UNKNOWN;
   const tokens = sumTokens(reading.parts);
-  // A call without tokens has a price of its own, if it was answered.
+  // A request without tokens is one `call`, charged if it was answered.
   if (tokens.hasCall)
     return outcome === "complete" && reading.final ? { ...NOTHING, parts: reading.parts } : UNKNOWN;
   if (outcome === "upstream_error") return assessFailed(reading, streamed, tokens);
@@ -69,17 +69,16 @@ function assessEnd(ended: EndedResponse, reading: Reading): Assessment {
 
 function assessFailed(reading: Reading, streamed: boolean, tokens: Tokens): Assessment {
   const { parts, end, final, hasText } = reading;
-  // A body or a list that reports an error is still complete.
+  // In a JSON body or list, `final` is true even after an error.
   if (parts.length === 0 && (end === "error" || !final))
     return hasText ? { ...NOTHING, suspect: MAYBE_BILLED, lacksOutput: true } : NOTHING;
   return final ? assessFinal(reading, streamed, tokens) : assessReported(reading, tokens);
 }
 
-/** No tokenizer makes so few tokens of this much text.
- *  Estimates of shorter texts are too rough. */
+/** Estimates of less output are too rough to doubt a report. */
 const MIN_DOUBTED_OUTPUT = 256;
 const MAX_ESTIMATE_RATIO = 8;
-/** No answer has more. */
+/** No usual request has more. */
 const MAX_ORDINARY_TOKENS = 1_000_000;
 
 function listDoubts({ faults = [] }: Reading, parts: readonly Part[], estimatedInput: number): string[] {
@@ -98,7 +97,7 @@ function findMissing({ hasText, estimatedOutput }: Reading, { prompt, output }: 
     : null;
 }
 
-/** A missing or empty report is believed only if the answer has no text. */
+/** A report of zeros is believed only of a stream without output. */
 function assessFinal(reading: Reading, streamed: boolean, tokens: Tokens): Assessment {
   const { parts, estimatedOutput, stored, hasText } = reading;
   const refusal = hasText ? undefined : reading.refusal;

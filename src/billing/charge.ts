@@ -87,13 +87,13 @@ interface PricedPart {
   readonly tier: string | null;
   readonly source: string | null;
   readonly pricedAs: string | null;
-  /** The kinds without a price. Null: all have a price. */
+  /** Why there is no price. Null: all kinds have one. */
   readonly because: string | null;
 }
 
 const UNPAID = { prices: null, tier: null, source: null, pricedAs: null, because: null };
 
-/** Prices depend on the length of a call's prompt: each call is a part. */
+/** If prices depend on the length of a call's prompt, each call is a part. */
 function pricePart({ model, pass, usage, calls = [] }: Part, billed: BilledAnswer): PricedPart[] {
   const name = model ?? billed.model ?? billed.requested;
   const unpaid = { model: name ?? "", pass, usage, ...UNPAID };
@@ -212,7 +212,7 @@ export function chargeAmount({ usage, parts }: Charge, official: string, multipl
 const HUNDRED = decimalOf(100);
 const ROUNDING = parseDecimal("0.000001");
 
-/** Whether they differ by more than 1 % of the seller's amount and than rounding. */
+/** Whether the two differ by more than rounding and 1 % of the seller's amount. */
 export function differsFromSeller(official: string, reported: string): boolean {
   const theirs = parseDecimal(reported);
   const more = subtractDecimals(parseDecimal(official), theirs);
@@ -253,7 +253,7 @@ export function deriveAmounts(line: Derivable): Derived {
   };
 }
 
-/** The last result: the writer checks each line right after it was charged. */
+/** Kept, because the writer checks each line right after it was charged. */
 let last: (Derivable & { readonly derived: Derived }) | null = null;
 
 function deriveOne({ usage, prices }: Priced, multiplier: string): Derived {
@@ -265,7 +265,7 @@ function deriveOne({ usage, prices }: Priced, multiplier: string): Derived {
   return derived;
 }
 
-/** What missed tokens cost more than cache reads. Null: some have no price. */
+/** How much more missed tokens cost than cache reads. Null: some have no price. */
 export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed: number): string | null {
   const split = splitMissed(usage, missed);
   const paid = prices && multiplyUsage(split.paid, prices);
@@ -301,7 +301,7 @@ const MEDIA = [
 ] as const;
 
 /** The missed tokens are the first that the prompt paid for.
- *  `paid`: at their own prices; `read`: at those of cache reads. */
+ *  `paid`: in their own kinds; `read`: in the kinds of cache reads. */
 export function splitMissed(usage: Counts, missed: number) {
   const paid: Usage = {};
   const read: Usage = {};

@@ -24,7 +24,7 @@ export interface PriceSources {
   readonly seller?: Seller | undefined;
 }
 
-/** Without the config's provider, everything would be unpriced. */
+/** With an unknown provider, everything would be unpriced. */
 export function refuseUnknownProviders(channels: Iterable<Channel>, book: PriceBook): void {
   for (const { name, priceProvider } of channels) {
     if (priceProvider === null || priceProvider === undefined || book.providers.includes(priceProvider))
@@ -57,7 +57,7 @@ export function findPrice(sources: PriceSources, model: string, at: Date): Price
     const lower = name.toLowerCase();
     const rates = overrides.get(name) ?? listed.find(([own]) => own.toLowerCase() === lower)?.[1];
     // Kinds that the config does not name have no price.
-    // Only factors of tiers, which it cannot name, come from the book.
+    // Factors of service tiers come from the book: the config cannot name them.
     if (rates !== undefined) return { source: "config", rates, factors: booked?.factors };
   }
   return booked;
@@ -69,7 +69,7 @@ export function findModel(book: PriceBook, seller: Seller, model: string): Found
 
 type Found = ModelNames & { readonly found: FoundPrice | null };
 
-/** A lookup tries twenty rules, and the same few models come again. */
+/** Kept, because a lookup tries twenty rules. */
 const lookedUp = new WeakMap<PriceBook, WeakMap<Seller, Map<string, Found>>>();
 const MAX_KEPT = 1000;
 const MAX_KEPT_LENGTH = 200;

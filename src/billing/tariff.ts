@@ -1,5 +1,5 @@
-// The unit prices of one part of an answer. They are words and decimals, so that
-// a line's amounts can be derived again from the line.
+// The unit prices of one part of an answer, as words and decimals, from which
+// a line's amounts can be derived again.
 
 import type { Price, Rates } from "./prices.ts";
 import { CALL_KINDS } from "../config/call-kinds.ts";
@@ -29,7 +29,7 @@ export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): Tariff
   const words: string[] = [];
   for (const served of servedAs(tariff)) {
     const factor = price.factors?.[served];
-    // Only regions in the book cost more.
+    // A region without a factor costs no more.
     if (factor === undefined && /^(?:inference_geo|region)=/.test(served)) continue;
     if (factor === undefined) return { missing: served };
     words.push(served.slice(served.indexOf("=") + 1));
@@ -71,7 +71,7 @@ function chooseRates(rates: Rates, usage: Counts) {
 const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
 
 /**
- * What a kind without a price of its own pays instead, only where platforms charge so:
+ * What a kind without a price pays instead, where platforms charge so:
  * - pictures and video in the prompt, and what tools put into it, are ordinary input;
  * - cached tokens pay the full price if no cached price is listed (OpenAI's pro models);
  * - a write of unknown lifetime is one of five minutes, and costs nothing extra

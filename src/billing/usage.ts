@@ -26,7 +26,7 @@ export const USAGE_KINDS = [
 
 export const ALL_KINDS = [...USAGE_KINDS, ...CALL_KINDS] as const;
 
-/** Input that was not written to a cache. */
+/** Input outside of caches. */
 const INPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("input"));
 export const PROMPT_KINDS = USAGE_KINDS.filter((kind) => /^(?:input|cache|tool_prompt)/.test(kind));
 export const READ_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_read"));
@@ -105,7 +105,7 @@ export interface Tariff {
   readonly inference_geo?: string;
   readonly speed?: string;
   readonly traffic_type?: string;
-  /** Known only by the upstream's address, where that decides the region. */
+  /** Known only from the upstream's address, if the address decides it. */
   readonly region?: string;
 }
 
@@ -184,7 +184,7 @@ export interface EventTaker {
 /** Sees an answer's bytes as they pass, and never delays them. */
 export interface Meter {
   see(chunk: Uint8Array): void;
-  /** `see` for a bridge, which gets the completed events. Null: nothing follows. */
+  /** Like `see`, but a bridge gets the completed events. Null: nothing follows. */
   readEvents(chunk: Uint8Array | null, bridge: EventTaker): void;
   /** `final` of the reading. Cheap enough for each chunk. */
   readonly isFinal: boolean;

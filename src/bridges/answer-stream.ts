@@ -15,7 +15,7 @@ import type { Block, Sequence } from "./neutral/sequence.ts";
 import type { AnswerContext, AnswerWriter, RequestStamp } from "./neutral/write-answer.ts";
 
 /** held: the head must wait. done, broken: the client's stream has ended.
- *  refused: see `refusal`. */
+ *  refused: the client gets `refusal`. */
 export type StreamPhase = "held" | "open" | "done" | "broken" | "refused";
 
 export interface Reply {
@@ -55,7 +55,7 @@ interface StreamParts {
   readonly meter: Meter;
 }
 
-/** After this many misses, few events are tried: perhaps no two are alike. */
+/** After this many events without the expected form, only every 32nd is tried. */
 const MAX_MISSES = 4;
 const RETRY_MISSES = 32;
 
@@ -155,10 +155,10 @@ export class AnswerStream implements EventTaker {
   }
 }
 
-// Nearly all events of a stream differ only in a piece of text. These are not
-// parsed: parsing takes longer than all other work on them.
+// Nearly all events of a stream differ only in a piece of text. They are not
+// parsed, which would take longer than all other work.
 
-/** A text without half of a character, which may belong to the next piece. */
+/** A JSON string. Half of a character ends it: the next piece may have the other. */
 const TEXT = /[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[\da-fA-F]{4})[ !#-[\]-\uffff]*)*/y;
 const NUMBER = /0|[1-9]\d{0,14}/y;
 const NOTHING = /(?:)/y;

@@ -15,8 +15,8 @@ export function completeSchema(schema: Json): Json {
   return { ...schema, type: "object", ...(isDescribed ? {} : { properties: {} }) };
 }
 
-/** Claude's structured outputs. The official SDK (lib/transform-json-schema) moves
- * the rest into the description.
+/** What Claude's structured outputs take. The official SDK (lib/transform-json-schema)
+ * moves the rest into the description.
  * https://platform.claude.com/docs/en/build-with-claude/structured-outputs */
 const CLAUDE_WORDS = new Set("type required enum const $ref title description default".split(" "));
 const CLAUDE_FORMATS = new Set("date-time time date duration email hostname uri ipv4 ipv6 uuid".split(" "));
@@ -100,7 +100,7 @@ export function fitsStrict(schema: unknown, isRoot = true): boolean {
 
 const COUNTS = new Set("minItems maxItems minLength maxLength minProperties maxProperties".split(" "));
 
-/** Gemini's types are in capitals, and some words its own. */
+/** Gemini has types in capitals, and some words of its own. */
 export function correctSchema(sent: unknown): Json {
   if (!isObject(sent)) return {};
   const { nullable, propertyOrdering: _, ...schema } = sent;

@@ -13,6 +13,6 @@ export const CALL_KINDS = [
   "google_search",
   "google_search_prompt",
   "maps_grounding",
-  // The answer reports no tokens.
+  // A request without reported tokens.
   "call",
 ] as const;

@@ -5,7 +5,7 @@ export const KEY_FIELDS = ["authorization", "x-api-key", "x-{vendor}-api-key"] a
 /** `query`: the parameter `key` of the URL. */
 export const KEY_SOURCES = [...KEY_FIELDS, "query"] as const;
 export type KeySource = (typeof KEY_SOURCES)[number];
-/** Where it is, nothing else counts. */
+/** If a request has this field, no other counts. */
 export const OWN_KEY_FIELD = "x-gateway-key";
 /** Also providers' names for such a field. */
 export const KEY_FIELD = new RegExp(`authorization|api-?key$|^(?:${KEY_FIELDS.join("|")})$`, "i");

@@ -1,5 +1,5 @@
-// Codex' rollouts. Counts are cumulative, and an event may repeat them.
-// A fork begins with copies of the parent's events, with its turns but new times.
+// Codex's logs (rollouts). Counts are cumulative, and an event may repeat them.
+// A fork begins with copies of its parent's events: the same turns, new times.
 
 import { getCount, getField, isObject } from "../../lib/json/json.ts";
 import { type History, readText, type Row, scanRows } from "./entry.ts";
@@ -19,7 +19,7 @@ const COUNTS = [
 export function readCodex(path: string, history: History): void {
   /** `session`: the main agent's thread. */
   let [id, session, provider, project, model] = ["", "", "", "", ""];
-  /** The first of several: a fork names itself, then its parent. */
+  /** The last id: a fork names itself, then its parent. */
   let origin = "";
   /** Copied events have the parent's turn. */
   let turn = "";

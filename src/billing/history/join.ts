@@ -86,8 +86,8 @@ function findFirst(entries: readonly LogEntry[], time: number): number {
   return first;
 }
 
-/** A line without a session fits any.
- *  Gemini CLI names no session: the ledger has the session of `gateway run`. */
+/** A line with no session, or an inferred one, fits any.
+ *  Gemini CLI sends none: its lines have the session of `gateway run`. */
 function mayBeSame(entry: LogEntry, { client = {}, model, upstream_model: answered }: OurLine): boolean {
   const { tool, session, inferred } = client;
   if (entry.tool !== tool) return false;

@@ -1,4 +1,4 @@
-// Reads the logs of agents. Nothing is written, and nothing leaves the machine.
+// Reads agents' logs. Nothing is written, and nothing leaves the machine.
 
 import { Glob } from "bun";
 import { statSync } from "node:fs";

@@ -31,7 +31,7 @@ const NO_PROJECT = "(not logged)";
 /** At the period's edge, the two clocks may disagree. */
 const EDGE_MS = 3_600_000;
 
-/** `found_in`: where. `because`: why there is no amount. */
+/** `found_in`: one of SIDES. `because`: why there is no amount. */
 const COPY = [
   `CREATE TEMP TABLE names AS SELECT line AS who, at AS first_at, at AS last_at, ${NAMES.join(", ")},
      COALESCE(label, '${NO_PROJECT}') AS project, 'only_ledger' AS found_in,

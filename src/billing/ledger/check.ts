@@ -17,7 +17,7 @@ type Amounts = Pick<Line, Exclude<keyof Line & keyof Correction, "v" | "prev">> 
 const MANY = 3000;
 let checked = 0;
 let schema = lineSchema;
-/** Types guarantee these fields of a draft, which are texts. */
+/** TypeScript guarantees these fields of a draft. */
 const TEXTS = new Set(
   `v id time key group platform channel endpoint model upstream_model stream outcome basis price_source
   tier paid_by client upstream_request_id converted suspect transport path requested_model estimated
@@ -26,7 +26,7 @@ const TEXTS = new Set(
 const checkedFields = Object.entries(lineSchema.shape).filter(([name]) => !TEXTS.has(name));
 let draftSchema = z.looseObject(Object.fromEntries(checkedFields));
 
-/** Call this before many drafts, when nothing waits. */
+/** Takes a while, and makes later checks fast. */
 export function compileDraftCheck(): void {
   draftSchema = z.compile(draftSchema);
 }
@@ -37,7 +37,7 @@ function isLine(value: Fields): value is Line {
   return z.validate(schema, value);
 }
 
-/** A line that has no place in the chain yet. */
+/** A draft is a line without a place in the chain. */
 export function findDraftFault(draft: Draft): string | null {
   const isRight = "raw_usage" in draft && z.validate(draftSchema, draft);
   return isRight ? findAmountFault(draft) : findFault({ v: 1, ...draft, prev: GENESIS });
@@ -92,7 +92,7 @@ function compareAmounts(line: Amounts, derivable: Derivable): string | null {
   return line.parts === undefined ? null : findPartFault(line.usage, line.parts, parts);
 }
 
-/** Older lines lack these fields. */
+/** Older lines lack these two fields. */
 function findLeastFault(line: Amounts, derivable: Derivable): string | null {
   const { at_least_usd: recorded, unpriced_usage: usage } = line;
   if (recorded === undefined && usage === undefined) return null;
@@ -101,7 +101,7 @@ function findLeastFault(line: Amounts, derivable: Derivable): string | null {
   return compareCounts("unpriced_usage", usage ?? {}, "usage and prices give", unpriced ?? {});
 }
 
-/** Limits count at least the official amount of requests that a plan pays for. */
+/** Limits count at least the official amount of a request that a plan pays. */
 function findLimitFault({ paid_by: payer, limit_usd: limit }: Amounts, derivable: Derivable): string | null {
   if (payer === undefined) return null;
   const { charge: least } = deriveAmounts({ ...derivable, multiplier: "1" });

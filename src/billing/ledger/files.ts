@@ -49,14 +49,14 @@ export class LedgerFiles {
     const { path } = options;
     this.#options = options;
     this.#journalPath = `${path}.open`;
-    // The journal first: it names the requests whose first lines a power cut took.
+    // The journal first: it shows whose a ledger is if a power cut took its first lines.
     this.#journal = AppendFile.open(this.#journalPath, false);
     this.#lines = AppendFile.open(path, true);
     this.#prev = prev;
     this.#month = month;
     this.#hasFailed = noted?.failed === true && isFromThisStart(noted);
-    // A power cut could take the lines after a gap and hide it. So the end before the
-    // gap stays noted until the line that shows it is certainly on the disk.
+    // After lost lines, the next line shows the gap, and a power cut could take it, too:
+    // until it is certainly on the disk, the end before the gap stays noted.
     const known = endState === "unexplained" ? null : (noted?.synced ?? null);
     this.#synced = doubts.isEndGone ? this.#position : known;
     for (const each of [this.#journalPath, `${path}.channels.json`, `${path}.alerts.json`])
@@ -85,7 +85,7 @@ export class LedgerFiles {
     this.#prev = prev;
   }
 
-  /** Removes closed requests once all lines are written. `afresh`: always. */
+  /** Removes closed requests from a stale or large journal. `afresh`: from any. */
   tidyJournal(open: ReadonlyMap<string, OpenRequest>, afresh: boolean): void {
     if (afresh || this.isJournalStale || this.#journal.size > this.#journalFullAt) this.rewriteJournal(open);
   }
@@ -105,7 +105,7 @@ export class LedgerFiles {
     this.#journalFullAt = Math.max(JOURNAL_FULL_BYTES, 2 * this.#journal.size);
   }
 
-  /** Brings all written lines to the disk, unless a sync failed before.
+  /** Brings all written lines to the disk, and notes it unless a sync failed before.
    *  The journal only has to survive a killed process. */
   async sync(): Promise<void> {
     const { syncFile = (file) => file.sync() } = this.#options;
@@ -190,7 +190,7 @@ export class LedgerFiles {
 
 const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
-/** For the bytes of a write, which are not needed after it. */
+/** For the bytes of one write. */
 const room = Buffer.allocUnsafe(1 << 17);
 
 /** A file that grows by whole lines. What a failed write left is removed. */

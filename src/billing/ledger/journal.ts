@@ -1,6 +1,6 @@
 // The journal names the requests that went to an upstream and have no line yet: after
-// a crash, each gets one. It also notes the ledger's end, with the next request or after
-// a sync: a ledger that ends earlier has lost lines. Only a power cut may take unsynced lines.
+// a crash, each gets one. It also notes the ledger's end: a ledger that ends earlier
+// has lost lines. Only a power cut may take unsynced lines.
 
 import { z } from "zod";
 
@@ -50,8 +50,8 @@ const recordSchema = z.lazy(() =>
 type JournalRecord = z.infer<typeof recordSchema>;
 export type EndRecord = Extract<JournalRecord, { end: Position }>;
 
-/** A journal begins with `encodeStart`.
- *  The lines of its requests come after the position in it. */
+/** A journal begins with the record of `encodeStart`.
+ *  Its requests' lines come after the position in that. */
 export function encode(record: JournalRecord): string {
   return JSON.stringify(record);
 }
@@ -112,8 +112,8 @@ function moveEnd(noted: NotedEnd | null, record: JournalRecord): NotedEnd | null
   return { ...noted, end, synced, failed };
 }
 
-/** Whether this journal's gateway wrote a line after the noted end.
- *  A start writes marks first. */
+/** Whether the journal names this line, or does not have to.
+ *  It names no marks of a start, and in version 0.1 no corrections. */
 export function isNamed(
   { named, namesCorrections }: JournalReading,
   { id, corrects, mark, accepts }: Readonly<Record<string, unknown>>,
@@ -187,7 +187,7 @@ export interface NotedEnd {
 const END_STATES = ["unexplained", "taken by a power cut", "whole"] as const;
 export type EndState = (typeof END_STATES)[number];
 
-/** `isThere`: the ledger has the line before it, or a later one that shows a gap. */
+/** `isThere`: the ledger has the line before the position, or a line that names its hash. */
 export function judgeEnd(noted: NotedEnd, isThere: (position: Position) => boolean): EndState {
   const { end, synced } = noted;
   if (synced !== null && !isThere(synced)) return "unexplained";

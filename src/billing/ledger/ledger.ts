@@ -89,13 +89,13 @@ function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
 
 const MAX_REPORTED = 10;
 const ACCEPT =
-  "It is reported, and limits count lost lines, until `gateway ledger accept`; `gateway ledger verify` names the line";
+  "Each start says so, and limits count lost lines, until `gateway ledger accept`; `gateway ledger verify` names the line";
 
 function describeMissingEnd(path: string, state: EndState): string {
   const gone = `lines at the end of ${path} are gone or changed since it was written`;
   return state === "unexplained"
-    ? `${gone}, and no power cut explains it. \`gateway ledger verify\` shows the gap until they are restored from a backup`
-    : `${gone}; it goes on from what is there`;
+    ? `${gone}, and no power cut explains it. \`gateway ledger verify\` shows the gap until the lines are restored from a backup`
+    : `${gone}; the ledger goes on from what is there`;
 }
 
 const LAST_REQUESTS = 1000;

@@ -80,21 +80,21 @@ export const clientSchema = z.object({
 /** What should have come from the cache and did not. */
 export const cacheSchema = z.looseObject({
   missed: about(count, "tokens", "missed_tokens", "count"),
-  usd: about(amount, "what they cost more than if they had been read; null without a price", "missed", "usd"),
+  usd: about(amount, "how much more they cost than a read; null without a price", "missed", "usd"),
   because: about(text, "the cause", "cause"),
   at: about(
     z.int().positive().optional(),
-    "the tool, system part or message that changed, from 1",
+    "the number of the tool, system part or message that changed",
     "changed_at",
     "count",
   ),
   part: about(text.optional(), "the setting that changed", "part"),
-  detail: about(text.optional(), "how it changed: order, digits, attribution … or perhaps", "detail"),
+  detail: about(text.optional(), "how it changed: order, digits …, or perhaps if unsure", "detail"),
   from: about(text.optional(), "the channel whose cache had the prompt", "from_channel"),
   reported: about(z.literal(true).optional(), "the upstream named the reason"),
 });
 
-/** In this order in the line of a request that has ended. */
+/** The line of a request that has ended has its fields in this order. */
 const line = z.object({
   v: about(z.literal(1), "the version of the format"),
   id: about(text.min(1), "the request", "id"),
@@ -119,10 +119,10 @@ const line = z.object({
   official_usd: about(amount, "usage times prices", "official", "usd"),
   multiplier: about(decimal, "the multiplier of the group"),
   charge_usd: about(amount, "official_usd times multiplier", "charge", "usd"),
-  provider_usd: about(decimal.optional(), "what the answer says that it cost", "named", "usd"),
-  paid_by: about(z.enum(PAYERS).optional(), "who pays, where it is not the charge", "paid_by"),
-  first_byte_ms: about(count.nullable(), "until the first byte of the answer", "first_byte", "count"),
-  duration_ms: about(count.nullable(), "until its end", "duration", "count"),
+  provider_usd: about(decimal.optional(), "what the answer says the request cost", "named", "usd"),
+  paid_by: about(z.enum(PAYERS).optional(), "the plan or account that pays instead of the charge", "paid_by"),
+  first_byte_ms: about(count.nullable(), "time until the answer's first byte", "first_byte", "count"),
+  duration_ms: about(count.nullable(), "time until its end", "duration", "count"),
   attempts: about(z.array(attempt), "the channels that were tried"),
   client: about(clientSchema.optional(), "who sent the request; absent parts are not known"),
   upstream_request_id: about(text.optional(), "the upstream's own id of the request"),
@@ -130,8 +130,8 @@ const line = z.object({
   suspect: about(text.optional(), "why a person should check the amounts"),
   limit_usd: about(decimal.optional(), "what limits count instead of the charge", "counted", "usd"),
   cache: about(cacheSchema.optional(), "what the prompt missed in the upstream's cache"),
-  windows: about(windows.optional(), "how full the plan's windows were after it, in %", "windows", "json"),
-  replaces: about(replaced.optional(), "an earlier line whose real usage this one has"),
+  windows: about(windows.optional(), "how full the plan's windows were, in %", "windows", "json"),
+  replaces: about(replaced.optional(), "the earlier line whose usage was missing and is here"),
   transport: about(text.optional(), "websocket"),
   path: about(text.optional(), "the path, if endpoint is other"),
   requested_model: about(text.optional(), "the model as sent, if neither client nor answer names it"),
@@ -139,8 +139,8 @@ const line = z.object({
   priced_as: about(text.optional(), "the model whose price was used, if the answer's name has none"),
   unpriced_because: about(text.optional(), "why there is no price"),
   unpriced_usage: about(usage.optional(), "the usage without a price"),
-  at_least_usd: about(decimal.optional(), "what the rest of the usage costs"),
-  tariff: about(z.record(text, z.unknown()).optional(), "what else decides a price"),
+  at_least_usd: about(decimal.optional(), "the charge for the usage that has a price"),
+  tariff: about(z.record(text, z.unknown()).optional(), "how the answer was served, if it has no price"),
   recording: about(text.optional(), "the recording that has the request and its answer"),
   traceparent: about(text.optional(), "the client's trace"),
   prev: about(z.hex().length(64), "the SHA-256 of the line before"),
@@ -206,12 +206,12 @@ const mark = z.object({
   key: shape.key,
   group: shape.group,
   client: shape.client,
-  limit_usd: about(decimal.optional(), "by how much it may have lowered what limits count"),
+  limit_usd: about(decimal.optional(), "how much of what limits count may be lost"),
   replaces: shape.replaces,
   prev: shape.prev,
 });
 
-/** A newer gateway may write unknown fields. */
+/** A newer gateway may write more fields. */
 export const lineSchema = line.loose();
 export const correctionSchema = correction.loose();
 export const markSchema = mark.loose();

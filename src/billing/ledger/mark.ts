@@ -26,7 +26,7 @@ export const END_GONE = "a start found that lines were gone or changed, so their
 /** A mark's sums of lost requests, by key and day. */
 export type Lost = Pick<MarkDraft, "request_time" | "key" | "group" | "limit_usd">;
 
-/** Lines that the growing file lost. `others`: requests that count anyway. */
+/** Lines that the growing file lost. `others`: requests that limits count anyway. */
 export function listLost(path: string, others: readonly string[]): Lost[] {
   if (!existsSync(nameTable(path))) return [];
   try {

@@ -76,8 +76,8 @@ function findUnfinished(files: readonly string[], journalPath: string): Map<stri
   return open;
 }
 
-/** Makes the file end in a whole line. Bytes that are cut off go to `<path>.torn`,
- *  and their number is returned. A line that lacks only its newline stays. */
+/** Makes the file end in a whole line. Bytes cut off go to `<path>.torn`.
+ *  Returns their number. A line that lacks only its newline stays. */
 function repairEnd(path: string, journalPath: string): number {
   if (!existsSync(path)) return 0;
   const fd = openOwn(path, { flags: constants.O_RDWR | constants.O_APPEND, shared: true });

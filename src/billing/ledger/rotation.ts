@@ -1,5 +1,5 @@
 // The files of a ledger, and where a line is in them: `ledger.jsonl`, which grows,
-// and rotated files: `ledger-2026-11.jsonl`, `ledger-2026-11.2.jsonl` and so on.
+// and rotated files: `ledger-2026-11.jsonl`, `ledger-2026-11.2.jsonl`.
 
 import { closeSync, existsSync, readdirSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
@@ -9,7 +9,7 @@ import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { GENESIS, hashLine } from "./line.ts";
 import { readLineBefore, readLines, type Source } from "./reader.ts";
 
-/** After a file is renamed, the hash of the line before still finds it. */
+/** Where a line begins. After a rotation, the hash of the line before finds it. */
 export interface Position {
   readonly offset: number;
   readonly prev: string;

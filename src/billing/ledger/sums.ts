@@ -171,7 +171,7 @@ export class Sums {
     return tally;
   }
 
-  /** One query also reads shorter windows. A start reads all: no request waits. */
+  /** The query also reads shorter windows. A start reads all: no request waits. */
   load(window: Window = "total"): Tally {
     const tallies = WINDOWS.slice(WINDOWS.indexOf(window)).map((each) => this.#open(each));
     const [tally = this.#open(window)] = tallies;
@@ -231,7 +231,7 @@ const SPENT = `SELECT key, group_name, channel, paid_by, since, MAX(at),
   WHERE last_at >= since AND first_at < until AND at >= since AND at < until
   GROUP BY since, key, group_name, channel, paid_by`;
 
-/** `isIntact`: the amounts are as noted. Known only if the spans have all lines. */
+/** `isIntact`: the amounts are as noted. Tested only if the spans have all lines. */
 function listSpent(table: Table, spans: readonly Span[]) {
   const [[noted] = []] = table.list("SELECT paid FROM state");
   let difference = Number(noted);

@@ -30,7 +30,7 @@ export interface LedgerOptions extends FileOptions, Pick<SumsOptions, "zone" | "
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
 const COMPILE_AFTER_MS = 2000;
-/** A table reads this much in some ten milliseconds. */
+/** A table reads this much in tens of milliseconds. */
 const STEP_BYTES = 1 << 20;
 
 export class LedgerWriter {
@@ -38,7 +38,7 @@ export class LedgerWriter {
   readonly #now: () => number;
   readonly #lock: FileLock;
   readonly #files: LedgerFiles;
-  /** They include lines that are not written yet. */
+  /** The sums include lines that are not written yet. */
   readonly sums: Sums;
   readonly answers: AnswerHistory;
   readonly prompts = new CachedPrompts();
@@ -248,7 +248,7 @@ export class LedgerWriter {
     if (hasWork && !this.#closing && this.#problem === null) this.#flush();
   }
 
-  /** First the journal: what it names may go out even if lines cannot be written. */
+  /** The journal first: requests in it may go out even if lines cannot be written. */
   #flush(): void {
     const records = this.#records;
     const named = this.#named;
@@ -270,7 +270,7 @@ export class LedgerWriter {
     this.#scheduleSync();
   }
 
-  /** Writes lines despite a problem: the next start marks what no journal names. */
+  /** During a problem, lines need no journal: the next start marks what it does not name. */
   #writeJournal(records: readonly string[]): void {
     try {
       this.#files.writeJournal(records);

@@ -123,7 +123,7 @@ function readUses(holder: Holder, limits: readonly UsdLimit[], sums: Spending, n
     const resets = findReset(window, sums.zone, now);
     return { holder, limit, usd: parseUsd(usd), spent: addUsd(charged, estimated), resets };
   };
-  // The longest first: its query reads the shorter ones, too.
+  // The longest period first: its query reads the shorter ones, too.
   return limits.toReversed().map(read).toReversed();
 }
 

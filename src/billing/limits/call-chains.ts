@@ -1,5 +1,5 @@
 // Calls for `same_call` in conversations that the upstream keeps. A continuing
-// request has only results, so the calls are kept: as hashes, in memory.
+// request has only results, so hashes of the calls are kept in memory.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { CallListener } from "../usage.ts";
@@ -16,7 +16,7 @@ export interface CallChain {
 }
 
 const MAX_RESPONSES = 4096;
-/** Results of further calls restart the count. */
+/** Results of calls beyond these restart the count. */
 const MAX_CALLS = 64;
 
 export class CallChains {
@@ -29,7 +29,7 @@ export class CallChains {
     return this.#chains.get(nameChain(key, responseId)) ?? null;
   }
 
-  /** Keeps an answer's calls. `pairs`: its request's last ones. Null: a later request. */
+  /** Keeps an answer's calls. `pairs`: its request's last calls, or null if it fetches the answer. */
   follow(key: string, pairs: LastPairs | null): CallListener {
     let calls: Map<string, string> | undefined;
     return {

@@ -51,7 +51,6 @@ function listWords(model: string): string[] {
   return words.slice(Math.max(0, first));
 }
 
-/** Families of models. Names of clouds and makers come before them. */
 const FAMILIES = new Set(["claude", "gpt", "gemini", "grok", "deepseek", "qwen", "mistral"]);
 
 export interface CachedConversation {

@@ -11,9 +11,9 @@ import type { Forecast } from "./reserve.ts";
 export interface Admission {
   /** Counted until the cost is known. Null: no USD limit counts it. */
   readonly reservedUsd: string | null;
-  /** The most it may cost, for a response that goes on after its request. */
+  /** The most it may cost, if the response goes on after its request. */
   readonly mostUsd: string | null;
-  /** A USD limit let it in without a price. */
+  /** A USD limit let the request in without a price. */
   readonly unpriced: boolean;
   /** Called when the line is in the ledger. */
   release(): void;
@@ -78,7 +78,7 @@ interface Side {
 interface Flight {
   readonly shares: Set<Forecast>;
   waiting: number;
-  /** Times of requests, the oldest first, at most as many as the limit. */
+  /** Times of the last requests, the oldest first. */
   recent: number[];
 }
 
@@ -99,7 +99,7 @@ export function createGate(sums: Spending, freed = (): void => {}) {
     return { ...side, flight };
   };
   return {
-    /** Without `cost`, only limits on the number of requests count it. */
+    /** Without `cost`, only limits on numbers of requests count the request. */
     enter(key: Key, now: number, cost: Cost | null, arrival: Arrival = {}): Admission | NoRoom {
       const { session, run = null, hasWaited = false } = arrival;
       const sides = listSides(key, run, session).map(place);
@@ -235,7 +235,7 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
 
 interface Claim {
   readonly request: Forecast;
-  /** It has waited: others that wait do not go first. */
+  /** The request has waited: others that wait do not go first. */
   readonly hasWaited: boolean;
 }
 
@@ -268,9 +268,9 @@ function findNoRoom(sides: readonly Placed[], claim: Claim, sums: Spending, now:
   return null;
 }
 
-/** Null: the request fits. Alone, it always does. Next to others, what they will probably
- *  cost is below the limit, and the most that all may cost is at most twice
- *  the limit, or the limit and the dearest request. */
+/** Null: the request fits. Alone, it fits below the limit. Next to others, what they will
+ *  probably cost must stay below the limit, and the most that all may cost
+ *  must be at most twice the limit, or the limit and the dearest. */
 function findInWay(
   { shares, waiting }: Flight,
   counted: Usd,
@@ -309,7 +309,6 @@ function describeEnd({ holder, owner }: Side, reset: number | null): string {
     : "This limit does not reset.";
 }
 
-/** Null: totals do not end. */
 export function findReset(window: Window, zone: Zone, now: number): number | null {
   return window === "total" ? null : findNextSpan(window, zone, now);
 }

@@ -13,7 +13,7 @@ export type Quote = (usage: Usage) => string | null;
 
 export interface ReservedRequest {
   readonly body: Uint8Array;
-  /** Positions of `LIMIT_MEMBERS`. Null: not yet scanned. */
+  /** Where the body has LIMIT_MEMBERS. Null: not yet scanned. */
   readonly scan: Scan<unknown> | null;
   readonly prompt: ExpectedPrompt;
   /** Null: nothing is known of the model's answers. */
@@ -62,7 +62,7 @@ const CONFIG_CAPS = ["maxOutputTokens", "max_output_tokens"];
 const CONFIG_COUNTS = ["candidateCount", "candidate_count"];
 export const LIMIT_MEMBERS: readonly string[] = [...CAPS, ...CONFIGS, "n"];
 
-/** The cap on all answers' output, and their number. Unclear caps do not count. */
+/** The cap on all answers' output, and their number. Unreadable caps do not count. */
 function readOutput({ body, scan, capNames }: ReservedRequest): { cap: number; answers: number } {
   const members = readMembers(body, LIMIT_MEMBERS, scan);
   const caps = CAPS.filter((name) => capNames.includes(name)).map((name) => members.get(name));

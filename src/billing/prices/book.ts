@@ -15,9 +15,9 @@ export type Rates = Readonly<Record<string, string>>;
 export interface Period {
   /** The first moment. Absent: always. */
   from?: string | undefined;
-  /** The price ends here. */
+  /** The first moment after the period. */
   until?: string | undefined;
-  /** The hours (UTC) with this price, from and until: `01:00`. */
+  /** The hours (UTC) with this price, each from and until: `01:00`. */
   hours?: (readonly string[])[] | undefined;
   /** Only on workdays of this country. */
   workdays?: string | undefined;
@@ -64,7 +64,7 @@ export class PriceBook {
   #opened: { readonly text: string; readonly head: BookHead } | null = null;
   readonly #lists = new Map<string, ProviderList>();
 
-  /** `read`: the checked text, when a price is needed. */
+  /** `read` gives the checked text when a price is needed. */
   constructor(read: () => string) {
     this.#read = read;
   }
@@ -106,7 +106,7 @@ export class PriceBook {
     return this.#listOf(provider).models;
   }
 
-  /** JSON of all models' names. Parsing takes longer. */
+  /** All models' names, as JSON: parsing would take longer. */
   get ids(): string {
     return this.#open.text.match(/(?<="ids":)\[".*?"\]/g)?.join() ?? "";
   }

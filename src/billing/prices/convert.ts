@@ -38,7 +38,7 @@ function modelsOf(rule: Rule, { models, strict }: Making): BookedModel[] {
     ({ provider, ids }) => provider === rule.provider && globs.some((glob) => glob.test(ids[0] ?? "")),
   );
   if (found.length < 1 && strict)
-    throw new Error(`overlay: no model is meant by ${rule.provider} ${rule.models.join(", ")}`);
+    throw new Error(`overlay: no model fits ${rule.provider} ${rule.models.join(", ")}`);
   return found;
 }
 
@@ -65,7 +65,7 @@ function changePeriods(making: Making): void {
   }
 }
 
-/** `replaces`: false if the package is newer. */
+/** `replaces`: false if the package's prices are newer. */
 function addTo(rates: Record<string, string>, added: Written, replaces: boolean): void {
   for (const [kind, rate] of Object.entries(added))
     if (rate !== undefined && (replaces || rates[kind] === undefined)) rates[kind] = rate;
@@ -84,7 +84,6 @@ function beginningOf({ from }: Period): number {
   return from === undefined ? Number.NEGATIVE_INFINITY : Date.parse(from);
 }
 
-/** Goes on with a copy of the last period. */
 function beginPeriod({ provider, ids, periods }: BookedModel, from: string, strict: boolean): void {
   const last = periods.at(-1);
   if (last === undefined || beginningOf(last) === Date.parse(from)) return;
@@ -93,7 +92,7 @@ function beginPeriod({ provider, ids, periods }: BookedModel, from: string, stri
   else if (strict) throw new Error(`overlay: ${provider} ${ids[0]} has a later price than ${from}`);
 }
 
-/** Google has one price for all media, unless it lists audio. */
+/** Google charges audio like text, unless it lists a price for audio. */
 function nameAudio({ models }: Making): void {
   const all = models.filter(({ provider }) => provider === "google").flatMap(({ periods }) => periods);
   for (const { rates } of all.flatMap((period) => [period, ...(period.tiers ?? [])])) {
@@ -104,7 +103,7 @@ function nameAudio({ models }: Making): void {
   }
 }
 
-/** `…-latest` never keeps one price. Of other names, only dated prices are kept. */
+/** A name that moves to newer models keeps only its dated prices. */
 function dateMovingNames({ models }: Making): BookedModel[] {
   const known = new Set(models.flatMap(({ provider, ids }) => ids.map((id) => `${provider} ${id}`)));
   return models.flatMap((model): BookedModel[] => {
@@ -140,7 +139,7 @@ function readPeriod({ rates, ...period }: Omit<Period, "rates"> & { readonly rat
 
 function makeModels(published: PublishedData, strict: boolean): BookedModel[] {
   const read: Making = { models: published.flatMap(readProvider), strict };
-  // A newer book's prices are newer than the overlay's.
+  // Rules with `only` are for the built-in book.
   const rules = overlay.drop.filter((rule) => strict || !("only" in rule));
   const dropped = new Set(rules.flatMap((rule) => modelsOf(rule, read)));
   const left: Making = { models: read.models.filter((model) => !dropped.has(model)), strict };

@@ -46,7 +46,7 @@ const constraintSchema = z
   })
   .refine(
     ({ start_date: day, start_time: start, end_time: end }) => (day ?? (start && end)) !== undefined,
-    "it does not say when the price is paid",
+    "it does not say when the price applies",
   );
 const modelSchema = z.looseObject({
   id: z.string().min(1).max(200),
@@ -58,7 +58,7 @@ const modelSchema = z.looseObject({
     ),
   ),
 });
-/** `prices/new_data/v2/data.json` in its repository. */
+/** The package's `prices/new_data/v2/data.json`. */
 export const publishedSchema = z
   .array(
     z.looseObject({
@@ -131,7 +131,7 @@ function periodOf({ constraint, prices }: Model["prices"][number], provider: str
 
 const REVIEWED = new Set(["anthropic", "openai", "google"]);
 
-/** The package's beginnings of ids count as ids. */
+/** Texts by which the package finds a model count as ids. */
 function idsOf(model: Model): string[] {
   const ids = [model.id, ...wordsOf(model.match)].map((id) => id.replace(/[-@]+$/, ""));
   // Fine-tuned models are private, and half a version is not an id.

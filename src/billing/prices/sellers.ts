@@ -35,8 +35,8 @@ const HUGGING_FACE =
     " ",
   );
 
-/** Provider → its hosts (`*`: labels, or a part of one), with a path if others
- *  have the same host. A test compares them with the package. */
+/** Provider → its hosts (`*`: labels, or a part of one), with a path if providers
+ *  share the host. */
 const ADDRESSES: Readonly<Record<string, string>> = {
   anthropic: "api.anthropic.com",
   openai: "api.openai.com *.api.openai.com",

@@ -32,7 +32,7 @@ export function reportAsModel(
   const sources = new Set<string>();
   const leftOut = new Map<string, { model: string; because: string; requests: number; charge: Decimal }>();
   const columns = by.map((name) => (isSpan(name) ? SPAN : columnOf(name)));
-  /** The time comes first. */
+  /** Rows are sorted by time first. */
   const nameOf = ({ names }: Row): string => [...(by[1] === span ? names.toReversed() : names)].join(" ");
   const { sql, values } = describeScope(query);
   const where = { sql, values: { ...values, $spans: JSON.stringify(spans) } };

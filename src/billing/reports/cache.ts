@@ -52,14 +52,13 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
   return {
     ...describeHead(scope, zone),
     requests: Number(requests),
-    /** Requests without a session, as in 0.1.0: their prompts were not analysed. */
+    /** Requests without a session, whose prompts were not analysed. */
     unanalysed: scope.only?.session === undefined ? Number(unanalysed) : 0,
     rows,
     causes: misses.causes,
     persistent: rows.flatMap(({ session, channel, model, causes }) =>
       causes
         .filter(({ misses }) => misses >= PERSISTENT_MISSES)
-        // What helps. Null: the user can do nothing.
         .map((cause) => ({ session, channel, model, ...cause, help: adviseOn(cause) })),
     ),
     total: misses.total,
@@ -126,8 +125,8 @@ const PAUSE = `at - (SELECT MAX(earlier.at) FROM requests AS earlier WHERE earli
   AND earlier.channel IS names.channel AND earlier.model IS names.model
   AND ${addColumns([...READ_KINDS, ...WRITE_KINDS])} > 0)`;
 
-/** What a lifetime of an hour would have saved, by tool and label: from a cent and 1 %.
- *  Prompts after five minutes would be read; other writes would cost `hour` more. */
+/** What a lifetime of an hour would have saved, by tool and label, if at least a cent and 1 %.
+ *  Prompts after a pause would be read; other writes would cost `hour` more. */
 export function findHourSavings(table: Table, scope: Scope) {
   const by = ["tool", "label"] as const;
   const isWritten = "paid_by IS NULL AND hour IS NOT NULL";

@@ -20,7 +20,7 @@ export interface NotedPart {
 export type NotedTurn = ReturnType<typeof readTurns>[number];
 
 export const MAX_FOLDER_BYTES = 64 * 1024 * 1024;
-/** A longer session gets no more notes. */
+/** A session with a longer file gets no more notes. */
 export const MAX_FILE_BYTES = 8 * 1024 * 1024;
 
 export function nameFolder(ledgerPath: string): string {

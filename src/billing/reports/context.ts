@@ -27,7 +27,7 @@ interface Cost {
 interface Part extends Cost {
   readonly kind: string;
   readonly name: string;
-  /** The first request that sent it, and its tokens there. */
+  /** The first request that sent the part. `size`: its tokens there. */
   readonly id: string;
   readonly size: number;
   last: number;
@@ -158,7 +158,7 @@ function addTurn(parts: Map<string, Part>, line: Line, turn: NotedTurn) {
   return { time: line.time, id: line.id, agent: turn.agent || null, tokens };
 }
 
-/** Parts that are priced separately give the prompt no single price. */
+/** An answer of several passes has no single price for its prompt. */
 function isPriced({ prices, parts = [] }: Line): boolean {
   return prices !== null && parts.length < 2;
 }

@@ -240,7 +240,7 @@ function describeEvent(line: unknown, version: string | undefined, hasLabels: bo
   };
 }
 
-/** Requests note the levels of their plan's windows. Points are the rises. */
+/** The points by which plans' windows rose in requests that missed the cache. */
 function sumPoints(table: Table, scope: Scope): Readonly<Record<string, number>> {
   const { sql, values } = describeScope(scope);
   const found = table.list(

@@ -153,7 +153,7 @@ const MIN_DAYS = 7;
 /** Eight of ten normal values are within this many standard deviations. */
 const EIGHT_OF_TEN = 1.2816;
 
-/** The charges of today and this month, and the month's projection from four weeks,
+/** The charges of today and this month, and a projection from the last four weeks,
  *  with its 80 % interval. Null: too few days. */
 function sumMonth(table: Table, only: Filter, { zone, now }: Clock) {
   const local = zone.toLocal(now.getTime());

@@ -23,7 +23,7 @@ export function reportSessions(
   };
 }
 
-/** Of the last request: MAX compares its number. */
+/** Facts of the last request: MAX compares their time. */
 const LAST = "MAX(printf('%015d', last) || json_array(key, tool, label, inferred))";
 
 const NEWEST = "v1 DESC, n0";
@@ -82,7 +82,7 @@ function describeSession(table: Table, own: SessionRow, hasTurns: boolean) {
     ...ALL,
     only: { session },
     by: ["agent"],
-    // With MAX, the columns before it are those of the last request.
+    // SQLite takes bare columns from the row of MAX: the last request's.
     values: ["parent", "model", "MAX(last_line)", "SUM(misses)"],
     byWho: { misses: "COUNT(cause)" },
   });

@@ -14,7 +14,7 @@ export const NAMES = ["key", "group", "model", "channel", ...CLIENT_NAMES] as co
 export type Name = (typeof NAMES)[number];
 
 const FILTERS = [...NAMES, "outcome"] as const;
-/** An empty name finds requests without one. */
+/** An empty text finds requests without this name. */
 export type Filter = Readonly<Partial<Record<(typeof FILTERS)[number], string>>>;
 
 /** Requests from one ISO time until before another. Null: no limit. */
@@ -93,7 +93,7 @@ const writeUsd = (pico: string): string =>
   `IIF(${pico}, rtrim(rtrim(printf('%d.%012d', ${pico} / ${ONE}, ${pico} % ${ONE}), '0'), '.'), '0')`;
 const ONE = "1000000000000";
 
-/** SQL: the order of sums, the largest first, with amounts that come as text. */
+/** SQL: orders by a sum, the largest first, with the amounts in `exact`. */
 export const orderUsd = (sum: string, name: string): string =>
   `IFNULL(${sum}, 0) + IIF(exact IS NULL, 0, (
     SELECT ROUND(TOTAL(value ->> '${name}') * ${ONE})
@@ -107,7 +107,7 @@ function quote(name: string, sql = "NULL"): string {
   return `json_quote(${isClients ? sql : `IFNULL(${sql}, '')`})`;
 }
 
-/** SQL: members of a row, and their values. */
+/** A row's members, with SQL for their values. */
 function describeOwn(
   places: readonly string[],
   values: readonly string[],
@@ -122,13 +122,12 @@ function describeOwn(
   ];
 }
 
-/** SQL: the members of totals, and their values. */
 function describeTotals(sum: (name: string) => string): Cell[] {
   const kinds = KIND_COLUMNS.map((kind) => `IFNULL(',"${kind}":' || ${sum(kind)}, '')`);
   const prompt = addColumns(PROMPT_KINDS, sum);
   const cached = `IFNULL(${sum("cache_read")}, 0) * 1.0`;
   const share = `CAST(${cached} / (${prompt}) * 10000 AS INTEGER) / 10000.0`;
-  // Rows with exact amounts have a place for each.
+  // If there are exact amounts, addRare adds to both members.
   const writePlan = (name: string, payer: string): string =>
     `IIF(${sum(payer)} OR ${sum("exact")} IS NOT NULL,
       '"${name}":"' || ${writeUsd(sum(payer))} || '",',
@@ -152,7 +151,7 @@ export type Span = readonly [name: string, since: number, until: number];
 export interface SumsQuery extends Scope {
   /** The names that rows are grouped by, or `span`. */
   readonly by: readonly string[];
-  /** Rows have only totals, which begin with the names, by these words. */
+  /** Words for the names: rows are then only totals, which begin with the names. */
   readonly as?: readonly string[];
   /** The order of rows, as SQL of n0 (the first name), v0 (the first value) and sums. */
   readonly order?: string;
@@ -162,12 +161,12 @@ export interface SumsQuery extends Scope {
   readonly columns?: Readonly<Record<string, string>>;
   /** The usual sums to compute. Absent: all. Each takes time. */
   readonly of?: readonly string[];
-  /** Further values, computed from names and the sums in BY_WHO. */
+  /** Further sums and values: SQL of names and of the sums in BY_WHO. */
   readonly sums?: Readonly<Record<string, string>>;
   readonly values?: readonly string[];
-  /** Further sums of the requests with the same names. */
+  /** Further sums next to those in BY_WHO. */
   readonly byWho?: Readonly<Record<string, string>>;
-  /** Periods by name. `span` is then a name, and `at` is in one period. */
+  /** Periods. `span` is then a name, and only lines in a period count. */
   readonly spans?: readonly Span[];
   /** A row for each span, even without requests. */
   readonly hasEmpty?: boolean;
@@ -193,7 +192,7 @@ export function sumRequests(table: Questions, query: SumsQuery) {
 export interface SumRow {
   readonly names: readonly string[];
   readonly values: readonly CellValue[];
-  /** Counts, and pico-dollars without `exact`. With `_usd`: dollars without it. */
+  /** Counts and pico-dollars (dollars if named `…_usd`), without amounts in `exact`. */
   readonly sums: Readonly<Record<string, string | null>>;
   readonly totals: OwnTotals;
   /** Counts of rare kinds, and amounts as text. */
@@ -206,8 +205,8 @@ export function addSum({ sums, exact = [] }: SumRow, name: string): Decimal {
   return addAmount(BigInt(sums[name] ?? 0), exact, name);
 }
 
-/** SQL: sums by all names, then for each grouping a list in JSON, which takes a third of
- *  the time here. Values that are not sums are only in rows with all names. */
+/** SQL: sums by all names, then a list for each grouping. The database makes JSON in a third of
+ *  the time. Values that are not sums are only in rows with all names. */
 function describeQuery(query: SumsQuery): string {
   const { by, also = [], as = [], of = Object.keys(SUMS), values = [], order } = query;
   const main = [...by.map(columnOf), ...Object.keys(query.columns ?? {})];
@@ -263,7 +262,7 @@ function describeQuery(query: SumsQuery): string {
     ${selects.join(" UNION ALL ")}`;
 }
 
-/** SQL. `parts`: sums by who, span and columns. `used`: SQL that names the wanted ones. */
+/** SQL. `parts`: sums by who, span and columns. `used`: SQL that names the wanted sums. */
 function describeRows({ spans, columns = {}, from, where, ...query }: SumsQuery, used: string) {
   const words = new Set(used.match(/\w+/g));
   const scope = describeScope(query).sql;
@@ -320,7 +319,7 @@ interface OwnTotals {
 
 export type Totals = Readonly<OwnTotals>;
 
-/** The database does not add what is rare. */
+/** Adds rare kinds and exact amounts. */
 function addRare({ totals, more, exact }: SumRow): void {
   if (more !== undefined) {
     totals.usage = addKinds(totals.usage, more);

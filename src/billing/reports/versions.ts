@@ -93,7 +93,7 @@ function hasOtherWeek(inOrder: readonly SessionStart[], update: number, width: n
   return place - first >= WEEK_MS || last - place >= WEEK_MS;
 }
 
-/** The rises of kinds that were used shortly before and after.
+/** The rises of kinds that were used shortly before and after the update.
  *  If only projects change, not all kinds rise. */
 function listRises(inOrder: readonly SessionStart[], heights: readonly number[], update: number): number[] {
   const places = [...heights.keys()].slice(Math.max(0, update - 2 * MAX_SESSIONS), update + 2 * MAX_SESSIONS);

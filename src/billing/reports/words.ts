@@ -94,7 +94,7 @@ export function describeChange({ tool, version, before, percent, turns }: Versio
   return `${tool} ${version} sends ${percent} % more input a turn than ${before} (${turns} turns of each)`;
 }
 
-/** Clients choose the ids. A deeper tree ends here. */
+/** Clients can make a tree of any depth. */
 const MAX_DEPTH = 16;
 
 interface Agent {
@@ -104,7 +104,7 @@ interface Agent {
 }
 
 /** The main agent, even without requests, then the others, each before those that it
- *  started. With an unknown parent, or first in a circle, they are below the main one. */
+ *  started. Agents with an unknown parent, or first in a circle, are below the main one. */
 export function listTree<Row extends Agent>(rows: readonly Row[]) {
   const known = new Set(rows.map(({ agent }) => agent));
   const others = rows.filter(({ agent }) => agent !== null);
@@ -126,5 +126,5 @@ export function listTree<Row extends Agent>(rows: readonly Row[]) {
 
 export function describeRise(windows: Readonly<Record<string, number>>): string {
   const rises = Object.entries(windows).map(([name, rise]) => `${name} rose by ${rise} %`);
-  return `While it ran, the plan's window of ${rises.join(", that of ")} (an estimate: other sessions and devices use the same account)`;
+  return `While the session ran, the plan's window of ${rises.join(", that of ")} (an estimate: other sessions and devices use the same account)`;
 }

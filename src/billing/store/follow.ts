@@ -1,4 +1,4 @@
-// Updates a table from its ledger. SQLite's lock orders the owner's processes.
+// Updates a table from its ledger. SQLite lets one process at a time do so.
 
 import { fstatSync, statSync } from "node:fs";
 import { z } from "zod";

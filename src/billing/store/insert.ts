@@ -40,7 +40,7 @@ export interface Place {
 export class Inserter {
   readonly #database: TableDatabase;
   readonly #before: number;
-  /** The names of this transaction. Finding them in the database takes longer. */
+  /** Names of this transaction. Finding them in the database takes longer. */
   readonly #known = new Map<string, Value>();
   /** The change of the weights of earlier rows. */
   weight = 0;
@@ -183,7 +183,7 @@ export function splitUsage(usage: Line["usage"]): Values {
   return { ...columns, more: Object.keys(more).length === 0 ? null : JSON.stringify(more) };
 }
 
-/** `kept`: exact amounts that stay. */
+/** `kept`: what a correction keeps. */
 export function splitAmounts(amounts: Amounts, paidBy?: string, kept: object = {}) {
   const columns: Values = {};
   const exact: Record<string, unknown> = { ...kept };

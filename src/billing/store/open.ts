@@ -22,7 +22,7 @@ import { hasTables, makeTables, type TableDatabase } from "./schema.ts";
 
 /** SQLite's own files come before the table's file. */
 const TAILS = ["-wal", "-shm", "-journal", ""];
-/** Another process may meanwhile read this much of the ledger. */
+/** Another process may read the ledger for so long. */
 const BUSY_MS = 10_000;
 /** Bytes of the ledger per transaction: a second of work. */
 const STEP_BYTES = 32 << 20;
@@ -116,7 +116,6 @@ export class Table implements Disposable, Questions {
     return this.isInMemory || !hasTables(this.#database) || hasItsSums(this.#database);
   }
 
-  /** Reads new lines into a table in memory. */
   advance(): void {
     followLedger(this.#database, this.path, { ...this.#options, compares: false });
   }
@@ -246,7 +245,7 @@ export type LineOfRow = FoundLine & Pick<RowPlace, "values">;
 
 /** More rows of a long ledger at once would fill the memory. */
 const PAGE_ROWS = 5000;
-/** Most rows stand alone: read little. */
+/** The next row is mostly far away: read little. */
 const SHORT = 1 << 13;
 
 /** In the ledger's order. `more`: further columns.

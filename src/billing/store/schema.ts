@@ -19,13 +19,13 @@ export function addColumns(kinds: readonly string[], read = (kind: string): stri
 /** SQL: whether a request was a turn with known tokens. */
 export const IS_TURN = `(${KIND_COLUMNS.map((kind) => `${kind} > 0`).join(" OR ")})`;
 
-/** In pico-dollars, or 0 with a text in `exact` if too large. `counted`: by limits.
+/** In pico-dollars, or 0 with a text in `exact` if too large. `counted`: what limits count.
  *  `named`: the seller's amount. `hour`: the extra cost if writes lasted an hour. */
 export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "missed", "hour"] as const;
 
 export interface FieldColumn extends Column {
   readonly field: string;
-  /** The member of the line with the field. Null: the line itself. */
+  /** The member of the line that has the field. Null: the line has it. */
   readonly of: "client" | "cache" | null;
 }
 
@@ -48,8 +48,8 @@ export const NAME_COLUMNS = FIELDS.filter(({ name, of }) => of === "client" || W
 export const NAMES = NAME_COLUMNS.map(({ name }) => name);
 export const FIELD_COLUMNS = FIELDS.filter((field) => !NAME_COLUMNS.includes(field));
 
-/** `line`: from 1. `place`: in its file. `more`, `exact`: JSON with further kinds of
- *  usage, and amounts as text. `corrections`: JSON with their lines and places. */
+/** `line`: from 1. `place`: its offset. `more`: JSON with further kinds of usage.
+ *  `exact`: JSON with amounts as text. `corrections`: JSON with their lines and places. */
 const OWN_COLUMNS = [
   "line INTEGER PRIMARY KEY",
   "who INTEGER NOT NULL",
@@ -73,7 +73,7 @@ export const COLUMN_NAMES = [...LINE_COLUMNS, ...declare(NAME_COLUMNS)].map((col
   column.replace(/ .*/, ""),
 );
 
-/** Triggers note what `follow` never does. One for added lines costs a third more. */
+/** Triggers note what `follow` never does. One for added lines would cost a third more. */
 const EDITS = [
   ...["lines", "names", "marks", "unreadable"].flatMap((table) => [
     `DELETE ON ${table}`,
@@ -82,9 +82,9 @@ const EDITS = [
   "UPDATE OF position ON state",
 ];
 
-/** Most requests share their names, so sums are made by `who` first, in an index's
- *  order, and then by the wanted names. `first_at`, `last_at`: of its requests. `marks`:
- *  not yet accepted. `state`: one row, the sums of weighRows while lines were read, and
+/** Most requests share their names, so sums are made first by `who`, in an index's
+ *  order, then by the wanted names. `first_at`, `last_at`: of lines with these names.
+ *  `marks`: not yet accepted. `state`: one row, the sums of weighRows while lines were read, and
  *  whether somebody else has changed a row since. */
 const OBJECTS = [
   `CREATE TABLE lines (${LINE_COLUMNS.join(", ")}) STRICT`,

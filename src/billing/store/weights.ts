@@ -1,5 +1,5 @@
 // Checksums of the table's rows, noted while lines are read and compared later.
-// SQL weighs numbers. Names and exact amounts are hashed here: a changed letter counts.
+// SQL weighs numbers. Names and exact amounts are hashed here.
 
 import { getList, parseJson } from "../../lib/json/json.ts";
 import { KIND_COLUMNS, NAMES, type TableDatabase } from "./schema.ts";

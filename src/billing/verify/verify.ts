@@ -141,7 +141,7 @@ class Verifier {
 
   #checkPlace(line: ParsedLine, id: string | null): void {
     const { partial } = this.#options;
-    // The first line of a part follows a line that is elsewhere.
+    // With `partial`, the first line follows a line that is not here.
     const isBroken = line["prev"] !== this.#prev && (!partial || this.#counts.lines > 1);
     // A marked fault stays until the owner accepts it.
     if (isBroken && id !== null && line["mark"] === END_GONE)

@@ -32,7 +32,7 @@ function chooseFinish(reason: EndReason, { wishes }: AnswerContext): string {
 
 const SEPARATOR = "\n\n";
 
-/** Only the first JSON text counts, and for old clients the first call. */
+/** A JSON answer has one text, and old clients get one call: the first. */
 class Selection {
   readonly #context: AnswerContext;
   #hasAnswer = false;

@@ -100,7 +100,7 @@ const MODES: Table<FreeChoice> = {
   AUTO: { kind: "auto" },
   ANY: { kind: "any" },
   NONE: { kind: "none" },
-  // A free choice, whose calls only this provider checks.
+  // The model chooses freely. Only this provider checks its calls.
   VALIDATED: { kind: "auto" },
 };
 

@@ -54,7 +54,7 @@ export class ContentAnswerReader extends AnswerReader {
       });
   }
 
-  /** One block for all queries: nobody says which one found what. */
+  /** The last query gets all sources: nobody says which one found what. */
   #addSearches(): void {
     const queries = [...this.#queries];
     if (queries.length > 0) this.closeSpoken();

@@ -13,7 +13,7 @@ import {
   type WholeAnswer,
 } from "../neutral/write-answer.ts";
 
-/** Gemini CLI repeats a request if there is no reason. */
+/** Gemini CLI repeats a request if its answer has no end reason. */
 export const CONTENT_REASONS: Readonly<Record<EndReason, string>> = {
   done: "STOP",
   calls: "STOP",

@@ -31,7 +31,7 @@ interface OpenBlock {
   readonly type: unknown;
   /** The neutral block. Null: it has no place in an answer. */
   readonly block: Block | null;
-  /** The message as it was at its beginning. */
+  /** The upstream's block as it began. */
   readonly start: Members;
   /** The text of the deltas, for blocks that are read at their end. */
   text: string;

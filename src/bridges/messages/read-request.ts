@@ -102,7 +102,7 @@ function addMessage(reading: RequestReading, message: Json, path: string): void 
   reading.say(role, said);
 }
 
-/** Claude Code sends such messages anywhere. */
+/** Claude Code sends system messages anywhere. */
 function addSystem(reading: RequestReading, content: unknown): void {
   if (typeof content === "string") return reading.say("system", readText(content));
   const parts = getList(content).flatMap((block): ContentPart[] => {

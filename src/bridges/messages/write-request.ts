@@ -36,7 +36,7 @@ import { MESSAGES_FIELDS } from "./fields.ts";
 const DEFAULT_CAP = 32_000;
 const MIN_BUDGET = 1024;
 const MARK = { type: "ephemeral" };
-/** The provider takes four: tools, system, and these. */
+/** The provider takes four marks: tools, system, and these two. */
 const MARKED_TURNS = 2;
 
 export function writeMessagesRequest(conversation: Conversation, to: Destination): Json {

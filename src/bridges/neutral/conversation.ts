@@ -32,7 +32,7 @@ export type ContentPart = TextPart | MediaPart;
 export interface Message {
   readonly type: "message";
   readonly role: "system" | "user" | "assistant";
-  /** The client's word for `system`, where OpenAI has two. */
+  /** The client wrote `system`. OpenAI also has `developer`. */
   readonly word?: "system";
   readonly parts: readonly ContentPart[];
 }
@@ -98,7 +98,7 @@ export interface ToolMembers extends ToolSettings {
 
 export interface FreeChoice {
   readonly kind: "auto" | "any" | "none";
-  /** One of these tools. */
+  /** The tools to choose from. */
   readonly only?: readonly string[];
 }
 

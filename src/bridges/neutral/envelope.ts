@@ -68,7 +68,7 @@ function isEnvelope(value: unknown): boolean {
   return typeof value === "string" && value.startsWith(ENVELOPE_START);
 }
 
-/** A `thoughtSignature` is removed without its part. */
+/** A part with a `thoughtSignature` stays, without it. */
 function isSealed(value: unknown): boolean {
   return (
     isObject(value) && ["signature", "encrypted_content", "data"].some((name) => isEnvelope(value[name]))

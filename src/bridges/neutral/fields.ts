@@ -58,7 +58,7 @@ export interface FieldTable {
   readonly rows: readonly FieldRow[];
   readonly root: FieldNode;
   readonly options: readonly OptionRow[];
-  /** Fields by their object: empty for the request, or `tools[]`. */
+  /** Fields by their object's path: empty for the request, or `tools[]`. */
   readonly placed: ReadonlyMap<string, readonly Placed[]>;
   readonly written: ReadonlySet<string>;
   readonly names: ReadonlyMap<string, string>;
@@ -177,7 +177,7 @@ function isIdle(value: unknown): boolean {
 // Reading.
 
 /** The options in `value`: a request, or its member `at`.
- *  `place`: with numbers. */
+ *  `place`: `at` with indexes. */
 export function readMembers(
   { placed }: FieldTable,
   value: unknown,

@@ -21,7 +21,7 @@ export function nameTool(name: string, dialect: DialectName): string {
   return fit(name, dialect === "messages" ? 128 : 64);
 }
 
-/** Other servers may expect their own ids. */
+/** Other servers may need their ids unchanged. */
 export function nameCall(id: string, dialect: DialectName): string {
   if (dialect === "messages") return fit(id, MAX_ID_LENGTH);
   return dialect === "responses" && id.length > MAX_ID_LENGTH ? fit(id, MAX_ID_LENGTH) : id;

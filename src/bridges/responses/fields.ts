@@ -24,7 +24,7 @@ const PART = {
   silent: "annotations logprobs parsed prompt_cache_breakpoint",
 } as const;
 
-/** Members of chat. All others of chat have no effect here. */
+/** Rules for OPENAI_OPTIONS. The others change no answer. */
 const OWN_RULES: Table<Rule> = {
   store: "noted",
   moderation: "noted",

@@ -24,7 +24,7 @@ import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 type Event = Table<unknown>;
 type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;
 
-/** The answer's beginning has no rule: a first error still gets a status. */
+/** `response.created` does not begin the answer: a first error still gets a status. */
 const RULES: Table<EventRule> = {
   "response.created": (reader, event) => reader.note(event["response"]),
   "response.output_item.added": (reader, event) => reader.openItem(event),

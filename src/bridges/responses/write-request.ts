@@ -33,7 +33,7 @@ const MIN_CAP = 16;
 export function writeResponsesRequest(conversation: Conversation, to: Destination): Json {
   const { items, notes, stream, isShared, tools } = conversation;
   const options = settleOptions(conversation, tools, RESPONSES_FIELDS);
-  // For others, the user must be last: after its own words, a model begins anew.
+  // For other clients, the user must be last: after its own words, a model begins anew.
   const { system, turns } = arrange(items, notes, isShared ? "any" : "user");
   const isMarked = items.some((item) => "parts" in item && item.parts.some(({ cache }) => cache === true));
   const marks = isShared ? isMarked : takesBreakpoints(to.model);
@@ -68,7 +68,7 @@ function limitOptions(
 ): unknown[] {
   const { notes, tools, isShared } = conversation;
   const thinks = (options.effort ?? "none") !== "none";
-  // OpenAI shows summaries to verified organisations only.
+  // Chat clients show no thoughts.
   const isReasoner = !isShared && isOpenaiReasoner(model);
   if (isReasoner && thinks) leaveOut(conversation, options, "temperature", "top_p");
   limitOption(conversation, options, "cap", findOutputCap(model));
@@ -93,7 +93,7 @@ function limitSearches({ tools, notes }: Conversation): number | undefined {
   return undefined;
 }
 
-/** Without `false`, every schema would be strict. */
+/** Without `strict: false`, every schema would be strict. */
 function writeTool(tool: Tool, writing: Writing): Json {
   const write = (members: Parameters<typeof writeMembers>[2]): Json =>
     writeMembers(RESPONSES_FIELDS, "tools[]", members, writing);
@@ -149,7 +149,7 @@ function writeMessage({ role, parts, word }: Message, marks: boolean): Json {
   return { type: "message", role: role === "system" ? (word ?? "developer") : role, content };
 }
 
-/** A result has the same form with a mark as without. */
+/** If there are `marks`, results without one have the same form. */
 function writeResult({ id, parts, failed }: Result, marks: boolean, isCustom: ReadonlySet<string>): Json {
   const call_id = nameCall(id, "responses");
   const isPlain = !marks && parts.every(isText);

@@ -34,7 +34,7 @@ export interface NewKey {
 }
 
 export async function createKey(file: ConfigFile, { name, group, secret, expires, limits, now }: NewKey) {
-  // The key is new, so what a removed key of this name spent does not count.
+  // What a removed key of this name spent does not count.
   const created = now.toISOString();
   const { groups } = await file.edit((current) => {
     requireNewName("key", name, current.keys);

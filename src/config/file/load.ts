@@ -170,7 +170,7 @@ export function checkConfigText(
   return { catalog, warnings: [...warnings, ...notes], source: source.tree };
 }
 
-/** The ledger's path: another ledger would give wrong answers. */
+/** The ledger's path is needed: another ledger would give wrong answers. */
 function isNeeded([section, setting]: Path): boolean {
   return section === "ledger" && setting === "path";
 }
@@ -197,7 +197,7 @@ function readAuthorities(config: Config | undefined, folder: string) {
   return { texts, problems };
 }
 
-/** Any other link may be planted: opening the ledger refuses it. */
+/** A link to no ledger may be planted: opening the ledger refuses it. */
 function placeLedger(path: string): string {
   const target = followLinks(path);
   return target === path || isLedger(target) ? target : path;

@@ -21,7 +21,7 @@ import { ConfigError } from "../yaml/problems.ts";
 
 /** When one process holds the lock for longer, this one gives up. */
 const LOCK_WAIT_MS = 30_000;
-/** Editors take no lock: an edit then starts again. */
+/** Editors take no lock. After one has saved, an edit starts again. */
 const ROUNDS = 5;
 
 /** Called while the lock is held. To change nothing, it throws. */
@@ -61,7 +61,7 @@ export async function lockConfig(path: string) {
   const file = resolveLinks(path);
   requireEditable(file);
   const owner = whileReplaced(file, () => statSync(file));
-  // The lock is next to the file, not to a link: all ways to the file share it.
+  // The lock is next to the file, not to a link: all paths to it share the lock.
   return { file, owner, lock: await waitForLock(join(dirname(file), `.${basename(file)}.lock`), owner) };
 }
 

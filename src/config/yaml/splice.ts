@@ -39,7 +39,7 @@ interface Entry {
 
 type Collection = YAMLMap | YAMLSeq;
 
-/** Null: the user's style is unknown here. */
+/** Null: the user's YAML is not understood. */
 export function findSplice(text: string, document: Document.Parsed, edit: Edit): Splice | null {
   const around = edit.path.slice(0, -1);
   const parent: unknown = around.length === 0 ? document.contents : document.getIn(around, true);

@@ -236,7 +236,7 @@ describe("P142: lines that were never synced", () => {
     writeFileSync(`${killed}.open`, asOfAnotherBoot(readFileSync(`${killed}.open`, "utf8")));
     cutTo(killed, 2);
     expect(look(killed).problems).toContain(END);
-    expect((await goOn(killed)).join()).toContain("it goes on from what is there");
+    expect((await goOn(killed)).join()).toContain("the ledger goes on from what is there");
     expect(look(killed)).toEqual(WHOLE);
   });
 

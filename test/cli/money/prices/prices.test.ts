@@ -352,7 +352,7 @@ describe("prices update", () => {
     [
       "a price of which nobody knows when",
       later({ moon: 1 }, 1),
-      "anthropic models m prices 0 constraint: it does not say when the price is paid",
+      "anthropic models m prices 0 constraint: it does not say when the price applies",
     ],
     [
       "prices of a maker that it cannot read",

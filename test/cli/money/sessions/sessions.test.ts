@@ -130,7 +130,7 @@ describe("gateway sessions", () => {
     const { stdout } = await run("sessions", "show", "last", "--ledger", planned);
     expect(stdout.split("\n").slice(2, 6)).toEqual([
       "",
-      "While it ran, the plan's window of 5h rose by 3 % (an estimate: other sessions and devices use the same account)",
+      "While the session ran, the plan's window of 5h rose by 3 % (an estimate: other sessions and devices use the same account)",
       "",
       "AGENT       MODEL              REQUESTS   INPUT  CACHED  OUTPUT  MISSES  CHARGED $  PAID BY PLAN $",
     ]);
