@@ -79,7 +79,7 @@ describe("P136: an answer that broke off", () => {
     expect(shown).toEqual({ basis: "partial", usage: [usage], estimated: [], suspect: false });
   });
 
-  test("a broken-off answer with a single token seen pays for it", () => {
+  test("a broken-off answer of which a single token was seen is charged for it", () => {
     const shown = judge(readingOf({ input: 1 }, { estimatedOutput: 1 }));
     expect(shown).toMatchObject({ usage: [{ input: 1, output: 1 }], estimated: ["output"] });
   });

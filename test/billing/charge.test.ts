@@ -114,7 +114,7 @@ describe("P130: several calls to the model in one answer", () => {
     calls: each,
   });
 
-  test("several calls to the model in one answer each pay by the length of their own prompt, not of all prompts together", () => {
+  test("several calls to the model in one answer are each priced by the length of their own prompt, not of all prompts together", () => {
     const charged = bill("claude-haiku-5-5", {}, { parts: [part(calls)] });
     expect(charged).toMatchObject({ official: "0.01215", tier: "standard", usage: { input: 120_000 } });
     expect(charged.parts).toHaveLength(3);

@@ -145,7 +145,7 @@ test.each([
   expect(found.map(describeChange)).toEqual(sentences);
 });
 
-test("a miss has the rise of a plan's window since the request before it, also if that is of another session", () => {
+test("a miss is reported with the rise of a plan's window since the request before, even one of another session", () => {
   const client = { session: "a" };
   const cache = { missed: 1000, usd: "0", because: "tools_changed" } as const;
   const drafts = [
@@ -161,7 +161,7 @@ test("a miss has the rise of a plan's window since the request before it, also i
   expect(JSON.stringify(report)).not.toContain("hunter2");
 });
 
-test("a chart of 161 requests says that a bar is one or two of them", () => {
+test("a chart of 161 requests says that each bar is the mean of one or two requests", () => {
   const timeOf = (index: number): string => new Date(Date.UTC(2026, 10, 20) + index).toISOString();
   const drafts = Array.from({ length: 161 }, (_, at) => draftOf(`req_${at}`, { time: timeOf(at) }));
   using table = new Table(writeLines(drafts), { report: () => {} });

@@ -151,7 +151,7 @@ describe("the reason for an answer's end", () => {
   });
 });
 
-describe("failures", () => {
+describe("failures of an upstream", () => {
   /** The status and the message that a client gets for an upstream's error. */
   function fail(direction: string, status: number, body: unknown): [number, string] {
     const error = ask(direction).conversion.convertError(status, Buffer.from(JSON.stringify(body)));

@@ -127,7 +127,7 @@ export function openStream(conversion: Conversion): AnswerStream {
   return conversion.openStream(openMeter(conversion), () => ({}));
 }
 
-/** A stream of the upstream's bytes, with the upstream's meter next to it. `cut`: the connection breaks at the end. */
+/** Converts a stream of the upstream's bytes while the upstream's meter reads it. `cut`: the connection breaks at the end. */
 export function stream(
   { conversion }: Pick<Converted, "conversion">,
   chunks: readonly (string | Uint8Array)[],

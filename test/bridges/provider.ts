@@ -11,7 +11,7 @@ export interface Counts {
   readonly reasoning: number;
 }
 
-/** The events of a stream. `pieces` cuts a text. */
+/** The events of the stream of an answer. `pieces` cuts its texts. */
 export function formAnswer(
   upstream: DialectName,
   turn: ModelTurn,

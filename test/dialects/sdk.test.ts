@@ -126,7 +126,7 @@ describe("the OpenAI SDK", () => {
       (options: Options) => openai.chat.completions.create({ model: "m", messages: [] }, options),
     ],
   ] as const;
-  describe.each(calls)("on %s", (_name, dialect, call) => {
+  describe.each(calls)("the OpenAI SDK on %s", (_name, dialect, call) => {
     test.each([
       ["key_missing", OpenAI.AuthenticationError, "invalid_api_key"],
       ["wrong_platform", OpenAI.PermissionDeniedError, "model_not_found"],

@@ -26,7 +26,7 @@ test("P52: equal cumulative counts in a row count once, also if the last respons
   ]);
 });
 
-test("cumulative counts that begin anew make no negative usage", () => {
+test("cumulative counts that start again from a smaller number make no negative usage", () => {
   const rows = [meta("t1"), turn("u1"), count([100, 0, 10], [100, 0, 10]), count([40, 0, 5], [40, 0, 5])];
   expect(usages(readEntries({ [`${CODEX}/a.jsonl`]: rows }))).toEqual([
     { input: 100, output: 10 },

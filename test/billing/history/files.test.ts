@@ -9,7 +9,7 @@ import { CLAUDE, claudeRow, CODEX, codexRows, makeHome, read, readEntries } from
 
 const { meta, turn, record } = codexRows;
 
-test("P51: logs are read where a tool's variable says that they are, and below ~/.config", () => {
+test("P51: logs are read in the folder that a tool's variable names, and below ~/.config", () => {
   const home = makeHome({
     "here/projects/p/a.jsonl": [claudeRow()],
     "there/archived_sessions/b.jsonl": [meta("t1"), turn("u1"), record("r1", [10, 0, 5], [10, 0, 5])],

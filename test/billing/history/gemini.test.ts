@@ -53,7 +53,7 @@ test("a subagent's chat belongs to its session", () => {
   expect(entry).toMatchObject({ session: ID, agent: "sub" });
 });
 
-test("older versions wrote one document, which may be cut or large", () => {
+test("the one document that older versions wrote is read, also if it is cut or large", () => {
   const long = { id: "u", type: "user", content: "x".repeat(3_000_000) };
   const text = JSON.stringify({ sessionId: ID, messages: [long, message("m1"), message("m2")] }, null, 2);
   const entries = readEntries({ [`${CHATS}/session-1.json`]: text });

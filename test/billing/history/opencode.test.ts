@@ -60,7 +60,7 @@ test("opencode may be running: what it has just written is read, and nothing is 
   expect(readdirSync(join(home, FOLDER))).toEqual(before);
 });
 
-test("tokens are divided as the model's provider reports them", () => {
+test("tokens are counted in the kinds that the model's provider reports", () => {
   const providerID = "openai";
   const files = {
     [`${FOLDER}/storage/message/s/m.json`]: JSON.stringify(message(T, { providerID, modelID: "gpt-5.5" })),

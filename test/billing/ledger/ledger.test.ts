@@ -50,7 +50,7 @@ function countsOf(path: string): Array<[string, number]> {
   return [...readWholeLedger(path).count].sort(([a], [b]) => a.localeCompare(b));
 }
 
-describe("a line", () => {
+describe("a line of the ledger", () => {
   test("a line may contain any text in names and usage without breaking the file", async () => {
     const path = newLedgerPath();
     const names = sample(string({ unit: "binary" }), { numRuns: 20, seed: 7 });
@@ -409,7 +409,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await Bun.sleep(5);
 }
 
-describe("rotation", () => {
+describe("rotation of the ledger", () => {
   test("rotation by month gives each file the lines that were written in its month", async () => {
     const path = newLedgerPath();
     let now = Date.parse("2026-10-31T23:59:59Z");
@@ -480,7 +480,7 @@ test("P143: a place in the chain is found in a renamed file, but not by a wrong 
   }
 });
 
-describe("sums", () => {
+describe("the ledger's sums", () => {
   const at = (time: string) => ({ now: () => Date.parse(time) });
 
   test("sums are kept by day, by month and in total, for key and group, in UTC, and survive a restart", async () => {

@@ -69,7 +69,7 @@ describe("an address decides whose prices are paid", () => {
   });
 });
 
-describe("a channel", () => {
+describe("whose prices a channel pays", () => {
   const sellerFor = (setting: string, platform = "messages") => {
     const text = `channels: { a: { platform: ${platform}, credential: x, ${setting} } }`;
     const channel = checkConfigText(text, "/nowhere/gateway.yaml", {}).catalog.channels.get("a");

@@ -21,7 +21,7 @@ import { draftOf, intentOf, makeTable, newLedgerPath, optionsFor } from "../ledg
 
 const STRICT: VerifyOptions = { partial: false, running: false };
 
-/** 12 × $3 + 11000 × $0.3 + 420 × $6 + 350 × $15, per million. */
+/** The amount of a sample line: 12 × $3 + 11000 × $0.3 + 420 × $6 + 350 × $15, per million. */
 const AMOUNT = "0.011106";
 const GIVE = "but usage, prices and multiplier give";
 

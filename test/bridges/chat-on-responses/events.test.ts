@@ -204,7 +204,7 @@ describe("what a chat client gets", () => {
     expect(complete(events)["choices"][0].message.content).toBe("Let me see.\n\nTwo.");
   });
 
-  test("a chat client gets all parts of the reasoning, separated only between them", () => {
+  test("a chat client gets all parts of the reasoning, with an empty line between two parts", () => {
     const thought = {
       type: "reasoning",
       id: "r",
@@ -237,7 +237,7 @@ describe("what a chat client gets", () => {
     expect(shown).toMatchObject({ reasoning_content: "A\n\nB\n\nC", content: "One." });
   });
 
-  test("a chat client sees that reasoning alone, cut by the cap, becomes an empty text that finishes with length", () => {
+  test("a chat client gets an empty text with the finish reason `length` if the cap cut the answer in its reasoning", () => {
     const thought = { type: "reasoning", id: "r", summary: [{ type: "summary_text", text: "A" }] };
     const events = [
       created,
@@ -267,7 +267,7 @@ describe("what a chat client gets", () => {
     expect(choice).toMatchObject({ message: { content: null, refusal: "I can't." }, finish_reason: "stop" });
   });
 
-  test("a chat client gets an unfinished answer's reason, and its usage", () => {
+  test("a chat client gets the reason and the usage of an unfinished answer", () => {
     const unfinished = (reason: string) => {
       const details = { status: "incomplete", incomplete_details: { reason } };
       return complete([created, ...stream(one, 0, words("One."), TEXT), end([one], details)]);
@@ -277,7 +277,7 @@ describe("what a chat client gets", () => {
     expect(unfinished("max_output_tokens")["usage"].total_tokens).toBe(15);
   });
 
-  test("a chat client gets web citations, counted in the whole text, and none of files", () => {
+  test("a chat client gets citations of the web, with their places in the whole text, and no citations of files", () => {
     const web = {
       type: "url_citation",
       start_index: 0,
@@ -373,7 +373,7 @@ describe("upstreams that deviate", () => {
   const thought = { type: "reasoning", id: "r", summary: [{ type: "summary_text", text: "Hm." }] };
   const expected = { content: "One.", reasoning_content: "Hm." };
 
-  test("upstreams may send no deltas, or the last event alone: its items are converted", () => {
+  test("upstreams may send no deltas, or only the last event: the items are converted", () => {
     const items = [thought, one, tool];
     const done = items.map((item, output_index) => ({
       type: "response.output_item.done",
@@ -466,7 +466,7 @@ describe("upstreams that deviate", () => {
     expect(complete(events)["choices"][0].message.content).toBe("One.");
   });
 
-  test("upstreams may send new ids with each event: the index counts", () => {
+  test("upstreams may send new ids with each event: the index tells the items apart", () => {
     let fresh = 0;
     const rotate = (event: Json): Json => {
       const item = event["item"] && { ...event["item"], id: `i${fresh++}` };
@@ -481,7 +481,7 @@ describe("upstreams that deviate", () => {
     expect(choice.message.tool_calls).toHaveLength(2);
   });
 
-  test("upstreams may send index 0 for every item: the ids count", () => {
+  test("upstreams may send index 0 for every item: the ids tell the items apart", () => {
     const other = call("call_b", "g", "{}");
     const [a, a1, a2, b, ...rest] = [
       ...stream(tool, 0, words('{"a"', ":1}"), ARGUMENTS).slice(0, 3),

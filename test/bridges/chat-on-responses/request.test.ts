@@ -148,7 +148,7 @@ describe("defaults that differ between the two APIs are written out", () => {
   });
 });
 
-describe("top-level fields", () => {
+describe("top-level fields of a chat request", () => {
   const same: Json = {
     temperature: 0.5,
     top_p: 0.9,
@@ -291,7 +291,7 @@ describe("top-level fields", () => {
   });
 });
 
-describe("messages", () => {
+describe("the messages of a chat request", () => {
   const message = (role: string, content: unknown): Json => ({ type: "message", role, content });
   const call = (id: string, name = "f"): Json => ({
     id,
@@ -466,7 +466,7 @@ describe("messages", () => {
   }
 });
 
-describe("tools and tool_choice", () => {
+describe("the tools of a chat request", () => {
   const tools = [
     { type: "function", function: { name: "f", description: "d" } },
     { type: "custom", custom: { name: "c" } },

@@ -168,7 +168,7 @@ describe("gateway channels add", () => {
     expect(text()).toStartWith("# empty\n");
   });
 
-  test.skipIf(process.platform === "win32")("channels add asks on a terminal", async () => {
+  test.skipIf(process.platform === "win32")("channels add on a terminal asks for a credential", async () => {
     const args = ["channels", "add", upstream.url, "--platform", "messages", "--name", "demo"];
     const screen = runOnTerminal({ folder: folder.path }, ...args);
     await screen.shows("paste the credential");

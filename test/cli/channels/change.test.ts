@@ -73,7 +73,7 @@ describe("gateway channels set", () => {
     expect(text()).toBe(CONFIG);
   });
 
-  test("gateway channels set suggests the name of the channel", async () => {
+  test("gateway channels set suggests the nearest name for an unknown channel", async () => {
     const { status, stderr } = await channels("set", "mian", "priority=2");
     expect(stderr).toBe(
       'gateway: There is no channel "mian" (did you mean "main"?). Known channels: main, second.\n',

@@ -91,7 +91,7 @@ test("a config without channels and groups is a problem, and the fix says where 
   );
 });
 
-describe("a channel", () => {
+describe("what doctor says of a channel", () => {
   const find = async (
     url: string,
     channel: Record<string, unknown> = {},
@@ -174,7 +174,7 @@ describe("a channel", () => {
   });
 });
 
-describe("the config", () => {
+describe("what doctor says of the config", () => {
   test("the fix for a missing config is init", async () => {
     using folder = makeTempFolder();
     const report = await examine(folder, { GATEWAY_CONFIG: "" });
@@ -183,7 +183,7 @@ describe("the config", () => {
   });
 
   test.skipIf(process.platform === "win32")(
-    "a config that everybody can write is refused with the command",
+    "a config that everybody can write is refused with the command that fixes it",
     async () => {
       using folder = makeTempFolder();
       write(folder, "{}");
@@ -307,7 +307,7 @@ test("doctor names a key without sk-, and each file with secrets or charges that
     expect(Bun.spawnSync(["git", "-C", path, ...seen]).stdout.toString()).not.toMatch(/charges|env/);
 });
 
-describe("port and ledger", () => {
+describe("what doctor says of the port and the ledger", () => {
   test("the config's own running gateway is recognized", async () => {
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     using runtime = makeTempFolder();

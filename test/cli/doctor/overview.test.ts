@@ -27,7 +27,7 @@ test("without a config, `gateway` alone names the commands with which to begin",
   for (const command of COMMANDS) expect(stdout).toContain(`  ${command} `);
 });
 
-describe("with a config", () => {
+describe("`gateway` without a command, with a config", () => {
   let upstream: ReturnType<typeof startDemoUpstream>;
   let gateway: ChildGateway;
 

@@ -217,7 +217,7 @@ test.each(["ccr", "litellm"])(
   },
 );
 
-test("in the imported file, only the credential is a reference to a variable, and other text is not", async () => {
+test("in an imported config, only the credential refers to a variable, and `${…}` in other settings is plain text", async () => {
   const upstream = startDemoUpstream();
   const document = {
     APIKEY: "sk-the-clients-own",

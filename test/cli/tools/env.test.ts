@@ -33,7 +33,7 @@ test("in cmd, a value ends with the last quote of its line, and other quotes bel
   ]);
 });
 
-describe("P46: shells", () => {
+describe("P46: the lines for shells", () => {
   for (const shell of SHELLS.filter((each) => each !== "cmd")) {
     const [program = "", ...flags] = PROGRAMS[shell];
     const evaluate = async (lines: readonly string[], path = ""): Promise<string> => {
@@ -422,7 +422,7 @@ describe("P59: the key that env uses", () => {
   }
 });
 
-describe("P59: --new", () => {
+describe("P59: env --new", () => {
   test("env --new creates a key in the only group that fits, and changes nothing else in the file", async () => {
     using folder = prepare();
     const { status, stdout, stderr } = await run({ folder: folder.path }, "env", "openai", "--new", "--json");

@@ -63,7 +63,7 @@ interface Start {
   readonly program?: string;
 }
 
-describe("P43: the tool", () => {
+describe("P43: a tool that run starts", () => {
   test("a tool gets its settings, arguments and stdin, and determines the exit status", async () => {
     using folder = makeTempFolder();
     const script = 'printf "<%s>" "$@"; echo "$GATEWAY_CODEX_KEY"; cat; echo oops >&2; exit 7';

@@ -32,7 +32,7 @@ describe("the config file", () => {
   );
 });
 
-describe.skipIf(process.platform === "win32")("owner and mode", () => {
+describe.skipIf(process.platform === "win32")("owner and mode of the config file", () => {
   const ROOT = [0];
   const USER = [1000];
   const SUDO = [0, 1000];

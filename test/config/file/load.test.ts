@@ -375,7 +375,7 @@ describe("P22: decimals are exact, as they were written", () => {
   ])("a multiplier written %s is %s", (text, value) => expect(multiplier(text)).toBe(value));
 });
 
-describe("the catalog", () => {
+describe("the catalog of a config", () => {
   test("P23: a file without settings has the defaults of the contract", () => {
     const contract = readFileSync(resolve(import.meta.dir, "../../../docs/contract.md"), "utf8");
     const [, all = "", more = ""] =
@@ -453,7 +453,7 @@ keys:
   });
 });
 
-describe("the file on the disk", () => {
+describe("the config file on the disk", () => {
   test.skipIf(process.platform === "win32")(
     "the user is warned while others can read the config or the gateway.env next to it",
     () => {

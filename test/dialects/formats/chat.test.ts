@@ -68,7 +68,7 @@ describe.each([
   ["LF", "\n"],
   ["CRLF", "\r\n"],
   ["CR", "\r"],
-])("a stream with %s", (_name, end) => {
+])("a stream whose lines end in %s", (_name, end) => {
   const write = (...events: readonly string[]): string => events.map((event) => event + end + end).join("");
   const around = (...extra: readonly string[]): string =>
     write(": hello", TEXT, LAST, ...extra, `event: done${end}data: [DONE]`);

@@ -45,7 +45,7 @@ function billOf(reading: Reading, model: string, at = new Date("2026-11-20T12:00
   return { basis, suspect, ...charge };
 }
 
-describe("responses", () => {
+describe("new kinds of usage in Responses answers", () => {
   const usage = (written: number, details?: unknown) => ({
     input_tokens: 10_000,
     input_tokens_details: {
@@ -125,7 +125,7 @@ describe("responses", () => {
   });
 });
 
-describe("messages", () => {
+describe("new kinds of usage in Messages answers", () => {
   const refused = (category: string | null, content: readonly unknown[] = []) => ({
     type: "message",
     model: "claude-opus-5",

@@ -60,7 +60,7 @@ describe("usage --history", () => {
     });
   });
 
-  test("--csv has a column for every kind, and no name becomes a formula", async () => {
+  test("usage --history --csv has a column for every kind of usage, and no name becomes a formula", async () => {
     const odd = makeHome({ [`${CLAUDE}/a.jsonl`]: [claudeRow({ cwd: "=HYPERLINK(1)\u001b[31m" })] });
     const { stdout } = await drive(
       { folder: odd, env: { HOME: odd, GATEWAY_CONFIG: "" } },
@@ -97,7 +97,7 @@ describe("usage --history", () => {
     ]);
   });
 
-  test("P52: --both counts each request once: in the logs, in the ledger or in both", async () => {
+  test("P52: usage --history --both counts each request once: in the logs, in the ledger or in both", async () => {
     const client = { tool: "claude-code", session: "other" };
     const ledger = writeLedger([
       {

@@ -607,7 +607,7 @@ describe("prices update", () => {
   });
 });
 
-describe("doctor", () => {
+describe("what doctor says of prices", () => {
   const examine = async (folder: TempFolder) => {
     const { stdout } = await run(
       { folder: folder.path, env: { XDG_RUNTIME_DIR: folder.path } },

@@ -152,7 +152,7 @@ describe("gateway sessions", () => {
     expect(JSON.parse(alone.stdout)).toMatchObject({ started: [] });
   });
 
-  test("gateway sessions says which id it does not know, and which are meant by a short one", async () => {
+  test("gateway sessions names an id that it does not know, and the sessions that a short id may mean", async () => {
     const unknown = await run("sessions", "show", "zzz", ...LEDGER);
     expect(unknown).toMatchObject({ status: 1, stderr: expect.stringContaining(`session zzz in ${path}. `) });
     const two = writeLedger(["ab", "ac"].map((session) => ({ id: session, client: { session } })));

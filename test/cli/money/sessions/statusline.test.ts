@@ -95,7 +95,7 @@ test("statusline finds no session in hostile input", async () => {
   expect((await line(model)).stdout).not.toContain("\u001b");
 });
 
-test("`run claude --statusline` puts it into settings for this run, and leaves the user's file alone", async () => {
+test("`run claude --statusline` puts the status line into settings for this run, and leaves the user's file alone", async () => {
   mkdirSync(folder.join("bin"), { recursive: true });
   const script = '#!/bin/sh\nwhile [ "$1" != --settings ]; do shift; done; cat "$2"\n';
   writeFileSync(folder.join("bin/claude"), script, { mode: 0o755 });
