@@ -223,7 +223,7 @@ describe("P111: the usage of a stream", () => {
     ["no [DONE]", TEXT + finish({ usage: COUNTS }), { basis: "exact", outcome: "complete" }],
     ["neither usage nor [DONE]", TEXT + finish(), { basis: "partial", outcome: "complete" }],
     ["no end at all", TEXT, { basis: "partial", outcome: "upstream_cut" }],
-  ])("an answer is read with %s", async (_name, stream, expected) => {
+  ])("an answer with %s is metered", async (_name, stream, expected) => {
     const upstream = startUpstream();
     upstream.next({ answer: answerStream("chat", [stream]) });
     const { ask, line } = open({ local: channelAt(upstream) });
@@ -300,7 +300,7 @@ describe("a chat and responses group", () => {
     },
   );
 
-  test("a chat and responses group fails over from the converted channel to the chat channel", async () => {
+  test("a chat and responses group fails over from the responses channel, which needs a conversion, to the chat channel", async () => {
     const [far, own] = [startUpstream(), startUpstream("responses")];
     const { ask, line, listModels } = open(both(far, own));
     await listModels();

@@ -103,7 +103,7 @@ test.each([
   },
 );
 
-test("the tokens that Mistral read from its cache are billed as read from the cache", async () => {
+test("tokens that Mistral reports as cached are billed as read from the cache", async () => {
   const usage = { prompt_tokens: 77, completion_tokens: 1, total_tokens: 78, num_cached_tokens: 76 };
   const upstream = serve(() => ({ pieces: [JSON.stringify({ ...ANSWERS["chat"], usage })] }));
   const gateway = open(

@@ -66,7 +66,7 @@ interface Full {
   readonly change: (changed: object) => void;
 }
 
-test("a request waits for room, keeps no other key waiting, and is let in when one in flight has ended", async () => {
+test("a request waits for room in its limit, keeps no other key waiting, and is let in when the one in flight has ended", async () => {
   const { upstream, gateway, end } = await openFull();
   const second = rawRequest(gateway.port, message());
   await isWaiting(gateway, 1);
@@ -100,7 +100,7 @@ test("P122: a client that leaves while its request waits costs nothing", async (
   expect((await rawRequest(gateway.port, message())).status).toBe(200);
 });
 
-test("a gateway that stops answers the requests that wait", async () => {
+test("a stopping gateway answers the requests that wait", async () => {
   const { upstream, gateway, end } = await openFull();
   const second = rawRequest(gateway.port, message());
   await isWaiting(gateway, 1);
@@ -125,7 +125,7 @@ test.each([
   expect(upstream.requests).toHaveLength(sent);
 });
 
-test("a request that waits is let in when the upstream of the one in flight dies", async () => {
+test("a request that waits is let in when the upstream of the request in flight dies", async () => {
   const { upstream, gateway } = await openFull();
   const second = rawRequest(gateway.port, message());
   await isWaiting(gateway, 1);
@@ -144,7 +144,7 @@ test("a gateway that stops without a grace period sends no request that waits", 
   expect(gateway.ledger().map(({ outcome }) => outcome)).toEqual(["interrupted"]);
 });
 
-test("a response on a WebSocket waits, too, until its client has left", async () => {
+test("a response on a WebSocket waits for room in its limit, too, and no longer when its client has left", async () => {
   const ended = Promise.withResolvers<void>();
   const upstream = startSocketUpstream({
     reply: async (asked, socket) => {

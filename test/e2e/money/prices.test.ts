@@ -31,7 +31,7 @@ const shell = {
   environment: { type: "container_reference", container_id: "cntr_1" },
 };
 
-test("a limit in USD counts the other kinds of an answer with a kind that has no price", async () => {
+test("a limit in USD counts the priced kinds of an answer, even if another kind of it has no price", async () => {
   const world = openOwnWorld((url) => ({
     keys: makeConfig({ url }).keys.map((key) => ({ ...key, limits: { usd_per_day: "1" } })),
   }));

@@ -338,7 +338,7 @@ function endsStream(bytes: Buffer): boolean {
 }
 
 test.each([OWN_KEY_FIELD, ...KEY_SOURCES])(
-  "P189: a key that came in %s does not come back",
+  "P189: a key that a request has in %s is masked in its answer",
   async (source) => {
     const secret = keyOf("messages");
     const groups = { all: { platform: "messages", channels: ["messages"], other_paths: ["/v1/new"] } };

@@ -246,7 +246,7 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
     ] as const;
   });
   test.each(titled.filter(([, each]) => isCompared(each)))(
-    "what %s sends through the gateway is what it sends without, but for the differences in docs/tools.md",
+    "%s sends the same through the gateway as without it, except for the differences in docs/tools.md",
     async (title, which, index) => {
       const { tool, args, group, sockets = false } = which;
       // The small model that the newest release of the tool asks for by itself.

@@ -124,7 +124,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   );
 
   test.skipIf(!["claude", "codex", "gemini", "opencode"].every(hasTool))(
-    "settings files with another address are overridden",
+    "gateway run overrides settings files with another address",
     async () => {
       const elsewhere = "http://127.0.0.1:9";
       const home = folder.join("elsewhere");

@@ -76,7 +76,7 @@ describe("an upstream that sends frames together with its 101", () => {
   });
 });
 
-test("a channel that the connection has left sends nothing more to the client", async () => {
+test("after a WebSocket has moved to another channel, the old one sends nothing more to the client", async () => {
   let heard = 0;
   const old = keep(
     startRawSocketUpstream({
@@ -143,7 +143,7 @@ test("a client that sends more than 16 MB ahead of an upstream that reads nothin
   expect(await sendAhead(gateway, inject)).toContain("\x03\xf0Too many messages wait");
 });
 
-test("a connection has a bounded number of responses at once", async () => {
+test("a WebSocket has a bounded number of responses at once", async () => {
   const upstream = keep(startSocketUpstream({ reply: () => {} }));
   const gateway = startGateway({ main: upstream });
   const client = await openSocket(gateway.port, KEY);

@@ -64,7 +64,7 @@ const CLIENTS = DIALECT_NAMES.flatMap((dialect) =>
 );
 
 describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes it,", (dialect, writer) => {
-  test.each(CHANGES)("a changed prompt is reported as %s, with its tokens", (_title, change, expected) => {
+  test.each(CHANGES)("a changed prompt is reported as %s, with missed tokens", (_title, change, expected) => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);

@@ -110,7 +110,7 @@ describe("P189: a secret in an answer", () => {
   });
 });
 
-test("the end of an event is never held, and what is not a secret goes out as it came", () => {
+test("the redactor never holds the end of an event, and passes on what is no secret as it came", () => {
   const event = Buffer.from(`data: ${SECRET.slice(0, 20)}\n\n`);
   const redactor = new StreamRedactor(SECRETS);
   expect(redactor.pass(event)).toBe(event);
@@ -147,6 +147,6 @@ test.each([
   ["12 characters of it", `\u0130 ${HIDDEN.slice(5, 17)}.`, `\u0130 ${"*".repeat(12)}.`],
   ["a part in lower case", `bad key ${HIDDEN.slice(5, 25).toLowerCase()}.`, `bad key ${"*".repeat(20)}.`],
   ["a part with escapes", `bad %41b1+cD2e/3_gH4.`, `bad ${"*".repeat(14)}.`],
-])("a text for people or the ledger loses %s", (_name, text, expected) => {
+])("in a text for people or the ledger, %s is masked", (_name, text, expected) => {
   expect(SECRETS.maskText(text)).toBe(expected);
 });

@@ -5,7 +5,7 @@ import { createClient } from "../../../src/lib/http/client.ts";
 import { Fields } from "../../../src/lib/http/fields.ts";
 import { type Answer, UpstreamFault } from "../../../src/lib/http/upstream.ts";
 
-test("a list of models ends within half a minute, however many pages it has", async () => {
+test("fetching a list of models ends within half a minute, however many pages it has", async () => {
   const text = `channels: { main: { platform: messages, base_url: "http://127.0.0.1:1", credential: x } }
 groups: { claude: { platform: messages, channels: [main] } }
 keys: [{ name: laptop, group: claude, secret: sk-laptop }]`;

@@ -476,7 +476,7 @@ test("P120: spending counts after a restart, and a changed limit applies to the 
   expect(await statuses(group, 2)).toEqual([200, 429]);
 });
 
-test("P121: at each percentage of alerts.at, a limit warns once: log, statusline and command", async () => {
+test("P121: at each percentage of alerts.at, a limit warns once in the log, in statusline and by the command", async () => {
   const command = ["sh", "-c", 'echo "$GATEWAY_ALERT_NAME $GATEWAY_ALERT_PERCENT" >> "$RUNS"'];
   const set = (own: World) => {
     Object.assign(env, { RUNS: own.path("runs") });

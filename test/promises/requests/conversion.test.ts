@@ -333,7 +333,7 @@ const DETAILS = [
   ["messages", { cache_creation_input_tokens: 50 }, ["responses", "chat"], /"cache_write_tokens": ?50\b/],
 ] as const;
 
-test.each(DETAILS)("P166: the client sees what %s counted: %j", async (channel, usage, clients, count) => {
+test.each(DETAILS)("P166: clients see a %s channel's counts: %j", async (channel, usage, clients, count) => {
   for (const client of clients) {
     const group = groupOf(client, channel);
     group.channel().next({ body: whole(channel, { usage }) });

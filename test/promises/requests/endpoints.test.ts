@@ -128,7 +128,7 @@ const ENDPOINTS: readonly (readonly [string, string, keyof typeof groups, object
   ...VERBS.map(([verb, body]) => ["POST", `/relay/v1/models/test-model:${verb}`, "relay", body] as const),
 ];
 
-test("P1: the interface's seven endpoints take keys of their platform and refuse those of the others", async () => {
+test("P1: the seven endpoints of docs/interface.md take keys of their platform and refuse keys of other platforms", async () => {
   const interfaces: readonly (readonly [string, readonly string[], object?])[] = [
     ["/v1/messages", ["messages"], ask("messages").body],
     ["/v1/responses", ["responses"], ask("responses").body],
@@ -151,7 +151,7 @@ test("P1: the interface's seven endpoints take keys of their platform and refuse
   }
 });
 
-describe("P60: the table's endpoints are served", () => {
+describe("P60: the endpoints of the contract's table are served", () => {
   test.each(ENDPOINTS.map((row) => [...row, undefined] as const))(
     "%s %s with a key of %s",
     async (...row) => {

@@ -201,7 +201,7 @@ function send(
   return world.request(ask(dialect).target, fields, body);
 }
 
-describe("P85, P86, P92: the gateway's errors have the dialect's shape, the table's statuses and codes, and advice on retries", () => {
+describe("P85, P86, P92: the gateway's errors have the dialect's shape, the contract's statuses and codes, and advice on retries", () => {
   const rows = CAUSES.flatMap((cause) => DIALECTS.map((dialect) => [cause[0], dialect, cause] as const));
   test.each(rows)("%s gets its error in the shape of %s", async (_, dialect, [, status, codes, request]) => {
     const answer = await request(dialect);

@@ -265,7 +265,7 @@ describe("P101: when the next channel is tried", () => {
     expect(used(group, "first", "second")).toEqual([1, 1]);
   });
 
-  test("the next channel is tried if one is unreachable", async () => {
+  test("the next channel is tried if the first one is unreachable", async () => {
     expect((await unreachable.ask("messages")).status).toBe(200);
     expect(used(unreachable, "second")).toEqual([1]);
   });
@@ -443,7 +443,7 @@ test("P106: a session's first requests go to one channel, also if they are sent 
   }
 });
 
-test("P106: a session is not kept on a channel that never answers it", async () => {
+test("P106: a session does not stay on a channel that never answers it", async () => {
   for (const name of ["one", "two"]) atOnce.channel(name).always((_, out) => out.left);
   for (const session of "abcdefgh") {
     const places = new Set<boolean>();
@@ -547,7 +547,7 @@ test("P106: a session stays on its channel when the gateway starts again", async
 });
 
 test.each(owners)(
-  "P103: after a %d of the channel that holds a response, no other channel is asked for it",
+  "P103: after a %d from the channel that holds a response, no other channel is asked for that response",
   async (status, group) => {
     for (const name of ["one", "two"])
       group.channel(name).always({ body: { ...whole("responses"), id: `resp_${name}` } });
@@ -567,7 +567,7 @@ test.each(owners)(
   },
 );
 
-test("P107: a channel's state comes from real requests and from channels probe, which only fetches its list", async () => {
+test("P107: a channel's state comes from real requests and from channels probe, which only fetches its model list", async () => {
   probed.channel().next({ status: 500, body: error });
   await probed.ask("messages");
   expect((await stateOf(probed, "main")).find["state"]).not.toBe("available");

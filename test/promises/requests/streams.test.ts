@@ -62,7 +62,7 @@ describe("P93: each piece of a response reaches the client as it arrives", () =>
   });
 });
 
-test.each(["passed", "converted"] as const)("P93: no %s piece waits for a later piece", async (name) => {
+test.each(["passed", "converted"] as const)("P93: no piece of a %s stream is held back", async (name) => {
   const group = name === "passed" ? chats : crossed;
   const [head = "", delta = "", ...rest] = stream("chat", { text: "words" });
   const go = Array.from({ length: 200 }, () => Promise.withResolvers<void>());
