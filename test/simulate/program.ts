@@ -26,7 +26,7 @@ export interface Served {
   stop(graceMs: number): Promise<void>;
 }
 
-/** The same as cli/serve/serve.ts, without a terminal. */
+/** Does the same as cli/serve/serve.ts, without a terminal. */
 export function serve(configPath: string, listener: Listener, network: Network): Served {
   const loaded = loadConfig(configPath, process.env);
   const running = startGateway(loaded.catalog, [listener], { configPath: loaded.path, network });
@@ -43,7 +43,7 @@ export function serve(configPath: string, listener: Listener, network: Network):
 const FOLLOW_MS = 3000;
 const FOLLOW_BYTES = 1 << 16;
 
-/** The same as the thread of web/worker.ts: it reads on in the table. */
+/** Does the same as the thread of gateway/api/worker.ts: it reads new lines of the ledger into the table. */
 function followLedger({ catalog }: RunningGateway["gateway"]): () => void {
   const timer = setInterval(() => {
     new Table(catalog.ledger.path, { report: () => {}, most: FOLLOW_BYTES })[Symbol.dispose]();

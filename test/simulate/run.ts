@@ -42,7 +42,7 @@ export interface Written {
   readonly at: number;
   readonly process: SimProcess;
   readonly inode: Inode;
-  /** The changes of the file until then, this one included. */
+  /** How many changes the file had had by then, this one included. */
   readonly made: number;
 }
 
@@ -102,7 +102,7 @@ export class World {
   served: Served | null = null;
   readonly #make: Program;
   readonly #trace: Trace;
-  /** Everything works again. */
+  /** All faults are over, and everything works again. */
   isHealed = false;
   #ending = false;
   #left = 0;
@@ -216,7 +216,7 @@ export class World {
     return {
       latency: Math.max(4, random.between(latency >> 1, latency * 2)),
       window,
-      // Only some connections: otherwise most of the time would go into single bytes.
+      // Only some connections cut bytes into pieces: otherwise most of the time would go into single bytes.
       piece: random.chance(350) ? piece : 0,
     };
   }
@@ -295,7 +295,7 @@ export class World {
       if (how === "without power") this.disk.cutPower();
       this.#restartSoon(downMs);
     };
-    // An idle gateway makes no steps.
+    // An idle gateway makes no steps, so it is killed after two seconds.
     this.scheduler.after(2 * SECOND, NATURE, "the end", () => process.kill(how));
   }
 
@@ -358,7 +358,7 @@ export class World {
       );
   }
 
-  /** Everything works again. */
+  /** Ends all faults, and waits until everything works again. */
   #heal(): void {
     this.scheduler.note("everything works again");
     this.isHealed = true;
@@ -390,7 +390,7 @@ export class World {
       this.#pass(62 * SECOND);
   }
 
-  /** Each key sends one more request. If something is still reserved for requests that have ended, it fails. */
+  /** Each key sends one more request. The request fails if something is still reserved for requests that have ended. */
   #finalRequests(): void {
     const from = this.sends.length;
     let number = FINAL_NUMBER;

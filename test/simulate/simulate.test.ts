@@ -1,4 +1,4 @@
-// Tests of the simulator: a seed decides everything, nothing real is touched, and its disk forgets what a real one does.
+// Tests of the simulator: a seed decides everything, nothing real is touched, and the disk forgets what a real one forgets.
 
 import { expect, test } from "bun:test";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ test("P125: a power cut costs at most the last 100 ms of lines on a disk that ke
   expect(Number(/(\d+) power cuts/.exec(text)?.[1])).toBeGreaterThan(15);
 }, 240_000);
 
-test("a runtime call that is not replaced throws when it is used", () => {
+test("a function of the runtime that the simulator does not replace throws when it is used", () => {
   const { require, globals } = new SimProcess(new World(makePlan(1), make, null), "test", 1).edges();
   expect(() => require("node:child_process")).toThrow("does not replace the module");
   expect(() => call(require("node:fs"), "symlinkSync")).toThrow("does not replace node:fs.symlinkSync");

@@ -35,7 +35,7 @@ export function checkBooks(world: World): void {
   checkJournal(world, lines);
 }
 
-/** Rotated files first, the growing file last. */
+/** All lines of the ledger: the rotated files first, the growing file last. Null: a line is torn. */
 function readLedger(world: World): string[] | null {
   // A month has a second file when its last lines come after its end.
   const rotated = world.disk
@@ -216,14 +216,14 @@ function checkExact(world: World, name: string, line: Line, { counts }: Arrival)
   );
 }
 
-/** Whether a power cut may have lost the line. */
+/** Whether a power cut may have taken the line of this request. */
 function mayBeLost(world: World, arrival: Arrival): boolean {
   const sentAt = latestSending(arrival);
   // checkDurable looks for the lines that a sync has covered, or should have.
   return world.deaths.some(({ at, how }) => how === "without power" && sentAt <= at);
 }
 
-/** An upstream may still read the bytes of a gateway that has died in the meantime. */
+/** When the gateway sent it at the latest: an upstream may still read the bytes of a gateway that has died. */
 function latestSending({ at, sender }: Arrival): number {
   return Math.min(at, sender.diedAt);
 }

@@ -46,7 +46,7 @@ function checkId(world: World, send: Send, { fields }: Reply): void {
   world.ids.set(id, send.name);
 }
 
-/** While the only channel of a group is in cooldown, each client of the group gets its last error: see docs/contract.md. */
+/** While the only channel of a group is in cooldown, each client of the group gets the channel's last error. */
 function isRepeatedError(world: World, { client }: Send, reply: Reply, foreign: string): boolean {
   const own = world.plan.channels.filter(({ platform }) => platform === client.dialect);
   const isError = (arrival: Arrival): boolean =>

@@ -5,7 +5,7 @@ import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 import { FIRST_BYTE_SECONDS, TOTAL_SECONDS } from "../world/config.ts";
 
-/** These end requests that are in flight, or connections with bytes on their way. */
+/** Events that end requests in flight, or connections with bytes on their way. */
 const BREAKING = new Set(["kill", "cut power", "stop", "standstill", "upstream down"]);
 
 const SECOND = 1_000_000;
@@ -36,7 +36,7 @@ function isWhole({ plan, sent, status }: Arrival): boolean {
   return plan.kind === "answer" && plan.cut === null && sent && status === 200;
 }
 
-/** The gateway's time limits had not ended when the answer could reach it. Some connections take long for a request. */
+/** The answer could reach the gateway before its time limits ended. Some connections take long for a request. */
 function isInTime({ bySend }: World, { send, at, waited }: Arrival): boolean {
   const first = bySend.get(send)?.[0]?.at ?? at;
   const limit = Math.min(FIRST_BYTE_SECONDS * SECOND, TOTAL_SECONDS * SECOND - (at - first));

@@ -11,7 +11,7 @@ const MARGIN_US = 10_000;
 
 /** `there`: the ids of the lines that are in the ledger. */
 export function checkDurable(world: World, there: ReadonlySet<string>): void {
-  // After a failed write, its bytes are removed, and its lines are written again.
+  // The last writing counts: after a failed write, the gateway removes the bytes and writes the lines again.
   const last = new Map(world.written.map((each) => [each.id, each]));
   for (const written of last.values()) {
     const { id, at } = written;
@@ -37,7 +37,7 @@ function isAtRisk(world: World, written: Written): boolean {
 /** The latest moment at which the gateway had to begin a sync before the power cut. There is one sync at a time. */
 function findLatestBegin(world: World, { at, process }: Written, cut: Death): number {
   if (process !== cut.process) {
-    // Another one was killed before it could sync the line. The next one syncs when it starts.
+    // Another gateway was killed before it could sync the line. The next one syncs the line when it starts.
     const boot = world.boots.findLast((each) => each <= cut.at) ?? cut.at;
     return boot + MARGIN_US;
   }

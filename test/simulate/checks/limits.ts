@@ -1,5 +1,5 @@
-// Limits of keys hold, and refuse only with a reason. The spending is that of the lines: other checks
-// compare their amounts with the upstreams' counts.
+// Limits of keys hold, and refuse only with a reason. What a key has spent is the sum of its lines:
+// other checks compare the amounts of lines with what the upstreams counted.
 
 import type { Send } from "../clients/send.ts";
 import { hasBadDisk } from "../plan/plan.ts";
@@ -33,7 +33,7 @@ export function checkLimits(world: World, lines: readonly Counted[]): void {
   if (!mayMissLines(world)) for (const send of world.sends) checkRefused(world, send, lines);
 }
 
-/** Whether lines that limits counted may be gone from the ledger, or wait for it. */
+/** Whether lines that limits counted may be gone from the ledger, or may not be in it yet. */
 function mayMissLines(world: World): boolean {
   return mayForget(world) || hasBadDisk(world.plan) || world.stoodStill;
 }
@@ -96,7 +96,7 @@ function findStay(send: Send | undefined, own: readonly Arrival[]): number {
   return Math.min(last.endedAt, send.endedAt);
 }
 
-/** The gateway had no reason to cancel it early. */
+/** Whether the gateway had no reason to cancel the request early. */
 function isPlain({ plan, stream }: Arrival, { request, end }: Send): boolean {
   const isWhole = plan.kind === "answer" && plan.cut === null;
   return (
@@ -125,12 +125,12 @@ function findMonth(wall: number): number {
 
 interface Spending {
   readonly limit: string | undefined;
-  /** When the window of a moment began. */
+  /** When the window that contains this moment began. */
   readonly window: (wall: number) => number;
 }
 
-/** A request is let in while less than the limit is spent. Those that run at the same time spend at most twice the limit, or
- *  the limit and the dearest of them. */
+/** A request is let in while less than the limit is spent. So the requests of a window spend at most twice the limit, or the
+ *  limit and the charge of the dearest request. */
 function checkSpent(world: World, key: string, lines: readonly Counted[], { limit, window }: Spending): void {
   if (limit === undefined) return;
   const written = new Map(world.written.map(({ id, at }) => [id, at]));
@@ -158,7 +158,7 @@ function checkSpent(world: World, key: string, lines: readonly Counted[], { limi
 const REFUSAL =
   /The key \\*"([^"\\]+)\\*" may spend \$[\d.]+ \(usd_(?:per_)?(\w+)\) and has spent \$([\d.]+)(?: and \$([\d.]+) estimated)?/;
 
-/** A refusal names no more than the ledger has, also after the clock was changed. */
+/** A refusal names no more spending than the ledger has, also after the clock was changed. */
 function checkRefused(world: World, send: Send, lines: readonly Counted[]): void {
   const refusal = REFUSAL.exec(send.reply?.body.toString() ?? "");
   if (refusal === null) return;

@@ -1,4 +1,4 @@
-// Which promises of docs/contract.md each check bears. A check that bears none does not belong here.
+// Which promises of docs/contract.md each check tests. A check that tests none does not belong here.
 
 export const PROMISES = {
   amounts: ["P131"],

@@ -1,5 +1,5 @@
-// Checks decision 0012: a POST reaches a channel once, after the first byte of an answer no other channel, and none after
-// `failover.total`.
+// Checks decision 0012: a POST reaches a channel at most once. It reaches no other channel after the first byte of an answer,
+// and no channel after `failover.total`.
 
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
@@ -34,7 +34,7 @@ function listTimes(posts: readonly Arrival[]): string {
   return posts.map(({ at }) => `${(at / 1000).toFixed(1)} ms`).join(", ");
 }
 
-/** After such an answer, another channel may be tried. The end of its connection may make an answer an empty one. */
+/** Whether another channel may be tried after this answer. A cut answer may look empty if the connection ends its body. */
 function isFailure({ plan, status }: Arrival): boolean {
   if (plan === null || plan.kind === "error event") return true;
   return status >= 300 || (plan.cut !== null && plan.framing === "close");

@@ -19,9 +19,9 @@ export class Client {
   readonly #network: Network;
   readonly #scheduler: Scheduler;
   readonly #watch: ClientWatch;
-  /** The next request. */
+  /** The index of the next request. */
   #at = 0;
-  /** How often it was sent before. */
+  /** How often this request was sent before. */
   #again = 0;
 
   constructor(plan: ClientPlan, network: Network, watch: ClientWatch) {
@@ -78,7 +78,7 @@ export class Client {
     this.#later(waitMs ?? this.plan.requests[this.#at]?.gapMs ?? SETTLE_MS, () => this.#next());
   }
 
-  /** Tries again as the official SDKs do: twice, after half a second or more, or after the time in retry-after. */
+  /** When it tries again, as the official SDKs do: after half a second or more, or after the time in retry-after. */
   #retryAfter({ end, reply }: Send): number | null {
     if (this.#again >= this.plan.retries || end === "left" || end === "gave up") return null;
     const backoff = 500 * 2 ** this.#again;

@@ -27,7 +27,7 @@ export function secretOf(client: string): string {
 }
 
 export interface Ask {
-  /** `c3r2s0` */
+  /** Client, request and sending, each counted from 0: `c3r2s0`. */
   readonly name: string;
   readonly client: ClientPlan;
   readonly request: RequestPlan;

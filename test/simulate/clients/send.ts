@@ -16,20 +16,20 @@ export interface Reply {
 export interface Send extends Ask {
   readonly at: number;
   reply: Reply | null;
-  /** How it ended. `reply`: with a complete reply; `lost`: the connection broke; `left`: the client left; `refused`: there
-   *  was no connection. */
+  /** How it ended. `reply`: with a complete reply; `lost`: the connection broke; `left`: the client left as planned;
+   *  `refused`: no gateway listened; `gave up`: after PATIENCE_MS. */
   end: "open" | "reply" | "lost" | "left" | "refused" | "gave up";
   endedAt: number;
-  /** The answer, if it came completely. */
+  /** The upstream's answer, if the client got all of it. */
   whole: Arrival | null;
-  /** A gateway died while it was in flight. */
+  /** A gateway died while the request was in flight. */
   orphaned: boolean;
 }
 
 /** Longer than every time limit of the gateway in all simulated configs. */
 const PATIENCE_MS = 150_000;
 
-/** The plan says how long a client waits, how fast it reads, and when it leaves. */
+/** Sends a request. Its plan says how fast the client reads, and when it leaves. */
 export function sendRequest(network: Network, send: Send, ended: () => void): void {
   const { slow, leave } = send.request;
   const { scheduler } = network;

@@ -29,7 +29,7 @@ export function makePlan(seed: number): Plan {
   return addOddAnswers(addFailingStop(addSlowCut(addRush(makeMainPlan(seed)))));
 }
 
-/** Further parts have random numbers of their own. */
+/** The main part of a plan. The parts that are added to it have random numbers of their own. */
 function makeMainPlan(seed: number): Plan {
   const random = new Random(seed, "plan");
   const swarm = makeSwarm(random);
@@ -166,7 +166,7 @@ type Make = (random: Random, channels: readonly ChannelPlan[]) => Happening;
 
 const at = (random: Random): number => random.skewed(20, 12_000);
 
-/** The first of KINDS end the gateway. No other test can cause these faults at every moment. */
+/** So many kinds at the beginning of KINDS end the gateway. No other test can cause these faults at every moment. */
 const DEATHS = 2;
 
 const KINDS: readonly Make[] = [

@@ -46,7 +46,7 @@ export interface ClientPlan {
   readonly key: string;
   readonly dialect: Dialect;
   readonly startMs: number;
-  /** It retries as the official SDKs do. */
+  /** How often it sends a request again, as the official SDKs do. */
   readonly retries: number;
   readonly limits: LimitPlan;
   readonly requests: readonly RequestPlan[];

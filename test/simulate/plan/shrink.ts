@@ -3,7 +3,7 @@
 import { GOOD_ANSWER } from "../upstreams/upstream.ts";
 import type { ClientPlan, Plan, RequestPlan } from "./plan.ts";
 
-/** The processor's time: a busy machine shortens as much as an idle one. A result can be shortened again. */
+/** Measured in time of the processor: a busy machine shortens as much as an idle one. A result can be shortened again. */
 const MAX_MS = 60_000;
 const MAX_TRIES = 600;
 
@@ -37,7 +37,7 @@ export async function shrink(
   }
 }
 
-/** First without one half of them, then without a quarter, and so on. */
+/** The list without one half of its elements, then without one quarter, and so on. */
 function withoutRuns<T>(list: readonly T[]): T[][] {
   const lefts: T[][] = [];
   for (let size = list.length >> 1; size >= 1; size >>= 1)
@@ -74,7 +74,7 @@ const SIMPLE_REQUEST: Partial<RequestPlan> = {
   gapMs: 0,
 };
 
-/** Requests without anything special, and good answers in place of others. */
+/** Plans in which one request has one special thing less, or one answer is replaced by a good one. */
 function simplifyRequests(plan: Plan): Plan[] {
   return plan.clients.flatMap((client, at) =>
     client.requests.flatMap((request, index) => {

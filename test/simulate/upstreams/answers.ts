@@ -1,5 +1,5 @@
 // The answers of upstreams, in each dialect, small and exact. Every word names the request, the send and the attempt that
-// it answers, so that no byte can be mistaken for that of another one. The usage is known.
+// it answers, so that no byte can be mistaken for one of another answer. The usage is known.
 
 import type { Dialect } from "../plan/plan.ts";
 

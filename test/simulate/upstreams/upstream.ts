@@ -1,4 +1,4 @@
-// One upstream: answers each request as the plan says, and records both.
+// One upstream: it answers each request as the plan says, and records the request and the answer.
 
 import type { Field } from "../../../src/lib/http/fields.ts";
 import { mutatePieces } from "../../harness/upstreams/mutate.ts";
@@ -71,7 +71,7 @@ function arrive(world: World, channel: string, send: string, arriving: Arriving)
   const own = world.bySend.get(send) ?? [];
   const id = send.replace(/s\d+$/, "");
   const before = world.byRequest.get(id) ?? [];
-  // The answers of a plan go to the sends of a request, one after another.
+  // Each arrival of a request, in whichever send and attempt, gets the next answer of its plan.
   const planned = world.isHealed ? undefined : world.requests.get(id)?.answers[before.length];
   const plan = planned ?? { ...GOOD_ANSWER, output: 3 + (before.length % 5) };
   const text = body.toString();

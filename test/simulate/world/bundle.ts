@@ -15,7 +15,7 @@ const BELOW: ReadonlyMap<string, string> = new Map(
   ]),
 );
 
-/** These are pure, and slow to load, so all processes share them. */
+/** These modules keep no state and are slow to load, so all processes share them. */
 const SHARED = ["zod", "yaml"];
 
 export interface Bundle {

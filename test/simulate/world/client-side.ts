@@ -1,4 +1,4 @@
-// The gateway's server in the simulated world: hands it exchanges, and carries its replies to the clients.
+// The gateway's server in the simulated world. It hands exchanges to the gateway, and carries the replies to the clients.
 
 import type { Exchange, Listen, ListenOptions, Server } from "../../../src/lib/http/exchange.ts";
 import type { Field, Fields, SentFields } from "../../../src/lib/http/fields.ts";
@@ -29,7 +29,7 @@ export interface ClientEars {
   lost(): void;
 }
 
-/** The longest pause inside a body. */
+/** The gateway gives up a body that has not come after this time. */
 const BODY_US = 60_000_000;
 
 export function makeListen(host: SimProcess): Listen {

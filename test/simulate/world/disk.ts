@@ -18,13 +18,13 @@ export class Inode {
   mtime: number;
   #bytes: Buffer = Buffer.alloc(0);
   #size = 0;
-  /** The safe content: its first `#safeSize` bytes. */
+  /** The safe content is the first `#safeSize` bytes of it. */
   #safe: Buffer = Buffer.alloc(0);
   #safeSize = 0;
   #changes: Change[] = [];
   /** How many changes there have ever been. */
   #made = 0;
-  /** The state that a power cut may leave of a database. Null: it is not a database. */
+  /** The states of a database, of which a power cut leaves one. Null: it is not a database. */
   #commits: readonly Buffer[] | null = null;
   /** SQLite's lock on it, which belongs to a process. */
   lock: { readonly holder: object; readonly process: object } | null = null;
@@ -93,7 +93,7 @@ export class Inode {
     for (const change of this.#changes.slice(0, count)) change.isForgotten = true;
   }
 
-  /** Each page of the unsafe bytes is old, new, or half of each, and any length is possible. */
+  /** Where bytes are not safe, each page is left old, new, or half of each, and any length is possible. */
   cutPower(random: Random): void {
     const safe = this.#commits === null ? this.#safe.subarray(0, this.#safeSize) : random.pick(this.#commits);
     this.#safe = this.#changes.length > 0 ? tear(safe, this.#changes, random) : Buffer.from(safe);
@@ -137,7 +137,7 @@ function listPages(change: Change): number[] {
   );
 }
 
-/** The other pages have a length, and no bytes. */
+/** Keeps the bytes of the written pages. In all other pages, they become 0. */
 function keepPages(change: Change, written: ReadonlySet<number>): Change {
   if ("size" in change) return change;
   const { at, bytes } = change;
@@ -162,7 +162,7 @@ const PAGE = 4096;
 const SECTOR = 512;
 
 /** File systems keep truncations in order, and use new blocks for what is written after one: old bytes never come back after
- *  a new beginning. Each page that was written since is old, new, or half of each. */
+ *  a truncation. Each page that was written since then is old, new, or half of each. */
 function tear(safe: Buffer, changes: readonly Change[], random: Random): Buffer {
   const cuts = changes.flatMap((change, index) => ("size" in change ? [index + 1] : []));
   const from = random.pick([0, ...cuts]);
@@ -308,7 +308,7 @@ export class Disk {
     this.names.set("/proc/sys/kernel/random/boot_id", inode);
   }
 
-  /** The process has ended. The machine continues. */
+  /** Frees the locks of a process that has ended while the machine runs on. */
   freeLocks(process: object): void {
     for (const inode of this.names.values()) if (inode.lock?.process === process) inode.lock = null;
   }

@@ -18,7 +18,7 @@ const { constants } = realFs;
 
 export function fail(code: string, call: string, path?: string): Error {
   const about = path === undefined ? "" : ` '${path}'`;
-  // `call` says where the error came from: finding it again for a stack costs more than all other work.
+  // The error has no stack, which would cost more than all other work: `call` says where it came from.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   const error = new Error(`${code}: ${call}${about}`);
@@ -204,8 +204,8 @@ class Files {
     const takes = disk.random.between(50, Math.max(50, disk.trouble.slowSync));
     const end = this.#host.beginSync(inode);
     scheduler.after(takes, this.#host, `synced ${path}`, () => {
-      // On a real disk, this descriptor's sync may begin later, and then syncs the file that has the
-      // number by then.
+      // On a real disk, the sync may begin later, and would then sync another file that has got the
+      // descriptor's number.
       if (this.#host.files.get(fd) !== file) throw new Error(`${path} was closed while its sync ran`);
       const fails = disk.random.chance(disk.trouble.failingSyncs);
       end(fails);

@@ -1,5 +1,5 @@
 // The runtime's global names: those that the simulator replaces, and those that a simulated process cannot use. All others
-// only compute. Of a module or a name that is replaced, a simulated process gets only a part.
+// only compute. A simulated process can use only the parts of a module or a name that the simulator has replaced.
 
 export const GLOBALS = {
   replaced:

@@ -1,4 +1,4 @@
-// The parts of bun:sqlite that the gateway uses: a lock on a file that ends with its process (lib/files/file-lock.ts), and the
+// The parts of bun:sqlite that the gateway uses: file locks, which end with their process (lib/files/file-lock.ts), and the
 // table of the ledger, a real database in memory whose commits lie on the simulated disk (billing/store/).
 
 import { Database as RealDatabase } from "bun:sqlite";

@@ -66,7 +66,7 @@ export class Pipe {
     return !this.#isFull;
   }
 
-  /** Happens after everything that was written has arrived. */
+  /** Runs this when everything that was written before has arrived. */
   mark(run: () => void): void {
     if (this.closed) return;
     this.#queue.push(run);
@@ -122,7 +122,7 @@ export class Pipe {
     if (typeof first === "function") {
       this.#queue.shift();
       first();
-      // Pieces that have come together are seen together, or a little later.
+      // What has arrived together is seen at once, or a little later.
       if (this.#queue.length > 0 && this.#random.chance(500)) return this.#arrive();
     } else {
       const bytes = this.#take(first);
@@ -133,7 +133,7 @@ export class Pipe {
     if (this.#queue.length > 0) this.#wake(0);
   }
 
-  /** The bytes were copied when they were written, so nothing else refers to them. */
+  /** Takes the next bytes. They were copied when they were written, so nothing else refers to them. */
   #take(first: Buffer): Buffer {
     const { weather } = this.#ends;
     const ends = this.#queue.findIndex((each) => typeof each === "function");

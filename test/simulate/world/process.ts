@@ -205,7 +205,7 @@ export class SimProcess implements Owner {
         "node:os",
       ),
       buffer: { isAscii: buffer.isAscii, isUtf8: buffer.isUtf8 },
-      // It only reads text.
+      // `isIP` only reads text.
       net: refuseOthers({ isIP }, "node:net"),
       // No name resolves to this machine.
       "dns/promises": refuseOthers(

@@ -33,7 +33,7 @@ export const NATURE: Owner = {
 export class Scheduler {
   /** Virtual time in microseconds, since the beginning of the world. */
   now = 0;
-  /** An event threw. */
+  /** Called with what an event has thrown. */
   onThrow: (owner: Owner, error: unknown) => void = (_, error) => {
     throw error;
   };

@@ -1,4 +1,4 @@
-// The gateway's HTTP client in the simulated world: carries its requests to the upstreams, and their responses to it.
+// The gateway's HTTP client in the simulated world. It carries requests to the upstreams, and responses to the gateway.
 
 import type {
   Answer,
@@ -57,7 +57,7 @@ class SimUpstream implements Upstream {
   }
 }
 
-/** The upstream is not read while more than this is unread. */
+/** While the gateway has more unread chunks than this, nothing more is read from the upstream. */
 const MAX_UNREAD_CHUNKS = 3;
 
 /** Both ends of one request. The upstream's methods run in its own time, and what they cause arrives here later. */
@@ -139,7 +139,7 @@ class SimConnection implements SentRequest, Connection {
     };
     const receive = network.upstreamAt(origin.host);
     scheduler.after(this.#weather.latency, NATURE, `${this.#name} arrives`, () => {
-      // If the response ended on its way, a part of it may be missing.
+      // If the connection ended while the request was on its way, it may not have arrived whole.
       if (!this.#isOver || this.#host.random.chance(500)) receive(arriving);
     });
   }
@@ -261,7 +261,7 @@ class SimConnection implements SentRequest, Connection {
     const { scheduler } = this.#host;
     const lateUs = this.#host.random.int(1000);
     this.#timer = scheduler.after(ms * 1000 + lateUs, this.#host, `${this.#name} ${kind}`, () => {
-      // Bytes that nobody reads do not have to come.
+      // While nobody reads, no bytes have to come.
       if (kind !== "idle_timeout" || this.#reader !== null) this.#fail(kind);
     });
   }
