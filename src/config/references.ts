@@ -80,7 +80,7 @@ function checkChannels({ channels }: Config, group: Group, quote: Quote, refuse:
   }
 }
 
-/** Some systems ask a server for `*.localhost`. */
+/** Not `*.localhost`: some systems ask a server for it. */
 const LOOPBACK = /^(?:localhost|\[::1\]|127(?:\.\d+){3})$/;
 
 function checkLogin(channel: Channel, host: string, refuse: Refuse): void {
@@ -110,5 +110,5 @@ function checkLoginGroup(group: Group, login: string, refuse: Refuse): void {
   if (group.convert)
     refuse(["convert"], "a login is for the vendor's own tool, and nothing is converted for it");
   else if (group.channels.length > 1)
-    refuse(["channels"], `${alone}: there is no failover to another account, so the group can have no other`);
+    refuse(["channels"], `${alone}: there is no failover to another account, so it must be the only channel`);
 }

@@ -28,7 +28,7 @@ export interface BookPrices {
 
 /** Older versions of Gemini CLI do not name the project. */
 const NO_PROJECT = "(not logged)";
-/** At the period's edge, the two clocks may disagree. */
+/** Times in logs and ledger may differ by this much. */
 const EDGE_MS = 3_600_000;
 
 /** `found_in`: one of SIDES. `because`: why there is no amount. */

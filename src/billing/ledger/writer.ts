@@ -204,7 +204,7 @@ export class LedgerWriter {
     await this.#files.sync().catch((error: unknown) => {
       this.#options.report(`the ledger's last lines may not be on the disk: ${String(error)}`);
     });
-    // What fails here is done by the next start.
+    // If this fails, the next start does it.
     await this.#completeTable().catch(() => undefined);
     try {
       if (left === 0) this.#files.rewriteJournal(this.#open);

@@ -42,7 +42,7 @@ export class Inserter {
   readonly #before: number;
   /** Names of this transaction. Finding them in the database takes longer. */
   readonly #known = new Map<string, Value>();
-  /** The change of the weights of earlier rows. */
+  /** By how much the weights of earlier rows changed. */
   weight = 0;
   paid = 0;
 

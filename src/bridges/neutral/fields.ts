@@ -204,7 +204,7 @@ const WITHOUT: Readonly<Partial<Record<MemberName, Rule>>> = {
   json: "refused",
   logprobs: "refused",
   top_logprobs: "refused",
-  // Searching everywhere in spite of these would be wrong.
+  // A search that ignores these would be wrong.
   allowed_domains: "refused",
   blocked_domains: "refused",
   own_effort: "silent",

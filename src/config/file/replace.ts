@@ -100,7 +100,7 @@ function requireEditable(file: string): void {
   try {
     requireOwn(file, true);
   } catch (error) {
-    throw new Error(`${messageOf(error)}. It stays as it was.`, { cause: error });
+    throw new Error(`${messageOf(error)}. The file stays as it was.`, { cause: error });
   }
 }
 
