@@ -199,7 +199,7 @@ export const LOOK: CommandTable = {
       LEDGER,
     ],
     remark:
-      "It says what prompts missed in caches, what changed first, and what that cost, with the ledger's anchor. It has no prompt, answer, secret, path, or name of a key or channel.",
+      "It says what prompts missed in caches, what changed first, what that cost, and the ledger's anchor. It has no prompt, answer, secret, path, or name of a key or channel.",
     examples: [
       "gateway report last  # of the last session",
       "gateway report 7d --markdown | gh issue comment 123 -F -  # for an issue",

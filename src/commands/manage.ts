@@ -348,7 +348,7 @@ export const MANAGE: CommandTable = {
         ]),
       },
       set: {
-        about: "set a model's prices in the config, before those of the book",
+        about: "set a model's prices in the config, which override the book",
         args: [MODEL, ["<prices...>", "KIND=VALUE or KIND=none, in USD per million tokens"]],
         examples: ["gateway prices set my-model input=3 output=15 cache_read=0.3  # a model of your own"],
         run: call(prices, "setPrices"),

@@ -138,7 +138,7 @@ function signOut(exchange: Exchange, { signIns, cookie }: Inside): void {
   reply(exchange, 200, {}, [field]);
 }
 
-/** Other sites' forms cannot send this type, and their scripts' preflight is refused. */
+/** Other sites' forms cannot send JSON, and their scripts' preflight is refused. */
 async function readBody(exchange: Exchange): Promise<unknown> {
   if (exchange.field("content-type") !== "application/json") return refuseUsage("The page sends JSON only.");
   return parseJson(Buffer.from(await exchange.readBody(MAX_BODY_BYTES)).toString());

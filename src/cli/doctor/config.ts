@@ -95,7 +95,7 @@ export function checkParts({ path, catalog }: LoadedConfig): DoctorFinding[] {
 export const checkSecrets: Check = ({ source }) =>
   getList(getField(source, "keys")).flatMap((entry) => {
     const name = getText(getField(entry, "name"));
-    const text = "leak scanners and some clients do not know its secret, which begins without `sk-`";
+    const text = "leak scanners and some clients expect a secret that begins with `sk-`";
     const isOdd = /^(?!sk-|\$\{)./.test(getText(getField(entry, "secret")));
     return isOdd ? [note(`key ${name}`, text, `gateway keys rotate ${name}`)] : [];
   });

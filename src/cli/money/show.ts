@@ -125,7 +125,7 @@ export function writeCsv(
   return [[...by, ...columns].join(","), ...lines];
 }
 
-/** Spreadsheets run a cell that begins with these. A semicolon may begin a cell. */
+/** Spreadsheets run cells that begin with these, also after a semicolon. */
 const FORMULA = /(?<=^|;)(?= *[=+\-@＝＋－＠])/g;
 
 function quote(text: string): string {

@@ -44,8 +44,8 @@ async function findLastSession(ledgerPath: string): Promise<string> {
   return findLast(table, "session") ?? "";
 }
 
-/** A bar may leave stdin open. */
 const MAX_STDIN_BYTES = 1 << 20;
+/** A bar may leave stdin open. */
 const STDIN_WAIT_MS = 300;
 
 async function readStdin(): Promise<unknown> {

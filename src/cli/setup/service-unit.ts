@@ -22,7 +22,7 @@ function fill(text: string, values: Readonly<Record<string, string>>): string {
 
 export function writeUnit({ command, configPath, envPath }: ServiceSpec): string {
   const words = [...command, "serve", "--config", configPath];
-  // systemd refuses such characters in an executable's path.
+  // systemd refuses these characters in an executable's path.
   const isOdd = /["'\\$]/.test(command[0] ?? "");
   const start = isOdd ? ["/bin/sh", "-c", 'exec "$0" "$@"', ...words] : words;
   return fill(systemd, { START: start.map(quoteForSystemd).join(" "), ENV: envPath.replaceAll("%", "%%") });

@@ -73,7 +73,7 @@ function nameForeignModels(connection: Connection): Record<string, string> {
   };
 }
 
-/** The prompt and the longest answer have to fit together. */
+/** The window has to hold the prompt and the longest answer. */
 function listWindow(
   { context, output }: ModelLimits = { context: null, output: null },
 ): Record<string, string> {

@@ -271,7 +271,7 @@ function chooseTicks(count: number, width: number, [from, to]: readonly [number,
 
 const COLOURS = 10;
 
-/** CSS colours. A colour follows from the name, or is the next free one. */
+/** CSS colours: that of the name's hash, or the next free one. */
 function colourNames(series: Bars["series"]): readonly string[] {
   const used = new Set<number>();
   return series.map(({ name }) => {

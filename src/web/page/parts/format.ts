@@ -54,7 +54,6 @@ export function formatDollars(amount: string): string {
   return dollars.length < 2 ? formatUsd(amount) : `$${group.format(BigInt(dollars))}`;
 }
 
-/** Null: none of the requests has a price. */
 export function chargeOf({ charge_usd, unpriced, requests }: Totals): string | null {
   return unpriced === requests ? null : charge_usd;
 }

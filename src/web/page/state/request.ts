@@ -15,7 +15,7 @@ export class Refused extends Error {
   }
 }
 
-/** Only pages of this origin can read it: another port's server gets only the cookie. */
+/** Only this origin's pages can read it. Servers on other ports get the cookie. */
 export function readToken(): string | null {
   return localStorage.getItem(TOKEN_NAME);
 }

@@ -66,7 +66,7 @@ function isView({ origin, pathname }: HTMLAnchorElement): boolean {
   return origin === location.origin && (pathname === ROOT || pathname.startsWith(`${ROOT}/`));
 }
 
-/** The browser itself moves the focus to such a place. */
+/** The browser itself moves the focus to a place of this page. */
 function isPlaceHere({ hash, pathname, search }: HTMLAnchorElement): boolean {
   return hash !== "" && pathname === location.pathname && search === location.search;
 }

@@ -196,7 +196,7 @@ export function NewSecret({
   return (
     <Dialog title={`The secret of ${secret.name}`} onClose={onClose} mayClose={mayClose}>
       <p>It is shown only now. Only its hash is kept. It works from now on.</p>
-      {isWarned && <Failure text="Nobody can show this secret again. Copy it, and close this dialog then." />}
+      {isWarned && <Failure text="Nobody can show this secret again. Copy it, then close this dialog." />}
       <Snippet text={secret.text} label="the secret" />
       {programs.length > 0 && <ToolLine tools={programs} start={about?.run ?? ""} />}
       <h3>Use it in a program</h3>

@@ -50,7 +50,7 @@ export function RequestPanel({
 function explainNone(request: RequestRecord | null, isOpen: boolean): string {
   if (isOpen) return "This request is running. Its cost is here as soon as it has ended.";
   if (request === null)
-    return "The ledger has no request with this id. One that is still running gets its line when it ends.";
+    return "The ledger has no request with this id. A running request gets its line when it ends.";
   return hasLine(request)
     ? "The ledger has no line of this request yet."
     : "This request got no answer from a channel, so it cost nothing and has no line in the ledger.";
