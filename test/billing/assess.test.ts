@@ -200,7 +200,7 @@ describe("an answer that says it failed", () => {
   ])("an answer (%s) that failed and reported nothing costs nothing", (_, final) => {
     const shown = judge(readingOf(null, { end: "error", final }), failed);
     expect(shown).toEqual({ basis: "exact", usage: [], estimated: [], suspect: false });
-    // Nobody knows whether the words before an error are charged.
+    // Nobody knows whether an upstream charges the text before its error.
     const seen = assessFailed(readingOf(null, { end: "error", final, estimatedOutput: 9 }));
     expect(seen).toMatchObject({ basis: "exact", parts: [], lacksOutput: true });
     expect(seen.suspect).toContain("before its error");

@@ -1,4 +1,4 @@
-// The hand-calculated vectors, from an answer's bytes to the charge, at every multiplier. Read in place, never copied.
+// Charges that were calculated by hand, from an answer's bytes on, at every multiplier. Their file is read in place, never copied.
 
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
@@ -25,7 +25,7 @@ interface Vector {
 
 const vectors: Vector[] = present ? JSON.parse(readFileSync(VECTORS, "utf8")).vectors : [];
 
-/** The recording. Without one, a body with the vector's usage. */
+/** Reads the vector's recording or, without one, a body with the vector's usage. */
 function readVector({ fixture, model, usage }: Vector) {
   const family = fixture?.split("/")[0] ?? "gemini";
   const open: Record<string, (contentType: string) => Meter> = {

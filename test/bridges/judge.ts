@@ -126,7 +126,7 @@ const RULES: Readonly<Record<DialectName, Rule>> = {
   content: judgeContent,
 };
 
-/** The user begins, and both sides take turns. */
+/** Checks that the user begins and that both sides take turns. */
 function judgeRoles(turns: readonly Any[], { note }: Problems): void {
   for (const [at, { role }] of turns.entries())
     note(`a turn of ${role} out of order`, (role === "user") !== (at % 2 === 0));
@@ -176,7 +176,7 @@ function isStrict(schema: Any): boolean {
   return [...Object.values(properties), ...Object.values($defs), items].every(isStrict);
 }
 
-/** A tool, or the schema of an answer, of either dialect of OpenAI. */
+/** Checks a tool, or the schema of an answer, in either dialect of OpenAI. */
 function judgeSchema({ name, parameters, schema = parameters, strict }: Any, note: Problems["note"]): void {
   note(`the schema of ${name}`, schema.type !== "object" || schema.properties === undefined);
   note(`the schema of ${name} is not strict`, strict === true && !isStrict(schema));

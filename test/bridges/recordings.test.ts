@@ -22,7 +22,7 @@ interface Expected {
   readonly calls: string[];
 }
 
-/** A manifest entry's answer, in one form. Null: it was cut or failed, or no request of the bridges asks for its kind. */
+/** A manifest entry's answer, in one form for all dialects. Null: it was cut or failed, or no request of the bridges asks for its kind. */
 function readExpected(fixture: Fixture): Expected | null {
   const { error } = fixture.expect;
   return error === null || error === undefined ? EXPECTED[fixture.family](fixture) : null;

@@ -74,7 +74,7 @@ export function formRequest(client: DialectName, history: readonly Any[], stream
   }
 }
 
-/** Claude Code marks the end of each request, and keeps no mark. */
+/** Claude Code marks the end of each request for the cache, and keeps no mark in its history. */
 function markLast({ role, content }: Any): Any {
   if (typeof content === "string") return { role, content };
   const last = { ...content.at(-1), cache_control: { type: "ephemeral" } };

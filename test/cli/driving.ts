@@ -18,7 +18,7 @@ export async function run(circumstances: Circumstances, ...args: string[]): Prom
 
 let queue: Promise<unknown> = Promise.resolve();
 
-/** Runs it in this process. A program that the command starts would write to the output of this process. */
+/** Runs a command in this process. A program that the command starts would write to the output of this process. */
 export function runHere(circumstances: Circumstances, ...args: string[]): Promise<Outcome> {
   const outcome = queue.then(() => runInside(circumstances, args));
   queue = outcome.catch(() => {});

@@ -42,7 +42,7 @@ function refuse(dialect: Dialect, code: ErrorCode): void {
   answer = () => new Response(dialect.errorBody(error, "req_1"), { status: error.status, headers });
 }
 
-/** A stream that begins with `begun` and then breaks. */
+/** Answers with a stream that begins with `begun` and then breaks. */
 function breakOff(dialect: Dialect, begun: string): void {
   const event = dialect.errorEvent(new GatewayError("upstream_failed", "because of this"), "req_1");
   answer = () => new Response(begun + event, { headers: { "content-type": "text/event-stream" } });

@@ -1,4 +1,4 @@
-// Whole answers of each dialect, with the usage as it is given.
+// Whole answers of each dialect, with the given usage.
 
 export const writeMessage = (
   model: string,

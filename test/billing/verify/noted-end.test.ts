@@ -79,7 +79,7 @@ function lastEndOf(text: string): string {
   return JSON.stringify({ offset: text.length, prev: hash });
 }
 
-/** The next gateway writes one line. */
+/** Starts the next gateway, which writes one line. */
 async function goOn(path: string, id = "req_later"): Promise<string[]> {
   const reports: string[] = [];
   const ledger = openLedger(optionsFor(path, { report: (text) => reports.push(text) }));
@@ -156,7 +156,7 @@ function findOtherThanTwice(path: string): string[] {
   return look(path).problems.filter((problem) => problem !== "this request has a line already");
 }
 
-/** The ledger at each moment at which the next gateway may be killed. `write` is what this gateway does. */
+/** The ledger at each moment at which the next gateway may be killed. `steps` are what this gateway does. */
 async function killAtEachStep(
   path: string,
   steps: readonly ((ledger: Ledger) => unknown)[],

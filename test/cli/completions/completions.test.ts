@@ -187,7 +187,7 @@ async function press(command: string[], prepare: string, keys: string): Promise<
   return plain(screen);
 }
 
-/** Without escapes, carriage returns and bells, and with spaces taken back. */
+/** The text without escapes, carriage returns, bells, and spaces that the shell took back. */
 function plain(screen: string): string {
   return Bun.stripANSI(screen).replaceAll("\r", "").replaceAll("\u0007", "").replaceAll(" \b", "");
 }

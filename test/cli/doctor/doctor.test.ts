@@ -43,7 +43,7 @@ function write(folder: TempFolder, config: unknown): void {
   writeFileSync(folder.join("gateway.yaml"), text, { mode: 0o600 });
 }
 
-/** One channel and what belongs to it, on a free port. */
+/** A config with one channel, its group and a key, on a free port. */
 function configFor(url: string, channel: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     listen: { port: 0 },

@@ -109,7 +109,7 @@ describe("P7, P8: a credential in the keychain", () => {
   });
 });
 
-/** A keyring of its own on a bus of its own, unlocked. */
+/** Runs a command with an unlocked keyring of its own. */
 const SESSION = `printf 'password\\n' | gnome-keyring-daemon --unlock --components=secrets >/dev/null 2>&1; exec "$@"`;
 const hasKeyring = Bun.which("dbus-run-session") !== null && Bun.which("gnome-keyring-daemon") !== null;
 

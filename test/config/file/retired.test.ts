@@ -8,7 +8,7 @@ import { checkConfigText } from "../../../src/config/file/load.ts";
 import { run } from "../../cli/driving.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
-/** A value of an old config, for places where any value is retired. */
+/** A value for each setting of which every value is retired. */
 const OLD_VALUES: Readonly<Record<string, unknown>> = {
   "channels.*.warm": true,
   "channels.*.balance": "off",

@@ -8,7 +8,7 @@ import { makeSweptFolder } from "../../harness/temp.ts";
 
 const write = (port: number | string) => `listen: { port: ${port} }\n`;
 
-/** The reports of the watch, one by one. */
+/** Opens a watch whose reports can be awaited one by one. */
 function openWatch(path: string) {
   const shown: Array<number | string> = [];
   const waiting: Array<(value: number | string) => void> = [];

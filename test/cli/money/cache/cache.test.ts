@@ -102,7 +102,7 @@ test("cache tells sessions of one folder apart, and says how many requests of 0.
   expect(none.stderr).toBe("Nothing was missed in 0 requests.\nNot analysed: 1 request of version 0.1.0.\n");
 });
 
-/** A session of a tool, whose cache lapsed in its only pause. */
+/** A ledger with a session of a tool. The session's cache lapsed in its only pause. */
 function writePaused(tool: string): string {
   const line = {
     client: { ...CLAUDE, tool },

@@ -17,7 +17,7 @@ const home = makeHome({
   ],
 });
 
-/** In UTC, and without a config. */
+/** Runs `gateway usage --history` in UTC, without a config. */
 function history(...args: string[]): ReturnType<typeof drive> {
   return drive({ folder: home, env: { HOME: home, GATEWAY_CONFIG: "" } }, "usage", "--history", ...args);
 }
