@@ -1,5 +1,5 @@
-// USD limits hold, whatever clients do: models without a price, background responses, clients that leave, caps that
-// parsers read differently, and no cap. The test counts the cost of the upstream's work itself.
+// A limit in USD holds when clients leave, when upstreams report no usage and when they fail, and refuses no
+// session that fits into it. The upstream does a fixed amount of work for each request.
 
 import { describe, expect, test } from "bun:test";
 import { keyOf, makeConfig, startGatewayHere } from "../../harness/gateway.ts";

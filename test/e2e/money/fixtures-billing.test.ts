@@ -1,4 +1,4 @@
-// Each native recording is served by the simulated upstream, cut anywhere, and passed on by the real gateway byte for byte. It
+// Each native recording is served by the simulated upstream in random pieces, and passed on by the gateway byte for byte. It
 // leaves a ledger line with the usage of its manifest entry and with amounts that can be recomputed.
 
 import { integer, sample, uniqueArray } from "fast-check";

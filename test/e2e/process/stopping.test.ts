@@ -1,5 +1,4 @@
-// How a gateway ends, and why it may not start: signals, grace period, a second
-// signal, a port in use, missing files and variables.
+// How a gateway ends: signals, the grace period, a second signal, and output that nobody reads.
 
 import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, onTestFinished, test } from "bun:test";

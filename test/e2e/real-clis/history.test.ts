@@ -41,7 +41,7 @@ interface Scene {
     readonly env: Readonly<Record<string, string>>;
     readonly args?: readonly string[];
   };
-  /** Finds the ids of threads, the newest last. `LAST` stands for it. */
+  /** Finds the ids of threads. `LAST` stands for the last one, which is the newest. */
   readonly findLast?: (home: string) => readonly string[];
   /** Requests without an entry in the log, by prompt and model. */
   readonly unlogged: ReadonlyArray<readonly [reason: string, prompt: RegExp, model?: RegExp]>;

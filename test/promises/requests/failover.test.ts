@@ -140,8 +140,8 @@ const [counting, embedding] = [pairFor("counting"), pairFor("embedding", "respon
 const wrong = [400, 403, 405, 406, 409, 410, 413, 415, 418, 422, 424, 425, 426, 431, 451].map(
   (status) => [status, pairFor(`wrong-${status}`)] as const,
 );
-/** What else a 4xx may say. */
 const CREDIT = "Your credit balance is too low to access the API.";
+/** Answers with 4xx after which no other channel is tried: what they say, and the request that gets them. */
 const said = (
   [
     ["nothing", "messages", "/v1/messages", 404, ""],

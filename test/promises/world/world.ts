@@ -322,7 +322,7 @@ export class World {
     return own[0]!;
   }
 
-  /** The log, with the lines about requests. */
+  /** All that the gateway has printed: its log and its messages. */
   log(): string {
     return this.server.stdout() + this.server.stderr();
   }
