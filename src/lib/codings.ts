@@ -21,7 +21,7 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Tra
   ["x-gzip", () => createGunzip(ZLIB)],
   ["deflate", () => createInflate(ZLIB)],
   ["br", () => createBrotliDecompress({ ...STEP, flush: constants.BROTLI_OPERATION_FLUSH })],
-  // The decoder does not notice a missing end.
+  // This decoder does not notice a missing end.
   ["zstd", () => createZstdDecompress(STEP)],
 ]);
 
@@ -30,7 +30,7 @@ const MAX_CODINGS = 3;
 /** The header may hold a credential by mistake: this much of it reveals none. */
 const MAX_NAME_LENGTH = 11;
 
-/** `isKnown`: a known coding, which the body does not have. */
+/** `isKnown`: the coding is known, but the body is not in it. */
 export class CodingError extends Error {
   override readonly name = "CodingError";
   readonly isKnown: boolean;
@@ -41,7 +41,7 @@ export class CodingError extends Error {
   }
 }
 
-/** In the order of coding. */
+/** The codings, the first applied first. */
 export function readCodings(contentEncoding = ""): string[] {
   if (contentEncoding === "") return [];
   const codings = contentEncoding.split(",").map((coding) => coding.trim().toLowerCase());

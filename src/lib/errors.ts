@@ -1,4 +1,4 @@
-// The error that the gateway throws on purpose. dialects/ has the words for each.
+// The error that the gateway throws on purpose. dialects/ has the names of each code.
 
 const STATUS_OF = {
   key_missing: 401,
@@ -70,8 +70,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** The code from the system or a library, such as "ENOENT".
- *  Empty if the error has none. */
+/** The code of a system's or library's error, such as "ENOENT", or empty. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }

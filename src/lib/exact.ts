@@ -24,7 +24,7 @@ export function parseExact(text: string): unknown {
   return isOdd && hasInexact(value) ? JSON.parse(text, keepNumber) : value;
 }
 
-/** parseExact with the amounts of parseWithAmounts. No event has a 1e100. */
+/** Like parseExact, and keeps amounts, but not a 1e100: no event has one. */
 export function parseEvent(text: string): unknown {
   const value = parseFlatJson(text);
   const isOdd = AMOUNT.test(text) || (LONG_NUMBER.test(text) && hasInexact(value));
@@ -45,7 +45,7 @@ function hasInexact(value: unknown, levels = MAX_DEPTH): boolean {
 const AMOUNTS: ReadonlySet<string> = new Set(["cost", "cost_in_usd_ticks", "total_cost"]);
 const AMOUNT = /cost(?:_in_usd_ticks)?"\s*:/;
 
-/** An amount keeps its text, and is written again unchanged. */
+/** An amount keeps its text: JSON.stringify writes it unchanged. */
 export function parseWithAmounts(text: string): unknown {
   if (!text.includes("cost") || !AMOUNT.test(text)) return parseJson(text);
   try {

@@ -20,7 +20,7 @@ export function refuseUsage(message: string): never {
   throw new Refusal(message, 2);
 }
 
-/** An error of `read` becomes the end of a sentence that begins with `start`. */
+/** If `read` fails, refuses with a sentence: `start`, and the error. */
 export function readGiven<T>(read: () => T, start: string): T {
   try {
     return read();

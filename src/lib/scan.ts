@@ -11,18 +11,18 @@ export interface ListPart<About> {
   about: About | null;
 }
 
-/** A list's first parts, known by their bytes together. */
+/** First parts that an earlier list has, too, and their hash. */
 interface Head {
   readonly count: number;
   readonly length: number;
   readonly hash: number;
 }
 
-/** Any other value is the only element. */
+/** Of a list. Any other value is its own only part. */
 export interface Parts<About> {
   readonly starts: readonly number[];
   readonly parts: readonly ListPart<About>[];
-  /** Null: nothing was known. */
+  /** Null: no part was known before. */
   readonly head: Head | null;
   /** What its reader keeps for the next object. */
   kept: object | null;
@@ -37,17 +37,17 @@ export interface Wanted<About> {
   readonly others?: number;
   /** Lists whose elements are wanted, too. */
   readonly lists?: ReadonlySet<string>;
-  /** In lower case: members that some parser takes for one of these are counted. */
+  /** Names in lower case. Members that some parser takes for one of these are counted. */
   readonly alike?: ReadonlySet<string>;
   /** The lists of earlier objects, the likeliest first. */
   readonly known?: readonly Lists<About>[];
-  /** Known elements are scanned all the same: a forged hash could hide a member. */
+  /** Scans known elements, too: a forged hash could hide a member. */
   readonly isStrict?: boolean;
 }
 
 export class Scan<About = never> {
   readonly lists = new Map<string, Parts<About>>();
-  /** Parsers disagree on which one counts. */
+  /** Repeated names: parsers disagree on which counts. */
   readonly repeated = new Set<string>();
   isForeign = false;
   /** How many members some parser takes for one of `alike`. */
@@ -150,7 +150,7 @@ class Search<About> {
   }
 
   #divide(lists: ReadonlySet<string>): Divider<About> {
-    // A copy: the name must not keep its text.
+    // `#name` would keep the whole text in memory.
     for (const list of lists) if (list === this.#name) this.#name = list;
     return new Divider(this.#json, this.#name, this.#wanted);
   }
@@ -165,7 +165,7 @@ class Search<About> {
   }
 }
 
-/** A longer list is not divided, so that memory is bounded. */
+/** A longer list is not divided: memory is bounded. */
 const MAX_PARTS = 10_240;
 /** Longer parts are not recognised: their hash would take milliseconds. */
 export const MAX_PART_BYTES = 8 * 1024 * 1024;
@@ -176,7 +176,7 @@ class Divider<About> {
   #head: Head | null = null;
   #starts: number[] = [];
   #parts: ListPart<About>[] = [];
-  /** How many first parts an earlier list has, too. */
+  /** How many first parts are those of an earlier list. */
   #shared = 0;
   readonly #json: Scanner;
   readonly #finder: PartFinder<About>;
@@ -292,7 +292,7 @@ export function hashBytes(bytes: Uint8Array): number {
   return Number(Bun.hash.xxHash3(bytes));
 }
 
-/** Finds parts of earlier lists: agents send the same list with more at the end. */
+/** Finds parts of earlier lists, which agents send again and extend. */
 class PartFinder<About> {
   /** The earlier list. */
   list: Parts<About> | null = null;
@@ -301,7 +301,7 @@ class PartFinder<About> {
   #next = 0;
   /** Parts since the last one that was found. */
   #missed = 0;
-  /** Bytes that may be compared in vain, so that time stays linear. */
+  /** Bytes that may be compared in vain: time stays linear. */
   #left: number;
 
   constructor(bytes: Uint8Array, known: readonly Lists<About>[], name: string) {
@@ -358,7 +358,7 @@ class PartFinder<About> {
 
 const PLAIN_KEY = /^[a-z0-9_]*$/;
 
-/** As the most lenient parser reads it: in lower case, to a NUL, in compatible letters. */
+/** A name as the most lenient parser reads it: lower case, cut at a NUL, compatible letters. */
 function foldKey(name: string): string {
   if (PLAIN_KEY.test(name)) return name;
   const [first = ""] = name.normalize("NFKC").toLowerCase().split("\0");

@@ -26,15 +26,15 @@ export function sha256Hex(text: string): string {
   return Bun.CryptoHasher.hash("sha256", text, "hex");
 }
 
-/** Whether a word to be displayed may contain a misplaced secret. */
+/** Whether a displayed word may contain a misplaced secret. */
 export function looksSecret(word: string): boolean {
-  // After a letter or a digit, a digit must be in it: "task-runner" is a name.
+  // Behind a letter or a digit, a secret must have a digit: "task-runner" is a name.
   return /(?<![A-Za-z0-9])(sk|AIza|eyJ|xai|gsk|ghp)[-_A-Za-z0-9]{6}|(sk-|AIza|eyJ|xai-|gsk_|ghp_)(?=[-_A-Za-z]{0,64}\d)[-_A-Za-z0-9]{10}/.test(
     word,
   );
 }
 
-/** If a space is missing, `secret:…` or `secret …` is one name. */
+/** Whether a name may hold a secret, as `secret:…` does if a space is missing. */
 export function looksJoined(name: string): boolean {
   return /[\s:="'`,{}]/.test(name) || looksSecret(name);
 }

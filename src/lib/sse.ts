@@ -14,16 +14,16 @@ export const CR = 0x0d;
 const [BLANK, COLON, LETTER_D] = [0x20, 0x3a, 0x64] as const;
 export const BLANK_LINE = Buffer.from("\n\n");
 export const BYTE_ORDER_MARK = "\ufeff";
-/** A last event repeats the whole answer and the request's tools. */
+/** A stream's last event may repeat the answer and the request's tools. */
 export const MAX_EVENT_BYTES = 32 * 1024 * 1024;
 
 /** Returns the events that have ended, and keeps the rest. */
 export class EventReader {
   #fresh: Buffer[] = [];
-  /** The beginning of an event. It holds no blank line. */
+  /** The beginning of an event that has not ended. */
   #begun: Buffer[] = [];
   begunBytes = 0;
-  /** A LF that follows is of the same line end. */
+  /** After a CR: a LF that follows is of the same line end. */
   #endedInCr = false;
   /** An event was too long to be kept: its bytes are lost. */
   #hasLost = false;
@@ -137,8 +137,8 @@ export function openSseParser() {
   };
 }
 
-/** What completes the last event of the text for every client. Some do not
- *  know CR alone as a line end, so its LF has to follow. `closer` ends a line, and an event. */
+/** What the text's last event lacks to be complete for every client. Some clients do
+ *  not end a line at a CR alone: its LF has to follow. `closer` ends a line and an event. */
 export function findMissingEnd(text: string, closer: string): string {
   if (text.endsWith("\r\n\r")) return "\n";
   return text === "" || /(?:\n\n|[\n\r]\r\n?)$/.test(text.slice(-4)) ? "" : closer;

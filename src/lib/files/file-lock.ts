@@ -1,5 +1,5 @@
-// A lock on a path, which one process holds until it ends. The system frees it however it
-// ends: only SQLite's locks do so everywhere. Nothing is written into the locked file.
+// A lock on a path, which one process holds until it ends. The system frees it however the
+// process ends: on all systems, only SQLite can do so. It writes nothing into the file.
 
 import { constants as sqlite, Database } from "bun:sqlite";
 import { type BigIntStats, closeSync, constants, fstatSync } from "node:fs";
@@ -51,7 +51,7 @@ const held = new Set<string>();
 
 /** `owner`: the user whose file the administrator locks. */
 export function takeLock(path: string, owner?: Owner): FileLock {
-  // SQLite also refuses links among the folders.
+  // SQLite refuses links among the folders, too.
   const place = resolveFolder(path);
   const there = requireOwn(place);
   if (there !== null && held.has(identify(there))) throw new LockHeld(path, readHolder(place));
@@ -83,7 +83,7 @@ function release(place: string, { database, fd, identity }: HeldLock): void {
   try {
     removeOwn(holderPath(place));
   } catch {
-    // The next holder replaces the name.
+    // The next holder replaces the file.
   }
   database.close();
   closeSync(fd);

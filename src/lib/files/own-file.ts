@@ -42,7 +42,7 @@ export interface OpenOptions {
   /** Without O_CREAT the file must exist. */
   readonly flags: number;
   readonly mode?: number;
-  /** For a file whose content shows that the gateway wrote it. */
+  /** May be a hard link: its content shows who wrote it. */
   readonly shared?: boolean;
 }
 
@@ -254,7 +254,6 @@ function keepOthersOut(path: string): void {
 // becomes `PATH.former`, and then the new file gets the path. Between the two, readers
 // wait. After a kill there, the next reader renames the old file back.
 
-/** A crash leaves the old or the new file. */
 function replaceName(draft: string, path: string): void {
   try {
     renameSync(draft, path);
@@ -279,7 +278,7 @@ function replaceOpen(draft: string, path: string): void {
   try {
     renameSync(draft, path);
   } catch (error) {
-    // A reader may have put the old file back, and have it open now.
+    // A reader may have renamed the old file back, and have it open now.
     restoreFormer(path);
     throw error;
   }
@@ -305,7 +304,7 @@ function nameFormer(path: string): string {
   return `${path}.former`;
 }
 
-/** An open file keeps its name until it is closed.
+/** A removed file keeps its name while somebody has it open.
  *  So it is first renamed to a draft of `path`. */
 function clearFormer(path: string): void {
   if (PLATFORM.replacesOpen || !existsSync(nameFormer(path))) return;
@@ -318,7 +317,6 @@ function clearFormer(path: string): void {
   }
 }
 
-/** Repeats `look` while somebody is replacing the file. */
 export function whileReplaced<T>(path: string, look: () => T): T {
   for (let left = IN_USE_TRIES; ; left -= 1) {
     try {

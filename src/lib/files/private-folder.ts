@@ -1,4 +1,4 @@
-// Folders of what agents sent and got: others can use none of them.
+// Folders with what agents sent and got. No other user can use them.
 
 import { lstatSync, mkdirSync } from "node:fs";
 import { codeOf } from "../errors.ts";

@@ -21,7 +21,7 @@ const CUT = "the upstream closed the connection during its response";
 export class Call implements SentRequest, Answer {
   #request: UpstreamRequest;
   readonly #pool: Pool;
-  /** Of a WebSocket's handshake. */
+  /** The key of a WebSocket's handshake. */
   readonly #key: string;
   readonly #head: string;
   readonly #size: number;
@@ -166,7 +166,7 @@ function toFault(error: unknown): UpstreamFault {
 
 const announcesBody = ({ length }: ResponseHead): boolean => length !== "unknown" && length !== 0;
 
-/** `keep-alive: timeout=N`, minus a second for the way. Infinity: no field; null: too short. */
+/** `keep-alive: timeout=N`, minus a second for the way. Infinity: no field. Null: too short. */
 function readKeepMs({ staysOpen, fields }: ResponseHead): number | null {
   if (!staysOpen) return null;
   const [, seconds] = /\btimeout=(\d{1,9})/i.exec(fields.get("keep-alive") ?? "") ?? [];

@@ -1,4 +1,4 @@
-// The seam towards clients: a request and the reply to it.
+// What the gateway sees of a client's request, and how it replies.
 
 import type { Slices } from "../json/slices.ts";
 import type { Field, Fields, SentFields } from "./fields.ts";
@@ -54,7 +54,7 @@ export interface ListenOptions {
   readonly maxMessageBytes: number;
   /** How long a connection may wait between requests. */
   readonly idleSeconds?: number;
-  /** The longest pause inside an awaited body. */
+  /** The longest pause inside a body. */
   readonly bodyMs?: number;
   /** How long a client may leave its reply unread. */
   readonly stallMs?: number;

@@ -10,7 +10,7 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const FORBIDDEN_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 /** Only framing code writes these. */
 export const FRAMING_FIELDS = new Set(["connection", "keep-alive", "content-length", "transfer-encoding"]);
-/** The runtime compares each name with all before it: 5,000 would take it 200 ms. */
+/** The runtime compares each name with all before it: 5,000 names would take 200 ms. */
 const MAX_FIELDS = 256;
 
 export class Fields implements Iterable<Field> {
@@ -54,7 +54,7 @@ export class Fields implements Iterable<Field> {
     return this.push([name, value.trim()]);
   }
 
-  /** For own fields, and those that were read: they cannot break a head. */
+  /** For own fields and received ones: they cannot break a head. */
   push(field: Field): this {
     this.#lengths |= 1 << field[0].length;
     this.#list.push(field);
@@ -66,7 +66,7 @@ export class Fields implements Iterable<Field> {
     return this;
   }
 
-  /** `rename` returns each field's name in the copy, or null to leave it out. */
+  /** `rename` returns a field's new name, or null to leave it out. */
   copy(rename: (name: string, value: string) => string | null): Fields {
     const copy = new Fields();
     for (const field of this.#list) {

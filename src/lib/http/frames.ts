@@ -1,4 +1,4 @@
-// Frames of RFC 6455 on a client's side. Forbidden bytes end the connection.
+// Frames of RFC 6455, on the client's side. Forbidden bytes end the connection.
 
 import { isUtf8 } from "node:buffer";
 import { joinChunks, NOTHING } from "../memory/bytes.ts";
@@ -17,7 +17,7 @@ const MASK_BYTES = 4;
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 /** Each fragment costs memory, too. */
 const MAX_FRAGMENTS = 65_536;
-/** Then others get their turn of the event loop. */
+/** After so many steps, other work gets its turn. */
 const STEPS_IN_TURN = 128;
 
 export type Frame =
@@ -33,7 +33,7 @@ export class FrameReader {
   #held: Reservation | null = null;
   readonly #read: (isInside: boolean) => Promise<Buffer | null>;
   #rest: Buffer;
-  /** The kind of the message whose fragments are arriving; null between messages. */
+  /** The kind of the message that is arriving; null between messages. */
   #kind: Payload["kind"] | null = null;
   #fragments: Uint8Array[] = [];
   #messageBytes = 0;

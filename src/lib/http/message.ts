@@ -87,10 +87,10 @@ export function hasToken(fields: Fields, name: string, token: string): boolean {
 }
 
 const LINE_END = "\r\n";
-/** Stands before each chunk. The first one has no line to end. */
+/** Stands before each chunk. Before the first, the line end is added. */
 const CHUNK_START = /^\r\n([\da-f]{1,12})(?:;[^\0\r\n]*)?\r\n$/i;
 const MAX_CHUNK_START = 16 * 1024;
-/** Of a plain size. The pattern reads all other forms. */
+/** Digits of a plain size. The pattern reads all other forms. */
 const MAX_DIGITS = 6;
 const DIGITS = Int8Array.from({ length: 256 }, (_, code) =>
   "0123456789abcdef".indexOf(String.fromCharCode(code).toLowerCase()),
@@ -109,7 +109,7 @@ function readSize(bytes: Buffer, at: number): number {
   return size > 0 && endsLine(bytes, end) ? (size << 4) | (end - at) : 0;
 }
 
-/** Removes the framing in place: the chunks of a packet become one view. */
+/** Removes the framing in place: the chunks of a packet become one piece. */
 export class BodyDecoder {
   done: boolean;
   /** The input ended with the body. */
@@ -178,7 +178,7 @@ export class BodyDecoder {
     return end;
   }
 
-  /** Passes at most one line. The pattern takes ten times as long as bytes. */
+  /** Passes at most one line. The pattern takes ten times as long as readSize. */
   #passFraming(input: Buffer, at: number): number {
     const size = this.#framing === LINE_END ? readSize(input, at) : 0;
     if (size > 0) {

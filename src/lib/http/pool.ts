@@ -10,7 +10,7 @@ const RENEW_MS = 5000;
 export const MAX_SPARES = 6;
 /** Agents send a second, smaller request next to the first. */
 const MIN_SPARES = 2;
-/** Without a request for this long, connections close and the peak is forgotten. */
+/** After so long without a request, connections close and the peak is forgotten. */
 const USED_MS = 30 * 60_000;
 const SPARE_CONNECT_MS = 10_000;
 /** An upstream that closes an idle connection earlier gets no spare ones. */
@@ -21,7 +21,7 @@ export class Pool {
   /** The connection used last is at the end. */
   readonly #idle: Wire[] = [];
   readonly #open = new Set<Wire>();
-  /** Requests without a connection. Each dials its own. */
+  /** How many requests dial a connection now. */
   #waiting = 0;
   #spareDials = 0;
   #lastUse = -Infinity;
@@ -70,7 +70,7 @@ export class Pool {
     wire.becomeIdle(Math.min(idleMs, IDLE_MS));
   }
 
-  /** The connection has closed, or belongs to somebody else now. */
+  /** For a connection that closed or became a WebSocket. */
   forget(wire: Wire): void {
     this.#open.delete(wire);
   }

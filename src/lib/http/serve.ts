@@ -19,7 +19,7 @@ import {
 /** `stallMs`: an agent on a machine that slept for a while can still read on. */
 const DEFAULT_LIMITS = { bodyMs: 60_000, stallMs: 15 * 60_000, idleSeconds: 90 };
 const SOCKET_IDLE_SECONDS = 960;
-/** One call reads a body up to this length: it takes half the time. */
+/** A body up to this length is read by one call, in half the time. */
 const SHORT_BODY_BYTES = 1024 * 1024;
 /** The runtime does not say when a client has all of a longer reply. */
 const PIECE_BYTES = 256 * 1024;
@@ -62,7 +62,7 @@ export const listen: Listen = (options) => {
     },
     websocket: {
       maxPayloadLength: options.maxMessageBytes,
-      // The peer has its own limit.
+      // `ServedPeer` has its own limit.
       backpressureLimit: 0,
       idleTimeout: SOCKET_IDLE_SECONDS,
       open: (socket) => socket.data.start(socket),
@@ -103,7 +103,7 @@ class ServedExchange implements Exchange {
   #ended = false;
   #isBroken = false;
   #stream: ReadableStreamDirectController | null = null;
-  /** These run when the runtime asks for the stream. Null: it is not offered. */
+  /** What runs when the runtime asks for the stream. Null: no stream was offered. */
   #onStream: (() => unknown)[] | null = null;
   #unsent: Promise<void> | null = null;
   #goneListeners: (() => void)[] = [];
@@ -111,7 +111,7 @@ class ServedExchange implements Exchange {
   constructor(request: Request, server: BunServer<ServedPeer>, surroundings: Surroundings) {
     this.method = request.method;
     this.target = readTarget(request.url);
-    // Their iterator takes twice as long. Several `set-cookie` are an array.
+    // Iterating headers takes twice as long. Several `set-cookie` are an array.
     const all = request.headers.toJSON();
     for (const name in all) this.fields.push([name, String(all[name])]);
     this.#request = request;
@@ -149,7 +149,7 @@ class ServedExchange implements Exchange {
   async #receiveLong(limit: number, length: number): Promise<Buffer> {
     let body = Buffer.allocUnsafe(length || 0);
     let size = 0;
-    // A body that is not read to its end is cancelled.
+    // If the loop ends early, the runtime cancels the body.
     for await (const piece of this.#request.body ?? []) {
       if (this.gone) break;
       this.#deadline.arm(this.#surroundings.bodyMs);
@@ -285,13 +285,13 @@ class ServedExchange implements Exchange {
     });
   }
 
-  /** The timeout stays with the connection. */
+  /** The connection keeps the timeout for its next request. */
   #awaitNextRequest(): void {
     this.#server.timeout(this.#request, this.#surroundings.idleSeconds);
   }
 }
 
-/** The runtime normalises path and query: percent-encoded, no `.`, `..` or `\`. */
+/** The runtime has normalised path and query. */
 function readTarget(url: string): string {
   // Without a valid Host, the URL is what the client wrote.
   const raw = url.startsWith("/") ? url : url.slice(url.indexOf("/", "https://".length));

@@ -1,4 +1,4 @@
-// The seam towards upstreams: a request, its response, its faults.
+// A request to an upstream, its response and its faults.
 
 import { joinChunks } from "../memory/bytes.ts";
 import type { MemoryBudget } from "../memory/memory-budget.ts";
@@ -22,7 +22,7 @@ export function originOf({ protocol, hostname, port }: URL): Origin {
 
 export interface Deadlines {
   readonly connectMs: number;
-  /** From the end of sending to the first byte of the response's head. */
+  /** From the last byte sent to the response's first byte. */
   readonly firstByteMs: number;
   /** The longest silence of the body, while somebody reads it. */
   readonly idleMs: number;
@@ -36,7 +36,7 @@ export interface UpstreamRequest {
   readonly fields: SentFields;
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
-  /** Large messages of the wanted WebSocket wait for this memory. */
+  /** Asks for a WebSocket. Its large messages wait for this memory. */
   readonly memory?: MemoryBudget;
 }
 
@@ -53,7 +53,7 @@ export interface Body {
   readonly whole?: Buffer | undefined;
   /** Null: the end. Rejects with UpstreamFault. The reader owns the bytes. */
   read(): Promise<Buffer | null>;
-  /** `read` then rejects with the kind `cancelled`. Does nothing after the end. */
+  /** `read` then rejects with `cancelled`. Does nothing after the end. */
   cancel(): void;
 }
 

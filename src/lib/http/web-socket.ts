@@ -30,7 +30,7 @@ export function isSendable(code: number): boolean {
   return (code >= 1000 && code <= 1014 && !NEVER_SENT.has(code)) || (code >= 3000 && code <= 4999);
 }
 
-/** A client is closed when more than this waits on either side. */
+/** A client's connection ends if more waits in one direction. */
 export const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
 export interface WebSocketPeer {
@@ -39,7 +39,7 @@ export interface WebSocketPeer {
   /** A promise if the other side reads slowly. */
   readonly unsent: Promise<void> | null;
   send(message: Payload): Promise<void> | null;
-  /** The end follows the other side's answer, or a limit. */
+  /** Ends with the other side's answer, or at a time limit. */
   close(closing: Closing): void;
   /** The other side sees code 1006: there is no closing handshake. */
   reset(): void;

@@ -47,7 +47,7 @@ export class Wire {
   #drained: PromiseWithResolvers<void> | null = null;
   readonly #deadline = new Deadline(() => this.#expire());
 
-  /** Null: it ended as `error` says. Rejects with its fault, or `late` in silence. */
+  /** Null: it ended as `error` says. Rejects with the terminating fault, or `late`. */
   read(limitMs = Infinity, late: FaultKind | null = null): Promise<Buffer | null> {
     const chunk = this.#unread.shift();
     if (chunk !== undefined) {
@@ -180,12 +180,11 @@ export class Wire {
   }
 }
 
-/** What `poll` is given: a file descriptor, and the event that is asked for. */
 const polled = new Int32Array(2);
 const READABLE = 1;
 let poll: ((polled: Int32Array, count: number, waitMs: number) => number) | null = null;
 
-/** Asks the system, which knows first. A read would throw, in four times the time. */
+/** Asks the system, which knows first. A failing read would take four times as long. */
 export function hasUnread(socket: object | null): boolean {
   if (process.platform === "win32" || socket === null) return false;
   if (!("fd" in socket) || typeof socket.fd !== "number") return false;
@@ -195,9 +194,9 @@ export function hasUnread(socket: object | null): boolean {
   return poll(polled, 1, 0) !== 0;
 }
 
-/** Where the system's `poll` is not found, nothing is asked. */
+/** If the system's `poll` is not found, nothing ever seems unread. */
 function loadPoll(): NonNullable<typeof poll> {
-  // musl knows itself by this name, too.
+  // With musl, this name works, too.
   const library = process.platform === "darwin" ? "libSystem.B.dylib" : "libc.so.6";
   try {
     return dlopen(library, { poll: { args: ["ptr", "u64", "int"], returns: "int" } }).symbols.poll;

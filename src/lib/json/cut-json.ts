@@ -1,4 +1,4 @@
-// Reads what is there of JSON that may be cut anywhere, in linear time.
+// Reads JSON that may be cut anywhere, as far as it goes, in linear time.
 
 import { parseWithAmounts } from "../exact.ts";
 import { endsEscaped } from "./scanner.ts";
@@ -29,7 +29,7 @@ class Walk {
   readonly #text: string;
   readonly #closers: string[] = [];
   #at = 0;
-  /** Up to here it is JSON, with its containers closed. */
+  /** Up to here, it is JSON once its containers are closed. */
   #safe = 0;
   /** The next string is a name. */
   #isNaming = false;

@@ -1,5 +1,5 @@
-// Moves through JSON without parsing, in linear time.
-// Only quotes and brackets count: the parser rejects the rest.
+// Moves through JSON without parsing, in linear time. It reads
+// only quotes and brackets: a parser finds other faults.
 
 import { asBuffer } from "../memory/bytes.ts";
 import { parseJson } from "./json.ts";
@@ -27,7 +27,7 @@ for (const byte of Buffer.from("[{")) KINDS[byte] = DEEPER;
 for (const byte of Buffer.from("]}")) KINDS[byte] = HIGHER;
 KINDS[QUOTE] = STRING;
 
-/** Windows of text take a tenth of the time. After a jump, the first one is short. */
+/** Searching windows takes a tenth of the time. After a jump, the first one is short. */
 const [FIRST_WINDOW_BYTES, WINDOW_BYTES] = [256, 4 * 1024] as const;
 
 /** Forward only, until an error sets `failed`. */
@@ -79,7 +79,7 @@ export class Scanner {
     return byte === COMMA || (byte !== open + 2 && this.#fail());
   }
 
-  /** Empty also if the name is longer than any that is wanted. */
+  /** Empty also if the name is longer than any wanted one. */
   key(): string {
     if (this.peek() !== QUOTE) this.#fail();
     const start = this.at;
@@ -195,10 +195,10 @@ function isLiteralByte(byte: number): boolean {
 
 /** ASCII without escapes. */
 const PLAIN_TEXT = /^[ !#-[\]-~]*$/;
-/** Wanted names are not longer, even with every character escaped. */
+/** Wanted names are shorter, even with every character escaped. */
 const MAX_KEY_BYTES = 256;
 
-/** No list here has more. */
+/** More elements are not listed. */
 const MAX_ELEMENTS = 10_240;
 
 /** The elements of a list. Any other value is the only element. */

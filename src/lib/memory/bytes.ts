@@ -15,7 +15,7 @@ export function joinChunks<Chunk extends Uint8Array>(chunks: readonly Chunk[]): 
 
 const bytesOf = remember(1000, (text) => Buffer.from(text));
 
-/** Finding a text in bytes takes the runtime five times as long as finding bytes. */
+/** The runtime finds bytes in bytes five times as fast as a text. */
 export function hasText(text: string | Buffer, part: string): boolean {
   return typeof text === "string" ? text.includes(part) : text.includes(bytesOf(part));
 }

@@ -2,7 +2,7 @@
 
 /** Bodies up to this size are not counted. */
 export const LARGE_BYTES = 1024 * 1024;
-/** Bytes for each one of an answer: pieces, text, values, output, garbage. */
+/** An answer takes so many times its size: pieces, text, values, output, garbage. */
 export const ANSWER_COPIES = 10;
 
 export interface Reservation {
@@ -17,7 +17,7 @@ export class MemoryBudget {
   #left: number;
   /** Bytes given back, but perhaps not collected yet. */
   #dropped = 0;
-  /** The bytes that each grant is for. */
+  /** How many bytes each grant is for. */
   readonly #waiting = new Map<() => void, number>();
 
   constructor(totalBytes: number) {

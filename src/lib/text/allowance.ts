@@ -2,7 +2,7 @@
 
 export interface Allowance {
   readonly kind: "window" | "rate";
-  /** `5h`; `requests`. */
+  /** `5h`, `requests`. */
   readonly name: string;
   /** Percent. Null: a rate. */
   readonly used: number | null;

@@ -1,13 +1,13 @@
-// Makes text from elsewhere harmless for terminals and parsers: escape sequences
-// can answer for the user, and bidirectional overrides reorder a line.
+// Makes others' text harmless for terminals and parsers: escape sequences
+// can type in the user's name, and bidirectional overrides reorder a line.
 
 /** Stands where a secret was. */
 export const REMOVED = "[secret removed]";
 
-/** Characters that print nothing, but not the joiners of emoji and some scripts. */
+/** Characters that print nothing, except the joiners of emoji and scripts. */
 const UNPRINTABLE = /(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
-/** Writes such characters as `\u001b`. JSON from JSON.stringify keeps its value. */
+/** Writes these characters as `\u001b`. JSON from JSON.stringify keeps its value. */
 export function escapeText(text: string): string {
   return text.replaceAll(UNPRINTABLE, escapeUnits);
 }

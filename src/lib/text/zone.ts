@@ -9,13 +9,13 @@ export type TimeSpan = (typeof SPANS)[number];
 
 export interface Zone {
   readonly name: string;
-  /** Written as if it were UTC. */
+  /** Local time as if it were UTC. */
   readonly toLocal: (ms: number) => number;
-  /** Of two possible moments, the first. If there is none, the change of the clock. */
+  /** Of two possible moments, the first. A skipped time has the old offset. */
   readonly fromLocal: (local: number) => number;
 }
 
-/** This machine's zone, without the runtime's calendar. */
+/** This machine's zone, by `Date`: it needs no calendar. */
 const SYSTEM: Zone = {
   get name() {
     return Temporal.Now.timeZoneId();
@@ -43,7 +43,7 @@ export function createZone(wanted: string): Zone {
 /** The runtime's calendar takes 7 ms. */
 export const UTC: Zone = { name: "UTC", toLocal: (ms) => ms, fromLocal: (local) => local };
 
-/** The first moment of the span after that of `ms`. */
+/** When the span after the one of `ms` begins. */
 export function findNextSpan(span: TimeSpan, zone: Zone, ms: number): number {
   const local = zone.toLocal(ms);
   const end = startOfNextSpan(span, startOfSpan(span, local));

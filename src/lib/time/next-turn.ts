@@ -7,7 +7,7 @@ export function nextTurn(): Promise<void> {
 
 const LONG_BYTES = 1024 * 1024;
 
-/** Such work takes milliseconds: the loop turns between steps. */
+/** So many bytes take milliseconds: the work is divided into turns. */
 export function isLongWork(bytes: number): boolean {
   return bytes > LONG_BYTES;
 }
@@ -41,7 +41,7 @@ export function atTurnEnd(moment: Moment, run: () => void): void {
   if (!isScheduled) schedule();
 }
 
-/** All requests take their next step one after the other: warm code is faster. */
+/** All requests take a step one after the other: warm code is faster. */
 export function inStep(): Promise<void> {
   return new Promise((resolve) => atTurnEnd("steps", resolve));
 }
