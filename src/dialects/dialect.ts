@@ -17,7 +17,7 @@ export function hasBridge(name: ChannelPlatform): name is DialectName {
 
 export type Purpose = "generate" | "embed" | "count" | "resource" | "list" | "model" | "other";
 const listOf = (...purposes: Purpose[]): ReadonlySet<Purpose> => new Set(purposes);
-/** A line of `other` says that its cost is unknown. */
+/** `other` requests have a line, without a known cost. */
 export const BILLED = listOf("generate", "embed", "other");
 /** A model does the work. */
 export const FOR_MODELS = listOf("generate", "embed", "count");
@@ -28,10 +28,10 @@ export interface Endpoint {
   /** In the ledger and in messages: `/v1beta/models/{id}:generateContent`. */
   readonly label: string;
   readonly purpose: Purpose;
-  /** Their groups' keys may use the endpoint. */
+  /** Keys of groups of these platforms may use it. */
   readonly platforms: readonly Platform[];
   readonly dialect: Dialect;
-  /** Its channels serve the endpoint in another dialect. */
+  /** This platform's channels serve it in another dialect. */
   readonly alsoOn?: ChannelPlatform;
   readonly keySources: readonly KeySource[];
   /** No member of a request caps the output. */
@@ -74,12 +74,12 @@ export interface Dialect {
   readonly name: ChannelPlatform;
   sign(credential: string): Field;
   errorBody(error: GatewayError, requestId: string): string;
-  /** Where clients look for the id of an answer, which they log. */
+  /** Where clients look for an answer's id, to log it. */
   readonly idField?: string;
   /** Header fields that a tool needs to show the gateway's error. */
   reasonFields?(error: GatewayError): readonly Field[];
   errorEvent(error: GatewayError, requestId: string, at?: StreamBreak): string;
-  /** Ends an event that the stream broke off. */
+  /** Ends an event in which the stream broke off. */
   readonly eventCloser: string;
   /** True: clients notice the break only by a reset after the event. */
   readonly resetAfterErrorEvent: boolean;
@@ -94,7 +94,6 @@ export interface Dialect {
   /** `listBody` is a complete list on one page. */
   listBody(models: readonly ModelEntry[], query: URLSearchParams): string;
   modelBody(model: ModelEntry): string;
-  /** The answer to a request that counts tokens. */
   countBody(tokens: number): string;
   readonly listPath: string;
   /** Upstreams refuse the gateway's own requests without these. */

@@ -13,11 +13,11 @@ import { SEARCH_PRICE } from "./meters/calls.ts";
 
 export type OwnPage = "root" | "hello" | "healthz" | "metrics" | "console";
 
-/** What kind of client its headers show. */
+/** The kind of client, as its headers show it. */
 export type ClientKind = "messages" | "responses" | "content";
 export type ByClient<T> = Readonly<Record<ClientKind, T>>;
 
-/** On a shared path, the kind of client decides. */
+/** On a shared path, the client kind decides the dialect. */
 type ListedEndpoint = Endpoint & { readonly shared?: ByClient<Dialect> };
 export type ListedTarget = Target & { readonly endpoint: ListedEndpoint };
 
@@ -81,7 +81,7 @@ const SHARED: Family = {
 };
 const RELAY_SHARED: Family = { ...RELAY_LIST, shared: RELAY_DIALECTS };
 
-/** Paths. Clients of the relay put a prefix before them. */
+/** Clients of the relay put a prefix before its paths. */
 const LINES: Readonly<Record<Platform, readonly Line[]>> = {
   messages: [
     ["POST", "/v1/messages", "generate", MESSAGES],
@@ -116,7 +116,6 @@ export const VERBS: readonly (readonly [verb: string, purpose: Purpose])[] = [
   ["batchEmbedContents", "embed"],
 ];
 
-/** `tail` follows the response's id. */
 function storedAt(method: string, tail: string): readonly [string, string, Endpoint] {
   return [method, tail, { label: `/v1/responses/{id}${tail}`, purpose: "resource", ...RESPONSES }];
 }
@@ -128,7 +127,7 @@ export const STORED_RESPONSE = [
   storedAt("POST", "/cancel"),
 ];
 
-/** For unknown paths with this text. */
+/** For errors about unknown paths with this text. */
 export const ERROR_PATHS: readonly (readonly [string, Dialect])[] = [
   ["/v1/messages", messages],
   ["/v1/responses", responses],

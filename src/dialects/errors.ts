@@ -81,7 +81,7 @@ export function errorFields(error: GatewayError): Field[] {
   if (retrySeconds !== null) fields.push(["retry-after", String(Math.ceil(retrySeconds))]);
   if (error.allow.length > 0) fields.push(["allow", error.allow.join(", ")]);
   if (status === 401) fields.push(["www-authenticate", "Bearer"]);
-  // Without it, Claude Code retries a 401 for most of a minute.
+  // Without `x-should-retry`, Claude Code retries a 401 for most of a minute.
   const isWorthRetry = status === 429 && retrySeconds !== null && retrySeconds <= MAX_RETRY_SECONDS;
   if (status >= 400 && status < 500 && !isWorthRetry) fields.push(["x-should-retry", "false"]);
   if (status === 429 && retrySeconds !== null && !isWorthRetry) fields.push(GIVE_UP_NOW);

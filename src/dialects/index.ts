@@ -28,7 +28,7 @@ import { responses } from "./formats/responses.ts";
 export type Recognition = { readonly dialect: Dialect } & (
   | { readonly kind: "target" | "upgrade"; readonly target: Target; readonly query: string }
   | { readonly kind: "own"; readonly page: OwnPage }
-  /** Set if a group may forward the path. */
+  /** `other`: set if a group may forward the path. */
   | {
       readonly kind: "unknown";
       readonly error: GatewayError;
@@ -56,7 +56,7 @@ interface Lookup {
 
 const tables = new WeakMap<Naming, EndpointTable>();
 
-/** On a shared path, the key's group decides it. */
+/** On a shared path, the key's group decides a list's dialect. */
 export function listDialect(endpoint: Endpoint, platform: Platform): Dialect {
   return endpoint.platforms.length > 1 ? PLATFORM_ROWS[platform].dialect : endpoint.dialect;
 }
@@ -123,7 +123,7 @@ function findModel(path: string, lookup: Lookup): Recognition | null {
   const { upstream } = paths;
   const { endpoint, raw, verb } = named;
   const model = { id, start: upstream.length, end: upstream.length + raw.length };
-  // The client may have escaped the colon, which not every upstream understands.
+  // The client may have escaped the colon. Not every upstream understands that.
   const upstreamPath = verb === "" ? upstream + raw : `${upstream}${raw}:${verb}`;
   const stream = verb === "streamGenerateContent";
   return formTarget({ endpoint, path: upstreamPath, model, stream }, lookup);
@@ -155,7 +155,7 @@ function isUpgrade({ request }: Lookup): boolean {
 
 const METHODS = ["GET", "HEAD", "POST", "DELETE"];
 
-/** A POST to a model ends in a verb. */
+/** A path that ends in a model's verb counts as listed. */
 function isListed(path: string, lookup: Lookup): boolean {
   const isVerb = VERBS.some(([verb]) => path.endsWith(`:${verb.toLowerCase()}`));
   const paths = [path, correctPath(path, lookup.table.relayPath)];

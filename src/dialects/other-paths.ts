@@ -11,10 +11,10 @@ export interface OtherPath {
   readonly relayed: boolean;
 }
 
-/** All servers read these alike. */
+/** Paths that all servers read alike. */
 const PLAIN = /^\/v1(?:beta)?(?:\/[\w@~-][\w@~.:=+,-]*)+$/;
 
-/** Null: never forwarded. `isListed`: the table has it. */
+/** Null: never forwarded. `isListed`: the path has an endpoint. */
 export function readOther(
   path: string,
   relayPath: string,
@@ -28,12 +28,12 @@ export function readOther(
 
 const MAX_LENGTH = 512;
 
-/** `names`: with all paths below them. */
+/** `names`: also all paths below them. */
 export function isForwarded({ path }: OtherPath, names: readonly string[]): boolean {
   return names.some((name) => path === name || path.startsWith(`${name}/`));
 }
 
-/** Null: another API version, or no prefix. */
+/** Null: not this platform's API version or prefix. */
 export function describeOther({ path, relayed }: OtherPath, platform: Platform): Target | null {
   const isBeta = path.startsWith("/v1beta/");
   if (relayed !== (platform === "relay")) return null;

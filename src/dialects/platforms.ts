@@ -11,7 +11,7 @@ import { responses } from "./formats/responses.ts";
 export interface PlatformRow {
   readonly dialect: Dialect;
   readonly spoken: readonly ChannelPlatform[];
-  /** A member that no other list at this path has. */
+  /** A member that only this platform's model list has. */
   readonly listMark: string;
   readonly answerPaths: readonly string[];
   readonly tools: readonly ToolName[];
@@ -83,7 +83,6 @@ interface ChannelRow extends Pick<PlatformRow, "dialect" | "spoken" | "answerPat
   readonly asksUsage?: true;
 }
 
-/** What clients put before every path: empty, or `relay_prefix`. */
 export function readPathPrefix(platform: Platform, relayPrefix: string): string {
   return platform === "relay" ? `/${relayPrefix}` : "";
 }

@@ -15,8 +15,8 @@ export type ErrorKind =
   | "refused"
   | "server";
 
-/** Upstreams' names for errors. The status: of a stream's first event (null: the client
- *  gets the event). The kind: of a converted error (null: its status decides). */
+/** Upstreams' names for errors. The status is for a stream's first event (null: the client
+ *  gets the event). The kind is for a converted error (null: its status decides). */
 type Row = readonly [kind: ErrorKind | null, status: number | null, names: string];
 const ROWS: readonly Row[] = [
   ["overflow", null, "context_length_exceeded model_max_prompt_tokens_exceeded exceed_context_size_error"],
@@ -56,7 +56,7 @@ export function readErrorMessage(body: unknown): string {
   return typeof error === "string" ? error : getText(getField(error, "message"));
 }
 
-/** True for an event before the response itself that reports no usage. */
+/** True for an event without usage before the response itself. */
 export function isPrelude(event: unknown): boolean {
   return PRELUDES.has(getField(event, "type"));
 }

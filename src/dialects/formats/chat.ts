@@ -1,4 +1,4 @@
-// The chat dialect: for clients of responses, and for channels.
+// The chat dialect: of clients of responses groups, and of channels.
 
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";

@@ -33,7 +33,7 @@ const LAYOUT: Layout = {
 
 export const content: Dialect = {
   name: "content",
-  // The config's `vendor` is the clients' header.
+  // The config's `vendor` names only clients' header.
   sign: (credential) => ["x-goog-api-key", credential],
   errorBody: formError,
   errorEvent(error, requestId, at = {}) {

@@ -1,4 +1,4 @@
-// The relay platform: the messages dialect, and a list of models for both.
+// The relay platform: the messages dialect, and one list of all models.
 
 import type { Dialect, ModelEntry } from "../dialect.ts";
 import { content, formContentRecord } from "./content.ts";
@@ -19,7 +19,7 @@ export const relay: Dialect = {
     }),
   modelBody: (model) => JSON.stringify(formRow(model)),
   listPath: "/models",
-  // Some relays list only the models of the header's dialect.
+  // With a dialect's header, some relays list only its models.
   ownRequestFields: [],
   listFallbacks: [messages, content],
 };

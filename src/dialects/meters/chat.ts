@@ -7,8 +7,8 @@ import { listNeedles, meterOf, sizeOf, type UsageReader, type UsageReport } from
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
-// A chunk may have `usage: null`.
-// A call's first one has its name. Pictures are not text.
+// `usage` may be null in any chunk. A call's first chunk has
+// its name. Pictures do not count as text.
 const NEEDLES = listNeedles(
   '_tokens"',
   "[DONE]",
@@ -103,8 +103,8 @@ function listCalls(said: unknown): readonly unknown[] {
   return [...calls.map((call) => getField(call, "function") ?? getField(call, "custom")), legacy];
 }
 
-/** Moonshot: the last choice (earendil-works/pi#2017).
- *  Groq: `x_groq` (vercel/ai#1651). */
+/** Moonshot: in the last choice (earendil-works/pi#2017).
+ *  Groq: in `x_groq` (vercel/ai#1651). */
 function findUsage(chunk: unknown): unknown {
   const choices = getList(getField(chunk, "choices"));
   const holders = [chunk, ...choices, getField(chunk, "x_groq")];

@@ -113,7 +113,7 @@ export class ContentReader implements UsageReader {
     if (chunks.some((piece) => isObject(getField(piece, "web")))) this.#foundWeb = true;
   }
 
-  /** Before Gemini 3, a grounded prompt costs a fee; later, a query does. */
+  /** Before Gemini 3, a prompt with searches costs a fee; later, a query does. */
   #countCalls(): Usage {
     return {
       ...(this.#queries.size > 0 ? { google_search: this.#queries.size, google_search_prompt: 1 } : {}),

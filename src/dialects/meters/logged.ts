@@ -1,4 +1,4 @@
-// The usage of recorded answers, in their maker's words.
+// Reads the usage that agents log, in the words of each provider.
 
 import type { UsageOf } from "../../billing/history/entry.ts";
 import { ContentReader } from "./content.ts";

@@ -28,7 +28,7 @@ export class MessagesReader implements UsageReader {
   readonly #reports = new Reports(countPrompt);
   #end: Reading["end"] = "open";
   #final = false;
-  /** Only the last report has the real output. */
+  /** The last report does not count the output. */
   #lacksOutput = false;
   #awaitsReport = false;
   #refusal: Reading["refusal"];
@@ -207,7 +207,7 @@ function readCacheReason(reported: unknown): Reading["cacheReason"] {
   return { because, missed: getCount(getField(reported, "cache_missed_input_tokens")) ?? null };
 }
 
-/** `cache_creation` only divides what was written. */
+/** `cache_creation` only splits the written tokens. */
 function countPrompt(counters: Counters): number {
   const written = getCount(counters["cache_creation_input_tokens"]) ?? sumLifetimes(counters);
   const read = getCount(counters["cache_read_input_tokens"]) ?? 0;
@@ -220,7 +220,7 @@ function sumLifetimes({ cache_creation: split }: Counters): number {
   return sum;
 }
 
-/** Totals leave out compaction, advisor and fallback passes. */
+/** The totals leave out compaction, advisor and fallback passes. */
 function readParts(counters: Counters, counts: CountReader): readonly Part[] {
   const whole = readUsage(counters, counts);
   if (whole === null) return [];
@@ -264,7 +264,7 @@ function listIterations({ iterations: listed }: Counters, counts: CountReader): 
   return iterations;
 }
 
-/** Counts of the whole go to the model's own largest pass. */
+/** Counts of the whole answer go to the model's own largest pass. */
 function readPasses(
   iterations: readonly Counters[],
   counters: Counters,

@@ -1,4 +1,4 @@
-// One meter for all dialects. It finds events, a reader their meaning.
+// One meter for all dialects. It finds events, and a reader understands them.
 
 import {
   type CallListener,
@@ -18,15 +18,15 @@ import { asBuffer, findFrom, joinChunks, NOTHING } from "../../lib/memory/bytes.
 import { BLANK_LINE, BYTE_ORDER_MARK, CR, EventReader, LF, readEvent, type SseEvent } from "../../lib/sse.ts";
 
 export interface UsageReader {
-  /** Every event with token counts has one of these texts. */
+  /** Every event that must be read has one of these texts. */
   readonly needles: readonly Buffer[];
-  /** A bridge or a WebSocket needs each event at once. */
+  /** A listener to calls needs each event at once. */
   readonly isFollowed?: boolean;
-  /** An event that has only text, which is its first group: it need not be parsed. */
+  /** Matches an event with only text, its first group, which need not be parsed. */
   readonly onlyText?: RegExp;
   /** Events may follow the event that ends an answer. */
   readonly mayGoOn?: boolean;
-  /** A repetition changes nothing. */
+  /** A repeated event changes nothing. */
   learn(event: unknown): void;
   /** Reads data that is not JSON (chat's `[DONE]`). */
   learnWord?(word: string): void;
@@ -49,7 +49,7 @@ export function sizeOf(value: unknown): number {
   return isContainer ? Buffer.byteLength(JSON.stringify(value)) : 0;
 }
 
-/** Instead of a content type: each piece is a WebSocket message. */
+/** Stands for a content type: each piece is a WebSocket message. */
 export const MESSAGES = "messages";
 
 export function meterOf(open: (calls?: CallListener) => UsageReader) {
@@ -94,15 +94,15 @@ const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
 class StreamMeter implements Meter {
   readonly #reader: UsageReader;
   readonly #isWhole: boolean;
-  /** Where each needle comes next in the events that are searched. */
+  /** Where each needle comes next in the searched events. */
   readonly #hits: number[];
   readonly #batchBytes: number;
   readonly #events = new EventReader();
   #waitingBytes = 0;
   #bytes = 0;
-  /** Text in the completely read events. */
+  /** Bytes of text in the completely read events. */
   #textBytes = 0;
-  /** Bytes of other events, from the first text on. */
+  /** Bytes of the sampled events, from the first text on. */
   #plainBytes = 0;
   #sampledBytes = 0;
   #sampledText = 0;
@@ -183,7 +183,7 @@ class StreamMeter implements Meter {
     return first;
   }
 
-  /** From the first text on, until the sample is large enough. */
+  /** Samples events, from the first text on, until the sample is large enough. */
   #seePlain(events: Buffer): void {
     this.#plainBytes += events.length;
     for (let at = 0; at < events.length;) {
@@ -255,7 +255,7 @@ function findEnd(events: Buffer | string, from: number): number {
   return at < 0 ? events.length : at + BLANK_LINE.length;
 }
 
-/** A body's ids, usage and names are about this long. */
+/** Beside its text, a body has about this much. */
 const BODY_FRAME_BYTES = 1000;
 /** Longer bodies have pictures or sound. */
 const MAX_TEXT_BODY_BYTES = 512 * 1024;
@@ -274,7 +274,7 @@ const IN_TEXT = /[^\s\d[\]{}:,.+\-Etruefalsn]/;
 /** No line of JSON begins like this. */
 const EVENT_LINE = /[\r\n](?:data|event):/;
 
-/** A JSON body, or a list of JSON values in pieces, is read on demand. */
+/** Reads a JSON body, or a list of JSON values in pieces, on demand. */
 class BodyMeter implements Meter {
   readonly isFinal = false;
   readonly #open: () => UsageReader;

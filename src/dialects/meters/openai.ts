@@ -9,7 +9,7 @@ interface Names {
   readonly output: string;
   /** A missing output is not a fault. */
   readonly hasNoOutput?: true;
-  /** Google's compatible endpoint counts thinking only in the total. */
+  /** Google's endpoint counts thinking only in the total. */
   readonly hasTotal?: true;
 }
 
@@ -40,7 +40,7 @@ function isCounted(usage: unknown, ...names: string[]): boolean {
   return names.some((name) => (getField(usage, name) ?? null) !== null);
 }
 
-/** DeepSeek, Moonshot, LiteLLM and Mistral use these. */
+/** Cached tokens at DeepSeek, Moonshot, LiteLLM and Mistral. */
 const CACHED = ["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens", "num_cached_tokens"];
 const SERVER_TOOLS = "server_side_tool_usage_details";
 /** The fee of each tool. Null: it costs only tokens. */
@@ -154,7 +154,7 @@ function readServerTools(usage: unknown, counts: CountReader): Usage {
   const calls: Usage = {};
   for (const [name, kind] of SERVER_TOOL_KINDS)
     if (kind !== null) calls[kind] = counts.readDetail(details, name);
-  // What was fetched costs: https://docs.x.ai/developers/pricing
+  // Fetched items have prices: https://docs.x.ai/developers/pricing
   const isByItem = getField(details, "x_posts_fetched") !== undefined;
   return isByItem ? { ...calls, x_search: 0 } : calls;
 }

@@ -8,7 +8,7 @@ import { reportCall } from "../prompt/same-call.ts";
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { countsServerTools, PAINTING, readOpenaiUsage, readToolUsage } from "./openai.ts";
 
-/** Members that are text, of an item or of an event about a part. */
+/** Members of an item, or of an event about a part, that are text. */
 const TEXTS = ["text", "refusal", "name", "arguments", "input", "code"] as const;
 const ACTIONS = ["action", "actions", "operation"] as const;
 const ACTING_CALLS: ReadonlySet<string> = new Set([
@@ -17,7 +17,7 @@ const ACTING_CALLS: ReadonlySet<string> = new Set([
   "computer_call",
   "apply_patch_call",
 ]);
-/** More types are not measured. */
+/** More event types are not measured. */
 const MAX_TYPES = 64;
 
 /** More calls are not counted. */
@@ -205,7 +205,7 @@ function measureItem(item: unknown): number {
   const parts = [...getList(getField(item, "content")), ...getList(getField(item, "summary"))];
   const texts = parts.flatMap((part) => [getField(part, "text"), getField(part, "refusal")]);
   texts.push(getName(getField(item, "content")), ...TEXTS.map((name) => getField(item, name)));
-  // The model writes these calls, too, but not the results of searches.
+  // The model writes these actions, too, but not the results of searches.
   if (ACTING_CALLS.has(getName(getField(item, "type")) ?? ""))
     texts.push(...ACTIONS.map((name) => getField(item, name)));
   return texts.reduce<number>((sum, text) => sum + sizeOf(text), 0);
@@ -218,7 +218,7 @@ function readCacheReason(reported: unknown): Reading["cacheReason"] {
   return { because, missed: getCount(getField(reported, "cache_missed_tokens")) ?? null };
 }
 
-/** Upstreams run these, perhaps for a fee. */
+/** Calls that upstreams run, perhaps for a fee. */
 const FEES: ReadonlyMap<unknown, CallKind> = new Map([
   ["web_search_call", "web_search"],
   ["x_search_call", "x_search"],

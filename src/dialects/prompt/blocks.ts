@@ -28,7 +28,7 @@ export interface Piece {
 }
 
 export interface NamedPiece extends Piece {
-  /** A result's name is found later. */
+  /** A result gets its call's name later. */
   name: string;
   readonly calls?: readonly Pick<ToolCall, "id" | "name">[];
   /** The id of a result's call. */
@@ -37,7 +37,7 @@ export interface NamedPiece extends Piece {
 
 export interface PartFacts {
   readonly blocks: readonly PromptBlock[];
-  /** The message's section if it is at the prompt's beginning. */
+  /** The section of a message at the prompt's beginning. */
   readonly opening: Section;
   /** New text of the user, not the result of a tool. */
   readonly isText: boolean;

@@ -24,7 +24,7 @@ export type Role =
   /** A mark on the complete prompt. */
   | "mark";
 
-/** Upstreams do not cache these. */
+/** Members outside of what upstreams cache. */
 export const UNCACHED: ReadonlySet<string> = new Set(
   `background frequency_penalty max_completion_tokens max_output_tokens max_tokens max_tool_calls metadata model n
   presence_penalty previous_response_id safety_identifier seed stop stop_sequences store stream stream_options temperature
@@ -40,7 +40,7 @@ export interface CacheRules {
   minimumTokens(model: string): number;
   /** How long a prompt is kept after its last use. */
   readonly lifetimeMs: number;
-  /** The same for upstreams that report cache writes. */
+  /** The same, if the upstream reports cache writes. */
   readonly reportedLifetimeMs: number;
 }
 

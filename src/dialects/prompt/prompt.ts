@@ -24,15 +24,15 @@ export interface CacheMark extends BlockMark {
 }
 
 export interface Prompt {
-  /** The first `count`: later prompts add to the list. */
+  /** The first `count` are this prompt's: later prompts add to the list. */
   readonly parts: readonly number[];
   readonly count: number;
-  /** The parts before `messages`: tools, then the system prompt's. */
+  /** How many parts are tools, and how many come before the messages. */
   readonly tools: number;
   readonly messages: number;
   /** Hashes of the system prompt's parts that ignore digits. */
   readonly shapes: readonly number[];
-  /** Each message's number, from 1. With more, as `parts`. */
+  /** The number of each block's message. Later prompts add to the list. */
   readonly numbers: readonly number[];
   /** Claude Code's line about itself, which changes.
    *  In `parts`, it is fixed. */
@@ -74,7 +74,7 @@ export interface ReadPrompt {
   readonly pieces: readonly Piece[];
 }
 
-/** It is read in steps, between other work. */
+/** A sent prompt is read in steps, between other work. */
 export class SentPrompt {
   readonly layout: Layout;
   readonly isShort: boolean;
@@ -224,13 +224,13 @@ class PartRow {
   readonly pieces: NamedPiece[] = [];
   marks: (CacheMark & { readonly section: Section; readonly part: number })[] = [];
   attribution = 0;
-  /** For messages: the last prompt's, and what longer ones had. */
+  /** The last prompt's messages, and what longer prompts had. */
   parts: number[] = [];
   numbers: number[] = [];
   count = 0;
-  /** In `parts`, before the messages. */
+  /** How many `parts` precede the messages. */
   #opening = 0;
-  /** In the list, before the first message. */
+  /** How many of the list precede the first message. */
   #leading = 0;
   readonly #section: Section;
 
@@ -244,7 +244,7 @@ class PartRow {
     return listed.at(-1)?.about?.isText === true && listed.some(({ about }) => about?.isThinking);
   }
 
-  /** Keeps the same first parts. Without a message, it may be another conversation. */
+  /** Keeps the equal first parts. If no message is equal, it may be another conversation. */
   keep(parts: readonly ListPart<PartFacts>[]): PartRow {
     const { listed } = this;
     let same = 0;
@@ -262,13 +262,12 @@ class PartRow {
     return this;
   }
 
-  /** The prompt's parts before the messages. */
   beginWith(opening: number[]): void {
     const isSame = opening.length === this.#opening && opening.every((hash, at) => hash === this.parts[at]);
     if (!isSame) this.#copy(opening);
   }
 
-  /** Earlier prompts keep their lists. */
+  /** Earlier prompts keep the old lists. */
   #copy(opening = this.parts.slice(0, this.#opening)): void {
     this.parts = opening.concat(this.parts.slice(this.#opening, this.#opening + this.count));
     this.numbers = this.numbers.slice(0, this.count);
@@ -355,7 +354,7 @@ class Settings {
   }
 }
 
-/** The continued response. Null: none. */
+/** The id of the continued response. Null: none. */
 export function readPrevious({ bytes, scan }: ScannedBody, { members }: Layout): string | null {
   for (const [name, role] of members) {
     const span = role === "continues" || role === "thread" ? scan.get(name) : undefined;

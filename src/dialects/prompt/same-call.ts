@@ -1,4 +1,4 @@
-// How often a conversation ends with the same tool call and result, without retries. Where the
+// How often a conversation ends with the same tool call and result. Where the
 // upstream keeps the conversation, earlier calls come from the continued response.
 
 import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
@@ -12,24 +12,24 @@ import { readPrevious, type ScannedBody } from "./prompt.ts";
 
 const LISTS = ["content", "parts", "tool_calls"] as const;
 
-/** A command's time and process. Codex: `"chunk_id":"3c9d10"` and `Wall time 0.4 seconds`,
+/** A command's time and process. Codex: `"chunk_id":"3c9d10"` or `Wall time 0.4 seconds`,
  * Copilot: `<shellId: 310 completed`, Gemini CLI: `PGID: 26330`. */
 const NOISE =
   /(?:chunk[_ ]id|wall[_ ]time(?:_seconds)?|duration_seconds)\W{1,6}[\w.-]+|(?:shellId|PGID): \d+/gi;
 /** A longer result is compared unchanged. */
 const MAX_CLEANED_LENGTH = 64 * 1024;
 
-/** Claude Code, opencode and Cline add these in the user's name. */
+/** Claude Code, opencode and Cline add such texts in the user's name. */
 const ADDED_BY_TOOLS = /<(system-reminder|task-notification|environment_details)>/g;
 /** Claude Code puts the user's words into a reminder. */
 const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:/;
 
 const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
-/** Reading begins with this many, and goes on while all are one repeated pair. */
+/** So many messages are read first, and more while all are the same call and result. */
 const FIRST_MESSAGES = 8;
 
-/** `findChain`: earlier pairs by response id. */
+/** `findChain`: finds earlier calls by response id. */
 export function countSameCalls(
   body: ScannedBody,
   layout: Layout,
@@ -79,7 +79,7 @@ function writeJson(value: unknown, without?: ReadonlySet<string>, depth = 0): st
 }
 
 class PairCounter {
-  /** The last pairs since the user's last text. */
+  /** The last call and result, counted since the user's last text. */
   last: LastPairs = NO_PAIRS;
   /** Messages that were not read cannot change the result. */
   isCertain = false;
@@ -100,7 +100,7 @@ class PairCounter {
     for (const part of [message, ...parts]) {
       const call = findCall(part);
       if (call !== null) this.#open.getOrInsertComputed(call.id, () => []).push(hashCall(call));
-      // The model's own messages have results of the upstream's tools only.
+      // Messages of the model have only results of the upstream's tools.
       const result = role === "assistant" ? null : findResult(part);
       if (result !== null) this.#noteResult(result);
       hasResult ||= result !== null;
