@@ -25,7 +25,7 @@ export function readComparable(bytes: Uint8Array) {
   const found = OWN_FOLDERS.flatMap((rule) =>
     Array.from(slashed.matchAll(rule), ([, folder = ""]) => folder.replace(/\.$/, "")),
   );
-  // The agent's working folders and homes in the text, the longest first.
+  // The agent's working folders and homes, the longest first.
   const folders = [...new Set(found)].slice(0, MAX_FOLDERS).toSorted((a, b) => b.length - a.length);
   return { text, value: parseJson(text), folders };
 }
@@ -71,7 +71,7 @@ function removeVolatile(value: unknown, folders: readonly string[]): unknown {
   return stable;
 }
 
-/** Only the recording has masks in place of secrets. */
+/** A recording has masks in place of secrets. */
 const MASK = /\*{8,}/;
 
 function isSameButMasked(recorded: unknown, sent: unknown): boolean {

@@ -1,5 +1,5 @@
-// Finds the recorded exchange for a request: the first unused one with the same
-// request. A repeated one, as for a list of models, gets the last answer again.
+// Finds a request's recorded exchange: the first unused one with the same
+// request. A repeated request, as for a list of models, gets the last answer again.
 
 import { dropKey, pathOf, queryOf } from "../dialects/path.ts";
 import { type Difference, findDifference, readComparable } from "./match.ts";

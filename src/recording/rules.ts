@@ -1,10 +1,10 @@
 // What differs between two runs of one script without meaning anything.
-// A new tool with other clocks or ids needs another rule, no other code.
+// A tool with other clocks or ids needs a rule, and no code.
 
 /** Texts of these forms count as equal. The first rule that fits wins.
- *  Windows' paths have `/`. */
+ *  Windows' paths come with `/`. */
 export const VOLATILE_TEXTS: readonly RegExp[] = [
-  // A checksum of the request, by Claude Code.
+  // Claude Code's checksum of the request.
   /\b(?:cch|cc_version)=[\w.-]+/g,
   // The temporary home of `gateway run`.
   /\bgateway-run-\w+/g,

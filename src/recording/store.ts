@@ -111,12 +111,12 @@ export class RecordingWriter {
   }
 }
 
-/** An agent sends these again with each request. */
+/** Lists that an agent sends again with each request. */
 const LISTS = ["messages", "input", "contents", "tools", "system"];
 /** A smaller file would take a block of the disk, too. */
 const MIN_PIECE_BYTES = 2048;
 
-/** Cuts after the messages of a conversation: earlier pieces are stored. */
+/** Cuts after elements of lists: earlier requests have stored most pieces. */
 function cutPieces(bytes: Uint8Array): Uint8Array[] {
   const scan = scanMembers(bytes, LISTS);
   const spans = LISTS.flatMap((name) => scan?.get(name) ?? []).toSorted((a, b) => a.start - b.start);
@@ -134,7 +134,7 @@ function measureFolder(folder: string): number {
 
 export type Recording = NonNullable<ReturnType<typeof openRecording>>;
 
-/** Null: there is none. Throws if it is another user's: agents obey answers. */
+/** Null: no such folder. Throws if it is another user's: agents obey answers. */
 export function openRecording(folder: string) {
   if (!requireFolder(folder, OTHERS_WRITE)) return null;
   if (existsSync(join(folder, OLD_LINES)))
