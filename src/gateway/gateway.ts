@@ -36,7 +36,7 @@ export interface Recorder {
 }
 
 export interface Gateway {
-  /** A reload replaces it. A request keeps its first one. */
+  /** A reload replaces it. Running requests keep the old one. */
   catalog: Catalog;
   /** Conversations may have envelopes: the config converts, or did. */
   converts: boolean;

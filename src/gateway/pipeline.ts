@@ -47,7 +47,7 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   gateway.recorder.open(r);
   // Key and prices come from one config, even after a reload.
   r.overrides = catalog.prices;
-  // A plan's list depends on the login.
+  // With a login, the upstream gives its own list.
   if (LISTS.has(purpose) && !r.group.usesLogin) return answerModels(r, gateway);
   r.body = await readRequestBody(r, gateway);
   const learning = gateway.lists.learn(r.group);
@@ -55,7 +55,7 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   findRoute(r, gateway);
   const first = r.candidates[0];
   if (first?.isConverted === true && purpose === "count") return answerCount(r, gateway);
-  // What no channel can take is refused before billing.
+  // What cannot be converted is refused before billing.
   if (first?.isConverted === true && purpose === "generate") await convertFirst(r, first);
   r.exchange.onGone(() => leave(r, gateway));
   await openBill(r, gateway);
@@ -65,7 +65,7 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   return await deliver(r, answer, gateway);
 }
 
-/** Only after `lists.learn`, which may wait. */
+/** Call it after `lists.learn`, which may wait. */
 export function findRoute(r: Request, gateway: Gateway): void {
   const { catalog } = gateway;
   const known = secretsOf(catalog);
@@ -143,7 +143,7 @@ function deliver(
   return isStream ? convertStream(r, body, gateway) : convertWhole(r, body, conversion, gateway);
 }
 
-/** If a client disconnects early, the upstream request is cancelled: at once,
+/** Cancels the upstream request if a client disconnects early: at once,
  *  or, if billed, after `on_disconnect.drain`, to get the usage. */
 function leave(r: Request, { catalog, halt }: Gateway): void {
   if (r.endWait !== null) return r.endWait();

@@ -34,7 +34,7 @@ export interface ConvertedRequest {
   readonly path: string;
   readonly body: Uint8Array;
   readonly conversion: Conversion;
-  /** The channel's provider is the client's own. */
+  /** The client's header fields are for this provider, too. */
   readonly keepsFields: boolean;
 }
 
@@ -79,7 +79,7 @@ const UNFINISHED: Ending = { ...OWN_ANSWER, outcome: "interrupted", status: 0 };
 export class Request {
   // The arrival.
   readonly id: string;
-  /** In a recorded request, it keeps what passes. */
+  /** If the request is recorded, it keeps what passes. */
   exchange: Exchange;
   readonly time: number;
   readonly isoTime: string;
@@ -89,7 +89,7 @@ export class Request {
   readonly transport: "websocket" | null;
 
   // Who sent the request, and what for.
-  /** Null until it is found. Requests that are refused later have it. */
+  /** Null until it is found. A request that is refused later has it. */
   foundKey: Key | null = null;
   run: ToolRun | null = null;
   /** `NOBODY` until the body has been read. */
@@ -100,14 +100,14 @@ export class Request {
   /** Released when an upstream has responded. */
   body: RequestBody = NO_BODY;
   candidates: readonly Candidate[] = [];
-  /** Its name, under which it keeps its channel; null: none. */
+  /** The name by which a conversation keeps its channel. */
   conversation: string | null = null;
   memory: Reservation | null = null;
   /** In the tried channel's dialect; null: the client's own. */
   converted: ConvertedRequest | null = null;
 
   // What the request may cost.
-  /** At arrival. A changed config applies to later requests. */
+  /** The config's prices at arrival. Changes apply to later requests. */
   overrides: Overrides = NO_PRICES;
   /** The ledger knows the request. False if nothing is billed. */
   open = false;
@@ -136,7 +136,7 @@ export class Request {
   answered: Omit<ChannelResponse, "body"> | null = null;
   /** Null if nothing can be billed and no stream's end matters. */
   meter: Meter | null = null;
-  /** The response's events end with the dialect's terminal event. */
+  /** The events end with the dialect's terminal event. */
   streamed = false;
   left = false;
   firstByteMs: number | null = null;
@@ -168,7 +168,6 @@ export class Request {
     this.firstByteMs ??= Math.round(performance.now() - this.arrived);
   }
 
-  /** A turn of a WebSocket corresponds to a POST. */
   get method(): string {
     return this.transport === null ? this.exchange.method : "POST";
   }

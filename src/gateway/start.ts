@@ -37,7 +37,7 @@ import { closeBills } from "./bill/settle.ts";
 import { rehearse } from "./send/rehearse.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
-/** For bodies above 1 MiB. The rest of 512 MiB: beginnings of those that wait. */
+/** For bodies above 1 MiB. The rest of 512 MiB: beginnings of bodies that wait. */
 const LARGE_BODIES_BYTES = 448 * 1024 * 1024;
 const MAX_BACKGROUND_RESPONSES = 10_000;
 /** By then the start is over. */
@@ -47,8 +47,8 @@ export interface RunningGateway {
   readonly gateway: Gateway;
   readonly console: Console | null;
   readonly port: number;
-  /** Applies a changed config, or throws its first problem. Running requests keep
-   *  theirs. Returns the settings that need a restart. */
+  /** Applies a changed config, or throws its first problem. Running requests keep the
+   *  old one. Returns the settings that need a restart. */
   reload(catalog: Catalog): string[];
   /** Returns the book's name, or throws. */
   reloadPrices(): string;
@@ -57,7 +57,7 @@ export interface RunningGateway {
   stopNow(): void;
 }
 
-/** The simulator has its own. */
+/** The simulator replaces it. */
 export interface Network {
   readonly listen: Listen;
   readonly createClient: () => Upstream;

@@ -13,7 +13,7 @@ import { locateControl, makeControlFolder, serveOn, VERSION_FIELD } from "./sock
 export function serveCommands(parts: ApiParts): { close(): void } {
   // Requests over a removed socket are still answered.
   const servers = [openSocket(parts)];
-  // A cleanup of folders may remove the socket.
+  // A cleanup may remove the socket: then another one is opened.
   const endChecks = everySecond(() => {
     const server = servers.at(-1) ?? null;
     if (server !== null && !existsSync(server.path)) servers.push(openSocket(parts));

@@ -1,4 +1,4 @@
-// What routes read and answer, for the page, which cannot load the gateway.
+// The types of what routes read and answer, for the page, too.
 
 import type { Holder } from "../../billing/ledger/sums.ts";
 import type { Group } from "../../config/catalog.ts";
@@ -63,7 +63,7 @@ export interface KeyRow {
 export interface KeysReply {
   readonly keys: readonly KeyRow[];
   readonly groups: readonly GroupChoice[];
-  /** Why keys cannot be changed here. */
+  /** Why the page cannot change keys, or null. */
   readonly fixed: string | null;
 }
 

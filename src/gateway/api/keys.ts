@@ -1,4 +1,4 @@
-// The page's keys.
+// Keys, as the page lists and changes them.
 
 import { z } from "zod";
 import { findWarning, listLimitUses, type LimitUse } from "../../billing/limits/alerts.ts";

@@ -13,7 +13,7 @@ import type { UnroutedCall } from "../intake/call.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Listener, MetricsDetail } from "../observe/observer.ts";
 
-/** web/ is right of this folder: start.ts gets the page as a parameter. */
+/** This folder may not import web/: start.ts gets the page as a parameter. */
 export interface Console {
   readonly listener: Listener;
   answer(call: UnroutedCall): Promise<void>;

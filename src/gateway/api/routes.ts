@@ -113,7 +113,7 @@ const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
     config: configPath,
     outcome: follow.prices(),
   })),
-  /** Records a run from now on. Without a name, answers when all is written. */
+  /** Records a run under `name`; null: stops, and answers when all is written. */
   "record-run": define(
     () =>
       z.object({ session: z.string().min(1).max(200), name: z.string().regex(RECORDING_NAME).nullable() }),

@@ -26,7 +26,7 @@ import { randomHex, sha256Hex } from "../../lib/secret.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The best place first: a service may have another environment. */
+/** The best place first. For a service, the environment may differ. */
 export function locateControl(ledgerPath: string, env: Environment = process.env) {
   const name = `${sha256Hex(identifyLedger(ledgerPath)).slice(0, 16)}.sock`;
   return listFolders(env).map((folder) => ({ folder, path: join(folder, name) }));
@@ -61,7 +61,7 @@ export function makeControlFolder(folder: string): void {
   if (!isPrivate(folder)) throw new Error(`${folder} is not a folder that only this user can use`);
 }
 
-/** Uses a descriptor, because the name may point elsewhere by now. */
+/** Uses a descriptor: the name may lead to another folder by now. */
 function closeToOthers(folder: string): void {
   const fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
@@ -106,7 +106,7 @@ export function serveOn(path: string, answer: Answer, isSocket = PLATFORM.hasSoc
       // A probe takes as long as its upstream.
       self.timeout(request, 0);
       if (isSocket) return answer(request);
-      // Compares hashes, so that the time of the comparison reveals nothing.
+      // The time to compare hashes reveals nothing.
       if (sha256Hex(request.headers.get(TOKEN) ?? "") !== sha256Hex(ask))
         return new Response("", { status: 403 });
       const answered = await answer(request);

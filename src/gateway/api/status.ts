@@ -11,7 +11,7 @@ import type { Gateway } from "../gateway.ts";
 
 export type Status = ReturnType<typeof buildStatus>;
 
-/** `keyName`: whose limits count before the first request. */
+/** `keyName`: the key whose limits are shown before the first request. */
 export function buildStatus(session: string | null, keyName: string | null, gateway: Gateway) {
   const { ledger, catalog } = gateway;
   const id = session === null ? undefined : storeId(session);

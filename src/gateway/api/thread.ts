@@ -24,7 +24,7 @@ export class ReportThread {
     this.#gateway = gateway;
   }
 
-  /** Reads new lines now: the next command then has few to read. */
+  /** Reads new lines as they come: a command then has few to read. */
   keepCurrent(): void {
     this.#followed = this.#measure();
     this.#following = setInterval(() => this.#follow(), FOLLOW_MS).unref();

@@ -23,17 +23,17 @@ import { findKey } from "../intake/authenticate.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { Request } from "../request.ts";
 
-/** A promise: it waits for room in a limit, or for the journal. */
+/** Returns a promise to wait for room in a limit, or for the journal. */
 export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   const { purpose } = r.target.endpoint;
   r.open = BILLED.has(purpose);
   const { plain } = r.body;
   r.estimatedInput = r.open && plain !== null ? estimateInputTokens(plain) : 0;
   let waiting: Promise<void> | null = null;
-  // Only limits on the number of requests count a `count`.
+  // A `count` of tokens counts only in limits on the number of requests.
   if ((r.open || purpose === "count") && isLimited(r.key, r.run)) waiting = enterLimits(r, gateway);
   else if (purpose === "resource" && limitsCalls(r.key)) {
-    // The calls of a background response come with the request that fetches it.
+    // The request that fetches a background response gets its tool calls.
     r.calls = gateway.chains.follow(r.key.name, null);
   }
   if (!r.open) return waiting;
@@ -79,7 +79,7 @@ function enterLimits(r: Request, gateway: Gateway): Promise<void> | null {
   return null;
 }
 
-/** Nothing has been sent or noted yet. */
+/** Nothing is sent yet, or in the journal. */
 async function waitForRoom(
   r: Request,
   place: NoRoom,
@@ -144,7 +144,7 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
   return { model, forecast };
 }
 
-/** An expensive model's prices, for when only the answer names its cost. */
+/** Prices of an expensive model, for a seller whose answers name the cost. */
 const ASSUMED_RATES = { input: "5", cache_read: "0.5", output: "25" };
 
 export function quoteAt(

@@ -1,4 +1,4 @@
-// All requests and errors end here, in the endpoint's dialect.
+// Ends all requests, and answers errors in the endpoint's dialect.
 
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Gateway } from "../gateway.ts";

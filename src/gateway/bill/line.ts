@@ -78,7 +78,7 @@ export function draftLine(r: Request, gateway: Gateway): LineDraft {
     requested_model: nameRequested(r, reading.model),
     estimated: listIfMore(assessment.estimated, 0),
     priced_as: orAbsent(charge.pricedAs),
-    // What `reprice` needs to find a price. Without any, the line's usage is enough.
+    // `reprice` finds a price by these. If nothing has one, the line's `usage` is enough.
     unpriced_because: orAbsent(charge.unpricedBecause),
     unpriced_usage: charge.atLeast === null ? undefined : orAbsent(charge.unpricedUsage),
     at_least_usd: orAbsent(charge.atLeast),
@@ -120,7 +120,7 @@ function makeBill(r: Request, gateway: Gateway): Bill {
   const isEmbedding = r.target.endpoint.purpose === "embed";
   // An embedding has no output, however long its vectors are.
   const reading = read && isEmbedding ? { ...read, estimatedOutput: 0 } : read;
-  // A refusal costs nothing, unless an earlier upstream may have worked.
+  // A refusal costs nothing, unless an earlier attempt may cost something.
   const isOpen = status !== null && status >= 400 && r.attempts.some(mayBePaid);
   const assessment = assess({
     outcome,
@@ -141,7 +141,7 @@ export function mayHaveArrived({ error }: AttemptRecord): boolean {
   return error === undefined || !NEVER_SENT.has(error);
 }
 
-/** Refusals, redirects and foreign pages cost nothing.
+/** Refusals, redirects and pages that are no answer cost nothing.
  *  An upstream with no response, or an empty one, may have worked on the request. */
 function mayBePaid(attempt: AttemptRecord): boolean {
   const { status, error } = attempt;
@@ -184,7 +184,7 @@ function chargeNamed({ seller, group }: Request, bill: Bill): Bill {
 }
 
 const UNREADABLE = "the seller's own amount cannot be read";
-const MISSING = "the seller named no amount for all of it: the price book's counts";
+const MISSING = "the seller named no amount for the whole answer: the price book's counts";
 
 function explainDoubts(r: Request, bill: Bill): string | undefined {
   const texts = [bill.assessment.suspect];
@@ -233,7 +233,7 @@ function doubtAttempts({ method, attempts }: Request): string | null {
   return paid.length > 1 ? describePaidTwice(paid.map(({ channel }) => channel)) : null;
 }
 
-/** Null: the charge. Limits also count estimates, and what a plan pays for. */
+/** Null: limits count the charge. They also count estimates and what a plan pays. */
 function countForLimits(r: Request, bill: Bill, gateway: Gateway): string | null {
   const { basis, assessment } = bill;
   const isKnown = isCharged(basis) && assessment.lacksOutput !== true;
@@ -251,7 +251,7 @@ function estimateCost(r: Request, { basis, charge, reading }: Bill, gateway: Gat
   const usage = basis === "unknown" ? sumUsage(reading.parts) : charge.usage;
   const counted = sumTokens([{ usage }]);
   const quote: Quote = r.asked ? quoteAt(r.asked, r, r.overrides, gateway) : () => null;
-  // The tokens of the prompt and of output that was seen.
+  // Estimates what the upstream did not count: prompt and seen output.
   const input = counted.prompt > 0 ? 0 : r.estimatedInput;
   const output = Math.max(0, reading.estimatedOutput - counted.output);
   if (isCharged(basis)) return addUsdTexts(charge.charge, quote({ input, output }));

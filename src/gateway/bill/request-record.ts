@@ -52,7 +52,7 @@ function nameKey(key: Key | null): Pick<RequestRecord, "key" | "group"> {
   return { key: key?.name ?? null, group: key?.group.name ?? null };
 }
 
-/** The request's own words may still hold secrets. */
+/** Nothing was sent: the client's words may still hold secrets. */
 function describeUnsent(r: Request, { catalog }: Gateway): Partial<RequestRecord> {
   const { ending, exchange } = r;
   const secrets = secretsOf(catalog);
@@ -67,7 +67,7 @@ function describeUnsent(r: Request, { catalog }: Gateway): Partial<RequestRecord
   };
 }
 
-/** A stray call's path is untrusted: only the problem may repeat it. */
+/** A path without an endpoint is untrusted: only the problem may repeat it. */
 export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Gateway): void {
   gateway.observer.requestDone({
     id: call.id,
@@ -91,8 +91,8 @@ export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Ga
 export function reportToChannel(r: Request, { channels, now }: Gateway): void {
   if (r.tried === null || !r.isTelling) return;
   const last = r.attempts.at(-1);
-  // An incomplete response counts against the channel, unless the client
-  // disconnected or it was an error from the start.
+  // Tells the channel how a response ended, unless it began as an error:
+  // an incomplete one counts against it, unless the client left.
   const hadBegun = last?.status !== undefined && last.status < 400 && last.error === undefined;
   if (hadBegun) channels.reportEnd(r.tried.channel, r.ending, now());
 }

@@ -32,7 +32,7 @@ function closeBill(r: Request, gateway: Gateway): void {
   try {
     line = makeLine(r, gateway);
     if (line !== null) {
-      // Only limits forecast the next prompt.
+      // Only limits need the estimate, to forecast the next prompt.
       line = gateway.ledger.append(line, isLimited(r.key, r.run) ? r.estimatedInput : null);
       r.run?.count(line);
       warnOfLimits(line, r.key, gateway);
@@ -55,7 +55,7 @@ function makeLine(r: Request, gateway: Gateway): LineDraft | null {
   let draft: LineDraft | null = null;
   try {
     draft = isBilled ? draftLine(r, gateway) : null;
-    // If these notes fail, the line is written without them.
+    // If the notes on allowance and cache fail, the line has none.
     return noteAllowance(r, draft && analyseCache(r, draft, gateway), gateway);
   } catch (fault) {
     reportFault(fault, gateway.observer);
@@ -118,7 +118,7 @@ function warnOfLimits(line: LineDraft, key: Key, { ledger, alerts, now }: Gatewa
   if (session !== undefined) alerts.check(listSessionUses(key, session, ledger.sums));
 }
 
-/** A background response is billed to the first request that gets it finished. */
+/** A background response is charged once fetched complete, to the key that began it. */
 function billBackground(
   r: Request,
   draft: LineDraft | null,

@@ -56,7 +56,7 @@ export function findChange({ turn: { prompt: before }, end }: PastTurn, turn: Ca
   return { because: "messages_changed", at: at ?? countMessages(now) + 1 };
 }
 
-/** The number of equal parts. Settings come after the system prompt. */
+/** The number of equal parts. A changed setting ends them after the system prompt. */
 export function countSame({ turn: { prompt: before } }: PastTurn, turn: CacheTurn): number {
   const end = findSetting(before, turn.prompt) === undefined ? Infinity : before.messages;
   return Math.min(countShared(before, turn.prompt), findLine(before, turn), end);
@@ -92,7 +92,7 @@ function sortTools({ parts, tools }: Prompt): readonly number[] {
   return parts.slice(0, tools).toSorted((a, b) => a - b);
 }
 
-/** Claude Code's line about itself. After a cache read, its change is ignored. */
+/** Where Claude Code's line about itself changed; ignored if the cache was read. */
 function findLine(before: Prompt, { prompt, dropsAttribution, tokens }: CacheTurn): number {
   const isIgnored = dropsAttribution || tokens.read > 0 || before.attribution === prompt.attribution;
   return isIgnored ? Infinity : before.tools + before.shapes.indexOf(ATTRIBUTION_SHAPE);

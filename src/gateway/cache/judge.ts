@@ -11,7 +11,7 @@ import {
 import type { Continuation } from "./match.ts";
 import type { Left, PastTurn, CacheTurn } from "./turn.ts";
 
-/** Upstreams have further words of their own. */
+/** `because` may be an upstream's own word. */
 export interface Miss {
   readonly missed: number;
   readonly because: string;
@@ -48,7 +48,7 @@ export function judgeMiss(turn: CacheTurn, continuation: Continuation | null): M
   return { missed, ...cause, ...(!kept.proven && { unproven: true }) };
 }
 
-/** After a restart, no earlier request is known here. The upstream may know one. */
+/** After a restart, only the upstream may know an earlier request. */
 function judgeUnknown({ tokens, reason }: CacheTurn): Miss | null {
   const cause = reason === null ? null : translate(reason.because);
   const missed = Math.min(reason?.missed ?? 0, tokens.total - tokens.read);
@@ -91,7 +91,7 @@ function translate(word: string): Cause | null {
   return WORDS[word] ?? { because: word };
 }
 
-/** The upstream's own reason, with our place if both agree. */
+/** The upstream's own reason, with our place if we found the same. */
 function explainReported({ reason }: CacheTurn, change: Change | null): Cause | null {
   const cause = reason === null ? null : translate(reason.because);
   if (cause === null) return null;

@@ -31,7 +31,7 @@ export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Con
   return found === null ? null : { kept: found, branched: false };
 }
 
-/** A turn that goes on is preferred to one that the user left. */
+/** Of equally similar turns, prefers one that the user has not left. */
 function findAlikest(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean): Continuation | null {
   let shared = 1;
   let alikest: PastTurn[] = [];
@@ -57,7 +57,7 @@ function listMessages({ parts, count, messages }: Prompt, from = 0): readonly nu
   return parts.slice(messages + from, count);
 }
 
-/** Whether the user went back. A changed history has later messages, or more. */
+/** Whether the user went back. A changed history has later messages again. */
 function isBranch(
   { turn: before, end }: PastTurn,
   shared: number,
@@ -71,7 +71,7 @@ function isBranch(
   return later.length === 0 || new Set(later).isDisjointFrom(new Set(listMessages(before.prompt, shared)));
 }
 
-/** By the number of equal messages: the first ones may have changed or gone. */
+/** The most equal messages win: the first ones may have changed or gone. */
 function findOverlapping(kept: readonly PastTurn[], prompt: Prompt): PastTurn | null {
   const now = new Set(listMessages(prompt));
   const counts = kept.map(({ turn }) => listMessages(turn.prompt).filter((part) => now.has(part)).length);

@@ -28,7 +28,6 @@ export class CacheMemory {
     return isCached || reason !== null || !isShort(turn) || this.#sessions.has(session);
   }
 
-  /** Returns the turn's miss. */
   learn(session: string, turn: CacheTurn): Miss | null {
     const known = this.#sessions.get(session) ?? [];
     const continuation = findContinuation(known, turn);

@@ -14,7 +14,7 @@ export interface CacheTurn {
   readonly served: string;
   readonly tokens: PromptTokens;
   readonly reason: CacheReason | null;
-  /** The tokens are written for twelve hours. */
+  /** The cache keeps what was written for twelve hours. */
   readonly isKeptLong: boolean;
   /** The upstream leaves out Claude Code's line about itself. */
   readonly dropsAttribution: boolean;
@@ -35,7 +35,7 @@ export interface PastTurn {
   /** The upstream is known to cache this conversation. */
   readonly proven: boolean;
   readonly lifetimeMs: number;
-  /** For requests that go back one turn. */
+  /** What the turn before left, if requests go back to it. */
   readonly earlier: Left | null;
   /** What was read up to a change. It only shows what was lost. */
   readonly read: Left;

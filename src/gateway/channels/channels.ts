@@ -77,7 +77,7 @@ export class Channels {
     const ordered = candidates.length === 1 ? candidates : orderCandidates(candidates, current, random);
     const open = ordered.filter((each) => this.readinessOf(each, now) === "open");
     const ready = open.length > 0 ? open : ordered.filter((each) => this.readinessOf(each, now) === "trial");
-    // A new session's requests stay together. Only an answer keeps them there.
+    // A new session's requests go to one channel. Only an answer keeps them there.
     const [first] = ready;
     if (current === null && r.isTelling && first !== undefined)
       this.keepConversation(r, first, now - MAX_AGE_MS + records.TRIAL_MS);
@@ -296,7 +296,7 @@ function keyOfConversation(r: Request): string | null {
   return name === null ? null : nameIn(group.name, model, name);
 }
 
-/** By: listed, not converted, the conversation's channel, priority, chance by weight. */
+/** Sorts by: listed, unconverted, the conversation's channel, priority, weighted chance. */
 function orderCandidates(
   candidates: readonly Candidate[],
   current: string | null,

@@ -56,7 +56,7 @@ export class ModelLists {
     }));
   }
 
-  /** The current list, or the last one, or the config's names. */
+  /** The channel's current list, or its last one, or the config's names. */
   ofChannel(channel: Channel, dialect: Dialect = dialectOf(channel.platform)): Promise<ChannelModels> {
     const { pending } = this.#of(channel);
     const renew = () => this.#fetch(channel, dialect).finally(() => pending.delete(dialect.listPath));
@@ -98,8 +98,8 @@ export class ModelLists {
     return Promise.all(unknown.map((channel) => this.ofChannel(channel)));
   }
 
-  /** Channels that list the model are marked.
-   *  If none lists it, the default model's replace them. */
+  /** Marks the channels that list the model. If all lists
+   *  lack it, the default model's channels replace them. */
   findCandidates(group: Group, model: string | null): readonly Candidate[] {
     const found = this.#found.getOrInsertComputed(group, () => new BoundedMap(MAX_FOUND));
     let candidates = found.get(model);

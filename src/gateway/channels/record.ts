@@ -19,7 +19,7 @@ export interface Rest {
   /** The upstream named `until`. Otherwise, single trials are sent. */
   readonly isNamed: boolean;
   readonly strikes: number;
-  /** Until then, other requests use other channels. */
+  /** Until then, a trial runs: other requests use other channels. */
   trialUntil: number;
 }
 
@@ -189,7 +189,7 @@ function chooseWait(strikes: number, { failure, random }: FailureSeen) {
   return { ms: Math.min(policy.longestMs, doubled) * (0.5 + random() / 2), isNamed: false };
 }
 
-/** Not a rest from the future: the clock was set back. */
+/** False for a rest from the future: the clock was set back. */
 function isInForce({ at, until, trialUntil }: Rest, now: number): boolean {
   const isSet = until > 0 && now >= at && until - now <= MAX_REST_MS;
   return isSet && (now < until || now < trialUntil);
@@ -231,7 +231,7 @@ export function readinessOf(record: ChannelRecord, model: string | null, now: nu
   return rests.some(isClosed) ? "closed" : "trial";
 }
 
-/** `until` 0: the trial is over. After broken responses, a beginning ends no rest. */
+/** `until` 0: the trial is over. Only a complete response ends a rest for broken ones. */
 export function setTrial({ whole, models }: ChannelRecord, model: string | null, until: number): void {
   const own = model === null ? undefined : models.get(model);
   if (whole?.isNamed === false && !whole.isBreak) whole.trialUntil = until;

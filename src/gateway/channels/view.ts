@@ -42,12 +42,12 @@ export interface ChannelView {
   readonly charge_today_usd: string;
   /** What a plan paid today. It is not part of the charge. */
   readonly paid_by_plan_today_usd?: string;
-  /** Shared with channels at this address. */
+  /** Channels at the same address share them. */
   readonly connections: {
     readonly open: number;
     readonly idle: number;
   };
-  /** By five minutes, oldest first. */
+  /** In steps of five minutes, oldest first. */
   readonly hour: readonly Count[];
   readonly day: readonly Count[];
   readonly allowance?: readonly Allowance[];
@@ -156,7 +156,7 @@ function judgeCondition(channel: Channel, record: ChannelRecord, now: number, ex
   return judgeModels(record, now, explain) ?? judgeRecent(record, now);
 }
 
-/** By resting models: better if another model responded since. */
+/** Judges by resting models: only degraded if another model responded since. */
 function judgeModels(record: ChannelRecord, now: number, explain: Explain): Condition | null {
   const resting = [...record.models].filter(([model]) => findRest(record, model, now) !== null);
   const [first] = resting;

@@ -1,4 +1,4 @@
-// Passes a stream through a bridge. The status waits for a response.
+// Converts a stream. The client gets its status once an answer has begun.
 
 import type { AnswerOutput, AnswerStream } from "../../bridges/answer-stream.ts";
 import { type Body, UpstreamFault } from "../../lib/http/upstream.ts";
@@ -23,13 +23,13 @@ import {
 } from "./delivery.ts";
 import { readWhole } from "./whole.ts";
 
-/** The wait for a response's end: then its connection can be reused. */
+/** How long to wait for a response's end, to reuse its connection. */
 const MAX_LINGER_MS = 1000;
 /** Gemini CLI gives up after a minute if no answer has begun. */
 const MAX_QUIET_SECONDS = 15;
-/** Bytes, text and values of a large event, and as much again in garbage. */
+/** A large event's bytes, text and values, and as much again as garbage. */
 const EVENT_COPIES = 10;
-/** The collector lets the heap double: half of it is garbage. */
+/** The garbage collector lets the heap double. */
 const KEPT_COPIES = 2;
 
 export async function convertStream(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
@@ -60,7 +60,7 @@ function maskTexts(texts: string | Slices, secrets: Secrets): Uint8Array | Slice
   return isLong ? maskSlices([texts], secrets) : secrets.mask(Buffer.from(texts));
 }
 
-/** A recording reads them again. */
+/** Can be read again, by a recording. */
 const maskSlices = (texts: Iterable<string>, secrets: Secrets): Slices => ({
   *[Symbol.iterator]() {
     const redactor = new StreamRedactor(secrets);
@@ -91,7 +91,7 @@ class ConvertedStream {
     this.#stream = conversion.openStream(meter, () => countUsage(r));
   }
 
-  /** `body` has no secret. */
+  /** `body`: without secrets. */
   takeWhole(body: Uint8Array): Ending {
     meterChunk(this.#r, body);
     void this.#write(this.#stream.pushWhole(body));
@@ -150,7 +150,7 @@ class ConvertedStream {
   #write({ texts, phase, refusal }: AnswerOutput): Promise<void> | null {
     const { exchange, secrets } = this.#r;
     if (exchange.gone || phase === "held") return null;
-    // Clients' streams have no place for pings, thoughts and some calls' input.
+    // Pings, thoughts and some calls' input become no text for the client.
     if (texts !== "") this.#quiet = 0;
     this.#r.noteFirstByte();
     if (phase === "refused") {

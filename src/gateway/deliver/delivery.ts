@@ -57,7 +57,7 @@ function countOutput({ parts, final, estimatedOutput }: Reading): number {
   return final ? reported : Math.max(reported, estimatedOutput);
 }
 
-/** The client may ask for it at once. False: it has no id yet. */
+/** The client may ask for a stored response at once. False: no id yet. */
 export function keepStored(r: Request, { channels }: Gateway): boolean {
   if (r.group.channels.length === 1) return true;
   const { id } = r.meter?.read().stored ?? {};

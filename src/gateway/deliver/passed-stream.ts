@@ -17,7 +17,7 @@ export async function passStream(r: Request, body: Body, gateway: Gateway): Prom
 }
 
 const END_BYTES = 512;
-/** Pieces with data in which a response's id is looked for. */
+/** In so many pieces with data, a response's id is looked for. */
 const MAX_LOOKS = 8;
 
 class PassedStream {
@@ -82,7 +82,7 @@ class PassedStream {
     return ending;
   }
 
-  /** Without its line end, clients drop an event and see an empty response. */
+  /** Clients drop an event without its line end, and see an empty response. */
   #findMissing(): string {
     const end = this.#end.toString("latin1");
     return findMissingEnd(end, end.includes("\r\n") ? "\r\n\r\n" : "\n\n");
@@ -92,7 +92,7 @@ class PassedStream {
     return asBuffer(joinChunks(this.#last));
   }
 
-  /** If only the connection's end ends the stream, a cut is not a fault. */
+  /** A stream that ends with its connection can be cut without a fault. */
   #mayBeCut(fault: UpstreamFault | null): boolean {
     const { response } = this.#r.served;
     return this.#r.streamed && (fault !== null || (response.closeDelimited && !isJsonResponse(response)));
@@ -131,8 +131,8 @@ const NUMBER_NAME = '"sequence_number"';
 const NUMBER = /^"sequence_number"\s*:\s*(\d+)\D/;
 const MAX_NUMBER_LENGTH = 64;
 
-/** Some dialects number events, and an error event continues the sequence. The end
- *  may cut a number. */
+/** In dialects that number events, an error event has the next number. The bytes
+ *  may end in a number. */
 function readNumber(bytes: Buffer, tries = 2): number | null {
   const at = bytes.lastIndexOf(NUMBER_NAME);
   if (at < 0 || tries === 0) return null;

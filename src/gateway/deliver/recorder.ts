@@ -32,7 +32,7 @@ export class RequestRecorder implements Recorder {
   readonly #root: string;
   readonly #runs = new BoundedMap<string, { readonly name: string; requests: number }>(MAX_RUNS);
   readonly #writers = new Map<string, RecordingWriter>();
-  /** Recordings that stopped. A change of the config starts them again. */
+  /** Recordings that stopped, until the config changes. */
   readonly #stopped = new Set<string>();
   #named = new Set<string>();
   readonly #held = { bytes: 0 };

@@ -1,4 +1,4 @@
-// Reads a response whole. A cut one becomes an error. A bridge converts it.
+// Reads a response whole, and converts it. A cut response becomes an error.
 
 import type { Conversion } from "../../bridges/convert.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -82,7 +82,7 @@ export async function readWhole(
   throw new GatewayError("upstream_failed", text);
 }
 
-/** All of the body, or its first `maxBytes`. Returns the fault that cuts it. */
+/** Reads the body, or its first `maxBytes`. Returns the fault if it was cut. */
 async function readChunks(r: Request, body: Body, maxBytes: number): Promise<Buffer[] | UpstreamFault> {
   const chunks: Buffer[] = [];
   let size = 0;

@@ -54,7 +54,7 @@ export function findOther(
   return target && { target, query };
 }
 
-/** Without a usable key, the path stays unknown. */
+/** Null: no usable key, so the path stays unknown. */
 function findKeyOrNull(exchange: Exchange, catalog: Catalog, now: number): Key | null {
   try {
     return findKey(exchange, KEY_SOURCES, catalog, now)?.key ?? null;

@@ -31,7 +31,7 @@ export interface RequestBody {
   readonly encoded: boolean;
 }
 
-/** Received, joined, decoded; a bridge also parses, converts and writes it. */
+/** Received, joined, decoded; in a bridge also parsed, converted, written. */
 const COPIES = 3;
 const COPIES_CONVERTED = 6;
 
@@ -120,7 +120,7 @@ export function* scanBody(
 
 const MAX_SESSION_LENGTH = 256;
 
-/** Whose parts are compared: the key's and a named session's. */
+/** Bodies of the same dialect, key and session are compared. */
 function nameParts({ exchange, target, foundKey }: BodyCall): string {
   const session = readSessionField(exchange) ?? "";
   return `${target.endpoint.dialect.name}\n${foundKey?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;
@@ -174,8 +174,8 @@ function refuseModel(text: string, wireCode: string): GatewayError {
   return new GatewayError("bad_request", text, { param: "model", wireCode });
 }
 
-// An alias, a `models` list and a USD limit depend on the model. If another parser may
-// find another model, the body is refused then. Otherwise the upstream judges it.
+// An alias, a `models` list and a USD limit depend on the model. With these, a body
+// is refused if another parser may find another model. Otherwise the upstream judges it.
 
 function requireOneModel({ bytes, scan }: ScannedBody, model: string): void {
   if (scan.isForeign)

@@ -82,7 +82,7 @@ export function readSender(
   own: readonly string[] = listOwnSecrets(exchange),
   body: ScannedBody | null = null,
 ): Identity {
-  // As sent: in lower case, a key that is known by its hash would not be found.
+  // Not in lower case: a key that is known by its hash would not be found.
   const agent = `${exchange.field("user-agent") ?? ""}\n${exchange.field("x-gateway-tool") ?? ""}`;
   const client = readClient(readAgent(agent), exchange, body);
   const known = secretsOf(catalog);
@@ -112,7 +112,7 @@ function readClaudeCode(exchange: Exchange, body: ScannedBody | null): Partial<F
   };
 }
 
-/** `metadata.user_id`: JSON text, once `user_…_account_…_session_ID`. */
+/** `metadata.user_id`: JSON text, formerly `user_…_account_…_session_ID`. */
 function readUserId(metadata: string | undefined): string | undefined {
   const id = metadata === undefined ? undefined : getField(parseJson(metadata), "user_id");
   if (typeof id !== "string") return undefined;
@@ -121,7 +121,7 @@ function readUserId(metadata: string | undefined): string | undefined {
   return /_session_([0-9a-f-]{36})$/.exec(id)?.[1];
 }
 
-/** Only the main agent's thread has the session's id. */
+/** A thread that does not have the session's id is a subagent. */
 function readCodex(exchange: Exchange, body: ScannedBody | null): Partial<FoundIds> {
   const field = (name: string): string | undefined => exchange.field(name);
   const turn = parseJson(field("x-codex-turn-metadata") ?? "");

@@ -28,12 +28,12 @@ function readFromBody({ bytes, scan }: ScannedBody): string | null {
 }
 
 const MAX_HASHED_BYTES = 32 * 1024;
-/** Enough for the user's first message: before it, all have the same text. */
+/** Enough for the user's first message: what comes before is always the same. */
 const MAX_FIRST_PARTS = 4;
 const MAX_SEARCHED_BYTES = 1024;
 const ROLE = /"role"\s*:\s*"(\w+)"/;
 
-/** Hashes of the first parts, one row for each list. Written anew for each body. */
+/** Hashes of a body's first parts, one row for each list. Bodies reuse it. */
 const hashes = new Float64Array((PROMPT_STARTS.length + 1) * MAX_FIRST_PARTS);
 const hashedBytes = new Uint8Array(hashes.buffer);
 
@@ -46,7 +46,7 @@ function hashBeginning(body: ScannedBody): string | null {
   return String(hashBytes(hashedBytes));
 }
 
-/** From the hashes of parts. An undivided list counts by its beginning. */
+/** Notes hashes of a member's first parts or, if undivided, of its beginning. */
 function noteMember({ bytes, scan }: ScannedBody, name: string, row: number): void {
   const span = scan.get(name);
   if (span === undefined) return;

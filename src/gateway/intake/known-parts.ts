@@ -10,7 +10,7 @@ const MAX_PARTS = 65_536;
 type Known = Lists<PartFacts>;
 
 export class KnownParts {
-  /** The least recently used first; in each, the last conversation first. */
+  /** The least recently used session first; in it, the last conversation first. */
   readonly #sessions = new Map<string, readonly Known[]>();
   #parts = 0;
 

@@ -1,4 +1,4 @@
-// Which requests may send the vendor's own tool's login upstream (`credential: client`).
+// Which requests may send the login of a vendor's tool upstream (`credential: client`).
 
 import type { Catalog, Group } from "../../config/catalog.ts";
 import { KEY_FIELDS, nameField, OWN_KEY_FIELD } from "../../config/key-fields.ts";
@@ -33,7 +33,7 @@ function hasOtherKey(exchange: Exchange, { vendor }: Catalog): boolean {
   return others.some((name) => exchange.field(nameField(name, vendor)) !== undefined);
 }
 
-/** They can be copied, but keep honest programs off the tool's plan. */
+/** A tool's looks can be copied, but keep honest programs off the plan. */
 interface Tool {
   readonly name: string;
   readonly userAgent: RegExp;

@@ -52,7 +52,7 @@ export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, no
   }
 }
 
-/** Unchanged requests have no known price or model. */
+/** A request passed on unchanged has no known price or model. */
 function explainUnbillable({ name, limits, group }: Key): string | null {
   const hasLimit = hasUsdLimit(limits) || hasUsdLimit(group.limits);
   if (hasLimit) return `the key "${name}" or its group "${group.name}" has a limit in USD`;

@@ -1,4 +1,4 @@
-// Which Host headers name this gateway: a page's own name may resolve to 127.0.0.1.
+// Which Host headers name this gateway: a web page's name may resolve to 127.0.0.1.
 
 import type { Catalog } from "../../config/catalog.ts";
 import { isLoopback } from "../../config/proxy.ts";

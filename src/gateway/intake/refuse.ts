@@ -1,4 +1,4 @@
-// Turns a request's errors into the client's response, in the endpoint's dialect.
+// Turns errors into responses in the endpoint's dialect.
 
 import type { Catalog } from "../../config/catalog.ts";
 import type { Dialect } from "../../dialects/dialect.ts";

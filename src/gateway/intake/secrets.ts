@@ -8,7 +8,7 @@ import { asBuffer, hasText, joinChunks, NOTHING } from "../../lib/memory/bytes.t
 import { sha256Hex } from "../../lib/secret.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
 
-/** Where no credential is needed, users write words such as "ollama". Answers have them, too. */
+/** Shorter credentials are words such as "ollama". Answers have them, too. */
 export const MIN_LENGTH = 12;
 /** What looks like a key is longer. */
 const MAX_HARMLESS = 10;
@@ -16,7 +16,7 @@ const MAX_HARMLESS = 10;
 const SCHEME = /^(?:basic|bearer|token)\s+/i;
 /** A channel's own headers that may hold a secret. */
 const SECRET_HEADER = /key|auth|cookie|credential|secret|token/i;
-/** All keys of Anthropic begin like this. It is long, and not secret. */
+/** All keys of Anthropic begin like this, which is not secret. */
 const PUBLIC_PREFIX = /^sk-ant-(?:[a-z]+\d+-)?/;
 const MAX_CLEAN = 256;
 
@@ -43,7 +43,6 @@ function decode(text: string): string {
   );
 }
 
-/** Values of hexadecimal digits, by their codes. */
 const DIGITS = Float64Array.from({ length: 256 }, (_, code) => Number(`0x${String.fromCharCode(code)}`));
 
 /** A letter, plus 256 for each character that it takes. */
@@ -61,7 +60,7 @@ type Keys = Catalog["keysBySha256"];
 const MADE_KEY = /^sk-[\dA-Za-z]{43}$/;
 const MADE_START = "sk-";
 const MADE_LENGTH = 46;
-/** In a cut body, shorter ones are words. */
+/** At a cut, a shorter beginning of a key may be a word. */
 const MIN_CUT_KEY = 23;
 /** No secret begins so. */
 const LOST = -1;
@@ -118,9 +117,9 @@ export class Secrets {
   add(texts: readonly string[]): void {
     for (const text of texts.filter(isLong)) {
       const written = JSON.stringify(text).slice(1, -1);
-      // Digits after such an end would be read as its escape.
+      // If a secret ends like an escape, digits after it would belong to it.
       const forms = [text, text.replace(/(?:%[2-7]?|\\)$/, ""), written, written.replaceAll("/", "\\/")];
-      // The bytes are read without escapes.
+      // The search reads bytes without their escapes.
       const read = new Set([...forms, ...forms.map(decode)].filter(isLong));
       for (const form of read) this.#learn(Buffer.from(form));
     }
@@ -142,7 +141,7 @@ export class Secrets {
     return this.#starts.size > 0 && (hasText(text, "%") || hasText(text, JSON_ESCAPE));
   }
 
-  /** Without an end, the next bytes may go on with a secret. */
+  /** Unless `hasEnd`, a secret may go on in the next bytes. */
   scan(bytes: Buffer, hasEnd = false): Scan {
     const { length } = bytes;
     const text = bytes.toString("latin1");
@@ -180,7 +179,7 @@ export class Secrets {
     }
   }
 
-  /** In a cut body, also the beginning of one at its end. */
+  /** In a cut body, also masks a secret's beginning at its end. */
   mask(bytes: Uint8Array, isCut = false): Uint8Array {
     const all = asBuffer(bytes);
     if (!isCut && !this.mayHold(all)) return bytes;
@@ -272,7 +271,7 @@ export class StreamRedactor {
       this.#held = bytes;
       return NOTHING;
     }
-    // If none begins here, one may only begin at the end.
+    // If no secret begins here, one may begin at the end.
     const from = this.#secrets.mayHold(bytes) ? 0 : Math.max(0, bytes.length - MAX_OPEN_START);
     const { found, open } = this.#secrets.scan(bytes.subarray(from));
     const clean = found.length === 0 ? bytes : cover(bytes, found);
@@ -308,12 +307,12 @@ export function channelSecrets(channel: SecretHolder): Secrets {
 }
 
 const MAX_SENDERS = 64;
-/** Not made by `keys add`: the config may have only their hashes. */
+/** Clients' keys, not made by `keys add`: the config may have only hashes. */
 const brought = new BoundedMap<string, true>(1000);
 
 /** All channels' credentials, and the gateway's keys. */
 export class KnownSecrets extends Secrets {
-  /** A client's key, of any gateway or provider. */
+  /** What looks like a key of any gateway or provider. */
   protected override readonly likely = /(?:^|[\s"'=:,;-])sk-[\w-]{8}/;
   readonly #isKnown = remember(MAX_SENDERS, (text) => this.finds(text), Infinity);
   readonly #ofSender = remember(MAX_SENDERS, (sent) => new Secrets(sent.split("\n"), this), Infinity);

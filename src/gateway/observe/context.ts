@@ -74,7 +74,6 @@ export class Contexts implements ContextNotes {
     const { session: name, agent } = line.client ?? {};
     if (name === undefined || this.#hasFailed) return;
     const session = this.#sessions.get(name) ?? this.#begin(name);
-    // The last used session is forgotten last.
     this.#sessions.set(name, session);
     const { numbers, fresh } = notePrompt(session, line, sent, about);
     if (session.bytes > MAX_FILE_BYTES || session.numbers.size > MAX_PARTS) return;
@@ -165,7 +164,7 @@ function notePrompt(
   // If the upstream keeps the conversation, a request has only the last pieces.
   const pieces = isContinued && before !== undefined ? [...before.pieces, ...sent].slice(-MAX_PARTS) : sent;
   const fresh: Piece[] = [];
-  // Nearly all are where they were in the last prompt.
+  // Nearly all pieces are where they were in the last prompt.
   const { pieces: earlier, numbers: known } = before ?? { pieces: [], numbers: [] };
   const numbers = known.slice(0, pieces.length);
   for (let at = 0; at < pieces.length; at += 1) {

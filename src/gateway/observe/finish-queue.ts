@@ -1,4 +1,4 @@
-// Work for many finished requests together. Limits are checked after it.
+// Handles finished requests together. A limit is checked only afterwards.
 
 import { atTurnEnd } from "../../lib/time/next-turn.ts";
 

@@ -1,4 +1,4 @@
-// Events for the log, metrics and live view, which must be fast and not throw.
+// Events for the log, metrics and live view. Listeners must be fast and not throw.
 
 import type { LimitWarning } from "../../billing/limits/alerts.ts";
 import type { Identity, LineDraft } from "../../billing/ledger/line.ts";

@@ -31,7 +31,7 @@ export function isJsonResponse(response: UpstreamResponse): boolean {
   return response.fields.get("content-type")?.startsWith("application/json") === true;
 }
 
-/** Repeats an error response, with the remaining time of the rest. */
+/** Repeats a resting channel's error response, with the time that is left. */
 export function repeatResponse(
   { status, fields, body }: RefusedResponse,
   candidate: Candidate,

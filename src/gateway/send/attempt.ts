@@ -31,7 +31,7 @@ import { forward } from "./forward.ts";
 /** How an attempt ended. failover.ts has a row for each kind. */
 export interface Attempted {
   readonly kind: "answered" | "elsewhere" | "failed" | "broken" | "short" | "left";
-  /** An answer's error may show that the account has no credit. */
+  /** An `answered` error has one, too, if the account has no credit. */
   readonly failure: Failure | null;
   readonly answer: ChannelResponse | null;
 }
@@ -201,7 +201,6 @@ function judgeBeginning(
   return [beginning.add(whole) ?? beginning.conclude(true), answer];
 }
 
-/** Holds what has to be held of a body until it can be judged. */
 async function holdBeginning(answer: Answer, beginning: Beginning): Promise<Judged> {
   const { held, silenceMs } = beginning;
   let until = performance.now() + silenceMs;

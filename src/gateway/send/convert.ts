@@ -60,7 +60,7 @@ export function planConversions(
   return [...own, ...others];
 }
 
-/** Chat Completions for responses channels need no setting. */
+/** Chat Completions are converted for responses channels in any case. */
 function needsNoSetting({ dialect }: Endpoint, { channel }: Candidate): boolean {
   return isShared(dialect.name, CHANNEL_ROWS[channel.platform].dialect.name);
 }
@@ -116,7 +116,7 @@ function* convert(call: Request, candidate: Candidate): Steps<ConvertedRequest |
 function nameForUpstream({ key, client, exchange }: Request): string | null {
   const { session, agent = "", tool = "", label = "", inferred } = client;
   if (session === undefined) return null;
-  // A name from the gateway ends with the tool's run. The session may go on.
+  // The gateway's own session id changes with each run. The session may go on.
   const isOurs = inferred === true || exchange.field("x-gateway-session") === session;
   const name = isOurs ? `${tool}\n${label}` : `${session}\n${agent}`;
   return sha256Hex(`${key.name}\n${name}`).slice(0, 32);

@@ -35,7 +35,7 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
   const candidates = channels.choose(r, now());
   const most = Math.min(catalog.failover.attempts, candidates.length);
   let at = performance.now();
-  // A tried channel has its own limits: a local model may take longer.
+  // This ends no attempt: each has its own limits.
   const deadline = at + catalog.failover.totalMs;
   let bad: Bad | null = null;
   let tried = 0;
@@ -45,7 +45,7 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
     if (bad !== null && channels.readinessOf(candidate, now()) === "closed") continue;
     const misfit = findMisfit(r, candidate);
     if (misfit !== null) {
-      // On this error the client sends again, and then this channel serves it.
+      // On this error, the client sends the whole conversation, for this channel.
       if (bad === null || misfit.wireCode === NOT_KEPT)
         bad = { candidate, failure: null, answer: null, misfit };
       continue;
@@ -93,7 +93,7 @@ function report(r: Request, attempted: Attempted, ms: number, { channels, now }:
   else channels.reportAnswer(candidate, ms, now());
 }
 
-/** Clients try again only after failures that pass by waiting. */
+/** Prefers a failure that passes: after others, clients do not try again. */
 function chooseBad(before: Bad | null, now: Bad): Bad {
   return before === null || isFinal(before) || !isFinal(now) ? now : before;
 }
@@ -116,7 +116,7 @@ function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelRespons
   throw toError(failure);
 }
 
-/** A resting channel that was not tried. If only its owner can help, it is the only one. */
+/** A resting, untried channel. One that needs its owner must be the only one. */
 function findWait(r: Request, bad: Bad | null, { channels, now }: Gateway): ChannelWait | null {
   if (bad === null ? r.candidates.length > 1 : !isFinal(bad)) return null;
   const waits = r.candidates.flatMap((candidate) => {

@@ -26,7 +26,7 @@ function resolveAddress({ platform, baseUrl, proxy, ca, timeouts }: Channel) {
   };
   // "" or "/relay".
   const basePath = baseUrl.pathname.replace(/\/+$/, "");
-  // Chat Completions may have a version such as `/v4`.
+  // A Chat Completions base URL may end in a version such as `/v4`.
   const mayHave = CHANNEL_ROWS[platform].ownVersions === true;
   const isVersioned = mayHave && /\/v\d+\w*(?:\/openai)?$/.test(basePath);
   return { origin, basePath, isVersioned, deadlines };
@@ -43,7 +43,7 @@ export function overrideFields(fields: Fields, { headers }: Channel): Fields {
   return fields.without(new Set(own.map(([name]) => name))).addAll(own);
 }
 
-// A base URL or a proxy may lead back here. Without TLS, a header shows it.
+// A base URL or a proxy may lead to this gateway. Without TLS, a header shows it.
 
 const HOP_HEADER = "x-gateway-hop";
 /** Requests with only other gateways' marks may pass. */

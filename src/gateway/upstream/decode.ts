@@ -1,4 +1,4 @@
-// Some upstreams compress unasked: only decoded, responses can be metered.
+// Decodes responses: some upstreams compress unasked.
 
 import { CodingError, decodePieces, readCodings } from "../../lib/codings.ts";
 import { type Answer, type Body, UpstreamFault } from "../../lib/http/upstream.ts";

@@ -76,7 +76,7 @@ const STATUS_RULES: Readonly<Partial<Record<number, Rule>>> = {
   529: rule("overloaded", "overload", "is overloaded"),
 };
 
-/** With other statuses, too. In prompts, quotes are escaped. */
+/** Below status 500. Inside a repeated prompt, quotes are escaped. */
 const BODY_RULES: ReadonlyArray<readonly [words: RegExp, rule: Rule]> = [
   [/"API_KEY_INVALID"/, REFUSED],
   [/"insufficient_quota"|"billing_hard_limit_reached"|"Your credit balance is too low/, OUT_OF_CREDIT],
@@ -119,7 +119,7 @@ export function failureOfStatus(channel: string, status: number, message: string
   return { ...NOTHING, ...ruleOf(status), channel, status, message: line };
 }
 
-/** Null: it is only about the request. */
+/** Null: the error is about the request. */
 export function readFailure(
   channel: string,
   head: UpstreamResponse | Pick<UpstreamResponse, "status">,
@@ -152,7 +152,7 @@ export function blamesChannel(status: number): boolean {
   return status >= 500 || (status >= 300 && status < 400) || STATUS_RULES[status] !== undefined;
 }
 
-/** The body may show that the channel is at fault. */
+/** Whether the body may show that the channel is at fault. */
 export function mayRefuse(status: number): boolean {
   return status === 400 || status === 403 || status === 404 || blamesChannel(status);
 }

@@ -82,7 +82,7 @@ export class SocketConnection implements ClientListener {
     this.#upstream = socket;
     for (;;) {
       const received = await socket.read();
-      // Another channel may have replaced it. It is read to its end.
+      // A socket that was replaced is read to its end.
       const isCurrent = this.#upstream === socket;
       if ("closing" in received) return isCurrent ? this.#lose(received.closing) : undefined;
       if (isCurrent) await this.#pass(received.message);
@@ -205,7 +205,7 @@ export class SocketConnection implements ClientListener {
     const connection = await dial(call, r, gateway);
     void this.#readUpstream(connection);
     before?.close({ code: CLOSE_CODES.normal, reason: "" });
-    // What came with the 101 belongs to no request.
+    // First, messages that came with the 101 pass.
     await nextTurn();
     return connection.candidate;
   }
@@ -242,7 +242,7 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  /** Late events could seem a later response's: the connection ends. */
+  /** Silence ends the connection: late events could seem a later response's. */
   #watchSilence(streamId: string | null): void {
     const turn = this.#turns.find((other) => other.streamId === streamId);
     turn?.watchSilence(() => {
@@ -262,7 +262,7 @@ export class SocketConnection implements ClientListener {
     return type === "response.created" || type === "error" ? (waiting ?? running) : (running ?? waiting);
   }
 
-  /** It has no bill. A client that left may have requested it. */
+  /** Such a response has no bill. A client that left may have requested it. */
   #refuseUnrequested(): void {
     const text = `The channel "${this.#candidate.channel.name}" sent a response that nobody requested. Its WebSocket was closed.`;
     if (!this.#clientGone) this.#options.gateway.observer.notice("warning", text);
@@ -304,7 +304,7 @@ export class SocketConnection implements ClientListener {
     if (this.#drain !== null) clearTimeout(this.#drain);
     gateway.halt.removeEventListener("abort", this.#onHalt);
     this.#upstream?.close({ code: goingAway, reason: "" });
-    // The responses have their lines then.
+    // Writes the responses' lines.
     gateway.finished.flush();
     ended(this.#responses);
   }

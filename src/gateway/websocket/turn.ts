@@ -60,7 +60,7 @@ export class SocketTurn {
     if (!this.begun) {
       this.begun = true;
       r.noteFirstByte();
-      // A first event with an error is a refusal, with its status over HTTP.
+      // An error as the first event is a refusal, with the status that HTTP has.
       if (event.type === "error") return this.#refuse(message);
       this.#report({ status: 200 }, null);
     }
