@@ -38,8 +38,8 @@ function start(executable: string, command: readonly string[], stderr: "inherit"
   return Bun.spawn([process.execPath, ...command], { env, stdio: ["inherit", "inherit", stderr] });
 }
 
-/** A test that ends the process (`process.exit(0)` in a command) also ends the runner, with 0: only the sum at the end says
- *  that all tests ran. */
+/** A test that ends the process (`process.exit(0)` in a command) also ends the runner, with 0: only the totals at the end
+ *  say that all tests ran. */
 async function runToTheSum(executable: string, command: readonly string[]): Promise<number> {
   const child = start(executable, command, "pipe");
   const decoder = new TextDecoder();
@@ -55,7 +55,7 @@ async function runToTheSum(executable: string, command: readonly string[]): Prom
 }
 
 /** The browser's files take longest and start first, so that no worker is left alone with them at the end. The runner
- *  follows the times only if it knows that of each file. */
+ *  follows the times only if it knows the time of each file. */
 function writeTimings(path: string): string {
   const root = join(import.meta.dir, "..");
   const names = [...new Bun.Glob("test/**/*.test.{ts,tsx}").scanSync(root)].toSorted();

@@ -56,7 +56,7 @@ export const NOT_CACHED: Field = ["cache-control", "no-store"];
 const MAX_COOKIES = 16;
 
 /** The last cookies of this name.
- *  The head is not split: anybody can fill it. */
+ *  The header is searched, not split: anybody can fill it. */
 export function readCookies({ fields }: Pick<Exchange, "fields">, name: string): string[] {
   const begin = `${name}=`;
   const found: string[] = [];

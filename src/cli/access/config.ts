@@ -24,7 +24,7 @@ export interface RemoveFlags extends ConfigFlags {
   readonly yes?: true;
 }
 
-/** Accepts unset variables: nothing is sent upstream. */
+/** Accepts unset variables: no channel of this config is used. */
 export function openConfig(flags: ConfigFlags): LoadedConfig & ConfigFile {
   const loaded = loadConfig(findConfig(flags.config, process.env), process.env, { missing: "keep" });
   return { ...loaded, ...openConfigFile(loaded.path) };

@@ -36,7 +36,7 @@ export interface ReplayFlags {
 const LOOPBACK = "127.0.0.1";
 const MAX_BODY_BYTES = 256 << 20;
 const NAMING = { relayPrefix: DEFAULT_RELAY_PREFIX, vendor: "goog" };
-/** The replay writes these, or they belong to the old connection. */
+/** The replay writes these, or they belong to the recorded connection. */
 const OWN_FIELDS = new Set(["content-length", "transfer-encoding", "connection", "date", "x-request-id"]);
 
 export async function serveReplay(flags: ReplayFlags): Promise<number> {

@@ -49,7 +49,7 @@ export function wrapWords(line: string, room: number, hang = 0): string[] {
   return [...lines, current];
 }
 
-/** In each line. Loading `Intl` would take 10 ms. */
+/** Each line is a count. Loading `Intl` would take 10 ms. */
 export function groupDigits(counts: string): string {
   return counts.replaceAll(/\B(?=(?:\d{3})+$)/gm, ",");
 }

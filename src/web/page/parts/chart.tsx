@@ -261,7 +261,7 @@ function formatTicks(show: Bars["show"], ticks: readonly number[]): string[] {
 
 const TICK_PX = 64;
 
-/** As many names as fit. The last bar, which is now, has one. */
+/** As many labels as fit. The last bar always has one. */
 function chooseTicks(count: number, width: number, [from, to]: readonly [number, number]): number[] {
   const step = Math.max(1, Math.ceil(count / Math.max(1, Math.floor(width / TICK_PX))));
   return Array.from({ length: count }, (_, index) => index).filter(
