@@ -85,7 +85,7 @@ describe("an amount of dollars", () => {
     expect(formatUsd(sum)).toBe("651");
   });
 
-  test("an amount of dollars holds twelve decimals, compares, and goes below zero for a correction", () => {
+  test("an amount of dollars has up to twelve decimals, can be compared, and can be below zero", () => {
     expect(formatUsd(parseUsd("0.000000000001"))).toBe("0.000000000001");
     expect(parseUsd("0.1") < parseUsd("0.10000000001")).toBe(true);
     expect(formatUsd(subtractUsd(parseUsd("1"), parseUsd("2.5")))).toBe("-1.5");

@@ -168,8 +168,8 @@ const token = fc.oneof(
 );
 const noise = fc.array(token, { maxLength: 30 }).map((tokens) => `{"list":${tokens.join("")}`);
 
-describe("for any JSON", () => {
-  test("the members and elements are those of JSON.parse, also in escapes, and with repeated names", () => {
+describe("a scan of any JSON", () => {
+  test("the members and elements are those of JSON.parse, also with escapes and repeated names", () => {
     fc.assert(
       fc.property(object, space, fc.boolean(), (made, indent, escapes) => {
         const written = JSON.stringify(made, null, indent);
@@ -209,7 +209,7 @@ describe("for any JSON", () => {
     );
   });
 
-  test("arbitrary bytes never throw", () => {
+  test("a scan of arbitrary bytes never throws", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
         scan(bytes);
@@ -261,7 +261,7 @@ describe("the parts of an earlier body are found again", () => {
     expect([countKnown(list), countKnown(list, { isStrict: true })]).toEqual([count, count]);
   });
 
-  test("a part is not known by its beginning alone", () => {
+  test("a part is not recognised by its beginning alone", () => {
     const list = ["a", 1];
     const found = scan(JSON.stringify({ list }))!;
     const text = `{"list":["a"x,11]}`;
@@ -307,7 +307,7 @@ const knownPart = (text: string): Lists<string>[] => {
   return [new Map([["list", { starts: [0], parts: [part], head: null, kept: null }]])];
 };
 
-test("a forged part hides nothing in a strict scan", () => {
+test("a known part that was forged hides nothing from a strict scan", () => {
   const hidden = '1],"model":"x","list":[2';
   const text = `{"model":"m","list":[${hidden}]}`;
   const [trusting, strict] = [false, true].map((isStrict) =>

@@ -67,7 +67,7 @@ describe("P180: two runs of a script send the same request, although they differ
     ],
     ["a secret that the recording masks", "the key is ************ here", "the key is sk-very-secret here"],
   ];
-  test.each(pairs)("two runs that differ in %s send the same request", (_, recorded, sent) => {
+  test.each(pairs)("two requests that differ only in %s count as the same", (_, recorded, sent) => {
     expect(compare(recorded, sent)).toBeNull();
   });
 });
@@ -100,7 +100,7 @@ test("a difference shows the part that differs, and not a clock before it", () =
   expect(findDifference(one, other)).toMatchObject({ recorded: "at … Hello", sent: "at … Goodbye" });
 });
 
-test("bodies that are not JSON are the same only byte for byte", () => {
+test("bodies that are not JSON count as the same only if all bytes are equal", () => {
   const [one, other] = [readComparable(Buffer.from("a=1")), readComparable(Buffer.from("a=2"))];
   expect(findDifference(one, one)).toBeNull();
   expect(findDifference(one, other)?.path).toBe("the body");

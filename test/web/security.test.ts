@@ -91,7 +91,7 @@ describe("P181: without a sign-in", () => {
   });
 });
 
-test("P37: a group without its plan is not offered, and no key is made or moved there", async () => {
+test("P37: a group without an active plan is not offered, and no key is made in it or moved to it", async () => {
   const listed = await visit(gateway, "/console/api/reports/keys", { fields: OWN() });
   expect(JSON.parse(listed.text).groups.map(({ name }: { name: string }) => name)).not.toContain("vip");
   for (const [action, key] of [
@@ -314,7 +314,7 @@ test("data is never cached, and script comes from the page's own files only", as
   expect(text).not.toMatch(/<script(?![^>]* src=)|<style|\son\w+=|style=/);
 });
 
-test("P18, P31: no answer has a secret, except the one at creation, and the config's comments stay", async () => {
+test("P18, P31: no answer has a secret, except the one that creates it, and the config's comments stay", async () => {
   const secrets = [...Object.values({ a: keyOf("messages"), b: keyOf("relay") }), CREDENTIAL, visitor.token];
   for (const target of DATA.filter((each) => !each.endsWith("live"))) {
     const { text } = await visit(gateway, target, { fields: OWN() });
@@ -368,7 +368,7 @@ describe("P83: requests for metrics", () => {
     expect((await rawRequest(gateway.port, { target: "/v1/messages", fields, body })).status).toBe(200);
   });
 
-  test("metrics with a key that nobody knows are refused", async () => {
+  test("a request for metrics with an unknown key is refused", async () => {
     expect((await ask({ authorization: "Bearer sk-unknown" })).status).toBe(401);
     expect((await ask({ ...OWN(), "x-gateway-key": "sk-unknown" })).status).toBe(401);
   });

@@ -14,7 +14,7 @@ function takeElsewhere(path: string): string {
   return Bun.spawnSync([process.execPath, "-e", program, path]).stdout.toString().trim();
 }
 
-test("a process cannot take a lock twice, and keeps it when it tries", () => {
+test("a process cannot take a lock twice, and keeps the lock when it tries", () => {
   using folder = makeTempFolder();
   const path = folder.join("a.lock");
   const lock = takeLock(path);
@@ -76,7 +76,7 @@ test("nobody takes a lock that an earlier version holds, and its file is not cha
 });
 
 // SQLite would bring the file back to what its journal says: here, to half of its size.
-test("a journal that someone puts next to a lock is not applied", () => {
+test("a journal of SQLite that someone puts next to a lock is not applied", () => {
   using folder = makeTempFolder();
   const path = folder.join("a.lock");
   const former = new Database(path, { create: true });

@@ -78,7 +78,7 @@ describe("a file that is opened for writing", () => {
     expect(() => openOwn(folder.join("link"), { flags: APPEND })).toThrow("is a link to ?[2Jinnocent,");
   });
 
-  test.skipIf(!canBeOther)("a file of another user is not the gateway's", () => {
+  test.skipIf(!canBeOther)("a file of another user is not taken for the gateway's", () => {
     using folder = makeSharedFolder();
     const path = join(folder.path, "a");
     writeFileSync(path, "text");
@@ -108,7 +108,7 @@ test("a file is replaced completely; if it was a link, the file that it led to s
   expect(readdirSync(folder.path).sort()).toEqual(["link", "victim"]);
 });
 
-test("a file that cannot be replaced leaves nothing behind", () => {
+test("a replacement that fails leaves nothing behind", () => {
   using folder = makeTempFolder();
   mkdirSync(folder.join("folder/in"), { recursive: true });
   expect(() => replaceFile(folder.join("folder"), "new")).toThrow();

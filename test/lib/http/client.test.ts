@@ -32,7 +32,7 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
-describe("a request", () => {
+describe("a request to an upstream", () => {
   test("a request does not time out because the process stood still: bytes that arrived meanwhile are read first", async () => {
     const upstream = await startUpstream((socket, { turn }) => {
       socket.write(OK);
@@ -94,8 +94,8 @@ const ANSWERS: [name: string, wire: string, closes: boolean][] = [
   ],
 ];
 
-describe("an answer", () => {
-  describe.each(ANSWERS)("%s", (_, wire, closes) => {
+describe("an answer of an upstream", () => {
+  describe.each(ANSWERS)("answers %s", (_, wire, closes) => {
     test("an answer is the same wherever the network cuts it", async () => {
       let cut = 0;
       const upstream = await startUpstream((socket) => {
@@ -230,7 +230,7 @@ describe("an answer", () => {
   });
 });
 
-describe("connections", () => {
+describe("connections to upstreams", () => {
   test("connections are shared by requests to equal origins, and not by others", async () => {
     const upstream = await startUpstream(reply(OK));
     const client = openClient();
@@ -286,7 +286,7 @@ describe("connections", () => {
     ["ended", (socket: Socket) => new Promise<void>((resolve) => void socket.end(() => resolve()))],
     ["reset", (socket: Socket) => void socket.resetAndDestroy()],
     ["sent unexpected bytes", (socket: Socket) => void socket.write(OK)],
-  ])("a connection that had %s is not used again, even before an event says so", async (_, disturb) => {
+  ])("a connection that had %s is not used, even before the event loop says so", async (_, disturb) => {
     const upstream = await startUpstream(reply(OK));
     const client = openClient();
     for (let turn = 1; turn <= 20; turn++) {
@@ -338,7 +338,7 @@ describe("connections", () => {
     expect(upstream.requests).toHaveLength(2);
   });
 
-  test("connections are closed with the client, but running requests continue", async () => {
+  test("when the HTTP client is closed, idle connections end, and running requests continue", async () => {
     const upstream = await startUpstream((socket, { head }) => {
       if (head.startsWith("GET /slow")) setImmediate(() => socket.write(OK));
       else socket.write(OK);
@@ -382,7 +382,7 @@ describe("a cancelled request", () => {
   });
 });
 
-describe("a time limit", () => {
+describe("a time limit of a request", () => {
   const short = { connectMs: 10_000, firstByteMs: 50, idleMs: 50 };
 
   test("a time limit runs out in a body that stops arriving while it is read", async () => {

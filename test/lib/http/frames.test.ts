@@ -59,7 +59,7 @@ const close = (code: number): Buffer => frame(0x88, Buffer.from([code >> 8, code
 
 const MASK = [0x12, 0x9a, 0x00, 0xff];
 
-describe("a message", () => {
+describe("a message on a WebSocket", () => {
   test.each([0, 1, 4, 125, 126, 127, 128, 65_535, 65_536, 65_537, 300_000])(
     "a message of %d bytes comes through as it was written, in pieces of any size",
     async (size) => {
@@ -75,7 +75,7 @@ describe("a message", () => {
     },
   );
 
-  test("a message in fragments is joined, with pings and pongs in between", async () => {
+  test("a message in fragments is joined, also with pings and pongs between them", async () => {
     const whole = Buffer.concat([
       frame(0x01, "é€".slice(0, 1)),
       frame(0x89, "one"),
@@ -103,7 +103,7 @@ describe("a message", () => {
     expect((await read(whole)).messages).toEqual([{ kind: "text", text: "€" }]);
   });
 
-  test("a message as long as the limit passes, and one byte more does not", async () => {
+  test("a message as long as the limit passes, and a message of one byte more does not", async () => {
     const half = Buffer.alloc(32 << 20);
     expect((await read(Buffer.concat([frame(0x02, half), frame(0x80, half)]))).closings).toEqual([]);
     const tooLong = Buffer.concat([frame(0x02, half), frame(0x00, half), frame(0x80, "1")]);
@@ -181,7 +181,7 @@ describe("a close frame", () => {
     },
   );
 
-  test("a close frame without a code is 1005, and codes that may not be sent leave it out", async () => {
+  test("a close frame without a code counts as 1005, and a code that may not be sent is left out", async () => {
     for (const code of [1005, 1006, 1015, 0])
       expect(unmask(writeClose({ code, reason: "lost" })).payload).toHaveLength(0);
     expect((await read(frame(0x88, ""))).closings).toEqual([{ code: 1005, reason: "" }]);

@@ -183,7 +183,7 @@ const HOST = "host: a\r\n";
 const P = "POST / HTTP/1.1\r\n";
 
 describe("the runtime's server", () => {
-  test("the runtime's server gives fields in lower case, repeats joined by a comma, values as Latin-1 (serve.ts)", async () => {
+  test("the runtime's server gives field names in lower case, repeated fields joined, values as Latin-1 (serve.ts)", async () => {
     const { port } = serve((request) => Response.json([...request.headers]));
     const wire = `GET / HTTP/1.1\r\nHost: a\r\nX-B: 1\r\nhost: b\r\nx-b: 2\r\nX-C: caf\u00e9\r\n\r\n`;
     expect(JSON.parse((await rawRequest(port, Buffer.from(wire, "latin1"))).text)).toEqual([

@@ -59,7 +59,7 @@ async function fill(exchange: Exchange): Promise<{ readonly slow: Promise<void> 
   }
 }
 
-describe("a request", () => {
+describe("a request of a client", () => {
   test.each([
     ["/v1/../metrics?a=/../b", "/metrics?a=/../b"],
     ["/v1/%2e%2e/metrics", "/metrics"],
@@ -146,7 +146,7 @@ describe("a request", () => {
   });
 });
 
-describe("a reply", () => {
+describe("a reply to a client", () => {
   test("a whole reply has its true length and the given fields but no given framing; HEAD, 204 and 304 have no body", async () => {
     const { port } = serve((exchange) => {
       exchange.replyFields = [["x-all", "1"]];
@@ -269,7 +269,7 @@ describe("a client that leaves", () => {
     ["by reset", (client) => client.reset()],
   ];
   describe.each(ways)("%s", (_, leave) => {
-    test("a client that leaves is noticed before the reply and after its body, and nothing more is sent", async () => {
+    test("a client that leaves after its body and before the reply is noticed, and nothing more is sent", async () => {
       const { client, exchange } = await begin(post("content-length: 5\r\n", "hello"));
       await exchange.readBody(5);
       const left = leaveOf(exchange);
@@ -314,7 +314,7 @@ describe("a client that leaves", () => {
   });
 });
 
-describe("a connection", () => {
+describe("a connection of a client", () => {
   test("a connection without a request is closed after its time, and one whose request waits for a reply is not", async () => {
     const { client, exchange } = await begin(GET, { idleSeconds: 1 });
     await Bun.sleep(3000);
@@ -396,7 +396,7 @@ describe("a connection", () => {
   });
 });
 
-describe("a WebSocket", () => {
+describe("a WebSocket of a client", () => {
   const UPGRADE = `GET / HTTP/1.1\r\n${HOST}connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`;
 
   interface Opened {

@@ -120,7 +120,7 @@ describe.skipIf(noOpenssl)("P194: over TLS", () => {
     expect([upstream.connections, upstream.requests.length]).toEqual([2, 3]);
   });
 
-  test("nothing is sent to an upstream of an unknown authority", async () => {
+  test("nothing is sent to an upstream whose certificate is of an unknown authority", async () => {
     const upstream = await startTls(local);
     const { ca: _, ...origin } = originOf(upstream);
     expect(await faultAt(origin)).toEqual({ kind: "tls", answered: false });
@@ -128,7 +128,7 @@ describe.skipIf(noOpenssl)("P194: over TLS", () => {
     expect(upstream.requests).toEqual([]);
   });
 
-  test("nothing is sent to an upstream of another name", async () => {
+  test("nothing is sent to an upstream whose certificate has another name", async () => {
     const upstream = await startTls(other);
     expect(await faultAt(originOf(upstream))).toEqual({ kind: "tls", answered: false });
     expect(await faultAt(originOf(upstream, { host: "127.0.0.1" }))).toEqual({
@@ -144,7 +144,7 @@ describe.skipIf(noOpenssl)("P194: over TLS", () => {
     expect(upstream.requests).toEqual([]);
   });
 
-  test("a peer without TLS, or one that closes during the handshake, is a TLS fault", async () => {
+  test("a peer without TLS, or one that closes during the handshake, causes a TLS fault", async () => {
     for (const leave of [
       (socket: Socket) => void socket.end("HTTP/1.1 400 x\r\n\r\n"),
       (socket: Socket) => void socket.resetAndDestroy(),
@@ -321,7 +321,7 @@ describe("through a proxy", () => {
     },
   );
 
-  test.skipIf(noOpenssl)("a large body crosses the tunnel", async () => {
+  test.skipIf(noOpenssl)("through a proxy, a large body arrives whole", async () => {
     const upstream = await startTls(local, (socket) => void socket.write(OK));
     const proxy = await startProxy();
     const origin = originOf(upstream, { proxy: new URL(`http://127.0.0.1:${proxy.port}`) });
@@ -332,7 +332,7 @@ describe("through a proxy", () => {
     expect(Buffer.compare(upstream.requests[0]?.body ?? Buffer.alloc(0), body)).toBe(0);
   });
 
-  test.skipIf(noOpenssl)("an origin named by its IP address is verified by that address", async () => {
+  test.skipIf(noOpenssl)("through a proxy, an origin named by an IP address is verified by it", async () => {
     const proxy = await startProxy();
     const via = { host: "127.0.0.1", proxy: new URL(`http://localhost:${proxy.port}`) };
     const right = await startTls(local);
@@ -345,7 +345,7 @@ describe("through a proxy", () => {
     }
   });
 
-  test.skipIf(noOpenssl)("an origin with another name or authority is still refused", async () => {
+  test.skipIf(noOpenssl)("through a proxy, an origin with another name or authority is refused", async () => {
     const proxy = await startProxy();
     const via = { proxy: new URL(`http://127.0.0.1:${proxy.port}`) };
     const upstreams = [await startTls(other), await startTls(selfSigned)];

@@ -63,15 +63,15 @@ async function startSix(): Promise<Awaited<ReturnType<typeof start>>> {
   return started;
 }
 
-describe("a warm client", () => {
-  test("a warm client opens six connections where a use is expected, sends nothing on them, and closes them when it is closed", async () => {
+describe("warm connections", () => {
+  test("six connections are opened where a use is expected, nothing is sent on them, and they end with the client", async () => {
     const { client, upstream } = await startSix();
     client.close();
     await until(() => upstream.sockets.size === 0);
     expect(upstream.requests).toHaveLength(0);
   });
 
-  test("a warm client replaces a connection before it has been idle for 55 seconds", async () => {
+  test("a warm connection is replaced before it has been idle for 55 seconds", async () => {
     const { client, upstream, origin } = await startSix();
     for (let second = 0; second < 49; second += 1) {
       pass(SECOND);
@@ -86,7 +86,7 @@ describe("a warm client", () => {
     expect(upstream.requests[0]?.connection).toBeGreaterThan(6);
   });
 
-  test("a warm client that has begun to dial keeps no request waiting longer than the request's own limit", async () => {
+  test("a dial for a warm connection keeps no request waiting longer than the request's own limit", async () => {
     // An upstream that accepts connections, but whose TLS handshake never ends.
     const upstream = await startUpstream(() => {});
     const client = open();
@@ -97,7 +97,7 @@ describe("a warm client", () => {
     expect(await faultOf(head)).toEqual({ kind: "connect_timeout", answered: false });
   });
 
-  test("a warm client uses no connection from before the machine slept", async () => {
+  test("a warm connection from before the machine slept is not used", async () => {
     const { client, upstream, origin } = await startSix();
     pass(20 * SECOND);
     look(client, origin);
