@@ -13,10 +13,10 @@ import { compileProgram, type Program } from "./world/process.ts";
 
 const HELP = `bun run simulate [--seeds N..M | --commit] [--for 60s|5m|8h] [--story] [--all]
 
-  --seeds N..M    these runs; N: one; N.. with --for: from N on
+  --seeds N..M    runs these seeds; N: only this one; N.. with --for: from N on
   --commit        the first seed is computed from the commit's hash
   --for TIME      runs one seed after another until the time is over
-  --power-cuts    nothing else happens, and that twice a second
+  --power-cuts    the power is cut twice a second, and nothing else happens
   --regressions   first runs every plan that has ever failed
   --story         shows what happens in each run
   --all           continues after a failure, and counts the failures of each check
