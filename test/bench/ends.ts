@@ -66,7 +66,7 @@ interface Serving {
   unsent: Buffer;
 }
 
-/** Returns its port. It runs as long as this process. */
+/** Starts the upstream, which runs as long as this process. Returns its port. */
 export function openUpstream(): number {
   const drain = (socket: Socket<Serving>): void => {
     const { unsent } = socket.data;

@@ -149,7 +149,7 @@ export async function startFloor(upstream: number): Promise<Target> {
 /** A gateway's command by its name in the table. */
 export type Gateways = ReadonlyMap<string, readonly string[]>;
 
-/** The gateway from source, and as executables. */
+/** The gateway from its source, and each of these executables. */
 export function listGateways(executables: readonly string[]): Gateways {
   const others = executables.map((file) => [basename(file), [file]] as const);
   return new Map<string, readonly string[]>([["gateway", [process.execPath, MAIN]], ...others]);

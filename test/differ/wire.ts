@@ -158,7 +158,7 @@ export async function ask(port: number, { method, target, fields, body, leave }:
   return { status, fields: answer.fields, body: Buffer.concat(pieces), end: left ? "left" : end };
 }
 
-/** The upstream's answer to one request. Without members: 200 with an empty body. */
+/** The upstream's answer to one request. A script without members answers 200 with an empty body. */
 export interface Script {
   readonly status?: number;
   readonly fields?: Fields;

@@ -52,7 +52,7 @@ export interface Sync {
   readonly inode: Inode;
   readonly made: number;
   readonly from: number;
-  /** Infinite: it failed, or its process died before its end. */
+  /** Infinite: the sync failed, or its process died before its end. */
   to: number;
 }
 
@@ -92,17 +92,17 @@ export class World {
   readonly boots: number[] = [];
   /** Which send got which request id. */
   readonly ids = new Map<string, string>();
-  /** The process was suspended. */
+  /** Whether a process was suspended. */
   stoodStill = false;
   /** When the clock was changed. */
   readonly bends: Array<{ readonly at: number; readonly byMs: number }> = [];
-  /** The last gateway has stopped, as it does when it is asked to. */
+  /** Whether the last gateway has stopped, as it does when it is asked to. */
   stopped = false;
   process: SimProcess | null = null;
   served: Served | null = null;
   readonly #make: Program;
   readonly #trace: Trace;
-  /** All faults are over, and everything works again. */
+  /** Whether all faults are over, so that everything works again. */
   isHealed = false;
   #ending = false;
   #left = 0;

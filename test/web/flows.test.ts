@@ -210,7 +210,7 @@ onPage("P185: the page adds a channel, and says how to enable a disabled one", a
 onPage("P186: a channel's state is one word on its card, in the overview and the shell", async ({ page }) => {
   await page.goto(`${gateway.url}/console/channels?channel=gone`);
   await page.getByRole("button", { name: "Check now" }).click();
-  // Its cooldown is over.
+  // The channel's cooldown is over.
   const card = page.getByRole("region", { name: "Channel gone" });
   await card.getByText("tried again with the next request").waitFor();
   await card.getByText("unavailable", { exact: true }).waitFor();

@@ -10,11 +10,11 @@ import { acceptSocket, isForSocket } from "./web-socket.ts";
 import type { Reply, WireRequest } from "./wire.ts";
 
 export interface DemoOptions {
-  /** Simulates one platform only. Without it, every path is served, and the format of lists follows the client's headers. */
+  /** The only platform that is simulated. Absent: every path is served, and the format of lists follows the client's headers. */
   readonly platform?: DemoPlatform;
   /** The ids in model lists. Requests for other models are answered too. */
   readonly models?: readonly string[];
-  /** The only accepted credential. Without it, any credential is accepted, or none. */
+  /** The only accepted credential. Absent: any credential is accepted, or none. */
   readonly credential?: string;
   readonly firstByteMs?: number;
   /** The pause between two events of a stream. */

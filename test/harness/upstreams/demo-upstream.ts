@@ -46,7 +46,7 @@ export interface Behaviour extends Timing {
   readonly answer?: Answer | ((request: ReceivedRequest) => Answer);
   /** The gate before the piece of this number. 0 is after the head, -1 is before the head. */
   readonly gates?: Readonly<Record<number, Gate>>;
-  /** Full control over the steps on the wire. */
+  /** All steps on the wire, for a test that decides them itself. */
   readonly steps?: (request: ReceivedRequest) => Iterable<Step>;
   /** Which request gets it. The default is the next one that is not for a model list. */
   readonly when?: (request: ReceivedRequest) => boolean;
@@ -61,12 +61,12 @@ export interface ReceivedRequest extends ReadRequest {
 export interface DemoUpstream {
   readonly port: number;
   readonly url: string;
-  /** In order of arrival. Requests for model lists are separate. */
+  /** All requests in order of arrival, except those for model lists. */
   readonly requests: readonly ReceivedRequest[];
   readonly listRequests: readonly ReceivedRequest[];
   /** Each behaviour is used once, in order, by the first request that it applies to. */
   next(...behaviours: readonly (Behaviour | FaultName)[]): void;
-  /** For every request without a `next`. Undefined restores the default. */
+  /** For every request that no `next` applies to. Undefined restores the default. */
   always(behaviour: Behaviour | FaultName | undefined): void;
   /** Resolves with the request of this index (0 is the first) as soon as it has arrived. */
   received(index: number): Promise<ReceivedRequest>;

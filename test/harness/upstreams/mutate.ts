@@ -30,7 +30,7 @@ const ODD_VALUES: readonly string[] = [
   `${"[".repeat(600)}${"]".repeat(600)}`,
 ];
 
-/** It stands for an odd value until the event or body has become JSON. */
+/** Stands for an odd value until the event or body has become JSON. */
 const PLACE = "\u0001odd\u0001";
 
 /** The pieces of an answer with one to three odd values. The same seed makes the same answer. */

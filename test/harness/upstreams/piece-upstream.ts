@@ -14,7 +14,7 @@ export interface PieceUpstream {
   readonly bodies: readonly string[];
 }
 
-/** It stops when the test has finished. */
+/** Starts an upstream that stops when the test has finished. */
 export function startPieceUpstream(answer: () => PieceAnswer): PieceUpstream {
   const bodies: string[] = [];
   const server = Bun.serve({

@@ -34,7 +34,7 @@ export interface Arrived {
   readonly method: string;
   readonly target: string;
   readonly fields: readonly Field[];
-  /** Without its content coding. */
+  /** The body without its content coding. */
   readonly body: string;
 }
 
@@ -111,7 +111,7 @@ function renew(target: string, list: Uint8Array, haiku: string): Uint8Array {
   return isList ? Buffer.from(Buffer.from(list).toString().replaceAll("haiku-4-5", haiku)) : list;
 }
 
-/** Without its content coding. */
+/** The request's body without its content coding. */
 async function readText(exchange: Exchange): Promise<string> {
   const sent = await exchange.readBody(MAX_BYTES);
   const coding = exchange.field("content-encoding");

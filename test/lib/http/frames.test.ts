@@ -130,7 +130,7 @@ test("a large message waits until there is memory for it, and keeps it until the
   expect(memory.usedBytes).toBe(0);
 });
 
-describe("a violation ends the connection with its code", () => {
+describe("a violation of RFC 6455", () => {
   const cases: readonly (readonly [string, Uint8Array, number])[] = [
     ["the first reserved bit", frame(0xc1, "a"), 1002],
     ["the second reserved bit", frame(0xa1, "a"), 1002],
@@ -159,7 +159,7 @@ describe("a violation ends the connection with its code", () => {
     ),
     ["a close reason that is not UTF-8", frame(0x88, Buffer.from([3, 232, 0xff])), 1007],
   ];
-  test.each(cases)("a violation ends the connection with its code: %s", async (_, bytes, code) => {
+  test.each(cases)("the connection ends with the right close code after %s", async (_, bytes, code) => {
     for (const piece of [1, 2, bytes.length])
       expect((await read(bytes, { piece })).closings[0]?.code).toBe(code);
   });

@@ -32,7 +32,7 @@ export interface Upstream {
   stop(): Promise<void>;
 }
 
-/** It stops when the test has finished. `onRequest` is called with each whole request (of known length). */
+/** The upstream stops when the test has finished. `onRequest` is called with each whole request (of known length). */
 export async function startUpstream(
   onRequest: (socket: Socket, request: SeenRequest) => void,
   onConnection: (socket: Socket) => void = () => {},
@@ -51,7 +51,7 @@ export async function startUpstream(
     onConnection(socket);
     let pieces: Buffer[] = [];
     let size = 0;
-    /** Pieces are joined when so many bytes are there. With each packet, 30 MB would take minutes on a busy machine. */
+    /** The pieces are joined when this many bytes are there: joining 30 MB with each packet would take minutes. */
     let needed = 0;
     let turn = 0;
     socket.on("data", (bytes: Buffer) => {

@@ -113,7 +113,7 @@ describe("a request of a client", () => {
   test("a body that stops arriving ends its connection, and one that goes on does not", async () => {
     const steady = await begin(post("transfer-encoding: chunked\r\n"), { bodyMs: 2000 });
     const whole = steady.exchange.readBody(100);
-    // It takes longer than the limit in all, and each pause is a tenth of it.
+    // The whole body takes longer than the limit, and each pause is a tenth of the limit.
     for (let at = 0; at < 16; at += 1) {
       steady.client.send("4\r\nbody\r\n");
       await Bun.sleep(150);
@@ -283,7 +283,7 @@ describe("a client that leaves", () => {
       exchange.reset();
     });
 
-    test("a client that leaves is noticed while its body arrives", async () => {
+    test("a client that leaves is noticed while the body of its request arrives", async () => {
       const { client, exchange } = await begin(post("content-length: 9\r\n", "hello"));
       const failed = exchange.readBody(9).catch((thrown: unknown) => thrown);
       leave(client);
@@ -504,7 +504,7 @@ describe("a WebSocket of a client", () => {
     expect(await bare.closed).toMatchObject({ code: 1006 });
   });
 
-  test("a server that stops tells each WebSocket, and waits for its end", async () => {
+  test("a server that stops tells each WebSocket, and waits until all have ended", async () => {
     const { server, client, peer, heard } = await open();
     const stopped = server.stop();
     expect(heard).toEqual(["stopping"]);

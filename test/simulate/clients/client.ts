@@ -7,7 +7,7 @@ import { type Reply, type Send, sendRequest } from "./send.ts";
 
 export interface ClientWatch {
   sent(send: Send): void;
-  /** It has sent all of its requests. */
+  /** The client has sent all of its requests. */
   done(): void;
   ended(send: Send): void;
 }

@@ -42,18 +42,18 @@ export interface LimitPlan {
 export interface ClientPlan {
   /** c0, c1, … */
   readonly name: string;
-  /** The name of its key: its own name, or another client's. */
+  /** The name of the client's key: its own name, or another client's. */
   readonly key: string;
   readonly dialect: Dialect;
   readonly startMs: number;
-  /** How often it sends a request again, as the official SDKs do. */
+  /** How often the client sends a request again, as the official SDKs do. */
   readonly retries: number;
   readonly limits: LimitPlan;
   readonly requests: readonly RequestPlan[];
 }
 
 export interface RequestPlan {
-  /** Its number in the run, which is a part of the model's name. */
+  /** The request's number in the run, which is a part of the model's name. */
   readonly number: number;
   readonly stream: boolean;
   readonly promptBytes: number;
@@ -62,7 +62,7 @@ export interface RequestPlan {
   /** The pause after the previous answer. */
   readonly gapMs: number;
   readonly leave: LeavePlan | null;
-  /** It pauses reading for `ms` after every `everyBytes`. */
+  /** The client pauses reading for `ms` after every `everyBytes`. */
   readonly slow: { readonly everyBytes: number; readonly ms: number } | null;
   readonly bad: BadKind | null;
   /** The answers to the first attempts. Later ones are answered correctly. */
@@ -70,7 +70,7 @@ export interface RequestPlan {
 }
 
 export interface LeavePlan {
-  /** It leaves after this many bytes of the answer, or after this time, whichever comes first. */
+  /** The client leaves after this many bytes of the answer, or after this time, whichever comes first. */
   readonly afterBytes: number;
   readonly afterMs: number;
 }

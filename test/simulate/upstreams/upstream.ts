@@ -16,7 +16,7 @@ export interface Arrival {
   readonly attempt: number;
   readonly channel: string;
   readonly at: number;
-  /** The gateway that sent it. It may be dead: an upstream may read late. */
+  /** The gateway that sent the request. It may be dead: an upstream may read late. */
   readonly sender: Owner;
   /** Virtual time at which its last byte was sent, or its connection was lost. */
   endedAt: number;
@@ -27,7 +27,7 @@ export interface Arrival {
   /** The body of a successful answer. */
   body: Buffer | null;
   readonly counts: Counts;
-  /** The last byte of a complete answer was sent. */
+  /** Whether the last byte of a complete answer was sent. */
   sent: boolean;
   readonly stream: boolean;
   /** The tokens of its prompt. */

@@ -98,7 +98,7 @@ export class SimProcess implements Owner {
   killAtStep = Number.POSITIVE_INFINITY;
   killHow: "killed" | "without power" = "killed";
   onDeath: (() => void) | null = null;
-  /** Its control socket is open. Nobody uses it. */
+  /** Whether the control socket is open. Nobody uses it. */
   hasControl = false;
   diedAt = Number.POSITIVE_INFINITY;
   readonly #taken = new Set<number>();
@@ -246,7 +246,7 @@ export class SimProcess implements Owner {
             for (let at = 0; at < into.length; at++) into[at] = this.random.int(256);
             return into;
           },
-          // Only its beginning is used.
+          // The gateway uses only the beginning of an id.
           randomUUID: () => this.random.bits().toString(16).padStart(8, "0"),
         },
         "crypto",

@@ -23,7 +23,7 @@ export class Random {
     return below <= 1 ? 0 : Math.floor((this.bits() / 0x1_0000_0000) * below);
   }
 
-  /** Both ends included. */
+  /** From `from` to `to`, both included. */
   between(from: number, to: number): number {
     return from + this.int(to - from + 1);
   }
