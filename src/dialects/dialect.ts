@@ -64,7 +64,7 @@ export interface StreamBreak {
   readonly form?: "sse" | "json-array";
   /** A part of the JSON array has been sent. */
   readonly begun?: boolean;
-  /** The answer's id and model, and the next event's number. */
+  /** `sequence`: the next event's number. */
   readonly id?: string;
   readonly model?: string;
   readonly sequence?: number;

@@ -40,7 +40,7 @@ import { type RunningServer, startServer } from "./server.ts";
 /** For bodies above 1 MiB. The rest of 512 MiB: beginnings of bodies that wait. */
 const LARGE_BODIES_BYTES = 448 * 1024 * 1024;
 const MAX_BACKGROUND_RESPONSES = 10_000;
-/** By then the start is over. */
+/** After this time, the start is over. */
 const REHEARSE_MS = 500;
 
 export interface RunningGateway {

@@ -35,7 +35,7 @@ export const parseRate = remember(1000, parseDecimal);
 const NUMBER = /^(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/;
 const MAX_NUMBER_DIGITS = 30;
 
-/** ÷ 10^`places`. Null: negative, or more than 30 digits. */
+/** Divides by 10^`places`. Null: negative, or more than 30 digits. */
 export function parseNumber(text: string, places = 0): Decimal | null {
   const [, whole = "", fraction = "", exponent = "0"] = NUMBER.exec(text) ?? [];
   const digits = whole + fraction;

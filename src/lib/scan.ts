@@ -167,12 +167,12 @@ class Search<About> {
 
 /** A longer list is not divided: memory is bounded. */
 const MAX_PARTS = 10_240;
-/** Longer parts are not recognised: their hash would take milliseconds. */
+/** Longer parts are not recognised: a hash takes milliseconds. */
 export const MAX_PART_BYTES = 8 * 1024 * 1024;
 const NULL_START = 0x6e;
 
 class Divider<About> {
-  /** This list begins with it. */
+  /** The known head of this list. */
   #head: Head | null = null;
   #starts: number[] = [];
   #parts: ListPart<About>[] = [];
@@ -294,7 +294,7 @@ export function hashBytes(bytes: Uint8Array): number {
 
 /** Finds parts of earlier lists, which agents send again and extend. */
 class PartFinder<About> {
-  /** The earlier list. */
+  /** The earlier list that is continued. */
   list: Parts<About> | null = null;
   readonly #bytes: Uint8Array;
   readonly #lists: Parts<About>[] = [];

@@ -7,7 +7,7 @@ import { CountReader } from "../../billing/counts.ts";
 import { listNeedles, meterOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
-/** `prices: { codex-search: { call_per_1k: "10" } }`. */
+/** In a config: `prices: { codex-search: { call_per_1k: "10" } }`. */
 export const SEARCH_PRICE = "codex-search";
 
 interface Endpoint {
@@ -19,7 +19,7 @@ interface Endpoint {
 }
 
 class BodyReader implements UsageReader {
-  // Without usage, no single field marks the body.
+  // Without usage, only its type marks an event.
   readonly needles = listNeedles('"usage"', '"error"', '"type"');
 
   readonly #endpoint: Endpoint;

@@ -18,7 +18,7 @@ export type Role =
   | "held"
   /** A part of the prompt that the upstream keeps. */
   | "named"
-  /** The upstream changes the conversation by rule. */
+  /** Rules by which the upstream changes the conversation. */
   | "edits"
   | "lifetime"
   /** A mark on the complete prompt. */

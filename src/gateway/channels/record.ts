@@ -27,7 +27,7 @@ const countSchema = z.lazy(() => z.object({ requests: z.number(), errors: z.numb
 
 export type Count = z.infer<typeof countSchema>;
 
-/** In version 0.2, the file has names and `disabled`. */
+/** Files of version 0.2 lack the last two members. */
 const fileSchema = z.lazy(() =>
   z.object({
     channels: z.array(

@@ -21,7 +21,7 @@ interface Context {
 }
 
 const MAX_EXPECTED_CHANNELS = 8;
-/** By then the start is over. */
+/** After this time, the start is over. */
 const PREPARE_MS = 500;
 
 export function keepChannelsWarm(context: Context, occasion: "start" | "reload"): void {

@@ -112,7 +112,6 @@ export function convertEnding(ending: Ending, status: number, whole = status < 4
 export function explainBreak(r: Request, fault: UpstreamFault | null): GatewayError {
   const { name } = r.served.candidate.channel;
   if (fault !== null) return toError(failureOf(name, fault));
-  // A normal end, but too early.
   const text = `The channel "${name}" ended its response before it was complete.`;
   return new GatewayError("upstream_failed", text);
 }

@@ -73,9 +73,9 @@ export class RequestRecorder implements Recorder {
     this.#named = named;
     try {
       for (const name of removeOld(this.#root, catalog.recordings.maxAgeMs, this.#now()))
-        this.#observer.notice("note", `recording: "${name}" was removed: it got nothing for that long`);
+        this.#observer.notice("note", `recording: "${name}" was removed, unused for \`recordings.max_age\``);
     } catch (error) {
-      this.#observer.notice("warning", `recording: old ones were not removed: ${messageOf(error)}`);
+      this.#observer.notice("warning", `recording: old recordings were not removed: ${messageOf(error)}`);
     }
   }
 

@@ -177,7 +177,7 @@ export function storeId(id: string | undefined): string | undefined {
 }
 
 const MAX_LABEL_LENGTH = 128;
-// Control and format characters, such as bidirectional overrides.
+// Control and format characters.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** Headers have one character per byte. Labels may be UTF-8 or percent-encoded. */

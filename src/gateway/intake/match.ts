@@ -34,7 +34,7 @@ export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, no
   }
   const unbillable = endpoint.purpose === "other" ? explainUnbillable(key) : null;
   if (unbillable !== null) {
-    const text = `The gateway has no such endpoint. The request would go upstream uncounted: ${unbillable}.`;
+    const text = `The gateway has no such endpoint. The request would go upstream uncounted, but ${unbillable}.`;
     throw new GatewayError("limit_unenforceable", text);
   }
   if (group.exclusive && !isGroupOpen(group, new Date(now))) {
@@ -120,7 +120,7 @@ function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: n
       : `Groups that fit it: ${fitting.join(", ")}.`;
   return (
     `The key "${key.name}" belongs to the group "${group.name}", whose platform is ${group.platform}, but ${endpoint.label} needs a key of a ${needed} group. ` +
-    `With this key, call ${describeFitting(group.platform, catalog.relayPrefix)}. ${groups}`
+    `${groups} With this key, call ${describeFitting(group.platform, catalog.relayPrefix)}.`
   );
 }
 

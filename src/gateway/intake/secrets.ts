@@ -195,7 +195,7 @@ export class Secrets {
 
   maskText(text: string): string {
     if (!this.holds(text)) return text;
-    // A part may have escapes.
+    // A part of a secret may be escaped.
     const plain = decode(asBuffer(this.mask(Buffer.from(text))).toString());
     const units = plain.split("");
     for (const at of this.findParts(plain)) units.fill("*", at, at + MIN_LENGTH);

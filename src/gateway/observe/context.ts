@@ -134,7 +134,7 @@ export class Contexts implements ContextNotes {
       return act();
     } catch (error) {
       this.#hasFailed = true;
-      this.#warn(`what prompts consist of is noted no more: ${messageOf(error)}`);
+      this.#warn(`what prompts consist of is no longer noted: ${messageOf(error)}`);
       return null;
     }
   }

@@ -98,7 +98,7 @@ function readPayer(head: UpstreamResponse): Payer {
   return status < 400 && isBilled ? "plan_overage" : "plan";
 }
 
-/** An upstream's own id of a request, in the order of preference. */
+/** Upstreams' ids of a request, in the order of preference. */
 const REQUEST_ID_FIELDS = ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid"];
 
 function readRequestId(head: UpstreamResponse, { secrets }: Request): string | undefined {

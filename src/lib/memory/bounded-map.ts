@@ -22,7 +22,7 @@ export class BoundedMap<K, V> extends Map<K, V> {
   }
 }
 
-/** Traffic repeats the same few short texts: each is judged once. */
+/** Traffic repeats few short texts: each is judged once. */
 export function remember<V>(most: number, judge: (text: string) => V, longest = 256): (text: string) => V {
   const known = new BoundedMap<string, V>(most);
   return (text) => {

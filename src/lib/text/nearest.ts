@@ -1,8 +1,8 @@
-// "Did you mean …?": the known name that is nearest to a typed one.
+// "Did you mean …?": the known name nearest to a typed one.
 
 import { escapeText } from "./printable.ts";
 
-/** Nobody types longer names, and the comparison takes quadratic time. */
+/** Nobody types longer names: comparing takes quadratic time. */
 const MAX_TYPED_LENGTH = 128;
 
 /** ` (did you mean "codex"?)`, or nothing. */
