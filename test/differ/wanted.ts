@@ -46,7 +46,7 @@ const WANTED: readonly Wanted[] = [
     old: /^\(absent\)$/,
   },
   {
-    why: "of earlier versions, only the end that 0.2 noted is honoured",
+    why: "the end of a ledger is known only if 0.2 or newer has noted it",
     where: /^ledgers\/(?:0\.1\.\d\/)?ledger verify.*\.notes(?:\.length|\[0\])$/,
   },
   {
@@ -81,7 +81,7 @@ const WANTED: readonly Wanted[] = [
     where: /^l(?:edgers|ive)\/.*\[[^\]]+\]\.(?:charge|paid_by_plan)_today_usd$/,
   },
   {
-    why: "what follows from the lines of converted requests",
+    why: "sums and counts that follow from the lines of converted requests",
     where:
       /^live\/.*(?:\[(?:over-)?bridged.*|\[\w+-by-.*|\[rec-\w+-(?:for|to)-.*|by_key\..*|spend\.today_usd|totals\..*|cache today\.document\.requests)$/,
   },
@@ -174,7 +174,7 @@ const WANTED: readonly Wanted[] = [
     new: /^422 |"invalid_request_error"/,
   },
   {
-    why: "an answer that is not one is an error of the channel in every direction, with the same words",
+    why: "a body that is no answer is an error of the channel in every direction, with the same words",
     where: within(CHAT_ON_RESPONSES, "client/(?:status|body.error.message)$"),
     old: /^500 |^429 .*current quota|^"The upstream's answer has no output/,
     new: /^50[23] |^"The upstream closed the stream/,
@@ -312,7 +312,7 @@ const WANTED: readonly Wanted[] = [
     old: /^404 .*\/\.\.?\//,
   },
   {
-    why: "P62: and so these requests were served and charged",
+    why: "P62: requests for a path that is not in its normal form are served and charged",
     where: /^live\/.*\[path-messages(?:-a)?\]\.(?:requests_hour|spent_(?:today|total)_usd|charge_today_usd)$/,
   },
   {
