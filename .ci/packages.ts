@@ -5,7 +5,7 @@
 import { chmod, copyFile, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 
-interface Owner {
+export interface Owner {
   /** The npm package, with its scope. */
   readonly npm: string;
   /** The repository that has the releases. */

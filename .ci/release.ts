@@ -2,7 +2,7 @@
 // dist/RELEASE.md, the npm packages, the Homebrew formula and the Scoop manifest, commits and tags. Nothing is changed before every check has passed. It pushes nothing.
 
 import { readFile, writeFile } from "node:fs/promises";
-import { makePackages, readOwner, requireOwner, writeManifests } from "./packages.ts";
+import { makePackages, type Owner, readOwner, requireOwner, writeManifests } from "./packages.ts";
 
 const VERSION_FORM = /^\d+\.\d+\.\d+$/;
 const VERSION_FILES = ["package.json", "package-lock.json", "src/lib/version.ts"] as const;
@@ -33,6 +33,12 @@ export function checkVersion(version: string, current: string, tags: readonly st
   if (tags.includes(`v${version}`)) throw new Error(`The tag v${version} exists already.`);
 }
 
+/** Throws while the README says that nothing can be installed. */
+export function checkReadme(readme: string): void {
+  if (readme.includes("There is no release yet"))
+    throw new Error('README.md says "There is no release yet": write there how to install one.');
+}
+
 /** Puts the new version into the text of a file. Throws if the file does not have the expected form. */
 export function setVersion(file: string, text: string, version: string): string {
   const form = file.endsWith(".ts") ? /(VERSION = ")\d+\.\d+\.\d+(")/g : /("version": ")\d+\.\d+\.\d+(")/g;
@@ -50,10 +56,15 @@ export function setVersion(file: string, text: string, version: string): string 
 export function writeReleaseNotes(
   version: string,
   section: string,
-  { checksums, key }: { readonly checksums: string; readonly key: string | null },
+  { checksums, owner }: { readonly checksums: string; readonly owner: Owner },
 ): string {
-  const check = `minisign -Vm SHA256SUMS -P ${key}`;
-  return `# gateway ${version}\n\n${section}\n\n## Checksums (SHA-256)\n\nThey are signed: \`${check}\`\n\n\`\`\`\n${checksums.trim()}\n\`\`\`\n`;
+  const check = `minisign -Vm SHA256SUMS -P ${owner.public_key}`;
+  // The page of a release does not resolve relative links.
+  const linked = section.replaceAll(
+    "](docs/",
+    `](https://github.com/${owner.repository}/blob/v${version}/docs/`,
+  );
+  return `# gateway ${version}\n\n${linked}\n\n## Checksums (SHA-256)\n\nThey are signed: \`${check}\`\n\n\`\`\`\n${checksums.trim()}\n\`\`\`\n`;
 }
 
 /** The command that signs the checksums, with a key that only the owner has. */
@@ -73,7 +84,7 @@ async function build(version: string, section: string): Promise<void> {
   await runCommand(process.execPath, ".ci/build.ts", "--all");
   const checksums = await readFile("dist/SHA256SUMS", "utf8");
   const owner = await readOwner();
-  const notes = writeReleaseNotes(version, section, { checksums, key: owner.public_key });
+  const notes = writeReleaseNotes(version, section, { checksums, owner });
   await writeFile("dist/RELEASE.md", notes);
   await writeManifests(owner, version, checksums);
   await makePackages(owner, version, "dist", "dist/npm");
@@ -85,6 +96,7 @@ async function release(version: string, isDryRun: boolean): Promise<void> {
   const { version: current }: { version: string } = JSON.parse(await readFile("package.json", "utf8"));
   checkVersion(version, current, (await runCommand("git", "tag", "--list")).split("\n"));
   requireOwner(await readOwner());
+  checkReadme(await readFile("README.md", "utf8"));
   const section = findSection(await readFile("CHANGELOG.md", "utf8"), version);
   if (isDryRun) return console.log(`${version} can be released:\n\n${section}`);
   try {

@@ -3,7 +3,7 @@
 // After the path, a program that runs it: node .ci/smoke.mjs dist/gateway.exe wine
 
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
@@ -202,4 +202,5 @@ check("serve runs on what init wrote", (await fetch(`${own.base}/healthz`)).stat
 check("a command reaches it", JSON.parse(await run("channels", "--json")).length > 0, "gateway channels");
 const status = await own.stop();
 check("it stops cleanly", isWindows || status === 0, `exit status ${status}`);
+rmSync(folder, { recursive: true, force: true });
 console.log(`smoke: ${passed} passed, 0 failed`);

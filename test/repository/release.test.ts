@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { requireOwner } from "../../.ci/packages.ts";
 import {
+  checkReadme,
   checkVersion,
   describeSigning,
   findSection,
@@ -21,6 +22,11 @@ test("a release takes its version's dated section of the changelog", () => {
   expect(() => findSection(changelog, "0.3.0")).toThrow("has no section");
   expect(() => findSection(changelog, "0.1.0")).toThrow("has no date");
   expect(findSection(read("CHANGELOG.md"), VERSION)).not.toBe("");
+});
+
+test("a release needs a README that says how to install it", () => {
+  expect(() => checkReadme("There is no release yet.")).toThrow("There is no release yet");
+  expect(() => checkReadme("npm install --global @somebody/gateway")).not.toThrow();
 });
 
 test.each([
@@ -47,8 +53,9 @@ test("P198: a release needs the public key of its signature, and says how to sig
   expect(() => requireOwner({ ...owner, public_key: null })).toThrow("no public_key");
   expect(() => requireOwner(owner)).not.toThrow();
   expect(describeSigning("0.3.0")).toBe('minisign -S -t "gateway 0.3.0" -m dist/SHA256SUMS');
-  const notes = writeReleaseNotes("0.3.0", "- new", { checksums: "00  gateway", key: owner.public_key });
+  const notes = writeReleaseNotes("0.3.0", "[More](docs/more.md)", { checksums: "00  gateway", owner });
   expect(notes).toContain("minisign -Vm SHA256SUMS -P RWQkey");
+  expect(notes).toContain("(https://github.com/somebody/gateway/blob/v0.3.0/docs/more.md)");
 });
 
 test("P197: executables are built for Linux and Windows, and each foreign one is tried where it can start", () => {
