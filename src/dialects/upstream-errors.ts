@@ -74,7 +74,6 @@ export function readErrorEvent(event: unknown): { readonly status: number; reado
   return status === null ? null : { status, message: getText(getField(error, "message")) };
 }
 
-/** The error in a body or in an event. */
 export function findError(event: unknown): unknown {
   const error = getField(event, "error") ?? getField(getField(event, "response"), "error") ?? null;
   return error === null && getField(event, "type") === "error" ? event : error;

@@ -91,7 +91,7 @@ function requireNoSecret(text: string, where: string, secrets: Secrets, known: K
 
 async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
   const { key, run } = r;
-  // In this way, `gateway run --url` asks whether its budget is spent.
+  // So `gateway run --url` learns that its budget is spent.
   if (run?.isSpent === true)
     throw new GatewayError("limit_spent", `This run has spent its budget of $${run.budget}.`);
   const { endpoint, model } = r.target;

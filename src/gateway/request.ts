@@ -1,4 +1,4 @@
-// The object of a request or of a WebSocket's turn, until its ledger line.
+// A request or a WebSocket's turn, until its ledger line.
 // Its shape is fixed, and each step of pipeline.ts adds its part.
 
 import type { Identity, LineDraft, Outcome, Payer } from "../billing/ledger/line.ts";

@@ -33,7 +33,7 @@ const LAYOUT: Layout = {
 
 export const content: Dialect = {
   name: "content",
-  // The config's `vendor` names only clients' header.
+  // For upstreams. The config's `vendor` names the header of clients.
   sign: (credential) => ["x-goog-api-key", credential],
   errorBody: formError,
   errorEvent(error, requestId, at = {}) {

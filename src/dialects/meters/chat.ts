@@ -7,8 +7,8 @@ import { listNeedles, meterOf, sizeOf, type UsageReader, type UsageReport } from
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
-// `usage` may be null in any chunk. A call's first chunk has
-// its name. Pictures do not count as text.
+// Not `usage`, which any chunk may have as null. A call's
+// first chunk has its name. Pictures must not count as text.
 const NEEDLES = listNeedles(
   '_tokens"',
   "[DONE]",
@@ -98,7 +98,6 @@ function measureSaid(said: unknown): number {
 function listCalls(said: unknown): readonly unknown[] {
   const calls = getList(getField(said, "tool_calls"));
   const legacy = getField(said, "function_call");
-  // Most pieces have no calls.
   if (calls.length === 0 && legacy === undefined) return calls;
   return [...calls.map((call) => getField(call, "function") ?? getField(call, "custom")), legacy];
 }

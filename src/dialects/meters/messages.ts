@@ -335,7 +335,7 @@ function addExtras(usage: Usage, counters: Counters, counts: CountReader): Usage
   return usage;
 }
 
-/** Null: a count. Web fetches and tool searches are free:
+/** Members and what they contain; null: a count. Web fetches and tool searches are free:
  * https://docs.digitalocean.com/notes/2026/inference-tool-search/ */
 const KNOWN: ReadonlyMap<string, ReadonlySet<string> | null> = new Map([
   // Some relays add names of Chat Completions.

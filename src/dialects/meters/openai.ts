@@ -63,7 +63,7 @@ const OUTPUT_DETAILS = ["reasoning_tokens", "accepted_prediction_tokens", "rejec
 
 type Member = readonly [name: string, inside: { has(name: string): boolean } | null];
 
-/** Null: a count. Text, predictions and video are ordinary tokens. */
+/** Members and what they contain; null: a count. Text, predictions and video are ordinary. */
 const KNOWN: ReadonlyMap<string, Member[1]> = new Map(
   Object.values(NAMES).flatMap(({ input, output }): Member[] => [
     ...[input, output, ...CACHED, "total_tokens", "prompt_cache_miss_tokens"].map((name): Member => [

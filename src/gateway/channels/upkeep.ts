@@ -70,7 +70,7 @@ export function startProbes({ channels }: Catalog, context: Context): () => void
     if (probeMs === null || disabled) return [];
     const look = (): void => {
       const age = context.now() - context.channels.of(channel).lastAnswer;
-      // In the future: the clock was set back.
+      // A negative age: the clock was set back.
       const isKnown = age >= 0 && age < probeMs;
       if (!isKnown) probeChannel(channel, context).catch((error) => reportFault(error, context.observer));
     };

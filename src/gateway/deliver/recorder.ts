@@ -22,7 +22,7 @@ const CLOSE_MS = 10_000;
 const MAX_DECODED_BYTES = 256 * 1024 * 1024;
 /** The last requests' keys and logins: each is removed from all recordings. */
 const MAX_SENT = 32;
-/** This takes about half a millisecond, then the event loop turns. */
+/** This takes half a millisecond, then the event loop turns. */
 const SLICE_BYTES = 6 * 1024;
 
 export class RequestRecorder implements Recorder {

@@ -75,7 +75,7 @@ export function requireLogin(
   const [mark, holds] = tool.login;
   const missing = [
     ...(tool.userAgent.test(field("user-agent")) ? [] : ["user-agent"]),
-    // Lists of models are requested outside of any session.
+    // Model lists are requested outside of sessions.
     ...(field(tool.session) === "" && !LISTS.has(target.endpoint.purpose) ? [tool.session] : []),
     ...(holds.test(field(mark)) ? [] : [mark]),
   ];

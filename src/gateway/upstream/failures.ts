@@ -76,7 +76,7 @@ const STATUS_RULES: Readonly<Partial<Record<number, Rule>>> = {
   529: rule("overloaded", "overload", "is overloaded"),
 };
 
-/** Below status 500. Inside a repeated prompt, quotes are escaped. */
+/** For any status below 500. In a prompt that an error repeats, quotes are escaped. */
 const BODY_RULES: ReadonlyArray<readonly [words: RegExp, rule: Rule]> = [
   [/"API_KEY_INVALID"/, REFUSED],
   [/"insufficient_quota"|"billing_hard_limit_reached"|"Your credit balance is too low/, OUT_OF_CREDIT],
@@ -157,7 +157,7 @@ export function mayRefuse(status: number): boolean {
   return status === 400 || status === 403 || status === 404 || blamesChannel(status);
 }
 
-/** Not a refused credential, a redirect or a proxy's error. */
+/** For the client: no refused credential, redirect or proxy's error. */
 export function isForClient({ status, cause }: Failure): boolean {
   return status !== null && status >= 400 && status !== 407 && cause !== "credential";
 }

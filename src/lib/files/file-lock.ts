@@ -145,7 +145,7 @@ function holderPath(place: string): string {
   return `${place}.holder`;
 }
 
-/** For people. A full disk must not prevent the lock. */
+/** Tells people who holds the lock, unless the disk is full. */
 function writeHolder(place: string, owner: Owner | undefined): void {
   const holder = { pid: process.pid, since: new Date().toISOString() };
   try {

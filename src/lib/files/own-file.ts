@@ -285,7 +285,7 @@ function replaceOpen(draft: string, path: string): void {
   clearFormer(path);
 }
 
-/** A virus scanner or an editor may hold the file for a moment. */
+/** A virus scanner may hold the file for a moment. */
 const IN_USE_TRIES = 8;
 const IN_USE_PAUSE_MS = 25;
 

@@ -39,7 +39,7 @@ export const listen: Listen = (options) => {
   const server: BunServer<ServedPeer> = Bun.serve<ServedPeer>({
     hostname: options.hostname,
     port: options.port,
-    // Otherwise the runtime prints errors with lines of the source.
+    // Otherwise the runtime prints lines of the source.
     development: false,
     // Outside of development, the runtime lets several processes share a port.
     reusePort: false,

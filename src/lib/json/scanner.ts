@@ -27,7 +27,7 @@ for (const byte of Buffer.from("[{")) KINDS[byte] = DEEPER;
 for (const byte of Buffer.from("]}")) KINDS[byte] = HIGHER;
 KINDS[QUOTE] = STRING;
 
-/** Searching windows takes a tenth of the time. After a jump, the first one is short. */
+/** Searching text in windows takes a tenth of the time. After a jump, the first one is short. */
 const [FIRST_WINDOW_BYTES, WINDOW_BYTES] = [256, 4 * 1024] as const;
 
 /** Forward only, until an error sets `failed`. */
