@@ -9,7 +9,7 @@ import { GATEWAY } from "./commands/commands.ts";
 // A command ends too soon for compiled code to pay: decision 0030.
 if (process.argv[2] !== "serve") Bun.unsafe.setJITPolicy(20);
 // The last compiler (FTL) costs a server more than it saves.
-// The next body needs the memory of the last: decision 0030.
+// Freed memory is kept a second, for the next body: decision 0030.
 const COMPILER = "BUN_JSC_useFTLJIT";
 const SETTINGS = { [COMPILER]: "0", MIMALLOC_PURGE_DELAY: "1000" };
 const { argv, env, execArgv } = process;

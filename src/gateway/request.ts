@@ -39,7 +39,7 @@ export interface ConvertedRequest {
 }
 
 /** A `background` response goes on after its request.
- *  The later request that fetches it is charged, on these terms. */
+ *  When a later request fetches it, it is charged on these terms. */
 export interface ChargeTerms {
   readonly foundKey: Key;
   readonly model: string | null;

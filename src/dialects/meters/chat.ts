@@ -1,4 +1,4 @@
-// Reads the usage of an answer in the chat dialect.
+// The usage of a chat answer.
 
 import type { Reading } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName } from "../../lib/json/json.ts";

@@ -1,4 +1,4 @@
-// Reads the usage of an answer in the messages dialect.
+// The usage of a messages answer.
 // https://platform.claude.com/docs/en/build-with-claude/streaming
 
 import { type CallListener, type Part, type Reading, sumUsage, type Usage } from "../../billing/usage.ts";

@@ -21,7 +21,7 @@ export interface Console {
   isSignedIn(exchange: Exchange): boolean;
   /** Throws if there is no page. */
   createLink(): string;
-  /** Ends the event streams, which would never end. */
+  /** Ends the endless event streams. */
   close(): void;
 }
 

@@ -23,7 +23,7 @@ interface ToolRow {
   readonly read?: (exchange: Exchange, body: ScannedBody | null) => Partial<FoundIds>;
 }
 
-/** The first matching row counts. Evidence: decision 0018. */
+/** The first match counts. Evidence: decision 0018. */
 const TOOLS: readonly ToolRow[] = [
   // On the messages dialect, Qwen Code is claude-cli, with a version below 1.
   { tool: "qwen-code", userAgent: /^(?:QwenCode\/|claude-cli\/0\.)/ },

@@ -341,7 +341,7 @@ export class KnownSecrets extends Secrets {
     return sent.length === 0 ? this : this.#ofSender(sent.join("\n"));
   }
 
-  /** Masks secrets. Every other byte stays. */
+  /** Removes parameters with secrets. Every other byte stays. */
   cleanQuery(query: string): string {
     const parts = query.slice(1).split("&");
     const kept = parts.filter((part) => !this.holds(part.replaceAll("+", " ")));

@@ -61,7 +61,7 @@ export class SocketConnection implements ClientListener {
   #queue: Payload[] = [];
   #queuedBytes = 0;
   #isBusy = false;
-  /** A response has begun here. */
+  /** A response has begun on this connection. */
   #bound = false;
   #clientGone = false;
   #opening: Request | null = null;

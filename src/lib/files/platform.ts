@@ -14,9 +14,9 @@ interface Platform {
   /** Links are not followed, and a pipe does not wait. */
   readonly noFollow: number;
   readonly noBlock: number;
-  /** A command for people. */
+  /** A command that people can run. */
   keepOut(path: string): string;
-  /** A command for people. */
+  /** A command that people can run. */
   end(pid: number): string;
 }
 
