@@ -280,7 +280,12 @@ function escapeMarkdown(text: string): string {
 }
 
 function escapeHtml(text: string): string {
-  const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+  const escapes: Readonly<Record<string, string>> = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    '"': "&quot;",
+  };
   return text.replaceAll(/[&<>"]/g, (sign) => escapes[sign] ?? "");
 }
 

@@ -77,11 +77,21 @@ class ChatReading extends RequestReading {
   #say(role: "system" | "developer" | "user", parts: readonly ContentPart[]): void {
     if (parts.length === 0) return;
     const word = role === "system" ? ({ word: role } as const) : {};
-    this.items.push({ type: "message", role: role === "user" ? "user" : "system", ...word, parts });
+    this.items.push({
+      type: "message",
+      role: role === "user" ? "user" : "system",
+      ...word,
+      parts,
+    });
   }
 
   #addResult(id: string, content: unknown, path: string): void {
-    this.items.push({ type: "result", id, parts: this.#readParts(content, path), failed: false });
+    this.items.push({
+      type: "result",
+      id,
+      parts: this.#readParts(content, path),
+      failed: false,
+    });
   }
 
   #addAnswer(message: Json, index: number): void {
@@ -161,5 +171,11 @@ class ChatReading extends RequestReading {
 function readImage(reading: RequestReading, image: unknown, path: string): MediaPart {
   const url = getField(image, "url");
   if (typeof url !== "string") refuseBody(`${path}.image_url.url`, "expected an address.");
-  return { kind: "image", at: path, url, name: null, ...reading.readDetail(getField(image, "detail")) };
+  return {
+    kind: "image",
+    at: path,
+    url,
+    name: null,
+    ...reading.readDetail(getField(image, "detail")),
+  };
 }

@@ -123,7 +123,12 @@ export class ChatAnswerWriter extends AnswerWriter {
     if (!ANSWERS.some((kind) => this.#spoken.has(kind))) this.#say("text", { content: "" }, []);
     const annotations = listCitations(this.#texts);
     if (annotations.length > 0) this.#chunk({ annotations });
-    const last = { ...about, id: this.#about.id, model: this.#about.model, created: this.#about.created };
+    const last = {
+      ...about,
+      id: this.#about.id,
+      model: this.#about.model,
+      created: this.#about.created,
+    };
     this.#head = formHead("chat.completion.chunk", last, this.context);
     this.#chunk({}, null, chooseFinish(reason, this.context), formExtras(about));
     if (wishes.usage === true) this.#event([], { usage: writeUsage(count()) });

@@ -157,7 +157,11 @@ function writeResult({ id, parts, failed }: Result): Json {
   const text = joinTexts(parts);
   const images = parts.length - parts.filter(({ kind }) => kind === "text").length;
   const content = images === 0 ? text : `${text}${text === "" ? "" : "\n\n"}[see the image below]`;
-  return { role: "tool", tool_call_id: nameCall(id, "chat"), content: markFailure(content, failed) };
+  return {
+    role: "tool",
+    tool_call_id: nameCall(id, "chat"),
+    content: markFailure(content, failed),
+  };
 }
 
 function writeMessage({ role, parts }: Message, to: Destination): Json {

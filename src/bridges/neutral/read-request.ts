@@ -79,7 +79,15 @@ export class RequestReading implements Conversation {
     const read = readMembers(this.#table, value, where, this.notes);
     const { name: own, description = "", parameters = NO_PARAMETERS, format, ...settings } = read;
     const name = more?.name ?? readName(own, `${where.place}.name`);
-    this.tools.push({ kind, description, schema: textOf(parameters), format, settings, ...more, name });
+    this.tools.push({
+      kind,
+      description,
+      schema: textOf(parameters),
+      format,
+      settings,
+      ...more,
+      name,
+    });
   }
 
   readDetail(detail: unknown): { detail?: string } {

@@ -139,7 +139,12 @@ let formats = makeFormats(zone);
 function makeFormats(timeZone: string | undefined): Formats {
   const make = (form: keyof typeof FORMS): Intl.DateTimeFormat =>
     new Intl.DateTimeFormat(undefined, { ...FORMS[form], timeZone });
-  return { clock: make("clock"), day: make("day"), full: make("full"), moment: make("moment") };
+  return {
+    clock: make("clock"),
+    day: make("day"),
+    full: make("full"),
+    moment: make("moment"),
+  };
 }
 
 export function setZone(name: string): void {
