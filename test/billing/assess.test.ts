@@ -49,19 +49,14 @@ describe("P136: an answer that broke off", () => {
       ["input", "output"],
     ],
     [
-      "with a search, and no token counted",
+      "with a search and text, and no token counted",
       readingOf({ web_search: 1 }, { estimatedOutput: 9 }),
       { input: 70, output: 9, web_search: 1 },
       ["input", "output"],
     ],
+    ["with a search and no text", readingOf({ web_search: 1 }), { input: 70, web_search: 1 }, ["input"]],
     [
-      "with a search, before a word was said",
-      readingOf({ web_search: 1 }),
-      { input: 70, web_search: 1 },
-      ["input"],
-    ],
-    [
-      "with zeros that stood for a count to come",
+      "with zeros in place of its real counts",
       readingOf({ input: 0, output: 0 }, { estimatedOutput: 9 }),
       { input: 70, output: 9 },
       ["input", "output"],
@@ -73,18 +68,18 @@ describe("P136: an answer that broke off", () => {
   test.each<[string, Usage, number]>([
     ["less output seen than reported", { input: 1, output: 9 }, 5],
     ["as much output seen as reported", { input: 1, output: 9 }, 9],
-    ["nothing reported of its output, and none seen", { input: 1 }, 0],
+    ["no output reported, and none seen", { input: 1 }, 0],
   ])("an answer with %s costs what was reported", (_, usage, estimatedOutput) => {
     const shown = judge(readingOf(usage, { estimatedOutput }));
     expect(shown).toEqual({ basis: "partial", usage: [usage], estimated: [], suspect: false });
   });
 
-  test("a broken-off answer of which a single token was seen is charged for it", () => {
+  test("a broken-off answer of which a single token was seen is charged for that token", () => {
     const shown = judge(readingOf({ input: 1 }, { estimatedOutput: 1 }));
     expect(shown).toMatchObject({ usage: [{ input: 1, output: 1 }], estimated: ["output"] });
   });
 
-  test("an answer that broke off in its second pass keeps the first pass unchanged, and the model of each pass", () => {
+  test("if an answer broke off in its second pass, the first pass is charged as reported, and each pass keeps its model", () => {
     const first = { model: "a", pass: "compaction", usage: { input: 3, output: 4 } };
     const last = { model: "b", pass: "advisor_message", usage: { output: 2 } };
     const reading = { ...OPEN, parts: [first, last], estimatedOutput: 9 };
@@ -98,7 +93,7 @@ describe("P136: an answer that broke off", () => {
     ]);
   });
 
-  test("an answer that broke off before anything was said is unknown", () => {
+  test("the cost of an answer that broke off before anything was said is unknown", () => {
     expect(judge(OPEN)).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: false });
   });
 });
@@ -117,7 +112,7 @@ describe("an answer that never came", () => {
 
   test.each([
     ["without a status", null, OPEN],
-    ["without a status, though something was read", null, readingOf({ input: 5 }, FINAL)],
+    ["without a status, though usage was read", null, readingOf({ input: 5 }, FINAL)],
     ["with a status, and nothing that could be read", 200, null],
   ])("the cost of an answer that never came, %s, is unknown", (_, status, reading) => {
     for (const outcome of ["upstream_error", "client_closed", "interrupted"] as const) {
@@ -127,22 +122,22 @@ describe("an answer that never came", () => {
   });
 });
 
-describe("a whole answer", () => {
+describe("a complete answer", () => {
   const whole = { outcome: "complete" } as const;
 
-  test("a whole answer of a single token costs that token", () => {
+  test("a complete answer of a single token costs that token", () => {
     expect(judge(readingOf({ input: 1 }, FINAL), whole)).toMatchObject({
       basis: "exact",
       usage: [{ input: 1 }],
     });
   });
 
-  test("a whole answer that is not a stream is suspect when it reports zeros", () => {
+  test("a complete answer that was not streamed is suspect if it reports zeros", () => {
     const shown = judge(readingOf({ input: 0, output: 0 }, FINAL), { ...whole, streamed: false });
     expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: true });
   });
 
-  test("an answer whose response still runs in the background is unknown, and not suspect", () => {
+  test("the cost of an answer whose response still runs in the background is unknown, and not suspect", () => {
     const stored = { id: "resp_1", goesOn: true };
     const shown = judge(readingOf(null, { ...FINAL, stored }), whole);
     expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: false });
@@ -150,13 +145,13 @@ describe("a whole answer", () => {
     expect(done).toMatchObject({ basis: "unknown", suspect: true });
   });
 
-  test("a whole answer without its last report costs what was reported before, and nothing is estimated", () => {
+  test("a complete answer without a final usage report costs what was reported before, and nothing is estimated", () => {
     const shown = judge(readingOf({ output: 1 }, { estimatedOutput: 9 }), whole);
     expect(shown).toEqual({ basis: "partial", usage: [{ output: 1 }], estimated: [], suspect: false });
     expect(judge(OPEN, whole)).toMatchObject({ basis: "unknown", usage: [], suspect: false });
   });
 
-  test("a whole answer costs what it reports, and nothing if it reports zeros", () => {
+  test("a complete answer costs what it reports, and nothing if it reports zeros", () => {
     for (const usage of [
       { input: 5, output: 0, web_search: 2 },
       { input: 0, output: 0 },
@@ -167,13 +162,13 @@ describe("a whole answer", () => {
   });
 
   test.each<[string, Usage | null, number]>([
-    ["no usage", null, 9],
-    ["no usage, nor a word", null, 0],
-    ["zeros next to its words", { input: 0, output: 0 }, 9],
-    ["its searches alone", { web_search: 2 }, 9],
-    ["its searches alone, and not a word", { web_search: 2 }, 0],
-    ["zeros, searches and words", { input: 0, output: 0, web_search: 2 }, 9],
-  ])("an answer that reports %s is unknown, and suspect", (_, usage, estimatedOutput) => {
+    ["text, but no usage", null, 9],
+    ["no text and no usage", null, 0],
+    ["text, and zeros as its usage", { input: 0, output: 0 }, 9],
+    ["text, and no usage but searches", { web_search: 2 }, 9],
+    ["no text, and no usage but searches", { web_search: 2 }, 0],
+    ["text, searches, and zeros for its tokens", { input: 0, output: 0, web_search: 2 }, 9],
+  ])("the cost of an answer with %s is unknown, and suspect", (_, usage, estimatedOutput) => {
     const shown = judge(readingOf(usage, { ...FINAL, estimatedOutput }), whole);
     expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: true });
   });
@@ -196,7 +191,7 @@ describe("an answer that says it failed", () => {
 
   test.each([
     ["stream", false],
-    ["whole body, or list of values", true],
+    ["JSON body, or JSON array", true],
   ])("an answer (%s) that failed and reported nothing costs nothing", (_, final) => {
     const shown = judge(readingOf(null, { end: "error", final }), failed);
     expect(shown).toEqual({ basis: "exact", usage: [], estimated: [], suspect: false });
@@ -206,7 +201,7 @@ describe("an answer that says it failed", () => {
     expect(seen.suspect).toContain("before its error");
   });
 
-  test("an answer that says it failed, without usage, costs nothing if it is incomplete, and is unknown if its body is whole", () => {
+  test("an answer that failed without usage costs nothing if it was cut off, and an unknown amount if it is complete", () => {
     const cut = judge(readingOf(null, { end: "open", final: false }), failed);
     expect(cut).toMatchObject({ basis: "exact", usage: [] });
     const body = judge(readingOf(null, { ...FINAL, estimatedOutput: 9 }), failed);
@@ -223,7 +218,7 @@ describe("an answer that says it failed", () => {
     expect(assessFailed(readingOf({ input: 5, output: 1 }, counted))).not.toHaveProperty("lacksOutput");
   });
 
-  test("an answer that says it failed lacks output if more output was seen than it reported", () => {
+  test("the report of a failed answer is marked as lacking output if more output was seen than reported", () => {
     const reading = readingOf({ input: 5, output: 1 }, { end: "error", estimatedOutput: 9 });
     expect(assessFailed(reading)).toMatchObject({ basis: "partial", estimated: [], lacksOutput: true });
   });
@@ -235,7 +230,7 @@ describe("P134: a count that cannot be trusted", () => {
   const assessWith = (reading: Reading, more: Partial<EndedResponse> = {}) =>
     assess({ outcome: "complete", status: 200, streamed: true, estimatedInput: 70, reading, ...more });
 
-  test("a count that cannot be trusted makes a whole answer unknown if the amount depends on it", () => {
+  test("a count that cannot be trusted makes a complete answer's cost unknown if the cost depends on that count", () => {
     const reading = readingOf({ input: 0, output: 3 }, { ...FINAL, faults: [doubtful, unreadable] });
     expect(assessWith(reading)).toEqual({
       basis: "unknown",
@@ -251,7 +246,7 @@ describe("P134: a count that cannot be trusted", () => {
     expect(assessWith(reading)).toMatchObject({ basis: "exact", suspect: doubtful.text });
   });
 
-  test("a count that cannot be trusted marks the answer as lacking output if its fault says so, or if it is 0 next to a text", () => {
+  test("a report is marked as lacking output if the meter found it so, or if it counts 0 although text was seen", () => {
     const fault = { ...doubtful, lacksOutput: true } as const;
     const reading = readingOf({ input: 9, output: 1 }, { ...FINAL, faults: [fault] });
     expect(assessWith(reading)).toMatchObject({ basis: "exact", lacksOutput: true });
@@ -261,7 +256,7 @@ describe("P134: a count that cannot be trusted", () => {
     expect(assessWith(whole)).not.toHaveProperty("lacksOutput");
   });
 
-  test("a count that cannot be trusted makes a broken answer suspect, although its prompt is estimated anyway", () => {
+  test("a count that cannot be trusted makes a broken answer suspect, even if an estimate replaces the count", () => {
     const reading = readingOf({ input: 0, output: 3 }, { faults: [unreadable] });
     const assessment = assessWith(reading, { outcome: "upstream_cut" });
     expect(assessment).toMatchObject({ basis: "partial", estimated: ["input"], suspect: unreadable.text });

@@ -42,21 +42,18 @@ describe("P135: a kind of usage without a price", () => {
   });
 
   test.each([
-    ["of an unknown model", "m-2", { input: 5, output: 1, reasoning: 1 }, { input: 5, output: 1 }],
-    ["that is all that was used", "m", { input_audio: 5 }, { input_audio: 5 }],
-  ])(
-    "if a kind of usage %s has no price, the line has no least amount",
-    (_what, model, usage: Usage, unpricedUsage) => {
-      const overrides = new Map([["m", { input: "1.5" }]]);
-      expect(bill(model, usage, { overrides })).toMatchObject({
-        official: null,
-        unpricedUsage,
-        atLeast: null,
-      });
-    },
-  );
+    ["the model", "m-2", { input: 5, output: 1, reasoning: 1 }, { input: 5, output: 1 }],
+    ["the only kind of usage", "m", { input_audio: 5 }, { input_audio: 5 }],
+  ])("if %s has no price, the line has no least amount", (_what, model, usage: Usage, unpricedUsage) => {
+    const overrides = new Map([["m", { input: "1.5" }]]);
+    expect(bill(model, usage, { overrides })).toMatchObject({
+      official: null,
+      unpricedUsage,
+      atLeast: null,
+    });
+  });
 
-  test("if one part has a kind without a price, the line's least amount is the cost of all that has a price", () => {
+  test("if one part has a kind without a price, the line's least amount is the cost of all usage that has a price", () => {
     const parts = [
       { model: "m", pass: "message", usage: { input: 1_000_000, input_audio: 3 } },
       { model: "m", pass: "compaction", usage: { input: 2_000_000 } },
@@ -129,7 +126,7 @@ describe("P130: several calls to the model in one answer", () => {
 });
 
 describe("P129: an answer's charge", () => {
-  test("an answer's charge is usage × price, and names the prices", () => {
+  test("an answer's charge is usage × price, and the prices are named next to it", () => {
     const usage = {
       input: 12,
       cache_read: 11000,
@@ -185,7 +182,7 @@ describe("P129: an answer's charge", () => {
     },
   );
 
-  test("official amounts are never rounded, whatever the places of a price", () => {
+  test("official amounts are never rounded, however many decimals a price has", () => {
     const overrides = new Map([["m", { input: "0.000000000000000001" }]]);
     expect(bill("m", { input: 3 }, { overrides })).toMatchObject({
       official: "0.000000000000000000000003",
@@ -206,7 +203,7 @@ describe("P129: an answer's charge", () => {
     expect(bill("gpt-5", { input: 0, output: 0 })).toMatchObject({ official: "0", charge: "0" });
   });
 
-  test("the charge of several passes is the sum of what each costs at its model's prices", () => {
+  test("the charge of several passes is the sum of what each pass costs at its model's prices", () => {
     const parts = [
       { model: null, pass: "message", usage: { input: 1_000_000, web_search: 2 } },
       { model: "claude-opus-4-8", pass: "advisor_message", usage: { input: 1_000_000, output: 10 } },
@@ -229,7 +226,7 @@ describe("the prices of an answer in parts", () => {
   const advisor = { model: "claude-opus-4-8", pass: "advisor_message", usage: { input: 1 } };
   const compaction = { model: "claude-haiku-4-5", pass: "compaction", usage: { input: 1 } };
 
-  test("the prices of an answer in parts are those of the model that the answer names, wherever that model's part stands", () => {
+  test("an answer in parts has the prices of the model that it names, wherever that model's part stands", () => {
     const parts = [advisor, { model: null, pass: "message", usage: { input: 1 } }];
     expect(bill("claude-sonnet-5", {}, { parts })).toMatchObject({ prices: { input: "2" } });
     const asked = { parts, model: null, requested: "claude-sonnet-5" };
@@ -240,12 +237,12 @@ describe("the prices of an answer in parts", () => {
     expect(bill("claude-sonnet-5", {}, both)).toMatchObject({ prices: { input: "2" } });
   });
 
-  test("the prices of an answer in parts are those of the first part if the model that the answer names has no part", () => {
+  test("an answer in parts has the prices of its first part if the model that it names has no part", () => {
     const parts = [advisor, compaction];
     expect(bill("claude-sonnet-5", {}, { parts })).toMatchObject({ prices: { input: "5" } });
   });
 
-  test("the prices of an answer in parts name each source once", () => {
+  test("an answer in parts names each source of its prices once", () => {
     const overrides = new Map<string, Rates>([["mine", { input: "3" }]]);
     const own = { model: "mine", pass: "message", usage: { input: 1 } };
     const from = (...parts: BilledAnswer["parts"]) => bill("mine", {}, { parts, overrides }).priceSource;
@@ -357,15 +354,15 @@ describe("P130: a kind without a price of its own", () => {
   const SEARCHES = { google_search: 3, google_search_prompt: 1 };
 
   test.each<[string, string, Usage, string]>([
-    ["a cached token costs a full one if it has no price of its own", "gpt-5-pro", { cache_read: 1e6 }, "15"],
-    ["a write costs an input token where writes cost nothing extra", "gpt-5", { cache_write: 1e6 }, "1.25"],
-    ["a write of unknown lifetime is one of five minutes", "claude-opus-5", { cache_write: 1e6 }, "6.25"],
-    ["pictures are input", "gpt-5", { input_image: 1e6 }, "1.25"],
-    ["Google's one price is for audio too", "gemini-3.5-flash", AUDIO, "1.65"],
-    ["Google's audio price is for audio", "gemini-2.5-flash", AUDIO, "1.1"],
-    ["what tools put into the prompt is input", "gemini-3-flash-preview", { tool_prompt: 1e6 }, "0.5"],
-    ["early Gemini models search by the prompt", "gemini-2.5-flash", SEARCHES, "0.035"],
-    ["later Gemini models search by the query", "gemini-3-flash-preview", SEARCHES, "0.042"],
+    ["a cached token without a price of its own costs a full token", "gpt-5-pro", { cache_read: 1e6 }, "15"],
+    ["a cache write without a price of its own costs like input", "gpt-5", { cache_write: 1e6 }, "1.25"],
+    ["a cache write of unknown lifetime is one of 5 minutes", "claude-opus-5", { cache_write: 1e6 }, "6.25"],
+    ["pictures in a prompt cost as much as text", "gpt-5", { input_image: 1e6 }, "1.25"],
+    ["audio costs as much as text if Google names one price", "gemini-3.5-flash", AUDIO, "1.65"],
+    ["audio has its own price if Google names one", "gemini-2.5-flash", AUDIO, "1.1"],
+    ["what tools put into the prompt costs like text", "gemini-3-flash-preview", { tool_prompt: 1e6 }, "0.5"],
+    ["early Gemini models charge searches by the prompt", "gemini-2.5-flash", SEARCHES, "0.035"],
+    ["later Gemini models charge searches by the query", "gemini-3-flash-preview", SEARCHES, "0.042"],
   ])("%s", (_what, model, usage, official) => {
     const charged = bill(model, usage);
     expect(charged).toMatchObject({ official, unpricedBecause: null });
@@ -464,7 +461,7 @@ const KINDS = ["input", "cache_read", "cache_write_5m", "cache_write_1h", "outpu
 const counts = fc.record(Object.fromEntries(KINDS.map((kind) => [kind, fc.nat(2 ** 31)])));
 const rates = fc.record(Object.fromEntries(KINDS.map((kind) => [kind, price])));
 
-describe("P129: for any usage, prices and multiplier the charge", () => {
+describe("P129: the charge for any usage, prices and multiplier", () => {
   const charge = (usage: Usage, prices: Rates, multiplier: string) =>
     bill("m", usage, { overrides: new Map([["m", prices]]), multiplier });
 

@@ -8,20 +8,20 @@ const PRICES = { input: "3", cache_read: "0.3", cache_write_5m: "3.75", cache_wr
 describe("the cost of missed tokens", () => {
   test.each([
     [
-      "is that of writes, if all of them were written",
+      "is the price of writes if all were written to the cache",
       { cache_write_5m: 110_022, output: 9 },
       110_022,
       "0.3795759",
     ],
     [
-      "is that of writes for some, if the others were plain input",
+      "is the price of writes for some and of input for the others",
       { input: 500, cache_write_5m: 1000 },
       1200,
       "0.00399",
     ],
-    ["is that of writes for an hour first", { cache_write_1h: 1000, cache_write_5m: 1000 }, 1500, "0.007425"],
-    ["is nothing for none", { input: 10 }, 0, "0"],
-    ["is not more than was paid", { input: 10 }, 99, "0.000027"],
+    ["counts writes for an hour first", { cache_write_1h: 1000, cache_write_5m: 1000 }, 1500, "0.007425"],
+    ["is nothing if none are missed", { input: 10 }, 0, "0"],
+    ["is not more than the input cost", { input: 10 }, 99, "0.000027"],
   ])("the cost of missed tokens %s", (_name, usage, missed, usd) => {
     expect(deriveMissCost({ usage, prices: PRICES, multiplier: "1" }, missed)).toBe(usd);
   });

@@ -79,7 +79,7 @@ describe("no module calculates with amounts", () => {
     expect(findFaults(line)).toEqual([]);
   });
 
-  test("no other file of the source calculates with amounts", () => {
+  test("no file of src calculates with amounts, except money.ts", () => {
     const others = files.filter((file) => file !== "lib/money.ts");
     const faults = others.flatMap((file) =>
       findFaults(readFileSync(new URL(file, SRC), "utf8")).map((fault) => `${file} ${fault}`),
@@ -104,7 +104,7 @@ describe("only billing calculates with amounts, and only one of its modules with
     expect(importersOf("addDecimals").filter((file) => !file.startsWith("billing/"))).toEqual([]);
   });
 
-  test("only money.ts declares that a value is an amount", () => {
+  test("only money.ts casts a value to an amount", () => {
     const made = files.filter((file) =>
       /\bas (?:Usd|Decimal)\b/.test(strip(readFileSync(new URL(file, SRC), "utf8"))),
     );

@@ -24,13 +24,13 @@ const AT = new Date("2026-11-20T12:00:00Z");
 const inputOf = (model: string, at = AT) =>
   findPrice({ book, overrides: none }, model, at)?.rates["input"] ?? null;
 
-test("building the book again gives the same file", () => {
+test("building the price book again gives the same file", () => {
   expect(buildBook()).toBe(
     readFileSync(new URL("../../src/billing/prices/book.jsonl", import.meta.url), "utf8"),
   );
 });
 
-test("an update from the data of the built-in book loses none of its names", () => {
+test("an update from the data of the built-in price book loses none of the book's names", () => {
   const providers = KNOWN_PROVIDERS.flatMap((providerId) => findProvider({ providerId }) ?? []);
   const text = makeBook(publishedSchema.parse(providers), { date: "2026-12-24", source: "test" });
   const update = new PriceBook(() => text);
@@ -43,7 +43,7 @@ test("an update from the data of the built-in book loses none of its names", () 
   expect(lost).toEqual([]);
 });
 
-test("every number in the book is a plain decimal", () => {
+test("every number in the price book is a plain decimal", () => {
   const numbers: unknown[] = [];
   JSON.stringify(entries, (key, value: unknown) => {
     if (key === "rates" || key === "factors") numbers.push(...Object.values(value ?? {}));
@@ -64,7 +64,7 @@ function listMoving(lines: readonly unknown[]) {
 }
 
 describe("a name that means the newest version", () => {
-  test("a name that means the newest version has no price without a date, in the whole book", () => {
+  test("each price of a name that means the newest version has a start date in the built-in book", () => {
     const moving = listMoving(entries);
     expect(moving.map(({ id }) => id)).toContain("mistral-large-latest");
     for (const { id, periods } of moving) {
@@ -73,7 +73,7 @@ describe("a name that means the newest version", () => {
     }
   });
 
-  test("a name that means the newest version has no price without a date in an updated book", () => {
+  test("a name that means the newest version has no price without a start date in an updated book", () => {
     const model = (id: string, prices: unknown) => ({ id, match: { equals: id }, prices });
     const published = publishedSchema.parse([
       {
@@ -161,7 +161,7 @@ describe("a model's price is found", () => {
  *   1M context ended on 2026-04-30;
  * - it knows no service tiers, regions, speeds, previews of search, containers and searches of Google.
  */
-describe("the book agrees with the package that it is made from", () => {
+describe("the price book agrees with the package that it is made from", () => {
   const lists = entries.filter((entry) => getField(entry, "source") === undefined);
   const usages: Usage[] = [
     { input: 1234, output: 567 },

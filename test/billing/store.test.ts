@@ -259,7 +259,7 @@ describe("the ledger's table", () => {
     expect(look()).toEqual(FINE);
   });
 
-  test("the ledger's table goes on after a rotation, and counts nothing twice", () => {
+  test("the ledger's table goes on reading after a rotation, and counts nothing twice", () => {
     write(path, lines.slice(0, 20));
     makeTable(path);
     write(path, lines.slice(0, 25));
@@ -324,9 +324,9 @@ describe("the ledger's table", () => {
       null,
     ],
     ["does not say how far it has read", () => changeTable("DELETE FROM state"), null],
-    ["has another place", () => changeTable("UPDATE state SET position = '7'"), /other sums/],
+    ["says it has read to another place", () => changeTable("UPDATE state SET position = '7'"), /other sums/],
     [
-      "has rows that it did not read",
+      "has rows of lines that it says it has not read",
       () => changeUnseen(`UPDATE state SET position = '${NOTHING}'`),
       /made again/,
     ],
@@ -392,7 +392,7 @@ describe("the ledger's table", () => {
     expect([look(), look()]).toEqual([{ ...RICH, notes: AGAIN }, RICH]);
   });
 
-  test("a changed byte in what reports sum, or in a name, is found by verify and by a gateway", () => {
+  test("a changed byte in a name or an amount that reports sum is found by verify and by a gateway", () => {
     writeRich();
     const others =
       /lines SET (?:line|place|id|corrections|named|status|first_byte|duration|cause|changed_at|part|detail|from_channel|windows) /;
@@ -405,7 +405,7 @@ describe("the ledger's table", () => {
     }
   });
 
-  test("a changed byte in what limits count is found when a gateway starts", () => {
+  test("a changed byte in an amount that limits count is found when a gateway starts", () => {
     writeRich();
     const counted = /lines SET (?:at|charge|counted|official|exact) |SET (?:key|group_name|channel|paid_by) /;
     for (const sql of listChanges(["lines", "names"]).filter((each) => counted.test(each))) {
@@ -443,7 +443,7 @@ describe("the ledger's table", () => {
     expect(look).toThrow(`The index ${path}.index is damaged: remove it`);
   });
 
-  test("the ledger's table is kept when a query is wrong, and replaced by one in memory if a cell is not JSON", () => {
+  test("the ledger's table stays in use after a wrong query, but one in memory replaces it if a cell is not JSON", () => {
     write(path, lines);
     makeTable(path);
     const notes: string[] = [];
@@ -458,7 +458,7 @@ describe("the ledger's table", () => {
     expect([changed.isInMemory, existsSync(`${path}.index`), notes.length]).toEqual([true, false, 1]);
   });
 
-  test("the ledger's table is in memory for a copy of a ledger, in a folder that cannot be written, and if its place is taken", () => {
+  test("the ledger's table is in memory for a copy of a ledger, in a read-only folder, or if a folder has its name", () => {
     write(path, lines);
     using copy = new Table(path, { report: () => {}, isCopy: true });
     expect([copy.isInMemory, count(copy), existsSync(`${path}.index`)]).toEqual([true, 40, false]);

@@ -46,7 +46,7 @@ describe("a kind without a price of its own", () => {
     expect(pricesOf(rates, { [kind]: 0 })).toEqual({ prices: {}, tier: "standard", unpriced: [] });
   });
 
-  test("a search costs what the platform counts, queries or prompts, and the other count is free", () => {
+  test("a Google search is charged by queries or by prompts, as the price says, and the other count is free", () => {
     const searched = { google_search: 3, google_search_prompt: 1 };
     expect(pricesOf({ google_search_per_1k: "14" }, searched)).toMatchObject({
       prices: { google_search_per_1k: "14", google_search_prompt_per_1k: "0" },
@@ -72,7 +72,7 @@ describe("P130: the rates of a long context", () => {
     return "tier" in chosen ? chosen.tier : chosen;
   };
 
-  test.each(PROMPT_KINDS)("%s makes a prompt long: the highest tier that it exceeds counts", (kind) => {
+  test.each(PROMPT_KINDS)("%s makes a prompt long: the highest tier below the length counts", (kind) => {
     expect(tierOf({ [kind]: 100 })).toBe("standard");
     expect(tierOf({ [kind]: 101 })).toBe("standard+over_100");
     expect(tierOf({ [kind]: 201 })).toBe("standard+over_200");

@@ -37,14 +37,14 @@ let run = 1;
 test.each<[title: string, share: string, course: Course]>([
   ["input that stays the same", "few", () => 1],
   ["a project that grows by 30 %", "few", (at) => 1 + (0.3 * at) / 240],
-  ["a project that grew by 30 % until then", "few", (at) => 1 + (0.3 * Math.min(UPDATE, at)) / UPDATE],
-  ["tools that a user added three sessions before", "few", (at) => (at < 117 ? 1 : 1.3)],
-  ["tools added five sessions before and after", "few", (at) => 1.2 ** (Number(at > 114) + Number(at > 124))],
+  ["a project that grew by 30 % until the update", "few", (at) => 1 + (0.3 * Math.min(UPDATE, at)) / UPDATE],
+  ["tools that a user added three sessions before the update", "few", (at) => (at < 117 ? 1 : 1.3)],
+  ["tools added near the update, twice", "few", (at) => 1.2 ** (Number(at > 114) + Number(at > 124))],
   ["sessions in runs of similar work", "few", (at, _, random) => (at % 8 > 0 ? run : (run = 0.5 + random()))],
   ["more input at weekends", "few", (_, weekday) => (weekday % 6 === 0 ? 1.4 : 1)],
-  ["half of the projects with 40 % more since then", "few", (at) => (at < UPDATE || at % 2 === 0 ? 1 : 1.4)],
+  ["half of the projects up 40 % since the update", "few", (at) => (at < UPDATE || at % 2 === 0 ? 1 : 1.4)],
   ["a larger project with more and more sessions", "few", (at, _, random) => (random() < at / 240 ? 1.5 : 1)],
-  ["18 % more since then", "most", (at) => (at < UPDATE ? 1 : 1.18)],
+  ["18 % more input since the update", "most", (at) => (at < UPDATE ? 1 : 1.18)],
 ])("of 200 reports on %s, %s name the newer version", (_title, share, course) => {
   const random = openDice(1);
   const named = Array.from({ length: 200 }, () => {
@@ -68,7 +68,7 @@ test.each<[title: string, change: (session: SessionStart, index: number) => Part
       index % 10 === 0 || (index >= UPDATE && index % 10 !== 1) ? { kind: "large", input: input * 10 } : {},
   ],
   [
-    "another project since then, and input that falls in each",
+    "another project since the update, and input that falls in each project",
     ({ input }, index) => ({
       kind: `${index < UPDATE}`,
       input: input * (1 - (0.3 * (index % UPDATE)) / UPDATE),
@@ -79,7 +79,7 @@ test.each<[title: string, change: (session: SessionStart, index: number) => Part
     ({ input }, index) =>
       index % 2 === 0 ? { version: "2.1.331" } : { version: "2.1.332", input: input * 1.2 },
   ],
-])("%s is not taken for a change of the version", (_title, change) => {
+])("no newer version is named for %s", (_title, change) => {
   const sessions = makeSessions((index) => 9000 + ((index * 37) % 1000));
   expect(compareVersions(sessions.map((each, index) => ({ ...each, ...change(each, index) })))).toEqual([]);
 });
@@ -145,7 +145,7 @@ test.each([
   expect(found.map(describeChange)).toEqual(sentences);
 });
 
-test("a miss is reported with the rise of a plan's window since the request before, even one of another session", () => {
+test("a miss is reported with the part of a plan's window used since the last request, of whatever session", () => {
   const client = { session: "a" };
   const cache = { missed: 1000, usd: "0", because: "tools_changed" } as const;
   const drafts = [
@@ -168,7 +168,7 @@ test("a chart of 161 requests says that each bar is the mean of one or two reque
   expect(writeHtml(reportEvidence(table, ALL))).toContain("Each bar is the mean of 1 to 2 requests,");
 });
 
-test("the newest versions of a tool do not hide those of another", () => {
+test("the newest versions of one tool do not hide the newest versions of another tool", () => {
   const versions = ["codex 1", "codex 2", "codex x", ...[1, 2, 3, 4, 5, 6].map((at) => `opencode ${at}`)];
   const drafts = versions.map((name, index) => {
     const [tool = "", version = ""] = name.split(" ");

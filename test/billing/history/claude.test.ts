@@ -25,7 +25,7 @@ describe("P52: answers of Claude Code", () => {
     });
   });
 
-  test("an answer whose last row was written before it ended is partial", () => {
+  test("the usage of an answer is partial if its last row was written before the answer ended", () => {
     const rows = [claudeRow({ usage: usage(1), stop_reason: null })];
     expect(readEntries({ [`${CLAUDE}/a.jsonl`]: rows }).map(({ basis }) => basis)).toEqual(["partial"]);
   });
@@ -41,7 +41,7 @@ describe("P52: answers of Claude Code", () => {
     expect(new Set(entries.map(({ session }) => session)).size).toBe(1);
   });
 
-  test("a fork repeats its parent's answers, and they count once, for the parent", () => {
+  test("answers that a fork repeats count once, for its parent", () => {
     const own = claudeRow({ id: "msg_2", sessionId: "fork" });
     const entries = readEntries({
       [`${CLAUDE}/fork.jsonl`]: [claudeRow({ sessionId: "fork", requestSessionId: "parent" }), own],
@@ -53,7 +53,7 @@ describe("P52: answers of Claude Code", () => {
     ]);
   });
 
-  test("writes to the cache for an hour and for five minutes are two kinds", () => {
+  test("cache writes for an hour and for five minutes are counted as two kinds", () => {
     const written = {
       cache_creation_input_tokens: 30,
       cache_creation: { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 20 },
@@ -64,7 +64,7 @@ describe("P52: answers of Claude Code", () => {
     ]);
   });
 
-  test("how an answer was served is known: its tier, speed and place", () => {
+  test("an answer's service tier, speed and region are read from the log", () => {
     const served = { ...usage(5), service_tier: "priority", speed: "fast", inference_geo: "us" };
     const [entry] = readEntries({ [`${CLAUDE}/a.jsonl`]: [claudeRow({ usage: served })] });
     expect(entry?.tariff).toEqual({ service_tier: "priority", speed: "fast", inference_geo: "us" });

@@ -50,7 +50,7 @@ test("several records of one response count once, by the last record, and the cu
   ]);
 });
 
-test("P52: a fork repeats its parent with new times, and the parent's responses count once, for the parent", () => {
+test("P52: responses that a fork repeats with new times count once, for its parent", () => {
   const parent = [meta("t1"), turn("u1"), count([100, 0, 10], [100, 0, 10])];
   const later = "2026-11-21T09:00:00.000Z";
   const copy = [
@@ -69,7 +69,7 @@ test("P52: a fork repeats its parent with new times, and the parent's responses 
   ]);
 });
 
-test("a fork of a version without turn ids repeats its parent, whose responses count once", () => {
+test("responses that a fork repeats count once, even in a Codex version without turn ids", () => {
   const context = {
     timestamp: "2026-11-20T10:00:00.000Z",
     type: "turn_context",
@@ -106,7 +106,7 @@ test("equal responses that two forks made after the split count as two", () => {
   expect(entries.map(({ usage }) => usage.input)).toEqual([9, 10, 10]);
 });
 
-test("a subagent's thread belongs to the session that started it, and archived sessions count", () => {
+test("a subagent's thread belongs to the session that started the subagent, and archived sessions count", () => {
   const source = { subagent: { thread_spawn: { parent_thread_id: "t1" } } };
   const entries = readEntries({
     [`${CODEX}/a.jsonl`]: [meta("t2", { source }), turn("u1"), count([1, 0, 1], [1, 0, 1])],
@@ -119,7 +119,7 @@ test("a subagent's thread belongs to the session that started it, and archived s
   expect(entries.map(({ session, agent }) => `${session} ${agent}`).toSorted()).toEqual(["t1 t2", "t3 t4"]);
 });
 
-test("the parts of a response are charged once: what was read from the cache and written to it is not plain input", () => {
+test("tokens that were read from the cache or written to it are not also counted as plain input", () => {
   const usage = {
     input_tokens: 100,
     cached_input_tokens: 60,

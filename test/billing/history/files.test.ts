@@ -26,7 +26,7 @@ describe("hostile logs", () => {
     expect([history.entries.size, history.damaged]).toEqual([1, 1]);
   });
 
-  test("a line that is being written is left out, and counts when it is whole", () => {
+  test("a line that is being written is left out, and counts when it is complete", () => {
     const line = `${JSON.stringify(claudeRow())}\n`;
     const home = makeHome({ [`${CLAUDE}/a.jsonl`]: line.slice(0, -40) });
     expect(read(home)).toMatchObject({ damaged: 0, entries: new Map() });
@@ -49,13 +49,13 @@ describe("hostile logs", () => {
     ["a count in words", { input_tokens: "many", output_tokens: 5 }],
     ["a count beyond 2^53", { input_tokens: 1e300, output_tokens: 5 }],
     ["a fraction", { input_tokens: 1.5, output_tokens: 5 }],
-  ])("%s is not taken for 0: the usage is not known", (_, usage) => {
+  ])("%s is not taken for 0: the usage is unknown", (_, usage) => {
     expect(readEntries({ [`${CLAUDE}/a.jsonl`]: [claudeRow({ usage })] })).toMatchObject([
       { basis: "unknown", usage: {} },
     ]);
   });
 
-  test("Codex' negative counts make no amount", () => {
+  test("a negative count of Codex is not taken for 0: the usage is unknown", () => {
     const rows = [meta("t1"), turn("u1"), record("r1", [10, 0, -5], [10, 0, -5])];
     expect(readEntries({ [`${CODEX}/a.jsonl`]: rows })).toMatchObject([{ basis: "unknown" }]);
   });
@@ -64,7 +64,7 @@ describe("hostile logs", () => {
     ["no time", { timestamp: undefined }],
     ["a time that cannot be read", { timestamp: { $date: 1 } }],
     ["a time long ago", { timestamp: "0001-01-01T00:00:00Z" }],
-  ])("an answer with %s is damaged", (_, row) => {
+  ])("an answer with %s is counted as damaged", (_, row) => {
     expect(read(makeHome({ [`${CLAUDE}/a.jsonl`]: [claudeRow(row)] }))).toMatchObject({
       damaged: 1,
       entries: new Map(),
@@ -84,7 +84,7 @@ describe("hostile logs", () => {
     ]);
   });
 
-  test("links below a folder are not followed; the folder itself may be one", () => {
+  test("links below a folder of logs are not followed, but the folder itself may be a link", () => {
     const home = makeHome({
       "elsewhere/a.jsonl": [claudeRow()],
       "real/p/b.jsonl": [claudeRow({ id: "msg_2" })],
@@ -97,7 +97,7 @@ describe("hostile logs", () => {
     expect([...read(home).entries.values()].map(({ requestId }) => requestId)).toEqual(["req_msg_2"]);
   });
 
-  test.skipIf(process.platform === "win32")("a pipe with the name of a log does not stop the reading", () => {
+  test.skipIf(process.platform === "win32")("a pipe with the name of a log does not block the reader", () => {
     const home = makeHome({ [`${CLAUDE}/a.jsonl`]: [claudeRow()] });
     expect(Bun.spawnSync(["mkfifo", join(home, CLAUDE, "b.jsonl")]).exitCode).toBe(0);
     mkdirSync(join(home, ".gemini/tmp/app/chats"), { recursive: true });

@@ -38,7 +38,7 @@ test("P51, P52: Gemini CLI's messages count once, though tools' results and a re
   });
 });
 
-test("a fork, made from the file of another session, repeats its answers, and they count once, for the parent", () => {
+test("answers that a fork repeats from another session's file count once, for that session", () => {
   const fork = "bbbbbbbb-0000-4000-8000-000000000002";
   const entries = readEntries({
     [`${CHATS}/session-1.jsonl`]: [head, message("m1")],
@@ -47,13 +47,13 @@ test("a fork, made from the file of another session, repeats its answers, and th
   expect(entries.map(({ session }) => session)).toEqual([ID, fork]);
 });
 
-test("a subagent's chat belongs to its session", () => {
+test("a subagent's chat belongs to the session that its folder names", () => {
   const sub = [{ sessionId: "sub", kind: "subagent" }, message("m3")];
   const [entry] = readEntries({ [`${CHATS}/${ID}/sub.jsonl`]: sub });
   expect(entry).toMatchObject({ session: ID, agent: "sub" });
 });
 
-test("the one document that older versions wrote is read, also if it is cut or large", () => {
+test("a chat in one JSON object, as older versions wrote it, is read even if it is cut off or large", () => {
   const long = { id: "u", type: "user", content: "x".repeat(3_000_000) };
   const text = JSON.stringify({ sessionId: ID, messages: [long, message("m1"), message("m2")] }, null, 2);
   const entries = readEntries({ [`${CHATS}/session-1.json`]: text });

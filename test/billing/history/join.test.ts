@@ -9,14 +9,14 @@ function count(entries: readonly LogEntry[], lines: readonly OurLine[]): number[
   return [pairs.length, onlyEntries.length, onlyLines.length];
 }
 
-test("P52: the upstream's id joins a request, whatever else differs", () => {
+test("P52: an entry is joined to the line with the upstream's id, whatever else differs but the tool", () => {
   const entry = entryOf({ requestId: "req_x", session: "other", time: T + 9e6, usage: { input: 1 } });
   expect(count([entry], [lineOf({ upstream_request_id: "req_x" })])).toEqual([1, 0, 0]);
   // Two local servers may both number their answers from 1.
   expect(count([entry], [lineOf({ upstream_request_id: "req_x", tool: "claude-code" })])).toEqual([0, 1, 1]);
 });
 
-test("an id that an upstream sends for every request is ignored, and the counts join its requests", () => {
+test("an id that an upstream sends for every request is ignored, and equal counts join entries to lines", () => {
   const entries = [
     entryOf({ requestId: "req_demo" }),
     entryOf({ requestId: "req_demo", usage: { input: 7 } }),
@@ -50,7 +50,7 @@ test.each<[string, Partial<LogEntry>, Parameters<typeof lineOf>[0], number[]]>([
   ["another tool", { tool: "opencode" }, {}, [0, 1, 1]],
   ["a minute and a half later", { time: T + 90_000 }, {}, [1, 0, 0]],
   ["an hour later", { time: T + 3_600_000 }, {}, [0, 1, 1]],
-  ["an entry of the request's beginning", { time: T }, { ended: T + 1_800_000 }, [1, 0, 0]],
+  ["an entry at the request's beginning", { time: T }, { ended: T + 1_800_000 }, [1, 0, 0]],
 ])("P52: an entry without an id is joined to a line or not: %s", (_, entry, line, expected) => {
   expect(count([entryOf(entry)], [lineOf(line)])).toEqual(expected);
 });

@@ -50,7 +50,7 @@ test("P51, P52: opencode's messages are read from its files and from its databas
   );
 });
 
-test("opencode may be running: what it has just written is read, and nothing is left in its folder", () => {
+test("what a running opencode has just written is read, and opencode's folder gets no new file", () => {
   const home = makeHome({});
   const open = addDatabase(home, [["msg_1", "ses_1", JSON.stringify(message(T))]]);
   expect(read(home).entries.size).toBe(1);
@@ -79,7 +79,7 @@ test.each([
   );
 });
 
-test("a file that is not a database, and rows that are not JSON, do not stop the others", () => {
+test("a file that is no database and rows that are not JSON are skipped, and the other rows are read", () => {
   const home = makeHome({
     [`${FOLDER}/opencode-dev.db`]: "this is not a database, though it has the name of one",
   });

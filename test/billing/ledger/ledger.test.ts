@@ -70,8 +70,8 @@ const WINDOWS = process.platform === "win32";
 /** Windows opens and closes files slowly: fewer cuts are tried there. */
 const STEPS = WINDOWS ? 12 : 1;
 
-describe("P122, P124: exactly one line", () => {
-  test("a request is appended once: a second time throws, and so does a request that was never opened", async () => {
+describe("P122, P124: exactly one line per request", () => {
+  test("a request's line is appended once: a second line throws, and so does one without an open request", async () => {
     const ledger = openLedger(optionsFor(newLedgerPath()));
     await bill(ledger, "req_1");
     expect(() => ledger.append(draftOf("req_1"))).toThrow("req_1 is not open");
@@ -92,7 +92,7 @@ describe("P122, P124: exactly one line", () => {
     expect(readWholeLedger(path).lines).toEqual([]);
   });
 
-  test("a request in flight when the gateway died becomes interrupted, with the channels that it was sent to", async () => {
+  test("a request that was in flight when the gateway died gets a line, interrupted, with its channels", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
     void ledger.open(intentOf("req_1"));
@@ -122,7 +122,7 @@ describe("P122, P124: exactly one line", () => {
     expect(messages).toEqual(["1 request was cut short by the gateway's end"]);
   });
 
-  test("an interrupted request names only channels that it was sent to", async () => {
+  test("an interrupted request's line names only channels that the request was sent to", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
     void ledger.open(intentOf("req_1"));
@@ -145,7 +145,7 @@ describe("P122, P124: exactly one line", () => {
     );
   });
 
-  test("recovery that is itself cut off can run again", async () => {
+  test("a recovery that was itself interrupted can run again", async () => {
     const path = newLedgerPath();
     await abandon(path, ["req_1", "req_2", "req_3"], ["req_2"]);
     const before = readFileSync(path);
@@ -177,7 +177,7 @@ describe("P122, P124: exactly one line", () => {
     }
   });
 
-  test("pages that a power cut left empty are cut off and kept in another file", async () => {
+  test("pages that a power cut left empty are moved to another file", async () => {
     const path = newLedgerPath();
     await abandon(path, ["req_1", "req_2"], ["req_1"]);
     appendFileSync(path, Buffer.concat([Buffer.alloc(100), Buffer.from('"}\n'), Buffer.alloc(50)]));
@@ -191,7 +191,7 @@ describe("P122, P124: exactly one line", () => {
     expect(statSync(`${path}.torn`).size).toBeGreaterThan(0);
   });
 
-  test("lines behind a page that a power cut left empty are kept in another file, and no request loses its line", async () => {
+  test("lines behind an empty page of a power cut are moved to another file, and each request has a line", async () => {
     const path = newLedgerPath();
     const ids = Array.from({ length: 60 }, (_, number) => `req_${number}`);
     await abandon(path, ids, ids);
@@ -211,7 +211,7 @@ describe("P122, P124: exactly one line", () => {
     }
   });
 
-  test("a ledger whose first lines a power cut zeroed can be opened, and another program's file of zeros cannot", async () => {
+  test("a ledger that a power cut zeroed at the beginning is opened, but not another program's file with zeros", async () => {
     const path = newLedgerPath();
     const ids = Array.from({ length: 20 }, (_, number) => `req_${number}`);
     await abandon(path, ids, ids);
@@ -239,7 +239,7 @@ describe("P122, P124: exactly one line", () => {
   );
 
   test.each([["{"], ['{"v":1,"id":"req_1"'], ["\0\0\0"]])(
-    "a ledger whose first line is torn is opened",
+    "a ledger whose first line is torn can be opened",
     async (text) => {
       const path = newLedgerPath();
       writeFileSync(path, text);
@@ -248,7 +248,7 @@ describe("P122, P124: exactly one line", () => {
     },
   );
 
-  test("a last line that lacks only its newline is kept", async () => {
+  test("a last line without its newline stays in the ledger", async () => {
     const path = newLedgerPath();
     await abandon(path, ["req_1"], ["req_1"]);
     truncateSync(path, statSync(path).size - 1);
@@ -256,7 +256,7 @@ describe("P122, P124: exactly one line", () => {
     expect(readWholeLedger(path).lines.map(({ outcome }) => outcome)).toEqual(["complete"]);
   });
 
-  test("a long journal is replaced by the open requests, which are still found after a crash", async () => {
+  test("a long journal is cut down to the open requests, which are still found after a crash", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
     await ledger.open(intentOf("long"));
@@ -289,8 +289,8 @@ test("a request that ends after the ledger was closed gets its line at the next 
   ]);
 });
 
-describe("P127: one writer", () => {
-  test("the lock of a killed process is free", async () => {
+describe("P127: one writer per ledger", () => {
+  test("the lock of a killed process does not lock out the next one", async () => {
     const path = newLedgerPath();
     const child = Bun.spawn([process.execPath, join(import.meta.dir, "ledger-load.ts"), path], {
       stdout: "pipe",
@@ -323,9 +323,9 @@ describe("P126: a disk that cannot be written", () => {
   });
 });
 
-describe("P126: a ledger that another program", () => {
+describe("P126: a ledger that another program changes", () => {
   const displaced: readonly (readonly [string, (path: string) => void])[] = [
-    ["moves away", (path) => renameSync(path, `${path}.moved`)],
+    ["moves", (path) => renameSync(path, `${path}.moved`)],
     ["empties", (path) => truncateSync(path)],
     ["writes to", (path) => appendFileSync(path, "x\n")],
   ];
@@ -334,7 +334,7 @@ describe("P126: a ledger that another program", () => {
   const possible: typeof displaced = [
     ["removes", (path) => rmSync(path)],
     [
-      "replaces by a copy",
+      "puts a copy in place of",
       (path) => {
         copyFileSync(path, `${path}.copy`);
         renameSync(`${path}.copy`, path);
@@ -343,7 +343,7 @@ describe("P126: a ledger that another program", () => {
   ];
 
   test.each(WINDOWS ? displaced : [...displaced, ...possible])(
-    "%s is noticed within a second, and requests are refused; no line is lost",
+    "if another program %s the ledger, requests are refused within a second, and no line is lost",
     async (_, displace) => {
       const path = newLedgerPath();
       const messages: string[] = [];
@@ -372,7 +372,7 @@ describe("P126: a ledger that another program", () => {
     },
   );
 
-  test("a ledger that another program moves away and puts back is written again, with the lines that waited", async () => {
+  test("a ledger that another program moved away gets the lines that waited as soon as it is back", async () => {
     const path = newLedgerPath();
     const messages: string[] = [];
     const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
@@ -391,7 +391,7 @@ describe("P126: a ledger that another program", () => {
     expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(["req_1", "req_2", "req_3"]);
   });
 
-  test("a ledger that another program moves away keeps the charge of a response that was delivered meanwhile", async () => {
+  test("a ledger that another program moved away and put back gets the charge of a response between", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
     await bill(ledger, "req_1");
@@ -443,7 +443,7 @@ describe("rotation of the ledger", () => {
   });
 });
 
-test("a torn end of a rotated file does not keep the ledger from opening", async () => {
+test("a ledger can be opened although a rotated file has a torn end", async () => {
   const path = newLedgerPath();
   const line = encodeLine(draftOf("req_1", { time: new Date().toISOString() }), GENESIS);
   writeFileSync(path.replace(".jsonl", "-2026-11.jsonl"), `${line}\n${line.slice(0, 99)}`);
@@ -483,7 +483,7 @@ test("P143: a place in the chain is found in a renamed file, but not by a wrong 
 describe("the ledger's sums", () => {
   const at = (time: string) => ({ now: () => Date.parse(time) });
 
-  test("sums are kept by day, by month and in total, for key and group, in UTC, and survive a restart", async () => {
+  test("sums by day, by month and in total, for key and group, are in UTC and survive a restart", async () => {
     const path = newLedgerPath();
     const options = optionsFor(path, at("2026-11-20T12:00:00Z"));
     const sumsOf = (ledger: Ledger) =>
@@ -684,7 +684,7 @@ describe("a sync that failed before a restart of the gateway", () => {
     },
   );
 
-  test("after a restart of the machine, an earlier failed sync means nothing: what can be read then is on the disk", async () => {
+  test("a failed sync before a restart of the machine means nothing: what can be read is on the disk", async () => {
     const path = newLedgerPath();
     await failFirstSync(path, true);
     writeFileSync(`${path}.open`, asOfAnotherBoot(readFileSync(`${path}.open`, "utf8")));
@@ -709,7 +709,7 @@ test("the last lines of a killed gateway are brought to the disk as soon as the 
   await ledger.close();
 });
 
-test("P122: a line that verify would reject is written without amounts, and costs no other request its line", async () => {
+test("P122: a line that verify would reject has no amounts, and other requests still get their lines", async () => {
   const path = newLedgerPath();
   const ledger = openLedger(optionsFor(path));
   for (const id of ["req_1", "req_2", "req_3"]) void ledger.open(intentOf(id));
@@ -784,7 +784,7 @@ describe("sums by day", () => {
     expect(formatUsd(addUp(path, BERLIN).spentOf(KEY, "total").charged)).toBe("21");
   });
 
-  test("sums by day follow a time zone that is changed while the ledger is open, also with lines that are not written yet", async () => {
+  test("sums by day follow a time zone that changes while the ledger is open, also for unwritten lines", async () => {
     const ledger = await spendOnBothSides(newLedgerPath());
     expect(formatUsd(ledger.sums.spentOf(KEY, "day").charged)).toBe("21");
     await bill(ledger, "req_3", { charge_usd: "300", time: "2026-11-20T23:10:00.000Z" });

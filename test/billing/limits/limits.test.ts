@@ -60,7 +60,7 @@ function refusalOf(act: () => unknown): GatewayError {
 }
 
 describe("P113: a USD limit", () => {
-  test("a USD limit per day refuses with the limit, the sum and the reset, and ends at UTC midnight", async () => {
+  test("the refusal of a USD limit per day names the limit, the sum and the reset, which is at UTC midnight", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("4.999999999999");
       const key = limitedKey({ usdPerDay: "5" });
@@ -79,7 +79,7 @@ describe("P113: a USD limit", () => {
     }, Date.parse("2026-11-21T00:00:00Z"));
   });
 
-  test("a USD limit per day never asks to retry after less than one second, even in its last second", async () => {
+  test("a USD limit per day never asks to retry after less than one second, even in the day's last second", async () => {
     const late = Date.parse("2026-12-31T23:59:59.500Z");
     await withLedger(async (_, gate, spend) => {
       await spend("5");
@@ -90,7 +90,7 @@ describe("P113: a USD limit", () => {
     }, late);
   });
 
-  test("a USD limit per day and month ends at midnight in the config's time zone", async () => {
+  test("USD limits per day and per month reset at midnight in the config's time zone", async () => {
     // Summer time ends in this night, so the day has 25 hours.
     const evening = Date.parse("2026-10-24T22:30:00Z");
     const zone = createZone("Europe/Berlin");
@@ -173,7 +173,7 @@ test("P118: a request that the gateway's death cut short counts with what it had
 });
 
 test.each([true, false])(
-  "P118: a line that replaces an earlier one takes back its estimate, in the earlier line's day and month (sums in memory: %p)",
+  "P118: a line that replaces an earlier one takes back the earlier estimate, in its day and month (sums in memory: %p)",
   async (isKept) => {
     await withLedger(async (ledger) => {
       const spentOf = (window: "day" | "month") =>
@@ -190,7 +190,7 @@ test.each([true, false])(
 );
 
 describe("P113: a rate limit", () => {
-  test("a rate limit of requests per minute is a sliding minute, and says when the next request is free", async () => {
+  test("a rate limit of requests per minute counts the last 60 seconds, and says when to try again", async () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinute: 3 });
       for (const second of [0, 10, 20]) admit(gate, key, NOON + second * 1000, null).release();
@@ -230,7 +230,7 @@ describe("P113: a rate limit", () => {
     });
   });
 
-  test("a request that one limit refuses does not count for the others", async () => {
+  test("a request that one limit refuses does not count for the other limits", async () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinute: 2 }, { concurrentRequests: 1 });
       const admission = admit(gate, key, NOON, null);
@@ -281,7 +281,7 @@ describe("P119: the limits of a session", () => {
     });
   });
 
-  test("the limits of a session are kept while a request of the session runs, however many sessions come after it", () => {
+  test("a session whose request runs keeps what it has reserved, however many sessions come after it", () => {
     const gate = createGate({ spentOf: () => NOTHING, zone: UTC });
     const key = limitedKey({ usdPerSession: "2" });
     const running = admit(gate, key, NOON, costing("2"), "a");
@@ -293,7 +293,7 @@ describe("P119: the limits of a session", () => {
     admit(gate, key, later, costing("0"), "a");
   });
 
-  test("a group's limits of a session hold for each session of each of its keys", async () => {
+  test("a group's limits of a session apply to each session of each key of the group", async () => {
     await withLedger(async (ledger, gate) => {
       await spendIn(ledger, "req_1", "2", inSession("a"));
       const other = limitedKey({}, { usdPerSession: "2" }, "other");
@@ -347,7 +347,7 @@ describe("P119: the limits of a session", () => {
     });
   });
 
-  test("a correction changes what a session has spent, and a forgotten session stays forgotten", async () => {
+  test("a correction changes what a session has spent, but does not bring back a forgotten session", async () => {
     await withLedger(async (ledger, gate) => {
       await spendIn(ledger, "req_1", "1", inSession("a"));
       const { key, group, platform, channel, model, price_source, tier, usage, prices, multiplier } =

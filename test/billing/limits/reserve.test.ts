@@ -27,8 +27,8 @@ const expectedOf = (asked: ReservedRequest): string | null => {
 
 describe("the expected cost", () => {
   test.each([
-    ["the cap, where nothing is known", '{"max_tokens":500}', null, "500"],
-    ["4,000 tokens, where nothing is known and the cap is larger", '{"max_tokens":128000}', null, "4000"],
+    ["the cap, with no earlier answers", '{"max_tokens":500}', null, "500"],
+    ["4,000 tokens of a larger cap, with no earlier answers", '{"max_tokens":128000}', null, "4000"],
     ["4,000 tokens without a cap", "{}", null, "4000"],
     ["the mean of recent responses, where the cap is larger", '{"max_tokens":128000}', 800, "800"],
     ["the cap, where recent responses used more", '{"max_tokens":500}', 800, "500"],
@@ -36,12 +36,12 @@ describe("the expected cost", () => {
     ["the cap of chat", '{"max_completion_tokens":500}', null, "500"],
     ["the larger of two caps", '{"max_tokens":5,"max_completion_tokens":500}', null, "500"],
     ["the cap of the content dialect", '{"generationConfig":{"maxOutputTokens":500}}', null, "500"],
-    ["that cap in its other spelling", '{"generation_config":{"max_output_tokens":500}}', null, "500"],
+    ["the content cap in snake case", '{"generation_config":{"max_output_tokens":500}}', null, "500"],
     ["a cap with escapes in its name", '{"max_\\u0074okens":500}', null, "500"],
     ["a fraction as the next whole number", '{"max_tokens":1000.5}', null, "1001"],
-    ["no cap where it is there twice", '{"max_tokens":1,"max_tokens":128000}', null, "4000"],
+    ["no cap that the body has twice", '{"max_tokens":1,"max_tokens":128000}', null, "4000"],
     [
-      "no cap where it is there twice in the content dialect",
+      "no cap that the body has twice in the content dialect",
       '{"generationConfig":{"maxOutputTokens":1,"maxOutputTokens":128000}}',
       null,
       "4000",

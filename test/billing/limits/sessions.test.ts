@@ -117,10 +117,10 @@ describe("P115: sessions whose limit is 1.01 times what they cost", () => {
   });
 });
 
-describe("agents that all begin at once on a fresh installation, with a limit of 4 times what they cost", () => {
+describe("agents that all begin at once on a fresh installation, with 4 times their cost as the limit", () => {
   test.each(
     Object.entries(COLD).flatMap(([name, shapes]) => TIMES.map((times) => ({ name, shapes, times }))),
-  )("agents that retry twice give up no request: $name, $times.name", async ({ shapes, times }) => {
+  )("agents that may retry twice give up no request: $name, $times.name", async ({ shapes, times }) => {
     for (const cap of CAPS) {
       const agents = shapes.map((shape, index) => makeAgent(shape, index, times, cap));
       const { requests, admitted, givenUp } = await play(agents, multiply(trueCost(agents), "4"));
@@ -178,10 +178,10 @@ describe("P115: 200 requests at once spend at most twice the limit, or the limit
   const COLD = { limit: "1", prompt: 2000 };
   const AFTER_SHORT = { limit: "2", prompt: 3875, before: 100 };
   test.each([
-    ["cold, a cap of 128,000, answers of 4,000", { ...COLD, cap: 128_000, output: 4000 }],
-    ["cold, a cap of 128,000, answers of 30,000", { ...COLD, cap: 128_000, output: 30_000 }],
-    ["cold, no cap, answers of 30,000", { ...COLD, cap: null, output: 30_000 }],
-    ["cold, an upstream that ignores a cap of 500", { ...COLD, cap: 500, output: 4000 }],
+    ["no earlier answer, a cap of 128,000, answers of 4,000", { ...COLD, cap: 128_000, output: 4000 }],
+    ["no earlier answer, a cap of 128,000, answers of 30,000", { ...COLD, cap: 128_000, output: 30_000 }],
+    ["no earlier answer, no cap, answers of 30,000", { ...COLD, cap: null, output: 30_000 }],
+    ["no earlier answer, an upstream that ignores a cap of 500", { ...COLD, cap: 500, output: 4000 }],
     ["short answers before, then 4,000", { ...AFTER_SHORT, cap: null, output: 4000 }],
     ["short answers before, then 20,000", { ...AFTER_SHORT, cap: 20_000, output: 20_000 }],
     [
@@ -202,7 +202,7 @@ describe("P115: 200 requests at once spend at most twice the limit, or the limit
     expect(Number(spent)).toBeGreaterThan(limit * 0.9);
   });
 
-  test("requests of any cost spend at most twice the limit, or the limit and one request, if no answer exceeds its cap", async () => {
+  test("requests whose answers keep to their caps spend at most twice the limit, or the limit and the dearest request", async () => {
     const turn = record({
       output: integer({ min: 1, max: 32_000 }),
       more: integer({ min: 0, max: 32_000 }),

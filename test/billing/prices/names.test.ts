@@ -52,7 +52,7 @@ describe("names of the same model", () => {
     expect(inputOf(model)).toBe(input);
   });
 
-  test("a snapshot's own price comes before its model's, behind a prefix, too", () => {
+  test("a snapshot with a price of its own does not cost what its model costs, even behind a prefix", () => {
     expect([inputOf("openai/gpt-4o-2024-05-13"), inputOf("openai/gpt-4o")]).toEqual(["5", "2.5"]);
   });
 
@@ -74,11 +74,11 @@ describe("names of the same model", () => {
     ["o3-latest", false],
     ["llama-3.1-8b-latest", false],
     ["mistral-large", false],
-  ])("the name %s means another model with each version: %p", (id, moves) => {
+  ])("the name %s means whatever version is newest: %p", (id, moves) => {
     expect(isMovingName(id)).toBe(moves);
   });
 
-  test("a name of nothing but a decoration keeps it", () => {
+  test("a name that is nothing but a decoration is not shortened", () => {
     for (const name of ["models/", "anthropic/", ":free", "-latest", "[1m]"])
       expect(listNames(name, null).names).toEqual([name]);
   });
@@ -95,7 +95,7 @@ const suffix = fc.array(
   },
 );
 
-test("decorations of a name never change what it costs", () => {
+test("decorations of a model's name never change its price", () => {
   fc.assert(
     fc.property(fc.constantFrom(...ids), prefix, suffix, ({ maker, id }, before, after) => {
       // A region is a prefix of Bedrock's names only, which have their maker before a point.
@@ -109,7 +109,7 @@ test("decorations of a name never change what it costs", () => {
   );
 });
 
-test("only complete decorations are removed: any other ending or beginning is another model", () => {
+test("only complete decorations are removed: a name with any other beginning or end is another model", () => {
   const letters = fc.stringMatching(/^[a-z]{1,6}$/);
   fc.assert(
     fc.property(fc.constantFrom(...ids), letters, ({ id }, more) => {
@@ -120,7 +120,7 @@ test("only complete decorations are removed: any other ending or beginning is an
   );
 });
 
-test("at most 49 names are tried for any model, its own name first", () => {
+test("at most 49 names are tried for a model, the given name first", () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 300 }), (model) => {
       const { names } = listNames(model, null);

@@ -77,7 +77,7 @@ describe("whose prices a channel pays", () => {
     return sellerOf(channel);
   };
 
-  test("a channel pays the prices of its address, of the provider that it names, or none", () => {
+  test("a channel pays the prices of its address or of the provider that it names, or none if it is free", () => {
     expect(sellerFor("base_url: https://api.anthropic.com")).toEqual({
       provider: "anthropic",
       makers: ["anthropic"],
@@ -162,7 +162,7 @@ describe("a model's price depends on its seller", () => {
     expect(priceOf(model, { provider })).toBeNull();
   });
 
-  test("a name that says its maker pays only that maker's price at an unknown address", () => {
+  test("a name that begins with a maker has only that maker's price at an unknown address", () => {
     expect(priceOf("openai/gpt-5", {})?.source).toContain("openai (by name)");
     expect(priceOf("anthropic/gpt-5", {})).toBeNull();
     expect(priceOf("qwen/gpt-5", {})).toBeNull();
@@ -195,7 +195,7 @@ describe("a model's price depends on its seller", () => {
     expect(find("both", ["openai"])).toBe("book 2026-01-01 openai (by name)");
   });
 
-  test("a price changes by the hour and at weekends if the seller's does", () => {
+  test("a price changes by the hour and at weekends if the seller charges so", () => {
     const at = (time: string) =>
       priceOf("deepseek-v4-pro", { provider: "deepseek" }, new Date(time))?.rates["input"];
     expect(at("2026-08-16T02:00:00Z")).toBe("0.435");
@@ -211,7 +211,7 @@ describe("a model's price depends on its seller", () => {
     expect(at("2026-11-23T02:00:00Z")).toBe("1.32");
   });
 
-  test("a peak is left out on a public holiday, which begins and ends in the seller's time zone", () => {
+  test("a public holiday, in the seller's time zone, has no peak price", () => {
     const at = (time: string) =>
       priceOf("deepseek-flash", { provider: "deepseek" }, new Date(time))?.rates["input"] ?? null;
     expect(at("2026-09-09T15:59:59Z")).toBeNull();
@@ -226,7 +226,7 @@ describe("a model's price depends on its seller", () => {
     expect(at("2027-01-04T02:00:00Z")).toBe("0.3");
   });
 
-  test("a retired name has no price any more", () => {
+  test("a model's name has no price from the moment at which the seller retires it", () => {
     const at = (time: string) => priceOf("deepseek-chat", {}, new Date(time))?.rates["input"] ?? null;
     expect(at("2026-04-23T23:59:59Z")).toBe("0.28");
     expect(at("2026-07-24T15:58:59Z")).toBe("0.14");

@@ -98,7 +98,7 @@ const TAMPERINGS: readonly [what: string, tamper: (path: string) => void, findin
 
 for (const how of ["stopped", "killed"] as const)
   test.each(TAMPERINGS)(
-    `P142: after a gateway was ${how}, verify finds %s before each start and after it, until the owner accepts it`,
+    `P142: after a gateway was ${how}, verify finds %s before and after each start, until the owner accepts the finding`,
     async (_, tamper, findings) => {
       const path = await makeSample(how);
       expect(listProblems(path)).toEqual([]);
@@ -145,7 +145,7 @@ const CHANGES: readonly [what: string, edit: Edit, removed?: readonly string[]][
   ["lost its first line", (lines) => lines.slice(1)],
   ["lost a line in the middle", (lines) => lines.filter((_, at) => at !== 1)],
   ["lost its first line in a new chain", (lines) => rehash(lines.slice(1))],
-  ["has its last line half", (lines) => [...lines.slice(0, -1), lines.at(-1)?.slice(0, 90) ?? ""]],
+  ["has only half of its last line", (lines) => [...lines.slice(0, -1), lines.at(-1)?.slice(0, 90) ?? ""]],
   ["was emptied", () => []],
   ["is gone", () => [], [""]],
   ["has another amount", replaceIn(1, '"charge_usd":"1"', '"charge_usd":"0"')],
@@ -155,7 +155,7 @@ const CHANGES: readonly [what: string, edit: Edit, removed?: readonly string[]][
   ["has another amount in a new chain", makeFree],
   ["has another amount in a new chain, without the journal", makeFree, [".open"]],
   ["has a line twice", (lines) => [...lines, lines[1] ?? ""]],
-  ["has two lines in the other order", ([one = "", two = "", ...others]) => [two, one, ...others]],
+  ["has two lines in reversed order", ([one = "", two = "", ...others]) => [two, one, ...others]],
 ];
 
 // Strangers have tried these changes, and the forgeries above.
@@ -178,7 +178,7 @@ for (const how of ["stopped", "killed"] as const)
     },
   );
 
-test("corrections of the gateway itself are right after a stop and after a kill", async () => {
+test("verify finds no fault in the gateway's own corrections after a stop and after a kill", async () => {
   const path = await makeSample("stopped");
   const ledger = open(path);
   const forged = copy(path);
@@ -199,7 +199,7 @@ test("corrections of the gateway itself are right after a stop and after a kill"
   }
 });
 
-test("a correction is right if the journal is of version 0.1, which named no corrections", async () => {
+test("verify finds no fault in a correction next to a journal of version 0.1, which named no corrections", async () => {
   const path = await makeSample("stopped");
   writeFileSync(`${path}.open`, readFileSync(`${path}.open`, "utf8").replace(',"corrections":true', ""));
   forgeCorrection(path);
@@ -208,7 +208,7 @@ test("a correction is right if the journal is of version 0.1, which named no cor
   expect(listProblems(path)).toEqual([]);
 });
 
-test("a forged acceptance is found like every other line", async () => {
+test("a forged acceptance is found like every other forged line", async () => {
   const path = await makeSample("stopped");
   forgeCorrection(path);
   await open(path).close();

@@ -94,7 +94,7 @@ const GAP = /^it (?:does not follow|follows a line that is missing)/;
 const WHOLE: Sight = { problems: [], notes: [] };
 
 describe.each(["killed", "stopped"] as const)("after a gateway was %s,", (how) => {
-  test("every cut of the ledger is found, before and after the next start", async () => {
+  test("every cut of the ledger's end is found, before and after the next start", async () => {
     const path = (await makeLedgers())[how];
     expect(look(path)).toEqual(WHOLE);
     for (let count = linesOf(path).length - 1; count >= 0; count -= 1) {
@@ -114,7 +114,7 @@ describe.each(["killed", "stopped"] as const)("after a gateway was %s,", (how) =
     expect(look(path)).toEqual(WHOLE);
   });
 
-  test("a cut is found after another start of the machine", async () => {
+  test("a cut of the ledger's end is found after a restart of the machine", async () => {
     const cut = copy((await makeLedgers())[how]);
     writeFileSync(`${cut}.open`, asOfAnotherBoot(readFileSync(`${cut}.open`, "utf8")));
     cutTo(cut, 4);
@@ -123,7 +123,7 @@ describe.each(["killed", "stopped"] as const)("after a gateway was %s,", (how) =
     expect(look(cut).problems).toEqual([expect.stringMatching(GAP)]);
   });
 
-  test("a gap that the owner has accepted is not reported any more", async () => {
+  test("missing lines that the owner has accepted are not reported any more", async () => {
     const path = (await makeLedgers())[how];
     cutTo(path, 3);
     await goOn(path);
@@ -138,7 +138,7 @@ describe.each(["killed", "stopped"] as const)("after a gateway was %s,", (how) =
   });
 });
 
-test("lines that a restored backup brings back make the ledger whole again", async () => {
+test("lines that a restored backup brings back close the ledger's gap", async () => {
   const { stopped } = await makeLedgers();
   const lines = linesOf(stopped);
   cutTo(stopped, 3);
@@ -176,7 +176,7 @@ async function killAtEachStep(
   return killed;
 }
 
-describe("a gateway that is killed after it went on from missing lines", () => {
+describe("a gateway that is killed after it went on from a ledger with missing lines", () => {
   const STEPS = [
     async (ledger: Ledger) => ledger.open(intentOf("on_1")),
     async (ledger: Ledger) => ledger.open(intentOf("on_2")),
@@ -186,7 +186,7 @@ describe("a gateway that is killed after it went on from missing lines", () => {
   ];
 
   test.each(["killed", "stopped"] as const)(
-    "a killed gateway leaves one gap, which a backup closes (%s)",
+    "a killed gateway leaves one gap, which a backup closes (the gateway before was %s)",
     async (how) => {
       const path = (await makeLedgers())[how];
       const lines = linesOf(path);
@@ -203,7 +203,7 @@ describe("a gateway that is killed after it went on from missing lines", () => {
     },
   );
 
-  test("the gap of missing lines stays if a power cut takes the lines that a later gateway wrote", async () => {
+  test("missing lines are still found after a power cut has taken the lines that a later gateway wrote", async () => {
     const { killed: path } = await makeLedgers();
     cutTo(path, 3);
     for (const killed of await killAtEachStep(path, STEPS)) {
@@ -216,7 +216,7 @@ describe("a gateway that is killed after it went on from missing lines", () => {
   });
 });
 
-test("lines that are missing before the noted end leave one gap, which a backup closes", async () => {
+test("lines that are missing before the end that the journal notes leave one gap, which a backup closes", async () => {
   const { killed } = await makeLedgers(false);
   const lines = linesOf(killed);
   const ends = lines.map((_, index) => lastEndOf(lines.slice(0, index + 1).join("")));
@@ -231,7 +231,7 @@ test("lines that are missing before the noted end leave one gap, which a backup 
 });
 
 describe("P142: lines that were never synced", () => {
-  test("unsynced lines are found missing after a power cut, and the next start goes on from what is there", async () => {
+  test("unsynced lines are found missing after a power cut, and the next start accepts that", async () => {
     const { killed } = await makeLedgers(false);
     writeFileSync(`${killed}.open`, asOfAnotherBoot(readFileSync(`${killed}.open`, "utf8")));
     cutTo(killed, 2);
@@ -250,7 +250,7 @@ describe("P142: lines that were never synced", () => {
   });
 });
 
-test("a ledger without its journal, such as a copy, is right, and verify says that its end is not proved", async () => {
+test("verify finds no fault in a ledger without its journal, but says that the ledger's end is not proved", async () => {
   const { stopped } = await makeLedgers();
   rmSync(`${stopped}.open`);
   expect(look(stopped)).toEqual({
@@ -267,7 +267,7 @@ function noteOldEnd(path: string): void {
   writeFileSync(`${path}.hours`, "x");
 }
 
-test("the end that version 0.2 noted in a file is judged before and at the first start, then removed", async () => {
+test("the file in which version 0.2 noted the ledger's end is compared, then removed at the first start", async () => {
   const { stopped } = await makeLedgers();
   noteOldEnd(stopped);
   expect(look(stopped)).toEqual(WHOLE);

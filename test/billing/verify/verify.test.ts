@@ -52,7 +52,7 @@ function writeChain(drafts: readonly LineDraft[]): string {
 
 const THREE = [draftOf("req_1"), draftOf("req_2"), draftOf("req_3")];
 
-test("a ledger that the gateway wrote, rotated, recovered and corrected is right", async () => {
+test("verify finds no fault in a ledger that the gateway wrote, rotated and recovered", async () => {
   const path = newLedgerPath();
   let now = Date.parse("2026-01-31T12:00:00Z");
   const options = optionsFor(path, { rotate: { monthly: true }, now: () => now });
@@ -71,7 +71,7 @@ test("a ledger that the gateway wrote, rotated, recovered and corrected is right
   expect(verdict.files).toBeGreaterThan(3);
 });
 
-test("a missing ledger has no lines and nothing wrong", () => {
+test("verify finds no lines and no fault in a missing ledger", () => {
   expect(verifyLedger(newLedgerPath(), STRICT, () => undefined)).toEqual({
     files: 0,
     lines: 0,
@@ -123,7 +123,7 @@ describe("P139: the chain", () => {
     expect(parseAnchor(text)).toBe(null);
   });
 
-  test("the chain continues across rotated files, and a missing one is found", () => {
+  test("the chain continues across rotated files, and a missing file is found", () => {
     const lines = readFileSync(writeChain(THREE), "utf8").trim().split("\n");
     const path = newLedgerPath();
     const name = (suffix: string) => path.replace(".jsonl", `-${suffix}.jsonl`);
@@ -194,7 +194,7 @@ const NAMED: Partial<LineDraft> = {
   charge_usd: "0.5",
 };
 
-test("lines with the amount that the seller named are right, and a note says that it is not derived", () => {
+test("lines with an amount of the seller have no fault, and a note says that verify did not derive it", () => {
   const parts = [
     { model: "m", pass: "message", usage: { input: 1 }, prices: null, tier: null, official_usd: null },
   ];
@@ -217,16 +217,16 @@ describe("P139: a line", () => {
   }
 
   const cases: ReadonlyArray<readonly [string, Partial<LineDraft>, string]> = [
-    ["another charge", { charge_usd: "0.011107" }, `charge_usd is 0.011107, ${GIVE} ${AMOUNT}`],
-    ["another official amount", { official_usd: "0.01" }, `official_usd is 0.01, ${GIVE} ${AMOUNT}`],
+    ["a wrong charge", { charge_usd: "0.011107" }, `charge_usd is 0.011107, ${GIVE} ${AMOUNT}`],
+    ["a wrong official amount", { official_usd: "0.01" }, `official_usd is 0.01, ${GIVE} ${AMOUNT}`],
     [
-      "another spelling of the amount",
+      "a charge with one zero more",
       { charge_usd: "0.0111060" },
       `charge_usd is 0.0111060, ${GIVE} ${AMOUNT}`,
     ],
-    ["another multiplier", { multiplier: "2" }, `charge_usd is 0.011106, ${GIVE} 0.022212`],
-    ["another count", { usage: { output: 1 } }, `official_usd is 0.011106, ${GIVE} 0.000015`],
-    ["another price", { prices: { input: "3" } }, `official_usd is 0.011106, ${GIVE} null`],
+    ["a wrong multiplier", { multiplier: "2" }, `charge_usd is 0.011106, ${GIVE} 0.022212`],
+    ["a wrong count", { usage: { output: 1 } }, `official_usd is 0.011106, ${GIVE} 0.000015`],
+    ["a wrong price", { prices: { input: "3" } }, `official_usd is 0.011106, ${GIVE} null`],
     [
       "another charge than the seller's amount makes",
       { ...NAMED, charge_usd: "0.4" },
@@ -242,20 +242,20 @@ describe("P139: a line", () => {
       { ...NAMED, provider_usd: undefined },
       `official_usd is 0.5, ${GIVE} null`,
     ],
-    ["an amount of nothing known", { basis: "unknown" }, "basis is unknown, but official_usd is 0.011106"],
+    ["an amount of unknown usage", { basis: "unknown" }, "basis is unknown, but official_usd is 0.011106"],
     ["an amount without a price", { basis: "unpriced" }, "basis is unpriced, but official_usd is 0.011106"],
     [
-      "no amount where it is exact",
+      "no amount, though the basis is exact",
       { official_usd: null, charge_usd: null, prices: null },
       "basis is exact, but official_usd is null",
     ],
     [
-      "another cost of a miss",
+      "a wrong cost of a miss",
       { cache: { missed: 100, usd: "9", because: "tools_changed" } },
       `cache.usd is 9, ${GIVE} `,
     ],
     [
-      "less for limits than a plan has paid",
+      "a limit_usd below what a plan has paid",
       { paid_by: "plan", multiplier: "0", charge_usd: "0", limit_usd: "0.01" },
       `limit_usd is 0.01, but usage and prices give ${AMOUNT}`,
     ],
@@ -301,7 +301,7 @@ describe("P139: a line", () => {
     expect(findingsOf(writeWith(change))).toEqual(names);
   });
 
-  test("a line that is unpriced or unknown has no amounts and is right", () => {
+  test("verify finds no fault in unpriced and unknown lines, which have no amounts", () => {
     const none = { official_usd: null, charge_usd: null, prices: null };
     expect(
       findingsOf(
@@ -469,7 +469,7 @@ describe("P139: corrections", () => {
     return path;
   }
 
-  test("corrections follow one another: each replaces the current amounts", () => {
+  test("corrections follow one another: each replaces the amounts that the one before made", () => {
     const second = correctionOf("cor_2", {
       usage: {},
       official_usd: "0",
@@ -523,7 +523,7 @@ describe("P139: corrections", () => {
   });
 });
 
-test("an index with other sums than the ledger is found, and one that lacks lines is right", () => {
+test("an index with other sums than the ledger is found, but an index without the last lines is no fault", () => {
   const drafts = Array.from({ length: 6 }, (_, index) => draftOf(`req_${index}`));
   const path = writeChain(drafts.slice(0, 4));
   makeTable(path);
