@@ -45,11 +45,11 @@ describe("an amount of an upstream's usage", () => {
     expect(getField(read, "price")).toBe(1.5);
   });
 
-  test("an amount of an upstream's usage cannot be imitated by an object of the same form", () => {
+  test("an amount of an upstream's usage is not read from an object with rawJSON", () => {
     expect(readNumberText(getField(parseWithAmounts('{"cost":{"rawJSON":"5"}}'), "cost"))).toBeUndefined();
   });
 
-  test("an amount of an upstream's usage does not make text valid that is not JSON", () => {
+  test("text with an amount of an upstream's usage is still invalid if it is not JSON", () => {
     expect(parseWithAmounts('{"cost":1.5')).toBeUndefined();
   });
 });

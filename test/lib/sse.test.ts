@@ -47,7 +47,7 @@ describe("the parser of event streams", () => {
   });
 });
 
-test("what a last event lacks at its end is found, also for clients that know CRLF only", () => {
+test("the line ends that a stream's last event needs are found, also for clients that know CRLF only", () => {
   const added = ["", "x\r\n\r\n", "x\r\n\r", "x\r\n", "x\r", "x"].map((text) =>
     findMissingEnd(text, "\r\n\r\n"),
   );

@@ -18,7 +18,7 @@ function prompt(text: string, more: object = {}): object {
   return { model: "m", messages: [{ role: "user", content: [{ type: "text", text }] }], ...more };
 }
 
-describe("P180: two runs of a script send the same request, although they differ in", () => {
+describe("P180: requests of two runs that count as the same", () => {
   const pairs: ReadonlyArray<readonly [what: string, recorded: unknown, sent: unknown]> = [
     ["an id", "session 0b0c0d0e-1111-4222-8333-444455556666", "session 9b0c0d0e-1111-4222-8333-444455556660"],
     ["a day", "Today's date is 2026-11-23.", "Today's date is 2027-01-02."],
@@ -114,13 +114,13 @@ test("a prompt that names 20,000 working folders is compared within five seconds
 });
 
 test.each<[what: string, change: Record<string, unknown>, damaged: number]>([
-  ["that is whole", {}, 0],
+  ["that is complete", {}, 0],
   ["with an amount that is not a number", { line: { charge_usd: "abc" } }, 1],
   ["with a million chunks without bytes", { chunks: Array.from({ length: 1e6 }, () => [0, 0]) }, 1],
   ["with a field of two lines", { fields: [["x", "a\r\nb: c"]] }, 1],
   ["whose answer is cut", { chunks: [[0, 4]] }, 1],
-  ["under the name of another one", { id: "b" }, 1],
-])("P180: an exchange %s is replayed only if whole, and never for another path", (_, change, damaged) => {
+  ["under the name of another exchange", { id: "b" }, 1],
+])("P180: an exchange %s is replayed only if complete, and never for another path", (_, change, damaged) => {
   const { line = null, chunks = [[0, 3]], id = "a", fields = [] } = change;
   const request = { method: "GET", target: "/", fields: [], pieces: [] };
   const response = { status: 200, fields, chunks, end: "whole" };

@@ -38,7 +38,7 @@ function listStrays(of: readonly string[], isAllowed: (file: string, imported: s
   );
 }
 
-test("a folder of src imports only itself and its left neighbours", () => {
+test("a folder of src imports only itself and the folders before it in the order", () => {
   expect(listStrays(files, (file, imported) => allowedFor(folderOf(file)).has(folderOf(imported)))).toEqual(
     [],
   );
@@ -105,7 +105,7 @@ test("no files import each other in a circle, type imports included", () => {
   expect(circles).toEqual([]);
 });
 
-test("the rooms gateway and billing never compare the name of a platform or dialect", () => {
+test("src/gateway and src/billing never compare the name of a platform or dialect", () => {
   const branches = /(platform|dialect(\.name)?) ?[!=]== ?"|switch \((.*\.)?(platform|dialect(\.name)?)\)/;
   const strays = files
     .filter((file) => ["gateway", "billing"].includes(folderOf(file)))
@@ -139,7 +139,7 @@ function listLoaded(...entries: readonly string[]): string[] {
   return [...loaded];
 }
 
-test("`gateway serve` loads nothing that only some starts need, and `--help` loads no room from billing to web", () => {
+test("`gateway serve` loads nothing that only some starts need, and `--help` loads no folder from src/billing to src/web", () => {
   const rare =
     /^(demo|web\/page)\/|^cli\/(setup\/init|serve\/demo|serve\/spans|channels\/change)\.ts|^web\/assets\.ts/;
   expect(listLoaded("main.ts", "cli/serve/serve.ts").filter((file) => rare.test(file))).toEqual([]);

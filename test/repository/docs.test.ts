@@ -142,7 +142,7 @@ function findFault(words: readonly string[]): string | null {
 }
 
 describe("commands that documents name", () => {
-  test("the list of commands, which documents are compared with, is the program's", () => {
+  test("documents are compared with the program's own list of commands", () => {
     expect(tree.get("")?.subcommands).toContain("serve");
     expect(tree.get("keys")?.subcommands).toContain("add");
     expect(tree.get("usage")?.flags).toContain("--since");
@@ -168,7 +168,7 @@ describe("commands that documents name", () => {
   });
 });
 
-test("no file but tests names a place outside of a clone, and none names a package registry", () => {
+test("outside of test, no file names a package registry or a place outside of a clone", () => {
   const files = [
     ...documents,
     ...new Glob("{src,examples,.ci,.github,.vscode}/**/*.{ts,mjs,sh,yml,yaml,json}").scanSync({

@@ -18,7 +18,7 @@ const FOLDER = join(import.meta.dir, "../../examples");
 const files = readdirSync(FOLDER).filter((file) => file !== "README.md");
 const read = (file: string): string => readFileSync(join(FOLDER, file), "utf8");
 
-test.each(files.filter((file) => file.endsWith(".yaml")))("%s loads, and holds no secret", (file) => {
+test.each(files.filter((file) => file.endsWith(".yaml")))("%s loads, and contains no secret", (file) => {
   const text = read(file);
   const names = [...text.matchAll(/\$\{([A-Z_]+)\}/g)].map(([, name = ""]) => name);
   const env = Object.fromEntries(names.map((name) => [name, `value-of-${name.toLowerCase()}`]));

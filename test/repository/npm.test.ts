@@ -98,7 +98,7 @@ describe("the installed command", () => {
   });
 });
 
-test("the package of a platform is installed there only", () => {
+test("a platform's package is installed on that platform only", () => {
   const targets = ["gateway-linux-x64-musl", "gateway-windows-x64.exe", "SHA256SUMS"].map(readTarget);
   const all = targets.filter((target) => target !== null);
   const [musl, windows] = all.map((target) => describePlatform(OWNER, "1.2.3", target));

@@ -35,7 +35,7 @@ test.each(Object.entries(MOST))("%s has at most %d hundred lines", (folders, mos
   expect(Math.ceil(lines / 100)).toBeLessThanOrEqual(most);
 });
 
-test("each room of src has a limit of lines", () => {
+test("each folder of src has a limit of lines", () => {
   const rooms = [...new Glob("*").scanSync({ cwd: join(ROOT, "src"), onlyFiles: false })]
     .filter((name) => !name.includes("."))
     .map((name) => `src/${name}`);

@@ -163,7 +163,7 @@ onPage(
   },
 );
 
-test.skipIf(!hasBrowser)("P182: a used link says so, and how to get another one", async () => {
+test.skipIf(!hasBrowser)("P182: a used sign-in link says so, and how to get another one", async () => {
   const link = await makeLink(gateway);
   const context = await browser.newContext();
   const first = await context.newPage();
@@ -486,7 +486,7 @@ onPage("the open filter menu is inside the window", async ({ page }) => {
     }
 });
 
-test.skipIf(!hasBrowser)("the month is projected, and a chosen day shows its own shares", async () => {
+test.skipIf(!hasBrowser)("the month's cost is projected, and a chosen day shows its own shares", async () => {
   const own = makeTempFolder();
   const days = [
     { ago: 9, model: "claude-opus-4-5", charge_usd: "40" },
@@ -603,7 +603,7 @@ describe("everybody can use the page", () => {
   };
 
   test.skipIf(!hasBrowser)(
-    "axe finds no fault in light and dark, each amount has its exact one as a title, and reduced motion stops all motion",
+    "axe finds no fault in light and dark, each amount has its exact value as a tooltip, and reduced motion stops all motion",
     async () => {
       const { page, context } = await signIn({ reducedMotion: "reduce" });
       for (const [view, title] of VIEWS) {

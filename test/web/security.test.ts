@@ -77,15 +77,15 @@ describe("P181: without a sign-in", () => {
     expect(page.field("set-cookie")).toBeUndefined();
   });
 
-  test("a cookie alone is not enough: every server on this machine gets it", async () => {
+  test("a cookie alone does not sign in: every server on this machine gets it", async () => {
     expectNothing(await tryAll({ ...ownFields(gateway), cookie: visitor.cookie }), 401);
   });
 
-  test("a token alone is not enough", async () => {
+  test("the token of a sign-in does not sign in without its cookie", async () => {
     expectNothing(await tryAll({ ...ownFields(gateway), [TOKEN_HEADER]: visitor.token }), 401);
   });
 
-  test("a cookie with the token of another sign-in is not enough", async () => {
+  test("a cookie with the token of another sign-in does not sign in", async () => {
     const other = await signIn(gateway);
     expectNothing(await tryAll({ ...OWN(), [TOKEN_HEADER]: other.token }), 401);
   });
@@ -192,7 +192,7 @@ describe("another web page", () => {
 });
 
 describe("P182: a sign-in link", () => {
-  test("a sign-in link works once; a second use also ends the session of the first", async () => {
+  test("a sign-in link works once; a second use also ends the session that the first use began", async () => {
     const link = gateway.running.console?.createLink() ?? "";
     const thief = await trySignIn(gateway, link);
     const token = JSON.parse(thief.text).token;
@@ -314,7 +314,7 @@ test("data is never cached, and script comes from the page's own files only", as
   expect(text).not.toMatch(/<script(?![^>]* src=)|<style|\son\w+=|style=/);
 });
 
-test("P18, P31: no answer has a secret, except the one that creates it, and the config's comments stay", async () => {
+test("P18, P31: no answer has a secret, except the one that creates the secret, and the config keeps its comments", async () => {
   const secrets = [...Object.values({ a: keyOf("messages"), b: keyOf("relay") }), CREDENTIAL, visitor.token];
   for (const target of DATA.filter((each) => !each.endsWith("live"))) {
     const { text } = await visit(gateway, target, { fields: OWN() });

@@ -244,7 +244,7 @@ const COMMANDS =
     "|",
   );
 
-test("P153: nothing of a login is in an error, the log, a file, a trace, a process's title or a report", async () => {
+test("P153: no part of a login is in an error, the log, a file, a trace, a process's title or a report", async () => {
   for (const login of LOGINS)
     for (const place of Object.keys(PLACES))
       for (const text of login.name === "codex" ? [CODEX, HIDDEN.account] : [CLAUDE])

@@ -34,7 +34,7 @@ describe("what does not count against a channel", () => {
     expect(view("messages-a").state).not.toBe("unavailable");
   });
 
-  test("P101, P107: a failed count_tokens goes to another channel, and neither it nor a failed model list counts against the first", async () => {
+  test("P101, P107: a failed count_tokens goes to another channel; failed count_tokens and model lists do not count against a channel", async () => {
     const { a, ask, gateway, view } = openPair();
     a.next("status-500", "status-401", "status-529");
     for (const sent of [1, 2, 3]) {

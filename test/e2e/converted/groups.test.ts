@@ -17,7 +17,7 @@ function openUpstream(dialect: DialectName): ScriptedUpstream {
   return upstream;
 }
 
-test("the key of the upstream's cache follows the session that the agent names, and is the same in runs that only the gateway names", async () => {
+test("the upstream's cache key differs by the session that an agent names, and not by a run that only the gateway names", async () => {
   const far = openUpstream("responses");
   const gateway = openFar("messages", channelOf("responses", far));
   const body = formRequest("messages", HELLO, false);
@@ -73,7 +73,7 @@ test("an alias serves all the models that an agent's helpers ask for (anthropics
 const PLAIN_COUNT = { model: "m", messages: HELLO, input: "Hi", contents: [{ parts: [{ text: "Hi" }] }] };
 
 test.each([0, "100", null])(
-  "an answer's count of %j is replaced by an estimate, the same for the client and in the line",
+  "a token count of %j in an answer is replaced by one estimate, for the client and in the line",
   async (count) => {
     const far = openUpstream("chat");
     const gateway = openFar("messages", channelOf("chat", far));
@@ -96,7 +96,7 @@ test.each([0, "100", null])(
 test.each([
   ["requests_per_minute", [200, 200, 429]],
   ["concurrent_requests", [200, 200, 200]],
-])("the limit %s counts converted requests for a token count", async (limit, expected) => {
+])("the limit %s counts converted count_tokens requests", async (limit, expected) => {
   const far = openUpstream("responses");
   const gateway = openFar("messages", channelOf("responses", far), { key: { limits: { [limit]: 2 } } });
   const statuses = [];
@@ -106,7 +106,7 @@ test.each([
   expect(statuses).toEqual(expected);
 });
 
-test("a group that converts refuses endpoints that have no conversion, and WebSockets", async () => {
+test("a group with convert: true refuses WebSockets, and endpoints that have no conversion", async () => {
   const far = openUpstream("chat");
   const gateway = openFar("responses", channelOf("chat", far));
   const compact = await post(gateway, "g", "/v1/responses/compact", { model: "m", input: "Hi" });
@@ -145,7 +145,7 @@ test("a long request is converted in steps, between which the gateway serves oth
   expect([far.problems, gateway.ledger().length]).toEqual([[], 3]);
 });
 
-test("the settings of a chat channel change how it is asked", async () => {
+test("a channel's `chat` settings change the requests that it gets", async () => {
   const far = openUpstream("chat");
   const chat = { cap: "max_completion_tokens", reasoning: "qwen", systems: "first" };
   const gateway = openFar("messages", channelOf("chat", far, { chat }));
@@ -156,7 +156,7 @@ test("the settings of a chat channel change how it is asked", async () => {
   });
 });
 
-test("a session that moves to a channel of its own dialect loses the other channel's thoughts, and goes on", async () => {
+test("a session that moves to a channel of its own dialect goes on, without the other channel's thoughts", async () => {
   const [own, far] = [openUpstream("messages"), openUpstream("chat")];
   const gateway = open(
     { own: channelOf("messages", own), far: channelOf("chat", far) },

@@ -42,9 +42,9 @@ describe.each(Object.keys(ANSWERS))("blanks before the JSON answer of a %s chann
 
   test.each([
     ["in one read with the answer", [blanks + text]],
-    ["in reads of their own", [" ".repeat(2_000_000), blanks, text.slice(0, 30), text.slice(30)]],
+    ["in reads before the answer", [" ".repeat(2_000_000), blanks, text.slice(0, 30), text.slice(30)]],
     ["in one read with the answer's beginning", [blanks + text.slice(0, 20), text.slice(20)]],
-  ])("blanks %s are not an empty body, and no other channel is asked", async (_name, pieces) => {
+  ])("blanks %s do not make a body count as empty, and no other channel is asked", async (_name, pieces) => {
     const first = serve(() => ({ pieces }));
     const second = serve(() => ({ pieces: [text] }));
     const gateway = open(
@@ -56,7 +56,7 @@ describe.each(Object.keys(ANSWERS))("blanks before the JSON answer of a %s chann
     expect([first.bodies.length, second.bodies.length]).toEqual([1, 0]);
   });
 
-  test("an answer that ends in the middle costs no more for the blanks before it", async () => {
+  test("an answer that is cut costs no more if blanks came before it", async () => {
     let before = "";
     const upstream = serve(() => ({ pieces: [before + text.slice(0, text.length / 2)] }));
     const platform = dialect === "chat" ? "responses" : dialect;
@@ -122,7 +122,7 @@ test("tokens that Mistral reports as cached are billed as read from the cache", 
   ]);
 });
 
-test("P165: a request that continues a provider's thread gets 400 that names thread where failover would convert it, and the complete conversation passes", async () => {
+test("P165: if failover would convert a request that continues a provider's thread, 400 names thread; a complete conversation is converted", async () => {
   const busy = '{"type":"error","error":{"type":"overloaded_error","message":"Busy"}}';
   const own = serve(() => ({ status: 529, pieces: [busy] }));
   const far = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));
@@ -165,7 +165,7 @@ describe("a value of the wrong kind gets 400, and is no fault of the gateway", (
     expect(answer.status).toBe(400);
   });
 
-  test("half of a character in a model's name is not a fault of the gateway on a content channel", async () => {
+  test("a model's name with half a character is sent to a content channel, and is no fault of the gateway", async () => {
     const upstream = serve(() => ({
       status: 404,
       pieces: ['{"error":{"code":404,"message":"no such model"}}'],

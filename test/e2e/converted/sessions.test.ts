@@ -141,7 +141,7 @@ describe.each(DIRECTIONS)("%s clients on a %s channel", (client, dialect) => {
     expect(usage.output).toBe(COUNTS.output);
   });
 
-  test(`a JSON answer for a ${client} client of a ${dialect} channel has the content of a stream`, async () => {
+  test(`a JSON answer for a ${client} client of a ${dialect} channel has the same content as a stream`, async () => {
     const { post } = openWorld(client, dialect, SCRIPT.slice(2));
     const history = formUser(client, { results: [], text: "Hello", image: false }, []);
     const whole = await post(formRequest(client, history, false), false);
@@ -317,22 +317,22 @@ function openAiSdk(url: string, dialect: "chat" | "responses"): Sdk {
   };
 }
 
-const WAYS = ["streamed", "whole"] as const;
+const WAYS = ["streamed", "not streamed"] as const;
 const ALL_DIRECTIONS = [...DIRECTIONS, ["chat", "responses"] as const];
 
 describe.each(WAYS)("sessions whose conversation is in an SDK's own objects (%s)", (way) => {
-  test.each(ALL_DIRECTIONS)("the SDK of a %s client holds a session on a %s channel", (client, dialect) =>
+  test.each(ALL_DIRECTIONS)("the SDK of a %s client completes a session on a %s channel", (client, dialect) =>
     holdSession(client, dialect, way, SDKS[client]),
   );
 
   const ofOpenai = ALL_DIRECTIONS.flatMap(([client, dialect]) =>
     client === "chat" || client === "responses" ? [[client, dialect] as const] : [],
   );
-  test.each(ofOpenai)("LangChain as a %s client holds a session on a %s channel", (client, dialect) =>
+  test.each(ofOpenai)("LangChain as a %s client completes a session on a %s channel", (client, dialect) =>
     holdSession(client, dialect, way, (url) => openLangChain(url, client === "responses")),
   );
 
-  test.each(ofOpenai)("the AI SDK as a %s client holds a session on a %s channel", (client, dialect) =>
+  test.each(ofOpenai)("the AI SDK as a %s client completes a session on a %s channel", (client, dialect) =>
     holdSession(client, dialect, way, (url) => openAiSdk(url, client)),
   );
 });

@@ -119,7 +119,7 @@ async function sendOn(client: SocketClient, body: Value): Promise<Got> {
 }
 
 const TRANSPORTS: Readonly<Record<string, (gateway: InsideGateway) => Send | Promise<Send>>> = {
-  "over HTTP, whole": (gateway) => (body) => post(gateway, body),
+  "over HTTP, not streamed": (gateway) => (body) => post(gateway, body),
   "over HTTP, streamed": (gateway) => (body) => post(gateway, { ...body, stream: true }),
   "over a WebSocket": async (gateway) => {
     const client = await openSocket(gateway.port, KEY);
@@ -151,8 +151,8 @@ async function loop(send: Send, from: string, times: number): Promise<string> {
   return previous;
 }
 
-describe.each(Object.entries(TRANSPORTS))("%s", (_, open) => {
-  test("a loop is refused from its Nth repetition on, and not before", async () => {
+describe.each(Object.entries(TRANSPORTS))("a loop of tool calls %s", (_, open) => {
+  test("a loop is refused once it has as many equal calls as the limit says, and not before", async () => {
     const upstream = startLoopingUpstream();
     const gateway = startGateway(upstream);
     const send = await open(gateway);
@@ -167,7 +167,7 @@ describe.each(Object.entries(TRANSPORTS))("%s", (_, open) => {
   });
 });
 
-test("a loop is refused also if the client goes on before the stream of each response has ended", async () => {
+test("a loop is also refused if the client goes on before the stream of each response has ended", async () => {
   const gateway = startGateway(startLoopingUpstream());
   let previous = "";
   const open: { cancel(): Promise<void> }[] = [];
@@ -189,7 +189,7 @@ test("a loop is refused also if the client goes on before the stream of each res
   for (const reader of open) await reader.cancel();
 });
 
-test("a response that is cut does not count if the client repeats its request, and its own call is known", async () => {
+test("a cut response does not count if the client repeats the request, and counts if the client answers its call", async () => {
   const upstream = startLoopingUpstream();
   const gateway = startGateway(upstream);
   const send: Send = (body) => post(gateway, { ...body, stream: true });
@@ -201,7 +201,7 @@ test("a response that is cut does not count if the client repeats its request, a
   expect(await send(resultOf(cut))).toMatchObject({ status: 429 });
 });
 
-test("a key does not know the calls of another key's responses, and an odd id is no error", async () => {
+test("calls in another key's responses do not count, and an odd id of a response is no error", async () => {
   const gateway = startGateway(startLoopingUpstream());
   const last = await loop((body) => post(gateway, body), idOf(await post(gateway, FIRST)), LIMIT - 1);
   expect(await post(gateway, resultOf(last), OTHER_KEY)).toHaveProperty("id");

@@ -134,7 +134,7 @@ const countOf = (statuses: readonly number[], status: number) =>
   statuses.filter((each) => each === status).length;
 
 describe("P118: a limit in USD", () => {
-  test("a limit in USD counts the prompts of clients that leave, also over restarts", async () => {
+  test("a limit in USD counts the prompts of clients that leave, also after restarts", async () => {
     using folder = makeTempFolder();
     const upstream = startUpstream({ output: "none" });
     // By its size, this body has 5,000 tokens, which cost $0.015.
@@ -204,7 +204,7 @@ describe("P118: a limit in USD", () => {
     },
   );
 
-  test("a limit in USD refuses no request of a session that fits into it, although each has max_tokens 128,000", async () => {
+  test("a session that costs less than a limit in USD has no request refused, although each has max_tokens 128,000", async () => {
     // 100 requests of $0.015: first one at a time, then with three subagents.
     await withGateway({ usd_per_day: "2" }, { output: 998 }, async (gateway, upstream) => {
       const ask = async () => (await rawRequest(gateway.port, message({ max_tokens: 128_000 }))).status;

@@ -144,7 +144,7 @@ test("a gateway that stops without a grace period sends no request that waits", 
   expect(gateway.ledger().map(({ outcome }) => outcome)).toEqual(["interrupted"]);
 });
 
-test("a response on a WebSocket waits for room in its limit, too, and no longer when its client has left", async () => {
+test("a response on a WebSocket waits for room in its limit, too, but only until its client leaves", async () => {
   const ended = Promise.withResolvers<void>();
   const upstream = startSocketUpstream({
     reply: async (asked, socket) => {

@@ -110,7 +110,7 @@ test.each(DIALECT_NAMES)("P144: a miss names the changed tool, with its cost: %s
   }
 });
 
-test("P144: the line has the upstream's reason for a miss, with the place that the gateway found if its own reason is the same", async () => {
+test("P144: the line has the upstream's reason for a miss, and the place that the gateway found if both reasons agree", async () => {
   const world = openOwnWorld();
   for (const stream of [false, true]) {
     const session = new Session(world, "messages", stream);
@@ -142,7 +142,7 @@ test("P144: the line has the upstream's reason for a miss, with the place that t
   });
 });
 
-test("the miss of a first request after a restart has the upstream's reason and count", async () => {
+test("the miss of the first request after a restart has the upstream's reason and count of tokens", async () => {
   const world = openOwnWorld();
   const session = new Session(world, "messages", false);
   const talk = openConversation("a", textOf(2400, "first"));
@@ -162,7 +162,7 @@ test("the miss of a first request after a restart has the upstream's reason and 
   expect(evicted["cache"]).toEqual({ missed: 900, usd, because: "cache_evicted", reported: true });
 });
 
-test("P144: a changed header, or a changed hundredth member, is named as the cause, and the upstream is not blamed", async () => {
+test("P144: a changed header, or the changed hundredth member of a body, is named as the cause, and the upstream is not blamed", async () => {
   const world = openOwnWorld();
   const session = new Session(world, "messages", false);
   const talk = openConversation("a", textOf(6000, "first"));
@@ -180,7 +180,7 @@ test("P144: a changed header, or a changed hundredth member, is named as the cau
   }
 });
 
-test("a compressed body is analysed like any other", async () => {
+test("the cache miss of a compressed body is analysed, too", async () => {
   const world = openOwnWorld();
   const upstream = new CachingUpstream();
   const talk = openConversation("a", textOf(6000, "first"));

@@ -128,7 +128,7 @@ describe("P60: a search of Codex", () => {
     expect((await post(allowed, "/v1/alpha/search", SEARCH)).status).toBe(200);
   });
 
-  test("a search of Codex is an unknown path if a channel of the group is not at OpenAI, and for keys of other platforms", async () => {
+  test("a search of Codex gets 404 if a channel of the group is not at OpenAI, or if the key has another platform", async () => {
     const upstream = openUpstream();
     const elsewhere = { platform: "responses", base_url: upstream.url, credential: CREDENTIAL };
     const gateway = openGateway({ channels: { openai: atOpenai(upstream), other: elsewhere } });

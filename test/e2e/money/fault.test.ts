@@ -19,7 +19,7 @@ function makeBrokenBook(): PriceBook {
 }
 
 test.each(DIALECTS.map((dialect, index) => ({ dialect, stream: index % 2 === 0 })))(
-  "P122: a request ($dialect, stream: $stream) whose charge cannot be computed is answered, has its line, and frees its place",
+  "P122: a request ($dialect, stream: $stream) whose charge cannot be computed is answered, has its line, and lets the next one in",
   async ({ dialect, stream }) => {
     const world = openOwnWorld(limitKeys);
     const { gateway } = world;

@@ -140,7 +140,7 @@ const FAMILIES: readonly Family[] = ["anthropic", "openai-responses", "openai-ch
 
 describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
   test.each([...FAMILIES])(
-    "P73, P131: %s: each answer passes byte for byte, and its line has the manifest's usage and derives again",
+    "P73, P131: %s: each answer arrives byte for byte; its line has the manifest's usage, and amounts that can be derived again",
     async (family) => {
       const world = openBilling();
       const answers = ofFamily(family, isAnswer);
@@ -176,7 +176,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
     },
   );
 
-  test("responses through /v1/chat/completions are billed as through /v1/responses", async () => {
+  test("responses cost the same through /v1/chat/completions and /v1/responses", async () => {
     const world = openBilling();
     for (const fixture of ofFamily("openai-responses", isAnswer)) {
       const [own, converted] = [await bill(world, fixture), await billChat(world, fixture)];
@@ -187,7 +187,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
     await world.stop();
   });
 
-  test("a client that did not ask for a stream's usage is billed alike, and does not get the chunk with the usage", async () => {
+  test("a client that did not ask for a stream's usage pays the same, and does not get the chunk with the usage", async () => {
     const world = openBilling();
     let removed = 0;
     for (const fixture of ofFamily("openai-chat", (each) => isAnswer(each) && each.stream)) {

@@ -120,7 +120,7 @@ const TEXTS: ReadonlySet<string> = new Set(["text", "content", "thinking", "delt
 const ODD = ["9223372036854775808", "[1e999]", '{"text":1e300}', "5000000"];
 
 test.each(PAIRS)(
-  "P122, P134: an answer with any odd member gets one line, no fault, and an estimate of what arrived ($client from $channel)",
+  "P122, P134: an answer with an odd value in any member causes no fault, and has one line that estimates it ($client from $channel)",
   async (pair) => {
     // Each client and each channel gets both streams and JSON answers.
     const stream = (DIALECTS.indexOf(pair.client) + CHANNELS.indexOf(pair.channel)) % 2 === 1;
@@ -154,7 +154,7 @@ const MOST_MS = Number(process.env["ODD_VALUES_SECONDS"] ?? 0) * 1000;
 const MIN_REQUESTS = 8 * PAIRS.length;
 
 test(
-  "P122: each answer of an upstream that changes any values has one line, and the ledger is right",
+  "P122: each answer with values changed at random has one line, and ledger verify finds no fault",
   async () => {
     const until = performance.now() + MOST_MS;
     for (let number = 0; number < MIN_REQUESTS || performance.now() < until; number += 1) {

@@ -315,7 +315,7 @@ describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s",
     ["stream", 0, "close"],
   ] as const;
   test.each(moments)(
-    "a client that leaves (%s, before part %d, by %s) ends the upstream's request, and the usage is unknown",
+    "a client that leaves before an answer's first part (%s, %d, by %s) ends the upstream's request; the usage is unknown",
     async (form, part, how) => {
       const world = openOwnWorld(withPrices());
       const gate = makeGate();
@@ -395,7 +395,7 @@ describe.each([...DIALECTS])("P96: on_disconnect.drain: %s", (dialect) => {
   const speech = SPEECHES[dialect];
   const prices = withPrices({ on_disconnect: { drain: "5s" } });
 
-  test("a client that leaves in the middle is charged the exact amount", async () => {
+  test("with drain, a client that leaves in the middle is charged the exact amount", async () => {
     const world = openOwnWorld(prices);
     const { running, gate } = await beginMiddle(world, dialect);
     running.client.reset();
@@ -405,7 +405,7 @@ describe.each([...DIALECTS])("P96: on_disconnect.drain: %s", (dialect) => {
   });
 
   test.each([...FORMS])(
-    "a client that leaves before the head is charged the exact amount (%s)",
+    "with drain, a client that leaves before the head is charged the exact amount (%s)",
     async (form) => {
       const world = openOwnWorld(prices);
       const gate = makeGate();
@@ -454,7 +454,7 @@ describe("P118: a background response", () => {
     expect(await trace(look, shown("completed", { usage }))).toEqual([]);
   });
 
-  test("a background response is billed to a later request if the first one that fetches it finished is cut", async () => {
+  test("a background response is billed to a later request if the first fetch of the finished response is cut", async () => {
     const world = openOwnWorld(withPrices());
     const trace = async (request: RequestLines, answer: Answer) => {
       world.upstream.next({ answer });
@@ -475,7 +475,7 @@ describe("P118: a background response", () => {
     expect(await trace(look, whole)).toMatchObject([{ ...charged, basis: "exact" }]);
   });
 
-  test("a background response that is fetched as a stream is billed the same way, completed or failed", async () => {
+  test("a background response that is fetched as a stream is billed when it ends, completed or failed", async () => {
     for (const [type, status] of [
       ["response.completed", "completed"],
       ["response.failed", "failed"],

@@ -31,7 +31,7 @@ const shell = {
   environment: { type: "container_reference", container_id: "cntr_1" },
 };
 
-test("a limit in USD counts the priced kinds of an answer, even if another kind of it has no price", async () => {
+test("a limit in USD counts the priced usage of an answer, even if other usage of the answer has no price", async () => {
   const world = openOwnWorld((url) => ({
     keys: makeConfig({ url }).keys.map((key) => ({ ...key, limits: { usd_per_day: "1" } })),
   }));
@@ -42,7 +42,7 @@ test("a limit in USD counts the priced kinds of an answer, even if another kind 
   expect(refused.lines).toEqual([]);
 });
 
-test("a running gateway takes a newer book and names it in its lines, and the ledger is right without either book", async () => {
+test("a running gateway takes a newer price book and names it in its lines, and the ledger verifies without either book", async () => {
   using folder = makeTempFolder();
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
   const gateway = await startGateway({ config: makeConfig(upstream), folder });

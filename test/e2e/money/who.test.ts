@@ -59,7 +59,7 @@ const OK: Answer = {
   ],
 };
 
-test("P144: the line has the upstream's id of the request that was delivered, and never a credential", async () => {
+test("P144: the line has the id that the upstream gave the request, and never a credential", async () => {
   const world = openOwnWorld();
   const idAfter = async (...fields: readonly (readonly [string, string])[]): Promise<unknown> => {
     world.upstream.next({ answer: { ...OK, fields: [...OK.fields, ...fields] } });

@@ -91,7 +91,7 @@ describe("P70, P71: a request's bytes", () => {
     expect(received!.field("content-encoding")).toBeUndefined();
   });
 
-  test("a compressed chat request is understood", async () => {
+  test("an alias replaces the model in a compressed chat request", async () => {
     const body = gzipSync(JSON.stringify({ model: "small", messages: MESSAGE.messages }));
     const fields = { ...bearer("responses"), "content-encoding": "gzip" };
     const { received, answer } = await world.trace({ target: "/v1/chat/completions", fields, body });
@@ -102,7 +102,7 @@ describe("P70, P71: a request's bytes", () => {
 });
 
 describe("P86: bodies that are refused", () => {
-  test("a body over the limit is refused, by its length, in chunks or decompressed", async () => {
+  test("a body over max_body is refused by its length, by its chunks, or by its size when decompressed", async () => {
     const small = openWorld(() => ({ max_body: "64KiB" }));
     const fields = bearer("messages");
     const body = JSON.stringify({ ...MESSAGE, x: "x".repeat(70_000) });
@@ -139,7 +139,7 @@ describe("P86: bodies that are refused", () => {
 });
 
 describe("P72: header fields", () => {
-  test("a channel's own fields replace the client's", async () => {
+  test("a channel's `headers` replace the client's fields of the same name", async () => {
     const own = openWorld((url) => ({
       channels: Object.fromEntries(
         PLATFORMS.map((platform) => [
@@ -220,7 +220,7 @@ test.each(FRAMINGS.flatMap((framing) => [false, true].map((isStream) => [framing
   },
 );
 
-test("P73: a JSON list of events that ends with the connection gets no more bytes", async () => {
+test("P73: the gateway adds no bytes to a JSON list of events that ends with the connection", async () => {
   const list = encode(`[{"candidates":[{"content":{"parts":[{"text":"é"}]},"finishReason":"STOP"}]}]`);
   world.upstream.next({ answer: fix({ family: "content", pieces: [list], framing: "close" }) });
   const target = "/v1beta/models/gemini-2.5-pro:streamGenerateContent";

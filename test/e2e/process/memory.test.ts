@@ -25,7 +25,7 @@ async function unused(): Promise<void> {
 
 const large = () => makeRequest("messages", false, { system: LARGE });
 
-test("a large request waits until there is memory for it, a small one does not", async () => {
+test("a large request waits until there is memory for it, and a small one does not wait", async () => {
   const before = world.upstream.requests.length;
   let settled = false;
   const waiting = world.ask(large()).finally(() => (settled = true));
@@ -36,7 +36,7 @@ test("a large request waits until there is memory for it, a small one does not",
   await unused();
 });
 
-test("freed memory counts as used until it is collected, and the gateway collects it before it lets a request wait", async () => {
+test("freed memory counts as used until it is collected, and the gateway collects it before it makes a request wait", async () => {
   const collect = spyOn(Bun, "gc");
   held.free();
   for (const bytes of [EVERYTHING, LARGE.length]) (await memory().reserve(bytes)).free();
@@ -46,7 +46,7 @@ test("freed memory counts as used until it is collected, and the gateway collect
   collect.mockRestore();
 });
 
-test("a client that leaves while it waits for memory holds none of it afterwards", async () => {
+test("a client that leaves while its request waits for memory takes up no memory afterwards", async () => {
   const { client } = await world.begin(large());
   expect((await world.ask(makeRequest("messages", false))).status).toBe(200);
   client.reset();
@@ -56,7 +56,7 @@ test("a client that leaves while it waits for memory holds none of it afterwards
   await unused();
 });
 
-test("a request that fits does not wait behind one that does not", async () => {
+test("a request for which there is memory does not wait behind a larger one", async () => {
   const everything = memory().reserve(EVERYTHING);
   const little = memory().reserve(LARGE.length);
   held.shrink(memory().usedBytes / 2);
@@ -66,7 +66,7 @@ test("a request that fits does not wait behind one that does not", async () => {
 });
 
 test.each([false, true])(
-  "a large converted answer has its line at once, and holds memory until its client has read it or left (stream: %p)",
+  "a large converted answer has its line at once, and takes up memory until its client has read it or left (stream: %p)",
   async (stream) => {
     held.free();
     const content = [{ type: "output_text", text: '"'.repeat(8_000_000) }];

@@ -166,7 +166,7 @@ describe.skipIf(WINDOWS)("P192: links and files that are planted", () => {
     },
   );
 
-  test.each(["open", "lock"])("a file of the user at ledger.jsonl.%s stays as it is", async (tail) => {
+  test.each(["open", "lock"])("a file of the user at ledger.jsonl.%s is not changed", async (tail) => {
     using folder = makeTempFolder();
     const path = folder.join(`ledger.jsonl.${tail}`);
     writeFileSync(path, VICTIM, { mode: 0o600 });
@@ -176,7 +176,7 @@ describe.skipIf(WINDOWS)("P192: links and files that are planted", () => {
     expect(readFileSync(path, "utf8")).toBe(VICTIM);
   });
 
-  test("a link in the place of a file that the gateway only replaces does no harm", async () => {
+  test("a link at ledger.jsonl.channels.json or ledger.jsonl.lock.holder does no harm", async () => {
     for (const tail of ["channels.json", "lock.holder"]) {
       using planted = plant("symbolic link", `ledger.jsonl.${tail}`);
       expect(await live(planted.folder)).toEqual([]);
@@ -283,7 +283,7 @@ describe.skipIf(WINDOWS)("commands that find a link in the place of a file of th
   });
 });
 
-test.skipIf(WINDOWS)("a link at the control socket's folder is not followed, and no mode changes", () => {
+test.skipIf(WINDOWS)("a link at the control socket's folder is refused, and its target not changed", () => {
   using folder = makeTempFolder();
   mkdirSync(folder.join("victim"), { mode: 0o755 });
   symlinkSync(folder.join("victim"), folder.join("link"));

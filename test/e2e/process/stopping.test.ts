@@ -34,7 +34,7 @@ async function signal(gateway: ChildGateway, name: "SIGINT" | "SIGTERM"): Promis
 }
 
 test.skipIf(process.platform !== "linux")(
-  "the process of a gateway runs with two settings of the runtime",
+  "a gateway's process has the variables BUN_JSC_useFTLJIT and MIMALLOC_PURGE_DELAY",
   async () => {
     const { gateway } = await openGateway();
     const environment = readFileSync(`/proc/${gateway.pid}/environ`, "utf8").split("\0");
@@ -43,7 +43,7 @@ test.skipIf(process.platform !== "linux")(
   },
 );
 
-describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
+describe.each(["SIGINT", "SIGTERM"] as const)("a gateway that gets %s", (name) => {
   test("P98: a gateway that gets a signal lets running requests finish, accepts no new ones, and exits with 0", async () => {
     const served = await openGateway();
     const { upstream, gateway } = served;
@@ -126,7 +126,7 @@ test("P98: streams that outlast the grace period are ended", async () => {
 });
 
 describe("a gateway whose output nobody reads", () => {
-  test.skipIf(!existsSync("/dev/full"))("a gateway with a full disk ends with status 0", async () => {
+  test.skipIf(!existsSync("/dev/full"))("a gateway whose log disk is full ends with status 0", async () => {
     using folder = makeTempFolder();
     const child = serveTo(folder, "pipe", Bun.file("/dev/full"));
     const out = child.stdout instanceof ReadableStream ? child.stdout : null;

@@ -253,7 +253,7 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
   }
 
   test.each(SCENES.filter(({ tool }) => hasTool(tool)).map((scene) => [scene.tool, scene] as const))(
-    "%s: the upstream, the log and the ledger agree, through the gateway and past it",
+    "%s: the upstream, the log and the ledger agree, and without the gateway, the upstream and the log",
     async (tool, scene) => {
       using folder = makeTempFolder();
       const home = join(folder.path, "home");

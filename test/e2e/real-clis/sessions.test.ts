@@ -163,7 +163,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       (talk) => [`${talk.tool} (${talk.platform})`, talk] as const,
     ),
   )(
-    "every request of a session belongs to it: %s",
+    "the line of each request has the session that the tool named: %s",
     async (title, talk) => {
       const [line, request] = [gateway.ledger().length, model.requests.length];
       for (const call of talk.calls) {

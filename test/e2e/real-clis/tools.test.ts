@@ -95,9 +95,9 @@ describe.skipIf(WANTED === "")("real tools", () => {
   }
 
   const codexOver: ReadonlyArray<readonly [provider: string, args: () => readonly string[]]> = [
-    ["its own provider", () => ["codex", "exec", "-c", `openai_base_url=${gateway.url}/v1`]],
+    ["its built-in provider", () => ["codex", "exec", "-c", `openai_base_url=${gateway.url}/v1`]],
     [
-      "a provider of its config",
+      "a provider in its config",
       () => {
         const words = runWords("codex", "responses", ["exec"]);
         return [...PROGRAM, ...words, "-c", "model_providers.gateway.supports_websockets=true"];
@@ -124,7 +124,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   );
 
   test.skipIf(!["claude", "codex", "gemini", "opencode"].every(hasTool))(
-    "gateway run overrides settings files with another address",
+    "gateway run takes precedence over settings files that name another address",
     async () => {
       const elsewhere = "http://127.0.0.1:9";
       const home = folder.join("elsewhere");
@@ -155,7 +155,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   });
 
   test.skipIf(!hasTool("gemini"))(
-    "Gemini CLI works with `gateway env` once its file has the advised setting",
+    "Gemini CLI works with `gateway env` once its settings file has the advised setting",
     async () => {
       const words = ["env", "gemini", keyOf("content"), "--json", "--config", gateway.configPath];
       const { stdout } = await start([...PROGRAM, ...words]);
@@ -230,7 +230,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     ["at a path that is not served", "/v1/nothing/here", "responses"],
     ["with a key of another platform", "/v1", "messages"],
   ] as const)(
-    "codex %s sends one request and shows the reason",
+    "codex %s sends one request and shows why it was refused",
     async (_, path, platform) => {
       const before = gateway.records().length;
       const provider = [

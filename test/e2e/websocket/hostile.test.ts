@@ -76,7 +76,7 @@ describe("an upstream that sends frames together with its 101", () => {
   });
 });
 
-test("after a WebSocket has moved to another channel, the old one sends nothing more to the client", async () => {
+test("after a WebSocket has moved to another channel, the client gets nothing more from the old channel", async () => {
   let heard = 0;
   const old = keep(
     startRawSocketUpstream({
@@ -181,7 +181,7 @@ test("the log shows when a WebSocket opens and closes", async () => {
   expect(gateway.notices[1]).toBe('WebSocket of the key "responses" closed, responses on it: 1');
 });
 
-test("P189: a credential in the 101's fields does not reach the client", async () => {
+test("P189: a credential in the header of a 101 does not reach the client", async () => {
   const upstream = keep(
     startRawSocketUpstream({
       fields: `x-echo: ${credentialOf("main")}\r\n${credentialOf("main")}: yes\r\nx-fine: 1\r\n`,

@@ -109,7 +109,7 @@ describe("a WebSocket", () => {
     expect(second).toMatchObject({ cache: { because: "system_changed" } });
   });
 
-  test("P171: a WebSocket runs responses of several streams at once, each with its own line", async () => {
+  test("P171: a WebSocket runs responses with several stream_ids at once, each with its own line", async () => {
     const held: { event: Section; send: (text: string) => void }[] = [];
     const upstream = startUpstream({
       reply: (event, socket) => {
@@ -255,7 +255,7 @@ describe("P108, P172: a refused response.create", () => {
     expect(upstream.received).toHaveLength(1);
   });
 
-  test("a response.create on a channel that was disabled meanwhile gets the advice to connect again, and another channel serves that", async () => {
+  test("a response.create on a channel that was disabled meanwhile gets the advice to connect again, and then another channel serves", async () => {
     const [first, second] = [startUpstream(), startUpstream()];
     const gateway = startGateway({ first, second });
     const client = await openSocket(gateway.port, KEY);
@@ -310,7 +310,7 @@ describe("the end of a response on a WebSocket", () => {
     ]);
   });
 
-  test("a request that the upstream refuses leaves the response that runs on the same stream as it is", async () => {
+  test("a request that the upstream refuses does not disturb the response that runs on the same stream", async () => {
     const refusal = { type: "error", status: 429, error: { code: "rate_limit_exceeded", message: "No" } };
     let rest: object[] = [];
     const upstream = startUpstream({

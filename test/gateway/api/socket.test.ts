@@ -7,7 +7,7 @@ import { makeTempFolder } from "../../harness/temp.ts";
 
 const NEVER = new AbortController().signal;
 
-test("as on Windows, a request goes to a port with the tokens of the user's own file, and to no other program", async () => {
+test("as on Windows, requests go to a port with the tokens in the user's file, and to no other program at that port", async () => {
   using folder = makeTempFolder();
   const place = folder.join("gateway.sock");
   const long = "ü".repeat(300_000);

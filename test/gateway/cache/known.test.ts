@@ -35,7 +35,7 @@ const MOVED: Turn[] = [
 ];
 
 test.each(["messages", "chat", "responses"] as const)(
-  "a prompt of %s is the same with and without earlier requests, whenever it is read",
+  "a prompt of %s is read the same way with or without known earlier requests, at once or later",
   (dialect) => {
     const layout = DIALECTS[dialect].promptLayout;
     const run = (turns: Turn[]): void => {

@@ -64,7 +64,7 @@ const CLIENTS = DIALECT_NAMES.flatMap((dialect) =>
 );
 
 describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes it,", (dialect, writer) => {
-  test.each(CHANGES)("a changed prompt is reported as %s, with missed tokens", (_title, change, expected) => {
+  test.each(CHANGES)("a changed prompt (%s) has a cause and missed tokens", (_title, change, expected) => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
@@ -106,7 +106,7 @@ describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes i
     expect(session.ask(talk)).toMatchObject({ missed: left - session.last.read, ...message(1)(dialect) });
   });
 
-  test("a changed prompt is not blamed if the lifetime has passed", () => {
+  test("a changed prompt is not blamed if the cache's lifetime has passed", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
@@ -216,7 +216,7 @@ test.each<[string, string, (talk: Conversation, turn: number) => void]>([
   ["thinking", "settings_changed", ({ extra }, turn) => (extra["thinking"] = { budget_tokens: turn })],
   ["tool_choice", "settings_changed", ({ extra }, turn) => (extra["tool_choice"] = { name: `${turn}` })],
   ["the system prompt", "system_changed", ({ system }, turn) => (system[0] = textOf(400, `${turn}`))],
-])("%s changes in each turn, and is not blamed for what the upstream lost", (_name, because, change) => {
+])("a change of %s in each turn is not blamed for what the upstream lost", (_name, because, change) => {
   for (const isMarked of [true, false]) {
     const session = new Session("messages");
     const talk = openConversation("a", textOf(2400, "first question"));
@@ -234,7 +234,7 @@ test.each<[string, string, (talk: Conversation, turn: number) => void]>([
   }
 });
 
-test("P144: the miss of a request without a mark after what was cached says marks_changed", () => {
+test("P144: a miss says marks_changed if the request has no mark after what was cached", () => {
   const session = new Session("messages");
   const talk = growing(session);
   const messages = talk.turns.map(({ role, text: content }) => ({ role, content }));

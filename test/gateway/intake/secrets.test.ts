@@ -104,13 +104,13 @@ describe("P189: a secret in an answer", () => {
     expect(secrets.maskText("ollama, secret-word")).toBe("ollama, secret-word");
   });
 
-  test("a secret of a channel's own header is masked, too", () => {
+  test("a secret in a channel's `headers` is masked, too", () => {
     const secrets = channelSecrets({ credential: "", headers: [["x-api-key", `Bearer ${HIDDEN}`]] });
     expect(secrets.maskText(`bad key ${HIDDEN}`)).toBe(`bad key ${"*".repeat(HIDDEN.length)}`);
   });
 });
 
-test("the redactor never holds the end of an event, and passes on what is no secret as it came", () => {
+test("the redactor does not hold back an event's end, and changes only what may be a secret", () => {
   const event = Buffer.from(`data: ${SECRET.slice(0, 20)}\n\n`);
   const redactor = new StreamRedactor(SECRETS);
   expect(redactor.pass(event)).toBe(event);
@@ -122,7 +122,7 @@ test("the redactor never holds the end of an event, and passes on what is no sec
   expect(pass(String.raw`"\ud800":{"type":"text_delta`, [9])).toEndWith(`"type":"text_delta`);
 });
 
-test("a request's own key is also found in lower case, and any key as soon as a request has brought it", () => {
+test("a request's key is found in lower case, too, and a key that is stored as a hash once a request has brought it", () => {
   const [late, login] = ["token-of-a-team-42", "login-0123456789"];
   const known = new KnownSecrets(
     checkConfigText(CONFIG.replace(sha256Hex(BROUGHT), sha256Hex(late)), "/x/gateway.yaml", {}).catalog,
@@ -142,9 +142,9 @@ test("what only looks like a key is not masked, and escapes of escapes take litt
 });
 
 test.each([
-  ["the whole secret", `bad key ${SECRET}.`, `bad key ${"*".repeat(SECRET.length)}.`],
+  ["a complete secret", `bad key ${SECRET}.`, `bad key ${"*".repeat(SECRET.length)}.`],
   // In lower case, the first letter becomes two characters.
-  ["12 characters of it", `\u0130 ${HIDDEN.slice(5, 17)}.`, `\u0130 ${"*".repeat(12)}.`],
+  ["12 characters of a secret", `\u0130 ${HIDDEN.slice(5, 17)}.`, `\u0130 ${"*".repeat(12)}.`],
   ["a part in lower case", `bad key ${HIDDEN.slice(5, 25).toLowerCase()}.`, `bad key ${"*".repeat(20)}.`],
   ["a part with escapes", `bad %41b1+cD2e/3_gH4.`, `bad ${"*".repeat(14)}.`],
 ])("in a text for people or the ledger, %s is masked", (_name, text, expected) => {

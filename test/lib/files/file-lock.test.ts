@@ -30,7 +30,7 @@ test.skipIf(process.platform === "win32")("a lock file is accessible to its user
   expectMode(folder.join("a.lock"), 0o600);
 });
 
-test.skipIf(process.platform === "linux")("a lock is held under any spelling of its file's path", () => {
+test.skipIf(process.platform === "linux")("a lock counts under any spelling of its file's path", () => {
   using folder = makeTempFolder();
   const lock = takeLock(folder.join("a.lock"));
   expect(() => takeLock(folder.join("A.LOCK"))).toThrow(LockHeld);
@@ -59,7 +59,7 @@ test("a lock's file stays empty, and nothing is left next to it", () => {
   expect(statSync(path).size).toBe(0);
 });
 
-test("nobody takes a lock that an earlier version holds, and its file is not changed", async () => {
+test("nobody takes a lock that an earlier version holds, and the lock's file is not changed", async () => {
   using folder = makeTempFolder();
   const path = folder.join("a.lock");
   const former = `import { Database } from "bun:sqlite"; const database = new Database(process.argv[1], { create: true });

@@ -95,7 +95,7 @@ describe("a file that is opened for writing", () => {
   });
 });
 
-test("a file is replaced completely; if it was a link, the file that it led to stays", () => {
+test("a file is replaced completely; if it was a link, the link's target is not changed", () => {
   using folder = makeTempFolder();
   writeFileSync(folder.join("victim"), "text");
   if (!WINDOWS) symlinkSync("victim", folder.join("link"));
@@ -115,7 +115,7 @@ test("a replacement that fails leaves nothing behind", () => {
   expect(readdirSync(folder.path)).toEqual(["folder"]);
 });
 
-test("drafts of commands that were killed are removed, and nothing else", () => {
+test("temporary files that killed commands left are removed, and nothing else", () => {
   using folder = makeTempFolder();
   const [draft, linked, other] = [
     nameDraft(folder.join("a")),

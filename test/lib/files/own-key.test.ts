@@ -3,7 +3,7 @@ import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { openKeyFile } from "../../../src/lib/files/own-file.ts";
 import { expectMode, makeTempFolder } from "../../harness/temp.ts";
 
-test("a key file is made once, only its user can read it, and its key stays", () => {
+test("a key file is made once, only its user can read it, and its key never changes", () => {
   using folder = makeTempFolder();
   const path = folder.join("key");
   const key = openKeyFile(path);
@@ -26,7 +26,7 @@ test.each(["", "0", "00".repeat(31), `${"00".repeat(32)}00`, "zz".repeat(32)])(
   },
 );
 
-test("a link at the place of a key file is replaced, and what it leads to stays", () => {
+test("a link at the place of a key file is replaced, and the link's target is not changed", () => {
   using folder = makeTempFolder();
   const [path, target] = [folder.join("key"), folder.join("mine")];
   writeFileSync(target, "11".repeat(32));

@@ -60,7 +60,7 @@ describe("a request to an upstream", () => {
     expect(upstream.connections).toBe(0);
   });
 
-  test("a request with a body of 30 MB arrives whole at a slow upstream", async () => {
+  test("a request with a body of 30 MB arrives complete at a slow upstream", async () => {
     const body = new Uint8Array(30_000_000);
     for (let at = 0; at < body.length; at += 1) body[at] = at * 7;
     const upstream = await startUpstream(reply(OK), (socket) => {
@@ -246,7 +246,7 @@ describe("connections to upstreams", () => {
     ["keep-alive: timeout=0", "HTTP/1.1 200 OK\r\nkeep-alive: timeout=0\r\ncontent-length: 2\r\n\r\nok"],
     ["trailers", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nt: r\r\n\r\n"],
     ["more bytes than the answer has", `${OK}HTTP/1.1 200 OK\r\n`],
-  ])("connections are not kept after %s", async (_, wire) => {
+  ])("connections are not reused after %s", async (_, wire) => {
     const upstream = await startUpstream(reply(wire));
     const client = openClient();
     expect(await get(client, upstream)).toBe("ok");
@@ -308,7 +308,7 @@ describe("connections to upstreams", () => {
     ["end", 50],
     ["reset", 300],
   ] as const)(
-    "a POST whose connection has its %s %p ms later is not sent again, because it may have been charged",
+    "a POST is not sent again after the %s of its connection %p ms later, because it may have been charged",
     async (how, workMs) => {
       const upstream = await startUpstream((socket, { turn }) => {
         if (turn === 1) socket.write(OK);

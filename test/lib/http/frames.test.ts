@@ -103,7 +103,7 @@ describe("a message on a WebSocket", () => {
     expect((await read(whole)).messages).toEqual([{ kind: "text", text: "€" }]);
   });
 
-  test("a message as long as the limit passes, and a message of one byte more does not", async () => {
+  test("a message may be as long as the limit, and not one byte longer", async () => {
     const half = Buffer.alloc(32 << 20);
     expect((await read(Buffer.concat([frame(0x02, half), frame(0x80, half)]))).closings).toEqual([]);
     const tooLong = Buffer.concat([frame(0x02, half), frame(0x00, half), frame(0x80, "1")]);
@@ -113,7 +113,7 @@ describe("a message on a WebSocket", () => {
   });
 });
 
-test("a large message waits until there is memory for it, and keeps it until the next message is asked for", async () => {
+test("a large message waits until there is memory for it, and keeps the memory until the next message is asked for", async () => {
   const memory = new MemoryBudget(1);
   const open = (): FrameReader => {
     const bytes = [frame(0x82, Buffer.alloc(2 << 20))];
@@ -201,7 +201,7 @@ describe("a close frame", () => {
   });
 });
 
-test.each([0x89, 0x8a, 0x00, 0x81])("a flood of frames leaves turns to other work: %d", async (first) => {
+test.each([0x89, 0x8a, 0x00, 0x81])("a flood of frames (first byte %d) lets timers run", async (first) => {
   let turns = 0;
   const other = setInterval(() => (turns += 1), 0);
   const flood = Buffer.alloc(100_000, frame(first, ""));

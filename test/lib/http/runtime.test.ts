@@ -35,7 +35,7 @@ async function connectPair(onServer: SocketHandler = {}, onClient: SocketHandler
 }
 
 describe("a socket of this runtime", () => {
-  test("a socket of this runtime takes only the bytes that fit, write returns how many these are, and drain follows (wire.ts)", async () => {
+  test("a socket of this runtime takes only as much as it has room for, write returns how much, and drain follows (wire.ts)", async () => {
     const drained = Promise.withResolvers<void>();
     const received = Promise.withResolvers<number>();
     let count = 0;
@@ -124,7 +124,7 @@ describe("a socket of this runtime", () => {
     expect(await came.promise).toBe("late");
   });
 
-  test("a socket of this runtime receives nothing while paused, and all of it with the FIN after resume (wire.ts)", async () => {
+  test("a socket of this runtime gets no bytes while paused, and all of them with the FIN after resume (wire.ts)", async () => {
     const ended = Promise.withResolvers<void>();
     const came: string[] = [];
     const { server, client } = await connectPair({

@@ -78,7 +78,7 @@ describe("a request of a client", () => {
   });
 
   test.each(["a b", "a, b", "a/b?c", "127.0.0.1:99999", "x@y", ""])(
-    "the Host %j changes nothing of the target, and is passed as it is",
+    "the Host %j does not change the target, and is passed on unchanged",
     async (host) => {
       const { port } = serve((each) => each.answer(200, [], `${each.target} ${each.field("host")}`));
       const answer = await rawRequest(port, `GET /x/../p?q HTTP/1.1\r\nhost: ${host}\r\n\r\n`);
@@ -100,7 +100,7 @@ describe("a request of a client", () => {
     ["of known length", post("content-length: 5\r\n", "hello")],
     ["in chunks", post("transfer-encoding: chunked\r\n", "3;e\r\nhel\r\n2\r\nlo\r\n0\r\nt: r\r\n\r\n")],
     ["with its length twice", post("content-length: 5\r\ncontent-length: 5\r\n", "hello")],
-  ])("a body %s is read whole, and refused if it is longer than the limit", async (_, wire) => {
+  ])("a body %s is read completely, and refused if it is longer than the limit", async (_, wire) => {
     const { port } = serve(async (exchange) => exchange.answer(200, [], await exchange.readBody(5)));
     expect((await rawRequest(port, wire)).text).toBe("hello");
     const strict = serve(async (exchange) => {
@@ -147,7 +147,7 @@ describe("a request of a client", () => {
 });
 
 describe("a reply to a client", () => {
-  test("a whole reply has its true length and the given fields but no given framing; HEAD, 204 and 304 have no body", async () => {
+  test("a reply in one piece has its true length, whatever framing its fields name; HEAD, 204 and 304 have no body", async () => {
     const { port } = serve((exchange) => {
       exchange.replyFields = [["x-all", "1"]];
       const status = Number(exchange.target.slice(1));
@@ -315,7 +315,7 @@ describe("a client that leaves", () => {
 });
 
 describe("a connection of a client", () => {
-  test("a connection without a request is closed after its time, and one whose request waits for a reply is not", async () => {
+  test("a connection without a request is closed after idleSeconds, and one whose request waits for a reply is not", async () => {
     const { client, exchange } = await begin(GET, { idleSeconds: 1 });
     await Bun.sleep(3000);
     expect(exchange.gone).toBe(false);
@@ -358,7 +358,7 @@ describe("a connection of a client", () => {
     await Promise.all([client.ended, stopped]);
   });
 
-  test("a server that stops at once breaks off what runs", async () => {
+  test("a server that stops at once breaks off running exchanges", async () => {
     const { server, client, exchange } = await begin();
     exchange.begin(200, []);
     void exchange.write(Buffer.from("first"));

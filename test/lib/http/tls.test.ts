@@ -94,7 +94,7 @@ const faultAt = (origin: Origin): Promise<unknown> => faultOf(openClient().send(
 
 describe.skipIf(noOpenssl)("P194: over TLS", () => {
   test.each(["localhost", "127.0.0.1"])(
-    "an upstream at %s whose certificate fits gets requests, and its connection is kept",
+    "an upstream at %s gets requests if its certificate has that name, and its connection is reused",
     async (host) => {
       const upstream = await startTls(local);
       const client = openClient();
@@ -299,7 +299,7 @@ describe("through a proxy", () => {
   });
 
   test.skipIf(noOpenssl)(
-    "through a proxy, a TLS origin is reached by CONNECT; its name and certificate are checked and its connection is kept",
+    "through a proxy, a TLS origin is reached by CONNECT; its name and certificate are checked and its connection is reused",
     async () => {
       const upstream = await startTls(local);
       const proxy = await startProxy();
@@ -321,7 +321,7 @@ describe("through a proxy", () => {
     },
   );
 
-  test.skipIf(noOpenssl)("through a proxy, a large body arrives whole", async () => {
+  test.skipIf(noOpenssl)("through a proxy, a large body arrives complete", async () => {
     const upstream = await startTls(local, (socket) => void socket.write(OK));
     const proxy = await startProxy();
     const origin = originOf(upstream, { proxy: new URL(`http://127.0.0.1:${proxy.port}`) });
@@ -332,7 +332,7 @@ describe("through a proxy", () => {
     expect(Buffer.compare(upstream.requests[0]?.body ?? Buffer.alloc(0), body)).toBe(0);
   });
 
-  test.skipIf(noOpenssl)("through a proxy, an origin named by an IP address is verified by it", async () => {
+  test.skipIf(noOpenssl)("through a proxy, a certificate has to name the origin's IP address", async () => {
     const proxy = await startProxy();
     const via = { host: "127.0.0.1", proxy: new URL(`http://localhost:${proxy.port}`) };
     const right = await startTls(local);

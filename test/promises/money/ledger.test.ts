@@ -370,7 +370,7 @@ test("P132: searches have kinds of their own in each dialect", async () => {
   expect((await world.line(await content.ask("content")))["usage"]).toMatchObject({ google_search: 1 });
 });
 
-test("P132: usage with its own price has its own kind", async () => {
+test("P132: web searches have a price and a kind of usage of their own", async () => {
   const server_tool_use = { web_search_requests: 3 };
   odd.channel().next({ body: whole("messages", { model: "claude-sonnet-4-5", usage: { server_tool_use } }) });
   const line = await world.line(await odd.ask("messages", { model: "claude-sonnet-4-5" }));
@@ -507,11 +507,11 @@ const TRACE = `00-${"a".repeat(32)}-${"b".repeat(16)}-00`;
 const pass = { input_tokens: 10, output_tokens: 5 };
 /** The case, the upstream's report, more fields of the request, and the expected fields of its line. */
 const APPLYING: readonly (readonly [string, Group, Dialect, object, Record<string, string>, Line])[] = [
-  ["its trace", plain, "messages", {}, { traceparent: TRACE }, { traceparent: TRACE }],
-  ["its recording", kept, "messages", {}, {}, { recording: "lines" }],
-  ["the model whose price it has", odd, "messages", { model: "mystery-7" }, {}, { priced_as: "test-model" }],
+  ["the request's trace", plain, "messages", {}, { traceparent: TRACE }, { traceparent: TRACE }],
+  ["the recording's name", kept, "messages", {}, {}, { recording: "lines" }],
+  ["the model whose price counts", odd, "messages", { model: "mystery-7" }, {}, { priced_as: "test-model" }],
   [
-    "its passes",
+    "the passes of an answer",
     plain,
     "messages",
     {
@@ -739,7 +739,7 @@ describe("a start after a kill or after the loss of lines", () => {
     await use(own, group);
   }
 
-  test("P142: a gateway that starts with a broken ledger marks that, goes on, and reports it until ledger accept", async () => {
+  test("P142: a gateway that starts with a broken ledger marks the fault, goes on, and reports the fault until ledger accept", async () => {
     await lose(async (own, group) => {
       expect((await group.ask("messages")).status).toBe(200);
       await eventually(() => own.lines().some(({ mark }) => mark !== undefined));

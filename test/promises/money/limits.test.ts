@@ -362,7 +362,7 @@ describe("P119: same_call refuses a conversation that ends with N equal pairs of
     ["responses", loopsOf.responses],
     ["chat", loopsOf.responses],
     ["content", loopsOf.content],
-  ])("same_call refuses in %s", async (dialect, group) => {
+  ])("same_call refuses the third equal pair in %s", async (dialect, group) => {
     const ask = (pairs: number, last = "same result", words = 1) =>
       group.ask(dialect, conversation(dialect, pairs, last, words));
     expect((await ask(2)).status).toBe(200);

@@ -275,7 +275,7 @@ test("P164: a field that the channel's dialect also has arrives complete, and re
   expect(JSON.parse(group.channel().seen.at(-1)!.text).stop).toEqual(stop_sequences);
 });
 
-test("P165: a messages request with thread gets 400 where it would be converted, and passes elsewhere", async () => {
+test("P165: a messages request with thread gets 400 where it would be converted, and goes upstream elsewhere", async () => {
   const turns = [
     { role: "user", content: "Hi" },
     { role: "assistant", content: "Hello" },

@@ -606,7 +606,7 @@ test("P77: a list has the channels' models, filtered, with aliases, without dupl
   });
 });
 
-test("P1, P77: a relay group lists the models of messages and content, also if its upstream has a list for each", async () => {
+test("P1, P77: a relay group lists the models of messages and content, from one list of its upstream or from two", async () => {
   const { models } = relay.channel();
   relay.channel().models = (path) =>
     path.startsWith("/v1beta") ? ["of-content"] : path.startsWith("/v1/") ? ["of-messages"] : null;
@@ -649,7 +649,7 @@ test.each([
   ["big-two", "other-model"],
   ["big-two-with-a-long-end", "other-model"],
   ["plain", "test-model"],
-])("P80: the alias that fits best replaces the model: %s becomes %s", async (model, upstreams) => {
+])("P80: the most specific alias replaces the model: %s becomes %s", async (model, upstreams) => {
   expect((await aliases.ask("messages", { model })).status).toBe(200);
   expect(JSON.parse(aliases.channel().seen.at(-1)!.text).model).toBe(upstreams);
 });

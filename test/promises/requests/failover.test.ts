@@ -373,7 +373,7 @@ test.each(waits)(
 );
 
 test.each(rests)(
-  "P105: without a retry-after, a channel rests for seconds to minutes: after %d, %d times",
+  "P105: without a retry-after, a channel rests for seconds to minutes: after status %d, %d times",
   async (status, strikes, group) => {
     const at = Date.now();
     for (let count = 0; count < strikes; count += 1) group.channel("first").next({ status, body: error });
@@ -458,7 +458,7 @@ test("P106: a session does not stay on a channel that never answers it", async (
   }
 });
 
-test("P106: a request for another model moves its session only when it is answered", async () => {
+test("P106: a request for another model moves its session only when the request is answered", async () => {
   for (const name of ["one", "two"])
     moving.channel(name).always(({ text }, out) => (text.includes("other-model") ? out.left : {}));
   for (const session of "abcdefgh") {

@@ -93,8 +93,8 @@ test("P146: on other channels, the client's Authorization never goes upstream", 
 
 test.each([
   ["no login", {}, "Authorization"],
-  ["a gateway's key", { authorization: `Bearer ${metered.key}` }, "x-gateway-key"],
-  ["its own key", { authorization: `Bearer ${claude.key}` }, "x-gateway-key"],
+  ["another group's key", { authorization: `Bearer ${metered.key}` }, "x-gateway-key"],
+  ["this group's key", { authorization: `Bearer ${claude.key}` }, "x-gateway-key"],
   ["a key in another scheme", { authorization: `Basic ${btoa(`x:${metered.key}`)}` }, "x-gateway-key"],
 ])(
   "P147: with %s in Authorization, a login channel answers 401 that says where login and key belong",
@@ -148,7 +148,7 @@ test.each([
   ["user-agent", "claude-cli/0.9 (external, cli)"],
   ["x-claude-code-session-id", ""],
   ["anthropic-beta", "claude-code-20250219"],
-])("P151: without the tool's %s, a login channel answers 403 with the reason", async (name, value) => {
+])("P151: without Claude Code's %s, a login channel answers 403 with the reason", async (name, value) => {
   const before = claude.channel().seen.length;
   const answer = await send(claude, { [name]: value });
   expect([answer.status, claude.channel().seen.length - before]).toEqual([403, 0]);
@@ -157,7 +157,7 @@ test.each([
 });
 
 test.each([401, 402, 403, 429, 500, 529])(
-  "P152: the provider's %d to a login passes and starts no cooldown",
+  "P152: the provider's %d to a login reaches the client and starts no cooldown",
   async (status) => {
     const body =
       '{"type":"error","error":{"type":"authentication_error","message":"OAuth token has expired."}}';

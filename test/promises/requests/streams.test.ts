@@ -185,7 +185,7 @@ test.each([...DIALECTS])(
   },
 );
 
-test("P94: the connection of a JSON body that is too long to be held is reset where the body breaks", async () => {
+test("P94: if a JSON body breaks that is too long to be held back, the client's connection is reset", async () => {
   const begun = Promise.withResolvers<void>();
   messages.channel().next(async (_, out) => {
     out.head(200, { "content-type": "application/json", "content-length": String(9 << 20) });
@@ -246,7 +246,7 @@ test.each(["", '{"type":"message",'])(
   },
 );
 
-test("P95: a stream may last longer than idle, if no silence in it does", async () => {
+test("P95: a stream may last longer than idle, if each silence in the stream is shorter", async () => {
   patient.channel().next(async (_, out) => {
     out.head(200, SSE);
     for (const piece of stream("messages")) {

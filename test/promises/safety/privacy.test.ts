@@ -187,7 +187,7 @@ async function repeat(group: Group, dialect: Dialect, text: string, secret: stri
   }
 }
 
-describe("P189: answers contain no channel credential and no key, whole or split over the chunks of a stream", () => {
+describe("P189: answers contain no channel credential and no key, in one piece or split over the chunks of a stream", () => {
   const writings = [
     ["as it is", (text: string) => text],
     ["JSON-escaped", escapeJson],
@@ -226,7 +226,7 @@ describe("P189: answers contain no channel credential and no key, whole or split
     expect([answer.status, leaks(answer.bytes.toString(), SIGNS)]).toEqual([502, false]);
   });
 
-  test("no secret reaches a client if a conversion joins its parts", async () => {
+  test("no secret reaches a client, even if a conversion joins its parts", async () => {
     const [start, end] = [stored.credentialOf().slice(0, 11), stored.credentialOf().slice(11)] as const;
     const parts = [start, end].map((text) => ({ type: "output_text", text, annotations: [] }));
     const item = { type: "message", id: "m", role: "assistant", status: "completed", content: parts };
@@ -256,7 +256,7 @@ describe("P189: answers contain no channel credential and no key, whole or split
     }
   });
 
-  test("a list of models contains no credential and no key, and neither does an error that repeats the path", async () => {
+  test("a list of models and an error that repeats the path contain no credential and no key", async () => {
     own.channel().models = ["test-model", SIGNS, MADE];
     const fields = keyFields("messages", own.key);
     const list = await world.request("/v1/models", fields);

@@ -292,7 +292,7 @@ describe("P39: init and import write a config of mode 0600 and refuse to overwri
   });
 });
 
-test("P40: import keeps both keys of one provider, as credentials in gateway.env, and clients' keys as hashes", async () => {
+test("P40: import writes both keys of one provider to gateway.env, and clients' keys as hashes to the config", async () => {
   const [own] = await openOwnWorld({}, (own) => own.group("unused"));
   await own.halt();
   const upstream = own.upstream.channel("theirs");
@@ -542,7 +542,7 @@ test("P47: models lists the models that a group's keys can call now, with prices
   }
 });
 
-test("P47, P48: models leaves out the models of disabled channels, and channels has exit status 1 if a group has no channel", async () => {
+test("P47, P48: models leaves out the models of disabled channels, and channels has exit status 1 if a group has no usable channel", async () => {
   const models = async () => (await world.run("models", "--group", "cheap")).stdout;
   expect([(await world.run("channels")).status, await models()]).toEqual([
     0,
@@ -835,7 +835,7 @@ test("P53, P55: the cache misses in a report have time, request id, version, cha
   }
 });
 
-test("a report does not count a failed request as a turn, and lacks no number if all requests failed", async () => {
+test("a report does not count a failed request as a turn, and has every number even if all requests failed", async () => {
   const fields = { ...CLAUDE, "x-claude-code-session-id": "failed-session" };
   const fail = async (): Promise<void> => {
     plain.channel().next({ status: 400, body: { type: "error", error: { type: "x", message: "No" } } });

@@ -145,7 +145,7 @@ test("P5, P6: relative paths start from the config's folder, and ${NAME} expands
   removeFolder(elsewhere);
 });
 
-test("P8: a channel whose keychain credential cannot be read says why, and others work", async () => {
+test("P8: a channel whose keychain credential cannot be read says why, and other channels work", async () => {
   const channels = { locked: { credential: "keychain:nobody" }, main: { priority: 2 } };
   const [own, group] = await openOwnWorld({}, (own) => own.group("two", { channels }));
   expect((await group.ask("messages")).status).toBe(200);
@@ -218,12 +218,12 @@ const CHANNELS: readonly (readonly [title: string, config: object, wrong: string
   ...["0.0.0.0", "::", "192.168.1.2", "127.0.0.1", "::1", "localhost"].map((host) => {
     const wrong = /^(?:127|::1|l)/.test(host) ? null : "change listen.host";
     const groups = { g: { platform: "messages", channels: ["a"] } };
-    return [`a login and ${host}`, { channels: { a: LOGIN }, groups, listen: { host } }, wrong] as const;
+    return [`a login, host ${host}`, { channels: { a: LOGIN }, groups, listen: { host } }, wrong] as const;
   }),
   ...SECONDS.flatMap((b, at) =>
     ["ab", "ba"].map((names) => {
       const groups = { g: { platform: "messages", channels: names.split("") } };
-      const title = `a login with channel ${at}, ${names}`;
+      const title = `a login channel with another one (${at}, ${names})`;
       return [title, { channels: { a: LOGIN, b }, groups }, 'groups.g.channels: its channel "a"'] as const;
     }),
   ),
@@ -231,7 +231,7 @@ const CHANNELS: readonly (readonly [title: string, config: object, wrong: string
     const [platform = "", channel = ""] = words.split(" ");
     const groups = { g: { platform, convert: true, channels: ["a"] } };
     const wrong = words.includes("relay") ? "groups.g.channels[0]: nothing can be converted" : null;
-    return [`convert from and to ${words}`, { channels: { a: upstream(channel) }, groups }, wrong] as const;
+    return [`convert: true and ${words}`, { channels: { a: upstream(channel) }, groups }, wrong] as const;
   }),
 ];
 

@@ -51,7 +51,7 @@ test("P176: nothing is recorded except by run --record and record on a key, and 
   expect(textOf(world.path(FOLDER))).not.toContain("outside of the run");
 });
 
-test("P177: a recording has mode 0700 and its files 0600, and holds no key, credential or login", async () => {
+test("P177: a recording has mode 0700 and its files 0600, and contains no key, credential or login", async () => {
   const login = "sk-ant-oat01-INVENTED0aB1cD2eF3gH4";
   const body = {
     model: "test-model",
@@ -140,7 +140,7 @@ describe("serve --replay", () => {
     messages: [{ role: "user", content: "what is replayed" }],
   };
 
-  test("P179, P180: a replay answers any key, only as recorded, sends nothing upstream, and names the first difference", async () => {
+  test("P179, P180: a replay answers any key, but only recorded requests; it sends nothing upstream, and names the first difference", async () => {
     await record("what is replayed");
     const sent = kept.channel().seen.length;
     // The replay's port is the config's.
@@ -163,7 +163,7 @@ describe("serve --replay", () => {
     expect(await replay.stop()).toBe(1);
   });
 
-  test("P180: a replay answers the requests of `run` itself, and a prompt that differs only in the home folder", async () => {
+  test("P180: a replay answers the requests that `run` itself sends, and a prompt that differs only in the home folder", async () => {
     const at = (home: string) => {
       const content = `memory: ${home}/.claude/projects, notes: ${home}/notes`;
       return { ...prompt, messages: [{ role: "user", content }] };

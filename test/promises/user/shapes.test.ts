@@ -129,8 +129,8 @@ beforeAll(async () => {
   writeFileSync(world.path("broken.jsonl"), lines.replace('"status":200', '"status":201'), { mode: 0o600 });
 });
 
-describe("P27: with --json, a command prints one document with the contract's fields", () => {
-  test.each(DOCUMENTS)("the document of %s has the contract's fields", async (name, line) => {
+describe("P27: with --json, a command prints one JSON document with the contract's fields", () => {
+  test.each(DOCUMENTS)("the JSON of %s has the contract's fields", async (name, line) => {
     const words = line
       .replace("KEY", plain.key)
       .replace("UPSTREAM", `${plain.channel().url}/added`)
@@ -147,7 +147,7 @@ describe("P27: with --json, a command prints one document with the contract's fi
     expect({ missing: isEmpty ? [] : missing }).toEqual({ missing: [] });
   });
 
-  test("the documents of init and import have the contract's fields", async () => {
+  test("the JSON of init and import has the contract's fields", async () => {
     const folder = makeFolder();
     onTestFinished(() => removeFolder(folder));
     const env = { ANTHROPIC_API_KEY: "sk-ant-invented-0123456789" };
