@@ -1,5 +1,5 @@
 // `bun run bench`: what the gateway costs, next to the upstream alone and to nginx. In each round, one target is measured
-// after the other, so that a noisy machine affects all.
+// after the other, so that a noisy machine affects all targets.
 
 import { availableParallelism, cpus } from "node:os";
 import { parseArgs } from "node:util";
@@ -147,7 +147,7 @@ async function addStarts(results: Results, gateways: Gateways, upstream: number)
     addSample(results, name, { "ms of a start": await measureStart(command, upstream) });
 }
 
-/** An agent's turn costs 3.6 times what the floor's costs, on a busy machine 4.2 times. Lower it when turns get cheaper. */
+/** A turn costs 3.6 times as much as through the floor, on a busy machine 4.2 times. When turns get cheaper, lower this. */
 const EXPECTED = 4.2;
 const TOLERATED = 1.15;
 

@@ -156,10 +156,10 @@ describe("a model's price is found", () => {
 
 /**
  * The book is compared with the package. These differences are known, and the book is right:
- * - it charges OpenAI's long-context rates from 272 000 tokens on for some models, the book above it, as OpenAI says;
- * - it charges claude-sonnet-4-5's long-context rates on any sum over 200 000 tokens, the book only until the
+ * - the package charges long-context rates of OpenAI from 272 000 tokens on, the book only above, as OpenAI says;
+ * - the package charges claude-sonnet-4-5's long-context rates above 200 000 tokens, the book only until the
  *   1M context ended on 2026-04-30;
- * - it knows no service tiers, regions, speeds, previews of search, containers and searches of Google.
+ * - the package knows no service tiers, regions, speeds, previews of search, containers and searches of Google.
  */
 describe("the price book agrees with the package that it is made from", () => {
   const lists = entries.filter((entry) => getField(entry, "source") === undefined);
@@ -215,8 +215,8 @@ describe("the price book agrees with the package that it is made from", () => {
     expect(compared).toBeGreaterThan(5000);
   });
 
-  /** The package's provider with this model only: several of its patterns fit some of its own ids. The book leaves out
-   *  some of its ids. */
+  /** The package's provider with this model only: some ids fit the patterns of several models. The book leaves out some of
+   *  the package's ids, so the model is also searched for by its pattern. */
   function packageWith(provider: string, id: string): Provider {
     const found = findProvider({ providerId: provider });
     const named = (each: Provider["models"][number]) =>

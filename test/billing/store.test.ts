@@ -196,7 +196,7 @@ test("P49: the table's sums of random lines equal plain arithmetic, by name and 
       });
       const lines = chain(texts);
       rmSync(`${path}.index`, { force: true });
-      // The file has the first lines, and the next reader adds the others.
+      // The table gets the first lines, and the next reader adds the later ones.
       write(path, lines.slice(0, known));
       if (known > 0) makeTable(path);
       write(path, lines);
@@ -339,7 +339,7 @@ describe("the ledger's table", () => {
     expect(look()).toEqual(FINE);
   });
 
-  /** Changes the file as a damaged byte would: no trigger notices. */
+  /** Changes the table's file as a damaged byte would: no trigger notices it. */
   const changeUnseen = (statement: string): void => {
     const database = new Database(`${path}.index`);
     const triggers = database.query("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").values();

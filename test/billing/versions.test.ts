@@ -1,4 +1,4 @@
-// A newer version of a tool is named only if its sessions have more input than older ones of their kind, beyond chance.
+// A newer version of a tool is named only if its sessions have more input than older sessions of the same kind, beyond chance.
 
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";

@@ -36,7 +36,7 @@ function ask(direction: string, setting: Any = {}): Converted {
   return convert(direction, formRequest(client, user, true), setting);
 }
 
-/** The answer of an upstream with another reason for its end. */
+/** The upstream's answer, changed so that it names this reason for its end. */
 function endWith(upstream: DialectName, reason: string): Any[] {
   const events = formAnswer(upstream, TURN, COUNTS);
   const text = JSON.stringify(events);

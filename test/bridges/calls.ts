@@ -52,7 +52,7 @@ export const slicesOf = ({ texts }: AnswerOutput): string[] =>
   typeof texts === "string" ? [texts] : [...texts];
 export const textOf = (output: AnswerOutput): string => slicesOf(output).join("");
 
-/** `client>upstream`. */
+/** `direction`: `client>upstream`. */
 export function convert(direction: string, body: Any, setting: Setting = {}): Converted {
   const call = runAtOnce(openCall(direction, body, setting));
   const text = Buffer.from(call.body).toString();
@@ -168,7 +168,7 @@ export function readEvents(text: string): Any[] {
   return lines.map((line) => (line === "data: [DONE]" ? "[DONE]" : JSON.parse(line.slice("data: ".length))));
 }
 
-/** Events as the wire has them. An event with a type gets its name. */
+/** Events as the wire has them. The type of an event becomes its name. */
 export function sse(events: readonly Any[]): string {
   return events
     .map((event) => {

@@ -131,7 +131,7 @@ function joinPieces(events: readonly Any[]): [frame: string, text: string][] {
       return "";
     });
     const last = joined.at(-1);
-    // The signature of the thoughts before a text is at its first piece.
+    // The signature of the thoughts before a text is in the first piece of the text.
     if (last?.[0].replace(/,"thoughtSignature":"[^"]*"/, "") === frame) last[1] += text;
     else joined.push([frame, text]);
   }
@@ -280,7 +280,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
       const { phase, text, refusal } = stream(converted, [bytes.subarray(0, at)], broken);
       const meter = DIALECTS[upstream].openMeter("text/event-stream");
       meter.see(bytes.subarray(0, at));
-      // After a reason, a clean end completes the answer, too: some chat servers send nothing more.
+      // After a finish reason, a clean end completes the answer, too: some chat servers send nothing more.
       const hasReason = !broken && /"finish_reason":"\w+"}]}/.test(bytes.subarray(0, at).toString());
       if (meter.read().end === "complete" || hasReason) continue;
       expect([at, phase === "broken" || phase === "refused"]).toEqual([at, true]);
@@ -324,7 +324,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
       return user + system;
     };
     measure(50);
-    // Linear work takes as long as eight parts of it. On a busy machine, a single try may take longer.
+    // If the work is linear, 800 turns take as long as eight times 100. On a busy machine, a single try may take longer.
     const compare = (): number => {
       let eightTimes = 0;
       for (let at = 0; at < 8; at += 1) eightTimes += measure(100);

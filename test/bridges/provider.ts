@@ -204,7 +204,7 @@ const FORM: Readonly<Record<DialectName, Form>> = {
   },
 };
 
-/** The same answer in one piece. */
+/** The answer that these events stream, in one piece. */
 export function joinAnswer(upstream: DialectName, events: readonly Any[]): Any {
   switch (upstream) {
     case "messages": {

@@ -7,7 +7,7 @@ import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
 
 const MODULES = join(import.meta.dir, "../../node_modules");
 
-/** `Body`: what a request may be. The content dialect's SDK has other names at the top than the wire. */
+/** `Body`: what a request may be. In the content dialect, the SDK's outermost names are not those of the wire. */
 const TYPES: Readonly<Record<DialectName, string>> = {
   messages: `export type { MessageCreateParams as Body } from "${MODULES}/@anthropic-ai/sdk/resources/messages/messages.mjs";`,
   responses: `export type { ResponseCreateParams as Body } from "${MODULES}/openai/resources/responses/responses.mjs";`,

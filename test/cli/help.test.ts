@@ -1,4 +1,4 @@
-// `--help` of every command: examples in each, and examples that use what there is.
+// `--help` of every command has examples, which use only commands and flags that exist.
 
 import { beforeAll, expect, test } from "bun:test";
 import { ENV_TOOLS } from "../../src/dialects/platforms.ts";

@@ -1,4 +1,4 @@
-// Which paths a group with `other_paths` may forward: none that any server could take for one that is billed.
+// Which paths a group with `other_paths` may forward: no path that any server could take for a billed one.
 
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
@@ -9,7 +9,7 @@ import { pathOf } from "../../src/dialects/path.ts";
 
 const NAMING = { relayPrefix: "relay", vendor: "goog" };
 
-/** The platforms whose groups forward the path, and the path upstream. Without `names`, the list of the group has this path. */
+/** The platforms whose groups forward the path, and the path upstream. Without `names`, the group lists this path. */
 function see(method: string, target: string, names: readonly string[] = [pathOf(target)]): string {
   const found = recognise({ method, target, field: () => undefined }, NAMING);
   if (found.kind !== "unknown") return found.kind;

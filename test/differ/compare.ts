@@ -91,7 +91,7 @@ export class Comparison {
     this.json(where, left, right, /^sequence_number$/);
   }
 
-  /** Compares the bytes of two bodies, or their members if both are JSON. */
+  /** Compares the bytes of two bodies, or their members if both bodies are JSON. */
   body(where: string, old: Buffer, fresh: Buffer): void {
     this.compared += 1;
     if (old.equals(fresh)) return;

@@ -49,7 +49,7 @@ export function events(dialect: Dialect, model: string = MODELS[dialect]): strin
   return read(dialect, "event").map((event: string) => event.replaceAll(MODELS[dialect], model));
 }
 
-/** The same answer as one document. */
+/** The answer of `events` as one document. */
 export function answer(dialect: Dialect, model: string = MODELS[dialect]): Any {
   return { ...read(dialect, "answer")[0], [dialect === "content" ? "modelVersion" : "model"]: model };
 }

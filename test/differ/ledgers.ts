@@ -142,7 +142,7 @@ export async function makeSmall(olds: readonly Old[], folder: string): Promise<v
   tidy(killed);
 }
 
-/** Changes an amount, removes a line, writes one twice, and adds one that is not JSON. */
+/** Changes an amount, removes a line, writes a line twice, and adds a line that is not JSON. */
 function damage({ folder }: Side): void {
   const path = join(folder, "ledger-2026-10.jsonl");
   const [first = "", second = "", third = "", fourth = "", ...rest] = readFileSync(path, "utf8")

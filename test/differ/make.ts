@@ -1,5 +1,5 @@
 // `bun test/differ/make.ts 0.1.0=EXECUTABLE 0.1.1=EXECUTABLE 0.2.0=EXECUTABLE`: makes the stored ledgers, each with the
-// executable of its version, and the snapshots of what the last one prints.
+// executable of its version, and the snapshots of what the last executable prints.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

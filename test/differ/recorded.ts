@@ -52,7 +52,7 @@ function pathOf({ family, url_path: path, file }: Recording, stream: boolean): s
 const keyOf = (dialect: Dialect): string => (dialect === "content" ? "x-goog-api-key" : "authorization");
 const platformOf = (dialect: Dialect): string => (dialect === "chat" ? "responses" : dialect);
 
-/** Passes a recording through its own dialect, with the recorded request if there is one. */
+/** Sends a recording to a client of its own dialect. The request is the recorded one, if there is one. */
 function pass(recording: Recording): Step {
   const dialect = DIALECT_OF[recording.family];
   const body =

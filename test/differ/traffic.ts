@@ -42,7 +42,7 @@ const FRONTS: readonly Front[] = [
   { name: "relay-c", dialect: "content", platform: "relay", channel: "relay", prefix: "/relay" },
 ];
 
-/** `name: value | name: value`. */
+/** Reads `name: value | name: value`. */
 const fieldsOf = (text: string): Fields =>
   text.split(" | ").map((field) => {
     const [name = "", value = ""] = field.split(/: ?(.*)/);

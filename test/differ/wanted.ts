@@ -365,7 +365,7 @@ export class Verdict {
   readonly #counts = WANTED.map(() => 0);
   unexpected = 0;
 
-  /** Describes the unexpected ones. */
+  /** Describes the unexpected differences among these. */
   add(differences: readonly Difference[]): string {
     const unexpected = differences.filter((difference) => {
       const index = WANTED.findIndex((each) => fits(each, difference));

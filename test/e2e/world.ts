@@ -44,7 +44,7 @@ export interface Trace {
 export interface Running {
   readonly client: RawConnection;
   readonly received: Promise<ReceivedRequest>;
-  /** Resolves when the gateway has closed its bill. */
+  /** Resolves when the gateway has closed the request's bill. */
   readonly over: () => Promise<Pick<Trace, "record" | "lines">>;
 }
 

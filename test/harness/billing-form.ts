@@ -23,7 +23,7 @@ function count(reading: Read, kind: keyof Usage): number {
   return reading.parts.reduce((total, part) => total + (part.usage[kind] ?? 0), 0);
 }
 
-/** A meter's reading in the words of the manifest. It has only what the manifest says, too. */
+/** A meter's reading in the words of the manifest. What the manifest never says is left out. */
 export const NORMAL: Record<Fixture["family"], (reading: Read) => object> = {
   anthropic: (reading) => ({
     lines: reading.parts.map((part: Part) => ({

@@ -1,7 +1,7 @@
 // Tests of today's spending use the real clock: the day must not end while they run.
 
 const DAY_MS = 86_400_000;
-/** The longest time that such a test may take. */
+/** The longest time that a test of today's spending may take. */
 const ROOM_MS = 30_000;
 
 /** Resolves when no midnight (UTC) is near: at once, except in the last half minute of a day. */

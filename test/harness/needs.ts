@@ -1,5 +1,5 @@
 // Things that a machine may lack. Tests that need them skip visibly, and the last line of `npm test`
-// says so. A run fails without those that REQUIRE names (REQUIRE=recordings,browser).
+// says so. If REQUIRE names such a thing (REQUIRE=recordings,browser), a run without it fails.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";

@@ -36,13 +36,13 @@ export interface Circumstances {
   readonly folder: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
-  /** The folder in which it starts. Absent: the test's folder. */
+  /** The folder in which the program starts. Absent: the test's folder. */
   readonly cwd?: string;
 }
 
 /** The variables of a test's machine must not leak in. The config is the folder's gateway.yaml, unless `more` names
- *  another in GATEWAY_CONFIG; if that is empty, the program searches for one. Commands check credentials: nobody
- *  listens at this proxy, so nothing leaves the machine. No model server of the machine is found. */
+ *  another in GATEWAY_CONFIG; if this variable is empty, the program searches for one. Commands check credentials: nobody
+ *  listens at the proxy that is set, so nothing leaves the machine. No model server of the machine is found. */
 export function cleanEnv(
   folder: string,
   more: Readonly<Record<string, string>> = {},

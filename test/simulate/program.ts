@@ -10,7 +10,7 @@ import { BodyTooLarge, ClientGone } from "../../src/lib/http/exchange.ts";
 import { Fields, Malformed } from "../../src/lib/http/fields.ts";
 import { UpstreamFault } from "../../src/lib/http/upstream.ts";
 
-/** The classes that cross the two interfaces. Each process has its own. */
+/** The classes whose instances the simulated network and the gateway exchange. Each process has its own classes. */
 export const seam = {
   BodyTooLarge,
   ClientGone,

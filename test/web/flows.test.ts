@@ -385,7 +385,7 @@ onPage(
     await card.getByRole("button", { name: "Disable" }).click();
     await card.getByText("disabled", { exact: true }).waitFor();
     expect(readFileSync(gateway.configPath, "utf8")).toMatch(/"sk-test-content",\s*"?disabled"?: true/);
-    // The change holds at once, before the gateway notices that the file has changed.
+    // The change applies at once, before the gateway notices that the file has changed.
     const fields = { authorization: `Bearer ${keyOf("content")}` };
     const ask = (target: string, more: object = {}) => rawRequest(gateway.port, { target, fields, ...more });
     expect((await ask("/v1beta/models")).status).toBe(401);

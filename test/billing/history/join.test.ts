@@ -3,7 +3,7 @@ import type { LogEntry } from "../../../src/billing/history/entry.ts";
 import { joinHistory, type OurLine } from "../../../src/billing/history/join.ts";
 import { entryOf, lineOf, T } from "./made-requests.ts";
 
-/** How many requests are in both, only in the log, and only in the ledger. */
+/** How many requests are in the log and in the ledger, only in the log, and only in the ledger. */
 function count(entries: readonly LogEntry[], lines: readonly OurLine[]): number[] {
   const { pairs, onlyEntries, onlyLines } = joinHistory(entries, lines);
   return [pairs.length, onlyEntries.length, onlyLines.length];
@@ -12,7 +12,7 @@ function count(entries: readonly LogEntry[], lines: readonly OurLine[]): number[
 test("P52: an entry is joined to the line with the upstream's id, whatever else differs but the tool", () => {
   const entry = entryOf({ requestId: "req_x", session: "other", time: T + 9e6, usage: { input: 1 } });
   expect(count([entry], [lineOf({ upstream_request_id: "req_x" })])).toEqual([1, 0, 0]);
-  // Two local servers may both number their answers from 1.
+  // Another tool's server may have given the same id.
   expect(count([entry], [lineOf({ upstream_request_id: "req_x", tool: "claude-code" })])).toEqual([0, 1, 1]);
 });
 

@@ -43,7 +43,7 @@ export interface Agent {
 export interface Outcome {
   readonly requests: number;
   readonly spent: string;
-  /** How often a request was refused because of others in flight; how many were given up after two retries. */
+  /** How often a request was refused because of other requests in flight; how many were given up after two retries. */
   readonly refused: number;
   readonly givenUp: number;
   /** Requests that were let in. */

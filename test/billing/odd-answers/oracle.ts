@@ -33,7 +33,7 @@ interface Case {
   /** Without it, "exact" is expected. */
   readonly basis?: string;
   readonly terms?: readonly Term[];
-  /** Calls, USD per thousand. */
+  /** Calls, each with its price in USD per thousand. */
   readonly calls?: readonly Term[];
   readonly factor?: string;
   readonly suspect?: boolean;

@@ -98,7 +98,7 @@ const suffix = fc.array(
 test("decorations of a model's name never change its price", () => {
   fc.assert(
     fc.property(fc.constantFrom(...ids), prefix, suffix, ({ maker, id }, before, after) => {
-      // A region is a prefix of Bedrock's names only, which have their maker before a point.
+      // Only names of Bedrock begin with a region. They have the maker and a point before the id.
       const named = before.endsWith(".") ? `${before}${maker}.${id}` : `${before}${id}`;
       if (before.endsWith(".") && maker !== "anthropic") return;
       // Without a version before it, `-latest` is not a decoration: the name means whatever is newest.

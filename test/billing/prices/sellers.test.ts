@@ -59,7 +59,7 @@ describe("an address decides whose prices are paid", () => {
     expect([...KNOWN_PROVIDERS].toSorted()).toEqual(
       [...new Set([...ids, ...Object.keys(overlay.providers)])].toSorted(),
     );
-    // The package has patterns. Those that mean one address are compared.
+    // The package has patterns of addresses. A pattern that means one address is compared.
     for (const id of ids) {
       const pattern = packageProvider({ providerId: id })?.api_pattern ?? "";
       const address = pattern.replace(/\((?:\?:)?\/\|\$\)$/, "").replaceAll("\\", "");

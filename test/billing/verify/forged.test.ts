@@ -124,7 +124,7 @@ for (const how of ["stopped", "killed"] as const)
 
 type Edit = (lines: string[]) => string[];
 
-/** The hashes of the lines are made anew, as a person who knows the chain would. */
+/** Makes the hashes of the lines anew, as a person who knows the chain would. */
 const rehash: Edit = (lines) => {
   let prev = "0".repeat(64);
   return lines.map((line) => {

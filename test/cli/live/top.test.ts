@@ -27,7 +27,7 @@ const ask = (platform: "messages" | "relay", model: string, path = "/v1/messages
     signal: leaving.signal,
   });
 
-/** One gateway for all: with two spenders, a refusal and a stream that stays open. */
+/** One gateway for all tests: with two spenders, a refusal and a stream that never ends. */
 beforeAll(async () => {
   await passMidnight();
   folder = makeTempFolder();

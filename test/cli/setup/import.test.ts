@@ -283,7 +283,7 @@ test("import shows each destination and each variable before it names a command 
       ["Without a group, no request goes there. Add them with:"],
     ]),
   );
-  // The commands shown work as they are.
+  // Each command that import shows works unchanged.
   const commands = [...shown.matchAll(/^ {2}\S.* (groups add .*)$/gm)].map(([, words = ""]) =>
     words.split(" "),
   );

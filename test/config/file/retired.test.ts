@@ -18,7 +18,7 @@ const OLD_VALUES: Readonly<Record<string, unknown>> = {
   "groups.*.limits.agents": 10,
 };
 
-/** Without these arguments, the last word would be an argument of another command. */
+/** Without these arguments, `diff` would be an argument of `sessions`. */
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = { "sessions diff": ["last", "db7f03b5"] };
 
 const CONFIG = {

@@ -1,4 +1,4 @@
-// Every native recording gives the billing normal form of its manifest entry, in whatever pieces it comes.
+// The meters read from every native recording the usage that its manifest entry names, in whatever pieces it comes.
 // The manifest and the recordings are read in place and never copied.
 
 import { describe, expect, test } from "bun:test";
@@ -75,7 +75,7 @@ function bytesOf(fixture: Fixture): Uint8Array {
  * - An error body reports no usage. The manifest of the messages family writes a line of zeros without a model for
  *   it, the meter writes no line: both cost nothing.
  * - openinference…file-uri-image-true reports 23 candidate and 67 thought tokens but no prompt count, for which the
- *   manifest has no billing. What is reported is billed: 90 tokens of output.
+ *   manifest has no billing. The meter reads 90 tokens of output, with a fault: the usage is unknown.
  */
 const REPORTED_IN_PART =
   "gemini/openinference--test-instrumentation-test-generate-content-with-file-uri-image-true";
@@ -181,7 +181,7 @@ const DOUBTED: Readonly<Record<string, string>> = {
     "the upstream's promptTokenCount is missing beside the other counts",
   "gemini/pydantic-ai--test-structured-output-test-native-output-with-builtin-tools-stream":
     "the upstream's candidatesTokenCount is missing beside the other counts",
-  // Vercel counts thoughts next to the output.
+  // Vercel's count of the output leaves out the thoughts.
   "openai-chat/fantasy--testvercelthinking-gemini-3-pro-preview-thinking-0":
     "the upstream's completion_tokens_details is more than the total that includes it",
 };

@@ -665,7 +665,7 @@ describe("the responses dialect", () => {
     const whole = (output: object[]) => done + events(completed({ usage: { input_tokens: 3 }, output }));
     const shown = [{ input: 3, output: 0, web_search: 2 }];
     expect(usage(read(openResponsesMeter, whole([again, { ...second, id: "ws_more" }])))).toEqual(shown);
-    // A relay that leaves out an item gives the others another place.
+    // If a relay leaves out an item, the item behind it has another place.
     expect(usage(read(openResponsesMeter, whole([second])))).toEqual(shown);
     const unplaced = events(item(search, Number.NaN), item(second, Number.NaN));
     expect(usage(read(openResponsesMeter, unplaced))).toEqual([{ web_search: 2 }]);
@@ -1205,7 +1205,7 @@ describe("the tools that an answer calls", () => {
   const names = ["Read", "mcp__git__log"];
   const parts = names.map((name) => ({ functionCall: { name, args: {} } }));
   const contentCalls = { candidates: [{ content: { parts } }] };
-  // Only the first events of a kind are read for their text.
+  // Of so many events of text, only samples are read. The call behind them must be found all the same.
   const text = Array.from({ length: 1000 }, () => ({ choices: [{ delta: { content: "x".repeat(50) } }] }));
   const plain = text.map(() => ({ candidates: [{ content: { parts: [{ text: "x".repeat(50) }] } }] }));
 

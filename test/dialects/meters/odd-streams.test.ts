@@ -54,7 +54,7 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
       const reading = meter.read();
       expect(reading.hasText).toBe(true);
       expect(reading.estimatedOutput).toBe(bytes / 4);
-      // Reading it again, or the end of the event later, counts nothing twice.
+      // Nothing counts twice if the meter is read again, or if the end of the event comes later.
       expect(meter.read()).toEqual(reading);
       meter.see(new TextEncoder().encode(text.slice(cut.length)));
       expect(meter.read().estimatedOutput).toBe(Math.round((bytes + 50) / 4));

@@ -1,5 +1,5 @@
-// Channels that speak Chat Completions in groups of the responses platform: what passes as it is, what is metered, which channel
-// comes first, and what is refused. The simulated server is as strict as a provider.
+// Channels that speak Chat Completions in groups of the responses platform: what is sent on unchanged, what is metered, which
+// channel comes first, and what is refused. The simulated server is as strict as a provider.
 
 import { describe, expect, onTestFinished, test } from "bun:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";

@@ -1,4 +1,4 @@
-// What else holds in a group with `convert: true`: the key of the upstream's cache, refusals, aliases,
+// More about groups with `convert: true`: the key of the upstream's cache, refusals, aliases,
 // estimates, limits, other endpoints, long requests, settings of a chat channel, and a change of the channel.
 
 import { expect, onTestFinished, test } from "bun:test";

@@ -35,7 +35,7 @@ export const SITTINGS: readonly (readonly Step[])[] = [
   [{ thought: "Last.", acts: [{ do: "read", file: "a.txt" }] }, { text: "All is done." }],
 ];
 
-/** In this sitting, the model reports a prompt that fills its window: in the last turn, or before it for
+/** In this sitting, the model reports a prompt that fills its window: in the last turn, or in an earlier turn for
  *  an agent that looks at the reported size only while it runs. */
 const FULL_SITTING = 1;
 const FULL_TOKENS = 9_000_000;

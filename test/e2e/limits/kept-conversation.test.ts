@@ -14,7 +14,7 @@ interface Upstream {
   readonly count: () => number;
 }
 
-/** An upstream whose every response calls the same tool. `{"cut":true}` in the metadata cuts it after the call,
+/** An upstream whose every response calls the same tool. `{"cut":true}` in the metadata cuts the response after the call,
  *  `{"hold":true}` leaves the stream open after its last event, `{"pad":n}` makes the input of the call long. */
 function startLoopingUpstream(): Upstream {
   let made = 0;

@@ -1,4 +1,4 @@
-// A limit in USD holds when clients leave, when upstreams report no usage and when they fail, and refuses no
+// A limit in USD also works when clients leave, when upstreams report no usage and when they fail, and refuses no
 // session that fits into it. The upstream does a fixed amount of work for each request.
 
 import { describe, expect, test } from "bun:test";

@@ -1,5 +1,5 @@
 // A request for which a limit has no room waits in the gateway, over HTTP and over a WebSocket.
-// Nothing of it is sent or noted.
+// Meanwhile, nothing of it is sent to the upstream, and the journal does not name it.
 
 import { expect, onTestFinished, test } from "bun:test";
 import { readFileSync } from "node:fs";

@@ -75,7 +75,7 @@ async function serve(world: World, fixture: Fixture & { family: Family }, asked 
   return { answer, line: lines[0]! };
 }
 
-/** A line of the ledger. The client got the recording's bytes, with an error behind them if the recording is cut. */
+/** Returns the request's line. The client must have got the recording's bytes, and an error behind them if it is cut. */
 async function bill(world: World, fixture: Fixture & { family: Family }): Promise<Line> {
   const { answer, line } = await serve(world, fixture);
   const bytes = readFixture(fixture);
@@ -100,7 +100,7 @@ interface Told {
   readonly parts?: readonly { readonly model: string; readonly pass: string; readonly usage: Usage }[];
 }
 
-/** The line's usage in the words of the manifest; null: none. The line's prices show how it was served. */
+/** The line's usage in the words of the manifest, without tier, region and speed; null: the line has no usage. */
 function readLine(family: Family, line: Line): unknown {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what it lacks fails the comparison
   const { upstream_model: model, usage, parts } = line as unknown as Told;

@@ -71,7 +71,7 @@ async function ask(
   const id = answered.find(([name]) => name.toLowerCase() === "x-request-id")?.[1] ?? "none";
   const until = performance.now() + LINE_MS;
   for (;;) {
-    // The gateway writes the line in the turn in which the upstream's answer ends, and answers this later.
+    // The gateway writes the line in the turn in which the upstream's answer ends, and answers /healthz after that.
     await fetch(`${gateway.url}/healthz`);
     const lines = readLast(`"id":"${id}"`);
     if (lines.length > 0 || performance.now() > until) return lines;

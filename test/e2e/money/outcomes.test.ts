@@ -308,7 +308,7 @@ describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s",
     expectLine(lines, "complete", EXACT[dialect]);
   });
 
-  /** When a client leaves: the form of the answer, the part before which (-1: the head), and how. */
+  /** The form of the answer, the part before which the client leaves (-1: the head), and how it leaves. */
   const moments = [
     ["stream", -1, "reset"],
     ["body", -1, "close"],

@@ -1,4 +1,4 @@
-// A gateway whose files have run out.
+// A gateway that may open no more files.
 
 import { readdirSync } from "node:fs";
 import { expect, test } from "bun:test";

@@ -117,7 +117,7 @@ const CASES = AGENTS.filter(({ tool }) => hasTool(tool)).flatMap((agent) =>
   }),
 );
 
-/** Chat to responses is a bridge of its own. opencode and pi speak Chat Completions to a group that has them. */
+/** Chat to responses is left out. opencode and pi speak Chat Completions to a group with chat channels. */
 function isConverted({ client, tool }: Agent, upstream: DialectName): boolean {
   const pair = `${client} → ${upstream}`;
   const isSpoken = pair === "responses → chat" && ["opencode", "pi"].includes(tool);

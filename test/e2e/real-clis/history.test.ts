@@ -36,12 +36,12 @@ interface Scene {
   readonly platform: Platform;
   /** The arguments of each call. Those with `[slow]` are interrupted when the upstream has begun to answer. */
   readonly calls: ReadonlyArray<readonly string[]>;
-  /** The settings with which it goes straight to the upstream. */
+  /** The settings with which the tool goes straight to the upstream. */
   readonly direct: (url: string) => {
     readonly env: Readonly<Record<string, string>>;
     readonly args?: readonly string[];
   };
-  /** Finds the ids of threads. `LAST` stands for the last one, which is the newest. */
+  /** Finds the ids of threads. `LAST` stands for the last id, which is that of the newest thread. */
   readonly findLast?: (home: string) => readonly string[];
   /** Requests without an entry in the log, by prompt and model. */
   readonly unlogged: ReadonlyArray<readonly [reason: string, prompt: RegExp, model?: RegExp]>;

@@ -20,7 +20,7 @@ interface Talk {
   readonly platform: Platform;
   /** The tool's name in the ledger. */
   readonly name: string;
-  /** The arguments of each call. One fills the window, so that the next one begins with a summary. */
+  /** The arguments of each call. One call fills the window, so that the next call begins with a summary. */
   readonly calls: ReadonlyArray<readonly string[]>;
   /** Gemini CLI and pi count tokens themselves, and do not compact calls this short. */
   readonly compacts: boolean;

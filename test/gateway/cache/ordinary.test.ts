@@ -50,7 +50,7 @@ class Work {
     this.#ask(agent);
   }
 
-  /** Only an agent that waited too long for the others has a miss: its cache is lost. */
+  /** Only an agent that waited too long for the other agents has a miss: its cache is lost. */
   #ask(agent: Agent): void {
     const idle = this.session.now + 20 * SECOND - (agent.at ?? Infinity);
     const miss = this.session.ask(agent.talk, { agent: agent.name }, this.#id);

@@ -1,4 +1,4 @@
-// Reads a body as the gateway does: scanned, its parts read, and put together.
+// Reads a body as the gateway does: scans it, reads its parts, and puts the prompt together.
 
 import { type Layout } from "../../../src/dialects/prompt/layouts.ts";
 import type { PartFacts } from "../../../src/dialects/prompt/blocks.ts";

@@ -17,7 +17,7 @@ keys: [{ name: laptop, group: claude, secret: sk-laptop }]`;
   const first = { head, read: () => Promise.resolve(body.shift() ?? null), cancel };
   const send = () => ({ answer: body.length > 0 ? Promise.resolve(first) : promise, cancel });
   const lists = new ModelLists({ ...createClient(), send });
-  // For the list, its half minute is nearly over. Only its first look at the clock is changed.
+  // Only the list's first look at the clock is changed, so that its half minute is nearly over.
   const clock = spyOn(performance, "now").mockReturnValueOnce(performance.now() - 29_990);
   const listing = lists.ofChannel(catalog.channels.get("main")!);
   clock.mockRestore();

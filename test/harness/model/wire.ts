@@ -29,7 +29,7 @@ export interface Reply {
 }
 
 export interface UpgradedWire {
-  /** Resolves when the kernel has taken all of it, or the peer has left. */
+  /** Resolves when the kernel has taken all bytes, or the peer has left. */
   write(bytes: Uint8Array): Promise<void>;
   end(): void;
   readonly gone: boolean;
@@ -179,7 +179,7 @@ async function endConnection(
   return ending;
 }
 
-/** Writes all of it, however slowly the peer reads. Then the event loop turns once before the next write. */
+/** Writes all bytes, however slowly the peer reads. Then the event loop turns once before the next write. */
 async function write(socket: Socket<WireConnection>, bytes: Uint8Array, reply: Reply): Promise<void> {
   const { data: peer } = socket;
   for (let rest = bytes; rest.length > 0 && !peer.gone;) {

@@ -48,7 +48,7 @@ export interface Behaviour extends Timing {
   readonly gates?: Readonly<Record<number, Gate>>;
   /** All steps on the wire, for a test that decides them itself. */
   readonly steps?: (request: ReceivedRequest) => Iterable<Step>;
-  /** Which request gets it. The default is the next one that is not for a model list. */
+  /** Which request gets this behaviour. The default is the next request that is not for a model list. */
   readonly when?: (request: ReceivedRequest) => boolean;
 }
 
@@ -70,7 +70,7 @@ export interface DemoUpstream {
   always(behaviour: Behaviour | FaultName | undefined): void;
   /** Resolves with the request of this index (0 is the first) as soon as it has arrived. */
   received(index: number): Promise<ReceivedRequest>;
-  /** How the answer to the request of this index ended. `left`: the peer closed before its end. */
+  /** How the answer to the request of this index ended. `left`: the peer closed before the answer's end. */
   ended(index: number): Promise<ReplyOutcome>;
   /** Refuses connections from now on, and resets the existing ones. */
   refuse(): void;

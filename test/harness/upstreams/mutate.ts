@@ -4,7 +4,7 @@
 import { parseJson } from "../../../src/lib/json/json.ts";
 import { Random } from "../../simulate/world/random.ts";
 
-/** JSON texts. A double cannot hold all of them. */
+/** Numbers as JSON texts: a double cannot hold some of them. */
 const ODD_NUMBERS: readonly string[] = [
   "5000000",
   "9223372036854775808",

@@ -54,7 +54,7 @@ export interface Vendor {
 const OF_HOP = new Set(["accept-encoding", "connection", "content-encoding", "content-length", "host"]);
 const MAX_BYTES = 64 << 20;
 
-/** `authority`: where its certificate is written. */
+/** `authority`: the path at which the authority's certificate is written. */
 export async function startVendor(
   authority: string,
   model: Pick<DemoUpstream, "url" | "stop"> = startDemoUpstream({ records: false }),

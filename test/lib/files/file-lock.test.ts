@@ -96,7 +96,7 @@ test("nobody takes a lock whose file is damaged while it is held", () => {
   using folder = makeTempFolder();
   const path = folder.join("a.lock");
   const lock = takeLock(path);
-  // Another process writes: if this process closed the file, it would lose its locks on it.
+  // Another process writes. If this process opened and closed the file, it would lose its own locks on the file.
   const damage = `require("node:fs").writeFileSync(process.argv[1], Buffer.alloc(8192))`;
   expect(Bun.spawnSync([process.execPath, "-e", damage, path]).exitCode).toBe(0);
   expect(takeElsewhere(path)).toBe("ForeignFile");

@@ -291,7 +291,7 @@ describe("connections to upstreams", () => {
     const client = openClient();
     for (let turn = 1; turn <= 20; turn++) {
       await get(client, upstream);
-      // The upstream has done it, but the event loop has not reported it yet.
+      // The upstream does this to the connection, but the event loop does not report it yet.
       for (const socket of upstream.sockets) await disturb(socket);
       const inbound = await client.send(outbound(upstream.origin, { method: "POST" })).answer;
       expect((await readAll(inbound)).toString()).toBe("ok");

@@ -108,7 +108,7 @@ describe("a message on a WebSocket", () => {
     expect((await read(Buffer.concat([frame(0x02, half), frame(0x80, half)]))).closings).toEqual([]);
     const tooLong = Buffer.concat([frame(0x02, half), frame(0x00, half), frame(0x80, "1")]);
     expect((await read(tooLong)).closings[0]?.code).toBe(1009);
-    // The announced length is enough: nothing is kept of such a frame.
+    // A frame that announces too many bytes is refused at its head, and nothing of it is kept.
     expect((await read(Buffer.from([0x81, 127, 0, 0, 0, 1, 0, 0, 0, 0]))).closings[0]?.code).toBe(1009);
   });
 });

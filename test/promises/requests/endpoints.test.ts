@@ -447,7 +447,7 @@ test("P72: every request header goes upstream, except for those that the contrac
 
 test("P73: the upstream's status and every byte of its body come back", async () => {
   const odd = `{"id":"msg_1",  "type":"message","role":"assistant","model":"test-model","content":[{"type":"text","text":"\\u0041 é"}],"usage":{"input_tokens":1,"output_tokens":1},"stop_reason":"end_turn"}\n\n`;
-  // This could be the beginning of a key, but the body ends here: it passes unmasked.
+  // This could be the beginning of a key, but the body ends here: it is passed on unmasked.
   const open = `: sk-${"A".repeat(30)}`;
   plain
     .channel()

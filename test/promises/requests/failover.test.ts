@@ -489,7 +489,7 @@ test("P60, P106: requests that continue or name a response go to the response's 
         out.write(`: ${at}.\n\n`);
         await promise;
       }
-      // The gateway holds the beginning of a stream until an event shows that it is not an error.
+      // The gateway holds back the beginning of a stream until an event shows that it is not an error.
       out.write(pieces.slice(0, 2).join(""));
       await end.promise;
       out.write(pieces.slice(2).join(""));

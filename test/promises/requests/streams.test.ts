@@ -239,7 +239,7 @@ test.each(["", '{"type":"message",'])(
     });
     const at = performance.now();
     const answer = await halting.ask("messages");
-    // It has begun to respond, so no other channel is asked.
+    // The upstream has begun to respond, so no other channel is asked.
     expect([answer.status, halting.channel("second").seen.length]).toEqual([504, 0]);
     expect(await world.line(answer)).toMatchObject({ outcome: "upstream_cut" });
     expect(performance.now() - at).toBeLessThan(10_000);

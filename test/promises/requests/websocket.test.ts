@@ -115,7 +115,7 @@ test("P75, P170, P188: an upgrade is served if a channel of the group supports i
       second.send({ ...CREATE, model: "other-model" });
       expect(await second.next("error")).toMatchObject({ status: 426 });
     }
-    // A thought that came from that channel, in an envelope (`gw1.`), is left out.
+    // A thought from a channel of another dialect, in an envelope (`gw1.`), is left out.
     second.send({ ...CREATE, input: [{ type: "reasoning", id: "rs_1", encrypted_content: "gw1.x" }] });
     await second.next("response.completed");
     expect(received.at(-1)).not.toContain("gw1.");

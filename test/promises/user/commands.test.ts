@@ -181,12 +181,12 @@ test("P35: after keys rotate --grace, the old secret works for that time, and no
   expect([await status(old), await status(second)]).toEqual([200, 200]);
   const { previous_until: until } = await world.json("keys", "show", "grace");
   expect(Date.parse(until) - Date.now()).toBeWithin(3_000_000, 3_600_001);
-  // The old secret keeps its time over a reload and a restart.
+  // A reload and a restart do not change how long the old secret works.
   await world.run("keys", "limit", "grace", "requests_per_minute=1000");
   await world.halt();
   await world.start();
   expect([await status(old), await status(second)]).toEqual([200, 200]);
-  // A second `--grace` is refused, so that the first one holds.
+  // A second `--grace` is refused, so that the time of the first one still counts.
   const refused = await world.run("keys", "rotate", "grace", "--grace", "2h");
   expect(refused).toMatchObject({ status: 1, stdout: "" });
   expect(refused.stderr).toContain(`"grace" has an earlier secret until ${until}`);
@@ -219,7 +219,7 @@ test("P36: a key added under a removed key's name starts with nothing spent", as
   const second = await add();
   const nothing = { spent_today_usd: "0", spent_total_usd: "0", last_used: null };
   expect(await world.json("keys", "show", "again")).toMatchObject(nothing);
-  // This holds also while a request of the removed key runs, and when it has ended.
+  // The new key has spent nothing even if a request of the removed key runs, and when that request has ended.
   const held = Promise.withResolvers<void>();
   plain.channel().next(() => held.promise.then(() => ({})));
   const sent = plain.channel().seen.length;

@@ -336,7 +336,7 @@ test("P15, P34, P35: keys add, disable, enable, rotate, move and remove are in f
   expect(stdout).toMatch(/^sk-\S+\n$/);
   const rotated = stdout.trim();
   expect([await status(secret), await status(rotated)]).toEqual([401, 200]);
-  // The same holds for a key whose secret is in the file.
+  // A rotation also counts at once for a key whose secret is in the file.
   const hashed = (await world.run("keys", "rotate", "plain-written")).stdout.trim();
   expect([await status(plain.keyOf("written")), await status(hashed)]).toEqual([401, 200]);
   await world.run("groups", "add", "other", "--channel", "plain-main");

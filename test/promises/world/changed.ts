@@ -1,4 +1,4 @@
-// Promises that 0.2.0 broke, each with what it did instead. Their tests fail with its executable; all others pass.
+// Promises that 0.2.0 broke, and what it did instead. Their tests fail with the executable of 0.2.0; all other tests pass.
 
 export const CHANGED: Readonly<Record<number, string>> = {
   36: "It had the amounts of the removed key.",

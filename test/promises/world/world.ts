@@ -182,7 +182,7 @@ export class World {
     return join(this.folder, ...parts);
   }
 
-  /** Adds a group with a key and channels. Before the start. */
+  /** Adds a group with a key and channels. It must be called before the start. */
   group(name: string, options: GroupOptions = {}): Group {
     this.#groups.push({ name, options });
     const dialect = DIALECT_OF[options.platform ?? "messages"];

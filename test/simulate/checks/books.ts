@@ -37,7 +37,7 @@ export function checkBooks(world: World): void {
 
 /** All lines of the ledger: the rotated files first, the growing file last. Null: a line is torn. */
 function readLedger(world: World): string[] | null {
-  // A month has a second file when its last lines come after its end.
+  // A month has a second file if more of its lines came after its first file was renamed.
   const rotated = world.disk
     .list(HOME)
     .flatMap((name) => /^(ledger-\d{4}-\d{2}(?:\.\d+)?)\.jsonl$/.exec(name)?.[1] ?? []);

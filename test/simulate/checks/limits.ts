@@ -1,4 +1,4 @@
-// Limits of keys hold, and refuse only with a reason. What a key has spent is the sum of its lines:
+// Checks that limits of keys work, and that they refuse only with a reason. What a key has spent is the sum of its lines:
 // other checks compare the amounts of lines with what the upstreams counted.
 
 import type { Send } from "../clients/send.ts";

@@ -20,7 +20,7 @@ export interface Arrival {
   readonly sender: Owner;
   /** Virtual time at which its last byte was sent, or its connection was lost. */
   endedAt: number;
-  /** How long the gateway had waited when its answer began, since the last byte of the request left. */
+  /** The time from the last byte of the request's sending to the beginning of the answer. */
   waited: number;
   readonly plan: AnswerPlan;
   status: number;
@@ -34,7 +34,7 @@ export interface Arrival {
   readonly estimated: number;
   /** How much of its answer the gateway has read. */
   readonly bytesRead: () => number;
-  /** When the gateway wrote it. Requests on slow lines arrive after later ones. */
+  /** When the gateway wrote the request. On a slow connection, a request may arrive after a later one. */
   readonly sentAt: number;
 }
 

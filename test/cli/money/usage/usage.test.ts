@@ -191,7 +191,7 @@ test("before the first request a report is empty, with a note that there is no l
   const usage = await run("usage", "--json", "--config", config);
   expect(usage).toMatchObject({ status: 0, stderr: note });
   expect(JSON.parse(usage.stdout)).toMatchObject({ rows: [], total: { requests: 0 }, unreadable: 0 });
-  // A ledger that is lost must not pass as an empty one.
+  // A ledger that is lost must not look like an empty one.
   const verdict = await run("ledger", "verify", "--config", config);
   expect(verdict).toEqual({ status: 1, stdout: "", stderr: `gateway: ${note}` });
 });
