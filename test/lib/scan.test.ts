@@ -124,7 +124,7 @@ test.each([
   expect(scan(text)?.spellings).toBe(count);
 });
 
-test("a byte that JSON does not have outside of strings is noticed, at any depth", () => {
+test("a byte that JSON allows only in strings is noticed outside of them, at any depth", () => {
   const isForeign = (inner: string): boolean | undefined => scan(`{"a":${inner}}`)?.isForeign;
   expect([`[/*x*/]`, `[{"b":'}]`, `[[NaN]]`].map(isForeign)).toEqual([true, true, true]);
   expect([`"/* ' NaN é"`, `[-1.5E+3, null ,false]`, `{"é":"'"}`].map(isForeign)).toEqual([
@@ -331,7 +331,7 @@ test.each([
   ["one text", JSON.stringify({ a: 'say "\\" '.repeat(10_000) })],
   ["many texts", JSON.stringify({ list: Array.from({ length: 5000 }, () => "text") })],
   ["many members", `{${Array.from({ length: 5000 }, (_, index) => `"m${index}":1`).join()}}`],
-])("a scan of %s stops after each piece", (_name, text) => {
+])("a scan of %s pauses after each piece", (_name, text) => {
   const steps = scanSteps<string>(encode(text), WANTED, 8192);
   let count = 0;
   while (steps.next().done !== true) count += 1;

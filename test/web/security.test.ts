@@ -285,7 +285,7 @@ describe("a live feed ends", () => {
     await other.body?.cancel();
   });
 
-  test("a live feed ends when the link that began it is used again", async () => {
+  test("a live feed ends when the sign-in link of its session is used again", async () => {
     const link = gateway.running.console?.createLink() ?? "";
     const thief = await trySignIn(gateway, link);
     const [cookie = ""] = (thief.field("set-cookie") ?? "").split(";");

@@ -99,7 +99,7 @@ const DIRECTIONS = DIALECT_NAMES.flatMap((client) =>
 const asked: Readonly<Record<DialectName, Any[]>> = { messages: [], responses: [], chat: [], content: [] };
 
 describe.each(DIRECTIONS)("%s clients on a %s channel", (client, dialect) => {
-  test(`a session of a ${client} client on a ${dialect} channel is answered, billed and kept in the cache`, async () => {
+  test(`a session of a ${client} client on a ${dialect} channel is answered and billed, and its prompts only grow`, async () => {
     const { upstream, gateway, post } = openWorld(client, dialect);
     const history: Any[] = [];
     let calls: ModelTurn["calls"] = [];

@@ -216,7 +216,7 @@ test("cache_analysis: off turns the analysis of the cache off", async () => {
   expect(world.gateway.running.gateway.cacheMemory.parts).toBe(0);
 });
 
-test("a fault in the analysis of the cache costs neither the answer nor the line", async () => {
+test("a fault in the analysis of the cache prevents neither the answer nor the line", async () => {
   const world = openOwnWorld();
   const { gateway } = world.gateway.running;
   gateway.cacheMemory.learn = () => {

@@ -124,7 +124,7 @@ const FORMER = "end sums hours open.new sums.new channels.json.new lock-journal 
   .map((tail) => `ledger.jsonl.${tail}`);
 
 describe.skipIf(WINDOWS)("P192: links and files that are planted", () => {
-  test("a link at any name that the gateway uses leaves its target unchanged", async () => {
+  test("the target of a link at any name that the gateway uses is not changed", async () => {
     using folder = makeTempFolder();
     const seen = await watchNames(folder, () => live(folder));
     const names = seen.filter((name) => name !== "gateway.yaml" && !DRAFT.test(name));
@@ -329,7 +329,7 @@ describe.skipIf(WINDOWS)("a config that is a link", () => {
     expect(numbers.filter((number) => !text.includes(`k${number}`))).toEqual([]);
   });
 
-  test("a config that is a link serves, and its ledger is written", async () => {
+  test("a gateway whose config is a link serves, and writes its ledger", async () => {
     using folder = makeTempFolder();
     mkdirSync(folder.join("dotfiles"));
     const gateway = await startGateway({ config: CONFIG, folder });

@@ -271,7 +271,7 @@ async function startProxy(
 const startPlain = (): Promise<Upstream> => startUpstream((socket) => void socket.write(OK));
 
 describe("through a proxy", () => {
-  test("a plain origin is requested by its full address, with the credential of the proxy's URL", async () => {
+  test("through a proxy, an origin without TLS is requested by its full address, with the credential of the proxy's URL", async () => {
     const upstream = await startPlain();
     const proxy = await startProxy();
     const origin = { ...upstream.origin, proxy: new URL(`http://me:p%40ss@127.0.0.1:${proxy.port}`) };

@@ -229,7 +229,7 @@ describe("P137: the seller's own amount is in provider_usd, and the line is susp
     [usual, 0.0001, true],
     [tiny, 0.0000016, false],
     [tiny, 0.0000019, true],
-  ])("for %j and an amount of %p, suspect is %p", async ({ counts, official }, cost, suspect) => {
+  ])("for %j and a seller's amount of %p, suspect is %p", async ({ counts, official }, cost, suspect) => {
     sold.channel().next({ body: whole("chat", { model: "gpt-4o-mini", usage: { cost }, counts }) });
     const line = await world.line(await sold.ask("chat", { model: "gpt-4o-mini" }));
     expect(line).toMatchObject({
@@ -246,7 +246,7 @@ test("P137: the seller's amount is not compared with a price of the config", asy
   expect([line["provider_usd"], line["charge_usd"], line["suspect"]]).toEqual(["0.5", USUAL_USD, undefined]);
 });
 
-test("P128, P138: with bill: reported, the seller's amount counts, and a line without it is suspect", async () => {
+test("P128, P138: with bill: reported, the seller's amount counts, and a line without that amount is suspect", async () => {
   seller.channel().next({ body: whole("chat", { usage: { cost: 5e-10 } }) });
   const named = await world.line(await seller.ask("chat"));
   const [usd, price_source] = ["0.0000000005", "reported"];

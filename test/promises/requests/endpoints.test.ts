@@ -153,7 +153,7 @@ test("P1: the seven endpoints of docs/interface.md take keys of their platform a
 
 describe("P60: the endpoints of the contract's table are served", () => {
   test.each(ENDPOINTS.map((row) => [...row, undefined] as const))(
-    "%s %s with a key of %s",
+    "%s %s is served for a key of %s",
     async (...row) => {
       const [method, path, platform, body] = row;
       const fields = { "x-gateway-key": groups[platform].key };
@@ -570,7 +570,7 @@ test("P76: a messages client gets request-id, the upstream's or the gateway's", 
 
 const idsOf = (text: string): string[] => JSON.parse(text).data.map(({ id }: { id: string }) => id);
 
-test("P77: a list has the channels' models, filtered, with aliases, without duplicates, in the dialect's shape", async () => {
+test("P77: a model list has the channels' models, filtered, with aliases, without duplicates, in the dialect's shape", async () => {
   const list = await world.request("/v1/models", bearer(named.key));
   expect(idsOf(list.text).toSorted()).toEqual(["fast", "other-model", "test-model"]);
   const google = await world.request("/v1beta/models", { "x-acme-api-key": content.key });

@@ -475,7 +475,7 @@ test("P106: a request for another model moves its session only when the request 
   }
 });
 
-test("P60, P106: requests that continue or name a response go to the response's channel, also while it streams", async () => {
+test("P60, P106: requests that continue or name a response go to the response's channel, also while the response streams", async () => {
   let end = Promise.withResolvers<void>();
   // A stream's comment lines are not events, however many come before the first event.
   const comments = Array.from({ length: 10 }, () => Promise.withResolvers<void>());

@@ -62,8 +62,8 @@ describe("P93: each piece of a response reaches the client as it arrives", () =>
   });
 });
 
-test.each(["passed", "converted"] as const)("P93: no piece of a %s stream is held back", async (name) => {
-  const group = name === "passed" ? chats : crossed;
+test.each(["forwarded", "converted"] as const)("P93: no piece of a %s stream is held back", async (name) => {
+  const group = name === "forwarded" ? chats : crossed;
   const [head = "", delta = "", ...rest] = stream("chat", { text: "words" });
   const go = Array.from({ length: 200 }, () => Promise.withResolvers<void>());
   group.channel().next(async (_, out) => {
@@ -76,7 +76,7 @@ test.each(["passed", "converted"] as const)("P93: no piece of a %s stream is hel
     for (const piece of rest) out.write(piece);
     out.end();
   });
-  const client = await group.open(name === "passed" ? "chat" : "messages", { stream: true });
+  const client = await group.open(name === "forwarded" ? "chat" : "messages", { stream: true });
   const times = [performance.now()];
   for (const [index, { resolve }] of go.entries()) {
     resolve();
@@ -89,7 +89,7 @@ test.each(["passed", "converted"] as const)("P93: no piece of a %s stream is hel
   expect(fastest).toBeLessThan(40);
 });
 
-test("P73: a compressed stream that is silent after its first event keeps every byte", async () => {
+test("P73: a compressed stream that is silent after its first event arrives with every byte", async () => {
   const pieces = ['event: ping\ndata: {"type":"ping"}\n\n', ...stream("messages")];
   const [first = new Uint8Array(), ...rest] = pieces.map((piece) => gzipSync(piece));
   const shown = Promise.withResolvers<void>();
@@ -302,7 +302,7 @@ describe("P96: when a client leaves, the upstream request ends", () => {
     },
   );
 
-  test("the upstream request of a client that leaves ends at once, also before its head", async () => {
+  test("the upstream request of a client that leaves ends at once, also before the response's head", async () => {
     const left = Promise.withResolvers<void>();
     messages.channel().next((_, out) => out.left.then(left.resolve));
     const before = messages.channel().seen.length;
@@ -353,7 +353,7 @@ describe("P96: when a client leaves, the upstream request ends", () => {
   });
 });
 
-describe("P97: a request whose client leaves after the terminal event is complete", () => {
+describe("P97: a request whose client leaves after the terminal event counts as complete", () => {
   const LAST: Readonly<Record<Dialect, string>> = {
     messages: "message_stop",
     responses: "response.completed",
@@ -361,7 +361,7 @@ describe("P97: a request whose client leaves after the terminal event is complet
     content: '"finishReason"',
   };
   test.each([...DIALECTS])(
-    "the line of a client that leaves after the terminal event is complete in %s",
+    "the line of a client that leaves after the terminal event has the outcome complete in %s",
     async (dialect) => {
       const group = groups[dialect];
       const { closed } = leaveAfter(group, stream(dialect));

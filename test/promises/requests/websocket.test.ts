@@ -125,7 +125,7 @@ test("P75, P170, P188: an upgrade is served if a channel of the group supports i
 
 const credential = () => upstream.handshakes.at(-1)!.get("authorization");
 
-test("P60, P106: requests that name a response go to its channel, also while it runs or is continued on a WebSocket", async () => {
+test("P60, P106: requests that name a response go to its channel, also while the response runs or is continued on a WebSocket", async () => {
   for (let turn = 0; turn < 12; turn += 1) {
     act = (event, connection) => connection.send(JSON.stringify(responseEvents(event)[0]));
     const client = await openSocket(world.port, twin.key);
@@ -252,7 +252,7 @@ test("P173: messages pass byte for byte, except for an alias", async () => {
   client.close();
 });
 
-test("P189: a message holds no credential of a channel", async () => {
+test("P189: no message on a WebSocket contains a channel's credential", async () => {
   act = (event, connection) => {
     for (const each of responseEvents(event, ["cred-of-the-socket"])) connection.send(JSON.stringify(each));
   };
@@ -263,7 +263,7 @@ test("P189: a message holds no credential of a channel", async () => {
   client.close();
 });
 
-test("P173, P174: response.inject and response.interrupt pass; a message with another type or two types gets an error event", async () => {
+test("P173, P174: response.inject and response.interrupt go upstream; a message with another type or two types gets an error event", async () => {
   received = [];
   const client = await openSocket(world.port, socket.key);
   const held = Promise.withResolvers<void>();

@@ -107,7 +107,7 @@ test.skipIf(!isRoot)("P4: a config that belongs to neither the user nor root is 
   });
 });
 
-test("P5, P6: relative paths start from the config's folder, and ${NAME} expands to variables and gateway.env", async () => {
+test("P5, P6: relative paths start from the config's folder, and ${NAME} is replaced from the variables or gateway.env", async () => {
   const own = {
     credential: "${OF_FILE}-${OF_SHELL}-${UNSET:-default}",
     headers: { "x-team": "${OF_FILE}/${OF_SHELL:-no}" },
@@ -286,7 +286,7 @@ test.each([
 
 const key = (name: string, secret: string): Section => ({ name, group: "plain", secret });
 
-test("P11, P13, P14: a running gateway applies a changed config, and keeps its old one when the file is invalid", async () => {
+test("P11, P13, P14: a running gateway applies a changed config, and keeps the old config when the file is invalid", async () => {
   const [own, group] = await openOwnWorld({}, (own) => own.group("plain"));
   const built = own.build();
   const asks = async (secret: string) =>
@@ -351,7 +351,7 @@ test("P15, P34, P35: keys add, disable, enable, rotate, move and remove are in f
 });
 
 test.skipIf(process.platform === "win32")(
-  "P16: a change that the gateway does not confirm stays, stderr says so, and the exit status is 0",
+  "P16: a change that the gateway does not confirm stays in the config, stderr says so, and the exit status is 0",
   async () => {
     const [own] = await openOwnWorld({}, (own) => own.group("plain"));
     own.server.signal("SIGSTOP");
@@ -369,7 +369,7 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
-test("P17, P31: a change that the gateway refuses stays, stderr says why, the exit status is 1, and the secret is printed once", async () => {
+test("P17, P31: a change that the gateway refuses stays in the config, stderr says why, the exit status is 1, and the secret is printed once", async () => {
   const set = (own: World) => own.group("plain", { channels: { main: { credential: "${ONLY_HERE}" } } });
   const [own] = await openOwnWorld({ env: { ONLY_HERE: "credential-only-here" } }, set);
   own.writeConfig(own.config.replace("${ONLY_HERE}", "${ONLY_THERE}"));

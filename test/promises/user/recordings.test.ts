@@ -30,7 +30,7 @@ async function record(prompt: string): Promise<void> {
   await eventually(() => textOf(world.path(FOLDER, "script")).includes(prompt));
 }
 
-test("P176: nothing is recorded except by run --record and record on a key, and the log says so", async () => {
+test("P176: only run --record, and record on a key, make a recording, and the log says so", async () => {
   await world.line(await plain.ask("messages"));
   expect(existsSync(world.path(FOLDER))).toBe(false);
   await record("the prompt of a recorded request");
