@@ -19,7 +19,7 @@ export interface EndedResponse {
   readonly outcome: Outcome;
   readonly status: number | null;
   readonly reading: Reading | null;
-  /** False: the answer is one body, and is never empty. */
+  /** False: the answer is one body, whose zeros are not believed. */
   readonly streamed: boolean;
   readonly estimatedInput: number;
 }
@@ -120,7 +120,7 @@ export function describePaidTwice(channels: readonly string[]): string {
   return `the request may have been paid ${channels.length === 2 ? "twice" : `${channels.length} times`}: by ${names}`;
 }
 
-/** The answer ended early, without a cut. Limits also count its output. */
+/** The answer ended early, but was not cut. Limits count output beyond the report, too. */
 function assessReported({ parts, estimatedOutput, hasText }: Reading, { output }: Tokens): Assessment {
   if (parts.length === 0) return hasText ? { ...UNKNOWN, suspect: NO_USAGE } : UNKNOWN;
   const reported: Assessment = { ...NOTHING, basis: "partial", parts };

@@ -49,7 +49,7 @@ export function computeCharge(billed: BilledAnswer) {
   return {
     usage,
     parts: priced.map((part, index) => writePart(part, parts[index] ?? null)),
-    /** The prices of the answer's own model. Each part has its own. */
+    /** The prices of the answer's model. Each part has prices, too. */
     prices: prices ?? (official === null ? null : {}),
     tier,
     priceSource: nameSources(priced),
@@ -59,7 +59,7 @@ export function computeCharge(billed: BilledAnswer) {
     charge,
     unpricedBecause: priced[parts.indexOf(null)]?.because ?? null,
     unpricedUsage: unpriced,
-    /** If only some kinds have no price: the charge for all others. */
+    /** If only some kinds have no price: the charge for the other kinds. */
     atLeast,
   };
 }
@@ -179,7 +179,7 @@ function multiplyFactors(tokens: Decimal, prices: Prices): Decimal {
   return product;
 }
 
-/** This is the only rounding. */
+/** The only rounding. */
 function multiplyUp(official: Decimal, multiplier: string): string {
   return formatDecimal(roundDecimal(multiplyDecimals(official, parseRate(multiplier)), CHARGE_PLACES));
 }
@@ -192,7 +192,7 @@ export function multiplyCharge(charge: Charge, multiplier: string): Charge {
 
 export const REPORTED = "reported";
 
-/** Charges an amount that the seller named: the usage stays, our prices go. */
+/** Charges an amount that the seller named: keeps the usage, drops our prices. */
 export function chargeAmount({ usage, parts }: Charge, official: string, multiplier: string): Charge {
   return {
     usage,
@@ -253,7 +253,7 @@ export function deriveAmounts(line: Derivable): Derived {
   };
 }
 
-/** Kept, because the writer checks each line right after it was charged. */
+/** Kept: the writer checks each line right after it was charged. */
 let last: (Derivable & { readonly derived: Derived }) | null = null;
 
 function deriveOne({ usage, prices }: Priced, multiplier: string): Derived {

@@ -1,4 +1,4 @@
-// Reads token counts and the seller's own amount. Doubtful ones are noted, never zero.
+// Reads token counts and the seller's amount. What is doubtful becomes a fault.
 
 import type { CountFault, ReportedAmount, Tariff, Usage } from "./usage.ts";
 import { readNumberText } from "../lib/exact.ts";
@@ -52,7 +52,7 @@ export class CountReader {
     return this.#read(from, name, "detail_unreadable") ?? 0;
   }
 
-  /** A part that exceeds its total counts as 0: all of the total is ordinary. */
+  /** A part larger than its total counts as 0: all tokens are ordinary. */
   limitPart(part: number, total: number, place: string): number {
     if (part <= total) return part;
     this.note("detail_too_large", place);

@@ -1,6 +1,6 @@
 // What a model costs at a moment: by the config's own prices, or by the price book.
 //
-// A known provider's channel pays only its prices (or its makers', if it sells at those).
+// A known provider's channel pays that provider's prices, or its makers' if it lists none.
 // At an unknown address, the model's name decides (`(by name)`): first in the lists of
 // the platform's makers, then of all makers, if exactly one has the name.
 
@@ -36,7 +36,7 @@ export function refuseUnknownProviders(channels: Iterable<Channel>, book: PriceB
   }
 }
 
-/** Reads a seller's prices now, so that no request waits for this. */
+/** Reads a seller's prices now: no request waits for them. */
 export function readPrices(book: PriceBook, { provider, makers }: Seller): void {
   for (const name of provider === null ? makers : [provider]) book.listModels(name);
 }
@@ -69,7 +69,7 @@ export function findModel(book: PriceBook, seller: Seller, model: string): Found
 
 type Found = ModelNames & { readonly found: FoundPrice | null };
 
-/** Kept, because a lookup tries twenty rules. */
+/** Kept: a lookup tries twenty rules. */
 const lookedUp = new WeakMap<PriceBook, WeakMap<Seller, Map<string, Found>>>();
 const MAX_KEPT = 1000;
 const MAX_KEPT_LENGTH = 200;

@@ -40,7 +40,7 @@ export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): Tariff
   return { prices, tier: words.join("+"), unpriced };
 }
 
-/** A free channel: every used kind costs 0. */
+/** If nothing is charged: every used kind costs 0. */
 export function chooseNothing(usage: Counts): TariffChoice {
   const kinds = Object.keys(usage).filter((kind) => kind !== "reasoning");
   return {

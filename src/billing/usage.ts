@@ -141,7 +141,7 @@ export interface Reading {
   readonly tariff: Tariff;
   /** `open` until the dialect's terminal event. A cut answer stays open. */
   readonly end: "open" | "complete" | "error";
-  /** The part of the answer that reports usage has passed. */
+  /** The part of the answer that reports usage has come. */
   readonly final: boolean;
   readonly estimatedOutput: number;
   /** The answer had visible output, streamed or not. */
@@ -152,7 +152,7 @@ export interface Reading {
   readonly loops?: boolean | undefined;
   /** Some upstreams report no usage for a complete answer: it is estimated. */
   readonly mayLackUsage?: boolean | undefined;
-  /** The answer says that it is finished. Some upstreams send no more. */
+  /** The answer says that it has ended. Some upstreams send nothing after that. */
   readonly isFinished?: boolean | undefined;
   readonly cacheReason?: CacheReason | undefined;
   /** An answer that can be fetched later: it may go on after its request. */
@@ -175,7 +175,7 @@ export interface ParsedEvent {
 }
 
 /** Gets the events of a stream. `size`: the bytes of text in one event.
- *  An event like the ones before need not be parsed. */
+ *  Events like earlier ones need not be parsed. */
 export interface EventTaker {
   take(parsed: ParsedEvent, event?: string, size?: number): void;
   takeText(text: string, from: number): readonly [piece: string, end: number] | null;
@@ -191,7 +191,7 @@ export interface Meter {
   read(): Reading;
 }
 
-/** In a Map, because a kind may be named `constructor`. */
+/** In a Map: a kind may be named `constructor`. */
 export function addCounts(counts: Iterable<readonly [kind: string, count: number]>): Record<string, number> {
   const sum = new Map<string, number>();
   for (const [kind, count] of counts) sum.set(kind, (sum.get(kind) ?? 0) + count);

@@ -64,7 +64,7 @@ export class History {
   }
 
   /** Of a response's rows, the one with the most output counts: output grows.
-   *  Names and time are the first row's: a copy may have others. */
+   *  Names and time are the first row's: a copy's may differ. */
   add(id: string, { words, reported, isCut = false, time: named, ...names }: LogRow): void {
     const counted = describeReading(this.#usageOf[words](reported), isCut);
     const time = Math.floor(typeof named === "string" ? Date.parse(named) : Number(named));

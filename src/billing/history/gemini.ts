@@ -1,4 +1,4 @@
-// Gemini CLI's chats. A resumed session repeats its rows at the end.
+// Gemini CLI's chats. A resumed session repeats its rows at the end of the file.
 // Older versions wrote one JSON document.
 
 import { basename, dirname } from "node:path";

@@ -16,9 +16,9 @@ export interface OurLine extends Pick<
 
 type Pair = readonly [LogEntry, OurLine];
 
-/** A row is written at the response's end. Clocks may differ. */
+/** Tools log a response at its end. Clocks may differ. */
 const MAX_APART_MS = 120_000;
-/** If the counts differ, the request must have ended at nearly the same time. */
+/** If the counts differ, the times must be nearer. */
 const MAX_APART_OTHERWISE_MS = 5000;
 const MAX_LENGTH_MS = 3_600_000;
 
@@ -86,7 +86,7 @@ function findFirst(entries: readonly LogEntry[], time: number): number {
   return first;
 }
 
-/** A line with no session, or an inferred one, fits any.
+/** A line with no session, or an inferred one, fits any session.
  *  Gemini CLI sends none: its lines have the session of `gateway run`. */
 function mayBeSame(entry: LogEntry, { client = {}, model, upstream_model: answered }: OurLine): boolean {
   const { tool, session, inferred } = client;

@@ -1,5 +1,5 @@
-// Logs next to the ledger, as rows of one table in memory.
-// Amounts are by the price book: a log does not say who paid.
+// Agents' logs and ledger lines, as rows of one table in memory.
+// A log's amounts are by the price book: the log does not say who paid.
 
 import { Database } from "bun:sqlite";
 import { basename } from "node:path";

@@ -56,7 +56,7 @@ export class LedgerFiles {
     this.#month = month;
     this.#hasFailed = noted?.failed === true && isFromThisStart(noted);
     // After lost lines, the next line shows the gap, and a power cut could take it, too:
-    // until it is certainly on the disk, the end before the gap stays noted.
+    // until it is on the disk, the end before the gap stays noted.
     const known = endState === "unexplained" ? null : (noted?.synced ?? null);
     this.#synced = doubts.isEndGone ? this.#position : known;
     for (const each of [this.#journalPath, `${path}.channels.json`, `${path}.alerts.json`])
@@ -246,7 +246,7 @@ export class AppendFile {
   }
 
   /** Brings all written bytes to the disk.
-   *  After a failed sync, Linux takes them for written. */
+   *  After a failed sync, Linux treats them as synced. */
   async sync(): Promise<void> {
     this.#syncing += 1;
     try {

@@ -50,8 +50,8 @@ const recordSchema = z.lazy(() =>
 type JournalRecord = z.infer<typeof recordSchema>;
 export type EndRecord = Extract<JournalRecord, { end: Position }>;
 
-/** A journal begins with the record of `encodeStart`.
- *  Its requests' lines come after the position in that. */
+/** A journal begins with the record of `encodeStart`. The lines
+ *  of its requests come after that record's position. */
 export function encode(record: JournalRecord): string {
   return JSON.stringify(record);
 }
@@ -212,7 +212,7 @@ const oldSchema = z.lazy(() =>
   z.object({ end: positionSchema, synced: positionSchema.nullable(), boot: z.string().nullable() }),
 );
 
-/** The end that version 0.2 noted, in a file that begins with its hash. */
+/** The end that version 0.2 noted, after a line with its hash. */
 export function readOldEnd(path: string): NotedEnd | null {
   try {
     const [check, body = ""] = (readOwn(`${path}.end`) ?? "").split("\n");

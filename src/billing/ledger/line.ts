@@ -94,7 +94,7 @@ export const cacheSchema = z.looseObject({
   reported: about(z.literal(true).optional(), "the upstream named the reason"),
 });
 
-/** The line of a request that has ended has its fields in this order. */
+/** The line of an ended request has its fields in this order. */
 const line = z.object({
   v: about(z.literal(1), "the version of the format"),
   id: about(text.min(1), "the request", "id"),

@@ -57,7 +57,7 @@ export function judgeLedger(path: string) {
     ends,
     endState: judgeEnds(ends, isThere),
     /** After lost lines the chain goes on from here, so that a restored backup closes
-     *  the gap. Null: there is no gap, or the chain already goes on after it. */
+     *  the gap. Null: no gap, or the chain already goes on after it. */
     missing: removed?.end ?? null,
     doubts: {
       isEndGone: removed !== undefined && removed.end.prev !== GENESIS,

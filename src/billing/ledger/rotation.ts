@@ -53,7 +53,7 @@ export function holdLedgerFiles(path: string): HeldFiles {
     const release = (): void => {
       if (growing !== null) closeSync(growing);
     };
-    // Otherwise the file was rotated before it was opened.
+    // If a file was added, a rotation came in between.
     if (listRotated(path).length === rotated.length)
       return { sources: growing === null ? rotated : [...rotated, growing], [Symbol.dispose]: release };
     release();

@@ -100,7 +100,7 @@ export function readRises(table: Table, session: string): WindowRises {
   return seen.reduce<WindowRises>((rises, [text]) => addWindows(rises, parseJson(String(text))), {});
 }
 
-/** The oldest first. `place`: group, model, and who answered, if the tool named the session. */
+/** The oldest first. `place`: group, model, and, if the tool named the session, the channel that answered. */
 export function listSessions(table: Table, since: number) {
   const sql = `SELECT last_at, inferred, key, IFNULL(tool, ''), IFNULL(label, ''), session, group_name, model, IIF(inferred IS NULL
     AND (outcome = 'complete' OR answered IS NOT NULL), channel, '') FROM names WHERE last_at >= $since AND session IS NOT NULL ORDER BY last_at`;

@@ -40,7 +40,7 @@ export interface SumsOptions {
   /** The ledger is a copy: nothing is written next to it. */
   readonly isCopy?: boolean;
   readonly zone?: Zone | undefined;
-  /** Default: no key is younger than its lines. */
+  /** Default: all lines of a name count for its key. */
   readonly births?: Births | undefined;
 }
 
@@ -76,7 +76,7 @@ export class Sums {
   readonly #sessions = new BoundedMap<string, SessionSum>(MAX_SESSIONS);
   /** Lines that are not yet in the files. */
   #waiting: AnyLine[] = [];
-  /** Kept, because reading it again takes long. */
+  /** Kept if it is in memory: reading it again takes long. */
   #table: Table | null = null;
 
   constructor(options: SumsOptions) {

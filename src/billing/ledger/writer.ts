@@ -1,5 +1,5 @@
 // Writes the ledger of a running gateway. The journal names a request before it goes
-// out, and its line closes it. Lines of one turn are written together.
+// out, the ledger gets its line at its end. An event loop's turn is one write.
 
 import { GatewayError, messageOf } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
@@ -26,7 +26,7 @@ export interface LedgerOptions extends FileOptions, Pick<SumsOptions, "zone" | "
   readonly now?: () => number;
 }
 
-/** A power cut loses at most these lines and those of an unfinished sync. */
+/** A power cut loses at most the lines of this time and of an unfinished sync. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
 const COMPILE_AFTER_MS = 2000;
@@ -171,7 +171,7 @@ export class LedgerWriter {
     return marks;
   }
 
-  /** Throws at once if `verify` would reject the line: later, others would fail too. */
+  /** Throws at once if `verify` would reject the line: later, other lines would fail, too. */
   #add(draft: Draft): void {
     const fault = findDraftFault(draft);
     if (fault !== null) throw new Error(`the line ${draft.id} is not right: ${fault}`);
@@ -270,7 +270,7 @@ export class LedgerWriter {
     this.#scheduleSync();
   }
 
-  /** During a problem, lines need no journal: the next start marks what it does not name. */
+  /** During a problem, lines need no journal: the next start marks unnamed ones. */
   #writeJournal(records: readonly string[]): void {
     try {
       this.#files.writeJournal(records);
@@ -311,7 +311,7 @@ export class LedgerWriter {
   /** Does not block the event loop.
    *  Each sync waits for the last one, and covers earlier writes. */
   #scheduleSync(): void {
-    // close() syncs last and then closes the files.
+    // close() itself syncs before it closes the files.
     if (this.#closing) return;
     this.#syncTimer ??= setTimeout(() => {
       this.#syncing = this.#syncing.then(() => this.#sync());

@@ -50,7 +50,7 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions) {
   const reported = readReported(path);
   let waiting: LimitWarning[] = [];
   let timer: Timer | null = null;
-  /** Saves first, so that a gateway killed in between does not warn twice. */
+  /** Saves first: a gateway killed in between must not warn twice. */
   const flush = (): void => {
     if (timer !== null) clearTimeout(timer);
     timer = null;

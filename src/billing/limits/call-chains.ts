@@ -1,4 +1,4 @@
-// Calls for `same_call` in conversations that the upstream keeps. A continuing
+// Tool calls for `same_call`, if the upstream keeps the conversation. A continuing
 // request has only results, so hashes of the calls are kept in memory.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";

@@ -97,7 +97,7 @@ export class CachedPrompts {
   expect(conversation: CachedConversation, now: number, estimated: number): ExpectedPrompt {
     const name = nameConversation(conversation);
     const kept = name === null ? undefined : this.#kept.get(name);
-    // `abs`, because the clock may have been set back.
+    // `abs`: the clock may have been set back.
     if (kept === undefined || Math.abs(now - kept.at) > KEPT_MS) return { tokens: estimated, cached: 0 };
     const tokens = Math.ceil(estimated * kept.scale);
     return { tokens, cached: Math.min(tokens, kept.cached) };

@@ -11,7 +11,7 @@ import type { Forecast } from "./reserve.ts";
 export interface Admission {
   /** Counted until the cost is known. Null: no USD limit counts it. */
   readonly reservedUsd: string | null;
-  /** The most it may cost, if the response goes on after its request. */
+  /** For a response that goes on after its request: the most it may cost. */
   readonly mostUsd: string | null;
   /** A USD limit let the request in without a price. */
   readonly unpriced: boolean;
@@ -66,7 +66,7 @@ export interface UsdLimit {
 interface Side {
   readonly holder: Holder;
   readonly owner: Holder;
-  /** Requests of an earlier key with its name do not count. */
+  /** Requests of an earlier key of the same name do not count. */
   readonly since: number;
   readonly usd: readonly UsdLimit[];
   readonly perMinute: number | null;
@@ -120,7 +120,7 @@ export function createGate(sums: Spending, freed = (): void => {}) {
 }
 
 function addShare(sides: readonly Placed[], request: Forecast, now: number, freed: () => void): () => void {
-  // A copy, because two requests may have the same forecast.
+  // A copy: two requests may have the same forecast.
   const share = { ...request };
   for (const { flight, perMinute } of sides) {
     if (perMinute !== null) flight.recent.push(now);
@@ -268,9 +268,9 @@ function findNoRoom(sides: readonly Placed[], claim: Claim, sums: Spending, now:
   return null;
 }
 
-/** Null: the request fits. Alone, it fits below the limit. Next to others, what they will
- *  probably cost must stay below the limit, and the most that all may cost
- *  must be at most twice the limit, or the limit and the dearest. */
+/** Null: the request fits. What is spent, and what others in flight will probably cost, must be
+ *  below the limit. If there are others, the most that all may cost must be at most
+ *  twice the limit, or the limit plus the dearest request. */
 function findInWay(
   { shares, waiting }: Flight,
   counted: Usd,

@@ -43,7 +43,7 @@ export function forecastCost(request: ReservedRequest): Forecast | null {
   }
   const { cap, answers } = readOutput(request);
   const output = Math.min(cap, (answer ?? UNKNOWN_OUTPUT_TOKENS) * answers);
-  // The upstream may not obey a small cap.
+  // An upstream may ignore a small cap.
   const well = Math.max(Math.min(cap, MOST_OUTPUT_TOKENS * answers), UNKNOWN_OUTPUT_TOKENS * answers);
   const expected = quoteDearest(quotes, { ...read, output });
   const most = quoteDearest(quotes, { ...read, output: well });

@@ -17,7 +17,7 @@ export interface Period {
   from?: string | undefined;
   /** The first moment after the period. */
   until?: string | undefined;
-  /** The hours (UTC) with this price, each from and until: `01:00`. */
+  /** The times (UTC) with this price, as pairs from and until: `01:00`. */
   hours?: (readonly string[])[] | undefined;
   /** Only on workdays of this country. */
   workdays?: string | undefined;

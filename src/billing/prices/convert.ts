@@ -1,4 +1,4 @@
-// Makes a price book from the package's data and overlay.json.
+// Makes a price book from genai-prices' data and overlay.json.
 
 import { type BookedModel, type BookHead, FORM, type Period } from "./book.ts";
 import { isMovingName, LATEST } from "./names.ts";

@@ -11,7 +11,7 @@ export interface Seller {
   /** For an unknown address: the makers whose lists are searched first. */
   readonly makers: readonly string[];
   readonly free: boolean;
-  /** Where OpenAI processes in one region, which costs more: `eu`. */
+  /** The region in which OpenAI processes, which costs more: `eu`. */
   readonly region: string | null;
   /** The book's price, or the amount in the answer. */
   readonly bill: "book" | "reported";

@@ -126,7 +126,7 @@ const PAUSE = `at - (SELECT MAX(earlier.at) FROM requests AS earlier WHERE earli
   AND ${addColumns([...READ_KINDS, ...WRITE_KINDS])} > 0)`;
 
 /** What a lifetime of an hour would have saved, by tool and label, if at least a cent and 1 %.
- *  Prompts after a pause would be read; other writes would cost `hour` more. */
+ *  Prompts after a pause would be cache reads; other writes would cost `hour` more. */
 export function findHourSavings(table: Table, scope: Scope) {
   const by = ["tool", "label"] as const;
   const isWritten = "paid_by IS NULL AND hour IS NOT NULL";

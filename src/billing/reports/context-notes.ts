@@ -50,7 +50,7 @@ export function readTurns(folder: string, session: string) {
   const lists = new Map<string, NotedPart[]>();
   return (readOwn(nameFile(folder, session)) ?? "").split("\n").flatMap((text) => {
     const line = parseJson(text);
-    // Each gateway counts its parts from 0.
+    // Each gateway process counts its parts from 0.
     const by = getText(getField(line, "by"));
     const parts = getField(line, "session") === undefined ? (lists.get(by) ?? []) : [];
     lists.set(by, parts);

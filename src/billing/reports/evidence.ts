@@ -57,7 +57,7 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     sessions,
     known: { exact: count - partial - unpriced, partial, unpriced, unknown, failed: rest - unknown },
     total: describe(turns.total, misses.total),
-    /** Tokens paid again although the cache had them. */
+    /** Tokens paid again within the cache's lifetime. */
     paid_again: addLost(listExpired("0")),
     /** Tokens paid again after the cache's lifetime. */
     expired: addLost(listExpired("1")),

@@ -20,7 +20,7 @@ export interface CurrentPrices {
   readonly readCalls: (rawUsage: unknown) => readonly Usage[];
 }
 
-/** A priced request never becomes unpriced by a correction. */
+/** No correction makes a priced request unpriced. */
 export function* findCorrections(table: Table, scope: Scope, prices: CurrentPrices) {
   const { sql, values } = describeScope(scope);
   for (const { line, now } of listRequestLines(table, { sql: `basis <> 'unknown' AND ${sql}`, values })) {

@@ -7,7 +7,7 @@ import { type Correction, correctionSchema, hashLine, type Line, lineSchema } fr
 import { type FoundLine, readPlaces, type Table } from "../store/open.ts";
 import { FACTOR, PER_1K } from "../tariff.ts";
 
-/** Null: no line has this id. Throws if one is damaged. */
+/** Null: no line has this id. Throws if a line found is damaged. */
 export function findRequest(table: Table, id: string) {
   const [row] = table.list(
     `SELECT line, place, corrections FROM requests WHERE id = $id

@@ -103,7 +103,7 @@ export function listSeenModels(table: Table) {
 const MAX_FOUND = 11;
 
 /** A few ids of requests or sessions that begin with `start`, the oldest first.
- *  An exact match is the only result. `req_` may be missing. */
+ *  An exact match is returned alone. `req_` may be missing. */
 export function findBeginning(table: Table, column: "id" | "session", start: string): string[] {
   const other = column === "id" ? `req_${start}` : start;
   const all = "(SELECT id, line FROM requests UNION ALL SELECT id, line FROM unreadable)";

@@ -23,7 +23,7 @@ export function reportSessions(
   };
 }
 
-/** Facts of the last request: MAX compares their time. */
+/** The last request's facts, after its time, which MAX compares. */
 const LAST = "MAX(printf('%015d', last) || json_array(key, tool, label, inferred))";
 
 const NEWEST = "v1 DESC, n0";

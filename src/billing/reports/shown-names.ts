@@ -1,5 +1,5 @@
 // Names in a file for others. Clients and upstreams choose them: they may be secrets, paths
-// or people. Only public words are shown. Others become a word, the same in each report.
+// or people. Only public words are shown. Any other name becomes its hash.
 
 import { looksSecret, sha256Hex } from "../../lib/secret.ts";
 import { loadBook } from "../prices.ts";

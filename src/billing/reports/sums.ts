@@ -127,7 +127,7 @@ function describeTotals(sum: (name: string) => string): Cell[] {
   const prompt = addColumns(PROMPT_KINDS, sum);
   const cached = `IFNULL(${sum("cache_read")}, 0) * 1.0`;
   const share = `CAST(${cached} / (${prompt}) * 10000 AS INTEGER) / 10000.0`;
-  // If there are exact amounts, addRare adds to both members.
+  // Written also if there are exact amounts, which addRare adds.
   const writePlan = (name: string, payer: string): string =>
     `IIF(${sum(payer)} OR ${sum("exact")} IS NOT NULL,
       '"${name}":"' || ${writeUsd(sum(payer))} || '",',
@@ -205,8 +205,8 @@ export function addSum({ sums, exact = [] }: SumRow, name: string): Decimal {
   return addAmount(BigInt(sums[name] ?? 0), exact, name);
 }
 
-/** SQL: sums by all names, then a list for each grouping. The database makes JSON in a third of
- *  the time. Values that are not sums are only in rows with all names. */
+/** SQL: sums by all names, then a list for each grouping. The database makes JSON in a third
+ *  of our time. Values that are not sums are only in rows with all names. */
 function describeQuery(query: SumsQuery): string {
   const { by, also = [], as = [], of = Object.keys(SUMS), values = [], order } = query;
   const main = [...by.map(columnOf), ...Object.keys(query.columns ?? {})];

@@ -53,7 +53,7 @@ export class Inserter {
 
   add(value: unknown, place: Place): void {
     const line = readLine(value);
-    // The id is kept, because a person may look for it.
+    // The id is kept: a person may look for it.
     const id = textIn(value, "id") || null;
     if (line === null)
       return this.#run("INSERT INTO unreadable VALUES (?, ?, ?)", place.line, place.place, id);

@@ -152,7 +152,7 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
     try {
       database = openDatabase(name);
       if (options.isAsItWas !== true) followLedger(database, path, options);
-      // All answers are from one moment, while others go on writing.
+      // All answers are from one moment, while other processes write.
       database.run("BEGIN");
       readPosition(database);
       return database;
@@ -175,10 +175,10 @@ const IS_DAMAGED = new RegExp(`SQLITE_(?:CONSTRAINT|CORRUPT|NOTADB)|malformed JS
 /** The folder is not writable. */
 const IS_CLOSED = /^(?:EACCES|EPERM|EROFS|ENOENT|SQLITE_READONLY)/;
 
-/** A large cache, since sums read most of an index. A month is sorted in memory. */
+/** A large cache, since sums read most of an index. A month's rows are sorted in memory. */
 const SETTINGS = "PRAGMA page_size = 32768; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY";
 
-/** Follows no links. SQLite gives its own files this one's mode. */
+/** Follows no links. SQLite gives its other files the mode of this one. */
 function openDatabase(path: string): TableDatabase {
   // SQLite also refuses links among the folders.
   const place = resolveFolder(path);
@@ -243,7 +243,7 @@ export interface FoundLine {
 
 export type LineOfRow = FoundLine & Pick<RowPlace, "values">;
 
-/** More rows of a long ledger at once would fill the memory. */
+/** More rows at once would fill the memory. */
 const PAGE_ROWS = 5000;
 /** The next row is mostly far away: read little. */
 const SHORT = 1 << 13;

@@ -1,4 +1,4 @@
-// The tables next to the ledger, which may be deleted at any time. Decision 0025.
+// The tables next to the ledger. They may be deleted at any time. Decision 0025.
 
 import type { Database } from "bun:sqlite";
 import type { z } from "zod";
@@ -97,7 +97,7 @@ const OBJECTS = [
   `CREATE INDEX by_names ON names (session, ${NAMES.filter((name) => name !== "session").join(", ")})`,
   "CREATE INDEX by_key ON names (key, group_name, channel, paid_by, first_at, last_at)",
   "CREATE INDEX by_parent ON names (parent) WHERE parent IS NOT NULL",
-  // Only this index has all columns that are summed.
+  // Only this index has all summed columns.
   `CREATE INDEX by_who ON lines (who, at, charge, ${KIND_COLUMNS.join(", ")}, more, exact, official, counted, missed,
     missed_tokens, cause, hour)`,
   "CREATE INDEX by_time ON lines (at, who)",

@@ -1,5 +1,5 @@
 // Proves a ledger from its bytes, in one walk. Each line is whole and has the hash of the line
-// before; each request has one; amounts are derived again; the journal's last line is there.
+// before; no request has two; amounts are derived again; the journal's last line is there.
 
 import { isObject, parseJson, textIn } from "../../lib/json/json.ts";
 import { REPORTED } from "../charge.ts";
@@ -20,7 +20,7 @@ export interface Finding {
 }
 
 export interface VerifyOptions {
-  /** The oldest files are elsewhere. */
+  /** The oldest files are not here. */
   readonly partial: boolean;
   /** A gateway is writing: the last line may be incomplete. */
   readonly running: boolean;
