@@ -14,7 +14,7 @@ import { type AnswerReader, WHOLE_ANSWER } from "./neutral/read-answer.ts";
 import type { Block, Sequence } from "./neutral/sequence.ts";
 import type { AnswerContext, AnswerWriter, RequestStamp } from "./neutral/write-answer.ts";
 
-/** held: the head must wait. done, broken: the client's stream has ended.
+/** held: the client has no head yet. done, broken: the client's stream has ended.
  *  refused: the client gets `refusal`. */
 export type StreamPhase = "held" | "open" | "done" | "broken" | "refused";
 
@@ -158,7 +158,7 @@ export class AnswerStream implements EventTaker {
 // Nearly all events of a stream differ only in a piece of text. They are not
 // parsed, which would take longer than all other work.
 
-/** A JSON string. Half of a character ends it: the next piece may have the other. */
+/** A JSON string. Half of a character ends it: the next piece may have the other half. */
 const TEXT = /[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[\da-fA-F]{4})[ !#-[\]-\uffff]*)*/y;
 const NUMBER = /0|[1-9]\d{0,14}/y;
 const NOTHING = /(?:)/y;

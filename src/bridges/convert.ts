@@ -103,7 +103,7 @@ export function isShared(client: string, upstream: string): boolean {
   return client === "chat" && upstream === "responses";
 }
 
-/** Parsing more would stop all other streams. */
+/** Parsing more would delay all other streams. */
 const MAX_CONVERTED_REQUEST_BYTES = 32 * 1024 * 1024;
 
 export interface ConversionOrder {

@@ -7,7 +7,7 @@ export const KEY_SOURCES = [...KEY_FIELDS, "query"] as const;
 export type KeySource = (typeof KEY_SOURCES)[number];
 /** If a request has this field, no other counts. */
 export const OWN_KEY_FIELD = "x-gateway-key";
-/** Also providers' names for such a field. */
+/** Matches these fields, and providers' names for them. */
 export const KEY_FIELD = new RegExp(`authorization|api-?key$|^(?:${KEY_FIELDS.join("|")})$`, "i");
 
 export const nameField = (field: string, vendor: string): string => field.replace("{vendor}", vendor);

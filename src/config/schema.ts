@@ -12,7 +12,7 @@ import * as scalars from "./yaml/scalars.ts";
 export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
-/** `responses` groups may have such channels: they serve Chat Completions, too. */
+/** `responses` groups may have chat channels: they serve Chat Completions, too. */
 export const CHAT = "chat";
 export const CHAT_GROUP: Platform = "responses";
 export const CHANNEL_WORDS = [...PLATFORMS, CHAT] as const;
@@ -67,7 +67,7 @@ const OTHER_TOKENS = ["cache_write", "cache_write_5m", "cache_write_1h", "cache_
 /** USD per million tokens, or per thousand calls. */
 const PRICE_KINDS = [...TOKENS, ...OTHER_TOKENS, ...CALL_KINDS.map((call) => `${call}_per_1k`)];
 
-/** Shared, because creating a schema takes time at the start. */
+/** Shared: creating a schema takes time at the start. */
 const sourceText = z.string();
 
 /** `shape`: its JSON schema. */
@@ -289,7 +289,7 @@ const group = z
     exclusive: flag.default(false),
     default_model: orNull(text),
     other_paths: orNull(z.array(scalar(scalars.readOtherPath, SHAPES.text))),
-    /** What `gateway run claude` asks for. Null: the tool's own. */
+    /** The cache lifetime of `gateway run claude`. Null: the tool's own. */
     cache: orNull(z.enum(["5m", "1h"])),
     limits: limitsSchema.default(noLimits),
   })

@@ -140,7 +140,7 @@ function writeCall(call: Call): Json {
   };
 }
 
-/** Thoughts go back, because some servers refuse calls without them. */
+/** Thoughts go back: some servers refuse calls without them. */
 function writeThoughts(items: readonly ModelItem[], isNeeded: boolean): Json {
   const written: Record<string, unknown> = {};
   for (const item of items) {

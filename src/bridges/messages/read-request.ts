@@ -179,7 +179,7 @@ function readBlock(reading: RequestReading, block: Json, path: string): ContentP
   }
 }
 
-/** As text, because other providers do not take the block. */
+/** As text: other providers do not take the block. */
 function readServerResult(reading: RequestReading, block: Json, type: string): ContentPart[] {
   if (!type.endsWith("_tool_result")) {
     reading.notes.add(`content:${type}`);

@@ -44,7 +44,7 @@ export type Seal = Json;
 export interface Reasoning {
   readonly type: "reasoning";
   readonly text: string;
-  /** Null: the thought came from elsewhere, or was changed. */
+  /** Null: no seal, another upstream's, or a changed one. */
   readonly seal: Seal | null;
 }
 
@@ -146,7 +146,7 @@ export interface Options extends Partial<Record<(typeof OPENAI_OPTIONS)[number],
   verbosity?: string;
   tier?: string;
   logprobs?: true;
-  /** How exactly an image is read. Each image has its own. */
+  /** How exactly an image is read. Each image has a `detail`. */
   detail?: string;
 }
 

@@ -1,5 +1,5 @@
-// Thoughts that only the upstream can read travel in the client's history, with a proof. Its
-// key follows from the channel's credential and the model's family: no other opens it.
+// Thoughts that only the upstream can read travel in the client's history, with a proof. The
+// proof's key follows from the channel's credential and the model's family: no other upstream opens it.
 
 import { DIALECT_NAMES, type DialectName } from "../../dialects/dialect.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -68,7 +68,7 @@ function isEnvelope(value: unknown): boolean {
   return typeof value === "string" && value.startsWith(ENVELOPE_START);
 }
 
-/** A part with a `thoughtSignature` stays, without it. */
+/** A part with a `thoughtSignature` only loses that. */
 function isSealed(value: unknown): boolean {
   return (
     isObject(value) && ["signature", "encrypted_content", "data"].some((name) => isEnvelope(value[name]))

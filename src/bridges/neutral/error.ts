@@ -1,4 +1,4 @@
-// Words an upstream's failure for a client. Agents react to exact words.
+// Writes an upstream's failure for a client. Agents react to exact words.
 
 import type { DialectName } from "../../dialects/dialect.ts";
 import { type ErrorKind, findError, kindOfName } from "../../dialects/upstream-errors.ts";

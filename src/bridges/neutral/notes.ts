@@ -41,7 +41,7 @@ export class Notes {
   }
 }
 
-/** Clients then send the conversation again. */
+/** Clients then send the whole conversation. */
 export const NOT_KEPT = "previous_response_not_found";
 
 export function refuseField(param: string, why: string, wireCode = "unsupported_parameter"): never {

@@ -116,7 +116,7 @@ function removeFence(text: string): string {
 /** Some models fill this optional argument with an empty value. */
 const REPAIRED: ReadonlyMap<string, string> = new Map([["Read", "pages"]]);
 
-/** Whether a call is sent only when all of its input is known. */
+/** Whether a call waits until all of its input is known. */
 export function isHeld(tool: Tool | null): boolean {
   return tool !== null && (tool.kind === "custom" || tool.form !== undefined || REPAIRED.has(tool.name));
 }

@@ -17,7 +17,7 @@ import type { Json } from "./notes.ts";
 import { findTool, finishInput, isHeld as isHeldInput, type ToolTable } from "./tools.ts";
 import type { AnswerAbout, AnswerEnd, AnswerListener, Block } from "./sequence.ts";
 
-/** For responses that have no id or time of their own. */
+/** For responses without an id or time. */
 export interface RequestStamp {
   readonly id: string;
   readonly time: number;

@@ -50,7 +50,7 @@ interface OpenTurn {
 
 interface CallState {
   readonly turn: OpenTurn;
-  /** A unique id, because some models repeat ids. */
+  /** A unique id: some models repeat ids. */
   readonly id: string;
   result: Result | null;
 }
@@ -99,7 +99,7 @@ class Draft {
     }
   }
 
-  /** A thought from elsewhere cannot be given back. */
+  /** Another upstream's thought cannot be given back. */
   #addThought(thought: Reasoning): void {
     if (thought.seal === null) return;
     const turn = this.#openTurn();

@@ -1,4 +1,4 @@
-// Creates and changes keys in the config file. It gets the hashes of secrets only.
+// Creates and changes keys in the config file. The file gets only hashes of secrets.
 
 import { sha256Hex } from "../../lib/secret.ts";
 import { fail } from "../../lib/refusal.ts";
@@ -62,7 +62,7 @@ export async function removeKeys(file: ConfigFile, names: readonly string[]): Pr
   await file.edit((current) => {
     const edits = names
       .map((name) => findKey(current, name).index)
-      // From the end, so that the remaining indexes stay valid.
+      // From the end: the remaining indexes stay valid.
       .sort((a, b) => b - a)
       .map((index): Edit => ({ kind: "remove", path: ["keys", index] }));
     removeToolSecrets(names, file.path);

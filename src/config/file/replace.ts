@@ -24,7 +24,7 @@ const LOCK_WAIT_MS = 30_000;
 /** Editors take no lock. After one has saved, an edit starts again. */
 const ROUNDS = 5;
 
-/** Called while the lock is held. To change nothing, it throws. */
+/** Called while the lock is held. If it throws, nothing changes. */
 export type Decide = (catalog: Catalog) => readonly Edit[];
 
 /** A running gateway uses the changed file before `edit` resolves. */
@@ -95,7 +95,7 @@ function nameHolder(error: unknown): string | null {
   return `${error.holder.pid} ${error.holder.since}`;
 }
 
-/** Refuses hard links: the others would keep the old content. */
+/** Refuses hard links: the other names would keep the old content. */
 function requireEditable(file: string): void {
   try {
     requireOwn(file, true);

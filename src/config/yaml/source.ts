@@ -45,7 +45,7 @@ export function parseYaml(text: string, lineCounter = new LineCounter()): Docume
   });
   visit(document, {
     Pair(_, { key }) {
-      // Refused, because zod silently drops this name.
+      // Refused: zod silently drops this name.
       if (!isScalar(key) || key.value !== "__proto__") return;
       const [start = 0, end = start] = key.range ?? [];
       document.errors.push(new YAMLParseError([start, end], "BAD_PROP_ORDER", ""));

@@ -59,7 +59,7 @@ export function findSplice(text: string, document: Document.Parsed, edit: Edit):
   return insert(text, parent, [`${renderValue(name, inFlow)}: ${rendered}`], after);
 }
 
-/** Kept, because many edits ask for the entries of one list. */
+/** Kept: many edits ask for the entries of one list. */
 const known = new WeakMap<Collection, Entry[]>();
 
 function listEntries(text: string, around: Collection): Entry[] {
@@ -203,7 +203,7 @@ function remove(
   };
 }
 
-/** Also removes one of the commas around the item. */
+/** Also removes a comma next to the item. */
 function removeFromFlow(text: string, start: number, end: number): Splice {
   const after = /^\s*,[ \t]*/.exec(text.slice(end))?.[0].length;
   if (after !== undefined) return { start, end: end + after, text: "" };
