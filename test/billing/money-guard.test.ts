@@ -1,6 +1,6 @@
 // Money is computed in one place: src/billing/charge.ts, with src/lib/money.ts. This test reads the source and fails
-// where another module multiplies or rounds an amount, or where any module makes a float of one. Names are the only
-// hint that a reader of source has: amounts are called by the words below, and by nothing else.
+// where another module multiplies or rounds an amount, or where any module makes a float of an amount. The test
+// knows amounts by their names only: they are called by the words below, and by nothing else.
 
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";

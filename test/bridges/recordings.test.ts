@@ -1,5 +1,5 @@
 // Recorded answers of real providers, for clients of every other dialect: the texts, the calls and the usage are those of the
-// recording, and what was cut stays cut.
+// recording, and a cut answer does not look complete.
 
 import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
@@ -22,7 +22,7 @@ interface Expected {
   readonly calls: string[];
 }
 
-/** A manifest entry's answer, in one form for all dialects. Null: it was cut or failed, or no request of the bridges asks for its kind. */
+/** A manifest entry's answer, in one form for all dialects. Null: it was cut, it failed, or the bridges never ask for such an answer. */
 function readExpected(fixture: Fixture): Expected | null {
   const { error } = fixture.expect;
   return error === null || error === undefined ? EXPECTED[fixture.family](fixture) : null;
@@ -82,7 +82,7 @@ const recordings = listFixtures(
   ({ status, file, features }) => status === 200 && /\.(sse|json)$/.test(file) && features !== undefined,
 );
 
-/** Dialects that keep the texts of an answer apart. A chat client, which does not, is tried with responses alone. */
+/** Dialects that keep the texts of an answer apart. A chat client, which does not, is tried with responses channels only. */
 const CLIENTS: readonly DialectName[] = ["messages", "responses"];
 const clientsOf = (upstream: DialectName): readonly DialectName[] =>
   upstream === "responses" ? ["messages", "chat"] : CLIENTS.filter((each) => each !== upstream);

@@ -1,5 +1,5 @@
 // Two channels for every platform, the second in case the first fails. Each has
-// its own upstream, so that a test sees which one got a request.
+// its own upstream, so that a test sees which channel got a request.
 
 import { onTestFinished } from "bun:test";
 import { PLATFORMS } from "../../src/config/schema.ts";

@@ -1,6 +1,6 @@
 // The real gateway for tests: as a child process, as users run it, or in this
-// process, if a test needs to look inside. Both have a config file in a
-// folder of their own, a free port, and a ledger that can be read.
+// process, if a test needs to look inside. In both cases it has a config file in
+// a folder of its own, a free port, and a ledger that can be read.
 
 import { existsSync, writeFileSync } from "node:fs";
 import { loadConfig } from "../../src/config/file/load.ts";

@@ -1,6 +1,6 @@
 // Both sides of a limit in USD: agents whose sessions cost less than the limit are not refused, and many requests at once with
 // longer answers than ever before do not spend many times the limit. The shapes are those of Claude Code, Codex and Gemini CLI:
-// prompts that grow and are read from the cache, small requests next to them, subagents at the same time, caps that say little.
+// prompts that grow and are read from the cache, small requests next to them, subagents at the same time, high caps or none.
 
 import { describe, expect, test } from "bun:test";
 import { array, assert, asyncProperty, integer, record } from "fast-check";

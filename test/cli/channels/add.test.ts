@@ -1,4 +1,4 @@
-// `gateway channels add`: a provider or a URL, checked, with the file's comments kept.
+// `gateway channels add` takes a provider or a URL, checks it, and keeps the comments of the config.
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, linkSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";

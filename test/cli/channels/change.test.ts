@@ -1,4 +1,4 @@
-// `gateway channels set` and `remove`: with the checks of `channels add`, and the file's comments kept.
+// `gateway channels set` and `remove` check what `channels add` checks, and keep the comments of the config.
 
 import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";

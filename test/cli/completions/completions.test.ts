@@ -175,7 +175,7 @@ async function press(command: string[], prepare: string, keys: string): Promise<
   };
   child.terminal?.write(`${prepare}; echo rea''dy\n`);
   await until("\nready");
-  // Each tab is answered before the next key: the shell reads ahead otherwise.
+  // The shell must answer each tab before the next key is sent, because it reads ahead.
   const [first = "", second = ""] = keys.split("\t");
   child.terminal?.write(`${first}\t`);
   await until("gateway keys show ");

@@ -81,7 +81,7 @@ const SPELLINGS: readonly ((text: string) => string)[] = [
   (text) => text.toLowerCase(),
 ];
 
-/** The places of a request that may hold the text, next to the login in its own place. */
+/** The places of a request that may have the text. The login is also in its usual place. */
 const PLACES: Readonly<Record<string, (text: string, login: Login) => Partial<Login> & { method?: string }>> =
   {
     nowhere: () => ({}),

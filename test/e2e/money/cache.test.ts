@@ -73,7 +73,7 @@ class Session {
     return { line: lines[0]!, counted };
   }
 
-  /** Sends four turns, in which nothing is missed. Returns how many tokens the last one left in the cache. */
+  /** Sends four turns, in which nothing is missed. Returns how many tokens the last turn left in the cache. */
   async grow(talk: Conversation): Promise<number> {
     for (const turn of [1, 2, 3, 4]) {
       const { line, counted } = await this.ask(talk);

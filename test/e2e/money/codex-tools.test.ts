@@ -15,7 +15,7 @@ import { type Exchanged, rawRequest } from "../../harness/raw.ts";
 import { flushLedger } from "../world.ts";
 
 const CLIENT = { authorization: `Bearer ${keyOf("responses")}`, "user-agent": "codex_exec/0.169.0" };
-/** Codex names the session in one header of requests for responses, and in another one of searches. */
+/** Codex names the session in one header of requests for responses, and in another header of searches. */
 const SESSION = { session_id: "01a206a0-f3b5-7601-8ce8-0f7ee199a009" };
 const KEY = { ...CLIENT, "x-codex-turn-metadata": JSON.stringify(SESSION) };
 const SEARCH = '{ "model":"gpt-5.4","id":"s1", "commands":{"search_query":[{"q":"hello"}]},"input":[] }';

@@ -1,5 +1,5 @@
-// Each native recording is served by the simulated upstream in random pieces, and passed on by the gateway byte for byte. It
-// leaves a ledger line with the usage of its manifest entry and with amounts that can be recomputed.
+// Each native recording is served by the simulated upstream in random pieces, and passed on by the gateway byte for byte. Its
+// request has a ledger line with the usage of the manifest entry and with amounts that can be recomputed.
 
 import { integer, sample, uniqueArray } from "fast-check";
 import { describe, expect, test } from "bun:test";

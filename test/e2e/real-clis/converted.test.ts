@@ -1,6 +1,6 @@
 // Released agents on models of other providers: each does a task of many turns in each direction that it can take, against an
 // upstream that is as strict as the provider. `REAL_CLIS=FOLDER bun test test/e2e/real-clis/converted.test.ts` prints how much of each
-// turn's input the next one repeats.
+// turn's input the next turn repeats.
 
 import { afterAll, describe, expect, onTestFinished, test } from "bun:test";
 import { mkdirSync, readFileSync } from "node:fs";
@@ -21,7 +21,7 @@ const UUID = "db7f03b5-105b-464a-ba35-e8c230eff292";
 interface Agent {
   readonly tool: string;
   readonly client: DialectName;
-  /** The arguments of the first sitting, and of the others. */
+  /** The arguments of the first sitting, and of each later sitting. */
   readonly first: readonly string[];
   readonly next: readonly string[];
   /** Asks for the compaction of the conversation. Otherwise the agent begins it when its window is full. */

@@ -237,7 +237,7 @@ class Client {
     }
   }
 
-  /** One parser would see one request, and another one two. The second one must never arrive. */
+  /** Some parsers would see one request, others two requests. The second request must never arrive. */
   async #attack(connection: RawConnection): Promise<void> {
     const hidden = this.#write().text.replaceAll(MARK, "M999X999X");
     const framing = this.#random.pick([

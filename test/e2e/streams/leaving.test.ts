@@ -39,7 +39,7 @@ function readResident(pid: number): number {
   return Number(kilobytes) / 1024;
 }
 
-/** A gateway in a process of its own; both it and its upstream end with the test, however that ends. */
+/** A gateway in a process of its own. It and its upstream end with the test, even if the test fails. */
 async function serve(env: Record<string, string> = {}) {
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
   const gateway = await startGateway({ config: makeConfig(upstream), env });

@@ -1,4 +1,4 @@
-// What the gateway knows of earlier requests changes no prompt, and no later request changes an earlier one.
+// What the gateway knows of earlier requests does not change how a prompt is read, and neither do later requests.
 
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";

@@ -23,7 +23,7 @@ const DIALECT_OF: Readonly<Record<Fixture["family"], Dialect>> = {
 
 const recorded = listFixtures(({ request_file }) => request_file !== undefined);
 
-/** Recordings of one test of another project are one session: their names end in a number. */
+/** Recordings whose names differ only in the number at the end are one session: they come from one test of a project. */
 function groupSessions(): Map<string, Fixture[]> {
   const sessions = new Map<string, Fixture[]>();
   for (const fixture of recorded) {

@@ -77,7 +77,7 @@ describe("a request to an upstream", () => {
   });
 });
 
-/** The same answer in every framing, and whether the end of the connection ends it. */
+/** The same answer in every framing, and whether the end of the connection ends the answer. */
 const ANSWERS: [name: string, wire: string, closes: boolean][] = [
   ["of known length", "HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 11\r\n\r\nhello world", false],
   [
@@ -113,7 +113,7 @@ describe("an answer of an upstream", () => {
         const inbound = await client.send(outbound(upstream.origin)).answer;
         const { status, fields, closeDelimited } = inbound.head;
         expect([status, fields.get("x-a"), closeDelimited]).toEqual([200, "b", closes]);
-        // After a cut inside the head, the rest comes in one piece.
+        // After a cut inside the head, the whole body comes in one piece.
         if (cut < headEnd && !closes) expect([cut, inbound.whole?.toString()]).toEqual([cut, "hello world"]);
         expect([cut, (await readAll(inbound)).toString()]).toEqual([cut, "hello world"]);
         expect(await inbound.read()).toBeNull();

@@ -210,7 +210,7 @@ test("P100: channels of one priority share requests by weight, and channels of t
   for (let count = 0; count < 200; count += 1) await weights.ask("messages", talk(`number ${count}`));
   const [light = 0, heavy = 0, later] = used(weights, "light", "heavy", "later");
   expect([light + heavy, later]).toEqual([200, 0]);
-  // One in five is 40. The bounds are more than six standard deviations away from it.
+  // One in five is 40. The bounds are more than six standard deviations away from 40.
   expect(light).toBeWithin(5, 76);
 });
 
@@ -417,7 +417,7 @@ test.each(conversations)("P106: a conversation stays on its channel: %s", async 
   };
   const channelsOf = new Map<string, Set<string>>();
   for (let turn = 0; turn < 3; turn += 1) {
-    // Chance gives each session its channel. That all get the same one happens less than once in millions.
+    // Chance gives each session its channel. That all sessions get the same channel happens less than once in millions of runs.
     for (const session of "abcdefghijklmnopqrstuvwx")
       channelsOf.set(session, (channelsOf.get(session) ?? new Set()).add(await findChannel(session)));
   }

@@ -254,7 +254,7 @@ test("P37, P38: an exclusive group is selectable only while its plan is active, 
   const until = new Date(Date.now() + 5000).toISOString();
   expect((await world.run("plans", "activate", "max", "--until", until)).status).toBe(0);
   expect(await status()).toBe(200);
-  // The plan ends by itself.
+  // The plan ends at its time, without a command.
   await eventually(async () => (await status()) === 403);
   expect((await names()).includes("vip")).toBe(false);
   expect((await world.run("plans", "activate", "max", "--until", "never")).status).toBe(0);
@@ -520,7 +520,7 @@ test("P46: env prints the settings that run would set, as lines for a shell", as
     stdout,
   ]);
   expect(shell.stdout.toString()).toBe(`${world.url}/v1 ${cheap.key}\n`);
-  // `env` prints the arguments of a tool, too, but no name of a run.
+  // `env` prints the arguments of a tool, too, but not the name that `run` gives each run.
   mkdirSync(world.path("bin"));
   const tool = `#!/bin/sh\nprintf '%s\\n' "$@" "$GATEWAY_CODEX_KEY"\n`;
   writeFileSync(world.path("bin/codex"), tool, { mode: 0o755 });

@@ -37,7 +37,7 @@ function isAtRisk(world: World, written: Written): boolean {
 /** The latest moment at which the gateway had to begin a sync before the power cut. There is one sync at a time. */
 function findLatestBegin(world: World, { at, process }: Written, cut: Death): number {
   if (process !== cut.process) {
-    // Another gateway was killed before it could sync the line. The next one syncs the line when it starts.
+    // Another gateway was killed before it could sync the line. The next gateway syncs the line when it starts.
     const boot = world.boots.findLast((each) => each <= cut.at) ?? cut.at;
     return boot + MARGIN_US;
   }

@@ -1,5 +1,5 @@
 // Makes a plan from a seed. Each run has a few kinds of faults, in random numbers: many runs with a few faults find more
-// than one in which everything fails at once.
+// than one run in which everything fails at once.
 
 import { Random } from "../world/random.ts";
 import {
@@ -229,7 +229,7 @@ function makeHappenings(random: Random, channels: readonly ChannelPlan[]): Happe
   return happenings.sort((a, b) => a.atMs - b.atMs);
 }
 
-/** In some runs, many clients with one key send requests at once. Each costs about as much as the key may spend. */
+/** In some runs, many clients with one key send requests at once. Each request costs about as much as the key may spend. */
 function addRush(plan: Plan): Plan {
   const random = new Random(plan.seed, "rush");
   const [first] = plan.clients;
@@ -246,7 +246,7 @@ function addRush(plan: Plan): Plan {
   return { ...plan, clients };
 }
 
-/** In some runs, upstreams are broken or dishonest. What they count may be above any limit, so keys have none. */
+/** In some runs, upstreams are broken or dishonest. What they count may be above any limit, so keys have no limits. */
 function addOddAnswers(plan: Plan): Plan {
   const random = new Random(plan.seed, "odd answers");
   if (!random.chance(150) || plan.clients.some(({ limits }) => Object.keys(limits).length > 0)) return plan;

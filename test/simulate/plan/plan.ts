@@ -65,7 +65,7 @@ export interface RequestPlan {
   /** The client pauses reading for `ms` after every `everyBytes`. */
   readonly slow: { readonly everyBytes: number; readonly ms: number } | null;
   readonly bad: BadKind | null;
-  /** The answers to the first attempts. Later ones are answered correctly. */
+  /** The answers to the first attempts. Later attempts are answered correctly. */
   readonly answers: readonly AnswerPlan[];
 }
 

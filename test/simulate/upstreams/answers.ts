@@ -11,7 +11,7 @@ export interface Counts {
 
 export interface AnswerText {
   readonly type: string;
-  /** One for each event. A body without events is one piece. */
+  /** One piece for each event. A body without events is one piece. */
   readonly pieces: readonly string[];
 }
 

@@ -152,7 +152,7 @@ test.each(["a running gateway", "no gateway"])(
     ]);
     expect((await run("ledger", "accept", "--ledger", path)).stderr).toContain("Nothing to accept");
     expect((await run("ledger", "verify", "--ledger", path)).status).toBe(0);
-    // A report has the index open until its process ends, and Windows could not remove the folder.
+    // A report has the index open until its process ends: in this process, it would keep Windows from removing the folder.
     const ask = async (...words: string[]) => (await runProcess(AROUND, ...words, "--ledger", path)).stdout;
     expect(await ask("ledger", "show", "last")).toContain("Request req_1");
     expect(JSON.parse(await ask("usage", "--json")).total.requests).toBe(1);

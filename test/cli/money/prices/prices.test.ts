@@ -227,7 +227,7 @@ describe("prices update", () => {
     const show = await gateway(folder, "prices show claude-nova-9");
     expect(show.stdout).toMatch(/^book \d{4}-\d\d-\d\d#[0-9a-f]{8}:/);
     expect(show.stdout).toContain("input 7, output 0.0000001");
-    // The rules of overlay.json hold for the new book, too.
+    // The rules of overlay.json apply to the new book, too.
     const factors = await gateway(folder, "prices show claude-sonnet-5 --provider anthropic");
     expect(factors.stdout).toContain("service_tier=batch ×0.5, inference_geo=us ×1.1");
     expect((await gateway(folder, "prices check")).status).toBe(0);
