@@ -148,7 +148,7 @@ async function listViolations(page: Page): Promise<string[]> {
 }
 
 onPage(
-  "P184: a link signs the page in, disappears from its address, and a reload does not sign it out",
+  "P184: a link signs the page in and disappears from the address, and a reload does not sign the page out",
   async ({ page, context, problems, requested }) => {
     expect(page.url()).toBe(`${gateway.url}/console`);
     await page.reload();

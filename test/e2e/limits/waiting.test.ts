@@ -66,7 +66,7 @@ interface Full {
   readonly change: (changed: object) => void;
 }
 
-test("a request waits for room in its limit, keeps no other key waiting, and is let in when the one in flight has ended", async () => {
+test("a request waits for room in its limit, keeps no other key waiting, and is let in when the request in flight has ended", async () => {
   const { upstream, gateway, end } = await openFull();
   const second = rawRequest(gateway.port, message());
   await isWaiting(gateway, 1);

@@ -120,7 +120,7 @@ const TEXTS: ReadonlySet<string> = new Set(["text", "content", "thinking", "delt
 const ODD = ["9223372036854775808", "[1e999]", '{"text":1e300}', "5000000"];
 
 test.each(PAIRS)(
-  "P122, P134: an answer with an odd value in any member causes no fault, and has one line that estimates it ($client from $channel)",
+  "P122, P134: an answer with an odd value in any member causes no fault, and has one line with an estimate ($client from $channel)",
   async (pair) => {
     // Each client and each channel gets both streams and JSON answers.
     const stream = (DIALECTS.indexOf(pair.client) + CHANNELS.indexOf(pair.channel)) % 2 === 1;

@@ -281,7 +281,7 @@ const HALF: UpstreamScript = {
 };
 
 describe("the end of a response on a WebSocket", () => {
-  test("P96: a client that leaves in the middle of a response cancels it upstream, and its line says client_closed", async () => {
+  test("P96: a response whose client leaves in the middle is cancelled upstream, and its line says client_closed", async () => {
     const closed = Promise.withResolvers<number>();
     const upstream = startUpstream({ ...HALF, closed: (code) => closed.resolve(code) });
     const { gateway, client } = await connectTo(upstream);

@@ -92,7 +92,7 @@ test("a journal of SQLite that someone puts next to a lock is not applied", () =
   expect(readFileSync(path)).toEqual(before);
 });
 
-test("nobody takes a lock whose file is damaged while it is held", () => {
+test("nobody takes a lock whose file is damaged while the lock is held", () => {
   using folder = makeTempFolder();
   const path = folder.join("a.lock");
   const lock = takeLock(path);
@@ -109,7 +109,7 @@ test("a lock that cannot be created fails with the system's error", () => {
 });
 
 test.skipIf(process.getuid?.() !== 0)(
-  "files that the administrator edits stay the user's, and so does the lock",
+  "files that the administrator edits still belong to the user, and so does the lock",
   async () => {
     using folder = makeTempFolder();
     const path = folder.join("gateway.yaml");

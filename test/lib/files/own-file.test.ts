@@ -146,7 +146,7 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
 };
 
 test.skipIf(process.platform === "win32")(
-  "only own-file.ts, and two files with a reason, open files for writing by their names",
+  "only own-file.ts, and two files with a reason, open files by name for writing",
   () => {
     const source = `${import.meta.dir}/../../../src`;
     const found = [...new Bun.Glob("**/*.ts").scanSync(source)].filter((name) =>

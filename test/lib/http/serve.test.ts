@@ -428,7 +428,7 @@ describe("a WebSocket of a client", () => {
 
   const text = (content: string): Payload => ({ kind: "text", bytes: Buffer.from(content) });
 
-  test("messages pass in both directions, each as text or binary, byte for byte", async () => {
+  test("messages arrive in both directions, each as text or binary, byte for byte", async () => {
     const { client, peer, heard } = await open();
     client.send(writeText("\ufeff\u00e9", true));
     void peer.send(text("\ufeff\u00e9"));

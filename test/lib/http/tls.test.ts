@@ -194,7 +194,7 @@ describe.skipIf(noOpenssl)("P194: over TLS", () => {
     expect(await faultAt(originOf(upstream, { ca: "nonsense" }))).toMatchObject({ answered: false });
   });
 
-  test("large bodies pass in both directions, and a slow side pauses the other", async () => {
+  test("large bodies arrive in both directions, and a slow side pauses the other", async () => {
     const size = 12_000_000;
     const body = new Uint8Array(size);
     for (let at = 0; at < size; at++) body[at] = at * 13;

@@ -646,7 +646,7 @@ describe("P140: verify --anchor finds that lines which the anchor covers are gon
   });
 });
 
-test("P140: verify --since checks from a line on and says how many it did not check", async () => {
+test("P140: verify --since checks from a line on and says how many lines it left out", async () => {
   for (let count = world.lines().length; count < 5; count += 1) await world.line(await plain.ask("messages"));
   const copy = world.path("since.jsonl");
   const all = readFileSync(world.path("ledger.jsonl"), "utf8").split("\n").slice(0, 5);

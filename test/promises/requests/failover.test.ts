@@ -567,7 +567,7 @@ test.each(owners)(
   },
 );
 
-test("P107: a channel's state comes from real requests and from channels probe, which only fetches its model list", async () => {
+test("P107: a channel's state comes from real requests and from channels probe, which only fetches the model list", async () => {
   probed.channel().next({ status: 500, body: error });
   await probed.ask("messages");
   expect((await stateOf(probed, "main")).find["state"]).not.toBe("available");
@@ -638,7 +638,7 @@ test("P110: POST /v1/responses gets 403 from a group of chat channels only, and 
   expect(onlyChat.channel().seen).toEqual([]);
 });
 
-test("P111: a chat channel is asked for a stream's usage, and a client that did not ask gets no chunk for it", async () => {
+test("P111: a chat channel is asked for a stream's usage, and a client that did not ask gets no chunk with usage", async () => {
   const silent = await onlyChat.ask("chat", { stream: true });
   expect(JSON.parse(onlyChat.channel().seen.at(-1)!.text)).toMatchObject({
     stream_options: { include_usage: true },

@@ -206,7 +206,7 @@ test("P81: default_model replaces the unknown model of a WebSocket's first respo
   client.close();
 });
 
-test("P172: a refused response.create gets an error event with HTTP's status and error; the connection stays", async () => {
+test("P172: a refused response.create gets an error event with HTTP's status and error; the connection stays open", async () => {
   const key = socket.keyOf("limited");
   const client = await openSocket(world.port, key);
   client.send(CREATE);
@@ -227,7 +227,7 @@ test("P172: a refused response.create gets an error event with HTTP's status and
   client.close();
 });
 
-test("P173: messages pass byte for byte, except for an alias", async () => {
+test("P173: messages are forwarded byte for byte, except for an alias", async () => {
   received = [];
   const raw = ['{ "type":"codex.rate_limits",  "plan_type":"Gr\\u00fc\\u00dfe" }'];
   act = (_, connection) => {
