@@ -31,7 +31,7 @@ export interface Endpoint {
   /** Keys of groups of these platforms may use it. */
   readonly platforms: readonly Platform[];
   readonly dialect: Dialect;
-  /** This platform's channels serve it in another dialect. */
+  /** This platform's channels serve it without speaking its dialect. */
   readonly alsoOn?: ChannelPlatform;
   readonly keySources: readonly KeySource[];
   /** No member of a request caps the output. */
@@ -91,7 +91,7 @@ export interface Dialect {
   /** Members that cap the output, or contain the cap. */
   readonly capNames: readonly string[];
   readonly promptLayout: Layout;
-  /** `listBody` is a complete list on one page. */
+  /** A complete list on one page. */
   listBody(models: readonly ModelEntry[], query: URLSearchParams): string;
   modelBody(model: ModelEntry): string;
   countBody(tokens: number): string;

@@ -72,7 +72,7 @@ const CONTENT = familyOf(content, "content", CONTENT_KEYS);
 const RELAY_MESSAGES = familyOf(messages, "relay", MESSAGES_KEYS);
 const RELAY_CONTENT = familyOf(content, "relay", CONTENT_KEYS);
 const RELAY_LIST = familyOf(relay, "relay", KEY_SOURCES);
-/** Paths of every platform without a prefix. */
+/** Paths of all platforms but the relay. */
 const SHARED: Family = {
   dialect: responses,
   shared: SHARED_DIALECTS,
@@ -127,7 +127,7 @@ export const STORED_RESPONSE = [
   storedAt("POST", "/cancel"),
 ];
 
-/** For errors about unknown paths with this text. */
+/** Unknown paths with this text get errors in this dialect. */
 export const ERROR_PATHS: readonly (readonly [string, Dialect])[] = [
   ["/v1/messages", messages],
   ["/v1/responses", responses],

@@ -53,7 +53,7 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
     openai: ["rate_limit_error", "rate_limit_exceeded"],
     content: "RESOURCE_EXHAUSTED",
   },
-  // Codex knows a limit by the type, others by the code: decision 0018.
+  // Codex knows a limit by the type, other tools by the code: decision 0018.
   limit_spent: {
     messages: "rate_limit_error",
     openai: [USAGE_LIMIT, "insufficient_quota"],

@@ -79,7 +79,7 @@ const UNFINISHED: Ending = { ...OWN_ANSWER, outcome: "interrupted", status: 0 };
 export class Request {
   // The arrival.
   readonly id: string;
-  /** If the request is recorded, it keeps what passes. */
+  /** A recorded request's exchange notes body and answer. */
   exchange: Exchange;
   readonly time: number;
   readonly isoTime: string;
@@ -197,7 +197,7 @@ export class Request {
     return plain && scan && { bytes: plain, scan };
   }
 
-  /** Tried last, or to be tried first. */
+  /** The last tried candidate, or else the first. */
   get asked(): Candidate | null {
     return this.tried ?? this.candidates[0] ?? null;
   }

@@ -37,7 +37,7 @@ import { closeBills } from "./bill/settle.ts";
 import { rehearse } from "./send/rehearse.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
-/** For bodies above 1 MiB. The rest of 512 MiB: beginnings of bodies that wait. */
+/** For bodies above 1 MiB. 64 MiB more are left for beginnings of bodies that wait. */
 const LARGE_BODIES_BYTES = 448 * 1024 * 1024;
 const MAX_BACKGROUND_RESPONSES = 10_000;
 /** After this time, the start is over. */

@@ -1,4 +1,4 @@
-// Decodes compressed bodies, whole or in pieces. Decoded bytes pass at once.
+// Decodes compressed bodies, whole or piece by piece.
 
 import type { Transform } from "node:stream";
 import {

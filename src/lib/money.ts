@@ -169,7 +169,7 @@ export function roundUsd(amount: Decimal): Usd {
   return usd(units * raise(CHARGE_PLACES - scale));
 }
 
-/** A database can add thousands of such amounts. */
+/** A database can add thousands of amounts this large. */
 const MAX_STORED_PICO = 10n ** 15n;
 
 /** Null: above a thousand dollars, or not whole. */

@@ -4,7 +4,7 @@ import { messageOf } from "./errors.ts";
 
 export class Refusal extends Error {
   override readonly name: string = "Refusal";
-  /** 1: a valid command failed. 2: it was wrong. */
+  /** 1: a valid command failed. 2: the command was wrong. */
   readonly exitStatus: number;
   constructor(message: string, exitStatus: number) {
     super(message);

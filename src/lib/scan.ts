@@ -4,7 +4,7 @@
 import { COMMA, OPEN_BRACE, OPEN_BRACKET, Scanner, type Span } from "./json/scanner.ts";
 import { runAtOnce, type Steps } from "./time/next-turn.ts";
 
-/** `about`: what its reader found. Null: not read. */
+/** `about`: a reader's findings. Null: not read. */
 export interface ListPart<About> {
   readonly length: number;
   readonly hash: number;
@@ -18,13 +18,13 @@ interface Head {
   readonly hash: number;
 }
 
-/** Of a list. Any other value is its own only part. */
+/** A list's parts. Any other value is one part. */
 export interface Parts<About> {
   readonly starts: readonly number[];
   readonly parts: readonly ListPart<About>[];
   /** Null: no part was known before. */
   readonly head: Head | null;
-  /** What its reader keeps for the next object. */
+  /** What a reader keeps for the next object. */
   kept: object | null;
 }
 
@@ -186,7 +186,7 @@ class Divider<About> {
   /** -1: between two parts. */
   #start = -1;
   #part: ListPart<About> | null = null;
-  /** The list cannot be divided, and is passed over as a whole. */
+  /** The list cannot be divided: it is skipped as a whole. */
   #isWhole = false;
 
   constructor(json: Scanner, name: string, { known = [], isStrict = false }: Wanted<About>) {

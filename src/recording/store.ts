@@ -13,7 +13,7 @@ import { parseJson } from "../lib/json/json.ts";
 import { listElements } from "../lib/json/scanner.ts";
 import { scanMembers } from "../lib/scan.ts";
 
-/** Ends at the first wrong element: errors for a million take a gigabyte. */
+/** Stops at the first wrong element: a million errors take a gigabyte. */
 const listOf = <T>(element: z.ZodType<T>) =>
   z.custom<readonly T[]>((all) => Array.isArray(all) && all.every((each) => element.safeParse(each).success));
 const count = z.int().nonnegative();

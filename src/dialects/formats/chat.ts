@@ -25,7 +25,7 @@ const LAYOUT: Layout = {
 export const chat: Dialect = {
   ...OPENAI_PARTS,
   name: "chat",
-  /** Without `[DONE]`, which would make the answer complete. */
+  /** No `[DONE]` follows: the answer would look complete. */
   errorEvent: (error) => `data: ${JSON.stringify({ error: formWireError(error) })}\n\n`,
   openMeter: openChatMeter,
   capNames: ["max_tokens", "max_completion_tokens"],
@@ -47,7 +47,7 @@ export function askForUsage(body: Uint8Array): Uint8Array | null {
     return replaceSpan(body, { start, end: start }, `"${OPTIONS}":${JSON.stringify(ASKED)},`);
   }
   const options = parseJson(asBuffer(body).toString("utf8", span.start, span.end));
-  // The server refuses such a body.
+  // The upstream refuses options that are no object.
   if ((options !== null && !isObject(options)) || getField(options, "include_usage") === true) return null;
   return replaceSpan(body, span, JSON.stringify({ ...options, ...ASKED }));
 }
@@ -64,7 +64,7 @@ const END_BYTES = 3;
 
 /** Removes the usage chunk, which has no choices. */
 export class UsageRemover {
-  /** The event so far. If it passes, only its last bytes. */
+  /** The event so far. Of a long event, only the last bytes. */
   #held: Uint8Array = new Uint8Array(0);
   /** The event is too long to be a usage chunk. */
   #isPassing = false;

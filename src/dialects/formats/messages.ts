@@ -37,7 +37,7 @@ export const messages: Dialect = {
   errorBody: formError,
   // Clients ignore an event without an `event:` line.
   errorEvent: (error, requestId) => `event: error\ndata: ${formError(error, requestId)}\n\n`,
-  // The error joins the broken event: if that ended first, clients would not read on.
+  // Clients would stop at the end of the broken event: the error joins it.
   eventCloser: "\n",
   resetAfterErrorEvent: false,
   openMeter: openMessagesMeter,

@@ -19,7 +19,7 @@ interface Endpoint {
 }
 
 class BodyReader implements UsageReader {
-  // Without usage, only its type marks an event.
+  // An event without usage is found by its type.
   readonly needles = listNeedles('"usage"', '"error"', '"type"');
 
   readonly #endpoint: Endpoint;

@@ -33,7 +33,7 @@ export class ContentReader implements UsageReader {
   /** The answer has pages or pictures, but does not name a search. */
   #foundWeb = false;
   #soughtImages = false;
-  /** The model read pages of the request, which cost only tokens. */
+  /** The model read pages that the request names: they cost only tokens. */
   #hasRead = false;
   /** The answer ended without usage. */
   #awaitsUsage = false;
@@ -124,7 +124,7 @@ export class ContentReader implements UsageReader {
 
 export const openContentMeter = meterOf(() => new ContentReader());
 
-/** The members of a call that the model writes. */
+/** What the model writes of a call. */
 const CALLED = ["name", "args", "partialArgs"] as const;
 
 /** A picture's bytes say nothing of tokens. */

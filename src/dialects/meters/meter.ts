@@ -22,7 +22,7 @@ export interface UsageReader {
   readonly needles: readonly Buffer[];
   /** A listener to calls needs each event at once. */
   readonly isFollowed?: boolean;
-  /** Matches an event with only text, its first group, which need not be parsed. */
+  /** Matches events with only text (the first group): they need no parser. */
   readonly onlyText?: RegExp;
   /** Events may follow the event that ends an answer. */
   readonly mayGoOn?: boolean;
@@ -83,7 +83,7 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
 const BATCH_BYTES = 4096;
 /** A smaller sample does not show a stream's share of text. */
 const SAMPLE_BYTES = 1024;
-/** A sample is read of each part of this length. */
+/** For this many bytes, one sample is read. */
 const SAMPLED_BYTES = 64 * 1024;
 /** Only pictures and sound make events longer. */
 const LONG_EVENT_BYTES = 1024 * 1024;
@@ -102,7 +102,7 @@ class StreamMeter implements Meter {
   #bytes = 0;
   /** Bytes of text in the completely read events. */
   #textBytes = 0;
-  /** Bytes of the sampled events, from the first text on. */
+  /** Bytes of events without a needle, from the first text on. */
   #plainBytes = 0;
   #sampledBytes = 0;
   #sampledText = 0;
@@ -297,7 +297,7 @@ class BodyMeter implements Meter {
     this.#keptBytes += kept.length;
   }
 
-  /** No bridge converts an incomplete body. */
+  /** Hands over no event: bridges convert only complete bodies. */
   readEvents(chunk: Uint8Array | null): void {
     if (chunk !== null) this.see(chunk);
   }

@@ -81,7 +81,7 @@ function readCounts(usage: unknown, names: Names, counts: CountReader): Usage {
   const produced = counts.readTotal(usage, names.output) ?? 0;
   noteMissing(usage, names, counts);
   if (isObject(usage)) counts.noteMembers(usage, KNOWN, "_tokens");
-  // Mistral counts sound next to the prompt, others thoughts next to the output.
+  // Mistral counts sound next to the prompt, other upstreams thoughts next to the output.
   const beside = counts.readDetail(usage, "total_tokens") - prompt - produced;
   const [input, output] = [`${names.input}_details`, `${names.output}_details`];
   const isBeside = (details: string, name: string): boolean =>

@@ -35,7 +35,7 @@ export interface Prompt {
   /** The number of each block's message. Later prompts add to the list. */
   readonly numbers: readonly number[];
   /** Claude Code's line about itself, which changes.
-   *  In `parts`, it is fixed. */
+   *  `parts` has a constant for it. */
   readonly attribution: number;
   /** Cached settings: a hash by name. */
   readonly settings: ReadonlyMap<string, number>;
@@ -213,7 +213,7 @@ function isSection(role: Role): role is Section {
   return role === "tools" || role === "system" || role === "messages";
 }
 
-/** Pieces between a call and its result that are searched. */
+/** How many pieces before a result are searched for its call. */
 const MAX_PIECES_BETWEEN = 256;
 
 /** What the parts of a list say. It grows with its conversation. */
@@ -224,7 +224,7 @@ class PartRow {
   readonly pieces: NamedPiece[] = [];
   marks: (CacheMark & { readonly section: Section; readonly part: number })[] = [];
   attribution = 0;
-  /** The last prompt's messages, and what longer prompts had. */
+  /** The last prompt's parts. Behind them, what longer prompts had. */
   parts: number[] = [];
   numbers: number[] = [];
   count = 0;
@@ -257,7 +257,7 @@ class PartRow {
         this.count -= 1;
       }
     this.marks = this.marks.filter(({ part }) => part <= same);
-    // A short prompt does not hold a long one.
+    // A short prompt must not keep a long one in memory.
     if (this.count < this.numbers.length / 2) this.#copy();
     return this;
   }

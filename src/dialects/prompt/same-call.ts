@@ -113,7 +113,7 @@ class PairCounter {
     const call = this.#open.get(id)?.shift() ?? this.#before?.calls.get(hashId(id));
     // The call was not read.
     if (call === undefined) return this.#startAnew(false);
-    // Marks for the cache move.
+    // Clients move their cache marks.
     const json = writeJson(output, MARK_NAMES);
     const clean = json.length > MAX_CLEANED_LENGTH ? json : json.replace(NOISE, "");
     const hash = String(Bun.hash.wyhash(`${call} ${isError} ${clean}`));

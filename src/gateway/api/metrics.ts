@@ -30,7 +30,7 @@ interface Series {
   plan: Usd | null;
 }
 
-/** Clients choose model names. Beyond this many series, it is "other". */
+/** Clients choose model names. Beyond this many series, the model is "other". */
 const MAX_SERIES = 5000;
 const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
 

@@ -26,7 +26,7 @@ import { randomHex, sha256Hex } from "../../lib/secret.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The best place first. For a service, the environment may differ. */
+/** Best first. A command's and a service's environments may differ. */
 export function locateControl(ledgerPath: string, env: Environment = process.env) {
   const name = `${sha256Hex(identifyLedger(ledgerPath)).slice(0, 16)}.sock`;
   return listFolders(env).map((folder) => ({ folder, path: join(folder, name) }));
@@ -71,7 +71,7 @@ function closeToOthers(folder: string): void {
   }
 }
 
-/** False without a folder, or if it may be another user's socket. */
+/** False: there is no folder, or other users may use it. */
 export function isPrivate(folder: string): boolean {
   const found = lstatSync(folder, { throwIfNoEntry: false });
   if (!PLATFORM.hasModes) return found?.isDirectory() === true;

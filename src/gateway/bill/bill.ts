@@ -41,7 +41,7 @@ export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   return waiting === null ? note() : waiting.then(note);
 }
 
-/** Null: the request is let in. Otherwise it waits for others to leave room. */
+/** Null: the request is let in. Otherwise it waits for room in a limit. */
 function enterLimits(r: Request, gateway: Gateway): Promise<void> | null {
   const { key, client } = r;
   // Requests that ended in this turn count with their real cost.
@@ -79,7 +79,7 @@ function enterLimits(r: Request, gateway: Gateway): Promise<void> | null {
   return null;
 }
 
-/** Nothing is sent yet, or in the journal. */
+/** So far, nothing is sent or in the journal. */
 async function waitForRoom(
   r: Request,
   place: NoRoom,

@@ -78,7 +78,7 @@ export function draftLine(r: Request, gateway: Gateway): LineDraft {
     requested_model: nameRequested(r, reading.model),
     estimated: listIfMore(assessment.estimated, 0),
     priced_as: orAbsent(charge.pricedAs),
-    // `reprice` finds a price by these. If nothing has one, the line's `usage` is enough.
+    // `reprice` needs these. Without any price, `usage` says what is unpriced.
     unpriced_because: orAbsent(charge.unpricedBecause),
     unpriced_usage: charge.atLeast === null ? undefined : orAbsent(charge.unpricedUsage),
     at_least_usd: orAbsent(charge.atLeast),

@@ -92,7 +92,7 @@ export function reportToChannel(r: Request, { channels, now }: Gateway): void {
   if (r.tried === null || !r.isTelling) return;
   const last = r.attempts.at(-1);
   // Tells the channel how a response ended, unless it began as an error:
-  // an incomplete one counts against it, unless the client left.
+  // an incomplete one counts against the channel, unless the client left.
   const hadBegun = last?.status !== undefined && last.status < 400 && last.error === undefined;
   if (hadBegun) channels.reportEnd(r.tried.channel, r.ending, now());
 }

@@ -142,7 +142,7 @@ function billBackground(
   if (line.basis === "unknown") return null;
   // The line waits while the ledger cannot be written.
   ledger.appendUnopened(line);
-  background.delete(id); // a response is charged once
+  background.delete(id);
   warnOfLimits(line, billed.key, gateway);
   return line;
 }

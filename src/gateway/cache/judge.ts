@@ -26,7 +26,7 @@ export interface Miss {
 
 type Cause = Omit<Miss, "missed">;
 
-/** A smaller miss may be chance where upstreams do not report writes. */
+/** Where upstreams do not report writes, a smaller miss may be chance. */
 const MIN_EXPLAINED = 128;
 const MIN_UNEXPLAINED = 1024;
 const TOLERATED_SHARE = 5;
@@ -91,7 +91,7 @@ function translate(word: string): Cause | null {
   return WORDS[word] ?? { because: word };
 }
 
-/** The upstream's own reason, with our place if we found the same. */
+/** The upstream's own reason, with our place if we found the same cause. */
 function explainReported({ reason }: CacheTurn, change: Change | null): Cause | null {
   const cause = reason === null ? null : translate(reason.because);
   if (cause === null) return null;

@@ -57,7 +57,7 @@ function listMessages({ parts, count, messages }: Prompt, from = 0): readonly nu
   return parts.slice(messages + from, count);
 }
 
-/** Whether the user went back. A changed history has later messages again. */
+/** Whether the user went back. A changed history repeats later messages. */
 function isBranch(
   { turn: before, end }: PastTurn,
   shared: number,

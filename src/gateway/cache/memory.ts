@@ -38,7 +38,7 @@ export class CacheMemory {
       earlier: before && findEarlier(before, turn, isLonger),
       read: before === null ? NOTHING : findRead(before, turn, known),
     });
-    // A longer prompt replaces the earlier one. Others may be continued, too.
+    // A longer prompt replaces the earlier one. Otherwise, both may be continued.
     const isReplaced = isLonger && kept !== null && kept.tokens >= before.tokens;
     const others = isReplaced ? known.filter((each) => each !== before) : known;
     this.#sessions.delete(session);

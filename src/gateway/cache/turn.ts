@@ -77,7 +77,7 @@ export function isShort({ rules, model, tokens }: CountedTurn): boolean {
 
 function countLeft({ prompt, rules, tokens }: CacheTurn, isReported: boolean): number {
   if (isReported) return tokens.read + tokens.written;
-  // What is stored under a name is read; the rest may not be cached.
+  // What is stored under a name is read. Other parts may not be cached.
   if (prompt.named) return tokens.read;
   return Math.max(tokens.read, tokens.total - (tokens.total % rules.blockTokens));
 }

@@ -61,7 +61,7 @@ export class Channels {
     }
   }
 
-  /** A stored response is known only to its own account: no other is asked. */
+  /** Only the account that stores a response knows it. */
   prepare(r: Request): void {
     r.conversation = keyOfConversation(r);
     const owner = this.#stored.get(readStoredId(r) ?? "");
@@ -95,7 +95,7 @@ export class Channels {
       if (name !== null) this.#conversations.keep(name, channel.name, at ?? this.#options.now());
   }
 
-  /** A client that left may try another channel. */
+  /** After its client left, a conversation may go to another channel. */
   release({ conversation }: Request, now: number): void {
     if (conversation !== null) this.#conversations.forget(conversation, now + records.TRIAL_MS);
   }
@@ -263,7 +263,7 @@ function readSaved(path: string): records.ChannelRecord[] {
   }
 }
 
-/** Until the rest ends, or the trial, if the rest's end is a guess. */
+/** Until the rest ends. If that is a guess: until the trial ends. */
 function waitOf({ isNamed, until, trialUntil }: records.Rest, now: number): number {
   return (isNamed ? until : trialUntil) - now;
 }

@@ -46,7 +46,7 @@ export class ModelLists {
     this.#client = client;
   }
 
-  /** A changed config can give a name to another upstream. */
+  /** After a reload, another upstream may have the name. */
   #of({ name, baseUrl }: Channel): Known {
     return this.#known.getOrInsertComputed(`${name} ${baseUrl.href}`, () => ({
       lists: new Map(),

@@ -231,7 +231,7 @@ export function readinessOf(record: ChannelRecord, model: string | null, now: nu
   return rests.some(isClosed) ? "closed" : "trial";
 }
 
-/** `until` 0: the trial is over. Only a complete response ends a rest for broken ones. */
+/** `until` 0: the trial is over. A rest for broken responses ends with a complete one. */
 export function setTrial({ whole, models }: ChannelRecord, model: string | null, until: number): void {
   const own = model === null ? undefined : models.get(model);
   if (whole?.isNamed === false && !whole.isBreak) whole.trialUntil = until;

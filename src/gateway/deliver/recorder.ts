@@ -162,7 +162,7 @@ export class RequestRecorder implements Recorder {
 
   #drop(): void {
     this.#dropped += 1;
-    const text = `recording: too much passes at once; requests that were not recorded so far: ${this.#dropped}`;
+    const text = `recording: too many bytes at once; requests that were not recorded so far: ${this.#dropped}`;
     if (/^10*$/.test(String(this.#dropped))) this.#observer.notice("warning", text);
   }
 }

@@ -85,7 +85,7 @@ export class Conversations {
     return assignment === undefined || now - assignment.at > MAX_AGE_MS ? null : assignment.channel;
   }
 
-  /** Forgets a conversation that would be too old by then. */
+  /** Forgets a conversation that would be too old at `by`. */
   forget(conversation: string, by: number): void {
     if (this.find(conversation, by) === null) this.#assignments.delete(conversation);
   }

@@ -35,7 +35,7 @@ export class KnownParts {
 
 const MAX_FIRST = 4;
 
-/** Each list begins as before, or is gone. Claude Code's line about itself differs. */
+/** Lists that are still there begin alike. Claude Code's line about itself may differ. */
 function isContinued(known: Known, lists: Known): boolean {
   for (const [name, { parts }] of known) {
     const now = lists.get(name)?.parts;

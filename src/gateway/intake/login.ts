@@ -33,7 +33,7 @@ function hasOtherKey(exchange: Exchange, { vendor }: Catalog): boolean {
   return others.some((name) => exchange.field(nameField(name, vendor)) !== undefined);
 }
 
-/** A tool's looks can be copied, but keep honest programs off the plan. */
+/** Programs can imitate a tool. Honest ones do not, and stay off the plan. */
 interface Tool {
   readonly name: string;
   readonly userAgent: RegExp;

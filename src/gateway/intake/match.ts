@@ -26,7 +26,7 @@ export interface Candidate {
 export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): void {
   const { group } = key;
   if (endpoint.onlyAt !== undefined && !isAllAt(group, endpoint.onlyAt)) {
-    const text = `Unknown path: for this key, this gateway has no endpoint POST ${endpoint.label}. It serves it for groups whose channels are all at the own address of ${endpoint.onlyAt}.`;
+    const text = `Unknown path: for this key, this gateway has no endpoint POST ${endpoint.label}. Only groups whose channels are all at ${endpoint.onlyAt}'s own address have it.`;
     throw new GatewayError("unknown_path", text);
   }
   if (!endpoint.platforms.includes(group.platform)) {
@@ -52,7 +52,7 @@ export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, no
   }
 }
 
-/** A request passed on unchanged has no known price or model. */
+/** A request to an unknown path has no known price or model. */
 function explainUnbillable({ name, limits, group }: Key): string | null {
   const hasLimit = hasUsdLimit(limits) || hasUsdLimit(group.limits);
   if (hasLimit) return `the key "${name}" or its group "${group.name}" has a limit in USD`;

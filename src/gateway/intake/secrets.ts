@@ -62,7 +62,7 @@ const MADE_START = "sk-";
 const MADE_LENGTH = 46;
 /** At a cut, a shorter beginning of a key may be a word. */
 const MIN_CUT_KEY = 23;
-/** No secret begins so. */
+/** No secret begins like this. */
 const LOST = -1;
 const MAX_STARTS = 16;
 /** Two escaped letters, and a part of the third. */
@@ -330,7 +330,7 @@ export class KnownSecrets extends Secrets {
     this.add([key]);
   }
 
-  /** `sent`: the request's own, by `listOwnSecrets`. */
+  /** `sent`: what `listOwnSecrets` finds. */
   forRequest(sent: readonly string[], login: readonly Field[] | null): Secrets {
     const held = sent.filter(this.#isKnown);
     if (login === null) return this.forSender(held);

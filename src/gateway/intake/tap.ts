@@ -18,7 +18,7 @@ export class Tap {
   /** Milliseconds since the request. */
   readonly times: number[] = [];
   end: RecordedExchange["response"]["end"] = "left";
-  /** False: too much passes at once for a recording. */
+  /** False: too many bytes wait to be recorded. */
   fits = true;
   bytes = 0;
   readonly #since: number;

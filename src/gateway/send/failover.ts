@@ -45,7 +45,7 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
     if (bad !== null && channels.readinessOf(candidate, now()) === "closed") continue;
     const misfit = findMisfit(r, candidate);
     if (misfit !== null) {
-      // On this error, the client sends the whole conversation, for this channel.
+      // On NOT_KEPT, the client sends the whole conversation, which this channel can get.
       if (bad === null || misfit.wireCode === NOT_KEPT)
         bad = { candidate, failure: null, answer: null, misfit };
       continue;
@@ -93,12 +93,12 @@ function report(r: Request, attempted: Attempted, ms: number, { channels, now }:
   else channels.reportAnswer(candidate, ms, now());
 }
 
-/** Prefers a failure that passes: after others, clients do not try again. */
+/** Prefers a temporary failure: clients give up after a lasting one. */
 function chooseBad(before: Bad | null, now: Bad): Bad {
   return before === null || isFinal(before) || !isFinal(now) ? now : before;
 }
 
-/** Only the owner can help. */
+/** Trying again would not help. */
 function isFinal({ failure }: Bad): boolean {
   return failure === null || needsOwner(failure);
 }

@@ -46,7 +46,7 @@ interface Sent {
   readonly fields: Fields;
 }
 
-/** Only an alias, others' envelopes and a request for usage change the body. */
+/** Only an alias, dropped envelopes and asking for usage change the body. */
 function passOn(r: Request, candidate: Candidate, secrets: KnownSecrets, converts: boolean): Sent {
   const named = renameModel(r, candidate);
   const readable = named === r.body.bytes ? r.body.plain : named;

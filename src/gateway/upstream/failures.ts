@@ -39,7 +39,7 @@ export interface Failure extends Rule {
 
 export interface RefusedResponse {
   readonly status: number;
-  /** The upstream's dialect. Requests in others cannot get this response. */
+  /** The upstream's dialect. Only requests in it can get this response. */
   readonly dialect: ChannelPlatform;
   readonly fields: Fields;
   readonly body: Uint8Array;

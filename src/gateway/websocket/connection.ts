@@ -114,7 +114,7 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  /** A message may depend on the one before. A slow client must wait. */
+  /** A message may depend on the one before. It also waits for slow readers. */
   async #handleQueue(): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
@@ -205,7 +205,7 @@ export class SocketConnection implements ClientListener {
     const connection = await dial(call, r, gateway);
     void this.#readUpstream(connection);
     before?.close({ code: CLOSE_CODES.normal, reason: "" });
-    // First, messages that came with the 101 pass.
+    // Messages that came with the 101 go to the client first.
     await nextTurn();
     return connection.candidate;
   }
@@ -262,7 +262,7 @@ export class SocketConnection implements ClientListener {
     return type === "response.created" || type === "error" ? (waiting ?? running) : (running ?? waiting);
   }
 
-  /** Such a response has no bill. A client that left may have requested it. */
+  /** For a response without a bill. A client that left may have requested it. */
   #refuseUnrequested(): void {
     const text = `The channel "${this.#candidate.channel.name}" sent a response that nobody requested. Its WebSocket was closed.`;
     if (!this.#clientGone) this.#options.gateway.observer.notice("warning", text);

@@ -6,7 +6,7 @@ import { basename, dirname, join, resolve } from "node:path";
 /** Linux reports a loop after this many. */
 const MAX_LINKS = 40;
 
-/** Where links lead, even if no file exists there. Links to folders are kept. */
+/** Follows links at the path, not among its folders. The file may be missing. */
 export function followLinks(path: string, most = MAX_LINKS): string {
   const target = most > 0 ? readLink(path) : null;
   return target === null ? path : followLinks(target, most - 1);

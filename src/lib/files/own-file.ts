@@ -28,7 +28,7 @@ import { PLATFORM } from "./platform.ts";
 import { randomHex } from "../secret.ts";
 import { quoteWord } from "../text/shell-word.ts";
 
-/** The message says what is there, and what to do about it. */
+/** The message says what is there and what to do. */
 export class ForeignFile extends Error {
   override readonly name = "ForeignFile";
 }
@@ -236,7 +236,7 @@ export function removeDrafts(path: string): void {
   }
 }
 
-/** Throws ForeignFile, and removes nothing, if the file is not the gateway's. */
+/** Throws ForeignFile if the file is not the gateway's. */
 export function removeOwn(path: string): void {
   if (requireOwn(path) === null) return;
   clearFormer(path);

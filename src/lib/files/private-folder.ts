@@ -25,7 +25,7 @@ export function requireFolder(path: string, forbidden: number): boolean {
   return true;
 }
 
-/** False: it is there. Throws ForeignFile as requireFolder does. */
+/** False: it is there. Throws as requireFolder does. */
 export function makeFolder(path: string): boolean {
   let isNew = true;
   try {

@@ -54,7 +54,7 @@ export class Fields implements Iterable<Field> {
     return this.push([name, value.trim()]);
   }
 
-  /** For own fields and received ones: they cannot break a head. */
+  /** For fields that cannot break a head: ours and received ones. */
   push(field: Field): this {
     this.#lengths |= 1 << field[0].length;
     this.#list.push(field);
@@ -83,7 +83,7 @@ export class Fields implements Iterable<Field> {
 
 export type SentFields = Fields | readonly Field[];
 
-/** Writes latin-1. Framing fields among `fields` are left out. */
+/** Writes latin-1, without framing fields. */
 export function writeFields(fields: SentFields): string {
   let lines = "";
   for (const field of fields) {

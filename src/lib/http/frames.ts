@@ -1,4 +1,4 @@
-// Frames of RFC 6455, on the client's side. Forbidden bytes end the connection.
+// Frames of RFC 6455, as a client. Forbidden bytes end the connection.
 
 import { isUtf8 } from "node:buffer";
 import { joinChunks, NOTHING } from "../memory/bytes.ts";

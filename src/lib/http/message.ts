@@ -87,7 +87,7 @@ export function hasToken(fields: Fields, name: string, token: string): boolean {
 }
 
 const LINE_END = "\r\n";
-/** Stands before each chunk. Before the first, the line end is added. */
+/** Stands before each chunk. For the first, the decoder adds the line end. */
 const CHUNK_START = /^\r\n([\da-f]{1,12})(?:;[^\0\r\n]*)?\r\n$/i;
 const MAX_CHUNK_START = 16 * 1024;
 /** Digits of a plain size. The pattern reads all other forms. */
@@ -178,7 +178,7 @@ export class BodyDecoder {
     return end;
   }
 
-  /** Passes at most one line. The pattern takes ten times as long as readSize. */
+  /** Reads at most one line. The pattern takes ten times as long as readSize. */
   #passFraming(input: Buffer, at: number): number {
     const size = this.#framing === LINE_END ? readSize(input, at) : 0;
     if (size > 0) {

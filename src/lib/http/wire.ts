@@ -16,7 +16,7 @@ export const WIRE_EVENTS: SocketHandler<Wire> = {
   data: ({ data }, chunk) => data.receive(chunk),
   drain: ({ data }) => data.drain(),
   close: ({ data }, error) => data.ended(error ?? null),
-  error: (socket) => socket.terminate(), // `close` reports the rest
+  error: (socket) => socket.terminate(), // `close` reports it
   connectError: () => {}, // the promise of `connect` reports it too
 };
 

@@ -29,7 +29,7 @@ class Walk {
   readonly #text: string;
   readonly #closers: string[] = [];
   #at = 0;
-  /** Up to here, it is JSON once its containers are closed. */
+  /** Up to here, the text is JSON once its containers are closed. */
   #safe = 0;
   /** The next string is a name. */
   #isNaming = false;

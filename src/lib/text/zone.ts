@@ -40,10 +40,10 @@ export function createZone(wanted: string): Zone {
   };
 }
 
-/** The runtime's calendar takes 7 ms. */
+/** Without the runtime's calendar, which takes 7 ms. */
 export const UTC: Zone = { name: "UTC", toLocal: (ms) => ms, fromLocal: (local) => local };
 
-/** When the span after the one of `ms` begins. */
+/** When the span that contains `ms` ends. */
 export function findNextSpan(span: TimeSpan, zone: Zone, ms: number): number {
   const local = zone.toLocal(ms);
   const end = startOfNextSpan(span, startOfSpan(span, local));

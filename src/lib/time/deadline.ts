@@ -3,7 +3,7 @@
 
 const RESOLUTION_MS = 25;
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** After this long, the process stood still and got no socket events. */
+/** If the timer is this late, the process stood still and got no socket events. */
 const STANDSTILL_MS = 100;
 
 const armed: Deadline[] = [];

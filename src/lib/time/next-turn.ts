@@ -7,7 +7,7 @@ export function nextTurn(): Promise<void> {
 
 const LONG_BYTES = 1024 * 1024;
 
-/** So many bytes take milliseconds: the work is divided into turns. */
+/** So many bytes take milliseconds. */
 export function isLongWork(bytes: number): boolean {
   return bytes > LONG_BYTES;
 }
@@ -67,6 +67,6 @@ function runAll(moment: Moment): void {
     try {
       run();
     } catch (error) {
-      reportError(error); // one that fails takes no other with it
+      reportError(error); // the others still run
     }
 }
