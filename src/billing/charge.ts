@@ -300,8 +300,8 @@ const MEDIA = [
   ["input_video", "cache_read_video"],
 ] as const;
 
-/** The missed tokens are the first that the prompt paid for.
- *  `paid`: in their own kinds; `read`: in the kinds of cache reads. */
+/** Takes the prompt's first paid tokens as the missed ones.
+ *  `paid`: by their kinds; `read`: as if they were cache reads. */
 export function splitMissed(usage: Counts, missed: number) {
   const paid: Usage = {};
   const read: Usage = {};

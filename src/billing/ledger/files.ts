@@ -85,7 +85,7 @@ export class LedgerFiles {
     this.#prev = prev;
   }
 
-  /** Removes closed requests from a stale or large journal. `afresh`: from any. */
+  /** Removes closed requests from a stale or large journal. `afresh`: from any journal. */
   tidyJournal(open: ReadonlyMap<string, OpenRequest>, afresh: boolean): void {
     if (afresh || this.isJournalStale || this.#journal.size > this.#journalFullAt) this.rewriteJournal(open);
   }

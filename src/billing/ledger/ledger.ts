@@ -64,7 +64,7 @@ function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
     report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
   if (recovery.endState !== "whole") report(describeMissingEnd(path, recovery.endState));
   const now = (options.now ?? Date.now)();
-  // The table still has the lost lines, until it follows the ledger.
+  // The table still has the lost lines: nothing has updated it yet.
   const lost = recovery.doubts.isEndGone ? listLost(path, [...recovery.unfinished.keys()]) : [];
   const sums = new Sums({ ...options, now: options.now ?? Date.now });
   sums.load();

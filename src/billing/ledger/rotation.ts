@@ -45,7 +45,7 @@ export interface HeldFiles extends Disposable {
   readonly sources: readonly Source[];
 }
 
-/** A file that is rotated keeps its descriptor. */
+/** Keeps the growing file open, also if it is rotated. */
 export function holdLedgerFiles(path: string): HeldFiles {
   for (;;) {
     const rotated = listRotated(path).map((file) => file.path);

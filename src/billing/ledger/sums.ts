@@ -60,7 +60,7 @@ interface Tally {
   readonly sums: Readonly<Record<"key" | "group" | "channel", Map<string, Sum>>>;
 }
 
-/** `last`: when the last request came, by the clock at that time. */
+/** `last`: the time of the last request. */
 interface Sum extends MutableAmounts {
   last: number;
 }

@@ -14,7 +14,7 @@ export function placeOfData(tag: string): string {
   return `https://raw.githubusercontent.com/pydantic/genai-prices/${path}/prices/new_data/v2/data.json`;
 }
 
-/** A model left out would lose its price unnoticed: the whole book is refused. */
+/** One price out of range refuses the book: leaving out its model would go unnoticed. */
 const OUT_OF_RANGE = { error: "a price must be 0, or a number from 1e-12 to 1e9" };
 const amountSchema = z
   .number(OUT_OF_RANGE)

@@ -1,4 +1,4 @@
-// `gateway report`: a session or a period for others: counts, times, amounts, ids,
+// `gateway report`: a session or a period for other people: counts, times, amounts, ids,
 // names of tools and models (shown-names.ts), and labels on request.
 
 import { addDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";

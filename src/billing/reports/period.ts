@@ -24,7 +24,7 @@ export interface ReportPeriod {
   readonly until: string | null;
 }
 
-/** In ms. Null: until now. */
+/** In ms. Null: no end. */
 interface Range {
   readonly from: number;
   readonly to: number | null;

@@ -1,4 +1,4 @@
-// Names in a file for others. Clients and upstreams choose them: they may be secrets, paths
+// Names in a file for other people. Clients and upstreams choose them: they may be secrets, paths
 // or people. Only public words are shown. Any other name becomes its hash.
 
 import { looksSecret, sha256Hex } from "../../lib/secret.ts";

@@ -57,7 +57,7 @@ export class ResponsesAnswerReader extends AnswerReader {
   readonly #byBoth = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byId = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byIndex = new BoundedMap<unknown, ItemBlocks>(MAX_BLOCKS);
-  /** Blocks by the ids of calls, which never change. */
+  /** Blocks by call ids, which never change. */
   readonly #byCall = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
 
   read(value: unknown, name: string): void {

@@ -93,7 +93,7 @@ function expandText(
   });
 }
 
-/** `isNeeded`: only those without a default. */
+/** `isNeeded`: only variables without a default. */
 export function listVariables(tree: unknown, isNeeded = false): string[] {
   if (typeof tree !== "string")
     return [...new Set(Object.values(tree ?? {}).flatMap((value) => listVariables(value, isNeeded)))];
