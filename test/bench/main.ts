@@ -21,7 +21,7 @@ import {
 type Sample = Readonly<Record<string, number>>;
 
 const AGENTS = 8;
-/** A model works for a while on each turn. */
+/** How long a model works on a turn. */
 const THINKING_MS = 250;
 
 const PARTS: Readonly<Record<string, (target: Target, ms: number) => Promise<Sample>>> = {

@@ -9,7 +9,7 @@ const SRC = new URL("../../src/", import.meta.url);
 const files = [...new Bun.Glob("**/*.ts").scanSync({ cwd: Bun.fileURLToPath(SRC) })].toSorted();
 
 const AMOUNT = String.raw`\b(?!unpriced\b)\w*(?:usd|price|charge|official|amount|spent|multiplier|cost)\w*\b`;
-/** `line.official_usd`, `prices["input"]`, `amount` */
+/** Fits `line.official_usd`, `prices["input"]` and `amount`. */
 const PATH = String.raw`(?:\w+\??\.)*${AMOUNT}(?:\??\.\w+|\[[^\]]*\])*`;
 
 const FORBIDDEN: ReadonlyArray<readonly [what: string, pattern: RegExp]> = [

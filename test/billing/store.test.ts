@@ -1,5 +1,5 @@
-// The table has the sums of the ledger's lines, however it was made. It notices another ledger, and a
-// change by somebody else.
+// The table has the sums of the ledger's lines, however the table was made. The gateway
+// notices a table of another ledger, and a table that somebody else has changed.
 
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";

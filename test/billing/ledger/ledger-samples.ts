@@ -140,7 +140,7 @@ export function makeTable(path: string): void {
 
 const PAGE_BYTES = 32_768;
 
-/** Overwrites the first page of the table's rows. Nothing notices before a query reads them. */
+/** Overwrites the first page of the table's rows. Nothing notices this before a query reads the rows. */
 export function damageTable(path: string): void {
   const database = new Database(`${path}.index`);
   const pages = database

@@ -122,7 +122,7 @@ describe("P113: a USD limit", () => {
       const total = refusalOf(() => admit(gate, limitedKey({ usdTotal: "7" }), NOON, costing("0")));
       expect(total.message).toContain("(usd_total) and has spent $7. This limit does not reset.");
       expect(total.retrySeconds).toBe(86_400);
-      // Another key of the group has spent nothing itself.
+      // Another key of the group has a limit of its own, and has spent nothing.
       admit(gate, limitedKey({ usdTotal: "7" }, {}, "other"), NOON, costing("0"));
     });
   });
@@ -140,7 +140,7 @@ describe("P113: a USD limit", () => {
         admission.release();
         admission.release();
       }
-      // 1.5 is spent and 1.5 reserved by the request that still runs.
+      // $1.5 is spent, and the request that still runs has reserved $1.5.
       admit(gate, key, NOON, costing("1.5"));
       admit(gate, key, NOON, costing("1.5"));
       expect(refusalOf(() => admit(gate, key, NOON, costing("1.5"))).message).toContain(

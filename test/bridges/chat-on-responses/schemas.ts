@@ -1,4 +1,4 @@
-// The published schemas of the two APIs, next to the project, made into checks.
+// The published schemas of the two APIs, which lie next to the project, made into checks.
 
 import { Ajv, type ValidateFunction } from "ajv";
 import { readFileSync } from "node:fs";

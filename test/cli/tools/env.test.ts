@@ -1,4 +1,4 @@
-// `gateway env`: which key and settings, and whether shells read the lines as intended.
+// `gateway env`: which key and settings it prints, and whether shells read its lines as intended.
 
 import { describe, expect, test } from "bun:test";
 import { sample, string } from "fast-check";

@@ -1103,7 +1103,7 @@ describe("P134: a count that cannot be trusted is never taken for zero and exact
     const missing = "suspect: the upstream's output_tokens is missing beside the other counts";
     expect(faults(openMessagesMeter, begin, text, stop, end)).toEqual([missing]);
     expect(faults(openMessagesMeter, begin, text, end)).toEqual([missing]);
-    // A stream that was cut is estimated from its text.
+    // The output of a cut stream is estimated from its text, so no count is missing.
     expect(read(openMessagesMeter, events(begin, text)).faults).toBeUndefined();
     expect(faults(openMessagesMeter, begin, text, { ...stop, usage: { output_tokens: 9 } }, end)).toEqual([]);
   });

@@ -98,7 +98,7 @@ const OF_ANSWERS =
 /** In texts of users and tools, words with numbers are ids, clocks and durations. */
 const OF_TALK = /^(?:messages|input|contents)\[\]\.(?:.*\.)?(?:text|output|content)$/;
 
-/** Without the parts that differ from run to run: ids, times, and the folders of a test. */
+/** The text without the parts that differ from run to run: ids, times, and the folders of a test. */
 function normalise(text: string): string {
   return (
     text

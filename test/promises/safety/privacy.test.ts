@@ -371,7 +371,7 @@ test("P190, P191: ledger, log, spans and other files contain no secret, prompt o
   const { length } = spans;
   await world.line(await other.ask("messages"));
   await eventually(() => spans.slice(length).join("").includes("other"));
-  // A gateway that stops writes all that still waits to be written.
+  // When a gateway stops, it first writes all that still waits to be written.
   const { server } = world;
   await world.halt();
   const kept =
