@@ -1,4 +1,4 @@
-// The table has the sums of the ledger's lines, however the table was made. The gateway
+// The table has the sums of the ledger's lines, however the table was made. A reader
 // notices a table of another ledger, and a table that somebody else has changed.
 
 import { Database } from "bun:sqlite";
