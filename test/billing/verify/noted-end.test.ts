@@ -272,7 +272,7 @@ test("the file in which version 0.2 noted the ledger's end is compared, then rem
   noteOldEnd(stopped);
   expect(look(stopped)).toEqual(WHOLE);
   const cut = copy(stopped);
-  // The journal alone would show the cut, too.
+  // Without the journal, which would also show the cut, only the old file shows it.
   rmSync(`${cut}.open`);
   cutTo(cut, 3);
   expect(look(cut).problems).toContain(END);

@@ -25,7 +25,7 @@ const CLIENTS = 8;
 /** A request, as its client knows it. Each has its own model name: a dated snapshot costs what its model costs. */
 interface Sent {
   readonly model: string;
-  /** `x-request-id`, if that much of the answer arrived. */
+  /** The `x-request-id` of the answer, if so much of it arrived. */
   id: string | null;
 }
 
@@ -114,7 +114,7 @@ async function runLane(ledger: (typeof LEDGERS)[number], kills: number, seed: nu
     expect(asked.has(model)).toBe(true);
     if (!reached.has(model)) expect(line).toMatchObject(nothing);
   }
-  // The client's request id is the line's id.
+  // The request id that the client got is the line's id.
   for (const { model, id } of crowd.sent)
     if (id !== null && reached.has(model)) expect(byModel.get(model)![0]!.id).toBe(id);
   // A gateway that starts on this ledger knows the sum of its charges.
