@@ -87,7 +87,7 @@ const KEYS_ROW: CommandRow = {
     disable: switchKeys("disable", "refuse requests with these keys"),
     enable: switchKeys("enable", "accept requests with these keys again"),
     rotate: {
-      about: "give a key a new secret; the old one ends, at once or after --grace",
+      about: "give a key a new secret; the old one is refused, at once or after --grace",
       args: [KEY],
       flags: [
         OWN_SECRET,
@@ -103,7 +103,7 @@ const KEYS_ROW: CommandRow = {
       run: call(keyChange, "rotateKey"),
     },
     move: {
-      about: "bind a key to another group; its secret stays",
+      about: "bind a key to another group, with the same secret",
       args: [KEY],
       flags: [["--group <group>", "the new group"]],
       examples: ["gateway keys move laptop --group claude-max  # at the other multiplier"],

@@ -15,7 +15,7 @@ const KEY_FLAGS: readonly Parameter[] = [
   ["--key <name>", "the key's name; with --new, the new key's"],
   ["--secret <secret>", "the key's secret, - for stdin (default: GATEWAY_KEY)"],
   ["--new", "create a key for this tool"],
-  ["--group <group>", "the group of the tool's own or new key"],
+  ["--group <group>", "the group for the tool's own key, or for --new"],
   ["--cache <lifetime>", "ask for prompt caches of this lifetime (Claude Code)", { choices: ["5m", "1h"] }],
   ["--url <url>", "the gateway's address, if not the config's"],
 ];

@@ -1,5 +1,5 @@
-// The server of the console's page: sign-in and addresses. All but the shell and
-// its assets needs the cookie and the token of a signed-in page (sign-ins.ts).
+// The server of the console's page: sign-in and addresses. Only a sign-in, the
+// shell and its assets need no cookie and no token (sign-ins.ts).
 
 import { pathOf, queryOf } from "../dialects/path.ts";
 import { z } from "zod";

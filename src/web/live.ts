@@ -137,7 +137,7 @@ function describeRun({ gateway, activity, port, configPath }: ApiParts, command:
   };
 }
 
-/** A slow page gets the newest state after it has read the last one. */
+/** A slow page gets the newest state after it has read the one before. */
 function send(page: Page, sections: readonly Section[]): void {
   if (page.isSlow || page.exchange.gone) return;
   const changed = sections.filter(([name, text]) => page.sent.get(name) !== text);

@@ -99,7 +99,7 @@ const SUM_HEAD = ["#turns", "#input a turn", "#cached", "#tokens missed", "#that
 
 function sayLeft(number: number, what: string): string {
   if (number === 0) return "";
-  return `Only those with the most ${what}. Not shown: ${formatCount(number)} more.`;
+  return `Only the rows with the most ${what}. Not shown: ${formatCount(number)} more.`;
 }
 
 function tableOfSums<Row extends EvidenceSum>(
@@ -141,7 +141,7 @@ function listTables(report: Evidence): TextTable[] {
       title: "Events",
       note:
         more > 0
-          ? "The most expensive ones, and the newest versions. " +
+          ? "The most expensive misses, and the newest versions. " +
             `${formatCount(more)} more ${more === 1 ? "miss is" : "misses are"} in the sums.`
           : "",
       head: [

@@ -1,5 +1,5 @@
 // Reads and changes the config.
-// It loads zod and yaml, so commands/ does not.
+// commands/ must not import it: zod and yaml load slowly.
 
 import { z } from "zod";
 import type { Catalog, Group } from "../../config/catalog.ts";
@@ -24,7 +24,7 @@ export interface RemoveFlags extends ConfigFlags {
   readonly yes?: true;
 }
 
-/** Accepts unset variables: no channel of this config is used. */
+/** Accepts unset variables: its callers use no channel. */
 export function openConfig(flags: ConfigFlags): LoadedConfig & ConfigFile {
   const loaded = loadConfig(findConfig(flags.config, process.env), process.env, { missing: "keep" });
   return { ...loaded, ...openConfigFile(loaded.path) };

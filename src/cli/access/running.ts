@@ -41,7 +41,7 @@ async function readState(call: ControlCall): Promise<FoundGateway | null> {
 }
 
 export function formatBaseUrl({ host, port }: Address): string {
-  if (port === 0) return fail("No gateway runs, and its port is 0 (any). Start it, or give --url.");
+  if (port === 0) return fail("No gateway runs, and the config's port is 0 (any). Start it, or give --url.");
   const reached = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   return `http://${reached.includes(":") && !reached.startsWith("[") ? `[${reached}]` : reached}:${port}`;
 }

@@ -53,7 +53,7 @@ export function readChanges(words: readonly string[], section: "channels" | "gro
 function findSetting(name: string, settings: ReadonlyMap<string, Form>) {
   const form = settings.get(name);
   if (form !== undefined && form !== "map") return { form, path: name.split(".") };
-  // A model's or header's name may have points.
+  // A model's or header's name may have dots.
   const [, section = "", below = ""] = /^([^.]+)\.(.+)$/.exec(name) ?? [];
   if (settings.get(section) === "map") return { form: "text" as const, path: [section, below] };
   const known = Array.from(settings, ([each, kind]) => (kind === "map" ? `${each}.NAME` : each));

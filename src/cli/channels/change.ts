@@ -162,7 +162,7 @@ async function findPreset(what: string, flags: Place, { channels }: Catalog): Pr
   const found = known.find(({ id }) => id === what);
   if (found === undefined) return describeUrl(what, flags, known);
   if ((platform ?? found.platform) !== found.platform)
-    refuseUsage(`--platform: ${found.title} is ${found.platform}. For another platform, give its URL.`);
+    refuseUsage(`--platform: ${found.title} speaks ${found.platform}. For another platform, give a URL.`);
   if (name === undefined) return found;
   const variable = channels.has(found.channel) ? nameVariable(name) : found.variable;
   return { ...found, id: name, channel: name, group: name, variable };

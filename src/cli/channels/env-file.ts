@@ -38,7 +38,7 @@ export async function changeVariables(
   }
 }
 
-/** Refuses a link: a file in its place would hide the link's variables. */
+/** Refuses a link: to replace it would lose its variables. */
 export function requireWritable(configPath: string, variables: Readonly<Record<string, string>>): void {
   const lines = Object.keys(variables).map((name) => `${name}=…`);
   if (lines.length === 0) return;

@@ -64,7 +64,7 @@ export const checkPermissions: Check = ({ path, warnings }) => {
     : [good("permissions", "only this user can read the config"), ...findings];
 };
 
-/** The gateway does not start while one is unset. */
+/** The gateway does not start while a variable is unset. */
 export function checkVariables({ path, source, catalog: { channels } }: LoadedConfig): DoctorFinding[] {
   const all = Object.entries(getField(source, "channels") ?? {});
   const served = all.filter(([name]) => channels.get(name)?.groups.length !== 0);
@@ -121,7 +121,7 @@ export const checkGit: Check = ({ path, source, catalog: { ledger } }) => {
     }),
     ...literals.map((place) => {
       const [, name] = /^channels\.(.*)\.credential$/.exec(place) ?? [];
-      const detail = describeGit(config, `${place} in ${path}`, "it, so it needs a new one");
+      const detail = describeGit(config, `${place} in ${path}`, "it, so replace it");
       return note("git", detail, name === undefined ? edit : adviseCredential(name));
     }),
   ];

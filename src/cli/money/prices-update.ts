@@ -281,7 +281,7 @@ function report(changes: readonly Change[], { name, sha256 }: PriceSource, books
     return;
   }
   if (changes.length > 0) printLines(drawRows(changes, COLUMNS));
-  else printNote("No price changes of the models that were looked at.");
+  else printNote("No price of a model in the ledger changes.");
   const label = (book: PriceBook): string => `${book.label}, ${countModels(book)} models`;
   printNote(`Now: ${label(current)}. New: ${label(next)}.`);
 }
@@ -305,7 +305,7 @@ async function readSource(from: string | undefined) {
   const text = (await readPlace(from)).toString();
   const date = new Date().toISOString().slice(0, 10);
   const url = isAddress(from) ? new URL(from) : null;
-  // The rest of an address may be secret.
+  // A password or query may be secret.
   const place = url === null ? resolve(from) : `${url.origin}${url.pathname}`;
   const name = `${place}, read on ${date}`;
   return {

@@ -65,7 +65,7 @@ async function readStdin(): Promise<unknown> {
   return parseJson(text);
 }
 
-/** Unknown fields stay: they may be the bar's own. */
+/** Leaves unknown fields: the bar may fill them. */
 function fill(format: string, parts: Readonly<Record<string, string>>): string {
   return format.replaceAll(/\{(\w+)\}/g, (whole, name: string) => {
     if (Object.hasOwn(parts, name)) return parts[name] ?? whole;

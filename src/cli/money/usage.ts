@@ -136,7 +136,7 @@ function describeSellers({ table, scope }: Query<UsageFlags>): string[] {
 }
 
 const GIVE_PRICE =
-  "`gateway prices set` gives it one, and `gateway ledger reprice --since DAY` corrects the lines.";
+  "`gateway prices set` sets one, and `gateway ledger reprice --since DAY` corrects the lines.";
 
 function describeGaps({ unpriced, unknown, partial }: Totals): (string | false)[] {
   const [has, is] = unpriced === 1 ? ["has", "is"] : ["have", "are"];

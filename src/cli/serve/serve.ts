@@ -30,7 +30,7 @@ import { fail, printNote } from "../terminal/terminal.ts";
 import type { Demo } from "./demo.ts";
 
 const GRACE_MS = 30_000;
-/** The wait for a reader of the log, who may have stopped. */
+/** The wait for the log's reader, which may hang. */
 const LAST_LINES_MS = 1000;
 const STANDARD_STREAMS = [0, 1, 2];
 

@@ -43,7 +43,7 @@ export function createSpanExport({ catalog, warn }: SpanOptions) {
       // Some spans may have been dropped meanwhile.
       waiting = waiting.filter((span) => !batch.has(span));
       if (problem !== null) warn(`otlp: spans were refused: ${problem.why}`);
-      if (isAway) warn("otlp: the receiver answers again");
+      if (isAway) warn("otlp: spans wait no longer");
       isAway = false;
     }
   };
@@ -135,7 +135,7 @@ export type TraceSpan = ReturnType<typeof describeSpan>;
 
 const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
 
-/** A line has these ids whenever it is sent. */
+/** A line gets the same ids if it is sent again. */
 function identify(line: ExportedLine) {
   const hash = new Bun.CryptoHasher("sha256").update(line.id).digest("hex");
   const spanId = hash.slice(32, 48);
@@ -217,7 +217,7 @@ function listAttributes(fields: Readonly<Record<string, unknown>>) {
 function describeValue(value: unknown): object {
   if (typeof value === "string") return { stringValue: value };
   if (typeof value === "boolean") return { boolValue: value };
-  // In this form, 64-bit integers are text.
+  // In OTLP's JSON, 64-bit integers are text.
   return typeof value === "number" ? { intValue: String(value) } : { doubleValue: value };
 }
 

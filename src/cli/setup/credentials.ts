@@ -9,7 +9,7 @@ import { fail, refuseUsage } from "../../lib/refusal.ts";
 import type { ConfigFlags } from "../access/config.ts";
 import { askSecret, canPrompt, complain, printNote, readAll } from "../terminal/terminal.ts";
 
-const AFTER = "A running gateway reads it when it starts, or when its config changes.";
+const AFTER = "The gateway reads the keychain at its start and when its config changes.";
 
 export async function setCredential(name: string): Promise<void> {
   requireName(name);

@@ -80,7 +80,7 @@ function parseFile(file: string, parse: (text: string) => unknown): unknown {
   try {
     return parse(text);
   } catch {
-    // The parser's message may quote secrets of the text.
+    // The parser's message may quote secrets.
     return refuseUsage(`${file}: it cannot be parsed.`);
   }
 }

@@ -4,7 +4,7 @@ import { KEY_FIELDS, nameField } from "../../config/key-fields.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { type Connection, listHeaders, listMisleading, type Tool, type ToolEnvironment } from "./tool.ts";
 
-/** A credential among these header fields replaces the gateway's key. */
+/** A credential in one of these variables replaces the gateway's key. */
 const ADDS_HEADERS = /_HEADERS$/;
 const NAMES = nameField(KEY_FIELDS.join("|"), "goog");
 const CREDENTIAL_FIELD = new RegExp(`(?:^|[\\n,])\\s*(?:${NAMES})\\s*:`, "i");
@@ -71,7 +71,7 @@ function exemptGateway(base: string, env: Environment, bracketed: boolean): Reco
 
 function addEntries(name: string, list: string, entries: readonly string[]): string {
   // In NO_PROXY, Codex needs the address next to `*`.
-  // Others need `*` alone.
+  // Other tools need `*` alone.
   if (name === "no_proxy" && list.trim() === "*") return list;
   const present = new Set(list.toLowerCase().split(/[\s,]+/));
   const own = list.replace(/[\s,]+$/, "");

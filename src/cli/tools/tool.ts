@@ -85,7 +85,7 @@ export interface ToolRow {
   /** Null: a library, whose user names the command. */
   readonly program: { readonly name: string; readonly install: string } | null;
   connect(connection: Connection, env: Environment): ToolSettings;
-  /** They make the tool bypass the gateway. */
+  /** Variables that bypass the gateway. */
   readonly misleading?: readonly string[];
   /** The misleading variables where the tool uses its own login. */
   readonly login?: { readonly misleading: readonly string[] };
@@ -115,7 +115,7 @@ export interface ToolRow {
   readonly needsModels?: true;
   readonly hasCaches?: true;
   readonly hasStatusline?: true;
-  /** Behind a base URL, the tool uses the main model instead. */
+  /** Behind a base URL, the tool's main model does their work. */
   readonly smallModels?: RegExp;
   readonly findOwnModel?: (env: Environment) => string | null;
   readonly ownModels?: OwnModels;

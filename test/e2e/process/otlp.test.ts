@@ -34,7 +34,7 @@ test("spans wait for a receiver that is away, and come in batches of fifty, each
   const receiver = open(port);
   onTestFinished(() => receiver.stop(true));
   await eventually(() => batches.flat().length >= REQUESTS);
-  await eventually(() => world.log().includes("otlp: the receiver answers again"));
+  await eventually(() => world.log().includes("otlp: spans wait no longer"));
   expect(batches.map(({ length }) => length)).toEqual([50, REQUESTS - 50]);
   expect(new Set(batches.flat()).size).toBe(REQUESTS);
   await receiver.stop(true);

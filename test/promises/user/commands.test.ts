@@ -865,7 +865,7 @@ test("a report's tables have the versions and models with the most input, and sa
   expect(versions.some(({ version }: Line) => version === "3.0.0")).toBe(true);
   const { stdout } = await world.run("report", "today", "--markdown");
   for (const left of [more.versions, more.models])
-    expect(stdout).toContain(`Only those with the most input. Not shown: ${left} more.`);
+    expect(stdout).toContain(`Only the rows with the most input. Not shown: ${left} more.`);
 });
 
 test("commands that write the same report at once, one of them killed, leave one complete file and nothing else", async () => {

@@ -37,7 +37,7 @@ export function Chart({ bars, label, linkTo }: ChartProps) {
         class="canvas"
         role="img"
         tabIndex={0}
-        aria-label={`${label}. The arrow keys move through the time; tables follow.`}
+        aria-label={`${label}. The arrow keys move through time; two tables follow.`}
         onKeyDown={move}
       />
       <figcaption>

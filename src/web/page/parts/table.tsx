@@ -109,7 +109,7 @@ export function ShowMore({ most, grow }: ReturnType<typeof useMore>) {
           Show more
         </button>
       ) : (
-        "A shorter period or a filter shows others."
+        "A shorter period or a filter shows other rows."
       )}
     </p>
   );

@@ -22,7 +22,7 @@ export function RequestPanel({
   onClose,
 }: {
   readonly id: string;
-  /** Null: the request runs, or is not one of the last. */
+  /** Null: the request runs, or left the live feed. */
   readonly request: RequestRecord | null;
   readonly isOpen: boolean;
   readonly onClose: () => void;

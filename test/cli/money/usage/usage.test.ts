@@ -26,7 +26,7 @@ test("usage shows a row for each day, the total, and requests that are not in th
     "total              3     36      33,000        1,260   1,050     96%    0.022212   1.011106",
   ]);
   expect(stderr).toBe(
-    "1 request has no price and is not in the amounts. `gateway prices set` gives it one, and `gateway ledger reprice --since DAY` corrects the lines.\n",
+    "1 request has no price and is not in the amounts. `gateway prices set` sets one, and `gateway ledger reprice --since DAY` corrects the lines.\n",
   );
 });
 
