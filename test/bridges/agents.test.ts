@@ -21,7 +21,7 @@ function sealThought(upstream: DialectName): Any {
 
 describe("Codex", () => {
   test.each(UPSTREAMS)(
-    "Codex sends the thought of an answer that broke off, and a %s upstream does not get it",
+    "a thought of an answer that broke off, which Codex sends, does not reach a %s upstream",
     (upstream) => {
       const thought = sealThought(upstream);
       for (const history of [
@@ -37,7 +37,7 @@ describe("Codex", () => {
   );
 
   test.each(UPSTREAMS)(
-    "if the history of Codex ends with an answer that broke off, a %s upstream gets a user's message after it",
+    "if the history of Codex ends with an answer that broke off, a %s upstream gets a user's message after that answer",
     (upstream) => {
       const history = [HI, { type: "message", role: "assistant", content: "I be" }];
       const { body } = convert(`responses>${upstream}`, formRequest("responses", history, true));
@@ -60,7 +60,7 @@ describe("Codex", () => {
     ]);
   });
 
-  test("Codex can ask for the original image, and a chat upstream is asked for high detail", () => {
+  test("if Codex asks for an image in original detail, a chat upstream is asked for high detail", () => {
     const image = (detail: string): Any => ({
       type: "input_image",
       image_url: "data:image/png;base64,eA==",
@@ -77,7 +77,7 @@ describe("Claude Code", () => {
   const DIRECTIONS = DIALECT_NAMES.filter((each) => each !== "messages").map((each) => `messages>${each}`);
 
   test.each(DIRECTIONS)(
-    "Claude Code takes two answers with the same id for one, so the id is not the upstream's: %s",
+    "Claude Code gets no answer's id from the upstream, as it takes answers with equal ids for one: %s",
     (direction) => {
       const [, upstream] = readDirection(direction);
       const converted = convert(direction, formRequest("messages", [{ role: "user", content: "Hi" }], true));
@@ -90,7 +90,7 @@ describe("Claude Code", () => {
   );
 
   test.each(["gpt-5.6", "gpt-5.1"])(
-    "Claude Code marks a tool's result as the end of the cache, which changes nothing else in the result for %s",
+    "a cache mark of Claude Code on a tool's result changes nothing else in the result for %s",
     (model) => {
       const ask = (mark: Any): Any => [
         { role: "user", content: "Hi" },
@@ -107,7 +107,7 @@ describe("Claude Code", () => {
     },
   );
 
-  test("a request that ends with the beginning of an answer, which Claude Code never sends, is refused", () => {
+  test("a request is refused if it ends with the beginning of an answer, as none of Claude Code's does", () => {
     const body = {
       max_tokens: 9,
       messages: [
@@ -122,7 +122,7 @@ describe("Claude Code", () => {
 });
 
 test.each(["constructor", "__proto__", "toString", "hasOwnProperty"])(
-  "the name of a member that each JavaScript object has is an unknown option: %s",
+  "the name of a member of all JavaScript objects is an unknown value, in requests and answers: %s",
   (word) => {
     for (const client of DIALECT_NAMES) {
       for (const upstream of DIALECT_NAMES) {

@@ -71,7 +71,7 @@ test.each(DIRECTIONS)("%s: pieces of a text that arrive together reach the clien
   expect(count(events.map((event) => sse([event]))) - count([sse(events)])).toBe(2);
 });
 
-test.each(DIRECTIONS)("%s: two calls with the same id stay two, with two ids for the client", (direction) => {
+test.each(DIRECTIONS)("%s: two calls with the same id reach the client as two, with two ids", (direction) => {
   const [, upstream] = readDirection(direction);
   const calls = [1, 2].map((at) => ({ id: "c", name: "Read", args: { at } }));
   const events = formAnswer(upstream, { ...TURN, calls }, COUNTS);
@@ -83,7 +83,7 @@ test.each(DIRECTIONS)("%s: two calls with the same id stay two, with two ids for
   }
 });
 
-describe("the reason for an answer's end", () => {
+describe("the finish reason of an answer", () => {
   test.each([
     ["messages>chat", "stop", "end_turn"],
     ["messages>chat", "length", "max_tokens"],
@@ -112,7 +112,7 @@ describe("the reason for an answer's end", () => {
     ["content>messages", "refusal", "SAFETY"],
     ["content>responses", "max_output_tokens", "MAX_TOKENS"],
     ["content>chat", "content_filter", "SAFETY"],
-  ])("%s: the reason %s is %s for the client", (direction, reason, seen) => {
+  ])("%s: the finish reason %s is %s for the client", (direction, reason, seen) => {
     const [client, upstream] = readDirection(direction);
     const { events, phase } = stream(ask(direction), [sse(endWith(upstream, reason))]);
     expect(phase).toBe("done");
@@ -126,20 +126,20 @@ describe("the reason for an answer's end", () => {
     ["chat>messages", "pause_turn"],
     ["content>messages", "novelty"],
     ["messages>chat", "novelty"],
-  ])("%s: the reason %s is a failure", (direction, reason) => {
+  ])("%s: the finish reason %s is a failure", (direction, reason) => {
     const [, upstream] = readDirection(direction);
     const { text, phase } = stream(ask(direction), [sse(endWith(upstream, reason))]);
     expect([phase, text.includes('"error"')]).toEqual(["broken", true]);
   });
 
-  test("Codex gets a capped answer as a complete one, because it takes an incomplete one for a broken stream", () => {
+  test("Codex gets a capped answer as a complete one, because Codex takes an incomplete one for a broken stream", () => {
     const { events } = stream(ask("responses>messages", { isCodex: true }), [
       sse(endWith("messages", "max_tokens")),
     ]);
     expect(events.at(-1).type).toBe("response.completed");
   });
 
-  test("Codex gets a refusal as text, and one without words as a failure that it shows", () => {
+  test("Codex gets a refusal as text, and a refusal without words as a failure", () => {
     const refused = [{ id: "up", choices: [{ delta: { refusal: "No." }, finish_reason: "stop" }] }, "[DONE]"];
     const { events } = stream(ask("responses>chat", { isCodex: true }), [sse(refused)]);
     expect(events.at(-1).response.output[0].content[0]).toMatchObject({ type: "output_text", text: "No." });
@@ -279,7 +279,7 @@ describe("failures of an upstream", () => {
     ["chat", { error: { code: 502, message: "Busy." } }],
     ["content", { error: { code: 503, status: "UNAVAILABLE", message: "Busy." } }],
   ])(
-    "an error event of a %s upstream is a status before the answer, and an event in it",
+    "an error event of a %s upstream is a status before the answer, and an event during the answer",
     (upstream, event) => {
       for (const client of DIALECT_NAMES.filter((each) => each !== upstream)) {
         if (`${client}>${upstream}` === "chat>responses") continue;
@@ -313,7 +313,7 @@ describe("failures of an upstream", () => {
   });
 });
 
-test("a whole answer where a stream was requested becomes the client's stream", () => {
+test("a JSON answer to a request for a stream becomes a stream for the client", () => {
   const converted = ask("messages>chat");
   const body = {
     id: "up",
@@ -338,7 +338,7 @@ test("the long last event of a responses stream comes in slices, which can be re
   expect(response.output[0].content[0].text === content).toBe(true);
 });
 
-test("a stream where a whole answer was requested becomes one answer", () => {
+test("a streamed answer to a request without `stream` becomes one JSON answer", () => {
   const { status, body } = whole(ask("messages>chat"), sse(formAnswer("chat", TURN, COUNTS)));
   expect([status, body.content]).toEqual([200, [{ type: "text", text: "Hello" }]]);
 });
@@ -367,7 +367,7 @@ test("while an upstream sends nothing, its client gets the beginning of an answe
   }
 });
 
-test.each(DIRECTIONS)("%s: too deep JSON takes little time, in requests and answers", (direction) => {
+test.each(DIRECTIONS)("%s: deeply nested JSON takes little time, in requests and answers", (direction) => {
   const [client, upstream] = readDirection(direction);
   const deep = (value: Any): string =>
     JSON.stringify(value).replace(/\\*"DEEP\\*"/, "[".repeat(40_000) + "]".repeat(40_000));
@@ -386,7 +386,7 @@ test.each(DIRECTIONS)("%s: too deep JSON takes little time, in requests and answ
   expect(user + system).toBeLessThan(1e6);
 });
 
-describe("envelopes", () => {
+describe("envelopes of sealed thoughts", () => {
   const seal = { type: "thinking", thinking: "hm", signature: "x" };
   const own = openEnvelopes(() => "secret", "claude-opus-4-8", "messages");
   const envelope = own.close(seal);
@@ -412,7 +412,7 @@ describe("envelopes", () => {
   });
 });
 
-describe("what a conversion keeps of an answer has a bound, beyond which it fails", () => {
+describe("a conversion fails if it must keep too much of an answer", () => {
   const PIECE = "x".repeat(1024 * 1024);
   const item = (output_index: number, name: string) => ({
     type: "response.output_item.added",
@@ -441,14 +441,14 @@ describe("what a conversion keeps of an answer has a bound, beyond which it fail
     ["reasoning details", ChatAnswerReader, () => chunk({ reasoning_details: [{ data: PIECE }] })],
     ["calls of Gemini", ContentAnswerReader, () => part({ functionCall: { name: "f" } })],
     ["signatures of Gemini", ContentAnswerReader, () => part({ thoughtSignature: PIECE })],
-  ])("what a conversion keeps of an answer has a bound: %s", (_, Reader, form) => {
+  ])("a conversion fails if it must keep too much of an answer: %s", (_, Reader, form) => {
     const sequence = new Sequence("r");
     const reader = new Reader(sequence);
     for (let n = 0; n <= MAX_BLOCKS && !sequence.isOver; n += 1) reader.read(form(n), "");
     expect(sequence.failure?.message).toContain("too long to convert");
   });
 
-  test("an upstream's text has a bound, and nothing of the piece that exceeds it is passed on", () => {
+  test("an upstream's text has a bound, and nothing of the piece that exceeds the bound is passed on", () => {
     const sequence = new Sequence("r");
     const block = sequence.open("text");
     sequence.delta(block, "x".repeat(8 << 20));

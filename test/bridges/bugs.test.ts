@@ -650,8 +650,9 @@ const ROWS: readonly Row[] = [
   ],
 ];
 
-test.each(ROWS.map((row) => [...row] as const))("%s (%s) does not happen here", (_bug, direction, check) =>
-  check(direction),
+test.each(ROWS.map((row) => [...row] as const))(
+  "the bug %s (%s) does not happen here",
+  (_bug, direction, check) => check(direction),
 );
 
 test("R3: the text of a second choice reaches no client, also after an equal text of the first choice", () => {

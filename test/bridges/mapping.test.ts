@@ -40,8 +40,8 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       ["temperature"],
       OPENAI,
     ],
-    ["top_k where the server knows it", { top_k: 5 }, { top_k: 5 }, [], { quirks: { top_k: true } }],
-    ["top_k elsewhere", { top_k: 5 }, { top_k: undefined }, ["top_k"]],
+    ["top_k for a server that has it", { top_k: 5 }, { top_k: 5 }, [], { quirks: { top_k: true } }],
+    ["top_k for other servers", { top_k: 5 }, { top_k: undefined }, ["top_k"]],
     ["stop sequences", { stop_sequences: ["a"] }, { stop: ["a"] }],
     [
       "a schema",
@@ -54,14 +54,14 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       },
     ],
     [
-      "a schema where the server has none",
+      "a schema for a server without schemas",
       { output_config: { format: { type: "json_schema", schema: SCHEMA } } },
       { response_format: undefined },
       ["output_config.format"],
       { quirks: { schemas: false } },
     ],
     [
-      "an effort that the server does not know",
+      "an effort for a server without efforts",
       { thinking: { type: "enabled", budget_tokens: 2000 } },
       { reasoning_effort: undefined },
     ],
@@ -140,7 +140,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
     ],
     ["the standard tier", { service_tier: "standard_only" }, { service_tier: "default" }, [], OPENAI],
     [
-      "the standard tier elsewhere",
+      "the standard tier for a server that is not OpenAI's",
       { service_tier: "standard_only" },
       { service_tier: undefined },
       ["service_tier"],
@@ -228,7 +228,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       ["result_without_call"],
     ],
     [
-      "where a server wants to be told what to cache: the instructions, and the last two messages",
+      "cache marks on the instructions and the last two messages, if the server asks for marks",
       {
         system: "Be brief.",
         messages: [HI, CALL, user({ type: "tool_result", tool_use_id: "a", content: "x" }), HI],
@@ -246,7 +246,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       { model: "anthropic/claude-opus-5-5", quirks: { cache_marks: true } },
     ],
     [
-      "no marks for a model whose server caches by itself",
+      "no cache marks for a model whose server caches by itself",
       { system: "Be brief.", messages: [HI] },
       { messages: [{ role: "system", content: "Be brief." }, HI] },
       [],
@@ -317,7 +317,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
         ],
       },
     ],
-    ["what OpenAI would keep", {}, { store: false }],
+    ["no stored answer", {}, { store: false }],
     ["a cap", {}, { max_output_tokens: 1000 }],
     ["a small cap", { max_tokens: 1 }, { max_output_tokens: 16 }, ["max_tokens=16"]],
     ["top_k", { top_k: 5 }, { top_k: undefined }, ["top_k"]],
@@ -476,7 +476,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
   ],
   "responses>messages": [
     [
-      "a member of a field that nobody knows",
+      "an unknown member of a known field",
       {
         reasoning: { effort: "low", mode: "pro", context: "all_turns" },
         text: { verbosity: null, tone: "x" },
@@ -594,7 +594,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       { messages: [ANY, CALL, ANY] },
     ],
     [
-      "an id with other characters",
+      "a call id with characters that Claude refuses",
       { input: [HI, { type: "function_call", call_id: "functions.Read:0", name: "Read", arguments: "{}" }] },
       {
         messages: [
@@ -605,7 +605,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       },
     ],
     [
-      "an id that comes twice",
+      "a call id that comes twice",
       {
         input: [
           HI,
@@ -654,17 +654,13 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       { instructions: "A", input: [{ role: "developer", content: "B" }, HI] },
       { messages: [{ role: "system", content: "A\n\nB" }, HI] },
     ],
-    [
-      "a usage that is asked for",
-      { stream: true },
-      { stream: true, stream_options: { include_usage: true } },
-    ],
+    ["the usage of a stream", { stream: true }, { stream: true, stream_options: { include_usage: true } }],
     ["a verbosity", { text: { verbosity: "low" } }, { verbosity: "low" }, [], OPENAI],
-    ["a verbosity elsewhere", { text: { verbosity: "low" } }, { verbosity: undefined }, ["text.verbosity"]],
+    ["a verbosity for others", { text: { verbosity: "low" } }, { verbosity: undefined }, ["text.verbosity"]],
     ["any JSON", { text: { format: { type: "json_object" } } }, { response_format: { type: "json_object" } }],
     ["a tier", { service_tier: "flex" }, { service_tier: "flex" }, [], OPENAI],
     [
-      "an old shell",
+      "the local shell",
       { tools: [{ type: "local_shell" }] },
       { tools: [{ type: "function", function: { name: "local_shell" } }] },
     ],
@@ -714,7 +710,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       { messages: [user({ text: "[conversation continues]" }), ANY, ANY] },
     ],
     [
-      "an effort for an older model, whose thoughts are lost",
+      "an effort for an older model, after a call whose thoughts are lost",
       {
         reasoning_effort: "high",
         max_tokens: 9000,
@@ -758,24 +754,24 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       { messages: [ANY, ANY, user({ type: "tool_result", content: "no", is_error: true })] },
     ],
     [
-      "a config",
+      "a generationConfig",
       { generationConfig: { maxOutputTokens: 100, stopSequences: ["a"], topK: 3 } },
       { max_tokens: 100, stop_sequences: ["a"], top_k: 3 },
       [],
       CLAUDE_4_5,
     ],
     [
-      "a level",
+      "a thinking level",
       { generationConfig: { thinkingConfig: { thinkingLevel: "LOW" } } },
       { output_config: { effort: "low" } },
     ],
     [
-      "a budget of zero",
+      "a thinking budget of zero",
       { generationConfig: { thinkingConfig: { thinkingBudget: 0 } } },
       { thinking: undefined },
     ],
     [
-      "a budget that the model chooses",
+      "a thinking budget of the model's choice",
       { generationConfig: { thinkingConfig: { thinkingBudget: -1 } } },
       { output_config: { effort: "medium" } },
     ],
@@ -818,7 +814,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       },
     ],
     [
-      "other spellings",
+      "fields in snake case",
       {
         system_instruction: { parts: [{ text: "S" }] },
         generation_config: { max_output_tokens: 9, stop_sequences: ["a"] },
@@ -855,7 +851,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
 describe.each(Object.entries(TABLES))("%s: what the client wants", (direction, rows) => {
   const cases = rows.map((row) => [...row] as const);
   test.each(cases)(
-    `${direction}: the upstream is asked for %s`,
+    `${direction}: the upstream gets what it can of the client's request: %s`,
     (_, sent, seen, notes = [], setting = {}) => {
       const base = BASES[direction.split(">")[0] ?? ""];
       const { body, conversion } = convert(direction, { ...base, ...sent }, setting);
@@ -890,17 +886,17 @@ test.each([
     "contents.parts.fileData.fileUri",
     { contents: [{ parts: [{ fileData: { fileUri: "gs://bucket/a.png" } }] }] },
   ],
-])("%s: the refusal names %s", (direction, field, sent) => {
+])("%s: the refusal names the field %s", (direction, field, sent) => {
   const base = BASES[direction.split(">")[0] ?? ""];
   expect(refusal(direction, { ...base, ...sent })).toBe(`400 ${field}`);
 });
 
-test("a body that is not JSON, or not an object, is refused, and one above 32 MiB before it is read", () => {
+test("a body that is no JSON object is refused, and a body above 32 MiB is refused before it is parsed", () => {
   expect(refusal("messages>chat", "{")).toBe("400 null");
   expect(refusal("messages>chat", "[]")).toBe("400 null");
   expect(refusal("messages>chat", " ".repeat(32 * 1024 * 1024 + 1))).toBe("413 null");
 });
 
-test("parsing, converting and writing a request are steps of their own, so that other work can run between them", () => {
+test("parsing, converting and writing a request are separate steps, between which other work can run", () => {
   expect([...openCall("messages>chat", { ...BASES.messages })]).toHaveLength(2);
 });

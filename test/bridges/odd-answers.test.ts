@@ -53,7 +53,7 @@ describe("a number that a double cannot hold keeps its digits in the input of a 
     ["content", "messages"],
     ["responses", "messages"],
     ["chat", "content"],
-  ])("a large number reaches a %s client of a %s channel, whole and streamed", (client, upstream) => {
+  ])("a large number reaches a %s client of a %s channel, streamed or not", (client, upstream) => {
     const text = withHuge(CALLS[upstream]).replaceAll("HUGE", HUGE);
     const { conversion } = ask(`${client}>${upstream}`);
     const body = conversion.convertReply(Buffer.from(text), () => ({}));
@@ -157,9 +157,9 @@ describe("a call of a responses channel", () => {
   });
 });
 
-describe("an answer without a reason for its end", () => {
+describe("an answer without a finish reason", () => {
   test.each([null, "", undefined])(
-    "an answer without a reason for its end is complete if its body is whole (%j)",
+    "an answer without a finish reason is complete if it was not streamed (%j)",
     (finish_reason) => {
       const message = { role: "assistant", content: "4" };
       const { status, body } = whole(ask("messages>chat"), {
@@ -170,16 +170,16 @@ describe("an answer without a reason for its end", () => {
     },
   );
 
-  test("an answer without a reason for its end is complete if the stream ends with its usage and [DONE]", () => {
+  test("an answer without a finish reason is complete if its stream ends with usage and [DONE]", () => {
     const events = [chunk({ content: "4" }), chunk({}, "", { usage: USAGE }), "[DONE]"];
     const answer = stream(ask("messages>chat"), [sse(events)]);
     expect([answer.phase, stopOf(answer)]).toEqual(["done", "end_turn"]);
   });
 
   test.each([
-    ["without a usage", [chunk({ content: "4" }), "[DONE]"]],
-    ["without an end", [chunk({ content: "4" }), chunk({}, null, { usage: USAGE })]],
-  ])("an answer without a reason stays an error %s", (_name, events) => {
+    ["without usage", [chunk({ content: "4" }), "[DONE]"]],
+    ["without [DONE]", [chunk({ content: "4" }), chunk({}, null, { usage: USAGE })]],
+  ])("a stream without a finish reason and %s is a failure", (_name, events) => {
     expect(stream(ask("messages>chat"), [sse(events)]).phase).toBe("broken");
   });
 });
@@ -198,7 +198,7 @@ test.each([
   ["eos_token", "end_turn"],
   ["stop_sequence", "stop_sequence"],
   ["sensitive", "refusal"],
-])("a chat server's own reason %s is %s for a messages client", (word, seen) => {
+])("a chat server's finish reason %s is %s for a messages client", (word, seen) => {
   const answer = stream(ask("messages>chat"), [
     sse([chunk({ content: "a" }), chunk({}, word, { usage: USAGE }), "[DONE]"]),
   ]);
@@ -220,29 +220,29 @@ test("Mistral's thinking parts are thoughts for a messages client", () => {
   ]);
 });
 
-describe("a chat stream that has its reason and never ends", () => {
+describe("a chat stream without an end", () => {
   const open = () => openStream(ask("messages>chat").conversion);
 
-  test("a chat stream with a reason but without an end is over when its usage has come", () => {
+  test("a chat stream with a finish reason but without an end is over when its usage has come", () => {
     const usage = { object: "chat.completion.chunk", choices: [], usage: USAGE };
     const { phase } = open().push(Buffer.from(sse([chunk({ content: "a" }), chunk({}, "stop"), usage])));
     expect(phase).toBe("done");
   });
 
-  test("a chat stream with a reason but without an end is over when nothing more comes", () => {
+  test("a chat stream with a finish reason but without an end is over when nothing more comes", () => {
     const answer = open();
     expect(answer.push(Buffer.from(sse([chunk({ content: "a" }), chunk({}, "stop")]))).phase).toBe("open");
     expect(answer.idle().phase).toBe("done");
   });
 
-  test("a chat stream without a reason and without an end is not ended by silence", () => {
+  test("a chat stream with neither a finish reason nor an end is not over when nothing more comes", () => {
     const answer = open();
     answer.push(Buffer.from(sse([chunk({ content: "a" })])));
     expect(answer.idle().phase).toBe("open");
   });
 });
 
-test("Gemini's searches are searches for Claude Code, with their sources and their count", () => {
+test("Claude Code gets Gemini's searches as its own, with their sources and their number", () => {
   const groundingMetadata = {
     webSearchQueries: ["bun", "zig"],
     groundingChunks: [{ web: { uri: "https://bun.sh", title: "Bun" } }],
@@ -295,7 +295,7 @@ describe("a filtered answer", () => {
 test.each([
   ["apply_patch", "*** Begin"],
   ["note", "```\\n*** Begin\\n```"],
-])("the input of the custom tool %s is %j if the model puts it into a code fence", (name, input) => {
+])("the input of the custom tool %s is %j if the model puts the input into a code fence", (name, input) => {
   const tools = [{ type: "custom", name }];
   const args = JSON.stringify({ input: "```\n*** Begin\n```" });
   const message = { tool_calls: [{ id: "c", type: "function", function: { name, arguments: args } }] };
@@ -343,7 +343,7 @@ describe("a value that cannot become a string does not stop a conversion", () =>
   });
 });
 
-test("an incomplete response without a reason reaches a chat client as one that was cut short", () => {
+test("an incomplete response without a reason has the finish reason `length` for a chat client", () => {
   const content = [{ type: "output_text", text: "Hi" }];
   const response = { status: "incomplete", incomplete_details: null, output: [{ type: "message", content }] };
   const { status, body } = whole(ask("chat>responses", { stream: false }), response);

@@ -158,7 +158,7 @@ const piece = fc.record({
 const RUNS = { numRuns: 5 };
 
 describe.each(CASES)("%s", (direction, client, upstream) => {
-  test(`R1, ${direction}: the upstream sees what happened, in its order`, () => {
+  test(`R1, ${direction}: the upstream gets the session's messages, calls and results in their order`, () => {
     fc.assert(
       fc.property(session, (turns) => {
         const { bodies, script } = play(client, upstream, name(turns));
@@ -171,7 +171,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     );
   });
 
-  test(`R2 and R7, ${direction}: a strict upstream takes every request, which begins with the bytes of the request before`, () => {
+  test(`R2 and R7, ${direction}: a strict upstream accepts every request, and each begins with the bytes of the one before`, () => {
     fc.assert(
       fc.property(session, (turns) => {
         const { bodies, texts } = play(client, upstream, name(turns));
@@ -183,7 +183,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     );
   });
 
-  test(`R2, ${direction}: thoughts come back as their upstream wrote them, and to no other channel`, () => {
+  test(`R2, ${direction}: thoughts go back to their upstream unchanged, and to no other channel`, () => {
     fc.assert(
       fc.property(session, (turns) => {
         const named = name(turns).map(([user, model]): [UserTurn, ModelTurn] => [
@@ -205,7 +205,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     );
   });
 
-  test(`R3 and R5, ${direction}: the cuts of a stream change only how its texts are divided; a whole answer says the same, and has the same usage`, () => {
+  test(`R3 and R5, ${direction}: cuts of a stream change only how its texts are divided, and an unstreamed answer has the same content and usage`, () => {
     fc.assert(
       fc.property(modelTurn, counts, fc.array(fc.nat(5000), { maxLength: 8 }), (turn, usage, places) => {
         const named = {
@@ -233,7 +233,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     );
   });
 
-  test(`R3, ${direction}: an event that differs from the one before in its text alone is not parsed, and means the same`, () => {
+  test(`R3, ${direction}: an event that differs from the one before only in its text is not parsed, but converted the same`, () => {
     const converted = convert(direction, formRequest(client, formUser(client, ASK, []), true));
     const say = (texts: string[], thought: string | null = null): Any[] =>
       formAnswer(upstream, { thought, text: texts.join(""), calls: [] }, USAGE, () => texts);

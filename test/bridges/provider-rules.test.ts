@@ -30,14 +30,14 @@ const ANSWERS: Any = {
   messages: (schema: Any) => ({ output_config: { format: { type: "json_schema", schema } } }),
 };
 
-describe("the schema of an answer for Claude", () => {
+describe("an answer's schema, as Claude gets it", () => {
   const ask = (client: string, schema: Any): { schema: Any; notes: readonly string[] } => {
     const { body, notes } = send(`${client}>messages`, ANSWERS[client](schema));
     return { schema: body.output_config.format.schema, notes };
   };
 
   test.each(["responses", "chat", "content"])(
-    "the answer's schema of a %s client is closed for Claude, at any depth",
+    "the answer's schema of a %s client allows Claude no other members, at any depth",
     (client) => {
       const { schema, notes } = ask(client, {
         ...OPEN,
@@ -48,7 +48,7 @@ describe("the schema of an answer for Claude", () => {
     },
   );
 
-  test("the schema of an answer for Claude has its limits in the description, and the client hears of it", () => {
+  test("an answer's schema reaches Claude with its limits in the description, and the client is told so", () => {
     const a = { type: "integer", description: "A.", minimum: 1, maximum: 5 };
     const { schema, notes } = ask("chat", { ...CLOSED, properties: { a } });
     expect(schema.properties.a).toEqual({ type: "integer", description: 'A.\n\n{"minimum":1,"maximum":5}' });
@@ -78,16 +78,16 @@ describe("OpenAI's strict mode", () => {
     ["an optional member", OPTIONAL, false],
     ["a map", { ...CLOSED, properties: { a: MAP } }, false],
     ["an optional member in a definition", { ...CLOSED, $defs: { d: OPTIONAL } }, false],
-    ["one of several", { ...CLOSED, properties: { a: { oneOf: [{ type: "string" }] } } }, false],
+    ["a oneOf", { ...CLOSED, properties: { a: { oneOf: [{ type: "string" }] } } }, false],
   ];
 
-  test.each(SCHEMAS)("OpenAI's strict mode is on if an answer's schema fits: %s", (_name, schema, strict) => {
+  test.each(SCHEMAS)("an answer's schema is strict if OpenAI allows it: %s", (_name, schema, strict) => {
     expect(send("messages>responses", ANSWERS.messages(schema)).body.text.format.strict).toBe(strict);
     const { json_schema } = send("messages>chat", ANSWERS.messages(schema)).body.response_format;
     expect(json_schema.strict).toBe(strict);
   });
 
-  test.each(SCHEMAS)("OpenAI's strict mode is on if a strict tool fits: %s", (_name, schema, strict) => {
+  test.each(SCHEMAS)("a strict tool stays strict if OpenAI allows it: %s", (_name, schema, strict) => {
     const tools = [{ name: "f", input_schema: schema, strict: true }];
     expect(send("messages>responses", { tools }).body.tools[0].strict).toBe(strict);
     expect(send("messages>chat", { tools }).body.tools[0].function.strict ?? false).toBe(strict);
@@ -98,7 +98,7 @@ test.each([
   ["messages>responses", (body: Any) => body.tools[0].parameters],
   ["messages>chat", (body: Any) => body.tools[0].function.parameters],
   ["messages>content", (body: Any) => body.tools[0].functionDeclarations[0].parametersJsonSchema],
-])("%s: a tool's schema without a type is that of an object", (direction, read) => {
+])("%s: a tool's schema without a type becomes the schema of an object", (direction, read) => {
   const { body } = send(direction, { tools: [{ name: "f", input_schema: {} }] });
   expect(read(body)).toEqual({ type: "object", properties: {} });
 });
@@ -108,7 +108,7 @@ test.each([
   [{ temperature: 0.5, top_p: 0.9 }, "claude-sonnet-4-5", { temperature: 0.5 }, ["top_p"]],
   [{ temperature: 0.5, top_p: 0.9 }, "claude-3-7-sonnet", { temperature: 0.5, top_p: 0.9 }, []],
   [{ top_p: 0.9 }, "claude-haiku-4-5", { top_p: 0.9 }, []],
-])("the sampling %j is sent as %s takes it", (sent, model, seen, notes) => {
+])("the sampling %j is sent as %s accepts it", (sent, model, seen, notes) => {
   const { body, notes: noted } = send("chat>messages", sent, { model });
   const { temperature, top_p } = body;
   expect(JSON.parse(JSON.stringify({ temperature, top_p }))).toEqual(seen);
@@ -138,7 +138,7 @@ describe("a choice among some tools", () => {
     },
   };
 
-  test("a chat client's choice among some tools sends Claude only these", () => {
+  test("a chat client's choice among some tools sends Claude only these tools", () => {
     const { body } = send("chat>messages", sent);
     expect([body.tools.map(({ name }: Any) => name), body.tool_choice.type]).toEqual([["a", "b"], "any"]);
   });
@@ -170,12 +170,12 @@ describe("a web search on Gemini", () => {
     tools: [{ type: "web_search_20250305", name: "web_search", ...more }],
   });
 
-  test.each(["allowed_domains", "blocked_domains"])("Gemini's search with %s is refused", (name) => {
+  test.each(["allowed_domains", "blocked_domains"])("a web search on Gemini with %s is refused", (name) => {
     const sent = { ...BASES.messages, ...search({ [name]: ["example.com"] }) };
     expect(refusal("messages>content", sent)).toBe(`400 tools[].${name}`);
   });
 
-  test("a web search on Gemini leaves out a place and a limit, and notes them", () => {
+  test("a web search on Gemini goes without its place and limit, and the client is told", () => {
     const { notes } = send(
       "messages>content",
       search({ max_uses: 3, user_location: { type: "approximate" } }),
@@ -276,7 +276,7 @@ describe("P163: nothing inside a tool, a message or a part is lost in silence", 
   });
 });
 
-test("a failed result without words says on a responses channel that it failed", () => {
+test("a failed tool result without words reaches a responses channel as an error", () => {
   const source = { type: "base64", media_type: "image/png", data: PIXEL };
   for (const content of [[], [{ type: "image", source }]]) {
     const messages = [

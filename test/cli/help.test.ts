@@ -120,11 +120,11 @@ test.each([
   expect(stderr).toContain(`(did you mean ${meant}?)`);
 });
 
-test.each(["prices ls", "ledger list"])("gateway %s is refused: it lists nothing", async (line) => {
+test.each(["prices ls", "ledger list"])("gateway %s is an unknown command", async (line) => {
   expect((await run({ folder: "/" }, ...line.split(" "))).stderr).toStartWith("gateway: unknown command 'l");
 });
 
-test("the help of env names every tool, and the help of run those that run starts", async () => {
+test("the help of env names every tool, and the help of run every tool that run starts", async () => {
   for (const command of ["run", "env"]) {
     const { stdout } = await run({ folder: "/" }, command, "--help");
     const missing = [...TOOLS.values()]

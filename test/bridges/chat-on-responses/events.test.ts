@@ -112,7 +112,7 @@ describe("what a chat client gets", () => {
     });
   });
 
-  test("a chat client gets a usage chunk only if the client requested it, also after an empty answer", () => {
+  test("a chat client gets a usage chunk only if it asked for one, even after an empty answer", () => {
     const { text } = run([created, end([])], { ...PLAIN, includeUsage: false });
     expect(text).not.toContain("usage");
     const { chunks, completion } = accumulate(run([created, end([])]).text);
@@ -175,7 +175,7 @@ describe("what a chat client gets", () => {
     end([one, two]),
   ];
 
-  test("a chat client gets several messages, joined", () => {
+  test("a chat client gets several messages joined into one", () => {
     expect(complete(both)["choices"][0].message.content).toBe("One.\n\nTwo.");
     const content = [{ type: "refusal", refusal: "No." }, ...message("b", "Two.")["content"]];
     const refusing = { ...message("b", "Two."), content };
@@ -188,11 +188,11 @@ describe("what a chat client gets", () => {
     });
   });
 
-  test("a chat client gets only the first message where it asked for JSON", () => {
+  test("a chat client gets only the first message if it asked for JSON", () => {
     expect(complete(both, { ...PLAIN, json: true })["choices"][0].message.content).toBe("One.");
   });
 
-  test("a chat client gets no commentary where it asked for JSON", () => {
+  test("a chat client gets no commentary if it asked for JSON", () => {
     const aside = message("a", "Let me see.", { phase: "commentary" });
     const events = [
       created,
@@ -251,7 +251,7 @@ describe("what a chat client gets", () => {
     });
   });
 
-  test("a chat client gets a refusal, with content null and finish stop", () => {
+  test("a chat client gets a refusal with null as content and the finish reason `stop`", () => {
     const item = {
       type: "message",
       id: "a",
@@ -277,7 +277,7 @@ describe("what a chat client gets", () => {
     expect(unfinished("max_output_tokens")["usage"].total_tokens).toBe(15);
   });
 
-  test("a chat client gets citations of the web, with their places in the whole text, and no citations of files", () => {
+  test("a chat client gets citations of the web, with their places in the joined text, and none of files", () => {
     const web = {
       type: "url_citation",
       start_index: 0,
@@ -315,7 +315,7 @@ describe("what a chat client gets", () => {
     ]);
   });
 
-  test("a chat client gets log probabilities if the client requested them, with null for missing bytes", () => {
+  test("a chat client gets log probabilities if it asked for them, with null for missing bytes", () => {
     const logprobs = [
       { token: "One.", logprob: -0.5, top_logprobs: [{ token: "One.", logprob: -0.5, bytes: [79] }] },
     ];
@@ -344,7 +344,7 @@ describe("what a chat client gets", () => {
     });
   });
 
-  test("a chat client gets metadata and moderation if the client requested them", () => {
+  test("a chat client gets the metadata and moderation that the upstream sends", () => {
     const verdict = {
       type: "moderation_result",
       model: "omni",
@@ -367,13 +367,13 @@ describe("what a chat client gets", () => {
   });
 });
 
-describe("upstreams that deviate", () => {
+describe("upstreams that deviate from OpenAI's events", () => {
   const one = message("a", "One.");
   const tool = call("call_a", "f", '{"a":1}');
   const thought = { type: "reasoning", id: "r", summary: [{ type: "summary_text", text: "Hm." }] };
   const expected = { content: "One.", reasoning_content: "Hm." };
 
-  test("upstreams may send no deltas, or only the last event: the items are converted", () => {
+  test("upstreams may send no deltas, or only the last event: the client gets all items", () => {
     const items = [thought, one, tool];
     const done = items.map((item, output_index) => ({
       type: "response.output_item.done",
@@ -414,7 +414,7 @@ describe("upstreams that deviate", () => {
     expect(complete(events)["choices"][0].message.tool_calls).toHaveLength(1);
   });
 
-  test("upstreams may send a last event without output: the finished items count", () => {
+  test("upstreams may send a last event without output: the client gets the items of earlier events", () => {
     const cited = message("a", "One.", {
       content: [
         {
@@ -435,7 +435,7 @@ describe("upstreams that deviate", () => {
     expect(choice.message.annotations).toHaveLength(1);
   });
 
-  test("upstreams may send arguments only when they are done", () => {
+  test("upstreams may send a call's arguments only in a `done` event", () => {
     const events = [
       created,
       { type: "response.output_item.added", output_index: 0, item: { ...tool, arguments: "" } },
@@ -514,7 +514,7 @@ describe("upstreams that deviate", () => {
     });
   });
 
-  test("status incomplete in an event of type completed is incomplete", () => {
+  test("a response with the status incomplete is incomplete even in a `response.completed` event", () => {
     const event = {
       ...end([one], { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } }),
       type: "response.completed",
@@ -523,7 +523,7 @@ describe("upstreams that deviate", () => {
   });
 });
 
-test("an answer without id and date gets those of the request", () => {
+test("an answer without an id and a date gets the id and the date of the request", () => {
   const bare = { model: "m-1", status: "completed", output: [], usage: USAGE };
   const named = { id: "chatcmpl-asked", created: 1_700_000_000 };
   const { completion } = accumulate(run([{ type: "response.completed", response: bare }]).text);
@@ -532,7 +532,7 @@ test("an answer without id and date gets those of the request", () => {
 });
 
 describe("deltas of several items", () => {
-  test("a new part of the reasoning begins a new paragraph, also in another item with the same index", () => {
+  test("each new part of the reasoning begins a paragraph, even if another item has a part of that index", () => {
     const reasoning = { type: "reasoning", id: "r", summary: [] };
     const say = (id: string, index: number, summary_index: number, delta: string) => ({
       type: "response.reasoning_summary_text.delta",
@@ -554,7 +554,7 @@ describe("deltas of several items", () => {
     expect(completion["choices"][0].message.reasoning_content).toBe("AB\n\nCD\n\nE");
   });
 
-  test("without ids, a new item with the index of an old one gets the deltas", () => {
+  test("deltas without an item's id go to the newest item with their index", () => {
     const added = { type: "response.output_item.added", output_index: 0, item: { type: "message" } };
     const say = (delta: string) => ({ type: TEXT, output_index: 0, content_index: 0, delta });
     const { text } = run([added, say("one"), say("two"), added, say("three"), say("four"), end([])]);

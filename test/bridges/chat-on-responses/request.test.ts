@@ -93,7 +93,7 @@ describe.skipIf(!hasFixtures || schemasAbsent)("recorded chat requests", () => {
   )) {
     const name = recording.id.slice("openai-chat/".length);
     const refusal = REFUSALS[name];
-    test(`${name} ${refusal === undefined ? "becomes a valid Responses request" : `is refused for ${refusal[0]}`}`, () => {
+    test(`the recorded request ${name} ${refusal === undefined ? "becomes a valid Responses request" : `is refused for ${refusal[0]}`}`, () => {
       const body = readRequest(recording);
       if (refusal !== undefined) {
         expect(refuse(body)).toMatchObject({ status: 400, param: refusal[0], code: refusal[1] });
@@ -125,7 +125,7 @@ describe("defaults that differ between the two APIs are written out", () => {
     });
   });
 
-  test("a value that the client sends is kept where the two APIs' defaults differ", () => {
+  test("a value that the client sends reaches the upstream where the two APIs' defaults differ", () => {
     const strict = { ...schema, json_schema: { ...schema.json_schema, strict: true, description: "d" } };
     const upstream = convert({
       store: true,
@@ -191,7 +191,7 @@ describe("top-level fields of a chat request", () => {
     });
   }
 
-  test("null, and values that change nothing, mean the same as absence", () => {
+  test("null, and values that change nothing, mean the same as a missing field", () => {
     const plain = convert({});
     const nothing = {
       n: 1,
@@ -262,7 +262,7 @@ describe("top-level fields of a chat request", () => {
     expect(convert({ user: "u".repeat(64), stop: "" })).toMatchObject({ user: "u".repeat(64) });
   });
 
-  test("a cap that is too small for Responses is raised and reported", () => {
+  test("a cap of output tokens that is too small for Responses is raised and reported", () => {
     const { body, conversion } = convertBody(encode({ ...ASK, max_tokens: 1 }));
     expect(decode(body)["max_output_tokens"]).toBe(16);
     expect(conversion.adjusted).toEqual(["max_tokens=16"]);
@@ -299,7 +299,7 @@ describe("the messages of a chat request", () => {
     function: { name, arguments: "{}" },
   });
 
-  test("instructions keep their position and role", () => {
+  test("system and developer messages keep their position and role", () => {
     const items = convertMessages(
       { role: "system", content: "one", name: "boss" },
       { role: "user", content: "two" },
@@ -502,7 +502,7 @@ describe("the tools of a chat request", () => {
     });
   }
 
-  test("a custom tool keeps its format", () => {
+  test("the format of a custom tool reaches the upstream", () => {
     const custom = (format: Json): Json => ({ tools: [{ type: "custom", custom: { name: "c", format } }] });
     expect(convert(custom({ type: "text" }))["tools"][0].format).toEqual({ type: "text" });
   });

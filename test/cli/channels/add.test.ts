@@ -41,7 +41,7 @@ function expectKept(): void {
 }
 
 describe("gateway channels add", () => {
-  test.each(["ollama", "lmstudio"])("channels add adds the local server %s as a free one", async (preset) => {
+  test.each(["ollama", "lmstudio"])("channels add adds the server %s as a free channel", async (preset) => {
     expect((await add("", preset, "--no-check")).status).toBe(0);
     expect(catalog().channels.get(preset)?.free).toBe(true);
     expectKept();
@@ -51,13 +51,13 @@ describe("gateway channels add", () => {
     ["that another channel reads", {}, "${DEEPSEEK_API_KEY}", "DEEPSEEK", "DEEPSEEK"],
     ["that the shell exports", { DEEPSEEK_API_KEY: "sk-old-1" }, "x", "DEEPSEEK", "DEEPSEEK"],
     [
-      "of its own name that another channel reads",
+      "named after the channel, if another channel reads it",
       {},
       "${GATEWAY_DEEPSEEK_API_KEY}",
       "GATEWAY_DEEPSEEK",
       "DEEPSEEK_2",
     ],
-    ["of its own name that another config reads", {}, "x", "GATEWAY_DEEPSEEK", "DEEPSEEK_2"],
+    ["named after the channel, if another config reads it", {}, "x", "GATEWAY_DEEPSEEK", "DEEPSEEK_2"],
   ])("a credential does not go into a variable %s", async (_, env, other, old, own) => {
     const [variables, place] = [`${old}_API_KEY=sk-old-1\n`, folder.join("gateway.env")];
     writeFileSync(folder.join("gateway.yaml"), CONFIG.replace("credential: x", `credential: ${other}`), {
@@ -69,7 +69,7 @@ describe("gateway channels add", () => {
     expect(readFileSync(place, "utf8")).toBe(`${variables}GATEWAY_${own}_API_KEY=sk-new-1\n`);
   });
 
-  test("gateway channels add adds a URL with a new group, and keeps the credential next to the config, out of git", async () => {
+  test("gateway channels add adds a URL with a new group, and puts the credential into gateway.env, out of git", async () => {
     Bun.spawnSync(["git", "init", "-q", folder.path]);
     const flags = ["--platform", "messages", "--name", "demo", "--credential", "-", "--json"];
     const { status, stdout, stderr } = await add("secret-12345\n", upstream.url, ...flags);
@@ -147,7 +147,7 @@ describe("gateway channels add", () => {
     expect(text()).toContain("  claude: { platform: messages, channels: [main, second] } # at cost\n");
   });
 
-  test("gateway channels add refers to the variable of a preset if it is set, and does not copy its value", async () => {
+  test("gateway channels add refers to a preset's variable that is set, and does not copy the variable's value", async () => {
     const env = { DEEPSEEK_API_KEY: "hush-hush-1" };
     const { status } = await run({ folder: folder.path, env }, "channels", "add", "deepseek", "--no-check");
     expect(status).toBe(0);

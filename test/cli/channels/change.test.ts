@@ -81,7 +81,7 @@ describe("gateway channels set", () => {
     expect(status).toBe(1);
   });
 
-  test("gateway channels set checks a new address and credential, and keeps the credential next to the config", async () => {
+  test("gateway channels set checks a new address and credential, and puts the credential into gateway.env", async () => {
     const strict = startDemoUpstream({ credential: "secret-12345" });
     const args = ["channels", "set", "main", `base_url=${strict.url}`, "--credential", "-"];
     const right = await run({ folder: folder.path, stdin: "secret-12345\n" }, ...args);
@@ -95,7 +95,7 @@ describe("gateway channels set", () => {
     expect(catalog().channels.get("main")?.credential).toBe("secret-12345");
   });
 
-  describe("a credential that is a variable", () => {
+  describe("a credential that refers to a variable", () => {
     const environment = (): string => readFileSync(folder.join("gateway.env"), "utf8");
     const replace = (env: Readonly<Record<string, string>> = {}): Promise<Outcome> =>
       run(

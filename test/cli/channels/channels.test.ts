@@ -126,7 +126,7 @@ describe("gateway channels", () => {
 });
 
 describe("gateway channels --watch", () => {
-  test("gateway channels --watch shows what changes, fits any width, and leaves the terminal as it was", async () => {
+  test("gateway channels --watch shows changes, fits the terminal's width, and leaves the terminal as it was", async () => {
     const { port } = start();
     const watched = watch({ ...around(), columns: 150, rows: 12 }, "channels", "--watch");
     await watched.until(/main +messages +messages +unknown/);
@@ -142,7 +142,7 @@ describe("gateway channels --watch", () => {
     expect(watched.screen.cursor).toMatchObject({ column: 0, isShown: true });
   });
 
-  test("gateway channels --watch goes on when the gateway ends, and when it is back", async () => {
+  test("gateway channels --watch runs on after the gateway has ended and started again", async () => {
     start();
     const watched = watch({ ...around(), columns: 150, rows: 12 }, "channels", "--watch");
     await watched.until("main");
@@ -156,7 +156,7 @@ describe("gateway channels --watch", () => {
 });
 
 describe("P47: gateway models", () => {
-  test("gateway models lists what each group serves, with its price and multiplier", async () => {
+  test("gateway models lists the models of each group with price and multiplier", async () => {
     start();
     const { status, stdout, stderr } = await run(around(), "models", "--group", "messages", "--json");
     expect([status, stderr]).toEqual([0, ""]);
@@ -185,7 +185,7 @@ describe("P47: gateway models", () => {
     );
   });
 
-  test("gateway models names a channel that could not be reached next to one that could, and does not fail", async () => {
+  test("gateway models does not fail if one of a group's channels is reached, but names the other channel", async () => {
     const config = makeChannels();
     const groups = { messages: { platform: "messages", channels: ["main", "lost"] } };
     gateway = startGatewayHere({ config: { ...config, groups, keys: [] }, folder });

@@ -93,7 +93,8 @@ describe("what completions suggest", () => {
     [["no-such-command", "x"], []],
   ];
   for (const [line, values] of rows) {
-    test(`complete gateway ${line.join(" ")}⇥`, async () => expect(await offered(...line)).toEqual(values));
+    test(`gateway ${line.join(" ")}⇥ offers ${values.join(", ") || "nothing"}`, async () =>
+      expect(await offered(...line)).toEqual(values));
   }
 
   test("hidden commands are not offered", async () => {

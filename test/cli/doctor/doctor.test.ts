@@ -104,7 +104,7 @@ describe("what doctor says of a channel", () => {
     return { check: "", state: "", detail: "", mend: "", ...found, status: report.status };
   };
 
-  test("a channel at a closed port cannot be reached", async () => {
+  test("a channel at a closed port is reported with its address", async () => {
     const found = await find("http://127.0.0.1:9");
     const detail = expect.stringContaining("127.0.0.1:9");
     expect(found).toMatchObject({ state: "wrong", status: 1, detail });
@@ -175,7 +175,7 @@ describe("what doctor says of a channel", () => {
 });
 
 describe("what doctor says of the config", () => {
-  test("the fix for a missing config is init", async () => {
+  test("the fix for a missing config is `gateway init`", async () => {
     using folder = makeTempFolder();
     const report = await examine(folder, { GATEWAY_CONFIG: "" });
     expect(report.status).toBe(1);
@@ -213,7 +213,7 @@ describe("what doctor says of the config", () => {
     expect(wrong).toMatchObject({ check: "ledger", mend: "name another file with --ledger" });
   });
 
-  test("the place of a refused credential is named, and the command that replaces it", async () => {
+  test("a refused credential is named with its place and the command that replaces the credential", async () => {
     using folder = makeTempFolder();
     using upstream = serve(401, "{}");
     const place = async (credential: string, env: Readonly<Record<string, string>> = {}): Promise<string> => {
@@ -269,7 +269,7 @@ describe("what doctor says of the config", () => {
   });
 });
 
-test("doctor names a key without sk-, and each file with secrets or charges that git has or does not ignore, in any folder", async () => {
+test("doctor names a key without sk-, and each file with secrets or charges that git tracks or would add", async () => {
   using folder = makeTempFolder();
   using other = makeTempFolder();
   using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
@@ -350,7 +350,7 @@ describe("what doctor says of the port and the ledger", () => {
     expect(found?.detail).toContain("used by another program");
   });
 
-  test("a ledger held by a process that does not answer is reported with the process", async () => {
+  test("a ledger locked by a process that does not answer is reported with that process", async () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url));

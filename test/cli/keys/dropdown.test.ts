@@ -35,7 +35,7 @@ test("P33: keys add offers the selectable groups with platform, multiplier and d
   expect(groupOf("new")).toBe("codex");
 });
 
-test("P28: on a terminal, nobody is asked for what a flag says", async () => {
+test("P28: on a terminal, no command asks for what a flag says", async () => {
   const silent = async (...words: string[]): Promise<void> => {
     const screen = runOnTerminal({ folder: folder.path }, ...words);
     expect([words.join(" "), await screen.status]).toEqual([words.join(" "), 0]);
@@ -48,7 +48,7 @@ test("P28: on a terminal, nobody is asked for what a flag says", async () => {
   expect(groupOf("new")).toBeUndefined();
 });
 
-test("P28, P29: nobody is asked where stderr, which has the prompts, is not a terminal", async () => {
+test("P28, P29: no command asks if stderr, which shows the prompts, is not a terminal", async () => {
   const captured = folder.join("messages");
   const screen = runOnTerminal({ folder: folder.path, captured, what: 2 }, "keys", "add", "--name", "new");
   expect(await screen.status).toBe(2);
@@ -65,7 +65,7 @@ test("a taken name is reported during typing, and another can be typed", async (
   expect(await screen.status).toBe(0);
 });
 
-test("the dropdown shows while stdout is captured, and the capture holds only the secret", async () => {
+test("the dropdown shows while stdout is captured, and only the secret is captured", async () => {
   const captured = folder.join("secret");
   const screen = runOnTerminal({ folder: folder.path, captured }, "keys", "add", "--name", "new");
   await screen.shows("● claude");

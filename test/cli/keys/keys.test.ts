@@ -43,7 +43,7 @@ describe("keys add", () => {
   });
 
   test.each(["sk-0123456789abcde", "0123456789abcdef0123", "pk-0123456789abcdef", "SK-0123456789abcdef"])(
-    "a secret other than sk- and at least 16 characters is an error, except with --force (%s)",
+    "a secret that is not sk- and 16 or more characters needs --force (%s)",
     async (secret) => {
       const stdin = `${secret}\n`;
       for (const words of ["add --name x --group codex", "rotate laptop"]) {
@@ -73,7 +73,7 @@ describe("keys add", () => {
     ["a taken name", 1, 'gateway: There is already a key "laptop".', [...NEW, "--name", "laptop"]],
     ["a bad name", 2, '"a b" cannot be a name: a name is 1 to 64', [...NEW, "--name", "a b"]],
     ["an unknown group", 1, 'no group "codx" (did you mean "codex"?).', [...NEW, "--group", "codx"]],
-    ["a group like no other", 1, '"nope". Known groups: claude, codex, max.\n', [...NEW, "--group", "nope"]],
+    ["an unrelated group", 1, '"nope". Known groups: claude, codex, max.\n', [...NEW, "--group", "nope"]],
     ["a past date", 2, "--expires: 2020-01-01 has passed.", [...NEW, "--expires", "2020-01-01"]],
     // No date, one beyond the calendar, and a year of five digits.
     ...["soon", "99999999d", "3650000d"].map(
@@ -103,7 +103,7 @@ describe("keys add", () => {
   });
 });
 
-test.skipIf(!existsSync("/dev/full"))("a failed write to stdout is an error with a sentence", async () => {
+test.skipIf(!existsSync("/dev/full"))("a failed write to stdout is an error in one sentence", async () => {
   const child = Bun.spawn([...PROGRAM, "keys", "list"], {
     cwd: folder.path,
     env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: folder.join("gateway.yaml") },

@@ -165,7 +165,7 @@ describe("gateway top in scripts", () => {
     expect(rows.length).toBeGreaterThan(2);
   });
 
-  test("top --json prints the same as one JSON document, without the lists of models that tools ask for", async () => {
+  test("top --json prints one JSON document, without the requests of tools for lists of models", async () => {
     const { status, stdout } = await run({ folder: folder.path }, "top", "--json");
     expect(status).toBe(0);
     const { streams, recent, totals } = JSON.parse(stdout);

@@ -44,7 +44,7 @@ test.each(KINDS.map((kind, index) => [kind, index] as const))(
   },
 );
 
-test("P40: the keys of clients are kept as the document says", async () => {
+test("P40: clients keep their keys, as coming-from.md says", async () => {
   await importText("ccr", BLOCKS[0] ?? "");
   expect(load().keysBySha256.get(sha256Hex("a-secret"))?.name).toBe("ccr");
   const words = /gateway (keys add .*) < secret\.txt/.exec(DOC)?.[1]?.split(" ") ?? [];
@@ -90,7 +90,7 @@ test("P40: a credential goes into gateway.env, out of git, and no secret is prin
   expect(readFileSync(folder.join(".gitignore"), "utf8")).toContain("\ngateway.env\n");
 });
 
-test("P40: what has no counterpart is listed, and the rest is imported", async () => {
+test("P40: settings without a counterpart are listed, and the rest is imported", async () => {
   const document = {
     Providers: [
       { name: "deepseek", api_base_url: "https://api.deepseek.com/v1", api_key: "$KEY", transformer: {} },
@@ -246,7 +246,7 @@ test("in an imported config, only the credential refers to a variable, and `${â€
   upstream.stop();
 });
 
-test("import shows each destination and each variable before it names a command that asks the network", async () => {
+test("import shows each destination and each variable before it names doctor, which asks the upstreams", async () => {
   const document = {
     APIKEY: "$CLIENTS",
     HOST: "0.0.0.0",
@@ -296,7 +296,7 @@ test("import shows each destination and each variable before it names a command 
   ]);
 });
 
-test("import invents no credential for a server on this machine, and sends its prompts through no proxy", async () => {
+test("an imported server on this machine gets no invented credential and no proxy", async () => {
   const deployments = [
     ["ollama_chat/qwen", "http://localhost:11434"],
     ["hosted_vllm/coder", "http://host.docker.internal:9123/v1"],

@@ -75,7 +75,7 @@ describe("gateway init", () => {
 
   test.each(
     ACCOUNTS.filter(({ variable, kind, id }) => variable !== "" && kind !== "local" && id !== "relay"),
-  )("init sets up $title by $variable", async ({ variable, group, platform, baseUrl, channel }) => {
+  )("init sets up $title if $variable is set", async ({ variable, group, platform, baseUrl, channel }) => {
     const env = { [variable]: "hush-hush" };
     expect((await run({ folder: folder.path, env }, "init")).status).toBe(0);
     const { catalog } = loadConfig(path(), env);
@@ -84,7 +84,7 @@ describe("gateway init", () => {
     expect(catalog.channels.get(channel)?.baseUrl.href.replace(/\/$/, "")).toBe(baseUrl);
   });
 
-  test("gateway init finds a model server that runs on this machine, and no other program on its port", async () => {
+  test("gateway init finds a model server on this machine, and takes no other program for one", async () => {
     using server = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,
@@ -105,7 +105,7 @@ describe("gateway init", () => {
     expect(catalog.channels.get("ollama")?.baseUrl.port).toBe(`${server.port}`);
   });
 
-  test("init gives the tool of each group its key, so that run needs no secret", async () => {
+  test("init gives the tool of each group the group's key, so that run needs no secret", async () => {
     const env = { OPENAI_API_KEY: "x", DEEPSEEK_API_KEY: "y", ANTHROPIC_API_KEY: "z" };
     const { stdout } = await run({ folder: folder.path, env }, "init");
     const secretOf = (name: string) => new RegExp(`^${name} +(\\S+)$`, "m").exec(stdout)?.[1];
@@ -189,7 +189,7 @@ describe("gateway init on a terminal", () => {
     return screen;
   };
 
-  test("gateway init on a terminal asks for a missing credential with hidden input, checks it, and keeps it next to the config", async () => {
+  test("gateway init on a terminal asks for a missing credential with hidden input, checks it, and puts it into gateway.env", async () => {
     // Another config in this folder uses this variable.
     const before = "GATEWAY_RELAY_MAIN_API_KEY=another-12345\n";
     writeFileSync(folder.join("gateway.env"), before, { mode: 0o600 });
@@ -216,7 +216,7 @@ describe("gateway init on a terminal", () => {
     expect(readFileSync(path(), "utf8")).toContain('credential: "${RELAY_API_KEY}"');
   });
 
-  test("gateway init on a terminal asks again after a refused credential, and keeps it if no other is pasted", async () => {
+  test("gateway init on a terminal asks again after a refused credential, and keeps that one if none is pasted", async () => {
     const seen: (string | null)[] = [];
     using upstream = Bun.serve({
       hostname: "127.0.0.1",

@@ -20,7 +20,7 @@ describe("P199: the systemd unit", () => {
     expect(unit).toContain(`"${quoted}/gateway" serve --config "${quoted}/gateway.yaml"\n`);
   });
 
-  test("the systemd unit leaves plain paths plain", () => {
+  test("the systemd unit does not quote plain paths", () => {
     const plain = writeUnit({
       command: ["/usr/bin/gateway"],
       configPath: "/etc/g.yaml",
@@ -35,7 +35,7 @@ describe("P199: the systemd unit", () => {
 
   const names = ["plain", "with space", `a "b" $c 'd' \\e`];
   test.skipIf(Bun.which("systemd-analyze") === null).each(names)(
-    "the unit passes systemd's own check: %s",
+    "systemd-analyze accepts the unit of a gateway in a folder with this name: %s",
     async (name) => {
       using folder = makeTempFolder();
       const odd = folder.join(name);
@@ -83,7 +83,7 @@ describe("P199: the task at logon on Windows", () => {
   });
 
   test.skipIf(process.platform !== "win32")(
-    "the task passes its words to the gateway and writes its log, also in folders with spaces",
+    "the task passes its arguments to the gateway and writes a log, also in folders with spaces",
     () => {
       using folder = makeTempFolder();
       const script = folder.join("show it.js");
@@ -148,7 +148,7 @@ channels: { c: { platform: messages, base_url: "http://127.0.0.1:9", credential:
 groups: { g: { platform: messages, channels: [c] } }
 `;
 
-describe.skipIf(process.platform !== "linux")("P199: on a system with systemd", () => {
+describe.skipIf(process.platform !== "linux")("P199: gateway service with systemd", () => {
   const prepare = (folder: TempFolder) => {
     mkdirSync(folder.join("bin"));
     const asked = folder.join("asked");

@@ -24,7 +24,7 @@ const PROGRAMS: Readonly<Record<Shell, readonly string[]>> = {
   cmd: ["cmd.exe"],
 };
 
-test("in cmd, a value ends with the last quote of its line, and other quotes belong to it", () => {
+test("in cmd, a value ends with the last quote of its line, and other quotes belong to the value", () => {
   const setting = { env: { A: 'x "y" & z' }, unset: ["B", "C"], args: ["--url", "http://a b"] };
   expect(writeSetting("cmd", "tool", setting)).toEqual([
     'set "B=" & set "C="',
@@ -123,7 +123,7 @@ ${more}`,
     expect(await read("capped")).toEqual(["capped", "OpenAI", false, false]);
   });
 
-  test("opencode sends the betas of Anthropic where every channel is Anthropic's own", () => {
+  test("opencode sends the names of Anthropic's betas if every channel is Anthropic's own", () => {
     const read = (isDirect: boolean) => {
       const { env } = findTool("opencode").connect(connectionOf("messages", { isDirect, label: "x" }), {});
       return JSON.parse(env["OPENCODE_CONFIG_CONTENT"] ?? "").provider.anthropic.options.headers;
@@ -167,7 +167,7 @@ keys:
       return [set.ENABLE_TOOL_SEARCH, ...caches, set.CLAUDE_CODE_PROPAGATE_TRACEPARENT];
     };
 
-    test("Claude Code searches its MCP tools where every channel is Anthropic's own, unless the user's own setting differs", async () => {
+    test("Claude Code searches its MCP tools if every channel is Anthropic's own, unless the user set this variable", async () => {
       const [search] = await read(["claude", "own"]);
       expect(search).toBe("true");
       expect((await read(["claude", "both"]))[0]).toBeUndefined();
@@ -175,7 +175,7 @@ keys:
       expect((await read(["claude", "own"], {}, { ENABLE_TOOL_SEARCH: "false" }))[0]).toBeUndefined();
     });
 
-    test("Claude Code names its own trace where the gateway sends spans, unless the user's own setting differs", async () => {
+    test("Claude Code sends its trace's id if the gateway sends spans, unless the user set this variable", async () => {
       const traces = async (more: string, env = {}) =>
         (await read(["claude", "own"], env, undefined, more))[3];
       expect(await traces("")).toBeUndefined();
@@ -214,7 +214,7 @@ keys:
     });
   });
 
-  test("opencode does not load the plugin that sends the requests of a ChatGPT login elsewhere", () => {
+  test("opencode does not load the plugin that sends the requests of a ChatGPT login past the gateway", () => {
     using folder = makeTempFolder();
     const own = connectionOf("responses", { isDirect: true, run: { session: "s", tool: null } });
     const isOff = (connection: Connection, env: Record<string, string> = {}): boolean => {
@@ -249,7 +249,7 @@ const LABELLED: ReadonlyArray<readonly [tool: string, platform: Platform, sign: 
     `\\"headers\\":{\\"x-gateway-session\\":\\"run-1\\",\\"x-gateway-label\\":\\"${LABEL}\\"}`,
   ],
 ];
-test.each(LABELLED)("%s (%s) sends the run and the label in a way of its own: %s", (name, platform, sign) => {
+test.each(LABELLED)("%s (%s) sends the run's id or its label as a header: %s", (name, platform, sign) => {
   const tool = findTool(name);
   const connection = connectionOf(platform, { label: LABEL, run: { session: "run-1", tool: null } });
   const own = ["ANTHROPIC", "OPENAI", "GEMINI_CLI"].map((maker) => [`${maker}_CUSTOM_HEADERS`, "x-own: 1"]);
@@ -259,7 +259,7 @@ test.each(LABELLED)("%s (%s) sends the run and the label in a way of its own: %s
   expect(JSON.stringify([setting, file])).toContain(sign);
 });
 
-test("a tool starts with the model of the user's own settings, if the gateway lists it", () => {
+test("a tool starts with the model of the user's own settings if the gateway lists that model", () => {
   using folder = makeTempFolder();
   const models = ["gpt-5.5", "gpt-5.4"];
   const env = { HOME: folder.path };
@@ -291,7 +291,7 @@ const HOSTILE = Object.fromEntries(
 
 describe("variables that make a tool bypass the gateway", () => {
   for (const [name, { misleading, ignoresNoProxy }] of TOOLS) {
-    test(`the lines for ${name} unset what misleads it, and are safe to evaluate`, async () => {
+    test(`the lines for ${name} unset what would bypass the gateway, and are safe to evaluate`, async () => {
       using folder = makeTempFolder();
       const words = ["env", name, "--url", "http://127.0.0.1:1", "--secret", "sk-s"];
       const around = { folder: folder.path, env: HOSTILE };
@@ -364,7 +364,7 @@ describe("P59: the key that env uses", () => {
     });
   }
 
-  test("the key comes from a variable that the config names, if that is set", async () => {
+  test("the key comes from a variable that the config names, if the variable is set", async () => {
     using folder = prepare();
     const words = ["env", "anthropic", "variable", "--json"];
     const found = await run({ folder: folder.path, env: { OF_THE_KEY: "sk-of-the-key" } }, ...words);
@@ -399,20 +399,20 @@ describe("P59: the key that env uses", () => {
     readonly [what: string, words: string[], status: number, ...parts: string[]]
   > = [
     ["of another platform", ["codex", "sk-laptop"], 1, '"laptop" does not fit', "claude is for messages"],
-    ["of a tool that no key fits", ["gemini", "sk-ci"], 1, "content or relay"],
+    ["for a tool without a key", ["gemini", "sk-ci"], 1, "content or relay"],
     ["unknown", ["claude", "sk-nobodys"], 1, "belongs to no key"],
-    ["of another name", ["claude", "--key", "ci", "--secret", "sk-laptop"], 1, '"ci" does not fit'],
-    ["of another key that fits", ["codex", "--key", "ci", "--secret", "sk-off"], 1, '"off", not to "ci"'],
+    ["not the named one", ["claude", "--key", "ci", "--secret", "sk-laptop"], 1, '"ci" does not fit'],
+    ["not the one of --key", ["codex", "--key", "ci", "--secret", "sk-off"], 1, '"off", not to "ci"'],
     ["disabled", ["codex", "sk-off"], 1, "gateway keys enable off"],
     ["expired", ["codex", "sk-old"], 1, "gateway keys rotate old --expires 30d"],
     ["of a plan that is not active", ["codex", "sk-shut"], 1, "gateway plans activate max"],
     ["misspelt", ["claude", "laptpo"], 1, 'did you mean "laptop"?'],
     ["missing", ["claude"], 2, "--group is missing", "claude, cheap"],
-    ["missing, though named", ["claude", "hashed"], 2, 'The secret of the key "hashed" is missing'],
-    ["for a tool that there is not", ["cluade", "sk-laptop"], 2, 'did you mean "claude"?'],
+    ["known without its secret", ["claude", "hashed"], 2, 'The secret of the key "hashed" is missing'],
+    ["for an unknown tool", ["cluade", "sk-laptop"], 2, 'did you mean "claude"?'],
   ];
   for (const [what, words, status, ...parts] of refusals) {
-    test(`a key that is ${what} is an error with a sentence`, async () => {
+    test(`a key that is ${what} is an error in one sentence`, async () => {
       using folder = prepare();
       const result = await run({ folder: folder.path }, "env", ...words);
       expect({ status: result.status, stdout: result.stdout }).toEqual({ status, stdout: "" });
@@ -423,7 +423,7 @@ describe("P59: the key that env uses", () => {
 });
 
 describe("P59: env --new", () => {
-  test("env --new creates a key in the only group that fits, and changes nothing else in the file", async () => {
+  test("env --new creates a key in the only group that fits the tool, and changes nothing else in the file", async () => {
     using folder = prepare();
     const { status, stdout, stderr } = await run({ folder: folder.path }, "env", "openai", "--new", "--json");
     expect(status).toBe(0);
@@ -438,14 +438,14 @@ describe("P59: env --new", () => {
   });
 
   const refusals: ReadonlyArray<readonly [what: string, words: string[], status: number, part: string]> = [
-    ["several groups fit", ["claude"], 2, "--group is missing. Groups that fit: claude, cheap"],
-    ["the group does not fit", ["claude", "--group", "codex"], 1, "Groups that fit: claude, cheap"],
+    ["several groups fit the tool", ["claude"], 2, "--group is missing. Groups that fit: claude, cheap"],
+    ["the group does not fit the tool", ["claude", "--group", "codex"], 1, "Groups that fit: claude, cheap"],
     ["the group is closed", ["codex", "--group", "closed"], 1, "gateway plans activate max"],
     ["the name is taken", ["codex", "--key", "ci"], 1, 'There is already a key "ci"'],
-    ["a secret is there as well", ["codex", "--secret", "sk-ci"], 2, "--new and --secret exclude each other"],
+    ["a secret is given, too", ["codex", "--secret", "sk-ci"], 2, "--new and --secret exclude each other"],
   ];
   for (const [what, words, status, part] of refusals) {
-    test(`env --new is refused when ${what}, and changes nothing`, async () => {
+    test(`env --new is refused if ${what}, and changes nothing`, async () => {
       using folder = prepare();
       const result = await run({ folder: folder.path }, "env", ...words, "--new");
       expect(result).toMatchObject({ status, stdout: "" });

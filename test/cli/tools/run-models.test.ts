@@ -105,13 +105,13 @@ describe("run in a group at the vendor's own address", () => {
     expect(stdout).toMatch(/^claude-haiku-[\d-]+\n$/);
   });
 
-  test("Claude Code gets no small model if the group has no Haiku, and waits as long as its channel", async () => {
+  test("Claude Code gets no small model if the group has no Haiku, and waits as long as its channel may take", async () => {
     const names = show("ANTHROPIC_DEFAULT_HAIKU_MODEL", ...LIMITS);
     const { stdout } = await start(gateway, [["--key", "large"], "claude"], names);
     expect(stdout).toBe("|1260000|1260000|0\n");
   });
 
-  test("the user's own variable for Claude Code's small model stays", async () => {
+  test("the user's own variable for Claude Code's small model is not replaced", async () => {
     const env = { ANTHROPIC_DEFAULT_HAIKU_MODEL: "mine" };
     expect((await start(gateway, [claude, "claude"], small, { env })).stdout).toBe("mine\n");
     const old = { ANTHROPIC_SMALL_FAST_MODEL: "mine" };
@@ -203,7 +203,7 @@ describe("run in a group that converts", () => {
     ["listed", "devstral:24b"],
     ["chained", "big"],
   ])(
-    "with the key %s, Claude Code is given an alias by name, because the channel does not list its model",
+    "with the key %s, Claude Code gets an alias's name, because the channel does not list the model %s",
     async (key, model) => {
       const { stdout, stderr } = await start(gateway, [["--key", key], "claude"], show("ANTHROPIC_MODEL"));
       expect([stdout, stderr]).toEqual(["claude-sonnet-5-5\n", expect.stringContaining(`runs on ${model},`)]);
@@ -214,11 +214,11 @@ describe("run in a group that converts", () => {
   test.each<[what: string, key: string, args: string, env: Record<string, string>]>([
     ["an argument", "first", "--model gpt-oss:20b", {}],
     ["an argument with =", "first", "--model=gpt-oss:20b", {}],
-    ["the last argument", "first", "--model a --model gpt-oss:20b", {}],
+    ["the last of two arguments", "first", "--model a --model gpt-oss:20b", {}],
     ["a variable", "first", "-c", { ANTHROPIC_MODEL: "gpt-oss:20b" }],
-    ["the default behind an alias", "word", "--model unknown", {}],
-    ["a settings file for a word", "first", "--model opus", {}],
-  ])("the line before the tool starts names the model that %s names", async (_, key, args, env) => {
+    ["a default behind an alias", "word", "--model unknown", {}],
+    ["a settings file for `opus`", "first", "--model opus", {}],
+  ])("the line before the tool starts names the model of %s", async (_, key, args, env) => {
     const words = [["--key", key], "claude", ...args.split(" ")] as const;
     const { stderr } = await start(gateway, words, "true", { env, home: { ".claude/settings.json": OPUS } });
     expect(stderr).toContain("Claude Code runs on gpt-oss:20b,");

@@ -89,7 +89,7 @@ describe("P43: a tool that run starts", () => {
     expect((await start(folder, ["claude"], script, more)).stdout).not.toBe(stdout);
   });
 
-  test("the header fields of Claude Code's own settings file stay next to the label", async () => {
+  test("Claude Code gets the label in addition to the header fields of its own settings file", async () => {
     using folder = makeTempFolder();
     write(folder, { ".claude/settings.json": { env: { ANTHROPIC_CUSTOM_HEADERS: "x-own: 1" } } });
     const script = 'while [ "$1" != --settings ]; do shift; done; cat "$2"';
@@ -166,7 +166,7 @@ describe("P43: Gemini CLI's home", () => {
     expect((await start(folder, ["gemini"], 'echo "[$GEMINI_CLI_HOME]"')).stdout).toBe("[]\n");
   });
 
-  test("Gemini CLI's first memory, and a file that it writes anew, are kept; its changed settings are not, and run says so", async () => {
+  test("run keeps Gemini CLI's first memory and a file that it replaced, but not changed settings, and says so", async () => {
     using folder = makeTempFolder();
     const rewrite = (name: string, text: string) =>
       `cd "$GEMINI_CLI_HOME/.gemini"; rm -f ${name}; echo ${text} > ${name}; `;
@@ -226,7 +226,7 @@ describe("P43: Claude Code's settings", () => {
     );
   });
 
-  test("Claude Code's settings that exempt hosts from proxies keep them and gain the gateway's", async () => {
+  test("Claude Code's settings that exempt hosts from proxies keep these hosts and get the gateway's host", async () => {
     using folder = makeTempFolder();
     const env = { NO_PROXY: "corp.example", CLAUDE_CODE_USE_MANTLE: "1" };
     write(folder, { ".claude/settings.json": { env } });
@@ -323,7 +323,7 @@ describe("P43: a running gateway", () => {
     }
   });
 
-  test("a gateway that is not running and cannot start makes the command fail, which shows the end of the log", async () => {
+  test("a gateway that is not running and cannot start makes run fail, and run shows the end of the log", async () => {
     using setup = prepareRun();
     using taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
     setup.listenOn(taken.port);
@@ -433,7 +433,7 @@ describe("P157: a subscription login", () => {
     },
   );
 
-  test("a subscription login is a question on a terminal, once, and `no` starts nothing", async () => {
+  test("a subscription login makes run ask once on a terminal, and `no` starts nothing", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", "echo tool-ran");
     writeFileSync(folder.join(".claude.json"), '{"oauthAccount":{}}');

@@ -51,7 +51,7 @@ test("context shows official amounts next to charges, because a plan's session h
   expect(stderr).toStartWith("Estimated: ");
 });
 
-test("context servers shows what the tools of each server cost, whoever paid", async () => {
+test("context servers shows what the tools of each MCP server cost, by official and charged amounts", async () => {
   const { stdout } = await run("context", "servers", "--ledger", path);
   expect(stdout.trimEnd().split("\n")).toEqual([
     "MCP SERVER  TOOLS  CALLED  SESSIONS  TOKENS  OFFICIAL $  CHARGED $",
@@ -59,7 +59,7 @@ test("context servers shows what the tools of each server cost, whoever paid", a
   ]);
 });
 
-test("P192: a link in the place of the notes' folder is not followed, whenever it was planted", () => {
+test("P192: a link in place of the folder of notes is not followed, whenever somebody made the link", () => {
   using folder = makeTempFolder();
   using victim = makeTempFolder();
   const place = nameFolder(folder.join("ledger.jsonl"));
@@ -79,7 +79,7 @@ test.each([
   ["off", {}],
   ["on", { thread: { type: "continue", previous_message_id: "msg_1" } }],
 ])(
-  "`context: %s` in the config decides whether notes of a prompt are kept, but never those of a thread: %o",
+  "notes of a prompt are written only with `context: on`, and never for a continued thread: %s, %o",
   async (context, more) => {
     const upstream = startDemoUpstream({ platform: "messages" });
     using folder = makeTempFolder();

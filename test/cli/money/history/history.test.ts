@@ -23,7 +23,7 @@ function history(...args: string[]): ReturnType<typeof drive> {
 }
 
 describe("usage --history", () => {
-  test("P51: usage --history shows what agents used without a config, a key or a gateway, and what it cannot know", async () => {
+  test("P51: usage --history shows, without a config or a gateway, what agents used and what logs do not say", async () => {
     const { status, stdout, stderr } = await history("--by", "tool,model");
     expect([status, stdout.trimEnd().split("\n")]).toEqual([
       0,

@@ -83,7 +83,7 @@ test("ledger show reports a damaged line", async () => {
   );
 });
 
-test("ledger reprice writes through a running gateway, and two at once correct a request once", async () => {
+test("ledger reprice writes through a running gateway, and two commands at once correct each request once", async () => {
   using folder = makeTempFolder();
   const upstream = startDemoUpstream();
   const prices = { "claude-haiku-4-5": { input: "1", output: "1" } };
@@ -120,7 +120,7 @@ test("ledger reprice writes through a running gateway, and two at once correct a
   expect((await run("ledger", "verify", "--ledger", folder.join("ledger.jsonl"))).status).toBe(0);
 });
 
-test("ledger reprice reads nothing while another reprice has its lock", async () => {
+test("ledger reprice reads nothing while another reprice has the lock", async () => {
   const path = writeLedger([{ id: "req_1" }]);
   const lock = takeLock(`${path}.reprice.lock`);
   const refused = await runProcess(AROUND, "ledger", "reprice", "1d", "--ledger", path);
@@ -161,7 +161,7 @@ test.each(["a running gateway", "no gateway"])(
   },
 );
 
-test("ledger reprice shows changes, appends corrections, then finds nothing; it refuses while a gateway is running", async () => {
+test("ledger reprice shows changes, appends corrections once, and refuses while another process writes the ledger", async () => {
   const path = writeLedger([
     {
       id: "req_1",
@@ -230,7 +230,7 @@ test("P141: ledger show finds a request by the beginning of its id, with or with
   );
 });
 
-test("`ledger show last` shows the last request, or the last request of a key that is named", async () => {
+test("`ledger show last` shows the last request, or with --key the last request of that key", async () => {
   const drafts = Array.from({ length: 200 }, (_, index) => ({
     id: `req_${String(index).padStart(4, "0")}`,
     key: index === 3 ? "laptop" : "ci",

@@ -143,7 +143,7 @@ describe("prices check", () => {
     expect(human.stderr).toContain("`gateway prices set` gives them one");
   });
 
-  test("prices check passes if all models have a price, or cost nothing", async () => {
+  test("prices check exits with 0 if all models have a price or cost nothing", async () => {
     using folder = open(["claude-sonnet-5"]);
     const { stdout, stderr, status } = await gateway(folder, "prices check");
     expect([status, stdout]).toEqual([0, ""]);
@@ -152,7 +152,7 @@ describe("prices check", () => {
 
   const unpriced = { basis: "unpriced", prices: null, official_usd: null, charge_usd: null } as const;
   const unknown = { ...unpriced, basis: "unknown", usage: {}, status: null } as const;
-  test("prices check does not name a model whose answers have another name that has a price", async () => {
+  test("prices check leaves out a model whose answers name another model that has a price", async () => {
     using folder = open([
       { model: "our-best", upstream_model: "claude-sonnet-5" },
       { model: "our-best", upstream_model: "claude-opus-5", suspect: "read as JSON" },
@@ -164,7 +164,7 @@ describe("prices check", () => {
     expect([status, JSON.parse(stdout)]).toEqual([0, []]);
   });
 
-  test("prices check names a model of which one answer has a name without a price, or that was never answered", async () => {
+  test("prices check names a model that was never answered, or once by a model without a price", async () => {
     using folder = open([
       { model: "our-best", upstream_model: "claude-sonnet-5" },
       { model: "our-best", upstream_model: "deployment-7", ...unpriced },
@@ -183,7 +183,7 @@ describe("prices check", () => {
     ]);
   });
 
-  test("prices check sees the models that only the config names", async () => {
+  test("prices check checks the models that only the config names", async () => {
     const channel = {
       ...CONFIG.channels.claude,
       models: ["claude-nova-9", "claude-*"],
@@ -197,7 +197,7 @@ describe("prices check", () => {
 });
 
 describe("prices update", () => {
-  test("prices update shows what changes for the models that were seen, and writes a book next to the config", async () => {
+  test("prices update shows what changes for the models in the ledger, and writes a book next to the config", async () => {
     using folder = open(["claude-sonnet-5", "claude-nova-9", "claude-opus-5"]);
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
     const diff = await gateway(folder, "prices update --dry-run --from data.json --json");
@@ -244,7 +244,7 @@ describe("prices update", () => {
     expect([status, stderr]).toEqual([0, expect.stringContaining("No price of a model")]);
   });
 
-  test("prices update reads an address, and never writes what may be secret in it", async () => {
+  test("prices update reads from an address, and never writes a secret of the address", async () => {
     using folder = open();
     using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json(CHANGED) });
     const place = `http://127.0.0.1:${server.port}/data.json?token=secret-token`;
@@ -288,7 +288,7 @@ describe("prices update", () => {
   ];
   test.each<[string, unknown, string]>([
     ["no JSON", "{", "it is not JSON"],
-    ["another document", { prices: [] }, "the document: Invalid input: expected array"],
+    ["an object for a list", { prices: [] }, "the document: Invalid input: expected array"],
     ["an empty list", [], "the document: Too small"],
     [
       "a price in words",
@@ -309,7 +309,7 @@ describe("prices update", () => {
       "anthropic models m prices 0 prices input_mtok base: a price must be 0",
     ],
     [
-      "a price with a hundred places",
+      "a price with a hundred decimals",
       small({ base: 1e-100, tiers: [] }),
       "anthropic models m prices 0 prices input_mtok base: a price must be 0, or a number from 1e-12 to 1e9",
     ],
@@ -350,12 +350,12 @@ describe("prices update", () => {
       "anthropic models m prices 0 constraint start_time: there is no such hour",
     ],
     [
-      "a price of which nobody knows when",
+      "a price without a known time",
       later({ moon: 1 }, 1),
       "anthropic models m prices 0 constraint: it does not say when the price applies",
     ],
     [
-      "prices of a maker that it cannot read",
+      "prices of a maker that cannot be read",
       [{ id: "anthropic", models: [{ id: "m", match: {}, prices: { requests_kcount: 1 } }] }],
       "has no prices of anthropic and openai and google",
     ],
@@ -374,7 +374,7 @@ describe("prices update", () => {
 
   test.each([
     ["a file that is not there", "nowhere.json", "ENOENT"],
-    ["an address that refuses", "http://127.0.0.1:9/data.json", "cannot be read"],
+    ["an address at a closed port", "http://127.0.0.1:9/data.json", "cannot be read"],
   ])("prices update says that it cannot read %s", async (_what, place, why) => {
     using folder = open();
     const { status, stderr } = await gateway(folder, `prices update --from ${place} --yes`);
@@ -382,7 +382,7 @@ describe("prices update", () => {
     expect(stderr).toContain(why);
   });
 
-  test("a book that was changed by hand is not used", async () => {
+  test("a price book that was changed by hand is not used", async () => {
     using folder = open();
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
     await gateway(folder, "prices update --from data.json --yes");
@@ -398,7 +398,7 @@ describe("prices update", () => {
     ["cut", (text: string) => text.slice(0, text.length / 2)],
     ["empty", () => ""],
     ["of another kind", () => "{}\n"],
-  ])("a book that is %s stops a start, and an update is the way out", async (_how, damage) => {
+  ])("a price book that is %s stops the gateway's start until an update", async (_how, damage) => {
     using folder = open(["claude-sonnet-5"]);
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
     const place = { folder: folder.path, env: { XDG_RUNTIME_DIR: folder.path } };
@@ -490,7 +490,7 @@ describe("prices update", () => {
     expect(refused.stderr).toMatch(/anthropic\/claude-sonnet-4-5: .*input falls from 3 to 0/);
   });
 
-  test("P58: prices update needs --accept for each provider of the config that loses a model, and names all lost models", async () => {
+  test("P58: prices update needs --accept if a provider that the config uses lost a model, and names the model", async () => {
     using folder = open();
     const fewer = (id: string) =>
       publish().map((each) => (each.id === id ? { ...each, models: each.models.slice(1) } : each));
@@ -573,7 +573,7 @@ describe("prices update", () => {
 
     test.each([
       ["a page without a release", { message: "Not Found" }],
-      ["a tag that leads elsewhere", { tag_name: "../../other", published_at: "2027-01-05T00:00:00Z" }],
+      ["a tag with a relative path", { tag_name: "../../other", published_at: "2027-01-05T00:00:00Z" }],
       ["a release without a day", { tag_name: "v1", published_at: "soon" }],
     ])("prices update refuses %s", async (_, release) => {
       using folder = open();
@@ -584,7 +584,7 @@ describe("prices update", () => {
     });
   });
 
-  test("prices update reads over https alone, and follows no redirect", async () => {
+  test("prices update reads only over https, and follows no redirect", async () => {
     using folder = open();
     const to = (location: string) =>
       Bun.serve({
@@ -602,7 +602,7 @@ describe("prices update", () => {
     }
   });
 
-  test("the data of a release is read from the place from which the package updates itself", () => {
+  test("the data of a release is read from the address from which the price package updates itself", () => {
     expect(placeOfData("main")).toBe(REMOTE_DATA_JSON_URL);
   });
 });
@@ -631,7 +631,7 @@ describe("what doctor says of prices", () => {
     expect(await examine(folder)).toHaveLength(1);
   });
 
-  test("doctor names a provider that the book does not have", async () => {
+  test("doctor names a provider of the config that the price book does not have", async () => {
     const channel = { ...CONFIG.channels.claude, price_provider: "antropic" };
     using folder = open([], { ...CONFIG, channels: { claude: channel } });
     expect(await examine(folder)).toMatchObject([

@@ -152,7 +152,7 @@ describe("gateway sessions", () => {
     expect(JSON.parse(alone.stdout)).toMatchObject({ started: [] });
   });
 
-  test("gateway sessions names an id that it does not know, and the sessions that a short id may mean", async () => {
+  test("gateway sessions show names an unknown id, and lists the sessions that a short id may mean", async () => {
     const unknown = await run("sessions", "show", "zzz", ...LEDGER);
     expect(unknown).toMatchObject({ status: 1, stderr: expect.stringContaining(`session zzz in ${path}. `) });
     const two = writeLedger(["ab", "ac"].map((session) => ({ id: session, client: { session } })));
@@ -160,7 +160,7 @@ describe("gateway sessions", () => {
     expect(several.stderr).toBe("gateway: Several sessions begin with a. Use more of the id:\n  ab\n  ac\n");
   });
 
-  test("gateway sessions shows the newest twenty, and the total of all", async () => {
+  test("gateway sessions shows the newest twenty sessions, and the total of all sessions", async () => {
     const many = writeLedger(
       Array.from({ length: 25 }, (_, index) => ({
         id: `req_${index}`,
@@ -186,7 +186,7 @@ describe("gateway usage", () => {
     expect(await rows("agent")).toEqual(["a2", "no agent", "a1", "a3", "total"]);
   });
 
-  test("usage --json: an absent name is null", async () => {
+  test("usage --json writes a missing label or tool as null", async () => {
     const reported = JSON.parse((await lines("usage", "--by", "label,tool", "--json")).join("\n"));
     expect(reported.rows).toMatchObject([
       { label: "gateway", tool: "claude-code", charge_usd: "1.033318" },

@@ -78,7 +78,7 @@ test("statusline shows the day and the key's limits for a session without reques
   expect((await line(fresh, "--key", "messages")).stdout).toMatch(/ · left \$2\.00 of usd_per_session\n$/);
 });
 
-test("statusline --format serves other status bars, which name no session", async () => {
+test("statusline --format works for status bars that name no session", async () => {
   const odd = await line("", "--format", "today {today}{session}, {odd}{constructor}");
   expect(odd.stdout).toBe("today $0.000103, {odd}{constructor}\n");
   expect(odd.stderr).toContain("There is no field {odd}. Known: model, session, ");

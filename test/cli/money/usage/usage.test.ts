@@ -30,7 +30,7 @@ test("usage shows a row for each day, the total, and requests that are not in th
   );
 });
 
-test("P156: usage shows what a plan paid next to what was charged, and never adds them", async () => {
+test("P156: usage shows what a plan paid next to what was charged, and never adds the two", async () => {
   const paid = { model: "c", charge_usd: "0", multiplier: "0" };
   const ledger = writeLedger([
     { id: "1", time: "2026-11-19T10:00:00.000Z", model: "a" },
@@ -212,7 +212,7 @@ test("a folder in place of the ledger is an error", async () => {
   expect([status, stderr]).toEqual([1, `gateway: ${dirname(path)} is a folder, not a ledger.\n`]);
 });
 
-test("P49: --until includes a whole date, and excludes a moment", () => {
+test("P49: --until with a date includes that day, and with a moment excludes that moment", () => {
   expect(readPeriod({ until: "2026-10-31" }, CLOCK).until).toBe("2026-11-01T00:00:00.000Z");
   expect(readPeriod({ until: "2026-10-31T12:00:00Z" }, CLOCK).until).toBe("2026-10-31T12:00:00.000Z");
   expect(() => readPeriod({ until: "7d" }, CLOCK)).toThrow("--until: expected");
