@@ -10,7 +10,7 @@ const text = readFileSync(EXAMPLE, "utf8");
 /** `# name: value` on a line of its own is a setting that is off. */
 const uncommented = text.replaceAll(/^( +)# ([a-z_]+: \S+)$/gm, "$1$2");
 
-test("the example loads, without any environment", () => {
+test("the example config loads, without any environment", () => {
   const { catalog } = checkConfigText(text, EXAMPLE, {});
   expect([...catalog.groups.keys()]).toEqual(
     "claude codex local claude-local gemini relay claude-plan claude-max".split(" "),
@@ -19,7 +19,7 @@ test("the example loads, without any environment", () => {
   expect(catalog.groups.get("codex")?.multiplier).toBe("0.8");
 });
 
-test("the example loads with all that is commented out, too", () => {
+test("the example config loads with all settings that are commented out, too", () => {
   using folder = makeTempFolder();
   writeFileSync(folder.join("company-ca.pem"), "-----BEGIN CERTIFICATE-----\n");
   const { catalog } = checkConfigText(uncommented, folder.join("gateway.yaml"), {});
@@ -30,7 +30,7 @@ test("the example loads with all that is commented out, too", () => {
   expect(catalog.groups.get("claude")?.limits.concurrentRequests).toBe(100);
 });
 
-test("every setting that the schema knows is in the example", () => {
+test("every setting that the schema knows is in the example config", () => {
   const places = [
     [],
     ["listen"],

@@ -70,7 +70,7 @@ test.each([
   expect(see(method, target)).toBe("never");
 });
 
-test("no forwarded path is a spelling of a billed one, whatever it looks like", () => {
+test("no forwarded path is another spelling of a billed path", () => {
   const words = "v1 v1beta messages responses chat completions models m:generateContent".split(" ");
   const segment = fc.oneof(
     fc.constantFrom(...words, "..", ".", "", "files", "%2e%2e", "%2f", "batches"),

@@ -72,7 +72,7 @@ describe("the Anthropic SDK", () => {
     ["unknown_model", Anthropic.NotFoundError],
     ["bad_request", Anthropic.BadRequestError],
     ["body_too_large", Anthropic.APIError],
-  ] as const)("the Anthropic SDK raises its error class for %s, at once", async (code, kind) => {
+  ] as const)("the Anthropic SDK raises its error class for %s, without a retry", async (code, kind) => {
     refuse(messages, code);
     const failure = await readFailure(() => anthropic.messages.create(PROMPT));
     expect(failure).toBeInstanceOf(kind);
@@ -132,7 +132,7 @@ describe("the OpenAI SDK", () => {
       ["wrong_platform", OpenAI.PermissionDeniedError, "model_not_found"],
       ["unknown_model", OpenAI.NotFoundError, "model_not_found"],
       ["bad_request", OpenAI.BadRequestError, null],
-    ] as const)("the OpenAI SDK raises its error class for %s, at once", async (code, kind, wireCode) => {
+    ] as const)("the OpenAI SDK raises its error class for %s, unretried", async (code, kind, wireCode) => {
       refuse(dialect, code);
       const failure = await readFailure(() => call({}));
       expect(failure).toBeInstanceOf(kind);
@@ -233,7 +233,7 @@ describe("the Google SDK", () => {
   });
 });
 
-describe("a list is one page, whatever a client asks for:", () => {
+describe("a list of models is one page, whatever a client asks for:", () => {
   const models = Array.from({ length: 5 }, (_, index) => ({ id: `m${index}`, raw: null }));
   const wanted = models.map(({ id }) => id);
   const serve = (dialect: Dialect) => {
@@ -250,7 +250,7 @@ describe("a list is one page, whatever a client asks for:", () => {
   };
 
   test.each(["messages" as const, "relay" as const])(
-    "the Anthropic SDK reads the list of %s",
+    "the Anthropic SDK reads a list of models in %s",
     async (platform) => {
       serve(dialectOf(platform));
       const listed = await readAll(Promise.resolve(anthropic.models.list({ limit: 2 })));
@@ -261,7 +261,7 @@ describe("a list is one page, whatever a client asks for:", () => {
   );
 
   test.each(["responses" as const, "relay" as const])(
-    "the OpenAI SDK reads the list of %s",
+    "the OpenAI SDK reads a list of models in %s",
     async (platform) => {
       serve(dialectOf(platform));
       const listed = await readAll(Promise.resolve(openai.models.list()));
@@ -271,7 +271,7 @@ describe("a list is one page, whatever a client asks for:", () => {
   );
 
   test.each(["content" as const, "relay" as const])(
-    "the Google SDK reads the list of %s",
+    "the Google SDK reads a list of models in %s",
     async (platform) => {
       serve(dialectOf(platform));
       const listed = await readAll(genai.models.list({ config: { pageSize: 2 } }));

@@ -77,14 +77,14 @@ describe.skipIf(process.platform === "win32")("owner and mode of the config file
     },
   );
 
-  test("a user who calls through sudo is still the user; without sudo, SUDO_UID has no effect", () => {
+  test("root trusts files of the user who called sudo, and for other users SUDO_UID has no effect", () => {
     const own = process.getuid?.() ?? 0;
     const expected = own === 0 ? [0, 1000] : [own, own];
     expect(listOwnIds({ SUDO_UID: "1000" })).toEqual(expected);
     expect(new Set(listOwnIds({}))).toEqual(new Set([own]));
   });
 
-  test("owner and mode are those of the file at the end of a link, however it is opened", () => {
+  test("the owner and mode that count are those of the file to which a link leads", () => {
     using folder = makeTempFolder();
     writeFileSync(folder.join("real.yaml"), "keys:\n");
     chmodSync(folder.join("real.yaml"), 0o666);

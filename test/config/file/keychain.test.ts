@@ -48,7 +48,7 @@ describe("P7, P8: a credential in the keychain", () => {
     expect(catalog.groups.get("all")?.channels).toHaveLength(3);
   });
 
-  test("a credential that the keychain lacks, or does not give while it is locked, makes its channel unavailable with the reason; others go on", async () => {
+  test("a channel is unavailable, with the reason, if the keychain is locked or has no credential for it; other channels go on", async () => {
     const never = new Promise<null>(() => {});
     const keychain = makeKeychain((name) => (name === "main" ? never : Promise.resolve(null)));
     const read = await readKeychain(TEXT, keychain, 20);
@@ -64,7 +64,7 @@ describe("P7, P8: a credential in the keychain", () => {
     expect(catalog.groups.get("all")?.channels.map(({ name }) => name)).toEqual(["c"]);
   });
 
-  test("a machine without a keychain says what to do instead", async () => {
+  test("a channel on a machine without a keychain says what to do instead", async () => {
     const read = await readKeychain(
       TEXT,
       makeKeychain(() => Promise.reject(new Error("no D-Bus"))),
@@ -75,7 +75,7 @@ describe("P7, P8: a credential in the keychain", () => {
     );
   });
 
-  test("a credential in the keychain is read for a running gateway whenever its file changes", async () => {
+  test("a credential in the keychain is read for a running gateway whenever the config file changes", async () => {
     using folder = makeTempFolder();
     using asked = spyOn(Bun.secrets, "get").mockImplementation(({ name }) => Promise.resolve(`sk-${name}`));
     const path = folder.join("gateway.yaml");
@@ -100,7 +100,7 @@ describe("P7, P8: a credential in the keychain", () => {
     expect(asked).toHaveBeenCalledTimes(2);
   });
 
-  test("a credential in the keychain is not asked for by a config without one", async () => {
+  test("the keychain is not asked for a config that names no credential in the keychain", async () => {
     using folder = makeTempFolder();
     const path = folder.join("gateway.yaml");
     writeFileSync(path, TEXT.replaceAll(/keychain:(main|other)/g, "sk-plain"), { mode: 0o600 });

@@ -24,7 +24,7 @@ function complaints(text: string, env: Record<string, string> = {}): string[] {
 const CHANNELS = "channels:\n  a: { platform: messages, base_url: https://a.example, credential: x }\n";
 const GROUPS = "groups:\n  g: { platform: messages, channels: [a] }\n";
 
-test("one mistake that affects a thousand keys hides no other", () => {
+test("one mistake that affects a thousand keys hides no other mistake", () => {
   const keys = Array.from(
     { length: 1000 },
     (_, index) => `  - { name: k${index}, group: g, secret: s${index} }\n`,
@@ -177,7 +177,7 @@ describe("P9, P10: a mistake is reported with its place and what was probably me
   });
 
   test.each("v1 V1 v1beta v2 v1alpha1 api healthz metrics messages responses chat models".split(" "))(
-    "a relay prefix %s would shadow a path of the gateway",
+    "a relay prefix %s is refused, because it would shadow a path of the gateway",
     (prefix) => {
       expect(complaints(`relay_prefix: ${prefix}`)).toEqual([
         `1:15: relay_prefix: would shadow the gateway's own path /${prefix}`,
@@ -206,7 +206,7 @@ describe("P159, P160: the channels of a group", () => {
   };
   const all = ["messages", "responses", "content", "relay"];
   test.each(all.flatMap((platform) => [...all, "chat"].map((channel) => [platform, channel] as const)))(
-    "a group of %s may have a channel of %s if the platform is its own, or a setting allows it",
+    "a group of %s may have a channel of %s if the platform is the same, or a setting allows another",
     (platform, channel) => {
       const isOwn = platform === channel;
       const isRelay = platform === "relay" || channel === "relay";
@@ -245,7 +245,7 @@ test.each([
   ["responses", "https://chatgpt.com.evil.example/backend-api/codex", false],
   ["content", "http://127.0.0.1:9000", false],
 ])(
-  "P148: the base_url of a login channel is the vendor's or loopback: %s at %s",
+  "P148: the base_url of a login channel must be the vendor's or loopback: %s at %s",
   (platform, base_url, right) => {
     const channels = { main: { ...LOGIN, platform, base_url } };
     expect(complain({ channels, groups: { g: { platform, channels: ["main"] } } }) === "").toBe(right);
@@ -333,7 +333,7 @@ describe("P6: environment variables", () => {
     const { catalog } = checkConfigText(text, "/etc/g.yaml", {}, { missing: "keep" });
     expect(catalog.channels.get("a")?.credential).toBe("${NOPE}");
   });
-  test("variables that are unset do not stop a gateway if no group has their channel", () => {
+  test("variables that are unset do not stop a gateway if no group has the channel that needs them", () => {
     const idle = "  b: { platform: relay, base_url: https://b.example, credential: ${NOPE} }\n";
     const { catalog, warnings } = check(`${CHANNELS}${idle}${GROUPS}`);
     expect(catalog.channels.get("b")).toMatchObject({ disabled: true, credential: "" });
@@ -413,7 +413,7 @@ describe("the catalog of a config", () => {
     expect(check(text).catalog.channels.get("a")?.baseUrl.href).toBe(ready);
   });
 
-  test("a key is found by its secret's hash, whichever way the file gives it", () => {
+  test("a key is found by its secret's hash, whether the file has the secret or the hash", () => {
     const hash = sha256Hex("sk-2").toUpperCase();
     const { catalog } = check(`groups: { g: { platform: messages, channels: [a] } }
 channels: { a: { platform: messages, base_url: https://a.example, credential: x } }

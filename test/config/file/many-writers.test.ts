@@ -54,7 +54,7 @@ test("the unfinished file of a killed command, which may hold secrets, is remove
 });
 
 test.skipIf(process.platform === "win32")(
-  "a link to the file stays a link, and the file keeps its mode",
+  "a link to the config stays a link, and the config keeps its mode",
   async () => {
     using folder = makeTempFolder();
     mkdirSync(folder.join("dotfiles"));
@@ -72,7 +72,7 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
-test("a process that died while it held the lock holds nobody up", async () => {
+test("a lock whose process died does not hold up a command", async () => {
   using folder = makeTempFolder();
   writeFileSync(folder.join("gateway.yaml"), BEFORE, { mode: 0o600 });
   const lock = Bun.fileURLToPath(new URL("../../../src/lib/files/file-lock.ts", import.meta.url));

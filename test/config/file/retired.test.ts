@@ -69,7 +69,7 @@ describe("P11: a retired setting", () => {
   );
 
   test.each(guards)(
-    "%s is refused with the edit to make, which doctor prints",
+    "%s is refused with the edit to make, and doctor prints that edit",
     async (_, { place, text: said }, value) => {
       using folder = makeTempFolder();
       const { text, line } = configWith(place, value);

@@ -122,7 +122,7 @@ describe("P13: a running gateway notices a changed file", () => {
   });
 });
 
-test("a file that is written in pieces is applied when it is whole, and not before", async () => {
+test("a file that is written in pieces is applied when it is complete, and not before", async () => {
   const { path } = setUp();
   const watch = start(path);
   // By this clock the last change is always recent, however busy the machine is.
@@ -146,7 +146,7 @@ test("a file that is written in pieces is applied when it is whole, and not befo
   expect(await watch.next()).toBe(2);
 });
 
-describe("P14: a bad file", () => {
+describe("P14: a bad config file", () => {
   test("a bad file is reported once for each content, and the watch continues", async () => {
     const { path } = setUp();
     const watch = start(path);
@@ -170,8 +170,8 @@ describe("P14: a bad file", () => {
   });
 });
 
-describe("a watch that is asked to follow", () => {
-  test("a watch that is asked to follow applies at once the whole file that a command has written", async () => {
+describe("a watch that a command tells of a write", () => {
+  test("a watch that a command tells of a write applies the written file at once", async () => {
     const { path } = setUp();
     const watch = start(path);
     writeFileSync(path, write(2));
@@ -179,7 +179,7 @@ describe("a watch that is asked to follow", () => {
     expect(watch.shown).toEqual([2]);
   });
 
-  test("a watch that is asked to follow applies what another program writes meanwhile, after its last write", async () => {
+  test("a watch that a command tells of a write applies what another program writes after the command", async () => {
     const { path } = setUp();
     const watch = start(path);
     writeFileSync(path, "listen: { port:");
@@ -189,7 +189,7 @@ describe("a watch that is asked to follow", () => {
     expect(watch.shown).toEqual([3]);
   });
 
-  test("a watch says why it refuses a file, as often as it is asked", async () => {
+  test("a watch says why it refuses a file, as often as a command asks", async () => {
     const { path } = setUp();
     const watch = start(path);
     writeFileSync(path, write("many"));
@@ -212,7 +212,7 @@ test("a changed line of gateway.env next to the config is applied", async () => 
 });
 
 test.skipIf(Bun.which("mkfifo") === null)(
-  "a pipe is read once: to look at it again would wait for ever",
+  "a pipe is read only once, since reading it again would wait for ever",
   async () => {
     const { folder } = setUp();
     const path = join(folder, "pipe.yaml");

@@ -351,7 +351,7 @@ describe("a style that no splice can edit", () => {
     expect(() => applyEdits(before, [add])).toThrow("too unusual");
   });
 
-  test("an anchor that others refer to is not removed", () => {
+  test("an anchor that other entries refer to is not removed", () => {
     const before = "keys:\n  - { name: a, limits: &few { usd_per_day: 5 } }\n  - { name: b, limits: *few }\n";
     expect(() => applyEdits(before, [remove(0)])).toThrow("too unusual");
     expect(() => applyEdits(before, [remove(0), add])).toThrow("too unusual");

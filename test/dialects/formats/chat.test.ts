@@ -25,7 +25,7 @@ describe("a request that is made to ask for its usage", () => {
       `{"stream_options" : {"include_obfuscation":false,"include_usage":true} , "a":1}`,
     ],
     ["an escaped name", `{"stream\\u005foptions":{},"a":1}`, `{"include_usage":true},"a":1`],
-  ])("a request with %s gets the option and keeps every other byte", (_name, before, after) => {
+  ])("a request with %s gets include_usage and no other change", (_name, before, after) => {
     const asking = askForUsage(bytes(before));
     expect(String(asking)).toContain(after);
     const { stream_options, ...others } = JSON.parse(String(asking).replace(/^\ufeff/, ""));
@@ -35,9 +35,9 @@ describe("a request that is made to ask for its usage", () => {
   });
 
   test.each([
-    ["asks already", `{"stream_options":{"include_usage":true}}`],
+    ["asks for usage already", `{"stream_options":{"include_usage":true}}`],
     ["has options that are not an object", `{"stream_options":"yes"}`],
-    ["has them twice", `{"stream_options":{},"stream_options":{}}`],
+    ["has the options twice", `{"stream_options":{},"stream_options":{}}`],
     ["is not JSON", `{"stream_options":{}`],
   ])("a request stays as it is if it %s", (_name, body) => {
     expect(askForUsage(bytes(body))).toBeNull();
@@ -79,7 +79,7 @@ describe.each([
       expect([size, remove(stream, size)]).toEqual([size, latin(around())]);
   });
 
-  test("a stream loses every chunk of usage with all of its lines, wherever it is", () => {
+  test("a stream loses every chunk of usage with all lines of the chunk, wherever the chunk is", () => {
     const lines = `id: 7${end}data: ${USAGE.slice(0, 20)}${end}data: ${USAGE.slice(20)}`;
     const stream = write(`data: ${USAGE}`) + around(lines, `data:${USAGE}`);
     expect(remove(stream, 11)).toBe(latin(around()));
@@ -102,7 +102,7 @@ describe.each([
     expect(remove(stream, 13)).toBe(latin(stream));
   });
 
-  test("a cut inside the chunk with the usage shows nothing of the chunk, and a cut inside another event shows what has come", () => {
+  test("a cut inside the chunk with the usage shows nothing of the chunk, and a cut inside another event shows the part that has come", () => {
     const start = write(TEXT);
     for (let cut = 40; cut < USAGE.length; cut += 1)
       expect(remove(`${start}data: ${USAGE.slice(0, cut)}`, 16, true)).toBe(latin(start));
@@ -119,7 +119,7 @@ describe.each([
   });
 });
 
-test("an event in tiny pieces is held in a time linear in its length", () => {
+test("an event that comes in tiny pieces takes a time linear in its length", () => {
   const remover = new UsageRemover();
   const piece = bytes("x");
   const began = process.cpuUsage();

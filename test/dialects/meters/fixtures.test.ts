@@ -166,7 +166,7 @@ test.skipIf(!present)(
   },
 );
 
-test("a WebSocket's message may begin with a byte order mark", () => {
+test("a WebSocket's message that begins with a byte order mark is read", () => {
   const meter = openResponsesMeter(MESSAGES);
   const usage = { input_tokens: 3, output_tokens: 4 };
   meter.see(Buffer.from(`\ufeff${JSON.stringify({ type: "response.completed", response: { usage } })}`));
@@ -186,7 +186,7 @@ const DOUBTED: Readonly<Record<string, string>> = {
     "the upstream's completion_tokens_details is more than the total that includes it",
 };
 
-test.skipIf(!present)("no count of a recording is doubted without a reason", () => {
+test.skipIf(!present)("the counts of a recording are doubted only for a known reason", () => {
   const doubted = everyFixture.flatMap((fixture) => {
     const texts = readWhole(fixture).faults?.map(({ text }) => text) ?? [];
     return texts.length === 0 ? [] : [[fixture.id, texts.join("; ")]];

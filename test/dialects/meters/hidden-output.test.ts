@@ -66,7 +66,7 @@ describe("the usage of the messages dialect", () => {
     ["a report before its text", [start, report(1, null), block, delta(TEXT), stop]],
     ["a last report before its text", [start, report(1), block, delta(TEXT), stop]],
     ["a call without deltas", [start, begin({ type: "tool_use", name: "f", input: {} }), report(0), stop]],
-    ["text where a block begins", [start, begin({ type: "text", text: TEXT }), report(0), stop]],
+    ["text in the start of a block", [start, begin({ type: "text", text: TEXT }), report(0), stop]],
     ["a compaction", [start, begin({ type: "compaction", content: null }), compaction, report(0), stop]],
     ["far fewer tokens than text", [start, block, delta(TEXT), report(30), stop]],
     ["text after the end", [start, block, delta("Hi"), report(1), stop, delta(TEXT)]],
@@ -74,7 +74,7 @@ describe("the usage of the messages dialect", () => {
     expect(judge(openMessagesMeter, events)).toMatchObject(DOUBTED);
   });
 
-  test("a tool call that running code makes is not charged, and its line is exact", () => {
+  test("a tool call by the server's running code is not charged, and the answer's line is exact", () => {
     const content = [
       { type: "tool_use", name: "f", input: { a: TEXT }, caller: { type: "code_execution_20250825" } },
     ];
@@ -101,7 +101,7 @@ describe("the usage of the messages dialect", () => {
       { type: "message", content: [{ type: "server_tool_use", name: "s", input: {} }] },
     ],
     ["content next to an error", { error: { message: "no" }, content: [{ type: "text", text: TEXT }] }],
-  ])("a messages body with %s lacks its output", (_name, body) => {
+  ])("0 output tokens are too few for a messages body with %s", (_name, body) => {
     const usage = { input_tokens: 10, output_tokens: 0 };
     expect(judgeBody(openMessagesMeter, { ...body, usage })).toMatchObject({ lacksOutput: true });
   });
@@ -146,7 +146,7 @@ describe("the usage of the responses dialect", () => {
       "nothing but the end of a call's arguments",
       [{ type: "response.function_call_arguments.done", arguments: TEXT }, done()],
     ],
-    ["a text where an item begins", [{ type: "response.output_item.added", item: message }, done()]],
+    ["text in the start of an item", [{ type: "response.output_item.added", item: message }, done()]],
     ["a summary of its thoughts", alone({ type: "reasoning", summary: [{ text: "Hm" }] })],
   ])("a Responses answer with %s has doubtful usage", (_name, events) => {
     expect(judge(openResponsesMeter, events)).toMatchObject(DOUBTED);
@@ -158,7 +158,7 @@ describe("the usage of the responses dialect", () => {
     expect(judge(openResponsesMeter, [done({ usage: counts }), late])).toMatchObject(DOUBTED);
   });
 
-  test("a Responses answer that repeats its text counts it once", () => {
+  test("text that a Responses answer repeats is counted once", () => {
     const delta = { type: "response.output_text.delta", delta: TEXT };
     const ends = [
       { type: "response.output_text.done", text: TEXT },
@@ -201,7 +201,7 @@ describe("the usage of the content dialect", () => {
   const thought = { ...prompt, thoughtsTokenCount: 5 };
 
   test.each<[string, unknown[]]>([
-    ["thoughts counted, and no text", [chunk([{ text: "Hi" }]), chunk([], thought, "STOP")]],
+    ["text, but only thoughts counted", [chunk([{ text: "Hi" }]), chunk([], thought, "STOP")]],
     ["a call without arguments", [chunk([{ functionCall: { name: "f" } }], prompt, "STOP")]],
     [
       "a call whose arguments come piece by piece",
@@ -240,7 +240,7 @@ describe("the usage of the chat dialect", () => {
     expect(judge(openChatMeter, [piece(delta), stop, "[DONE]"])).toMatchObject(DOUBTED);
   });
 
-  test("a chat answer without usage is an estimate: some servers report none", () => {
+  test("a chat answer without usage is estimated: some servers report none", () => {
     expect(judge(openChatMeter, [piece({ content: TEXT }), "[DONE]"])).toMatchObject({
       basis: "partial",
       estimated: ["input", "output"],
@@ -248,7 +248,7 @@ describe("the usage of the chat dialect", () => {
     });
   });
 
-  test("a chat answer whose JSON has spaces has doubtful usage, too, if its usage comes before its end", () => {
+  test("a chat answer with spaces in its JSON has doubtful usage, too, if the usage comes before the end", () => {
     const meter = openChatMeter("text/event-stream");
     const filler = `data: ${JSON.stringify(piece({ content: TEXT.slice(0, 1000) }))}\n\n`;
     const usage = { prompt_tokens: 10, completion_tokens: 10_000 };

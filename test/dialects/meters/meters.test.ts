@@ -46,30 +46,30 @@ describe("the end of an answer", () => {
   const event = (type: string, response: unknown) => ({ type: `response.${type}`, response });
 
   test.each<[Dialect, how: string, given: string | unknown[], Reading["end"], boolean]>([
-    ["messages", "whole", [BEGUN, COUNTED, { type: "message_stop" }], "complete", true],
-    ["messages", "before its last event", [BEGUN, COUNTED], "open", true],
+    ["messages", "in full", [BEGUN, COUNTED, { type: "message_stop" }], "complete", true],
+    ["messages", "without its last event", [BEGUN, COUNTED], "open", true],
     ["messages", "only begun", [start({ input_tokens: 1, output_tokens: 1 })], "open", false],
     ["messages", "broken off", [BEGUN, OVERLOADED], "error", false],
-    ["responses", "whole", [completed({ usage: { input_tokens: 1, output_tokens: 1 } })], "complete", true],
-    ["responses", "at its length", [event("incomplete", { usage: null })], "complete", true],
+    ["responses", "in full", [completed({ usage: { input_tokens: 1, output_tokens: 1 } })], "complete", true],
+    ["responses", "at its cap", [event("incomplete", { usage: null })], "complete", true],
     ["responses", "failed", [event("failed", { status: "failed", usage: null })], "error", false],
-    ["responses", "flat error", FLAT, "error", false],
+    ["responses", "an error event", FLAT, "error", false],
     ["responses", "begun", [event("created", { status: "in_progress", usage: null })], "open", false],
-    ["chat", "whole", [STOPPED, USED, "[DONE]"], "complete", true],
-    ["chat", "without its last word", [STOPPED, USED], "complete", true],
+    ["chat", "in full", [STOPPED, USED, "[DONE]"], "complete", true],
+    ["chat", "without [DONE]", [STOPPED, USED], "complete", true],
     ["chat", "without its usage", [STOPPED, "[DONE]"], "complete", false],
     ["chat", "broken off", [{ choices: [] }, { error: { message: "x" } }], "error", false],
-    ["content", "whole", [{ candidates: [{ finishReason: "STOP" }], usageMetadata }], "complete", true],
+    ["content", "in full", [{ candidates: [{ finishReason: "STOP" }], usageMetadata }], "complete", true],
     ["content", "cut", [{ candidates: [{}], usageMetadata }], "open", false],
     ["content", "blocked", [{ promptFeedback: { blockReason: "SAFETY" } }], "complete", true],
     [
       "content",
-      "broken off outside of any event",
+      "an error outside of any event",
       `${events({ candidates: [{}] })}{\n  "error": {\n    "code": 503\n  }\n}\n`,
       "error",
       false,
     ],
-  ])("the end of %s, %s, is recognised", (dialect, _how, given, end, final) => {
+  ])("the meter of %s knows how an answer ended: %s", (dialect, _how, given, end, final) => {
     const text = typeof given === "string" ? given : events(...given);
     expect(read(OPEN[dialect], text)).toMatchObject({ end, final });
   });
@@ -80,7 +80,7 @@ describe("the end of an answer", () => {
     expect(usage(read(openMessagesMeter, text.slice(0, -1)))).toEqual([{ input: 1, output: 1 }]);
   });
 
-  test("a body is complete when its JSON is, and an error if it has one", () => {
+  test("a JSON body is complete when its JSON is, and a failure if it has an error", () => {
     const body = JSON.stringify({
       type: "message",
       model: "m",
@@ -108,7 +108,7 @@ describe("the end of an answer", () => {
     expect(read(openContentMeter, '[{"error":{"code":503}}]', "application/json").end).toBe("error");
   });
 
-  test("a list of values is complete with its last value or its closing bracket", () => {
+  test("a JSON array of chunks is complete with its last chunk or its closing bracket", () => {
     const value = (more: object) =>
       JSON.stringify({ candidates: [more], usageMetadata: { promptTokenCount: 3 } });
     const cut = `[${value({})},\n${value({ finishReason: "STOP" }).slice(0, -1)}`;
@@ -151,7 +151,7 @@ describe("the messages dialect", () => {
     ]);
   });
 
-  test("a late split of cache writes by lifetime counts, and one that contradicts a later total does not", () => {
+  test("a late split of cache writes by lifetime counts, and a split that contradicts a later total does not", () => {
     const late = events(
       start({ input_tokens: 0, output_tokens: 0 }),
       delta({
@@ -194,7 +194,7 @@ describe("the messages dialect", () => {
   });
 });
 
-test("the calls of an answer are known before its stream has ended", () => {
+test("a listener hears of an answer's calls before the stream has ended", () => {
   const heard: string[] = [];
   const listener = {
     begin: (id: string) => void heard.push(id),
@@ -213,7 +213,7 @@ test("the calls of an answer are known before its stream has ended", () => {
 describe("the events of the messages dialect:", () => {
   const streamed = (...list: readonly unknown[]) => read(openMessagesMeter, events(...list));
 
-  test("reported usage stays final if a later event has none", () => {
+  test("reported usage stays final if a later event has no usage", () => {
     const shown = { input_tokens: 1, output_tokens: 2 };
     const reading = streamed(delta(shown), delta(undefined), delta({ output_tokens: null }));
     expect(reading).toMatchObject({ final: true, end: "open" });
@@ -230,12 +230,12 @@ describe("the events of the messages dialect:", () => {
       expect(streamed(event).end).toBe("open");
   });
 
-  test("the model stays if a later event does not name it", () => {
+  test("a later event without a model does not remove the model", () => {
     const again = { type: "message_start", message: { usage: { input_tokens: 1 } } };
     expect(streamed(start({ input_tokens: 1 }), again).model).toBe("m");
   });
 
-  test("thoughts and arguments are output like text, and nothing else is", () => {
+  test("thoughts and arguments count as output like text, and nothing else does", () => {
     const spoken = (part: object, type = "content_block_delta") =>
       streamed({ type, delta: part }).estimatedOutput;
     const text = "x".repeat(400);
@@ -273,7 +273,7 @@ describe("the events of the messages dialect:", () => {
     ]);
   });
 
-  test("passes of kind `message` are separate parts only if one names its model", () => {
+  test("passes of kind `message` are separate parts only if one pass names its model", () => {
     expect(inPasses(passOf("message", 2), passOf("message", 7))).toEqual([
       { model: null, pass: "message", usage: { input: 9, output: 9, web_search: 3 } },
     ]);
@@ -295,7 +295,7 @@ describe("the events of the messages dialect:", () => {
       { input_tokens: 1, cache_read_input_tokens: 0, server_tool_use: { web_search_requests: 0 } },
       { input: 1, output: 0 },
     ],
-  ])("%j is counted as %j", (shown, counted) => {
+  ])("the usage %j is counted as %j", (shown, counted) => {
     expect(usage(streamed(start(shown)))).toEqual([counted]);
   });
 
@@ -306,7 +306,7 @@ describe("the events of the messages dialect:", () => {
     expect(usage(reading)).toEqual([{ input: 1, cache_write_5m: 3, cache_write_1h: 4, output: 2 }]);
   });
 
-  test("a body or line that is too long to keep is read as well", () => {
+  test("a body or line that is too long to keep in memory is read, too", () => {
     const long = "x".repeat(70_000);
     const counted = { input_tokens: 1, output_tokens: 2 };
     const body = { type: "message", content: [{ text: long }], model: "m", usage: counted };
@@ -336,7 +336,7 @@ describe("the events of the responses dialect:", () => {
     ["completed", false],
     ["incomplete", false],
     ["cancelled", false],
-  ])("a stored response that is %s goes on: %p", (status, goesOn) => {
+  ])("a stored response that is %s still runs: %p", (status, goesOn) => {
     const shown = { object: "response", id: "resp_1", status };
     expect(readBody(openResponsesMeter, shown).stored).toEqual({ id: "resp_1", goesOn });
     expect(streamed({ type: "response.created", response: shown }).stored).toEqual({ id: "resp_1", goesOn });
@@ -390,7 +390,7 @@ describe("the events of the responses dialect:", () => {
     expect(usage(streamed(...ids, ...ids))).toEqual([{ file_search: 2 }]);
   });
 
-  test("only web searches cost the preview's fee, and a call without an action is a search", () => {
+  test("only web searches cost the fee of the search preview, and a call without an action is a search", () => {
     const tools = [{ type: "function" }, { type: "web_search_preview_2025_03_11" }];
     const output = [
       { type: "file_search_call", id: "1" },
@@ -403,7 +403,7 @@ describe("the events of the responses dialect:", () => {
     expect(usage(streamed(completed({ output })))).toEqual([{ file_search: 1, web_search: 1 }]);
   });
 
-  test("an item that is too long to keep is counted as well", () => {
+  test("an item that is too long to keep in memory is counted, too", () => {
     const item = { type: "code_interpreter_call", outputs: "x".repeat(70_000), id: "1", container_id: "a" };
     const search = {
       type: "web_search_call",
@@ -426,9 +426,9 @@ describe("the chunks of the content dialect:", () => {
     ["the prompt alone", { promptTokenCount: 5 }, { input: 5, output: 0 }],
     ["candidates alone", { candidatesTokenCount: 5 }, { input: 0, output: 5 }],
     ["thoughts alone", { thoughtsTokenCount: 5 }, { input: 0, output: 5, reasoning: 5 }],
-    ["what tools put in", { toolUsePromptTokenCount: 5 }, { input: 0, output: 0, tool_prompt: 5 }],
+    ["the tools' prompt", { toolUsePromptTokenCount: 5 }, { input: 0, output: 0, tool_prompt: 5 }],
     [
-      "every medium that it made",
+      "the images, audio and video of the output",
       {
         candidatesTokenCount: 100,
         candidatesTokensDetails: [
@@ -488,7 +488,7 @@ describe("the chunks of the content dialect:", () => {
     test.each([
       ["events", "text/event-stream", events(write("one")), events(write("two")).trimEnd()],
       ["long events", "text/event-stream", events(write(long)), events(write(long)).trimEnd()],
-      ["a list", "application/json", `[${JSON.stringify(write("one"))}\n,`, JSON.stringify(write("two"))],
+      ["an array", "application/json", `[${JSON.stringify(write("one"))}\n,`, JSON.stringify(write("two"))],
     ])("the answer is open while another event is coming: %s", (_, contentType, first, second) => {
       for (const pieceBytes of [first.length + second.length, 10_000]) {
         const begun = see(first + second.slice(0, -1), contentType, pieceBytes);
@@ -508,7 +508,7 @@ describe("the chunks of the content dialect:", () => {
     });
   });
 
-  test("code and the arguments of a call are output like text", () => {
+  test("code and the arguments of a call count as output like text", () => {
     const text = "x".repeat(400);
     const spoken = (part: object) =>
       streamed({ candidates: [{ content: { parts: [part] } }] }).estimatedOutput;
@@ -547,7 +547,7 @@ describe("a long body, whose unread text is dropped", () => {
     ["messages, failed", openMessagesMeter, { error: { type: "x" } }, { end: "error" }],
     ["responses", openResponsesMeter, responses, { stored: { id: "resp_1", goesOn: true } }],
     ["responses, failed", openResponsesMeter, { error: { code: "x" } }, { end: "error" }],
-    ["responses, failed in itself", openResponsesMeter, { ...responses, status: "failed" }, { end: "error" }],
+    ["responses, status failed", openResponsesMeter, { ...responses, status: "failed" }, { end: "error" }],
     [
       "content",
       openContentMeter,
@@ -604,7 +604,7 @@ describe("the counts that the responses and chat dialects share", () => {
       { input: 10, output: 25, reasoning: 5 },
     ],
     [
-      "reasoning, and a total that says nothing of where",
+      "reasoning, and a total that does not say where",
       {
         input_tokens: 10,
         output_tokens: 20,
@@ -623,7 +623,7 @@ describe("the counts that the responses and chat dialects share", () => {
       { input_tokens: 3, total_tokens: 8, output_tokens_details: { reasoning_tokens: 5 } },
       { input: 3, output: 5, reasoning: 5 },
     ],
-  ])("the shared counts are read: %s", (_, shown, counted) => {
+  ])("the counts that responses and chat share are read: %s", (_, shown, counted) => {
     expect(usage(read(openResponsesMeter, events(completed({ usage: shown }))))).toEqual([counted]);
   });
 });
@@ -671,7 +671,7 @@ describe("the responses dialect", () => {
     expect(usage(read(openResponsesMeter, unplaced))).toEqual([{ web_search: 2 }]);
   });
 
-  test("the last event of an answer is read at any length, and its tier counts", () => {
+  test("the last event of an answer is read at any length, and its service tier is used", () => {
     const output = [
       {
         type: "message",
@@ -736,7 +736,7 @@ describe("the content dialect", () => {
     ).toEqual([{ input: 0, cache_read: 40, input_image: 20, cache_read_image: 40, output: 0 }]);
   });
 
-  test("the usage of embeddings is read, where the details have another name", () => {
+  test("the usage of embeddings is read although its details have another name", () => {
     const usageMetadata = {
       promptTokenCount: 1000,
       promptTokenDetails: [
@@ -751,7 +751,7 @@ describe("the content dialect", () => {
     ]);
   });
 
-  test("the content dialect's enums may be numbers, which clients can ask for", () => {
+  test("the content dialect's enums are read as numbers, too, as clients can ask for numbers", () => {
     const usageMetadata = {
       promptTokenCount: 1000,
       promptTokensDetails: [
@@ -815,7 +815,7 @@ describe("hostile bytes", () => {
     expect(usage(read(openMessagesMeter, body, "application/json"))).toEqual([{ input: 1, output: 1 }]);
   });
 
-  test("malformed lines are ignored, and the next one is read", () => {
+  test("malformed lines are ignored, and the next line is read", () => {
     const text = `data: {"type":"message_delta","usage":{"output_tokens":\n\nmessage_\ndata:\n\n\0\xff\n${events(start({ input_tokens: 4 }))}`;
     expect(usage(read(openMessagesMeter, text))).toEqual([{ input: 4, output: 0 }]);
     expect(
@@ -826,7 +826,7 @@ describe("hostile bytes", () => {
     ).toEqual([]);
   });
 
-  test("a line of 50 MB is not kept in memory, and what follows it is read", () => {
+  test("a line of 50 MB is not kept in memory, and the next line is read", () => {
     const meter = openMessagesMeter("text/event-stream");
     const body = openMessagesMeter("application/json");
     meter.see(Buffer.from('data: {"type":"content_block_delta","delta":{"text":"'));
@@ -865,28 +865,28 @@ describe("far into a stream, where only samples of its text are read,", () => {
   }
 
   test.each<[Dialect, string, Partial<Reading>, unknown[]]>([
-    ["messages", "its model", { model: "m" }, [start({ input_tokens: 1 })]],
-    ["messages", "its usage", { final: true, end: "open" }, [delta({ output_tokens: 2 })]],
-    ["messages", "its end", { end: "complete" }, [{ type: "message_stop" }]],
+    ["messages", "the model", { model: "m" }, [start({ input_tokens: 1 })]],
+    ["messages", "the usage", { final: true, end: "open" }, [delta({ output_tokens: 2 })]],
+    ["messages", "the end", { end: "complete" }, [{ type: "message_stop" }]],
     ["messages", "an error", { end: "error" }, [{ type: "error", error: { type: "overloaded_error" } }]],
-    ["responses", "its end", { end: "complete", model: "m" }, [completed({ model: "m" })]],
+    ["responses", "the end", { end: "complete", model: "m" }, [completed({ model: "m" })]],
     [
       "responses",
-      "a call that bears a fee",
+      "a call with a fee",
       { parts: [{ model: null, pass: "message", usage: { file_search: 1 } }] },
       [{ type: "response.output_item.done", item: { type: "file_search_call", id: "fs" }, output_index: 0 }],
     ],
     ["responses", "an error", { end: "error" }, [{ type: "error", message: "no" }]],
     [
       "chat",
-      "its usage",
+      "the usage",
       { parts: [{ model: null, pass: "message", usage: { input: 1, output: 2 } }], end: "open" },
       [{ choices: [], usage: { prompt_tokens: 1, completion_tokens: 2 } }],
     ],
-    ["chat", "its end", { end: "complete" }, ["[DONE]"]],
+    ["chat", "the end", { end: "complete" }, ["[DONE]"]],
     [
       "chat",
-      "its end, without a last word",
+      "the end without [DONE]",
       { end: "complete" },
       [
         { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] },
@@ -896,20 +896,20 @@ describe("far into a stream, where only samples of its text are read,", () => {
     ["chat", "an error", { end: "error" }, [{ error: { message: "no" } }]],
     [
       "content",
-      "its usage",
+      "the usage",
       { parts: [{ model: null, pass: "message", usage: { input: 1, output: 2 } }], end: "open" },
       [{ usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 2 } }],
     ],
-    ["content", "its end", { end: "complete" }, [{ candidates: [{ finishReason: "STOP" }] }]],
+    ["content", "the end", { end: "complete" }, [{ candidates: [{ finishReason: "STOP" }] }]],
     [
       "content",
-      "its searches",
+      "the searches",
       { parts: [{ model: null, pass: "message", usage: { google_search: 1, google_search_prompt: 1 } }] },
       [{ candidates: [{ groundingMetadata: { webSearchQueries: ["why"] } }] }],
     ],
-    ["content", "that it was blocked", { end: "complete" }, [{ promptFeedback: { blockReason: "SAFETY" } }]],
+    ["content", "a blocked prompt", { end: "complete" }, [{ promptFeedback: { blockReason: "SAFETY" } }]],
     ["content", "an error", { end: "error" }, [{ error: { code: 500 } }]],
-  ])("the meter of %s finds %s far into a stream", (dialect, _, found, late) => {
+  ])("far into a stream, the meter of %s finds %s", (dialect, _, found, late) => {
     expect(readBehind(dialect)).toMatchObject({ end: "open", final: false, parts: [] });
     expect(readBehind(dialect, ...late)).toMatchObject(found);
   });
@@ -932,7 +932,7 @@ describe("far into a stream, where only samples of its text are read,", () => {
       "hidden reasoning",
       { type: "response.output_item.added", item: { type: "reasoning", encrypted_content: LONG } },
     ],
-  ])("%s: %s is not output", (dialect, _, event) => {
+  ])("%s: %s is not counted as output", (dialect, _, event) => {
     const rest = readBehind(dialect, { type: "ping" }).estimatedOutput;
     expect(Math.abs(readBehind(dialect, event).estimatedOutput - rest)).toBeLessThan(20);
   });
@@ -962,7 +962,7 @@ describe("estimated output", () => {
     }
   });
 
-  test("estimated output is a quarter of the text's bytes in a list of values", () => {
+  test("estimated output is a quarter of the text's bytes in a JSON array of chunks", () => {
     const chunk = (text: string) =>
       JSON.stringify({
         candidates: [
@@ -1040,7 +1040,7 @@ describe("a body that is not streamed", () => {
     ["chat", "an error", false, { error: { message: "x".repeat(9000) } }],
   ];
 
-  test.each(bodies)("a whole body of %s with %s has output: %p", (dialect, _name, hasText, body) => {
+  test.each(bodies)("a body of %s with %s has output: %p", (dialect, _name, hasText, body) => {
     const bytes = Buffer.from(JSON.stringify(body));
     for (const size of [bytes.length, 7]) {
       const meter = OPEN[dialect]("application/json");
@@ -1095,7 +1095,7 @@ describe("P134: a count that cannot be trusted is never taken for zero and exact
     expect(snapshot({ promptTokenCount: 3 })).toEqual([]);
   });
 
-  test("the line of a messages stream is suspect if its only count came at the beginning", () => {
+  test("the line of a messages stream is suspect if its only count of output came at the beginning", () => {
     const text = { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } };
     const stop = { type: "message_delta", delta: { stop_reason: "end_turn" } };
     const end = { type: "message_stop" };
@@ -1177,7 +1177,7 @@ describe("usage in the wrong place of a Responses answer is read if it can mean 
     ]);
   });
 
-  test("usage in the wrong place of an event that is too long to keep is read", () => {
+  test("usage in the wrong place of an event that is too long to keep in memory is read", () => {
     const long = { output: [{ type: "message", text: "x".repeat(100 * 1024) }] };
     expect(usage(inEvent({ response: long, usage: chatUsage }))).toEqual([
       { input: 20, cache_read: 4, output: 18 },
@@ -1275,7 +1275,7 @@ describe("the tools that an answer calls", () => {
       events(block({ ...called, name: 7 }), block({ ...called, name: "" }), block(null)),
       undefined,
     ],
-  ])("the tools that an answer calls are known: %s", (_, open, text, expected) => {
+  ])("the tools that an answer calls are found: %s", (_, open, text, expected) => {
     const type = text.startsWith("{") ? "application/json" : "text/event-stream";
     expect(read(open, text, type).called).toEqual(expected);
     // The same bytes, one by one.

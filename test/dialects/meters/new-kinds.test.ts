@@ -161,7 +161,7 @@ describe("new kinds of usage in Messages answers", () => {
       });
   });
 
-  test("Messages answers refused for another reason cost the reported usage, and a person should look at them", () => {
+  test("Messages answers refused for another reason cost the reported usage, and are suspect", () => {
     for (const category of ["bio", null])
       expect(billOf(readJson(openMessagesMeter, refused(category)), "claude-opus-5")).toMatchObject({
         official: "0.005025",
@@ -179,7 +179,7 @@ describe("new kinds of usage in Messages answers", () => {
       expect(billOf(reading, "claude-opus-5")).toMatchObject({ suspect: null, usage: { input: 1000 } });
   });
 
-  test("the calls of a loop in a Messages answer are kept apart if they add up to the total", () => {
+  test("a Messages answer's calls to the model are priced one by one if they add up to the total", () => {
     const call = (input: number, output: number) => ({
       type: "message",
       input_tokens: input,
@@ -216,7 +216,7 @@ test("embeddings of Gemini that report their tokens are charged for them", () =>
 });
 
 test.each([{ input_tokens: 100 }, { input_tokens: 100, output_tokens: null }])(
-  "a message's stream whose last report %j has no output is suspect: the first count covers only the beginning",
+  "a messages stream whose last report %j has no output is suspect: the first count covers only the beginning",
   (usage) => {
     const message = { model: "claude-haiku-4-5", usage: { input_tokens: 100, output_tokens: 1 } };
     const start = { type: "message_start", message };
@@ -290,7 +290,7 @@ describe("xAI's own tools", () => {
     expect(silent).toMatchObject({ official: null, unpricedUsage: { x_search: 3 } });
   });
 
-  test("xAI's own tools have prices for code and collections; files have none that is known, and MCP costs tokens only", () => {
+  test("xAI's own tools have prices for code and collections, but not for files, and MCP costs tokens only", () => {
     const known = { code_interpreter_calls: 2, file_search_calls: 4, mcp_calls: 9 };
     expect(billOf(answer(usage(1000, 0, 100, known)), "grok-4.20").official).toBe("0.0215");
     const files = billOf(answer(usage(1000, 0, 100, { document_search_calls: 1 })), "grok-4.20");

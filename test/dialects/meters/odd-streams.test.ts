@@ -61,13 +61,13 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     }
   });
 
-  test("the last event counts also without its blank line", () => {
+  test("the last event counts even without a blank line after it", () => {
     const text = write("x".repeat(1000)).trimEnd();
     expect(read(open, text).estimatedOutput).toBe(250);
     expect(read(open, `${text}\n`).estimatedOutput).toBe(250);
   });
 
-  test("the frame of an event that was cut does not count as text", () => {
+  test("an event that was cut before its text counts as no text", () => {
     const text = write("x");
     for (let end = 0; end <= text.lastIndexOf('"x') + 1; end += 1) {
       const reading = read(open, text.slice(0, end));
@@ -95,7 +95,7 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
   });
 });
 
-test("a picture of 40 MB does not hide its usage", () => {
+test("the usage next to a picture of 40 MB is read", () => {
   const inlineData = { mimeType: "image/png", data: "aB3+/9".repeat(7_000_000) };
   const candidates = [{ content: { parts: [{ inlineData }] }, finishReason: "STOP" }];
   const usageMetadata = { promptTokenCount: 7, candidatesTokenCount: 1290, totalTokenCount: 1297 };
@@ -120,7 +120,7 @@ describe("a JSON body that is labelled as a stream of events", () => {
     usage: { input_tokens: 10, output_tokens: 900 },
   });
 
-  test("a JSON body labelled as a stream is read as a body, wherever it is cut", () => {
+  test("a JSON body labelled as a stream is read as a body, in whatever pieces it comes", () => {
     for (const pieceBytes of [WHOLE, 100, 1]) {
       const reading = read(openMessagesMeter, body, pieceBytes);
       expect(reading.parts.map(({ usage }) => usage)).toEqual([{ input: 10, output: 900 }]);
@@ -129,13 +129,13 @@ describe("a JSON body that is labelled as a stream of events", () => {
     }
   });
 
-  test("a JSON body labelled as a stream is open if it was cut", () => {
+  test("a JSON body labelled as a stream is not complete if it was cut off", () => {
     const reading = read(openMessagesMeter, body.slice(0, 3000), 100);
     expect([reading.end, reading.final]).toEqual(["open", false]);
     expect(reading.estimatedOutput).toBeGreaterThan(400);
   });
 
-  test("a JSON body labelled as a stream is an error if it has one, and events after it are read", () => {
+  test("a JSON body labelled as a stream is a failure if it has an error, and events after it are read", () => {
     const error = JSON.stringify({ error: { message: "overloaded" } }, null, 2);
     expect(read(openChatMeter, error).end).toBe("error");
     expect(read(openChatMeter, `${error}\n\ndata: [DONE]\n\n`).end).toBe("error");
