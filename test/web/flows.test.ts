@@ -702,7 +702,7 @@ describe("everybody can use the page", () => {
 });
 
 onPage(
-  "links lead from a name to its sessions, their requests and each request's derivation; the filters stay set",
+  "links lead from a name to its sessions, their requests and each request's derivation; filters stay set",
   async ({ page, problems }) => {
     await page.goto(`${gateway.url}/console?period=7d&by=label`);
     await page.getByRole("rowheader", { name: "orchard" }).first().getByRole("link").click();

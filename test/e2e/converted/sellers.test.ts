@@ -165,7 +165,7 @@ describe("a value of the wrong kind gets 400, and is no fault of the gateway", (
     expect(answer.status).toBe(400);
   });
 
-  test("a model's name with half a character is sent to a content channel, and is no fault of the gateway", async () => {
+  test("a model's name with half a character goes to a content channel, and is no fault of the gateway", async () => {
     const upstream = serve(() => ({
       status: 404,
       pieces: ['{"error":{"code":404,"message":"no such model"}}'],

@@ -142,7 +142,7 @@ test("P144: the line has the upstream's reason for a miss, and the place that th
   });
 });
 
-test("the miss of the first request after a restart has the upstream's reason and count of tokens", async () => {
+test("the first miss after a restart has the upstream's reason and count of tokens", async () => {
   const world = openOwnWorld();
   const session = new Session(world, "messages", false);
   const talk = openConversation("a", textOf(2400, "first"));

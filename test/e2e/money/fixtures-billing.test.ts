@@ -140,7 +140,7 @@ const FAMILIES: readonly Family[] = ["anthropic", "openai-responses", "openai-ch
 
 describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
   test.each([...FAMILIES])(
-    "P73, P131: %s: each answer arrives byte for byte; its line has the manifest's usage, and amounts that can be derived again",
+    "P73, P131: %s: each answer arrives byte for byte, and its line has the manifest's usage and derivable amounts",
     async (family) => {
       const world = openBilling();
       const answers = ofFamily(family, isAnswer);

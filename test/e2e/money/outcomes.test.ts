@@ -315,7 +315,7 @@ describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s",
     ["stream", 0, "close"],
   ] as const;
   test.each(moments)(
-    "a client that leaves before an answer's first part (%s, %d, by %s) ends the upstream's request; the usage is unknown",
+    "a client that leaves before an answer begins (%s, part %d, by %s) ends the request, and the usage is unknown",
     async (form, part, how) => {
       const world = openOwnWorld(withPrices());
       const gate = makeGate();

@@ -109,7 +109,7 @@ describe("a WebSocket", () => {
     expect(second).toMatchObject({ cache: { because: "system_changed" } });
   });
 
-  test("P171: a WebSocket runs responses with several stream_ids at once, each with its own line", async () => {
+  test("P171: a WebSocket runs responses of several stream_ids at once, each with its own line", async () => {
     const held: { event: Section; send: (text: string) => void }[] = [];
     const upstream = startUpstream({
       reply: (event, socket) => {

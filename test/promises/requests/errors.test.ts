@@ -203,22 +203,18 @@ function send(
 
 describe("P85, P86, P92: the gateway's errors have the dialect's shape, the contract's statuses and codes, and advice on retries", () => {
   const rows = CAUSES.flatMap((cause) => DIALECTS.map((dialect) => [cause[0], dialect, cause] as const));
-  test.each(rows)(
-    "%s gets the contract's error in the shape of %s",
-    async (_, dialect, [, status, codes, request]) => {
-      const answer = await request(dialect);
-      const { code } = readError(dialect, answer);
-      expect(answer.status).toBe(status);
-      if (codes[dialect] !== "") expect(code).toBe(codes[dialect]);
-      if (dialect === "messages")
-        expect(JSON.parse(answer.text).request_id).toBe(answer.field("x-request-id"));
-      if (status === 429 || status === 503) expect(Number(answer.field("retry-after"))).toBeGreaterThan(0);
-      // A retry would not help in any of these cases: the spent limit is per day.
-      if (answer.status < 500) expect(answer.field("x-should-retry")).toBe("false");
-      expect(answer.field("retry-after-ms")).toBe(status === 429 ? "1" : undefined);
-      if (status === 405) expect(answer.field("allow")).toBe("POST");
-    },
-  );
+  test.each(rows)("%s is an error in the shape of %s", async (_, dialect, [, status, codes, request]) => {
+    const answer = await request(dialect);
+    const { code } = readError(dialect, answer);
+    expect(answer.status).toBe(status);
+    if (codes[dialect] !== "") expect(code).toBe(codes[dialect]);
+    if (dialect === "messages") expect(JSON.parse(answer.text).request_id).toBe(answer.field("x-request-id"));
+    if (status === 429 || status === 503) expect(Number(answer.field("retry-after"))).toBeGreaterThan(0);
+    // A retry would not help in any of these cases: the spent limit is per day.
+    if (answer.status < 500) expect(answer.field("x-should-retry")).toBe("false");
+    expect(answer.field("retry-after-ms")).toBe(status === 429 ? "1" : undefined);
+    if (status === 405) expect(answer.field("allow")).toBe("POST");
+  });
 
   test("a request without a model gets 400 whose param is model", async () => {
     const fields = keyFields("responses", groups.responses.key);
@@ -288,7 +284,7 @@ test.each([400, 403, 404, 413, 422, 429])(
 );
 
 test.each(down)(
-  "P89: if the last channel fails with %d, the client gets the channel's status, code, retry-after and wording",
+  "P89: if the last channel fails with %d, the client gets that status, code, retry-after and wording",
   async (status, of) => {
     for (const dialect of ["messages", "responses", "content"] as const) {
       const type = "of_upstream";
@@ -321,7 +317,7 @@ test.each(refusing)(
 );
 
 test.each(resting)(
-  "P91: while the only channel rests after a %d, the client gets the channel's last error with the remaining time",
+  "P91: while the only channel rests after a %d, the client gets that last error with the remaining time",
   async (status, group) => {
     const body = { type: "error", error: { type: "rate_limit_error", message: "too many of them" } };
     group.channel().next({ status, body, fields: { "retry-after": "100" } });

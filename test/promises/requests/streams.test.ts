@@ -302,7 +302,7 @@ describe("P96: when a client leaves, the upstream request ends", () => {
     },
   );
 
-  test("the upstream request of a client that leaves ends at once, also before the response's head", async () => {
+  test("the upstream request of a client that leaves ends at once, also before a response", async () => {
     const left = Promise.withResolvers<void>();
     messages.channel().next((_, out) => out.left.then(left.resolve));
     const before = messages.channel().seen.length;

@@ -118,7 +118,7 @@ const SPOKEN: readonly (readonly [string, number, string, string])[] = [
   ["--version", 0, "", ""],
 ];
 
-test("P24, P25, P30: a command has the right exit status; results go to stdout, messages to stderr, and neither has colours", async () => {
+test("P24, P25, P30: commands exit with the right status, and write results to stdout, messages to stderr, and no colours", async () => {
   for (const [line, status, result, message] of SPOKEN) {
     const found = await world.run(...line.replace("KEY", plain.key).split(" "));
     const begin = ({ stdout, stderr }: typeof found) => [

@@ -351,7 +351,7 @@ test("P15, P34, P35: keys add, disable, enable, rotate, move and remove are in f
 });
 
 test.skipIf(process.platform === "win32")(
-  "P16: a change that the gateway does not confirm stays in the config, stderr says so, and the exit status is 0",
+  "P16: a change that the gateway does not confirm stays in the config, stderr says so, and the status is 0",
   async () => {
     const [own] = await openOwnWorld({}, (own) => own.group("plain"));
     own.server.signal("SIGSTOP");
@@ -369,7 +369,7 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
-test("P17, P31: a change that the gateway refuses stays in the config, stderr says why, the exit status is 1, and the secret is printed once", async () => {
+test("P17, P31: a change that the gateway refuses stays in the config; stderr says why, the status is 1, and the secret is printed once", async () => {
   const set = (own: World) => own.group("plain", { channels: { main: { credential: "${ONLY_HERE}" } } });
   const [own] = await openOwnWorld({ env: { ONLY_HERE: "credential-only-here" } }, set);
   own.writeConfig(own.config.replace("${ONLY_HERE}", "${ONLY_THERE}"));
