@@ -1,6 +1,6 @@
 // What a model costs at a moment: by the config's own prices, or by the price book.
 //
-// A known provider's channel pays that provider's prices, or its makers' if it lists none.
+// A known provider's channel pays that provider's prices, or else those of the models' makers.
 // At an unknown address, the model's name decides (`(by name)`): first in the lists of
 // the platform's makers, then of all makers, if exactly one has the name.
 

@@ -76,7 +76,7 @@ export class Sums {
   readonly #sessions = new BoundedMap<string, SessionSum>(MAX_SESSIONS);
   /** Lines that are not yet in the files. */
   #waiting: AnyLine[] = [];
-  /** Kept if it is in memory: reading it again takes long. */
+  /** Kept if in memory: reading it again takes long. */
   #table: Table | null = null;
 
   constructor(options: SumsOptions) {

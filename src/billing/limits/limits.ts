@@ -235,7 +235,7 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
 
 interface Claim {
   readonly request: Forecast;
-  /** The request has waited: others that wait do not go first. */
+  /** The request has waited: no other waiting one goes first. */
   readonly hasWaited: boolean;
 }
 
