@@ -19,7 +19,7 @@ export type Purpose = "generate" | "embed" | "count" | "resource" | "list" | "mo
 const listOf = (...purposes: Purpose[]): ReadonlySet<Purpose> => new Set(purposes);
 /** `other` requests have a line, without a known cost. */
 export const BILLED = listOf("generate", "embed", "other");
-/** A model does the work. */
+/** Purposes that need a model. */
 export const FOR_MODELS = listOf("generate", "embed", "count");
 export const WITH_PROMPTS = listOf("generate", "count");
 export const LISTS = listOf("list", "model");

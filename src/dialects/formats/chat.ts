@@ -25,7 +25,7 @@ const LAYOUT: Layout = {
 export const chat: Dialect = {
   ...OPENAI_PARTS,
   name: "chat",
-  /** No `[DONE]` follows: the answer would look complete. */
+  /** No `[DONE]` follows, or the answer would look complete. */
   errorEvent: (error) => `data: ${JSON.stringify({ error: formWireError(error) })}\n\n`,
   openMeter: openChatMeter,
   capNames: ["max_tokens", "max_completion_tokens"],

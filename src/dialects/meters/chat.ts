@@ -7,8 +7,8 @@ import { listNeedles, meterOf, sizeOf, type UsageReader, type UsageReport } from
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
-// Not `usage`, which any chunk may have as null. A call's
-// first chunk has its name. Pictures must not count as text.
+// `_tokens`, not `usage`: any chunk may have it as null. `name`: a call's first chunk.
+// `base64`: pictures must not count as text.
 const NEEDLES = listNeedles(
   '_tokens"',
   "[DONE]",

@@ -59,7 +59,7 @@ export function readPart(bytes: Buffer, section: Section, { byBlock }: Layout): 
   return { blocks, opening, isText: false, isThinking: false };
 }
 
-/** Leading system messages. Codex sends tools before them. */
+/** The section of a leading message. Codex sends tools first. */
 function findOpening(message: unknown): Section {
   if (getField(message, "type") === "additional_tools") return "tools";
   return SYSTEM_ROLES.has(getField(message, "role")) ? "system" : "messages";
@@ -136,7 +136,7 @@ export function readMark(json: string): BlockMark {
   return { lifetimeMs: readLifetime(json), hash: hashText(json) };
 }
 
-/** `"24h"`, or an object with a `ttl`. Null: the upstream's own. */
+/** `"24h"`, or an object with a `ttl`. Null: the upstream's default. */
 export function readLifetime(mark: string): number | null {
   const [, hours] = /"(\d{1,2})h"/.exec(mark) ?? [];
   return hours === undefined ? null : Number(hours) * 3_600_000;

@@ -44,7 +44,7 @@ export interface Prompt {
   /** The requested service tier, as a hash. */
   readonly tier: number;
   readonly marks: readonly CacheMark[];
-  /** Null: the upstream's own. */
+  /** Null: the upstream's default. */
   readonly lifetimeMs: number | null;
   /** A hash of the upstream's id. Null: the prompt is complete. */
   readonly continues: number | null;

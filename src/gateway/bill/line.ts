@@ -184,7 +184,7 @@ function chargeNamed({ seller, group }: Request, bill: Bill): Bill {
 }
 
 const UNREADABLE = "the seller's own amount cannot be read";
-const MISSING = "the seller named no amount for the whole answer: the price book's counts";
+const MISSING = "the seller named no amount for the whole answer: the price book's amount counts";
 
 function explainDoubts(r: Request, bill: Bill): string | undefined {
   const texts = [bill.assessment.suspect];

@@ -82,7 +82,7 @@ export function requireLogin(
   if (missing.length === 0) return;
   throw new GatewayError(
     "foreign_client",
-    `This key's channel passes on the login of ${tool.name}, which is for ${tool.name} itself, and this request does not look like one of it (${missing.join(", ")}). Use a key of a group whose channel has an API key.`,
+    `This key's channel passes on the login of ${tool.name}, which only ${tool.name} may use, and this request does not look like its own (${missing.join(", ")}). Use a key of a group whose channel has an API key.`,
   );
 }
 

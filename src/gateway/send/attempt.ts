@@ -39,7 +39,7 @@ export interface Attempted {
 /** Upstreams send short error bodies at once. */
 const MAX_ERROR_WAIT_MS = 10_000;
 const MAX_ERROR_BYTES = 256 * 1024;
-/** How long to hold a stream after a prelude event, which clients show. */
+/** How long a prelude event, which clients show, is held back. */
 const MAX_PRELUDE_MS = 1000;
 /** Clients decide about retries by these, the status and the body. */
 const REPEATED_FIELDS = new Set(["content-type", "x-should-retry"]);

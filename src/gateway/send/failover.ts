@@ -35,7 +35,7 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
   const candidates = channels.choose(r, now());
   const most = Math.min(catalog.failover.attempts, candidates.length);
   let at = performance.now();
-  // This ends no attempt: each has its own limits.
+  // No attempt begins later. A running one has its own limits.
   const deadline = at + catalog.failover.totalMs;
   let bad: Bad | null = null;
   let tried = 0;

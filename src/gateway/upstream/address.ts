@@ -46,7 +46,7 @@ export function overrideFields(fields: Fields, { headers }: Channel): Fields {
 // A base URL or a proxy may lead to this gateway. Without TLS, a header shows it.
 
 const HOP_HEADER = "x-gateway-hop";
-/** Requests with only other gateways' marks may pass. */
+/** Requests with marks of other gateways may pass. */
 const OWN_MARK = crypto.randomUUID().slice(0, 8);
 
 export function markHop(fields: Fields, exchange: Exchange, channel: Channel): void {

@@ -43,7 +43,7 @@ export class Call implements SentRequest, Answer {
     this.#key = request.memory !== undefined ? crypto.getRandomValues(new Uint8Array(16)).toBase64() : "";
     this.#head = writeHead(request, this.#key);
     this.#size = this.#head.length + (request.body?.length ?? 0);
-    // The journal's record of an attempt is written before it leaves.
+    // An attempt is in the journal before its request leaves.
     atTurnEnd("requests", () => void this.#run());
   }
 

@@ -1,6 +1,6 @@
 // Long work is divided into turns of the event loop. What can wait comes last.
 
-/** The turn serves what has arrived. */
+/** First, the event loop serves what has arrived. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
