@@ -194,7 +194,7 @@ export function makeLarge(from: string, folder: string, count: number): void {
   writeFileSync(join(folder, "ledger.jsonl"), `${made.join("\n")}\n`, { mode: 0o600 });
 }
 
-/** It ends on the day on which the ledgers were made: without an end, reports would have a row for each day until today. */
+/** The period ends on the day on which the ledgers were made: without an end, reports would have a row for each later day, too. */
 const PERIOD = "--since 2026-09-01 --until 2026-11-28";
 
 const LANES = 6;

@@ -225,7 +225,7 @@ export class Side {
       const asked = new Promise<void>((resolve) => (running.arrived = resolve));
       const leave = step.leave === "asked" ? asked : step.leave?.text;
       got.push(await ask(this.port, { ...buildAsk(scenario, index, step), leave }));
-      // A client that leaves early does not wait until the upstream has finished. The next step waits for it.
+      // The next step waits until the upstream has finished, even if the client has left early.
       while (running.open > 0) await new Promise<void>((resolve) => (running.settled = resolve));
       received.push(running.received);
       running.received = [];

@@ -14,7 +14,7 @@ export const browserProgram: string | undefined = [process.env["CHROMIUM"] ?? ""
 
 interface Need {
   readonly isThere: boolean;
-  /** What to do so that its tests run on this machine. */
+  /** What to do so that the tests that need it run on this machine. */
   readonly how: string;
 }
 

@@ -564,7 +564,7 @@ const LIST_CUT = `[...document.querySelectorAll("body, body *")].filter((each) =
 }).map(({ tagName, className, textContent, scrollWidth, clientWidth }) =>
   [tagName, className, textContent.slice(0, 40), scrollWidth, clientWidth].join(" "))`;
 
-/** Whether each plot fits its place. It follows the size of the place a moment later. */
+/** Whether each plot fits its place. A plot follows the size of its place a moment later. */
 const PLOT_FITS = `[...document.querySelectorAll(".canvas")].every((each) => each.scrollWidth <= each.clientWidth)`;
 
 /** Makes texts as wide as in DejaVu Sans or Verdana, the widest fonts that systems use for their own texts. */

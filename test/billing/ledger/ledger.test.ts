@@ -164,7 +164,7 @@ describe("P122, P124: exactly one line per request", () => {
     const path = newLedgerPath();
     await abandon(path, ["req_1", "req_2"], ["req_1"]);
     const journal = readFileSync(`${path}.open`);
-    // The journal may note the ledger's end behind this record.
+    // Behind the record of req_2, the journal may note the ledger's end.
     const sent = journal.indexOf("\n", journal.lastIndexOf('"req_2"'));
     const bytes = readFileSync(path);
     for (let end = 0; end <= journal.length; end += 13 * STEPS) {
@@ -529,7 +529,7 @@ describe("the ledger's sums", () => {
       const again = openLedger({ ...options, report: (_, level) => levels.push(level) });
       const { charged } = again.sums.spentOf({ kind: "session", name: "first" }, "total");
       expect([damage, formatUsd(charged), sumsOf(again)]).toEqual([damage, "0.1", expected]);
-      // An unusable index is not an error, because nothing is lost with it.
+      // An unusable index is not an error: the ledger has all that the index had.
       expect(levels).toEqual(damage.startsWith("damaged") ? ["note"] : []);
       expect(again.sums.lastUsed("laptop")).toBe("2026-11-20T01:00:00.000Z");
       await again.close();

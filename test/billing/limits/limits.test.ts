@@ -19,7 +19,7 @@ import {
 } from "../ledger/ledger-samples.ts";
 import { limitedKey } from "./simulated-sessions.ts";
 
-/** A request that will cost this. */
+/** What a request will cost. Null: its price is not known. */
 function costing(usd: string | null): Cost {
   const forecast = usd === null ? null : { expected: parseUsd(usd), most: parseUsd(usd) };
   return { model: "some-model", forecast: () => forecast };

@@ -23,7 +23,7 @@ interface Shape {
   readonly turns: number;
   /** Tokens of the first and of the last prompt. */
   readonly prompts: readonly [number, number];
-  /** The tokens of each answer. Without it, answers are like an agent's. */
+  /** The tokens of each answer. By default, answers are as long as an agent's. */
   readonly output?: number;
   readonly beginsAt?: number;
 }

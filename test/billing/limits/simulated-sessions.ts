@@ -31,7 +31,7 @@ export interface Turn {
   readonly seconds: number;
 }
 
-/** An agent sends one request after the other, beginning at this moment. */
+/** An agent sends one request after the other, the first at `beginsAt`. */
 export interface Agent {
   readonly name: string;
   readonly beginsAt: number;
@@ -183,7 +183,7 @@ export class Simulation {
       this.#events.splice(this.#events.indexOf(next), 1);
       this.#now = next.at;
       next.run();
-      // Code that awaits this moment goes on before the next event.
+      // Code that waited for this event goes on before the next event.
       for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
     }
     return {

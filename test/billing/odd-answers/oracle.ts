@@ -30,7 +30,7 @@ interface Case {
   /** The requested model. */
   readonly ask: string;
   readonly body: string;
-  /** Without it, "exact" is expected. */
+  /** The expected basis. The default is "exact". */
   readonly basis?: string;
   readonly terms?: readonly Term[];
   /** Calls, each with its price in USD per thousand. */

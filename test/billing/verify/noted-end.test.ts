@@ -21,7 +21,7 @@ function look(path: string, running = false): Sight {
 
 const PARTS = ["", ".open", ".end", ".sums", ".hours"];
 
-/** The files as they are at this moment: what `kill -9` leaves. */
+/** Copies the ledger's files as they are now, as `kill -9` would leave them. */
 function copy(path: string): string {
   const other = newLedgerPath();
   for (const part of PARTS)

@@ -30,7 +30,7 @@ afterEach(() => upstream.stop());
 const add = (stdin: string, ...args: string[]): Promise<Outcome> =>
   run({ folder: folder.path, stdin }, "channels", "add", ...args);
 
-/** Every line of the user is still there, in its order. */
+/** Checks that every line of the user is still there, in the same order. */
 function expectKept(): void {
   const lines = text().split("\n");
   const places = CONFIG.trimEnd()

@@ -125,7 +125,7 @@ describe("P13: a running gateway notices a changed file", () => {
 test("a file that is written in pieces is applied when it is complete, and not before", async () => {
   const { path } = setUp();
   const watch = start(path);
-  // By this clock the last change is always recent, however busy the machine is.
+  // The clock is set back by an hour, so that the file's last change always looks recent.
   setSystemTime(Date.now() - 3_600_000);
   let pieces = 0;
   const looked = Promise.withResolvers<void>();

@@ -295,7 +295,7 @@ const CASES: Case[] = [
   },
 ];
 
-/** Adds spacing that no YAML library would keep. Without it, a library would give small files back unchanged. */
+/** Adds spacing that no YAML library would keep. Without this spacing, a library would give small files back unchanged. */
 function writeOddly(text: string): string {
   const [, mark = "", rest = ""] = /^(\uFEFF?)(.*)$/s.exec(text) ?? [];
   const eol = rest.includes("\r\n") ? "\r\n" : "\n";

@@ -27,7 +27,7 @@ export interface ScriptedUpstream {
   /** The requests for a count of tokens. */
   readonly counted: Asked[];
   readonly problems: string[];
-  /** If it is set, it answers the next request in place of the script, once. */
+  /** If `next` is set, it answers the next request in place of the script, once. */
   next: ((asked: Asked) => Response) | null;
   stop(): void;
 }

@@ -10,7 +10,7 @@ type Value = Record<string, unknown>;
 
 interface Upstream {
   readonly url: string;
-  /** How many responses it has made. */
+  /** How many responses the upstream has made. */
   readonly count: () => number;
 }
 

@@ -13,7 +13,7 @@ const PRICES = { "some-model": { input: "3", output: "15" } };
 
 interface Upstream {
   readonly url: string;
-  /** The bodies of the requests that it worked on. */
+  /** The bodies of the requests that the upstream worked on. */
   readonly bodies: Section[];
   /** Resolves when this many requests have come. */
   readonly reached: (count: number) => Promise<void>;

@@ -75,7 +75,7 @@ async function serve(world: World, fixture: Fixture & { family: Family }, asked 
   return { answer, line: lines[0]! };
 }
 
-/** Returns the request's line. The client must have got the recording's bytes, and an error behind them if it is cut. */
+/** Returns the request's line. The client must have got the recording's bytes, and an error behind a cut one. */
 async function bill(world: World, fixture: Fixture & { family: Family }): Promise<Line> {
   const { answer, line } = await serve(world, fixture);
   const bytes = readFixture(fixture);

@@ -61,7 +61,7 @@ const CASES: readonly Case[] = [
   { tool: "claude", args: HELLO, group: "login" },
   { tool: "claude", args: ["hello"], group: "messages", onTerminal: true },
   { tool: "claude", args: ["hello"], group: "login", onTerminal: true },
-  // This case comes first: for a while, the gateway asks no channel again that has refused a WebSocket.
+  // This case comes first: after a channel has refused a WebSocket, the gateway does not soon ask it again.
   { tool: "codex", args: [...CODEX, "hello"], group: "responses", sockets: true },
   { tool: "codex", args: [...CODEX, "hello"], group: "responses" },
   { tool: "codex", args: ["hello"], group: "responses", onTerminal: true },

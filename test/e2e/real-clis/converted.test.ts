@@ -27,7 +27,7 @@ interface Agent {
   /** Asks for the compaction of the conversation. Otherwise the agent begins it when its window is full. */
   readonly compact?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** The agent knows a prompt's size only from this run: Gemini CLI estimates that of a resumed session. */
+  /** The agent knows a prompt's size only from this run: in a resumed session, Gemini CLI estimates it. */
   readonly isFullEarly?: true;
   /** Files in the user's home. */
   readonly files?: (url: string) => Readonly<Record<string, unknown>>;

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { TOOLS } from "../../../src/cli/tools/tools.ts";
 
-/** The folder in which they are installed. Empty: the tests of this folder are skipped. */
+/** The folder in which the tools are installed. Empty: the tests of this folder are skipped. */
 export const WANTED = process.env["REAL_CLIS"] ?? "";
 
 const PROGRAMS = "node_modules/.bin";
@@ -17,7 +17,7 @@ const LOOK_MS = 250;
 /** How long a tool on a terminal goes on after its answer: it may send other requests at the same time. */
 const LEFT_AFTER_MS = 3000;
 
-/** Whether the folder has this tool: it may have only some. */
+/** Whether the folder has this tool: it may have only some of the tools. */
 export function hasTool(name: string): boolean {
   return existsSync(join(WANTED, PROGRAMS, TOOLS.get(name)?.program?.name ?? name));
 }
@@ -31,7 +31,7 @@ export interface Surroundings {
   readonly mostIdleMs?: number;
   /** When this resolves, the tool's user stops it. */
   readonly stopped?: Promise<void>;
-  /** It has a terminal, whose user leaves a moment after these words. */
+  /** The tool has a terminal, whose user leaves a moment after these words. */
   readonly leftAfter?: RegExp;
 }
 
@@ -102,7 +102,7 @@ export async function startProgram(command: readonly string[], around: Surroundi
   return { stdout: stdout + shown, stderr, status, wasEnded };
 }
 
-/** Whether a thread of this group of processes runs, or waits for a processor or a disk. Where the system does not say, none does. */
+/** Whether a thread of this group of processes runs, or waits for a processor or a disk. False if the system does not say it. */
 function isBusy(group: number): boolean {
   const list = (path: string): string[] => {
     try {

@@ -12,7 +12,7 @@ import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type Finished, hasTool, startProgram, TEST_MS, WANTED } from "./installed.ts";
 import { PROGRAM } from "../../harness/program.ts";
 
-/** The simulated model answers, or calls a tool that it knows and answers then. */
+/** The simulated model answers at once, or first calls a tool that it knows. */
 const ANSWER = /a simulated model, and I have counted every word|Thank you, that is all I needed/;
 const QUOTED = PROGRAM.map((word) => `'${word}'`).join(" ");
 
@@ -70,7 +70,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     ["cline", "relay", ["--json", "say hello"]],
   ];
 
-  /** `gateway env` alone is not enough for these: they need the file that it describes. */
+  /** `gateway env` alone is not enough for these tools: they need the file that `env` describes. */
   const needsFile = (tool: string): boolean => ["pi", "continue", "cline"].includes(tool);
 
   /** Whether `gateway run` starts the tool. */

@@ -91,7 +91,7 @@ test("after a WebSocket has moved to another channel, the client gets nothing mo
   const client = await openSocket(gateway.port, KEY);
   client.send(create({ model: "b" }));
   await client.next("response.completed");
-  // The old upstream ends after it has sent its message.
+  // The old upstream ends its connection after it has sent its message.
   await until(() => heard > 0);
   for (const socket of old.sockets) socket.end();
   const from = client.messages.length;

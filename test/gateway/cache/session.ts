@@ -19,7 +19,7 @@ import { type Conversation, writeAsPython, writeRequest } from "../../harness/co
 export { DIALECT_NAMES } from "../../../src/dialects/dialect.ts";
 export const SECOND = 1000;
 
-/** How clients write JSON: without spaces, as JavaScript does, or with them, as Python does. */
+/** How clients write JSON: without spaces, as JavaScript does, or with spaces, as Python does. */
 const WRITERS = { JavaScript: JSON.stringify, Python: writeAsPython };
 export type Writer = keyof typeof WRITERS;
 

@@ -24,7 +24,7 @@ export interface Reply {
   readonly took?: (bytes: number) => void;
   /** Called once or twice. Only the first call counts. */
   readonly ended?: (how: ReplyOutcome) => void;
-  /** After the steps, the connection belongs to another protocol. Returns what reads its bytes. */
+  /** After the steps, the connection belongs to another protocol. Returns the reader of its bytes. */
   readonly upgrade?: (wire: UpgradedWire) => (bytes: Uint8Array) => void;
 }
 
@@ -50,7 +50,7 @@ interface WireConnection {
   busy: boolean;
   gone: boolean;
   readonly left: PromiseWithResolvers<void>;
-  /** Called when the kernel can take more bytes. A write may wait for it. */
+  /** Called when the kernel can take more bytes. A write may wait for this call. */
   drained(): void;
   reply: Reply | null;
   /** Reads the bytes after an upgrade. */

@@ -7,7 +7,7 @@ import { PROGRAM } from "../program.ts";
 
 export interface Watched {
   readonly screen: Screen;
-  /** Resolves as soon as this is seen. Rejects, with what is seen, when the program ends before. */
+  /** Resolves as soon as the screen shows `what`. Rejects with the screen when the program ends before. */
   readonly until: (what: string | RegExp | ((rows: readonly string[]) => boolean)) => Promise<void>;
   readonly press: (keys: string) => void;
   readonly resize: (columns: number, rows: number) => void;

@@ -10,7 +10,7 @@ export interface PieceAnswer {
 
 export interface PieceUpstream {
   readonly url: string;
-  /** The bodies of its requests. */
+  /** The bodies of the requests that the upstream got. */
   readonly bodies: readonly string[];
 }
 

@@ -5,11 +5,11 @@ import { PROGRAM } from "../program.ts";
 
 export interface Replaying {
   readonly url: string;
-  /** Ends it, and returns its exit status and what it has printed. */
+  /** Ends the replay, and returns its exit status and what it has printed. */
   stop(): Promise<{ readonly status: number; readonly printed: string }>;
 }
 
-/** Starts it without a config, and with an empty home. `args`: more flags of `serve`. */
+/** Starts a replay without a config, and with an empty home. `args`: more flags of `serve`. */
 export async function startReplay(folder: string, ...args: string[]): Promise<Replaying> {
   const home = makeTempFolder();
   const child = Bun.spawn([...PROGRAM, "serve", "--replay", folder, "--port", "0", ...args], {

@@ -292,7 +292,7 @@ test("P165: a messages request with thread gets 400 where it would be converted,
           expect([channel, answer.status, answer.text.includes("thread")]).toEqual([channel, 400, true]);
           expect(group.channel().seen).toHaveLength(before);
         }
-        // It is also passed on if a limit reads the conversation, and with `convert: true` to a messages channel.
+        // The thread is also passed on if a limit reads the conversation, and with `convert: true` to a messages channel.
         for (const group of [plain, looped, groupOf("messages", "messages")]) {
           expect((await group.ask("messages", more)).status).toBe(200);
           expect(JSON.parse(group.channel().seen.at(-1)!.text)).toMatchObject({ thread, messages });

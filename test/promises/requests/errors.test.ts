@@ -63,7 +63,7 @@ interface Wire {
   readonly message: string;
 }
 
-/** Reads an error in the shape of its dialect, and fails if it has another. */
+/** Reads an error in the shape of its dialect, and fails if the error has another shape. */
 function readError(dialect: Dialect, { status, text }: Pick<Answer, "status" | "text">): Wire {
   const body = JSON.parse(text);
   switch (dialect) {

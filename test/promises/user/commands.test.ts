@@ -556,7 +556,7 @@ test("P47, P48: models leaves out the models of disabled channels, and channels 
   // The time limit that `env` prints for Codex is a number even now.
   expect((await world.run("env", "codex", "--key", "cheap", "--json")).stdout).not.toMatch(/Infinity|NaN/);
   await world.run("channels", "enable", "cheap-main");
-  // One channel of two is enough, but not one that rests.
+  // One available channel of a group is enough, but a channel that rests is not available.
   await world.run("channels", "disable", "weary-spare");
   expect((await world.run("channels")).status).toBe(0);
   weary.channel().next({ status: 429, body: {}, fields: { "retry-after": "100" } });
@@ -564,7 +564,7 @@ test("P47, P48: models leaves out the models of disabled channels, and channels 
   expect((await world.run("channels")).status).toBe(1);
   await world.run("channels", "enable", "weary-main");
   expect((await world.run("channels")).status).toBe(0);
-  // A channel whose credential is refused is not enough, either.
+  // A channel whose credential is refused is not available, either.
   weary.channel().next({ status: 401, body: {} });
   await weary.ask("messages");
   expect((await world.run("channels")).status).toBe(1);

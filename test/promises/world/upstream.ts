@@ -48,12 +48,12 @@ export interface Channel {
   readonly seen: Seen[];
   /** The requests for model lists. */
   readonly lists: Seen[];
-  /** The scripts of its next requests, one each. After them it answers as usual. */
+  /** The scripts of the channel's next requests, one each. After them the channel answers as usual. */
   next(...scripts: Script[]): void;
   always(script?: Script): void;
-  /** The models of its list, or of its list at a path; null: it has no list. */
+  /** The models of the channel's list, or of its list at a path; null: the channel has no list. */
   models: Models | ((path: string) => Models);
-  /** Resolves when it has got this many requests in all. */
+  /** Resolves when the channel has got this many requests in all. */
   got(count: number): Promise<Seen>;
 }
 

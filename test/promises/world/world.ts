@@ -25,27 +25,27 @@ export interface BuiltConfig extends Section {
 
 interface GroupOptions {
   readonly platform?: Platform;
-  /** Settings by the channel's name. Without it: one channel, `main`. */
+  /** Settings by the channel's name. The default is one channel, `main`. */
   readonly channels?: Readonly<Record<string, Section>>;
   /** Settings of the group. */
   readonly group?: Section;
-  /** Settings of its key, and those of further keys by name. */
+  /** Settings of the group's key, and those of further keys by name. */
   readonly key?: Section;
   readonly keys?: Readonly<Record<string, Section>>;
 }
 
 export interface Group {
   readonly name: string;
-  /** The secret of its key. */
+  /** The secret of the group's key. */
   readonly key: string;
   keyOf(name: string): string;
-  /** The name in the config, and the credential, of one of its channels. */
+  /** The name in the config, and the credential, of one of the group's channels. */
   channelName(name?: string): string;
   credentialOf(name?: string): string;
   channel(name?: string): Channel;
-  /** A request in a dialect with its key. */
+  /** Sends a request in a dialect with the group's key. */
   ask(dialect: Dialect, more?: Section, fields?: Fields): Promise<Exchanged>;
-  /** The same, for tests that see how the answer arrives. */
+  /** Sends the same request as `ask`, for tests that see how the answer arrives. */
   open(dialect: Dialect, more?: Section, fields?: Fields): Promise<RawConnection>;
 }
 
@@ -113,7 +113,7 @@ export interface Server {
   stdout(): string;
   stderr(): string;
   signal(name: NodeJS.Signals): void;
-  /** SIGTERM. Resolves with the exit status. */
+  /** Sends SIGTERM. Resolves with the exit status. */
   stop(): Promise<number>;
 }
 
@@ -262,7 +262,7 @@ export class World {
     this.writeConfig(this.build());
   }
 
-  /** Starts, or starts again with the same files. */
+  /** Starts the gateway, or starts it again with the same files. */
   async start(...args: string[]): Promise<void> {
     if (this.#upstream === null) await this.prepare();
     const all = ["--log", "json", ...(this.#options.args ?? []), ...args];

@@ -16,7 +16,7 @@ export interface Reply {
 export interface Send extends Ask {
   readonly at: number;
   reply: Reply | null;
-  /** How it ended. `reply`: with a complete reply; `lost`: the connection broke; `left`: the client left as planned;
+  /** How the sending ended. `reply`: with a complete reply; `lost`: the connection broke; `left`: the client left as planned;
    *  `refused`: no gateway listened; `gave up`: after PATIENCE_MS. */
   end: "open" | "reply" | "lost" | "left" | "refused" | "gave up";
   endedAt: number;

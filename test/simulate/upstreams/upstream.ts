@@ -18,7 +18,7 @@ export interface Arrival {
   readonly at: number;
   /** The gateway that sent the request. It may be dead: an upstream may read late. */
   readonly sender: Owner;
-  /** Virtual time at which its last byte was sent, or its connection was lost. */
+  /** Virtual time at which the answer's last byte was sent, or the connection was lost. */
   endedAt: number;
   /** The time from the last byte of the request's sending to the beginning of the answer. */
   waited: number;
@@ -30,9 +30,9 @@ export interface Arrival {
   /** Whether the last byte of a complete answer was sent. */
   sent: boolean;
   readonly stream: boolean;
-  /** The tokens of its prompt. */
+  /** The tokens of the request's prompt. */
   readonly estimated: number;
-  /** How much of its answer the gateway has read. */
+  /** How much of the answer the gateway has read. */
   readonly bytesRead: () => number;
   /** When the gateway wrote the request. On a slow connection, a request may arrive after a later one. */
   readonly sentAt: number;

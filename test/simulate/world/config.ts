@@ -10,7 +10,7 @@ export const LEDGER = `${HOME}/ledger.jsonl`;
 
 /** How long the gateway waits for the first byte of an answer. */
 export const FIRST_BYTE_SECONDS = 12;
-/** How long it waits for all attempts of a request. */
+/** How long the gateway waits for all attempts of a request. */
 export const TOTAL_SECONDS = 30;
 
 export function writeConfig(plan: Plan): string {

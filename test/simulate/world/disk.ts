@@ -18,17 +18,17 @@ export class Inode {
   mtime: number;
   #bytes: Buffer = Buffer.alloc(0);
   #size = 0;
-  /** The safe content is the first `#safeSize` bytes of it. */
+  /** The first `#safeSize` bytes of `#safe` are the safe content. */
   #safe: Buffer = Buffer.alloc(0);
   #safeSize = 0;
   #changes: Change[] = [];
   /** How many changes there have ever been. */
   #made = 0;
-  /** The states of a database, of which a power cut leaves one. Null: it is not a database. */
+  /** The states of a database, of which a power cut leaves one. Null: the file is not a database. */
   #commits: readonly Buffer[] | null = null;
-  /** SQLite's lock on it, which belongs to a process. */
+  /** SQLite's lock on the file, which belongs to a process. */
   lock: { readonly holder: object; readonly process: object } | null = null;
-  /** How many names it has: none if it was removed while a process still has it open. */
+  /** How many names the file has: none if it was removed while a process still has it open. */
   links = 1;
 
   constructor(number: number, kind: Kind, mode: number, mtime: number) {
@@ -42,7 +42,7 @@ export class Inode {
     return this.#size;
   }
 
-  /** A view: do not keep it. */
+  /** A view of the current bytes: do not keep it. */
   get content(): Buffer {
     return this.#bytes.subarray(0, this.#size);
   }

@@ -66,7 +66,7 @@ export class Pipe {
     return !this.#isFull;
   }
 
-  /** Runs this when everything that was written before has arrived. */
+  /** Calls `run` when everything that was written before has arrived. */
   mark(run: () => void): void {
     if (this.closed) return;
     this.#queue.push(run);

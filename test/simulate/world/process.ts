@@ -92,9 +92,9 @@ export class SimProcess implements Owner {
   assets: Bundle["assets"] = new Map();
   dead = false;
   frozenUntil = 0;
-  /** The number of points at which it could have been killed. */
+  /** The number of points at which the process could have been killed. */
   steps = 0;
-  /** The point at which it dies. */
+  /** The point at which the process dies. */
   killAtStep = Number.POSITIVE_INFINITY;
   killHow: "killed" | "without power" = "killed";
   onDeath: (() => void) | null = null;
@@ -364,7 +364,7 @@ function refuseTimeout(): unknown {
   });
 }
 
-/** Any use of it throws. */
+/** Returns an object of which any use throws. */
 function refuseAll(name: string): unknown {
   const refuse = (): never => {
     throw new Error(`the simulator does not replace ${name}`);

@@ -8,9 +8,9 @@ import type { Random } from "./random.ts";
 export interface Owner {
   readonly name: string;
   readonly dead: boolean;
-  /** Infinite while it lives. */
+  /** Infinite while the owner lives. */
   readonly diedAt: number;
-  /** Until this moment (µs) none of its events run. */
+  /** Until this moment (µs) none of the owner's events run. */
   readonly frozenUntil: number;
 }
 

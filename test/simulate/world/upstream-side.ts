@@ -79,7 +79,7 @@ class SimConnection implements SentRequest, Connection {
   #isSent = false;
   #hasBegun = false;
   #isOver = false;
-  /** The upstream knows that it is over. */
+  /** The upstream knows that the request is over. */
   #isLost = false;
   #timer: Event | null = null;
 
