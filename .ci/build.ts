@@ -1,6 +1,6 @@
-// `bun run build` makes dist/gateway for this machine; `bun run build --all` one
-// for every platform that we ship to, with checksums; `bun .ci/build.ts FILE` only that file, `--target windows-x64` for
-// another platform. The executable needs nothing next to it.
+// `bun run build` makes dist/gateway for this machine. `bun run build --all` makes an executable for each platform that we
+// ship to, and their checksums. `bun .ci/build.ts FILE` makes only FILE, with `--target windows-x64` for that platform.
+// The executable needs nothing next to it.
 
 import { createHash } from "node:crypto";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";

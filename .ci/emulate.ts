@@ -84,7 +84,7 @@ function linkLibrary(folder: string, program: string, place: string, tools = "")
   run([`${tools}gcc`, ...library, ...wanted, writeSource(folder, FROM_GLIBC), ...parts]);
 }
 
-/** The files get the name of another loader, not longer than the old name. It looks for libraries in its own folder. */
+/** The programs get the name of another loader, which has its libraries next to it. It is not longer than the old name. */
 function prepareMusl(folder: string, programs: readonly string[]): Prepared {
   const place = mkdtempSync("/tmp/m-");
   leftovers.push(place);
@@ -102,7 +102,7 @@ function prepareMusl(folder: string, programs: readonly string[]): Prepared {
   return {};
 }
 
-/** A script has the program's name, because a program also starts itself and others. */
+/** A script takes the name of each program, because the programs start themselves and one another. */
 function emulateArm(programs: readonly string[], flags: readonly string[]): Prepared {
   for (const path of programs) {
     renameSync(path, `${path}.arm64`);

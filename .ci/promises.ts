@@ -1,5 +1,5 @@
 // `bun run promises`: the test of each promise of docs/contract.md. A title that begins with a number ("P35: …") is a test of
-// that promise. A promise without one fails.
+// that promise. The command fails if a promise has no test.
 
 import { Glob } from "bun";
 import { readFileSync } from "node:fs";

@@ -1,6 +1,6 @@
-// `npm run test:tools`: starts the newest release of each tool that the registry has, and the one before, through
-// `gateway run`. And compares what the newest release and one of two months earlier send with the gateway and without. The
-// newest one does a long task on models of other providers, too.
+// `npm run test:tools`: starts each tool's newest release in the registry, and the release before it, through
+// `gateway run`. It compares what the newest release, and one that is two months older, send with the gateway and without.
+// The newest release also does a long task on models of other providers.
 // It is not part of `npm test`, because its result changes with the registry. `npm run test:tools -- pi qwen` tries these
 // only, and `--write` brings the tables of releases and of differences in docs/tools.md up to date.
 

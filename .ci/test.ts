@@ -1,4 +1,5 @@
-// `npm test` and `npm run test:fast`: builds the executable, runs the tests with it, removes it, and says what was skipped.
+// `npm test` builds the executable, runs the tests with it, and removes it. `npm run test:fast` runs the tests that are not
+// slow, on the source. Both say what was skipped.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
