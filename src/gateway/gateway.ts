@@ -38,7 +38,7 @@ export interface Recorder {
 export interface Gateway {
   /** A reload replaces it. Running requests keep the old one. */
   catalog: Catalog;
-  /** Conversations may have envelopes: the config converts, or did. */
+  /** The config converts, or did: conversations may have envelopes. */
   converts: boolean;
   readonly client: Upstream;
   readonly memory: MemoryBudget;

@@ -24,7 +24,7 @@ export function parseExact(text: string): unknown {
   return isOdd && hasInexact(value) ? JSON.parse(text, keepNumber) : value;
 }
 
-/** Like parseExact, and keeps amounts, but not a 1e100: no event has one. */
+/** Like parseExact for events: keeps amounts, but no 1e100, which none has. */
 export function parseEvent(text: string): unknown {
   const value = parseFlatJson(text);
   const isOdd = AMOUNT.test(text) || (LONG_NUMBER.test(text) && hasInexact(value));

@@ -1,4 +1,4 @@
-// The usage of embeddings, searches and pictures, or a fee.
+// The usage of embeddings, searches and pictures. Some have only a fee.
 // https://platform.openai.com/docs/api-reference/embeddings/object
 
 import type { Reading, Usage } from "../../billing/usage.ts";

@@ -53,7 +53,7 @@ export class ResponsesReader implements UsageReader {
   #unknownItem: string | null = null;
   /** Deltas came: later events repeat their text. */
   #sawDeltas = false;
-  /** Several types of events repeat a text. */
+  /** By event type: several types repeat a text. */
   readonly #textBytes = new Map<string, number>();
   #mostTextBytes = 0;
   #lacksUsage = false;

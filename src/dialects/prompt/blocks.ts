@@ -11,10 +11,10 @@ export type BlockMark = { readonly lifetimeMs: number | null; readonly hash: num
 export interface PromptBlock {
   /** A text and a block with only this text have one hash. */
   readonly hash: number;
-  /** A hash that ignores digits, only for the system prompt. */
+  /** In the system prompt, a hash that ignores digits. */
   readonly shape: number;
   readonly mark: BlockMark | undefined;
-  /** One piece, or the tools inside. */
+  /** One piece, or one for each tool inside. */
   readonly pieces: readonly NamedPiece[];
 }
 

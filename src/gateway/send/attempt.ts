@@ -56,7 +56,7 @@ export async function attempt(
   let answer: Answer;
   try {
     const sent = (r.upstream = forward(r, candidate, gateway));
-    // From here on, what was sent is not needed.
+    // The answer replaces what was sent.
     r.upstream = answer = decodeAnswer(await sent.answer);
   } catch (fault) {
     if (!(fault instanceof UpstreamFault)) {

@@ -52,8 +52,8 @@ export function readBootId(): string | null {
   }
 }
 
-/** `folder`: of the module and its worker.ts. The executable has modules in files
- *  of its root, and workers at the place of their source. */
+/** `folder`: has the module and its worker.ts. In the executable, modules are
+ *  at the root, and workers in their folders. */
 export function locateWorker(moduleUrl: string, folder: string): URL {
   const isSource = moduleUrl.includes(`/src/${folder}/`);
   return new URL(isSource ? "./worker.ts" : `./${folder}/worker.js`, moduleUrl);
