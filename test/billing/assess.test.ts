@@ -192,7 +192,7 @@ describe("an answer that says it failed", () => {
   test.each([
     ["stream", false],
     ["JSON body, or JSON array", true],
-  ])("an answer (%s) that failed and reported nothing costs nothing", (_, final) => {
+  ])("a failed answer that reported nothing costs nothing: %s", (_, final) => {
     const shown = judge(readingOf(null, { end: "error", final }), failed);
     expect(shown).toEqual({ basis: "exact", usage: [], estimated: [], suspect: false });
     // Nobody knows whether an upstream charges the text before its error.
@@ -246,7 +246,7 @@ describe("P134: a count that cannot be trusted", () => {
     expect(assessWith(reading)).toMatchObject({ basis: "exact", suspect: doubtful.text });
   });
 
-  test("a report is marked as lacking output if the meter found it so, or if it counts 0 although text was seen", () => {
+  test("a report is marked as lacking output if the meter says so, or if the report counts 0 output next to a text", () => {
     const fault = { ...doubtful, lacksOutput: true } as const;
     const reading = readingOf({ input: 9, output: 1 }, { ...FINAL, faults: [fault] });
     expect(assessWith(reading)).toMatchObject({ basis: "exact", lacksOutput: true });

@@ -334,7 +334,7 @@ describe("P130: how an answer was served decides the price", () => {
     expectUnpriced(model, { input: 1 }, { [name]: value }, `${name}=${value.toLowerCase()} of ${model}`);
   });
 
-  test("an answer has no amount if one of its passes has no price, and the other pass keeps its amount", () => {
+  test("a pass without a price leaves the answer without an amount, but not the other pass", () => {
     const parts = [
       { model: null, pass: "message", usage: { input: 1_000_000 } },
       { model: "claude-nova-9", pass: "fallback_message", usage: { input: 1 } },
@@ -392,7 +392,7 @@ describe("P133: a price in the config", () => {
     expect(charged).toMatchObject({ official: "0.5" });
   });
 
-  test("the config's price for the requested model is used if the answer has another name for it", () => {
+  test("the config's price for the requested model is used if the answer has another name for the model", () => {
     const asked = { overrides, requested: "my-model" };
     expect(bill("vendor/their-model:8b", { input: 1_000_000, web_search: 1 }, asked)).toMatchObject({
       official: "3.005",
@@ -408,7 +408,7 @@ describe("P133: a price in the config", () => {
     });
   });
 
-  test("an answer whose model has no price is priced as the requested model, and its bill says so", () => {
+  test("an answer whose model has no price is priced as the requested model, and the bill says so", () => {
     const asked = { requested: "gpt-5-mini" };
     expect(bill("gpt-7-nova", { input: 1_000_000 }, asked)).toMatchObject({
       official: "0.25",

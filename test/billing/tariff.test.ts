@@ -72,13 +72,13 @@ describe("P130: the rates of a long context", () => {
     return "tier" in chosen ? chosen.tier : chosen;
   };
 
-  test.each(PROMPT_KINDS)("%s makes a prompt long: the highest tier below the length counts", (kind) => {
+  test.each(PROMPT_KINDS)("%s counts as length: the price is the highest tier below the length", (kind) => {
     expect(tierOf({ [kind]: 100 })).toBe("standard");
     expect(tierOf({ [kind]: 101 })).toBe("standard+over_100");
     expect(tierOf({ [kind]: 201 })).toBe("standard+over_200");
   });
 
-  test("output and calls do not make a prompt long", () => {
+  test("output and calls do not count as a prompt's length", () => {
     expect(tierOf({ input: 1, output: 999, reasoning: 999, output_audio: 999, web_search: 999 })).toBe(
       "standard",
     );

@@ -84,7 +84,7 @@ test.each<[title: string, change: (session: SessionStart, index: number) => Part
   expect(compareVersions(sessions.map((each, index) => ({ ...each, ...change(each, index) })))).toEqual([]);
 });
 
-test("one session with very much input does not change the report about the others", () => {
+test("one session with very much input does not change the report about the other sessions", () => {
   const make = (factor: number): SessionStart[] =>
     makeSessions((index) =>
       index === 127 ? 500_000 : (10_000 + (index % 97)) * (index < UPDATE ? 1 : factor),

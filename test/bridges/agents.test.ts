@@ -21,7 +21,7 @@ function sealThought(upstream: DialectName): Any {
 
 describe("Codex", () => {
   test.each(UPSTREAMS)(
-    "a thought of an answer that broke off, which Codex sends, does not reach a %s upstream",
+    "Codex's thought of an answer that broke off does not reach a %s upstream",
     (upstream) => {
       const thought = sealThought(upstream);
       for (const history of [

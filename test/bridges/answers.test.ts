@@ -232,7 +232,7 @@ describe("failures of an upstream", () => {
     expect(text).toStartWith(message);
   });
 
-  test("a prompt that is too long has the code and the field of the client's dialect", () => {
+  test("the error about a prompt that is too long has the code and the field of the client's dialect", () => {
     const body = {
       type: "error",
       error: { type: "invalid_request_error", message: "prompt is too long: 9 tokens > 8 maximum" },

@@ -34,7 +34,7 @@ test.each([
   ["POST", "/v1beta/models/veo-3:predictLongRunning", "content /v1beta/models/veo-3:predictLongRunning"],
   ["POST", "/v1/files", ALL("/v1/files")],
   ["POST", "/v1/filestores", ALL("/v1/filestores")],
-])("a group that forwards sends %s %s upstream", (method, target, expected) => {
+])("a group that forwards unknown paths sends %s %s upstream", (method, target, expected) => {
   expect(see(method, target)).toBe(expected);
 });
 

@@ -72,7 +72,7 @@ describe("the Anthropic SDK", () => {
     ["unknown_model", Anthropic.NotFoundError],
     ["bad_request", Anthropic.BadRequestError],
     ["body_too_large", Anthropic.APIError],
-  ] as const)("the Anthropic SDK raises its error class for %s, without a retry", async (code, kind) => {
+  ] as const)("the Anthropic SDK raises its error for %s without a retry", async (code, kind) => {
     refuse(messages, code);
     const failure = await readFailure(() => anthropic.messages.create(PROMPT));
     expect(failure).toBeInstanceOf(kind);
@@ -132,7 +132,7 @@ describe("the OpenAI SDK", () => {
       ["wrong_platform", OpenAI.PermissionDeniedError, "model_not_found"],
       ["unknown_model", OpenAI.NotFoundError, "model_not_found"],
       ["bad_request", OpenAI.BadRequestError, null],
-    ] as const)("the OpenAI SDK raises its error class for %s, unretried", async (code, kind, wireCode) => {
+    ] as const)("the OpenAI SDK raises its error for %s without a retry", async (code, kind, wireCode) => {
       refuse(dialect, code);
       const failure = await readFailure(() => call({}));
       expect(failure).toBeInstanceOf(kind);

@@ -30,7 +30,7 @@ describe("P52: answers of Claude Code", () => {
     expect(readEntries({ [`${CLAUDE}/a.jsonl`]: rows }).map(({ basis }) => basis)).toEqual(["partial"]);
   });
 
-  test("answers of subagents count, in the session's folder or next to its file, and belong to the session", () => {
+  test("answers of subagents in the session's folder or next to the session's file belong to the session", () => {
     const sub = claudeRow({ id: "msg_2", agentId: "a1", isSidechain: true });
     const entries = readEntries({
       [`${CLAUDE}/a.jsonl`]: [claudeRow()],

@@ -71,7 +71,7 @@ describe("hostile logs", () => {
     });
   });
 
-  test("fields of other types, and names of a megabyte, count as missing", () => {
+  test("fields of a wrong type, and names of a megabyte, count as missing", () => {
     const odd = claudeRow({
       sessionId: 7,
       cwd: ["/"],

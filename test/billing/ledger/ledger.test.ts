@@ -92,7 +92,7 @@ describe("P122, P124: exactly one line per request", () => {
     expect(readWholeLedger(path).lines).toEqual([]);
   });
 
-  test("a request that was in flight when the gateway died gets a line, interrupted, with its channels", async () => {
+  test("a request that was in flight when the gateway died gets a line with the outcome interrupted and its channels", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
     void ledger.open(intentOf("req_1"));
@@ -290,7 +290,7 @@ test("a request that ends after the ledger was closed gets its line at the next 
 });
 
 describe("P127: one writer per ledger", () => {
-  test("the lock of a killed process does not lock out the next one", async () => {
+  test("the lock of a killed process does not lock out the next process", async () => {
     const path = newLedgerPath();
     const child = Bun.spawn([process.execPath, join(import.meta.dir, "ledger-load.ts"), path], {
       stdout: "pipe",
@@ -391,7 +391,7 @@ describe("P126: a ledger that another program changes", () => {
     expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(["req_1", "req_2", "req_3"]);
   });
 
-  test("a ledger that another program moved away and put back gets the charge of a response between", async () => {
+  test("a ledger that was moved away and put back gets the charge of a response that ended in between", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
     await bill(ledger, "req_1");
@@ -699,7 +699,7 @@ describe("a sync that failed before a restart of the gateway", () => {
   });
 });
 
-test("the last lines of a killed gateway are brought to the disk as soon as the next one starts", async () => {
+test("the last lines of a killed gateway are brought to the disk as soon as the next gateway starts", async () => {
   const path = newLedgerPath();
   await abandon(path, ["req_1"], ["req_1"]);
   let syncs = 0;

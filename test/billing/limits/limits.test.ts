@@ -173,7 +173,7 @@ test("P118: a request that the gateway's death cut short counts with what it had
 });
 
 test.each([true, false])(
-  "P118: a line that replaces an earlier one takes back the earlier estimate, in its day and month (sums in memory: %p)",
+  "P118: a line that replaces an earlier one takes back that line's estimate, in that line's day and month (sums in memory: %p)",
   async (isKept) => {
     await withLedger(async (ledger) => {
       const spentOf = (window: "day" | "month") =>
@@ -281,7 +281,7 @@ describe("P119: the limits of a session", () => {
     });
   });
 
-  test("a session whose request runs keeps what it has reserved, however many sessions come after it", () => {
+  test("a session keeps the reservation of its running request, however many sessions come after it", () => {
     const gate = createGate({ spentOf: () => NOTHING, zone: UTC });
     const key = limitedKey({ usdPerSession: "2" });
     const running = admit(gate, key, NOON, costing("2"), "a");

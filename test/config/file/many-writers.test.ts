@@ -19,7 +19,7 @@ keys:   # everybody
 # trailing words
 prices: { m: { input: "3.00" } }   # no newline at the end`;
 
-test("P20: fifty processes that add keys at once lose none and change no other byte", async () => {
+test("P20: fifty processes that add keys at once lose no key and change no other byte", async () => {
   using folder = makeTempFolder();
   const path = folder.join("gateway.yaml");
   writeFileSync(path, BEFORE, { mode: 0o600 });

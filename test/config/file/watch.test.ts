@@ -51,7 +51,7 @@ function start(path: string) {
 }
 
 describe("P13: a running gateway notices a changed file", () => {
-  test("a change is applied within a second, also right after the watch has looked", () => {
+  test("a change is applied within a second, even right after the watch has looked at the file", () => {
     const { path } = setUp();
     jest.useFakeTimers();
     try {
@@ -86,7 +86,7 @@ describe("P13: a running gateway notices a changed file", () => {
   });
 
   test.skipIf(process.platform === "win32")(
-    "a changed file that is a link into a folder that was swapped is applied",
+    "a change is applied if the config is a link into a folder that is swapped",
     async () => {
       const { folder } = setUp();
       for (const version of ["one", "two"]) {

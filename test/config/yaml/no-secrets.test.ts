@@ -68,7 +68,7 @@ function mistype(text: string, roll: (sides: number) => number): string {
 const ROUNDS = 40;
 const FIRST_SEED = Math.floor(Math.random() * 1e9);
 
-test("a mistyped config is refused without a piece of its secrets, by the gateway and by doctor", () => {
+test("a refusal of a mistyped config, by the gateway or by doctor, shows no piece of a secret", () => {
   using folder = makeTempFolder();
   const path = folder.join("gateway.yaml");
   const config = writeConfig();

@@ -85,7 +85,7 @@ describe.each([
     expect(remove(stream, 11)).toBe(latin(around()));
   });
 
-  test("a stream loses the chunk with the usage also at its end, where no blank line follows", () => {
+  test("a stream loses the chunk with the usage also at the stream's end, where no blank line follows", () => {
     expect(remove(write(TEXT) + `data: ${USAGE}`, 9)).toBe(latin(write(TEXT)));
     expect(remove(write(TEXT) + `data: [DONE]`, 9)).toBe(latin(write(TEXT) + "data: [DONE]"));
   });

@@ -222,7 +222,7 @@ describe("the usage of the content dialect", () => {
     expect(judge(openContentMeter, events)).toMatchObject(DOUBTED);
   });
 
-  test("a content answer with thoughts alone is exact", () => {
+  test("the usage of a content answer with thoughts alone is exact", () => {
     const events = [chunk([{ text: "Hm", thought: true }]), chunk([], thought, "STOP")];
     expect(judge(openContentMeter, events)).toMatchObject(NO_DOUBT);
   });

@@ -164,7 +164,7 @@ describe("prices check", () => {
     expect([status, JSON.parse(stdout)]).toEqual([0, []]);
   });
 
-  test("prices check names a model that was never answered, or once by a model without a price", async () => {
+  test("prices check names a model that was never answered, or was answered by a model without a price", async () => {
     using folder = open([
       { model: "our-best", upstream_model: "claude-sonnet-5" },
       { model: "our-best", upstream_model: "deployment-7", ...unpriced },
