@@ -146,7 +146,7 @@ export async function startFloor(upstream: number): Promise<Target> {
   return makeTarget("floor", port, child, mkdtempSync(join(tmpdir(), "gateway-bench-")));
 }
 
-/** A gateway's command by its name in the table. */
+/** The command of each gateway, by the gateway's name in the table of results. */
 export type Gateways = ReadonlyMap<string, readonly string[]>;
 
 /** The gateway from its source, and each of these executables. */

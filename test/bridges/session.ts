@@ -1,4 +1,4 @@
-// A session of an agent: what the user sends, and how each dialect keeps it with what the model answers. Written by hand from
+// A session of an agent: what the user sends, and the history that a client of each dialect makes of it. Written by hand from
 // the providers' documents, without any code of the bridges.
 
 import type { DialectName } from "../../src/dialects/dialect.ts";

@@ -10,7 +10,7 @@ export { type Outcome, runProcess } from "../harness/program.ts";
 /** These commands start programs that write to the same output, or their test is about the process. */
 const OWN_PROCESS = new Set(["run", "serve", "statusline", "service"]);
 
-/** Runs a command without a terminal: in this process, one after the other, unless it needs a process of its own. */
+/** Runs a command without a terminal. Commands run in this process in turn, unless they need a process of their own. */
 export async function run(circumstances: Circumstances, ...args: string[]): Promise<Outcome> {
   const needsProcess = OWN_PROCESS.has(args[0] ?? "") || circumstances.env?.["TZ"] !== undefined;
   return needsProcess ? runProcess(circumstances, ...args) : runHere(circumstances, ...args);

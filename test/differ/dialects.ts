@@ -60,7 +60,7 @@ export function answered(dialect: Dialect, stream: boolean, model?: string): Scr
     : { fields: JSON_TYPE, pieces: [JSON.stringify(answer(dialect, model))], framing: "length" };
 }
 
-/** An error of this dialect's upstreams. An error 422 has the type of a server's fault, which does not fit. */
+/** An error of this dialect's upstreams. An error 422 has, wrongly, the type of a server's fault. */
 export function failure(dialect: Dialect, status: number, message = "as scripted"): Script {
   const body = read(dialect, "failure")[0];
   const isServers = status >= 500 || status === 422;

@@ -120,7 +120,7 @@ function listUses(code: string): string[][] {
   });
 }
 
-/** The problem with a use; null if there is none. */
+/** The problem with a use of a command; null if there is none. */
 function findFault(words: readonly string[]): string | null {
   const path: string[] = [];
   let help = tree.get("");

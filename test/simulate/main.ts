@@ -68,7 +68,7 @@ function readSeeds(): [number, number] {
   return [Number(from), to === "" ? Number.POSITIVE_INFINITY : Number(to)];
 }
 
-/** The lines of the trace that are shown. Those of bytes and timers are not. */
+/** The lines of the trace that are shown. Lines about bytes and timers are not. */
 const SHOWN =
   / is sent | ends \(| gets (?!GET)| answers |says \(|is killed|does not start|FAILED|without power|started again|has stopped|everything works|: (?:kill|cut power|stop|clock|standstill|disk|slow disk|index|upstream down)/;
 

@@ -42,7 +42,7 @@ export interface Written {
   readonly at: number;
   readonly process: SimProcess;
   readonly inode: Inode;
-  /** How many changes the file had had by then, this one included. */
+  /** How many changes the file has had, this write included. */
   readonly made: number;
 }
 
@@ -436,7 +436,7 @@ export class World {
     );
   }
 
-  /** Whether the refusal is right: a limit is spent, or its minute passed differently on the wall clock. */
+  /** Whether the refusal is right: a limit is spent, or a rate limit's minute was another one on the wall clock. */
   #isSpent(text: string): boolean {
     const isEarly = text.includes("requests_per_minute") && (this.bends.length > 0 || this.stoodStill);
     return isEarly || (text.includes("has spent") && !text.includes("reserved"));

@@ -45,7 +45,7 @@ console.log(
   }),
 );
 
-/** Ten requests stay open while others come and go until one is refused. */
+/** Opens and ends requests until one is refused. Ten of them are always open. */
 async function fillUp(): Promise<unknown> {
   const running: string[] = [];
   for (let number = 0; ; number += 1) {

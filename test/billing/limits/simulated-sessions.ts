@@ -1,4 +1,4 @@
-// Sessions of agents at the level of the limits, with a clock of their own: requests ask the real gate, wait in the real
+// Sessions of agents as the limits see them, with a simulated clock: requests ask the real gate, wait in the real
 // queue, and cost what the price book says. Everything is the same in each run.
 
 import { AnswerHistory, CachedPrompts } from "../../../src/billing/limits/forecasts.ts";
@@ -153,7 +153,7 @@ export class Simulation {
   readonly #waiting: WaitingRequests;
   readonly history = new AnswerHistory();
   readonly #prompts = new CachedPrompts();
-  /** The real tokens of a prompt for each estimated one. */
+  /** The real tokens of a prompt for each estimated token. */
   readonly #density: number;
 
   constructor(key: Key, density = 1) {

@@ -170,7 +170,7 @@ async function killAtEachStep(
     killed.push(copy(path));
   }
   await ledger.close();
-  // The next gateway writes its first lines before it replaces the journal.
+  // The next gateway writes its first lines before it replaces the journal: the first copy gets the old one.
   const [first = path] = killed;
   copyFileSync(`${before}.open`, `${first}.open`);
   return killed;

@@ -1,4 +1,4 @@
-// Groups, plans and prices without an editor. The file keeps its comments and order.
+// Commands that change groups, plans and prices in the config, and keep its comments and order.
 
 import { describe, expect, test } from "bun:test";
 import { useFolder } from "../../harness/temp.ts";

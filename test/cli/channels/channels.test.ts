@@ -43,7 +43,7 @@ function makeChannels(): Record<string, unknown> {
   };
 }
 
-/** Answers on the socket where a gateway of this folder's config would be. */
+/** Answers on the socket on which a gateway with this folder's config would listen. */
 function answerInstead(state: unknown, version?: string): Disposable {
   const [place] = locateControl(folder.join("ledger.jsonl"));
   if (place === undefined) throw new Error("there is no place for a control socket");

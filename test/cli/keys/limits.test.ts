@@ -1,4 +1,4 @@
-// Limits without an editor, and how much of them is spent.
+// Commands that set limits, and that show how much of them is spent.
 
 import { describe, expect, test } from "bun:test";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";

@@ -194,7 +194,7 @@ test.each(["ccr", "litellm"])(
         general_settings: { master_key: "sk-the-clients-own" },
       },
     };
-    // Neither document has a credential for the local server.
+    // Neither tool's config has a credential for the local server.
     expect((await importText(kind, JSON.stringify(documents[kind]))).status).toBe(0);
     const config = `${readFileSync(folder.join("gateway.yaml"), "utf8")}listen: { port: 0 }\n`;
     const gateway = await startGateway({ config, folder });

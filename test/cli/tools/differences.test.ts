@@ -1,4 +1,4 @@
-// The gateway's changes for a tool: the list of wanted differences.
+// What the gateway changes for a tool is in the list of wanted differences.
 
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";

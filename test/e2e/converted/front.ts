@@ -1,4 +1,4 @@
-// A proxy between a tool and the gateway, which keeps what the tool sends and gets.
+// A proxy between a tool and the gateway, which notes what the tool sends and gets.
 
 export interface Exchanged {
   readonly path: string;

@@ -301,7 +301,7 @@ function openAiSdk(url: string, dialect: "chat" | "responses"): Sdk {
         });
       if (typeof said === "string") messages.push({ role: "user", content: said });
       else messages.push({ role: "tool", content: results(said) });
-      // Without this, the SDK sends ids in place of items, as if OpenAI had kept the items.
+      // Without this option, the SDK sends ids in place of items, as if OpenAI had kept the items.
       const providerOptions = { openai: { store: false } };
       const call = { model, tools, messages, maxRetries: 0, providerOptions };
       const answer = isStreamed ? streamText(call) : await generateText(call);

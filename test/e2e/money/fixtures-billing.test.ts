@@ -115,7 +115,7 @@ function dropTariff(form: object): unknown {
   return Object.fromEntries(Object.entries(form).filter(([name]) => !SERVED.has(name)));
 }
 
-/** A recording without usage, or with a usage of zeros next to an answer. */
+/** A recording without usage, or with a usage of zeros although it has an answer. */
 function isUnreported(billing: Billing): boolean {
   const counts = (billing?.lines ?? []).flatMap((line: object) => Object.values(line));
   return counts.every((count: unknown) => typeof count !== "number" || count === 0);

@@ -1,4 +1,4 @@
-// Answers that name their own price, while their key is recorded: the recording has each of them, and the line has the
+// Answers that name their own price, to a key whose requests are recorded: the recording has each of them, and the line has the
 // amount with all its digits.
 
 import { expect, onTestFinished, test } from "bun:test";

@@ -80,7 +80,7 @@ export async function startProgram(command: readonly string[], around: Surroundi
     try {
       process.kill(-child.pid, name);
     } catch {
-      // The tool has just ended.
+      // Nobody gets the signal: the tool has just ended.
     }
   };
   const end = (): void => {

@@ -28,7 +28,7 @@ const turn: fc.Arbitrary<Turn> = fc.tuple(
 );
 const A = { role: "user", content: "a" };
 const NONE = { role: "user", content: [] };
-/** The last message is the same, but has another number. */
+/** The last message is the same in both prompts, but the second in one and the third in the other. */
 const MOVED: Turn[] = [
   [0, 0, [A, A], "s", 2, false],
   [0, 1, [NONE, A], "s", 2, false],

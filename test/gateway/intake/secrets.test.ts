@@ -143,7 +143,7 @@ test("what only looks like a key is not masked, and escapes of escapes take litt
 
 test.each([
   ["a complete secret", `bad key ${SECRET}.`, `bad key ${"*".repeat(SECRET.length)}.`],
-  // In lower case, the first letter becomes two characters.
+  // In lower case, the letter U+0130 becomes two characters.
   ["12 characters of a secret", `\u0130 ${HIDDEN.slice(5, 17)}.`, `\u0130 ${"*".repeat(12)}.`],
   ["a part in lower case", `bad key ${HIDDEN.slice(5, 25).toLowerCase()}.`, `bad key ${"*".repeat(20)}.`],
   ["a part with escapes", `bad %41b1+cD2e/3_gH4.`, `bad ${"*".repeat(14)}.`],

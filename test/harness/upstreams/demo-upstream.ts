@@ -66,7 +66,7 @@ export interface DemoUpstream {
   readonly listRequests: readonly ReceivedRequest[];
   /** Each behaviour is used once, in order, by the first request that it applies to. */
   next(...behaviours: readonly (Behaviour | FaultName)[]): void;
-  /** For every request that no `next` applies to. Undefined restores the default. */
+  /** Sets the behaviour for every request that no `next` applies to. Undefined restores the default. */
   always(behaviour: Behaviour | FaultName | undefined): void;
   /** Resolves with the request of this index (0 is the first) as soon as it has arrived. */
   received(index: number): Promise<ReceivedRequest>;

@@ -509,7 +509,7 @@ test("P121: at each percentage of alerts.at, a limit warns once in the log, in s
   await own.line(await group.ask("messages", {}, session("s")));
   await own.halt();
   expect(runs()).toEqual(["alert 20", "alert 50"]);
-  // A key that is removed and added again while no gateway runs is warned about again.
+  // While no gateway runs, the key is removed and added again: there are warnings about it again.
   await own.run("keys", "remove", "alert", "--yes");
   const limits = ["--limit", "usd_total=0.01", "--limit", "requests_per_minute=2"];
   const add = () => own.run("keys", "add", "--name", "alert", "--group", "alert", ...limits);

@@ -96,14 +96,14 @@ function checkTail(world: World, send: Send, reply: Reply, arrivals: readonly Ar
   else if (source.plan.cut === null) send.whole = source;
 }
 
-/** Only the line end of the last event was missing, and the gateway added it. */
+/** Whether only the line end of the last event was missing, and the gateway added it. */
 function isClosed(arrival: Arrival, got: Buffer): boolean {
   const same = countSame(arrival, got);
   const hasNoMore = (bytes: Buffer): boolean => /^[\r\n]*$/.test(bytes.toString("latin1", same));
   return hasNoMore(got) && hasNoMore(arrival.body ?? got);
 }
 
-/** The connection may have broken inside the gateway's own error. */
+/** Whether the text is the beginning of the gateway's error, in which the connection may have broken. */
 function isBeginningOfTail(text: string): boolean {
   const plain = text.replace(/^(?:\r?\n){0,2}(?:\r$)?/, "");
   return ["event: error\n", 'data: {"error"'].some((tail) => tail.startsWith(plain));

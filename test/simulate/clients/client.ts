@@ -78,7 +78,7 @@ export class Client {
     this.#later(waitMs ?? this.plan.requests[this.#at]?.gapMs ?? SETTLE_MS, () => this.#next());
   }
 
-  /** When it tries again, as the official SDKs do: after half a second or more, or after the time in retry-after. */
+  /** In how many ms the client sends again, as the official SDKs do: in 500 or more, or as retry-after says. Null: never. */
   #retryAfter({ end, reply }: Send): number | null {
     if (this.#again >= this.plan.retries || end === "left" || end === "gave up") return null;
     const backoff = 500 * 2 ** this.#again;

@@ -3,7 +3,7 @@
 import { GOOD_ANSWER } from "../upstreams/upstream.ts";
 import type { ClientPlan, Plan, RequestPlan } from "./plan.ts";
 
-/** Measured in time of the processor: a busy machine shortens as much as an idle one. A result can be shortened again. */
+/** Measured in CPU time, so that a busy machine shortens a plan as much as an idle one. A result can be shortened again. */
 const MAX_MS = 60_000;
 const MAX_TRIES = 600;
 
@@ -74,7 +74,7 @@ const SIMPLE_REQUEST: Partial<RequestPlan> = {
   gapMs: 0,
 };
 
-/** Plans in which one request has one special thing less, or one answer is replaced by a good one. */
+/** Plans in which one member of a request is replaced by a simple one, or one answer by a good one. */
 function simplifyRequests(plan: Plan): Plan[] {
   return plan.clients.flatMap((client, at) =>
     client.requests.flatMap((request, index) => {

@@ -26,7 +26,7 @@ export class Inode {
   #made = 0;
   /** The states of a database, of which a power cut leaves one. Null: the file is not a database. */
   #commits: readonly Buffer[] | null = null;
-  /** SQLite's lock on the file, which belongs to a process. */
+  /** The lock that a process has on the file, through SQLite. */
   lock: { readonly holder: object; readonly process: object } | null = null;
   /** How many names the file has: none if it was removed while a process still has it open. */
   links = 1;

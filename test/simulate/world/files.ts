@@ -171,7 +171,7 @@ class Files {
     this.#take(fd, "fchmod").inode.mode = mode;
   }
 
-  /** Everything belongs to one user. */
+  /** Changes nothing: every file belongs to one user. */
   fchownSync(fd: number): void {
     this.#take(fd, "fchown");
   }

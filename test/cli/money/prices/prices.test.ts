@@ -409,7 +409,7 @@ describe("prices update", () => {
     const start = await run(place, "serve");
     expect(start.status).toBe(1);
     expect(start.stderr.replaceAll("\n", " ")).toContain("`gateway prices update` writes it again");
-    // Commands that need no prices go on, and the doctor names the way out.
+    // Commands that need no prices still work, and the doctor names the command that helps.
     for (const command of [["usage"], ["ledger", "verify"], ["keys", "list"], ["sessions"]])
       expect([command, (await run(place, ...command)).status]).toEqual([command, 0]);
     const { checks }: { checks: unknown[] } = JSON.parse((await run(place, "doctor", "--json")).stdout);
@@ -428,7 +428,7 @@ describe("prices update", () => {
       "anthropic claude-sonnet-5": { input_mtok: 0, output_mtok: 0.9 },
       "anthropic claude-haiku-4-5": { input_mtok: 0.1, output_mtok: 0.5 },
     });
-    // One model of a provider that the config uses, and one of a provider that it does not use.
+    // Two models are gone: one of a provider that the config uses, and one of another provider.
     const anthropic = fallen.find(({ id }) => id === "anthropic")!;
     anthropic.models.splice(
       anthropic.models.findIndex(({ id }) => id === "claude-2"),

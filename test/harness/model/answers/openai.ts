@@ -27,7 +27,7 @@ export function writesToCache(model: string): boolean {
   return /^gpt-(5\.[6-9]|[6-9])/.test(model);
 }
 
-/** Shorter prompts are not cached. */
+/** A prompt with fewer tokens is not cached. */
 const LEAST_CACHED_TOKENS = 1024;
 
 /** The number of the prompt's tokens, and what is cached: the whole prompt, and each beginning that ends with an item. */
