@@ -52,7 +52,7 @@ export interface Gateway {
   readonly contexts: ContextNotes | null;
   readonly alerts: Alerts;
   readonly recorder: Recorder;
-  /** A request pays the prices at its end. */
+  /** A request is priced by the book at its end. */
   prices: PriceBook;
   readonly channels: Channels;
   readonly lists: ModelLists;

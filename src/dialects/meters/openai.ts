@@ -154,7 +154,7 @@ function readServerTools(usage: unknown, counts: CountReader): Usage {
   const calls: Usage = {};
   for (const [name, kind] of SERVER_TOOL_KINDS)
     if (kind !== null) calls[kind] = counts.readDetail(details, name);
-  // Fetched items have prices: https://docs.x.ai/developers/pricing
+  // Fetched items are paid, not the calls: https://docs.x.ai/developers/pricing
   const isByItem = getField(details, "x_posts_fetched") !== undefined;
   return isByItem ? { ...calls, x_search: 0 } : calls;
 }

@@ -236,7 +236,7 @@ export class Channels {
     if (!this.#isClosed) this.#saving ??= setTimeout(() => this.#save(), SAVE_DELAY_MS).unref();
   }
 
-  /** Losing the file does no harm. */
+  /** A failed save stops nothing. */
   #save(): void {
     if (this.#saving === null) return;
     clearTimeout(this.#saving);

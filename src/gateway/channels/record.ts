@@ -10,7 +10,7 @@ import type { FailureCause, Failure } from "../upstream/failures.ts";
 
 export interface Rest {
   readonly failure: Failure;
-  /** Only a complete response ends the rest. */
+  /** An answer's beginning does not end the rest. */
   readonly isBreak: boolean;
   readonly since: number;
   readonly at: number;
@@ -231,7 +231,7 @@ export function readinessOf(record: ChannelRecord, model: string | null, now: nu
   return rests.some(isClosed) ? "closed" : "trial";
 }
 
-/** `until` 0: the trial is over. A rest for broken responses ends with a complete one. */
+/** `until` 0: the trial is over. A rest for broken responses notes no trial. */
 export function setTrial({ whole, models }: ChannelRecord, model: string | null, until: number): void {
   const own = model === null ? undefined : models.get(model);
   if (whole?.isNamed === false && !whole.isBreak) whole.trialUntil = until;
