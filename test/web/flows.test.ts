@@ -231,7 +231,7 @@ onPage("a button saves the file of `gateway report`", async ({ page, problems })
   const text = readFileSync(await download.path(), "utf8");
   expect(text).toContain("claude-haiku-4-5");
   expect(text).not.toContain("from-page");
-  // The command may replace the page's file.
+  // The command may replace a report that the page has written.
   const words = ["report", "-o", await download.path(), "--ledger", folder.join("ledger.jsonl")];
   expect(Bun.spawnSync([...PROGRAM, ...words]).exitCode).toBe(0);
   expect(problems).toEqual([]);

@@ -34,7 +34,7 @@ export function judgeSession(upstream: ScriptedUpstream, task: ScriptedTask, dia
 /** Paths of requests for a token count, which cost nothing. */
 const COUNT = /count_?tokens|input_tokens/i;
 
-/** The counts that the agent was told are those of the ledger's lines. */
+/** Checks that the counts that the agent was told are those of the ledger's lines. */
 export function judgeMoney(
   client: DialectName,
   exchanged: readonly Exchanged[],

@@ -1,5 +1,5 @@
-// An attacker who can create files in the gateway's folder (a shared folder, a cloned repository) plants links to other
-// files of its user there. No command may write through them, and a command that cannot go on says why.
+// An attacker who can create files in the gateway's folder (a shared folder, a cloned repository) plants links there, to
+// other files of the gateway's user. No command may write through them, and a command that cannot go on says why.
 
 import { describe, expect, test } from "bun:test";
 import {

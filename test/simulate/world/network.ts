@@ -122,7 +122,7 @@ export class Pipe {
     if (typeof first === "function") {
       this.#queue.shift();
       first();
-      // What has arrived together is seen at once, or a little later.
+      // What arrived at the same time is seen at once, or a little later.
       if (this.#queue.length > 0 && this.#random.chance(500)) return this.#arrive();
     } else {
       const bytes = this.#take(first);
