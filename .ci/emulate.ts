@@ -84,7 +84,7 @@ function linkLibrary(folder: string, program: string, place: string, tools = "")
   run([`${tools}gcc`, ...library, ...wanted, writeSource(folder, FROM_GLIBC), ...parts]);
 }
 
-/** The programs get the name of another loader, which has its libraries next to it. It is not longer than the old name. */
+/** Writes the name of another loader over the old name, which is at least as long. That loader's libraries are next to it. */
 function prepareMusl(folder: string, programs: readonly string[]): Prepared {
   const place = mkdtempSync("/tmp/m-");
   leftovers.push(place);

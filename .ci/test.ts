@@ -23,7 +23,7 @@ const ignored = isFast ? SLOW.map((pattern) => `--path-ignore-patterns=${pattern
 const workers = Math.max(4, availableParallelism());
 const flags = [
   `--parallel=${workers}`,
-  // To load and compile the source again for each file takes a seventh of the whole time.
+  // Without it, each file loads and compiles the source again, which takes a seventh of the whole time.
   "--no-isolate",
   `--timeout=${TIMEOUT_MS}`,
   ...ignored,

@@ -82,7 +82,7 @@ function listFigures({ paid_again: lost, total, window_points: points }: Evidenc
 
 function describePoints([first, ...others]: readonly [name: string, rise: number][]): [string, string][] {
   if (first === undefined) return [];
-  const more = others.map(([name, rise]) => `, and ${rise} that of ${name}`).join("");
+  const more = others.map(([name, rise]) => `, and by ${rise} its window of ${name}`).join("");
   return [
     [
       countOf(first[1], "point"),

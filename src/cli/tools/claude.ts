@@ -64,7 +64,7 @@ function nameForeignModels(connection: Connection): Record<string, string> {
         ANTHROPIC_CUSTOM_MODEL_OPTION: main,
       }),
     ...(main !== null && listWindow(limits?.get(main))),
-    // Its line in the prompt always changes: caches of other makers would miss.
+    // This prompt line always changes: caches of other makers would miss.
     CLAUDE_CODE_ATTRIBUTION_HEADER: "0",
     // Only Anthropic's models know tools that are loaded on demand.
     ENABLE_TOOL_SEARCH: "false",

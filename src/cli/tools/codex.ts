@@ -35,7 +35,7 @@ export const codex: ToolRow = {
       "Codex finds only sessions that began with `gateway run codex`.",
   ],
   // Codex ignores OPENAI_BASE_URL.
-  // Values that are not TOML are plain text.
+  // A `-c` value that is not TOML is plain text.
   connect: (connection) => {
     const { isDirect, patienceMs, secret, usesLogin, websocket } = connection;
     // As an argument, a label could be read as a number.

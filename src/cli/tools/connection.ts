@@ -226,7 +226,7 @@ export interface ToolKey {
   readonly secret: string;
 }
 
-/** Others can see a secret in an argument.
+/** Other users can see a secret in an argument.
  *  `word`: a key's name or secret. */
 async function readKeyFlags<Flags extends KeyFlags>(
   word: string | null,

@@ -115,7 +115,7 @@ export function formatSpan(ms: number): string {
   return `${Math.floor(hours / 24)} d`;
 }
 
-/** As in the commands, and short enough for a phone in every language. */
+/** 24 hours, as in the commands: short enough for a phone in any language. */
 const hourCycle = "h23";
 const FORMS = {
   clock: { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle },
