@@ -188,7 +188,7 @@ export function addUsd(a: Usd, b: Usd): Usd {
   return usd(a + b);
 }
 
-/** For estimates. No amount is made of it. */
+/** For estimates, never for an amount. */
 export function estimateUsd(text: string): number {
   return Number(text);
 }

@@ -23,7 +23,7 @@ export class EventReader {
   /** The beginning of an event that has not ended. */
   #begun: Buffer[] = [];
   begunBytes = 0;
-  /** After a CR: a LF that follows is of the same line end. */
+  /** After a CR: a LF that follows belongs to the same line end. */
   #endedInCr = false;
   /** An event was too long to be kept: its bytes are lost. */
   #hasLost = false;
