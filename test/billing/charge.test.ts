@@ -226,7 +226,7 @@ describe("the prices of an answer in parts", () => {
   const advisor = { model: "claude-opus-4-8", pass: "advisor_message", usage: { input: 1 } };
   const compaction = { model: "claude-haiku-4-5", pass: "compaction", usage: { input: 1 } };
 
-  test("an answer in parts has the prices of the model that it names, wherever that model's part stands", () => {
+  test("an answer in parts shows the prices of the model that it names, whichever part that model made", () => {
     const parts = [advisor, { model: null, pass: "message", usage: { input: 1 } }];
     expect(bill("claude-sonnet-5", {}, { parts })).toMatchObject({ prices: { input: "2" } });
     const asked = { parts, model: null, requested: "claude-sonnet-5" };

@@ -77,7 +77,7 @@ describe("Claude Code", () => {
   const DIRECTIONS = DIALECT_NAMES.filter((each) => each !== "messages").map((each) => `messages>${each}`);
 
   test.each(DIRECTIONS)(
-    "Claude Code gets no answer's id from the upstream, as it takes answers with equal ids for one: %s",
+    "Claude Code, which merges answers with equal ids, never gets the upstream's id of an answer: %s",
     (direction) => {
       const [, upstream] = readDirection(direction);
       const converted = convert(direction, formRequest("messages", [{ role: "user", content: "Hi" }], true));

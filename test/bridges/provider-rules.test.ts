@@ -37,7 +37,7 @@ describe("an answer's schema, as Claude gets it", () => {
   };
 
   test.each(["responses", "chat", "content"])(
-    "the answer's schema of a %s client allows Claude no other members, at any depth",
+    "a %s client's answer schema forbids Claude unnamed members, at every depth",
     (client) => {
       const { schema, notes } = ask(client, {
         ...OPEN,

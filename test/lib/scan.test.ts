@@ -237,7 +237,7 @@ test("the parts of a list are found though white space between known parts has c
   }
 });
 
-describe("the parts of an earlier body are found again", () => {
+describe("the parts of an earlier body are recognised", () => {
   const part = (at: number): object => ({ at, text: "x".repeat(at * 10) });
   const parts = Array.from({ length: 20 }, (_, at) => part(at));
   const before = scan(JSON.stringify({ list: parts, model: "m" }))!;
@@ -257,7 +257,7 @@ describe("the parts of an earlier body are found again", () => {
     ["with others in the middle", [...parts.slice(0, 5), 1, 2, ...parts.slice(7)], 18],
     ["with more in the middle", [...parts.slice(0, 5), 1, 2, ...parts.slice(5)], 20],
     ["of another conversation", [1, 2, 3], 0],
-  ])("the parts of an earlier body are found again in a list %s", (_name, list, count) => {
+  ])("the parts of an earlier body are recognised in a list %s", (_name, list, count) => {
     expect([countKnown(list), countKnown(list, { isStrict: true })]).toEqual([count, count]);
   });
 

@@ -16,7 +16,7 @@ test("P52: an entry is joined to the line with the upstream's id, whatever else 
   expect(count([entry], [lineOf({ upstream_request_id: "req_x", tool: "claude-code" })])).toEqual([0, 1, 1]);
 });
 
-test("an id that an upstream sends for every request is ignored, and equal counts join entries to lines", () => {
+test("an id that an upstream sends for every request joins nothing: entries join lines of equal counts", () => {
   const entries = [
     entryOf({ requestId: "req_demo" }),
     entryOf({ requestId: "req_demo", usage: { input: 7 } }),

@@ -293,7 +293,7 @@ describe("P119: the limits of a session", () => {
     admit(gate, key, later, costing("0"), "a");
   });
 
-  test("a group's limits of a session apply to each session of each key of the group", async () => {
+  test("a group's limits of a session apply to the session with any key", async () => {
     await withLedger(async (ledger, gate) => {
       await spendIn(ledger, "req_1", "2", inSession("a"));
       const other = limitedKey({}, { usdPerSession: "2" }, "other");

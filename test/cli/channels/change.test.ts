@@ -117,7 +117,7 @@ describe("gateway channels set", () => {
       expect(text()).toBe(changed);
     });
 
-    test("a credential's variable that is set nowhere is replaced by one of the channel's own in gateway.env", async () => {
+    test("the channel's own variable in gateway.env replaces a credential's variable that is set nowhere", async () => {
       write(REFERRING, "OTHER=1\n");
       expect((await replace()).status).toBe(0);
       expect(text()).toBe(REFERRING.replace("MAIN_KEY", "GATEWAY_MAIN_API_KEY"));

@@ -43,7 +43,7 @@ describe("keys add", () => {
   });
 
   test.each(["sk-0123456789abcde", "0123456789abcdef0123", "pk-0123456789abcdef", "SK-0123456789abcdef"])(
-    "a secret that is not sk- and 16 or more characters needs --force (%s)",
+    "a secret other than sk- and 16 or more characters needs --force (%s)",
     async (secret) => {
       const stdin = `${secret}\n`;
       for (const words of ["add --name x --group codex", "rotate laptop"]) {

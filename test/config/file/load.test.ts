@@ -296,7 +296,7 @@ describe("no message repeats a secret", () => {
     expect(shown.join("\n")).not.toContain(SECRET);
   });
 
-  test("no message repeats a secret in place of a setting's name", () => {
+  test("no message repeats a secret used as a setting's name", () => {
     expect(complaints("keys:\n  - sk-abcdefghijkl: codex").join("\n")).not.toContain("abcdefghijkl");
   });
 });

@@ -248,7 +248,7 @@ describe("the usage of the chat dialect", () => {
     });
   });
 
-  test("a chat answer with spaces in its JSON has doubtful usage, too, if the usage comes before the end", () => {
+  test("usage before the finish reason of a chat answer is doubtful, also in JSON with spaces", () => {
     const meter = openChatMeter("text/event-stream");
     const filler = `data: ${JSON.stringify(piece({ content: TEXT.slice(0, 1000) }))}\n\n`;
     const usage = { prompt_tokens: 10, completion_tokens: 10_000 };

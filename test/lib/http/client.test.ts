@@ -308,7 +308,7 @@ describe("connections to upstreams", () => {
     ["end", 50],
     ["reset", 300],
   ] as const)(
-    "a POST is not sent again after the %s of its connection %p ms later, because it may have been charged",
+    "a POST is not sent again if its connection's %s comes after %p ms, because it may have been charged",
     async (how, workMs) => {
       const upstream = await startUpstream((socket, { turn }) => {
         if (turn === 1) socket.write(OK);

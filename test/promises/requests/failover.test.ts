@@ -625,7 +625,7 @@ test("P109: Chat Completions pass byte for byte to a chat channel of a responses
   expect(used(later, "responses", "chat")).toEqual([0, 1]);
 });
 
-test("P110: POST /v1/responses gets 403 from a group of chat channels only, and names the setting", async () => {
+test("P110: POST /v1/responses to a group of only chat channels gets 403 with the setting's name", async () => {
   const answer = await onlyChat.ask("responses");
   expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([403, "model_not_found"]);
   expect(answer.text).toContain("convert: true");

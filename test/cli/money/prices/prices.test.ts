@@ -164,7 +164,7 @@ describe("prices check", () => {
     expect([status, JSON.parse(stdout)]).toEqual([0, []]);
   });
 
-  test("prices check names a model that was never answered, or was answered by a model without a price", async () => {
+  test("prices check names a requested model if nothing answered, or if a model without a price did", async () => {
     using folder = open([
       { model: "our-best", upstream_model: "claude-sonnet-5" },
       { model: "our-best", upstream_model: "deployment-7", ...unpriced },
