@@ -115,7 +115,7 @@ function textLike(pattern: string) {
   return { type: "string", pattern: `${pattern}|${REFERENCE}` } as const;
 }
 
-/** Editors see numbers and flags as YAML reads them. scalars.ts decides. */
+/** For the JSON schema of editors. The gateway itself checks by scalars.ts. */
 const SHAPES = {
   text: { type: ["string", "number", "boolean"] },
   name: { type: ["string", "number"], pattern: `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$|${REFERENCE}` },

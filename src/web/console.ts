@@ -110,7 +110,7 @@ function isSignedIn(exchange: Exchange, { signIns, cookie }: Inside): boolean {
 const FAULTS: Readonly<Record<CodeFault, string>> = {
   unknown: "This link is not valid. `gateway open` makes a new one.",
   expired: "This link was valid for a minute only. `gateway open` makes a new one.",
-  used: "This link was used already, and that browser is signed out. `gateway open` makes a new one.",
+  used: "The browser that used this link first is signed out now. `gateway open` makes a new one.",
 };
 
 const signInSchema = z.lazy(() => z.strictObject({ code: z.string().max(200) }));

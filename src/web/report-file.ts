@@ -82,11 +82,11 @@ function listFigures({ paid_again: lost, total, window_points: points }: Evidenc
 
 function describePoints([first, ...others]: readonly [name: string, rise: number][]): [string, string][] {
   if (first === undefined) return [];
-  const more = others.map(([name, rise]) => `, and by ${rise} its window of ${name}`).join("");
+  const more = others.map(([name, rise]) => `, and ${rise} to its window of ${name}`).join("");
   return [
     [
       countOf(first[1], "point"),
-      `of 100, by which these requests raised the plan's window of ${first[0]}${more}`,
+      `of 100, added by these requests to the plan's window of ${first[0]}${more}`,
     ],
   ];
 }

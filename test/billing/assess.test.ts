@@ -241,7 +241,7 @@ describe("P134: a count that cannot be trusted", () => {
     expect(assessWith(readingOf(null, { ...FINAL, faults: [unreadable] })).suspect).toBe(unreadable.text);
   });
 
-  test("a count that cannot be trusted makes the answer suspect if the count only divides a total", () => {
+  test("a count that cannot be trusted makes the answer suspect if the count is a part of a total", () => {
     const reading = readingOf({ input: 9, output: 3 }, { ...FINAL, faults: [doubtful] });
     expect(assessWith(reading)).toMatchObject({ basis: "exact", suspect: doubtful.text });
   });

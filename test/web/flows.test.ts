@@ -171,7 +171,7 @@ test.skipIf(!hasBrowser)("P182: a used sign-in link says so, and how to get anot
   await first.getByRole("navigation").waitFor();
   const second = await (await browser.newContext()).newPage();
   await second.goto(link);
-  await second.getByText("used already").waitFor();
+  await second.getByText("used this link first").waitFor();
   await second.getByText(`gateway open --url ${gateway.url}`, { exact: true }).waitFor();
   expect(await listViolations(second)).toEqual([]);
   await first.reload();

@@ -202,7 +202,7 @@ describe("P182: a sign-in link", () => {
     const owner = await trySignIn(gateway, link);
     expect([owner.status, JSON.parse(owner.text).error]).toEqual([
       403,
-      expect.stringContaining("used already"),
+      expect.stringContaining("used this link first"),
     ]);
     expect((await visit(gateway, "/console/api/reports/keys", { fields: stolen })).status).toBe(401);
   });
@@ -314,7 +314,7 @@ test("data is never cached, and script comes from the page's own files only", as
   expect(text).not.toMatch(/<script(?![^>]* src=)|<style|\son\w+=|style=/);
 });
 
-test("P18, P31: no answer has a secret, except the one that creates the secret, and the config keeps its comments", async () => {
+test("P18, P31: only the answer to adding a key has its secret, and adding it keeps the config's comments", async () => {
   const secrets = [...Object.values({ a: keyOf("messages"), b: keyOf("relay") }), CREDENTIAL, visitor.token];
   for (const target of DATA.filter((each) => !each.endsWith("live"))) {
     const { text } = await visit(gateway, target, { fields: OWN() });

@@ -195,7 +195,7 @@ export interface SumRow {
   /** Counts and pico-dollars (dollars if named `…_usd`), without amounts in `exact`. */
   readonly sums: Readonly<Record<string, string | null>>;
   readonly totals: OwnTotals;
-  /** Counts of rare kinds, and amounts as text. */
+  /** Counts of rare kinds (`more`), and amounts that are too large for the sums. */
   readonly more?: readonly unknown[];
   readonly exact?: readonly unknown[];
 }

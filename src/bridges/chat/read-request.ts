@@ -162,7 +162,7 @@ class ChatReading extends RequestReading {
     const [url, stored, filename] = ["file_data", "file_id", "filename"].map((name) => getField(file, name));
     const name = typeof filename === "string" ? filename : null;
     if (typeof url === "string") return { kind: "file", at: path, url, name };
-    // Between OpenAI's dialects, the upstream has stored the file.
+    // A responses upstream knows the file by the same id.
     if (!this.isShared || typeof stored !== "string") refuseStored(`${path}.file.file_id`);
     return { kind: "file", at: path, url: stored, name, isStored: true };
   }

@@ -36,7 +36,7 @@ class Thoughts {
   }
 
   add({ kind, text, seal }: Block): void {
-    // A seal with a `field` is useless without the text.
+    // `field`: where a chat upstream wants the text back.
     if (kind === "reasoning" && seal !== null) this.#held.push({ text: "field" in seal ? text : "", seal });
   }
 

@@ -18,7 +18,7 @@ export function showContext(words: string | undefined, flags: ReportFlags): void
     if (found === null)
       return fail(
         `Nothing is known of the prompts of session ${session}: the config has \`context: off\`, ` +
-          "the upstream keeps the conversation, or its requests are not noted yet.",
+          "the upstream keeps the conversation, or no notes are there (any more).",
       );
     const { document, groups, idle } = found;
     const { tokens, turns, largest_results: results, never_called: names, not_known: leftOut } = document;

@@ -71,7 +71,7 @@ function isBranch(
   return later.length === 0 || new Set(later).isDisjointFrom(new Set(listMessages(before.prompt, shared)));
 }
 
-/** The most equal messages win: the first ones may have changed or gone. */
+/** The turn that shares the most messages: the first ones may have changed or gone. */
 function findOverlapping(kept: readonly PastTurn[], prompt: Prompt): PastTurn | null {
   const now = new Set(listMessages(prompt));
   const counts = kept.map(({ turn }) => listMessages(turn.prompt).filter((part) => now.has(part)).length);

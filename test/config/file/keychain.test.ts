@@ -36,7 +36,7 @@ describe("P7, P8: a credential in the keychain", () => {
     ]);
   });
 
-  test("a credential in the keychain reaches its channel, and a variable's value that begins with `keychain:` is a credential itself", async () => {
+  test("a credential in the keychain reaches its channel, and a variable's value that begins with `keychain:` is used as it is", async () => {
     const read = await readKeychain(
       TEXT,
       makeKeychain((name) => Promise.resolve(`sk-\${${name}}`)),

@@ -72,7 +72,7 @@ export class Inode {
     this.#size = bytes.length;
   }
 
-  /** How many changes a sync that begins now makes safe. */
+  /** A sync that begins now covers this many changes. */
   get made(): number {
     return this.#made;
   }
