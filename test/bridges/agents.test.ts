@@ -122,7 +122,7 @@ describe("Claude Code", () => {
 });
 
 test.each(["constructor", "__proto__", "toString", "hasOwnProperty"])(
-  "the name of a member of all JavaScript objects is an unknown value, in requests and answers: %s",
+  "a word that every JavaScript object has as a member's name is an unknown value, in requests and answers: %s",
   (word) => {
     for (const client of DIALECT_NAMES) {
       for (const upstream of DIALECT_NAMES) {
@@ -155,7 +155,7 @@ test.each(["constructor", "__proto__", "toString", "hasOwnProperty"])(
   },
 );
 
-test("reasoning details that came in pieces go back to their upstream joined", () => {
+test("reasoning details that came in several pieces go back to their upstream as one piece", () => {
   const piece = (text: string, more: Any = {}): Any => ({
     choices: [
       { index: 0, delta: { reasoning_details: [{ type: "reasoning.text", index: 0, text, ...more }] } },

@@ -163,7 +163,7 @@ export function whole(
 }
 
 export function readEvents(text: string): Any[] {
-  // Without a regular expression, whose `$` and `.` know more line ends than an event stream has.
+  // A regular expression is no help here: its `$` and `.` know more line ends than an event stream has.
   const lines = text.split("\n").filter((line) => line.startsWith("data: "));
   return lines.map((line) => (line === "data: [DONE]" ? "[DONE]" : JSON.parse(line.slice("data: ".length))));
 }

@@ -40,9 +40,9 @@ export interface Circumstances {
   readonly cwd?: string;
 }
 
-/** The variables of a test's machine must not leak in. The config is the folder's gateway.yaml, unless `more` names
- *  another in GATEWAY_CONFIG; if this variable is empty, the program searches for one. Commands check credentials: nobody
- *  listens at the proxy that is set, so nothing leaves the machine. No model server of the machine is found. */
+/** The environment of a program under test, without the machine's own settings. The config is the folder's gateway.yaml,
+ *  unless `more` names another in GATEWAY_CONFIG; if this variable is empty, the program searches for one. HTTPS_PROXY is a
+ *  port at which nobody listens: no check of a credential leaves the machine. Local model servers are not looked for. */
 export function cleanEnv(
   folder: string,
   more: Readonly<Record<string, string>> = {},

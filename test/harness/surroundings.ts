@@ -18,7 +18,7 @@ afterAll(() => {
   try {
     removeFolder(SWEPT);
   } catch (error) {
-    // Windows keeps the open files of a killed process for a moment.
+    // On Windows, the files of a killed process cannot be removed for a moment.
     if (process.platform !== "win32") throw error;
   }
 });

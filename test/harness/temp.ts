@@ -51,7 +51,7 @@ export function makeSweptFolder(): string {
   return mkdtempSync(join(SWEPT, "folder-"));
 }
 
-/** Windows' files have no modes, but access lists. */
+/** Expects a file to have this mode. On Windows, it expects nothing: files there have access lists in place of modes. */
 export function expectMode(path: string, mode: number): void {
   if (process.platform !== "win32") expect((statSync(path).mode & 0o777).toString(8)).toBe(mode.toString(8));
 }

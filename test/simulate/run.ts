@@ -436,7 +436,7 @@ export class World {
     );
   }
 
-  /** Whether the refusal is right: a limit is spent, or a rate limit's minute was another one on the wall clock. */
+  /** Whether the refusal is right: a limit is spent, or the gateway's clock was changed and the minute of a rate limit goes on. */
   #isSpent(text: string): boolean {
     const isEarly = text.includes("requests_per_minute") && (this.bends.length > 0 || this.stoodStill);
     return isEarly || (text.includes("has spent") && !text.includes("reserved"));

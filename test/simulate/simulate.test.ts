@@ -18,7 +18,7 @@ function call(owner: unknown, name: string): unknown {
   return typeof member === "function" ? Reflect.apply(member, owner, []) : undefined;
 }
 
-test("a seed decides everything: its trace is the same in another process, in another time zone and after other runs", async () => {
+test("a seed decides everything in a simulated run: its trace is the same in another process, in another time zone and after other runs", async () => {
   const run = Bun.spawn([process.execPath, MAIN, "--seeds", "11", "--digest"], {
     env: { ...process.env, TZ: "Asia/Kathmandu" },
     stdout: "pipe",
@@ -45,7 +45,7 @@ test("a function of the runtime that the simulator does not replace throws when 
   expect(() => call(globals, "fetch")).toThrow("does not replace fetch");
 });
 
-test("the disk forgets the pages of a failed sync, except those that are written again", () => {
+test("the simulated disk forgets the pages of a failed sync, except those that are written again", () => {
   const disk = new Disk(new Random(1, "disk"));
   const file = disk.create("/home/a", "file", 0o600, 0);
   file.write(0, Buffer.from("a".repeat(5000)));

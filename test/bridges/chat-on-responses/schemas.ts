@@ -10,7 +10,7 @@ export const schemasAbsent = !isThere("schemas");
 
 type Schemas = Record<string, Record<string, unknown>>;
 
-/** Adds what the native endpoint sends, by its recordings, and the schemas lack. */
+/** Adds to the schemas what they lack, although recordings show that the native endpoint sends it. */
 function mend(schemas: Schemas): Schemas {
   const text = JSON.stringify(schemas)
     // A fingerprint is null for every model since gpt-5.

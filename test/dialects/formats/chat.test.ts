@@ -5,7 +5,7 @@ import { askForUsage, UsageRemover } from "../../../src/dialects/formats/chat.ts
 
 const bytes = (text: string): Buffer => Buffer.from(text);
 
-describe("a request that is made to ask for its usage", () => {
+describe("a chat request that the gateway changes so that it asks for usage", () => {
   test.each([
     ["no options", `{"model":"m","stream":true}`, `"stream_options":{"include_usage":true},"model":"m"`],
     [

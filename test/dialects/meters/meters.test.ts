@@ -500,7 +500,7 @@ describe("the chunks of the content dialect:", () => {
       }
     });
 
-    test("an answer with a finish reason in every chunk is open once another event begins, and complete if a comment begins", () => {
+    test("an answer with a finish reason in every chunk goes on if another event begins, and is complete if a comment begins", () => {
       const one = events(write("one"));
       for (const begun of ["d", "data:", 'data: {"candidates"'])
         expect(see(one + begun, "", 1).end).toBe("open");

@@ -198,7 +198,7 @@ describe("new kinds of usage in Messages answers", () => {
     const shown = looped(123_000, three);
     expect(shown.parts).toMatchObject([{ usage: { input: 123_000, output: 60, web_search: 2 } }]);
     expect(shown.parts[0]?.calls?.map(({ input }) => input)).toEqual([40_000, 41_000, 42_000]);
-    // 123,000 × 0.1 + 60 × 0.5 per million, and two searches: more is charged only for a call above 100,000.
+    // 123,000 × 0.1 + 60 × 0.5 per million, and two searches. No call has the 100,000 tokens above which the price is higher.
     const charged = billOf(shown, "claude-haiku-5-5");
     expect(charged.official).toBe("0.03233");
     expect(charged.usage).toMatchObject({ input: 123_000, output: 60, web_search: 2 });

@@ -37,7 +37,7 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     }
   });
 
-  test("long and short events in a row all count", () => {
+  test("the estimate counts long and short events in a row", () => {
     const long = write("x".repeat(40_000));
     const { estimatedOutput } = read(open, long + write("y".repeat(4000)) + long);
     expect(estimatedOutput).toBeGreaterThan(20_000);
@@ -61,13 +61,13 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     }
   });
 
-  test("the last event counts even without a blank line after it", () => {
+  test("the estimate counts the last event even without a blank line after it", () => {
     const text = write("x".repeat(1000)).trimEnd();
     expect(read(open, text).estimatedOutput).toBe(250);
     expect(read(open, `${text}\n`).estimatedOutput).toBe(250);
   });
 
-  test("an event that was cut before its text counts as no text", () => {
+  test("the estimate of an event that was cut before its text is zero", () => {
     const text = write("x");
     for (let end = 0; end <= text.lastIndexOf('"x') + 1; end += 1) {
       const reading = read(open, text.slice(0, end));
@@ -87,7 +87,7 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     }
   });
 
-  test("an event over several data lines counts", () => {
+  test("the estimate counts an event over several data lines", () => {
     const split = write("x".repeat(1000)).replaceAll(/([{,])"/g, '$1\r\nid: 1\r\ndata: "');
     expect(split.split("data:").length).toBeGreaterThan(4);
     for (const pieceBytes of [WHOLE, 100]) expect(read(open, split, pieceBytes).estimatedOutput).toBe(250);
@@ -105,7 +105,7 @@ test("the usage next to a picture of 40 MB is read", () => {
 });
 
 const TEXTS = ["a few words", "", 'a "quote"', "a\\tab", "a\ttab", "été 🙂", "\u0085", '"}}\n\nevent: x'];
-test.each(TEXTS)("the text %j counts the same, however its event is written", (text) => {
+test.each(TEXTS)("the text %j has the same estimate, however its event is written", (text) => {
   const usual = writeMessages(text);
   const count = (event: string): Reading => read(openMessagesMeter, event.repeat(40));
   const parsed = count(usual.replace('{"type"', '{ "type"'));

@@ -276,7 +276,7 @@ test("P153: no part of a login is in an error, the log, a file, a trace, a proce
   for (const name of ["cmdline", "comm", "environ"]) shown.push([name, readProcess(name)]);
   await lookAtPage();
   const list = (): string[] => readdirSync(folder.path, { recursive: true, encoding: "utf8" });
-  // Recording gives way to requests, so it may be behind.
+  // The gateway serves requests before it writes recordings, so the last ones may not be there yet.
   while (list().filter((name) => name.endsWith(".exchange")).length <= 50) await Bun.sleep(20);
   gateway.signal("SIGKILL");
   await gateway.exited;

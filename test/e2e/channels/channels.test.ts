@@ -6,7 +6,7 @@ import { rawRequest } from "../../harness/raw.ts";
 import { openPair } from "../pair.ts";
 import { bearer, makeRequest, MESSAGE } from "../world.ts";
 
-describe("what does not count against a channel", () => {
+describe("failures that do not count against a channel", () => {
   test("P107: a client that leaves before or during the answer is not a failure of the channel", async () => {
     const { a, gateway, view } = openPair({ a: { timeouts: { first_byte: "20s", idle: "20s" } } });
     for (const fault of ["never-answer", "stall"] as const) {

@@ -84,7 +84,7 @@ const ASK = { model: "qwen3-coder", messages: MESSAGES };
 const STREAM = { ...ASK, stream: true };
 const ASKING = { ...STREAM, stream_options: { include_usage: true } };
 
-describe("P109: what a chat channel gets", () => {
+describe("P109: the requests that a chat channel gets", () => {
   test.each([
     ["", CHAT],
     ["/v1", CHAT],
@@ -92,7 +92,7 @@ describe("P109: what a chat channel gets", () => {
     ["/api/paas/v4", "/api/paas/v4/chat/completions"],
     ["/v1beta/openai", "/v1beta/openai/chat/completions"],
     ["/v1beta", "/v1beta/chat/completions"],
-  ])("a base URL that ends in %p is asked at %s, with models under the same prefix", async (base, path) => {
+  ])("a chat channel whose base URL ends in %p gets requests at %s", async (base, path) => {
     const upstream = startUpstream();
     upstream.always({ answer: answerJson("chat", { choices: [] }) });
     const { ask, listModels } = open({ local: channelAt(upstream, { base_url: upstream.url + base }) });
@@ -102,7 +102,7 @@ describe("P109: what a chat channel gets", () => {
     expect(upstream.listRequests[0]?.target).toBe(path.replace("/chat/completions", "/models"));
   });
 
-  test("an alias and the added include_usage change nothing else in a body", async () => {
+  test("a chat channel gets a body without other changes than an alias's model and the added include_usage", async () => {
     const upstream = startUpstream();
     const { ask } = open({ local: channelAt(upstream, { aliases: { fast: "qwen3-coder" } }) });
     const texts = [
@@ -144,7 +144,7 @@ describe("P111: the usage of a stream", () => {
     },
   );
 
-  test("with `ask_usage: false`, usage is not asked for, and the line says that its counts are estimated", async () => {
+  test("with `ask_usage: false`, the gateway asks for no usage of a stream, and the line says that its counts are estimated", async () => {
     const upstream = startUpstream();
     const { ask, line } = open({ local: channelAt(upstream, { ask_usage: false }) });
     const answer = await ask(CHAT, STREAM);
@@ -155,7 +155,7 @@ describe("P111: the usage of a stream", () => {
     expect(Number(billed!["charge_usd"])).toBeGreaterThan(0);
   });
 
-  test("usage is not asked for at api.mistral.ai, which refuses the question", async () => {
+  test("the gateway does not ask api.mistral.ai for a stream's usage, because that server refuses the question", async () => {
     const { catalog } = open({ local: channelAt(startUpstream()) }).gateway.running.gateway;
     const { quirksOf } = await import("../../../src/bridges/chat/quirks.ts");
     const at = (url: string) =>
@@ -234,7 +234,7 @@ describe("P111: the usage of a stream", () => {
     expect(await line()).toMatchObject(expected);
   });
 
-  test("usage is estimated for a JSON answer that reports none", async () => {
+  test("the usage of a JSON answer that reports none is estimated", async () => {
     const upstream = startUpstream();
     const body = {
       id: "c",
@@ -249,7 +249,7 @@ describe("P111: the usage of a stream", () => {
   });
 });
 
-describe("a chat and responses group", () => {
+describe("a group with chat and responses channels", () => {
   const both = (
     far: DemoUpstream,
     own: DemoUpstream,
@@ -266,7 +266,7 @@ describe("a chat and responses group", () => {
     far: channelAt(far, { priority: 2, ...more }),
   });
 
-  test("P78: a chat and responses group sends a request to the channel that lists its model, converted if necessary", async () => {
+  test("P78: a group with chat and responses channels sends a request to the channel that lists its model, converted if necessary", async () => {
     const [far, own] = [startUpstream(), startUpstream("responses")];
     const { ask, line, listModels } = open(both(far, own));
     expect(await listModels()).toEqual([...listIds("responses"), ...listIds("chat")]);
@@ -281,7 +281,7 @@ describe("a chat and responses group", () => {
   });
 
   test.each([false, true])(
-    "a chat and responses group fails over from the chat to the responses channel (stream: %p)",
+    "a group with chat and responses channels fails over from the chat to the responses channel (stream: %p)",
     async (stream) => {
       const [far, own] = [startUpstream(), startUpstream("responses")];
       const { ask, line } = open(both(far, own));
@@ -300,7 +300,7 @@ describe("a chat and responses group", () => {
     },
   );
 
-  test("a chat and responses group fails over from the responses channel, which needs a conversion, to the chat channel", async () => {
+  test("a group with chat and responses channels fails over from the responses channel, which needs a conversion, to the chat channel", async () => {
     const [far, own] = [startUpstream(), startUpstream("responses")];
     const { ask, line, listModels } = open(both(far, own));
     await listModels();
@@ -316,7 +316,7 @@ describe("a chat and responses group", () => {
     expect(answer.text).not.toContain('"choices":[]');
   });
 
-  test("a chat and responses group answers with the first channel's error if no conversion for the second exists", async () => {
+  test("a group with chat and responses channels answers with the first channel's error if no conversion for the second exists", async () => {
     const [far, own] = [startUpstream(), startUpstream("responses")];
     const { ask } = open(both(far, own));
     far.next("status-529");
@@ -325,7 +325,7 @@ describe("a chat and responses group", () => {
     expect(own.requests).toEqual([]);
   });
 
-  test("a chat and responses group refuses /v1/responses for a model that only the chat channel may serve", async () => {
+  test("a group with chat and responses channels refuses /v1/responses for a model that only the chat channel may serve", async () => {
     const [far, own] = [startUpstream(), startUpstream("responses")];
     const { ask } = open(both(far, own, { models: ["qwen3-coder"] }, { models: ["gpt-*"] }));
     const answer = await ask("/v1/responses", { model: "qwen3-coder", input: "Hi" });

@@ -17,7 +17,7 @@ function openUpstream(dialect: DialectName): ScriptedUpstream {
   return upstream;
 }
 
-test("the upstream's cache key differs by the session that an agent names, and not by a run that only the gateway names", async () => {
+test("each session that an agent names has its own cache key upstream, and a name in x-gateway-session changes no key", async () => {
   const far = openUpstream("responses");
   const gateway = openFar("messages", channelOf("responses", far));
   const body = formRequest("messages", HELLO, false);
@@ -156,7 +156,7 @@ test("a channel's `chat` settings change the requests that it gets", async () =>
   });
 });
 
-test("a session that moves to a channel of its own dialect goes on, without the other channel's thoughts", async () => {
+test("a session that moves to a channel of its own dialect goes on, and this channel gets no thoughts of the other channel", async () => {
   const [own, far] = [openUpstream("messages"), openUpstream("chat")];
   const gateway = open(
     { own: channelOf("messages", own), far: channelOf("chat", far) },

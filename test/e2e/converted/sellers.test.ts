@@ -122,7 +122,7 @@ test("tokens that Mistral reports as cached are billed as read from the cache", 
   ]);
 });
 
-test("P165: if failover would convert a request that continues a provider's thread, 400 names thread; a complete conversation is converted", async () => {
+test("P165: a request that continues a provider's thread gets 400 if failover would convert it, and a complete conversation is converted", async () => {
   const busy = '{"type":"error","error":{"type":"overloaded_error","message":"Busy"}}';
   const own = serve(() => ({ status: 529, pieces: [busy] }));
   const far = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));
@@ -165,7 +165,7 @@ describe("a value of the wrong kind gets 400, and is no fault of the gateway", (
     expect(answer.status).toBe(400);
   });
 
-  test("a model's name with half a character goes to a content channel, and is no fault of the gateway", async () => {
+  test("a model's name that is half of a surrogate pair reaches a content channel, and is no fault of the gateway", async () => {
     const upstream = serve(() => ({
       status: 404,
       pieces: ['{"error":{"code":404,"message":"no such model"}}'],

@@ -125,7 +125,7 @@ export class ScriptedTask {
   #step = 0;
   #calls = 0;
   #stalled: () => void = () => {};
-  /** Resolves when a turn has begun that does not go on. */
+  /** Resolves when the turn has begun that the user cancels, because its answer does not go on. */
   readonly stalled = new Promise<void>((resolve) => (this.#stalled = resolve));
   isStalled = false;
 

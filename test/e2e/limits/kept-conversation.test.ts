@@ -201,7 +201,7 @@ test("a cut response does not count if the client repeats the request, and count
   expect(await send(resultOf(cut))).toMatchObject({ status: 429 });
 });
 
-test("calls in another key's responses do not count, and an odd id of a response is no error", async () => {
+test("calls in another key's responses do not count towards a loop, and a previous_response_id of an odd form is no error", async () => {
   const gateway = startGateway(startLoopingUpstream());
   const last = await loop((body) => post(gateway, body), idOf(await post(gateway, FIRST)), LIMIT - 1);
   expect(await post(gateway, resultOf(last), OTHER_KEY)).toHaveProperty("id");

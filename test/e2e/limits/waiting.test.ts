@@ -100,7 +100,7 @@ test("P122: a client that leaves while its request waits costs nothing", async (
   expect((await rawRequest(gateway.port, message())).status).toBe(200);
 });
 
-test("a stopping gateway answers the requests that wait", async () => {
+test("a gateway that stops with a grace period lets waiting requests in and answers them", async () => {
   const { upstream, gateway, end } = await openFull();
   const second = rawRequest(gateway.port, message());
   await isWaiting(gateway, 1);
@@ -134,7 +134,7 @@ test("a request that waits is let in when the upstream of the request in flight 
   expect(gateway.records.map(({ outcome }) => outcome)).toEqual(["upstream_cut", "upstream_error"]);
 });
 
-test("a gateway that stops without a grace period sends no request that waits", async () => {
+test("a gateway that stops without a grace period sends no waiting request to the upstream", async () => {
   const { upstream, gateway } = await openFull();
   const second = rawRequest(gateway.port, message()).catch(() => null);
   await isWaiting(gateway, 1);

@@ -228,7 +228,7 @@ test("a fault in the analysis of the cache prevents neither the answer nor the l
   expect(line).not.toHaveProperty("cache");
 });
 
-test("the charge and the cache miss of a client that leaves follow what the stream had reported", async () => {
+test("if a client leaves in a stream, its line has the cache miss that the stream had reported before", async () => {
   const world = openOwnWorld();
   const session = new Session(world, "messages", true);
   const talk = openConversation("a", textOf(2400, "first"));

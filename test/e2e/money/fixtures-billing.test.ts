@@ -75,7 +75,7 @@ async function serve(world: World, fixture: Fixture & { family: Family }, asked 
   return { answer, line: lines[0]! };
 }
 
-/** Returns the request's line. The client must have got the recording's bytes, and an error behind a cut one. */
+/** Returns the request's line. The client must have got the recording's bytes; after a cut recording, it may get an error, too. */
 async function bill(world: World, fixture: Fixture & { family: Family }): Promise<Line> {
   const { answer, line } = await serve(world, fixture);
   const bytes = readFixture(fixture);
@@ -149,7 +149,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
         const { billing } = fixture.expect;
         const line = await bill(world, fixture);
         const want = isUnreported(billing) ? null : dropTariff(wantedOf(fixture));
-        // Servers of Chat Completions may report nothing, and have answered all the same.
+        // A server of Chat Completions may answer completely without reporting usage. Then the counts are estimated.
         if (want === null && family === "openai-chat" && line["outcome"] === "complete") {
           expect({ id: fixture.id, ...line }).toMatchObject({ estimated: ["input", "output"] });
           expect(["unpriced", "partial"]).toContain(String(line["basis"]));
@@ -195,7 +195,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
       const quiet = { ...asked, body: { ...asked.body, stream_options: undefined } };
       const [own, { answer, line }] = [await bill(world, fixture), await serve(world, fixture, quiet)];
       const shown = (each: Line) => [fixture.id, ...MONEY.map((name) => each[name])];
-      // Without a report, the sizes of the requests give different estimates.
+      // Usage that is not reported is estimated from the request's size, which differs between the two.
       if (own["estimated"] === undefined) expect(shown(line)).toEqual(shown(own));
       const bytes = readFixture(fixture).toString("latin1");
       const kept = bytes.replaceAll(

@@ -33,7 +33,7 @@ test("P144: the line says who sent a request, in every dialect, and the label do
   }
 });
 
-test("P144: a tool that names no session gets an inferred one, marked as such", async () => {
+test("P144: if a tool names no session, the gateway infers one, and the line marks it as inferred", async () => {
   const world = openOwnWorld();
   const gemini = { "user-agent": "GeminiCLI-tui/0.61.0/gemini-3.1-pro-preview (linux; x64; terminal)" };
   const [one] = (await world.trace(withFields(makeRequest("content"), gemini))).lines;

@@ -11,7 +11,7 @@ interface Traces {
 
 const REQUESTS = 60;
 
-test("spans wait for a receiver that is away, and come in batches of fifty, each once", async () => {
+test("spans wait for a receiver that is away, and then come in batches of fifty, each span once", async () => {
   const batches: string[][] = [];
   const open = (port: number) =>
     Bun.serve({

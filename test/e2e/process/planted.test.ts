@@ -154,7 +154,7 @@ describe.skipIf(WINDOWS)("P192: links and files that are planted", () => {
   });
 
   test.each(["lock", "open", "torn", "lock-journal"])(
-    "a link at ledger.jsonl.%s stops the start, with advice",
+    "a link at ledger.jsonl.%s stops the gateway's start, and the error says how to remove the link",
     async (tail) => {
       for (const kind of KINDS) {
         using planted = plant(kind, `ledger.jsonl.${tail}`);

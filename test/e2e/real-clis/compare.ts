@@ -111,7 +111,7 @@ function normalise(text: string): string {
       .replaceAll(/\b1\d{9}(?:\d{3})?(?:\.\d+)?\b/g, "TIME")
       .replaceAll(/\bcch=\w+/g, "cch=ID")
       .replace(/^a[\da-f]{16}$/, "AGENT")
-      // Texts about the skills and the server of the Artifact tool.
+      // Removes Claude Code's texts about the skills and the server of its Artifact tool.
       .replaceAll(/^- (?:artifact-.*|design: .*)\n/gm, "")
       .replaceAll(/^The following MCP servers .*\nclaude-artifacts\n\n.*\n\n/gm, "")
       // Codex asks for its models before or after it knows this part of its name.

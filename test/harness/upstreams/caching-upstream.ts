@@ -28,7 +28,7 @@ const LOOKBACK = 20;
 export class CachingUpstream {
   #entries: Entry[] = [];
 
-  /** `scope`: requests share a cache if they have the same account, model and tier. */
+  /** `scope` stands for an account, a model and a tier: only requests of one scope share a cache. */
   serve(dialect: CachingDialect, body: Value, scope: string, at: number): Counted {
     return dialect === "messages"
       ? this.#serveMarked(body, scope, at)
@@ -116,7 +116,7 @@ function toBlock(value: unknown, role: string): Block {
 const asList = (value: unknown): unknown[] =>
   Array.isArray(value) ? value : value === undefined ? [] : [value];
 
-/** Thinking and the choice of tools are cached with the messages. */
+/** The blocks of a prompt. A change of `thinking` or `tool_choice` loses the cached messages, so each message's text has both. */
 function listBlocks(body: Value): Block[] {
   const settings = JSON.stringify([body["thinking"], body["tool_choice"]]);
   return [

@@ -106,7 +106,7 @@ export function startDemoUpstream(options: DemoUpstreamOptions = {}): DemoUpstre
   };
   const reply = (wireRequest: WireRequest): Promise<Reply> => {
     const { request, hooks } = receive(wireRequest);
-    // The handshake of a WebSocket is not recorded: tests count the requests.
+    // Tests count the requests that are recorded, so the handshake of a WebSocket is not one of them.
     const isSocket = options.sockets === true && request.field("upgrade") !== undefined;
     if (!isSocket) record(request);
     const { steps, ...chosen } = isSocket ? {} : choose(request);

@@ -78,7 +78,7 @@ function writeCertificate({ subject, publicKey, issuerKey, now, extensions }: Ce
     integer(serial),
     algorithm,
     writeName(ISSUER),
-    // The clock of a container may be a little behind.
+    // The certificate is valid since an hour ago, because the clock of a container may be a little behind.
     sequence(writeTime(now - HOUR_MS), writeTime(now + LIFETIME_MS)),
     writeName(subject),
     publicKey.export({ type: "spki", format: "der" }),
@@ -151,7 +151,7 @@ function oid(dotted: string): Buffer {
   return tagged(0x06, Buffer.from([first * 40 + second, ...rest.flatMap(writeArc)]));
 }
 
-/** Seven bits in each byte. All but the last have the top bit. */
+/** Writes a number with seven bits in each byte. All bytes but the last have the top bit set. */
 function writeArc(arc: number): number[] {
   const bytes = [arc & 0x7f];
   for (let left = arc >> 7; left > 0; left >>= 7) bytes.unshift(0x80 | (left & 0x7f));

@@ -50,7 +50,7 @@ export interface Vendor {
   stop(): void;
 }
 
-/** Fields of the connection, and those that the model does not need. */
+/** Header fields that the simulated model does not get: they belong to the connection, or it does not need them. */
 const OF_HOP = new Set(["accept-encoding", "connection", "content-encoding", "content-length", "host"]);
 const MAX_BYTES = 64 << 20;
 

@@ -79,7 +79,7 @@ function checkChain(world: World, texts: readonly string[]): void {
   }
 }
 
-/** A line whose sync failed is not written again: if a power cut takes it, a mark stands at the gap. */
+/** Whether the ledger may have a mark at a gap: a line whose sync failed is not written again, and a power cut may take it. */
 function mayHaveGap(world: World): boolean {
   return hasBadDisk(world.plan) && world.deaths.some(({ how }) => how === "without power");
 }
@@ -166,7 +166,7 @@ function checkJournal(world: World, lines: readonly Line[]): void {
     );
 }
 
-/** No request is sent twice without a trace: whatever reached an upstream is an attempt of some line. */
+/** Checks that no request is sent twice without a trace: each arrival at an upstream is an attempt that a line lists. */
 function checkSeen(
   world: World,
   name: string,
@@ -223,7 +223,7 @@ function mayBeLost(world: World, arrival: Arrival): boolean {
   return world.deaths.some(({ at, how }) => how === "without power" && sentAt <= at);
 }
 
-/** When the gateway sent it at the latest: an upstream may still read the bytes of a gateway that has died. */
+/** The latest time at which the gateway can have sent the request: its bytes may arrive after the gateway has died. */
 function latestSending({ at, sender }: Arrival): number {
   return Math.min(at, sender.diedAt);
 }

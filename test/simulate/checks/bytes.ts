@@ -82,7 +82,7 @@ function checkTail(world: World, send: Send, reply: Reply, arrivals: readonly Ar
   const { body } = reply;
   const longest = Math.max(0, ...arrivals.map((arrival) => countSame(arrival, body)));
   const tail = JSON.stringify(body.toString("latin1", longest).slice(0, 100));
-  // The gateway's error may begin like the next bytes of the upstream, so it may begin before `longest`.
+  // If the gateway's error begins with the same bytes as the rest of the upstream's answer, it begins before `longest`.
   const begins = Array.from({ length: 120 }, (_, back) =>
     body.toString("latin1", Math.max(0, longest - back)),
   );

@@ -9,7 +9,7 @@ import { FIRST_BYTE_SECONDS, TOTAL_SECONDS } from "../world/config.ts";
 const BREAKING = new Set(["kill", "cut power", "stop", "standstill", "upstream down"]);
 
 const SECOND = 1_000_000;
-/** The beginning of an answer may be on its way for this long, in small pieces. */
+/** If an answer comes in small pieces, its beginning may take this long to reach the gateway. */
 const MAY_TRAVEL_US = 2 * SECOND;
 
 export function checkDelivered(world: World): void {
@@ -36,7 +36,7 @@ function isWhole({ plan, sent, status }: Arrival): boolean {
   return plan.kind === "answer" && plan.cut === null && sent && status === 200;
 }
 
-/** The answer could reach the gateway before its time limits ended. Some connections take long for a request. */
+/** Whether the answer could reach the gateway within the gateway's time limits. On a slow connection, the request takes long. */
 function isInTime({ bySend }: World, { send, at, waited }: Arrival): boolean {
   const first = bySend.get(send)?.[0]?.at ?? at;
   const limit = Math.min(FIRST_BYTE_SECONDS * SECOND, TOTAL_SECONDS * SECOND - (at - first));

@@ -22,7 +22,7 @@ export interface Send extends Ask {
   endedAt: number;
   /** The upstream's answer, if the client got all of it. */
   whole: Arrival | null;
-  /** A gateway died while the request was in flight. */
+  /** Whether a gateway died while the request was in flight. */
   orphaned: boolean;
 }
 

@@ -166,7 +166,7 @@ type Make = (random: Random, channels: readonly ChannelPlan[]) => Happening;
 
 const at = (random: Random): number => random.skewed(20, 12_000);
 
-/** The number of kinds at the beginning of KINDS that end the gateway. No other test can cause these faults at every moment. */
+/** This many kinds at the beginning of KINDS end the gateway. They are frequent: no other test can cause them at every moment. */
 const DEATHS = 2;
 
 const KINDS: readonly Make[] = [

@@ -1,7 +1,7 @@
 // The plan of one run, as plain data: who will do what, and when. It is made from the seed before anything happens. A
 // failure is shortened by removing parts of its plan.
 
-/** Each client speaks the dialect of its channels' platform: test/bridges has conversion. */
+/** Each client speaks the dialect of its channels' platform: the tests of conversions are in test/bridges. */
 export const DIALECTS = ["messages", "content"] as const;
 export type Dialect = (typeof DIALECTS)[number];
 

@@ -1,4 +1,4 @@
-// Errors in the words of each platform: a body for a status.
+// Writes the body of an error with a given status, in the words of each platform.
 
 import { answerJson, replaceFields, type Answer } from "./answer.ts";
 import type { FamilyName } from "./family.ts";

@@ -172,7 +172,7 @@ function writeItemEvents(item: unknown, output_index: number, completion: Comple
   ];
 }
 
-/** What differs in an item, by its type, before any of its content was sent. */
+/** By an item's type: the members that are still empty or in progress when the item is added to the stream. */
 const EMPTY: Readonly<Record<string, Json>> = {
   reasoning: { summary: [] },
   message: { status: "in_progress", content: [] },
