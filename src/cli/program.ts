@@ -25,7 +25,6 @@ export async function runProgram(row: CommandRow): Promise<void> {
   }
 }
 
-/** Creates only the command that the first word names. */
 function createProgram({ commands = {}, ...row }: CommandRow, first: string): Command {
   const program = new Command("gateway").version(VERSION).description(row.about).enablePositionalOptions();
   addFlags(program, row);
@@ -37,7 +36,7 @@ function createProgram({ commands = {}, ...row }: CommandRow, first: string): Co
   return addHelp(program, row);
 }
 
-/** The reader has gone, as `head` does, or the disk is full. */
+/** Stdout fails if its reader has left, as `head` does, or the disk is full. */
 function stopWithoutReader(error: Error & { readonly code?: string }): void {
   const hasLeft = error.code === "EPIPE";
   if (!hasLeft) process.stderr.write(`gateway: cannot write to stdout: ${error.message}.\n`);

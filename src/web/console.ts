@@ -24,7 +24,7 @@ const MAX_BODY_BYTES = 64 * 1024;
 interface Inside extends ApiParts {
   readonly signIns: ReturnType<typeof createSignIns>;
   readonly live: ReturnType<typeof createLive>;
-  /** A cookie belongs to a host, not a port: two gateways must differ. */
+  /** Differs by gateway, because a cookie belongs to a host and not a port. */
   readonly cookie: () => string;
 }
 

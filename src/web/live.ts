@@ -75,7 +75,6 @@ export function createLive(parts: ApiParts, command: string) {
   };
   return {
     listener,
-    /** Serves a page until `isSignedIn` returns false. */
     open: (exchange: Exchange, isSignedIn: () => boolean): void => {
       if (exchange.gone) return;
       const [oldest] = pages;

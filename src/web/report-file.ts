@@ -236,7 +236,6 @@ function seal(text: string): string {
   return `${text}${SEAL}${sum.toString(16)} -->\n`;
 }
 
-/** True for an empty file, or a report that nobody has changed. */
 export function isUnchanged(file: string): boolean {
   return file === "" || file === seal(file.slice(0, file.lastIndexOf(SEAL)));
 }

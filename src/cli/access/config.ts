@@ -24,13 +24,13 @@ export interface RemoveFlags extends ConfigFlags {
   readonly yes?: true;
 }
 
-/** Accepts unset variables: its callers use no channel. */
+/** Variables may be unset, because its callers use no channel. */
 export function openConfig(flags: ConfigFlags): LoadedConfig & ConfigFile {
   const loaded = loadConfig(findConfig(flags.config, process.env), process.env, { missing: "keep" });
   return { ...loaded, ...openConfigFile(loaded.path) };
 }
 
-/** Null: the optional config cannot be used, and no flag names it. */
+/** Returns null if an optional config cannot be used, unless a flag names it. */
 export function openConfigUnless(isOptional: boolean, flags: ConfigFlags): LoadedConfig | null {
   try {
     return openConfig(flags);

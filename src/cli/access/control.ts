@@ -20,7 +20,7 @@ export async function tryGateway(call: ControlCall, method: Method, path: string
   return response === null ? null : readAnswer(response, path);
 }
 
-/** Null: no gateway runs. Throws for one of another minor version. */
+/** Returns null if no gateway runs. Throws if it has another minor version. */
 export async function readDocument<T>(call: ControlCall, method: Method, path: string): Promise<T | null> {
   const response = await sendToGateway(call, method, path);
   if (response === null) return null;

@@ -22,7 +22,7 @@ export function nameVariable(name: string): string {
   return `${word.replace(/^(\d)/, "_$1")}_API_KEY`;
 }
 
-/** Unique, because another config may share gateway.env. */
+/** Returns a new name, because another config may share gateway.env. */
 export function chooseVariable(configPath: string, channel: string, given?: ReadonlySet<string>): string {
   const tree = existsSync(configPath) ? parseSource(readConfigText(configPath)).tree : {};
   const channels = { ...Object(getField(tree, "channels")) };

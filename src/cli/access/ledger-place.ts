@@ -31,7 +31,7 @@ export function findLedgerOrEmpty(flags: LedgerFlags): string {
   return path;
 }
 
-/** `isCopy`: nothing is written next to the ledger. */
+/** `isCopy`: --ledger names it, and nothing is written next to it. */
 export function useLedger(config: LoadedConfig, flags: LedgerFlags) {
   if (flags.ledger === undefined) return { ...config, isCopy: false };
   const ledger = { ...config.catalog.ledger, path: findLedger(flags) };

@@ -145,7 +145,7 @@ async function writeChannel(
     ];
   };
   edits(config.catalog);
-  // The variable first: a running gateway applies the config at once.
+  // The variable is first, because a running gateway applies the config at once.
   await changeVariables(config.path, provider.variables);
   await config.edit(edits);
 }

@@ -27,7 +27,6 @@ export function explainProblems(error: unknown, path: string, { ledger }: Ledger
   if (path !== "" && !existsSync(path))
     return [bad("config", text, `gateway init --config ${quoteWord(path)}`)];
   if (!isReachable(path, constants.R_OK)) return [bad("config", text, `chmod u+r ${quoteWord(path)}`)];
-  // Each line is a problem with its place.
   return text.split("\n").map((line) => {
     const [place = ""] = /:\d+(?=:\d+: )/.exec(line) ?? [];
     return bad("config", line, `edit ${path}${place}`);

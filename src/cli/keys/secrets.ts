@@ -4,7 +4,7 @@ import { fail, askSecret, canPrompt, readAll, refuseUsage } from "../terminal/te
 import { messageOf } from "../../lib/errors.ts";
 import { readSecretText } from "../../config/yaml/scalars.ts";
 
-/** `isKept`: nothing is lost if printing fails. */
+/** `isKept`: the user has the secret even if printing fails. */
 export async function printSecrets(lines: readonly string[], done: string, isKept = false): Promise<void> {
   const isWritten = await writeToStdout(lines.map((line) => `${line}\n`).join(""));
   if (!isWritten && !isKept)
@@ -25,7 +25,7 @@ export function printKeySecret(
 function writeToStdout(text: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const onError = (): void => resolve(false);
-  // With a listener here, program.ts does not end the command.
+  // program.ts does not end the command if this listener exists.
   process.stdout.once("error", onError);
   process.stdout.write(text, (error) => {
     if (error instanceof Error) return;

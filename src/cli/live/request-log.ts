@@ -49,7 +49,7 @@ function describeCharge({ status, chargeUsd, planUsd, usage }: RequestRecord): s
   return usage === null ? "" : "unpriced";
 }
 
-/** Most requests need no wider columns. */
+/** The columns have room for this. Few requests need more. */
 const USUAL: RequestRecord = {
   id: "0mi9x2k3a",
   time: 0,

@@ -12,7 +12,7 @@ import { cutText, formatAge, formatAgo, formatAmount, formatCount, measure } fro
 import { renew } from "./renew.ts";
 import { OPEN, createRequestTable, describeProblem, describeRecord } from "./request-log.ts";
 
-/** `state` null: no gateway answered. Draws the last state. */
+/** If `state` is null, no gateway answered, and the last state is drawn. */
 type DrawTop = (state: GatewayState | null, columns: number, now: number) => string[];
 
 export function createTopView(): DrawTop {

@@ -168,7 +168,7 @@ async function readNext(from: string | undefined, { path }: LoadedConfig) {
 
 const LITERAL = /"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\$])*`|!0|!1/gs;
 
-/** The npm package has the data as a literal: read, never run. */
+/** The npm package has the data as a literal, which is read and never run. */
 function readScript(text: string): unknown {
   const [, list = ""] = /=\s*(\[\s*\{\s*id:.*?\n\])[,;]/s.exec(text) ?? [];
   const plain = list.replaceAll(LITERAL, (token) => {

@@ -53,7 +53,6 @@ function saveNew(text: string, name: string): string {
   }
 }
 
-/** Replaces neither a link nor a file that the user has changed. */
 function save(text: string, path: string): string {
   try {
     const found = lstatSync(path, { throwIfNoEntry: false });

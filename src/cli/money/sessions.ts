@@ -27,7 +27,7 @@ interface ShowSessionFlags extends ReportFlags {
 }
 
 const MAX_SHOWN = 20;
-/** Some tools' ids begin with a time: short ones look alike. */
+/** Shorter ids could look alike, because some begin with a time. */
 const ID_LENGTH = 13;
 
 export function listSessionSpending(flags: SessionsFlags): void {

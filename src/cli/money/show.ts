@@ -24,7 +24,7 @@ export interface Query<Flags> {
   readonly scope: Scope & { readonly only: Filter };
   readonly clock: Clock;
   readonly flags: Flags;
-  /** Null: a ledger without its config. */
+  /** Null: the ledger is read without a config. */
   readonly loaded: LoadedConfig | null;
 }
 

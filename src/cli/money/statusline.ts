@@ -20,7 +20,7 @@ const TIMEOUT_MS = 1000;
 export async function printStatusline(flags: StatuslineFlags): Promise<void> {
   const { format, key, ledger } = flags;
   const given = await readStdin();
-  // Reading the config takes half of this command's time.
+  // With --ledger no config is read, which takes half of the time.
   const ledgerPath = ledger ?? (await import("../access/ledger-place.ts")).locateLedger(flags);
   const named = flags.session ?? getText(getField(given, "session_id"));
   const session = named === "last" ? await findLastSession(ledgerPath) : named;
@@ -45,7 +45,7 @@ async function findLastSession(ledgerPath: string): Promise<string> {
 }
 
 const MAX_STDIN_BYTES = 1 << 20;
-/** A bar may leave stdin open. */
+/** A status bar may leave stdin open. */
 const STDIN_WAIT_MS = 300;
 
 async function readStdin(): Promise<unknown> {
@@ -65,7 +65,7 @@ async function readStdin(): Promise<unknown> {
   return parseJson(text);
 }
 
-/** Leaves unknown fields: the bar may fill them. */
+/** Unknown fields stay, because the status bar may fill them. */
 function fill(format: string, parts: Readonly<Record<string, string>>): string {
   return format.replaceAll(/\{(\w+)\}/g, (whole, name: string) => {
     if (Object.hasOwn(parts, name)) return parts[name] ?? whole;

@@ -23,7 +23,7 @@ export async function openPage(flags: OpenFlags): Promise<void> {
   }
 }
 
-/** Without flags, the only running gateway counts, of any config. */
+/** Without flags, the only running gateway is chosen, even with another config. */
 async function findGateway(flags: OpenFlags): Promise<string> {
   const { url, config, ledger } = flags;
   if (url === undefined && (config ?? ledger) !== undefined) return locateLedger(flags);
@@ -31,7 +31,7 @@ async function findGateway(flags: OpenFlags): Promise<string> {
   const others = running.map(({ address }) => `\n  gateway open --url ${formatBaseUrl(address)}`);
   const these = others.length === 0 ? "" : ` These run:${others.join("")}`;
   if (url !== undefined) {
-    // By port: a browser has several names for one listener.
+    // The port decides, because a browser has several names for one listener.
     const { origin, port } = readUrlFlag(url);
     const found = running.find(({ address }) => address.port === Number(port || 80));
     return found?.ledger.path ?? fail(`No gateway of this user runs at ${origin}.${these}`);

@@ -30,7 +30,7 @@ import { fail, printNote } from "../terminal/terminal.ts";
 import type { Demo } from "./demo.ts";
 
 const GRACE_MS = 30_000;
-/** The wait for the log's reader, which may hang. */
+/** How long to wait for the log's reader, which may hang. */
 const LAST_LINES_MS = 1000;
 const STANDARD_STREAMS = [0, 1, 2];
 
@@ -87,7 +87,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
     current = () => running.gateway.catalog;
     const watches = source.kind === "file" ? watchFiles(source.loaded, running, flags, screen) : null;
     Object.assign(follow, watches);
-    // Before the announcement, after which a script may stop the gateway.
+    // Signals count before the announcement, after which a script may stop it.
     const stopping = waitForSignal(running, screen);
     await announce(running, source, flags, screen);
     await stopping;
@@ -199,7 +199,7 @@ async function announce(
     screen.warn("warning: there are no keys yet. Create one with `gateway keys add`");
 }
 
-/** Only for a terminal: a log must not have the secret. */
+/** Only a terminal gets the link: a log must not have its secret. */
 function createLink(console: RunningGateway["console"]): string | null {
   return process.stdout.isTTY && console?.isServed === true ? console.createLink() : null;
 }

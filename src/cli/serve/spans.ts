@@ -15,7 +15,7 @@ import { originOf, type Upstream } from "../../lib/http/upstream.ts";
 import { VERSION } from "../../lib/version.ts";
 
 const MAX_WAITING = 10_000;
-/** A batch is written in less than a millisecond. */
+/** Writing a batch blocks for less than a millisecond. */
 const BATCH = 50;
 const PAUSE_MS = 1000;
 const LAST_MS = 2000;
@@ -71,7 +71,7 @@ const DEADLINES = {
   idleMs: 10_000,
 };
 const MAX_ANSWER_BYTES = 65_536;
-/** OTLP: clients may try again. */
+/** OTLP lets clients try again after these. */
 const BUSY = new Set([429, 502, 503, 504]);
 
 /** Null: accepted. `isAway`: the spans may be sent again. */

@@ -29,7 +29,7 @@ export async function removeCredential(name: string): Promise<void> {
   printNote(`Removed "${name}" from the keychain. ${AFTER}`);
 }
 
-/** Keychains do not list their entries. */
+/** The config has the names: keychains do not list them. */
 export async function listCredentials(flags: ConfigFlags) {
   const names = listKeychainNames(readConfigText(findConfig(flags.config, process.env)));
   const faults = new Set<string>();

@@ -98,7 +98,7 @@ export class Draft {
     if (channel !== undefined) this.channels[name] = { ...channel, ...settings };
   }
 
-  /** A new variable: an old value could be for another address. */
+  /** Uses a new variable: an old one could be for another address. */
   #storeCredential(name: string, given: string, baseUrl: string): string | null {
     // In our config, this word would mean the client's own login.
     const secret = given === CLIENT_LOGIN ? "" : given;

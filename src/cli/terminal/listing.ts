@@ -100,7 +100,7 @@ function listGaps(width: number): string[] {
 export function createTable<Row extends object>(listed: Columns<Row>) {
   const columns = readColumns(listed);
   const widths = columns.map(({ title }) => measure(title));
-  /** Few steps a cell: a long table is written before this code is compiled. */
+  /** Takes few steps for a cell, because nothing has compiled this code yet. */
   const write = (cells: readonly Cells[], room: number, rows: readonly Row[]): string[] => {
     const fitted = fitColumns(columns, widths, room);
     const last = fitted.findLastIndex((width) => width > 0);

@@ -14,7 +14,7 @@ export function print(line: string): void {
   process.stdout.write(`${escapeText(line)}\n`);
 }
 
-/** Lines with styles. Names in them must be escaped. */
+/** Prints lines with styles. Names in them must be escaped. */
 export function printLines(lines: readonly string[]): void {
   const isPlain = lines.every(isPrintable);
   process.stdout.write([...(isPlain ? lines : lines.map(escapeBesideStyles)), ""].join("\n"));
@@ -74,7 +74,6 @@ function escapeBesideStyles(line: string): string {
   return parts.map((part, index) => (index % 2 === 1 ? part : escapeText(part))).join("");
 }
 
-/** Some terminals do not report a size. */
 export function readSize() {
   const { columns, rows } = process.stdout;
   return { columns: columns || 80, rows: rows || 24 };

@@ -65,7 +65,7 @@ export function shortenId(id: string): string {
 
 const INFERRED = /^inferred-/;
 
-/** A short session. `~`: the tool did not name it. */
+/** A short session id. `~`: the tool did not name the session. */
 export function shortenSession(id: string, length = 8): string {
   return INFERRED.test(id) ? `~${id.replace(INFERRED, "").slice(0, length)}` : id.slice(0, length);
 }
@@ -97,7 +97,7 @@ export function formatAmount(usd: string): string {
   return formatRounded(usd, AMOUNT_PLACES);
 }
 
-/** Enough digits to compare it with a small budget. */
+/** Has enough digits to be compared with a small budget. */
 export function formatCents(usd: string): string {
   const roundTo = (places: number): string => formatRounded(usd, places);
   const rounded = [2, 4].map(roundTo).find((text) => /[1-9].*\d$/.test(text));

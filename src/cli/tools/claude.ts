@@ -19,7 +19,7 @@ import {
 
 const OWN_FOLDER = "CLAUDE_CONFIG_DIR";
 
-/** Of two values, the earlier file's counts. */
+/** If two files have a value, the earlier file's counts. */
 function listFiles(env: Environment): string[] {
   const project = join(process.cwd(), ".claude");
   const own = folderOf(env, OWN_FOLDER, ".claude");
@@ -45,7 +45,7 @@ const ASSUMED_OUTPUT = 32_000;
 /** Claude Code accepts no smaller number. */
 const LEAST_COMPACTED = 100_000;
 
-/** Titles, summaries and subagents name Anthropic's models.
+/** Claude Code names Anthropic's models in titles, summaries and subagents.
  *  https://code.claude.com/docs/en/llm-gateway, https://code.claude.com/docs/en/model-config */
 function nameForeignModels(connection: Connection): Record<string, string> {
   const { foreign, limits } = connection;
@@ -64,7 +64,7 @@ function nameForeignModels(connection: Connection): Record<string, string> {
         ANTHROPIC_CUSTOM_MODEL_OPTION: main,
       }),
     ...(main !== null && listWindow(limits?.get(main))),
-    // This prompt line always changes: caches of other makers would miss.
+    // Removes a line of the prompt that always changes: other makers' caches would miss.
     CLAUDE_CODE_ATTRIBUTION_HEADER: "0",
     // Only Anthropic's models know tools that are loaded on demand.
     ENABLE_TOOL_SEARCH: "false",
@@ -87,7 +87,7 @@ function listWindow(
   };
 }
 
-/** The default, seen in 2.1.330: five minutes with an API key, an hour with a login. */
+/** The default in 2.1.330 is five minutes with an API key, an hour with a login. */
 const CACHE_VARIABLES = {
   "1h": { ENABLE_PROMPT_CACHING_1H: "1", FORCE_PROMPT_CACHING_5M: "" },
   "5m": { ENABLE_PROMPT_CACHING_1H: "", FORCE_PROMPT_CACHING_5M: "1" },

@@ -1,4 +1,4 @@
-// Codex: a provider of its own, by arguments.
+// Codex: arguments make the gateway its provider.
 
 import { join } from "node:path";
 import { getField, isObject } from "../../lib/json/json.ts";
@@ -38,7 +38,7 @@ export const codex: ToolRow = {
   // A `-c` value that is not TOML is plain text.
   connect: (connection) => {
     const { isDirect, patienceMs, secret, usesLogin, websocket } = connection;
-    // As an argument, a label could be read as a number.
+    // Variables hold them: a label in an argument could be read as a number.
     const fields = Object.entries(listHeaders(connection)).map(([header, value]) => {
       return {
         header,
@@ -47,7 +47,7 @@ export const codex: ToolRow = {
       };
     });
     const provider = {
-      // With this name, Codex sends searches, which only OpenAI understands.
+      // Named OpenAI, it sends searches, which only OpenAI understands.
       name: isDirect === true ? "OpenAI" : "gateway",
       // After a 426, Codex uses HTTP at once.
       ...(isDirect === true && websocket === true && { supports_websockets: true }),

@@ -140,7 +140,7 @@ function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
   };
 }
 
-/** A tool that waits less would send again. */
+/** A tool that gives up before the gateway would send again. */
 const MORE_PATIENCE_MS = 60_000;
 const NO_LIMIT_MS = 86_400_000;
 
@@ -226,7 +226,7 @@ export interface ToolKey {
   readonly secret: string;
 }
 
-/** Other users can see a secret in an argument.
+/** `--secret -` is read here: other users can see arguments.
  *  `word`: a key's name or secret. */
 async function readKeyFlags<Flags extends KeyFlags>(
   word: string | null,

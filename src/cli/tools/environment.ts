@@ -23,7 +23,7 @@ export function describeMisleading(title: string, names: readonly string[], env:
 export function prepare(tool: Tool, connection: Connection, started: Environment): ToolEnvironment {
   const env = { ...started, ...tool.readVariables?.(started) };
   const { args, defaults = {}, ...setting } = tool.connect(connection, env);
-  // Even if not set here: the lines of `gateway env` may run elsewhere.
+  // Also what is not set here: the lines of `gateway env` may run elsewhere.
   const unset = listMisleading(tool, connection).filter(
     (name) => !ADDS_HEADERS.test(name) || isMisleading(name, env[name]),
   );
@@ -59,7 +59,7 @@ export const PROXY_NAMES = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].flatMap((n
 function exemptGateway(base: string, env: Environment, bracketed: boolean): Record<string, string> {
   const { protocol, hostname } = new URL(base);
   const bare = hostname.replace(/^\[(.*)\]$/, "$1");
-  // A proxy reads nothing of HTTPS, and may be the only way.
+  // With HTTPS, a proxy can read nothing and may be the only way.
   const own = protocol === "https:" ? [] : [bare, ...(bracketed ? [hostname] : [])];
   const hosts = [...new Set(["localhost", "127.0.0.1", "::1", ...own])];
   const [capital, small] = NO_PROXY_NAMES;

@@ -22,7 +22,7 @@ import {
 } from "./tool.ts";
 
 const LIST_WAIT_MS = 5000;
-/** A replay knows by this name that the tool did not ask. */
+/** By this name, a replay knows that `gateway run` asks, not the tool. */
 export const LIST_AGENT = "gateway-run";
 
 export interface ListedModel extends ModelLimits {
@@ -68,7 +68,6 @@ export async function fetchList({ base, platform, relayPrefix, secret }: Place) 
   }
 }
 
-/** `{data: [{id}]}`, or `{models: [{name: "models/…"}]}`. */
 function readModels(list: unknown): ListedModel[] {
   return getList(getField(list, "data") ?? getField(list, "models")).flatMap((entry) => {
     const name = getField(entry, "id") ?? getField(entry, "name");
@@ -159,7 +158,6 @@ function findAlias({ channels }: Group, asked: string): { model: string; name: s
   return null;
 }
 
-/** With a login, the models come from the price book. */
 export function findNewestSmall(
   { smallModels }: Tool,
   group: Group,
@@ -175,7 +173,7 @@ export function findNewestSmall(
   return findSmallModel(models.filter((model) => smallModels.test(model)));
 }
 
-/** The price book does not know users' servers. */
+/** The price book does not know users' own servers, which are free. */
 function findLimits(
   listed: readonly ListedModel[],
   { channels }: Group,
@@ -267,7 +265,7 @@ export function smallModelOf(choice: Choice): string | null {
   return choice.foreign?.small ?? findSmallModel(choice.models) ?? mainModelOf(choice);
 }
 
-/** The first fitting model: the list's order says more than names. */
+/** Takes the first that fits: the list's order says more than names. */
 function findFirstModel(models: readonly string[]): string | null {
   return models.find((model) => !UNFIT.test(model)) ?? models[0] ?? null;
 }

@@ -27,7 +27,7 @@ function listLogins(env: Environment): string[] {
 export const opencode: ToolRow = {
   title: "opencode",
   program: { name: "opencode", install: "npm install -g opencode-ai" },
-  // A login, and the folder of settings that override ours.
+  // The first is a login, the second a folder of settings that override ours.
   misleading: ["OPENCODE_AUTH_CONTENT", "OPENCODE_TEST_MANAGED_CONFIG_DIR"],
   needsModels: true,
   findOwnModel: (env) => {
@@ -40,7 +40,7 @@ export const opencode: ToolRow = {
   connect: (connection, env) => {
     const { isDirect, run } = connection;
     const hasLogin = (env["OPENCODE_AUTH_CONTENT"] ?? "") !== "" || listLogins(env).includes("openai");
-    // After a sign-in with ChatGPT, a plugin sends all requests there.
+    // After a sign-in with ChatGPT, a plugin sends it all requests.
     const mayLoad = isDirect === true && run !== undefined && !hasLogin;
     return {
       env: {
@@ -96,14 +96,14 @@ function writeConfig(connection: Connection): string {
       model: nameFully(main),
       small_model: nameFully(findSmallModel(models) ?? main),
     }),
-    // Titles and summaries would use another provider.
+    // Otherwise, titles and summaries would use another provider.
     enabled_providers: providers.map(({ id }) => id),
     disabled_providers: [],
     provider: Object.fromEntries(provider),
   });
 }
 
-/** Without a window, opencode never compacts. */
+/** opencode never compacts if it knows no window. */
 function describeModel(model: string, { speaksChat, converts, limits }: Connection): object {
   const { context = null, output = null } = limits?.get(model) ?? {};
   if (context === null || (speaksChat !== true && converts !== true)) return {};

@@ -68,7 +68,7 @@ export async function runTool(
     label: basename(process.cwd()),
     onAbsent: offerStart,
   });
-  // A library's user agent may name the calling program.
+  // A library gets no name: its user agent may name the calling program.
   const run = { session: `run-${crypto.randomUUID()}`, tool: tool.program === null ? null : tool.name };
   const secret = await nameSecret(connected, run.session, flags, budget);
   const connection = { ...connected.connection, secret, run };
@@ -117,7 +117,7 @@ function readBudget(text: string | undefined): string | null {
   return refuseUsage("--budget is an amount in USD, as in --budget 0.50.");
 }
 
-/** By the private socket: a key alone must not make the gateway write files. */
+/** Asks the private socket: a key alone must not make the gateway write files. */
 async function record(
   name: string,
   { loaded }: ToolConnection,
@@ -279,7 +279,7 @@ const TERMINAL_SIGNALS = ["SIGINT", "SIGQUIT"] as const;
 const FORWARDED_SIGNALS = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 
 async function runProgram(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  // Before the tool starts: otherwise a signal could end this process alone.
+  // Listens before the tool starts: otherwise a signal could end this process alone.
   const waiting: NodeJS.Signals[] = [];
   let send = (signal: NodeJS.Signals): void => void waiting.push(signal);
   const pass = (signal: NodeJS.Signals): void => send(signal);

@@ -44,7 +44,7 @@ const SYNTAX: Readonly<Record<Shell, ShellSyntax>> = {
       return `function ${program} { & ${command} ${quoted.join(" ")} @args }`;
     },
   },
-  // The last quote ends the value; others are part of it.
+  // In cmd, the last quote ends the value, and others are part of it.
   cmd: {
     quote: (text) => text,
     set: (name, value) => `set "${name}=${value}"`,

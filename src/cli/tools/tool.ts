@@ -115,7 +115,7 @@ export interface ToolRow {
   readonly needsModels?: true;
   readonly hasCaches?: true;
   readonly hasStatusline?: true;
-  /** Behind a base URL, the tool's main model does their work. */
+  /** With a base URL, the tool uses its main model instead. */
   readonly smallModels?: RegExp;
   readonly findOwnModel?: (env: Environment) => string | null;
   readonly ownModels?: OwnModels;
@@ -129,7 +129,6 @@ export interface Tool extends ToolRow {
 
 export interface ToolSettings {
   readonly env: Readonly<Record<string, string>>;
-  /** Variables that are set unless the user has set them. */
   readonly defaults?: Readonly<Record<string, string>>;
   readonly args: readonly string[];
 }

@@ -46,7 +46,7 @@ export function App({ code }: { readonly code: string | null }) {
     if (phase === "in") feed.start();
   }, [phase]);
   const isOut = phase === "out" || connection === "signed out";
-  // A reload: another run of the gateway may have another page.
+  // Reloads, because another run of the gateway may have another page.
   useEffect(() => (isOut ? followSignIns(() => location.reload()) : undefined), [isOut]);
   if (phase === "signing in") return <p class="loading">Signing in …</p>;
   if (isOut) return <SignedOut error={error} />;

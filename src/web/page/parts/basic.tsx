@@ -42,7 +42,6 @@ export function Empty({
   );
 }
 
-/** `more`: the tooltip. `href`: leads to what it sums up. */
 export function Fact({
   title,
   text,
@@ -67,7 +66,6 @@ export function Moment({ time }: { readonly time: string }) {
   return <time title={formatFull(ms)}>{formatMoment(ms)}</time>;
 }
 
-/** The options of a select. `name` gives an option's words. */
 export function Options<T extends string>({
   values,
   name = (value) => value,
@@ -135,7 +133,7 @@ export function Copy({ text, label }: { readonly text: string; readonly label: s
       await navigator.clipboard.writeText(text);
       setDone("Copied");
     } catch {
-      // No clipboard: another host without TLS, or no permission.
+      // The clipboard is missing without TLS, or needs a permission.
       if (shown.current !== null) getSelection()?.selectAllChildren(shown.current);
       setDone(`Selected: press ${COPY_KEYS}`);
     }

@@ -14,7 +14,7 @@ type Bars = Pick<Overview, "spans" | "series" | "show">;
 interface ChartProps {
   readonly bars: Bars;
   readonly label: string;
-  /** The address of a name's requests, or of all; null: none. */
+  /** The address of a name's requests; for null, of all requests. */
   readonly linkTo: (name: string | null) => string | null;
 }
 
@@ -230,7 +230,6 @@ function describePlot(
       },
       {
         ...axis,
-        // The axis is as wide as its longest text.
         size: (_, ticks) => 16 + 7 * Math.max(4, ...(ticks ?? []).map(({ length }) => length)),
         grid: { stroke: read("--line"), width: 1 },
         values: (_, ticks) => formatTicks(show, ticks),
@@ -261,7 +260,6 @@ function formatTicks(show: Bars["show"], ticks: readonly number[]): string[] {
 
 const TICK_PX = 64;
 
-/** As many labels as fit. The last bar always has one. */
 function chooseTicks(count: number, width: number, [from, to]: readonly [number, number]): number[] {
   const step = Math.max(1, Math.ceil(count / Math.max(1, Math.floor(width / TICK_PX))));
   return Array.from({ length: count }, (_, index) => index).filter(

@@ -10,7 +10,6 @@ export interface FormClosing<Changed> {
   readonly onClose: () => void;
 }
 
-/** Sends once at a time, and shows why the gateway refused. */
 export function FormDialog<Changed>({
   title,
   action,

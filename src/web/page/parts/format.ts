@@ -17,7 +17,6 @@ const PERIOD_TITLES: Readonly<Record<string, string>> = {
 };
 export const PERIOD_WORDS = Object.keys(PERIOD_TITLES);
 
-/** A word, a day, a month, or two days with dots between. */
 export function namePeriod(period: string): string {
   const known = PERIOD_TITLES[period];
   if (known !== undefined) return known;
@@ -158,7 +157,6 @@ export function setZone(name: string): void {
   }
 }
 
-/** This month and earlier ones, as periods: `2026-11`. */
 export function listMonths(count: number): string[] {
   const [year = 0, month = 0] = new Date()
     .toLocaleDateString("sv-SE", { timeZone: zone })
@@ -169,7 +167,6 @@ export function listMonths(count: number): string[] {
   );
 }
 
-/** Replaces the ISO times in a text of the gateway. */
 export function localize(text: string): string {
   return text.replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z/g, (time) =>
     formatFull(Date.parse(time)),
@@ -264,7 +261,6 @@ export function nameLimit(limit: string): string {
   return LIMITS[limit] ?? limit.replaceAll("_", " ");
 }
 
-/** A name for people. Empty: the requests did not state it. */
 export function nameOf(name: string): string {
   return name === "" ? "not stated" : name;
 }

@@ -13,7 +13,6 @@ type ColumnClass = `${"" | "name" | "number" | "share" | "text"}${"" | " more" |
 /** A cell shows null or an empty text as a dash, and undefined as nothing. */
 export type Column<T> = readonly [title: string, className: ColumnClass, cell: (row: T) => ComponentChildren];
 
-/** The first cell names the row, and links where the row leads. */
 function Cells<T>({
   columns,
   row,
@@ -49,7 +48,7 @@ interface TableProps<T> {
    *  The keyboard uses the link of the first cell. */
   readonly hrefOf?: (row: T) => string;
   readonly isSum?: (row: T) => boolean;
-  /** As wide as its place. Other tables scroll sideways. */
+  /** A small table is as wide as its place. Others scroll sideways. */
   readonly small?: boolean;
 }
 

@@ -78,7 +78,6 @@ export function spaceOut(everyMs: number, tookMs: number): number {
   return Math.max(everyMs, 100 * tookMs);
 }
 
-/** Loads after a request, at most every `everyMs`, and after a config change. */
 export function useFresh(everyMs: number, load: () => void): void {
   const { requests, revision } = useLive();
   useAfterChange(requests[0]?.id, everyMs, load);

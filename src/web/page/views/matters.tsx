@@ -87,7 +87,6 @@ function listMatters(
   return matters.toSorted((a, b) => Number(b.tone === "bad") - Number(a.tone === "bad"));
 }
 
-/** Limits that refuse requests, or will soon, come first. */
 export function compareNearness(a: LimitRow, b: LimitRow): number {
   return readPercent(b) - readPercent(a);
 }
