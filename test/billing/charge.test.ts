@@ -190,7 +190,7 @@ describe("P129: an answer's charge", () => {
     });
   });
 
-  test("nothing used costs nothing", () => {
+  test("an answer that used nothing costs nothing", () => {
     expect(bill("gpt-5", {}, { parts: [] })).toMatchObject({
       official: "0",
       charge: "0",
@@ -283,7 +283,7 @@ describe("P130: how an answer was served decides the price", () => {
     expect(bill(model, million, { tariff })).toMatchObject({ official, tier, unpricedBecause: null });
   });
 
-  test("a web search costs the same in the flex tier", () => {
+  test("a web search costs the same in the flex tier, which halves the price of tokens", () => {
     const charged = bill("gpt-5", { input: 1_000_000, web_search: 1 }, { tariff: { service_tier: "flex" } });
     expect(charged).toMatchObject({
       official: "0.635",
@@ -300,7 +300,7 @@ describe("P130: how an answer was served decides the price", () => {
     ["gemini-2.5-pro", { input: 1, input_audio: 200_000 }, "0.5000025", "standard+over_200000"],
     ["claude-sonnet-4-6", { input: 900_000 }, "2.7", "standard"],
     ["claude-haiku-5-5", { input: 100_001 }, "0.0500005", "standard+over_100000"],
-  ])("%s with %p in its context costs %s", (model, usage, official, tier) => {
+  ])("a prompt to %s with the counts %p costs %s", (model, usage, official, tier) => {
     expect(bill(model, usage)).toMatchObject({ official, tier });
   });
 

@@ -458,7 +458,7 @@ describe("the ledger's table", () => {
     expect([changed.isInMemory, existsSync(`${path}.index`), notes.length]).toEqual([true, false, 1]);
   });
 
-  test("the ledger's table is in memory for a copy of a ledger, in a read-only folder, or if a folder has its name", () => {
+  test("the ledger's table is in memory for a copy of a ledger, in a read-only folder, or if a folder has the table's name", () => {
     write(path, lines);
     using copy = new Table(path, { report: () => {}, isCopy: true });
     expect([copy.isInMemory, count(copy), existsSync(`${path}.index`)]).toEqual([true, 40, false]);

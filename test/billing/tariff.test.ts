@@ -72,13 +72,13 @@ describe("P130: the rates of a long context", () => {
     return "tier" in chosen ? chosen.tier : chosen;
   };
 
-  test.each(PROMPT_KINDS)("%s counts as length: the price is the highest tier below the length", (kind) => {
+  test.each(PROMPT_KINDS)("%s counts towards the length, which decides the tier of the rates", (kind) => {
     expect(tierOf({ [kind]: 100 })).toBe("standard");
     expect(tierOf({ [kind]: 101 })).toBe("standard+over_100");
     expect(tierOf({ [kind]: 201 })).toBe("standard+over_200");
   });
 
-  test("output and calls do not count as a prompt's length", () => {
+  test("output and calls do not count towards a prompt's length", () => {
     expect(tierOf({ input: 1, output: 999, reasoning: 999, output_audio: 999, web_search: 999 })).toBe(
       "standard",
     );

@@ -145,7 +145,7 @@ test.each([
   expect(found.map(describeChange)).toEqual(sentences);
 });
 
-test("a miss is reported with the part of a plan's window used since the last request, of whatever session", () => {
+test("a report says how much of a plan's window was used since the request before a cache miss, whatever its session", () => {
   const client = { session: "a" };
   const cache = { missed: 1000, usd: "0", because: "tools_changed" } as const;
   const drafts = [

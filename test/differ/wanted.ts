@@ -5,7 +5,7 @@ import type { Difference } from "./compare.ts";
 export interface Wanted {
   readonly why: string;
   readonly where: RegExp;
-  /** If given: what the value of each side has to match. */
+  /** If given, the old side's value has to match `old`, and the new side's value `new`. */
   readonly old?: RegExp;
   readonly new?: RegExp;
 }

@@ -11,7 +11,7 @@ import { isThere } from "./needs.ts";
 
 const ROOT = join(import.meta.dir, "../../../shared/fixtures");
 
-/** The members of a recording's manifest entry that tests read. */
+/** A recording's entry in the manifest, with the members that tests read. */
 export interface Fixture {
   readonly id: string;
   readonly file: string;

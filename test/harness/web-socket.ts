@@ -116,7 +116,7 @@ export interface SocketClient {
   send(event: Event | string): void;
   /** Bytes that have not left yet. */
   unsent(): number;
-  /** Resolves with the first message of this type from `from` on. Rejects if the connection ends before. */
+  /** Resolves with the first message of this type, from the message with the index `from` on. Rejects if the connection ends. */
   next(type: string, from?: number): Promise<Event>;
   close(code?: number, reason?: string): void;
   /** Ends the connection without a close frame. */

@@ -7,14 +7,14 @@ test("a new secret is sk- and 43 letters and digits, and no two are the same", (
   expect(new Set(secrets).size).toBe(1000);
 });
 
-test("each digit of secrets but the first takes all 62 values; 256 bits need only 42.99 digits", () => {
+test("in new secrets, each digit but the first takes all 62 values, because 256 bits fill only 42.99 digits", () => {
   const secrets = Array.from({ length: 2000 }, newSecret);
   for (let place = 4; place < 46; place += 1) {
     expect(new Set(secrets.map((secret) => secret[place])).size).toBe(62);
   }
 });
 
-test("a word that begins like a secret counts as a secret", () => {
+test("a word that begins like a provider's key and is long enough counts as a secret", () => {
   expect(["sk-ant-api03-x", "AIzaSyD4iE2xVSpkLLOXoyqT", "gsk_0123456789"].every(looksSecret)).toBe(true);
   expect(["sketch", "codex", "claude-max", "sk-1"].some(looksSecret)).toBe(false);
 });

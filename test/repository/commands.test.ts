@@ -35,7 +35,7 @@ function writeCommand({ name, row }: Command): string {
   return `| \`${inTable([name, ...args].join(" "))}\` | ${inTable(row.about)} |`;
 }
 
-/** A flag that says the same everywhere has one line. */
+/** Writes the lines of the flags. A flag that has the same description in several commands has one line for them. */
 function writeFlags(commands: readonly Command[]): string[] {
   const lines = new Map<string, Set<string>>();
   for (const { name, row } of commands)

@@ -49,13 +49,13 @@ describe("hostile logs", () => {
     ["a count in words", { input_tokens: "many", output_tokens: 5 }],
     ["a count beyond 2^53", { input_tokens: 1e300, output_tokens: 5 }],
     ["a fraction", { input_tokens: 1.5, output_tokens: 5 }],
-  ])("%s is not taken for 0: the usage is unknown", (_, usage) => {
+  ])("%s in a log is not taken for 0: the answer's usage is unknown", (_, usage) => {
     expect(readEntries({ [`${CLAUDE}/a.jsonl`]: [claudeRow({ usage })] })).toMatchObject([
       { basis: "unknown", usage: {} },
     ]);
   });
 
-  test("a negative count of Codex is not taken for 0: the usage is unknown", () => {
+  test("a negative count in a log of Codex is not taken for 0: the response's usage is unknown", () => {
     const rows = [meta("t1"), turn("u1"), record("r1", [10, 0, -5], [10, 0, -5])];
     expect(readEntries({ [`${CODEX}/a.jsonl`]: rows })).toMatchObject([{ basis: "unknown" }]);
   });

@@ -9,14 +9,14 @@ function count(entries: readonly LogEntry[], lines: readonly OurLine[]): number[
   return [pairs.length, onlyEntries.length, onlyLines.length];
 }
 
-test("P52: an entry is joined to the line with the upstream's id, whatever else differs but the tool", () => {
+test("P52: a log entry is joined to the ledger line of the same tool with the same upstream id, even if all else differs", () => {
   const entry = entryOf({ requestId: "req_x", session: "other", time: T + 9e6, usage: { input: 1 } });
   expect(count([entry], [lineOf({ upstream_request_id: "req_x" })])).toEqual([1, 0, 0]);
   // Another tool's server may have given the same id.
   expect(count([entry], [lineOf({ upstream_request_id: "req_x", tool: "claude-code" })])).toEqual([0, 1, 1]);
 });
 
-test("an id that an upstream sends for every request joins nothing: entries join lines of equal counts", () => {
+test("if an upstream gives every request the same id, log entries are joined to ledger lines with equal counts", () => {
   const entries = [
     entryOf({ requestId: "req_demo" }),
     entryOf({ requestId: "req_demo", usage: { input: 7 } }),
@@ -51,11 +51,11 @@ test.each<[string, Partial<LogEntry>, Parameters<typeof lineOf>[0], number[]]>([
   ["a minute and a half later", { time: T + 90_000 }, {}, [1, 0, 0]],
   ["an hour later", { time: T + 3_600_000 }, {}, [0, 1, 1]],
   ["an entry at the request's beginning", { time: T }, { ended: T + 1_800_000 }, [1, 0, 0]],
-])("P52: an entry without an id is joined to a line or not: %s", (_, entry, line, expected) => {
+])("P52: a log entry without an id is joined to a ledger line or not: %s", (_, entry, line, expected) => {
   expect(count([entryOf(entry)], [lineOf(line)])).toEqual(expected);
 });
 
-test("P52: equal entries are joined to the lines nearest in time, each once", () => {
+test("P52: log entries with equal counts are joined to the ledger lines nearest in time, one entry to each line", () => {
   const entries = [0, 30, 60].map((seconds) => entryOf({ time: T + seconds * 1000 }));
   const lines = [31, 1].map((seconds) =>
     lineOf({ row: seconds, time: T + seconds * 1000, ended: T + seconds * 1000 }),

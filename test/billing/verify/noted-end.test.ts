@@ -231,7 +231,7 @@ test("lines that are missing before the end that the journal notes leave one gap
 });
 
 describe("P142: lines that were never synced", () => {
-  test("unsynced lines are found missing after a power cut, and the next start accepts that", async () => {
+  test("verify reports unsynced lines that a power cut took, and the next start goes on without them", async () => {
     const { killed } = await makeLedgers(false);
     writeFileSync(`${killed}.open`, asOfAnotherBoot(readFileSync(`${killed}.open`, "utf8")));
     cutTo(killed, 2);

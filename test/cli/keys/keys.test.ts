@@ -75,7 +75,7 @@ describe("keys add", () => {
     ["an unknown group", 1, 'no group "codx" (did you mean "codex"?).', [...NEW, "--group", "codx"]],
     ["an unrelated group", 1, '"nope". Known groups: claude, codex, max.\n', [...NEW, "--group", "nope"]],
     ["a past date", 2, "--expires: 2020-01-01 has passed.", [...NEW, "--expires", "2020-01-01"]],
-    // No date, one beyond the calendar, and a year of five digits.
+    // The first is no date, the second lies beyond the calendar, and the third has a year of five digits.
     ...["soon", "99999999d", "3650000d"].map(
       (date) => [date, 2, "--expires: expected a duration or a date", [...NEW, "--expires", date]] as const,
     ),

@@ -130,7 +130,7 @@ test("P40: settings without a counterpart are listed, and the rest is imported",
   });
 });
 
-test("servers of Chat Completions become channels, in a group with the platform of their clients", async () => {
+test("import makes a chat channel of each server of Chat Completions, in a responses group with convert: true", async () => {
   const params = {
     model: "openai/qwen3-coder",
     api_base: "http://gpu.example:8000/v1",
@@ -169,7 +169,7 @@ const MESSAGE = JSON.stringify({
 });
 
 test.each(["ccr", "litellm"])(
-  "a prompt for a local server goes nowhere else when that server is off, after an import of %s",
+  "after an import of %s, a prompt for a local server goes to no other server when the local one is off",
   async (kind) => {
     const [local, cloud] = [startDemoUpstream(), startDemoUpstream()];
     const addresses = [local, cloud].map(({ port }) => `http://localhost:${port}/v1`);

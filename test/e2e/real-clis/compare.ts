@@ -92,10 +92,10 @@ function listMembers(body: string): string[] {
   return members;
 }
 
-/** Ids of the simulated model, which numbers its answers. */
+/** The members with ids that the simulated model makes. They differ from run to run, because it numbers its answers. */
 const OF_ANSWERS =
   /\[\]\.(?:id|call_id|tool_use_id|signature)$|\.function(?:Call|Response)\.id$|thoughtSignature$/;
-/** In texts of users and tools, words with numbers are ids, clocks and durations. */
+/** The members with texts of users and tools. In these, words with numbers are ids, times and durations. */
 const OF_TALK = /^(?:messages|input|contents)\[\]\.(?:.*\.)?(?:text|output|content)$/;
 
 /** The text without the parts that differ from run to run: ids, times, and the folders of a test. */

@@ -7,7 +7,7 @@ import { makeTempFolder } from "../../harness/temp.ts";
 
 const NEVER = new AbortController().signal;
 
-test("as on Windows, requests go to a port with the tokens in the user's file, and to no other program at that port", async () => {
+test("on Windows, requests to the gateway go to the port in the user's file, and to no other program that has the port later", async () => {
   using folder = makeTempFolder();
   const place = folder.join("gateway.sock");
   const long = "ü".repeat(300_000);

@@ -40,7 +40,7 @@ test.each([
   ["day", "2026-11-20"],
   ["week", "2026-W47"],
   ["month", "2026-11"],
-] as const)("the %s of a local time is %s", (span, name) => {
+] as const)("the %s in which a local time lies is named %s", (span, name) => {
   expect(nameSpan(span, at("2026-11-20T14:59:59Z"))).toBe(name);
 });
 

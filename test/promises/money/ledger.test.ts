@@ -229,7 +229,7 @@ describe("P137: the seller's own amount is in provider_usd, and the line is susp
     [usual, 0.0001, true],
     [tiny, 0.0000016, false],
     [tiny, 0.0000019, true],
-  ])("for %j and a seller's amount of %p, suspect is %p", async ({ counts, official }, cost, suspect) => {
+  ])("for %j, a seller's amount of %p is suspect: %p", async ({ counts, official }, cost, suspect) => {
     sold.channel().next({ body: whole("chat", { model: "gpt-4o-mini", usage: { cost }, counts }) });
     const line = await world.line(await sold.ask("chat", { model: "gpt-4o-mini" }));
     expect(line).toMatchObject({

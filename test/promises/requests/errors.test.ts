@@ -222,7 +222,7 @@ describe("P85, P86, P92: the gateway's errors have the dialect's shape, the cont
     expect([missing.status, JSON.parse(missing.text).error.param]).toEqual([400, "model"]);
   });
 
-  test("a spent limit without a reset gets insufficient_quota, no resets_at, and a header that tells Codex why", async () => {
+  test("the refusal of a spent limit that never resets has the code insufficient_quota and tells Codex the limit, without resets_at", async () => {
     await total.responses.ask("responses");
     const answer = await total.responses.ask("responses");
     const { error } = JSON.parse(answer.text);
@@ -245,7 +245,7 @@ test.each(named)(
   },
 );
 
-test("P86: a spent limit with a reset has resets_at", async () => {
+test("P86: the refusal of a spent limit that resets names the time in resets_at", async () => {
   await spent.responses.ask("responses");
   const answer = await spent.responses.ask("responses");
   expect(answer.field("x-codex-promo-message")).toContain("usd_per_day");

@@ -160,7 +160,7 @@ const ENDS: Readonly<Record<Dialect, string>> = {
   content: "finishReason",
 };
 
-/** An answer, a compressed one, an error and a stream repeat the text. None of them may leak the secret, and all of them arrive. */
+/** The upstream repeats the text in an answer, a compressed one, an error and a stream. All must arrive, without the secret. */
 async function repeat(group: Group, dialect: Dialect, text: string, secret: string): Promise<void> {
   const body = JSON.stringify(whole(dialect, { text: "MARK" })).replace("MARK", `a disk-${text}.../x b`);
   const packed = { body: gzipSync(body), fields: { "content-encoding": "gzip" } };

@@ -213,7 +213,7 @@ const LOGIN = { platform: "messages", credential: "client", base_url: "https://a
 const upstream = (platform: string) => ({ platform, base_url: "http://127.0.0.1:1", credential: "x" });
 const SECONDS = [upstream("messages"), { ...upstream("messages"), disabled: true }, LOGIN];
 
-/** A config, and words of its error; null: it has none. */
+/** A title, a config, and words of the config's error; null: the config has no error. */
 const CHANNELS: readonly (readonly [title: string, config: object, wrong: string | null])[] = [
   ...["0.0.0.0", "::", "192.168.1.2", "127.0.0.1", "::1", "localhost"].map((host) => {
     const wrong = /^(?:127|::1|l)/.test(host) ? null : "change listen.host";

@@ -42,7 +42,7 @@ export class Inode {
     return this.#size;
   }
 
-  /** A view of the current bytes: do not keep it. */
+  /** A view of the current bytes. Do not keep it: a later write changes it. */
   get content(): Buffer {
     return this.#bytes.subarray(0, this.#size);
   }
