@@ -1,4 +1,4 @@
-// The parts of a running gateway. This record is the only injection.
+// The parts of a running gateway. Later steps get them in this record.
 
 import type { Ledger } from "../billing/ledger/ledger.ts";
 import type { LineDraft } from "../billing/ledger/line.ts";
@@ -38,7 +38,7 @@ export interface Recorder {
 export interface Gateway {
   /** A reload replaces it. Running requests keep the old one. */
   catalog: Catalog;
-  /** The config converts, or did: conversations may have envelopes. */
+  /** The config converts or has converted: conversations may have envelopes. */
   converts: boolean;
   readonly client: Upstream;
   readonly memory: MemoryBudget;

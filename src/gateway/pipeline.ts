@@ -83,7 +83,7 @@ export function findRoute(r: Request, gateway: Gateway): void {
   gateway.channels.prepare(r);
 }
 
-/** For texts that go upstream and cannot be left out. */
+/** Refuses secrets in texts that go upstream and cannot be left out. */
 function requireNoSecret(text: string, where: string, secrets: Secrets, known: KnownSecrets): void {
   if (!known.holds(text) && !secrets.holds(text)) return;
   throw new GatewayError("bad_request", `${where} holds a key, a credential or a login.`);

@@ -103,7 +103,7 @@ export class Request {
   /** The name by which a conversation keeps its channel. */
   conversation: string | null = null;
   memory: Reservation | null = null;
-  /** In the tried channel's dialect; null: the client's own. */
+  /** The request in the tried channel's dialect. Null: it is the client's. */
   converted: ConvertedRequest | null = null;
 
   // What the request may cost.
@@ -197,12 +197,10 @@ export class Request {
     return plain && scan && { bytes: plain, scan };
   }
 
-  /** The last tried candidate, or else the first. */
   get asked(): Candidate | null {
     return this.tried ?? this.candidates[0] ?? null;
   }
 
-  /** The upstream's name for the requested model. */
   get requested(): string | null {
     return this.asked?.model ?? null;
   }
@@ -234,7 +232,6 @@ export class Request {
     return this.converted?.dialect ?? this.clientDialect;
   }
 
-  /** Null: the client's dialect and the channel's are equal. */
   get conversion(): Conversion | null {
     return this.converted?.conversion ?? null;
   }

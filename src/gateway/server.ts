@@ -108,7 +108,7 @@ function answerError(call: UnroutedCall, raw: GatewayError, dialect: Dialect, ga
 }
 
 function refuseHost(host: string | undefined, boundHost: string, catalog: Catalog): GatewayError | null {
-  // The server joins two fields of one name.
+  // Two fields of one name arrive joined by a comma.
   if (host?.includes(",") === true)
     return new GatewayError("bad_request", "The request has two Host fields.");
   if (acceptsHost(host, boundHost, catalog)) return null;

@@ -40,7 +40,7 @@ import { type RunningServer, startServer } from "./server.ts";
 /** For bodies above 1 MiB. 64 MiB more are left for beginnings of bodies that wait. */
 const LARGE_BODIES_BYTES = 448 * 1024 * 1024;
 const MAX_BACKGROUND_RESPONSES = 10_000;
-/** After this time, the start is over. */
+/** The rehearsal must not delay the start. */
 const REHEARSE_MS = 500;
 
 export interface RunningGateway {

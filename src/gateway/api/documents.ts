@@ -1,4 +1,4 @@
-// The types of what routes read and answer, for the page, too.
+// The types of what routes read and answer. The page has them, too.
 
 import type { Holder } from "../../billing/ledger/sums.ts";
 import type { Group } from "../../config/catalog.ts";

@@ -101,7 +101,7 @@ const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
       return { written: drafts.length };
     },
   ),
-  /** Answers when the config is applied or refused. `sha256`: of its text. */
+  /** Answers when the config is applied or refused. `sha256` is its text's hash. */
   "apply-config": define(
     () => z.object({ sha256: z.string() }),
     async ({ sha256 }, { configPath, follow }) => ({
@@ -113,7 +113,7 @@ const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
     config: configPath,
     outcome: follow.prices(),
   })),
-  /** Records a run under `name`; null: stops, and answers when all is written. */
+  /** Records a run under `name`. Null stops it, and answers when all is written. */
   "record-run": define(
     () =>
       z.object({ session: z.string().min(1).max(200), name: z.string().regex(RECORDING_NAME).nullable() }),

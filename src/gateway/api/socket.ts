@@ -26,7 +26,7 @@ import { randomHex, sha256Hex } from "../../lib/secret.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The best place first: a service may have another environment. */
+/** The best place first. A service may have another environment than a command. */
 export function locateControl(ledgerPath: string, env: Environment = process.env) {
   const name = `${sha256Hex(identifyLedger(ledgerPath)).slice(0, 16)}.sock`;
   return listFolders(env).map((folder) => ({ folder, path: join(folder, name) }));
@@ -71,7 +71,6 @@ function closeToOthers(folder: string): void {
   }
 }
 
-/** False: there is no folder, or other users may use it. */
 export function isPrivate(folder: string): boolean {
   const found = lstatSync(folder, { throwIfNoEntry: false });
   if (!PLATFORM.hasModes) return found?.isDirectory() === true;
@@ -110,7 +109,7 @@ export function serveOn(path: string, answer: Answer, isSocket = PLATFORM.hasSoc
       if (sha256Hex(request.headers.get(TOKEN) ?? "") !== sha256Hex(ask))
         return new Response("", { status: 403 });
       const answered = await answer(request);
-      // After the gateway ends, another program may listen on this port.
+      // This token shows that no other program has taken the gateway's port.
       answered.headers.set(TOKEN, reply);
       return answered;
     },

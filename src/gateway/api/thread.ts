@@ -83,7 +83,6 @@ export class ReportThread {
 
   #start(): Worker {
     const worker = new Worker(locateWorker(import.meta.url, "gateway/api"));
-    // The thread must not keep the process alive.
     worker.unref();
     worker.addEventListener("message", ({ data }: MessageEvent) => {
       if ("note" in data) {

@@ -23,7 +23,6 @@ import { findKey } from "../intake/authenticate.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { Request } from "../request.ts";
 
-/** Returns a promise to wait for room in a limit, or for the journal. */
 export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   const { purpose } = r.target.endpoint;
   r.open = BILLED.has(purpose);
@@ -41,7 +40,6 @@ export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   return waiting === null ? note() : waiting.then(note);
 }
 
-/** Null: the request is let in. Otherwise it waits for room in a limit. */
 function enterLimits(r: Request, gateway: Gateway): Promise<void> | null {
   const { key, client } = r;
   // Requests that ended in this turn count with their real cost.

@@ -233,7 +233,7 @@ function doubtAttempts({ method, attempts }: Request): string | null {
   return paid.length > 1 ? describePaidTwice(paid.map(({ channel }) => channel)) : null;
 }
 
-/** Null: limits count the charge. They also count estimates and what a plan pays. */
+/** Limits also count estimates and what a plan pays. Null: they count the charge. */
 function countForLimits(r: Request, bill: Bill, gateway: Gateway): string | null {
   const { basis, assessment } = bill;
   const isKnown = isCharged(basis) && assessment.lacksOutput !== true;

@@ -103,7 +103,7 @@ function priceMiss(line: LineDraft, miss: Miss, answered: Answered, gateway: Gat
   return { ...line, prices, cache };
 }
 
-/** Evidence for the line: the prices of cache reads. */
+/** Adds the prices of cache reads, by which the miss is computed. */
 function readPrices(line: LineDraft, missed: number, { r, reading }: Answered, gateway: Gateway) {
   const { paid, read } = splitMissed(line.usage, missed);
   const usage: Record<string, number> = { ...line.usage };

@@ -71,7 +71,7 @@ function findSetting({ settings: before }: Prompt, { settings: now }: Prompt): s
 /** Anthropic caches these with the messages. */
 const WITH_MESSAGES: ReadonlySet<string> = new Set(["thinking", "tool_choice"]);
 
-/** A member, header or mark that may change what comes before the messages. */
+/** A changed member, header or mark, which may change what comes before the messages. */
 export function findOther({ prompt: before }: CacheTurn, { prompt: now, rules }: CacheTurn): string | null {
   const names = new Set([...before.others.keys(), ...now.others.keys()]);
   for (const name of rules.marked ? names.difference(WITH_MESSAGES) : names)
@@ -92,7 +92,7 @@ function sortTools({ parts, tools }: Prompt): readonly number[] {
   return parts.slice(0, tools).toSorted((a, b) => a - b);
 }
 
-/** Where Claude Code's line about itself changed; ignored if the cache was read. */
+/** Finds Claude Code's line about itself if it changed, unless the cache was read. */
 function findLine(before: Prompt, { prompt, dropsAttribution, tokens }: CacheTurn): number {
   const isIgnored = dropsAttribution || tokens.read > 0 || before.attribution === prompt.attribution;
   return isIgnored ? Infinity : before.tools + before.shapes.indexOf(ATTRIBUTION_SHAPE);

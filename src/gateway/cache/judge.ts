@@ -91,7 +91,7 @@ function translate(word: string): Cause | null {
   return WORDS[word] ?? { because: word };
 }
 
-/** The upstream's own reason, with our place if we found the same cause. */
+/** The upstream's own reason, with the place of the change if we found the same cause. */
 function explainReported({ reason }: CacheTurn, change: Change | null): Cause | null {
   const cause = reason === null ? null : translate(reason.because);
   if (cause === null) return null;
@@ -113,7 +113,7 @@ function explain(turn: CacheTurn, kept: PastTurn, change: Change | null): Cause 
   return change ?? (isFound(turn, kept, kept.end) ? null : { because: "marks_changed" });
 }
 
-/** A cached part before the change was not read either. */
+/** Whether a cached part before the change was not read either. */
 function hasLost(turn: CacheTurn, kept: PastTurn, left: Left | null): boolean {
   if (left === null || turn.prompt.edited || kept.turn.prompt.continues !== null) return false;
   const least = leastOf({ because: "upstream_lost" }, { ...kept, ...left });
@@ -123,7 +123,7 @@ function hasLost(turn: CacheTurn, kept: PastTurn, left: Left | null): boolean {
   return isFound(turn, kept, left.end, isAny ? 0 : left.end);
 }
 
-/** A mark at the end of what is cached, or shortly after it. */
+/** Whether a mark is at the end of what is cached, or shortly after it. */
 function isFound({ prompt }: CacheTurn, { exact }: PastTurn, end: number, from = end): boolean {
   return !exact || prompt.marks.some(({ at }) => at >= from && at - end < LOOKBACK_PARTS);
 }

@@ -57,7 +57,7 @@ function listMessages({ parts, count, messages }: Prompt, from = 0): readonly nu
   return parts.slice(messages + from, count);
 }
 
-/** Whether the user went back. A changed history repeats later messages. */
+/** Whether the user went back. If only the history changed, later messages are repeated. */
 function isBranch(
   { turn: before, end }: PastTurn,
   shared: number,
@@ -71,7 +71,7 @@ function isBranch(
   return later.length === 0 || new Set(later).isDisjointFrom(new Set(listMessages(before.prompt, shared)));
 }
 
-/** The turn that shares the most messages: the first ones may have changed or gone. */
+/** Finds the turn that shares the most messages, also if the first ones have changed. */
 function findOverlapping(kept: readonly PastTurn[], prompt: Prompt): PastTurn | null {
   const now = new Set(listMessages(prompt));
   const counts = kept.map(({ turn }) => listMessages(turn.prompt).filter((part) => now.has(part)).length);
@@ -85,7 +85,7 @@ function findSingle(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean)
   return isLonger && turn.prompt.messages > 0 ? last : null;
 }
 
-/** Only the opening was cached, and only digits in it differ. */
+/** A turn of which only the opening was cached, if only digits in it differ. */
 function findOpening(kept: readonly PastTurn[], { tools, shapes }: Prompt): PastTurn | null {
   const isAlike = ({ turn: { prompt }, end }: PastTurn): boolean =>
     end <= prompt.messages && prompt.tools === tools && Bun.deepEquals(prompt.shapes, shapes);

@@ -1,4 +1,4 @@
-// What requests left in upstreams' caches, by session, without texts.
+// Remembers what each session's requests left in upstreams' caches, without texts.
 
 import { countSame, findChange } from "./change.ts";
 import { judgeMiss, type Miss } from "./judge.ts";
@@ -64,7 +64,6 @@ export class CacheMemory {
   }
 }
 
-/** The prompt begins with what this model of this channel has cached. */
 function isContinued(before: PastTurn, turn: CacheTurn): boolean {
   const { model, channel } = before.turn;
   return model === turn.model && channel === turn.channel && findChange(before, turn) === null;

@@ -14,7 +14,7 @@ export interface CacheTurn {
   readonly served: string;
   readonly tokens: PromptTokens;
   readonly reason: CacheReason | null;
-  /** The cache keeps what was written for twelve hours. */
+  /** What was written stays in the cache for twelve hours. */
   readonly isKeptLong: boolean;
   /** The upstream leaves out Claude Code's line about itself. */
   readonly dropsAttribution: boolean;
@@ -77,7 +77,7 @@ export function isShort({ rules, model, tokens }: CountedTurn): boolean {
 
 function countLeft({ prompt, rules, tokens }: CacheTurn, isReported: boolean): number {
   if (isReported) return tokens.read + tokens.written;
-  // What is stored under a name is read. Other parts may not be cached.
+  // A named cache is only read. Other parts of the prompt may not be cached.
   if (prompt.named) return tokens.read;
   return Math.max(tokens.read, tokens.total - (tokens.total % rules.blockTokens));
 }

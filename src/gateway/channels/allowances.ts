@@ -1,4 +1,4 @@
-// What is left of a plan's windows or a key's rates. For display only.
+// How much of a plan's windows or a key's rates is left. It limits nothing.
 
 import type { Allowance } from "../../lib/text/allowance.ts";
 import type { Fields } from "../../lib/http/fields.ts";
@@ -8,7 +8,7 @@ import type { ChannelRecord } from "./record.ts";
 const OF_LIMIT = /^(?:anthropic-ratelimit|x-ratelimit|x-codex)-/;
 
 export function noteHead(record: ChannelRecord, fields: Fields, seen: number): void {
-  // Of simultaneous requests, the earlier one may end later.
+  // An answer that came later may have been noted before.
   if (seen < (record.head?.seen ?? 0)) return;
   for (const field of fields)
     if (OF_LIMIT.test(field[0])) {
@@ -36,19 +36,19 @@ export function readWindows(fields: Fields, seen: number): Allowance[] {
   return windows;
 }
 
-/** In answers to Claude Code with a plan: the used share of `5h`, `7d` or `7d_oi`. */
+/** Answers to Claude Code with a plan name the used share of `5h`, `7d` or `7d_oi`. */
 const SHARE = /^(anthropic-ratelimit-unified-(\d{1,3}[hd](?:[_-][a-z0-9]{1,12})?)-)utilization$/;
 
 function readShare(fields: Fields, seen: number, field: string, value: string): Allowance | null {
   const [, prefix, span] = SHARE.exec(field) ?? [];
   if (prefix === undefined || span === undefined) return null;
   const resets = readReset(fields.get(`${prefix}reset`), seen);
-  // A share may have more digits than the product of two floats keeps.
+  // Rounded, because 0.07 * 100 is 7.000000000000001 as a float.
   const used = Math.round(Number(value) * 1e4) / 100;
   return describe("window", span.replace(/[_-]/, " "), { used, resets, seen });
 }
 
-/** Codex 0.169 reads these: the usual two windows, and those of single models. */
+/** Codex 0.169 reads these fields: its two windows, and those of single models. */
 const PERCENT = /^(x-codex-(?:([a-z0-9]{1,20})-)?(primary|secondary)-)used-percent$/;
 
 function readPercent(fields: Fields, seen: number, field: string, value: string): Allowance | null {
@@ -71,7 +71,6 @@ function nameSpan(minutes: number): string | null {
 const RATES = ["requests", "tokens", "input-tokens", "output-tokens"];
 const COUNT = /^\d{1,15}$/;
 
-/** An API key's rates: fields of Anthropic, and of OpenAI and others. */
 function readRates(fields: Fields, seen: number): Allowance[] {
   return RATES.flatMap((rate) => {
     const read = (word: string): string | undefined =>

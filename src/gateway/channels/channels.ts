@@ -41,7 +41,7 @@ export class Channels {
   readonly #options: ChannelsOptions;
   readonly #path: string;
   readonly #conversations = new Conversations();
-  /** By the response's id, the channel that stores it. */
+  /** Maps a stored response's id to the channel that has it. */
   readonly #stored = new BoundedMap<string, string>(MAX_STORED);
   #records = new Map<string, records.ChannelRecord>();
   #saving: Timer | null = null;
@@ -104,7 +104,6 @@ export class Channels {
     if (tried !== null && group.channels.length > 1) this.#stored.set(id, tried.channel.name);
   }
 
-  /** The error does not repeat an upstream's words. */
   explainNone({ group, candidates }: Request, now: number): GatewayError {
     const waits: number[] = [];
     const reasons = candidates.map((candidate) => {
@@ -125,7 +124,7 @@ export class Channels {
     return rest && { candidate, failure: rest.failure, waitMs: waitOf(rest, now) };
   }
 
-  /** A resting channel has one trial at a time. No `start`: the trial is over. */
+  /** A resting channel has one trial at a time. Without `start`, the trial is over. */
   setTrial({ channel, model }: Candidate, start: number | null): void {
     records.setTrial(this.of(channel), model, start === null ? 0 : start + records.TRIAL_MS);
   }
@@ -192,7 +191,7 @@ export class Channels {
       record.whole = null;
     }
     this.#show(channel, record, now);
-    // An operator's command survives a crash.
+    // An operator's command must survive a crash.
     this.#save();
   }
 
@@ -205,7 +204,6 @@ export class Channels {
     });
   }
 
-  /** New upstreams get new records; disabled channels stay disabled. */
   retain({ channels }: Catalog): void {
     const before = this.#records;
     this.#records = new Map();
@@ -236,7 +234,7 @@ export class Channels {
     if (!this.#isClosed) this.#saving ??= setTimeout(() => this.#save(), SAVE_DELAY_MS).unref();
   }
 
-  /** A failed save stops nothing. */
+  /** If saving fails, the gateway goes on. */
   #save(): void {
     if (this.#saving === null) return;
     clearTimeout(this.#saving);
@@ -263,12 +261,12 @@ function readSaved(path: string): records.ChannelRecord[] {
   }
 }
 
-/** Until the rest ends. If that is a guess: until the trial ends. */
+/** The wait until the rest ends or, if its end is a guess, until the trial ends. */
 function waitOf({ isNamed, until, trialUntil }: records.Rest, now: number): number {
   return (isNamed ? until : trialUntil) - now;
 }
 
-/** Searches, pictures and unknown paths follow the session, and never move it. */
+/** Searches, pictures and unknown paths go where their session goes, and never move it. */
 function followsSession({ target }: Request): boolean {
   return target.endpoint.onlyAt !== undefined || target.endpoint.purpose === "other";
 }
@@ -279,7 +277,6 @@ function keyOfSession({ client, group }: Request): string | null {
   return client.session === undefined ? null : nameIn(group.name, "*", client.session);
 }
 
-/** The stored response that a request continues or names. */
 function readStoredId({ target, body: { plain, scan } }: Request): string | null {
   if (target.endpoint.purpose === "resource") return target.path.split("/")[3] ?? null;
   const span = scan?.get("previous_response_id");

@@ -26,7 +26,7 @@ export interface ServedModel {
 }
 
 interface Known {
-  /** By path: dialects have lists of their own. */
+  /** Lists by path, because each dialect has its own. */
   readonly lists: Map<string, readonly ModelEntry[]>;
   readonly pending: Map<string, Promise<ChannelModels>>;
   /** Null: the channel has given no list. */
@@ -39,7 +39,7 @@ const MAX_FOUND = 256;
 export class ModelLists {
   readonly #client: Upstream;
   readonly #known = new Map<string, Known>();
-  /** By group and model, until a list changes. */
+  /** Candidates by group and model, until a list changes. */
   #found = new WeakMap<Group, BoundedMap<string | null, readonly Candidate[]>>();
 
   constructor(client: Upstream) {
@@ -56,7 +56,6 @@ export class ModelLists {
     }));
   }
 
-  /** The channel's current list, or its last one, or the config's names. */
   ofChannel(channel: Channel, dialect: Dialect = dialectOf(channel.platform)): Promise<ChannelModels> {
     const { pending } = this.#of(channel);
     const renew = () => this.#fetch(channel, dialect).finally(() => pending.delete(dialect.listPath));
@@ -98,8 +97,7 @@ export class ModelLists {
     return Promise.all(unknown.map((channel) => this.ofChannel(channel)));
   }
 
-  /** Marks the channels that list the model. If all lists
-   *  lack it, the default model's channels replace them. */
+  /** Marks channels that list the model. If all lists lack it, the default model's channels are used. */
   findCandidates(group: Group, model: string | null): readonly Candidate[] {
     const found = this.#found.getOrInsertComputed(group, () => new BoundedMap(MAX_FOUND));
     let candidates = found.get(model);

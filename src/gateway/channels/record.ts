@@ -10,11 +10,11 @@ import type { FailureCause, Failure } from "../upstream/failures.ts";
 
 export interface Rest {
   readonly failure: Failure;
-  /** An answer's beginning does not end the rest. */
+  /** Responses broke off, so a mere beginning does not end the rest. */
   readonly isBreak: boolean;
   readonly since: number;
   readonly at: number;
-  /** When the rest ends. 0: none yet, but a few more failures lead to one. */
+  /** When the rest ends. 0: no rest yet, but a few more failures begin one. */
   readonly until: number;
   /** The upstream named `until`. Otherwise, single trials are sent. */
   readonly isNamed: boolean;
@@ -48,7 +48,7 @@ type Saved = z.infer<typeof fileSchema>["channels"][number];
 export interface ChannelRecord extends Omit<Saved, "minutes"> {
   readonly minutes: Map<number, Count>;
   whole: Rest | null;
-  /** By the upstream's name of a model. */
+  /** The upstream's name of a model is the key. */
   readonly models: Map<string, Rest>;
   lastError: string;
   shown: { readonly state: string; readonly since: number };
@@ -105,7 +105,7 @@ interface Policy {
   readonly scope: "channel" | "model";
   readonly state: "resting" | "unavailable";
   readonly strikes: number;
-  /** The rest if the upstream names no time. Failures double it. */
+  /** The first rest if the upstream names no time. More failures double it. */
   readonly firstMs: number;
   readonly longestMs: number;
 }
@@ -169,7 +169,7 @@ const MAX_REST_MS = 60 * MINUTE_MS;
 
 function extendRest(before: Rest | null, seen: FailureSeen): Rest {
   const { failure, now, isBreak = false } = seen;
-  // Failures of older requests do not count.
+  // During a rest, failures of older requests do not count.
   const isLate = before !== null && isInForce(before, now) && now >= before.trialUntil;
   const strikes = (before?.strikes ?? 0) + (isLate ? 0 : 1);
   const { ms, isNamed } = chooseWait(strikes, seen);
@@ -204,7 +204,6 @@ export function noteAnswer(record: ChannelRecord, model: string | null, now: num
   if (model !== null && isOver(record.models.get(model))) record.models.delete(model);
 }
 
-/** Nothing has failed since its last answers. */
 export function isWell({ whole, models }: ChannelRecord): boolean {
   return whole === null && models.size === 0;
 }
@@ -219,7 +218,7 @@ function listRests({ whole, models }: ChannelRecord, model: string | null, now: 
   return rests.filter((rest) => isInForce(rest, now));
 }
 
-/** `trial`: one request, if no other channel is left. */
+/** `trial`: one request may try it, if no other channel is left. */
 export type Readiness = "open" | "closed" | "trial";
 
 export function readinessOf(record: ChannelRecord, model: string | null, now: number): Readiness {

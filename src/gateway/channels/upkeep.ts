@@ -1,4 +1,4 @@
-// Connections and probes between requests.
+// Warms connections and probes channels between requests.
 
 import { type PriceBook, readPrices, sellerOf } from "../../billing/prices.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
@@ -21,7 +21,7 @@ interface Context {
 }
 
 const MAX_EXPECTED_CHANNELS = 8;
-/** After this time, the start is over. */
+/** The start must not wait while prices are read. */
 const PREPARE_MS = 500;
 
 export function keepChannelsWarm(context: Context, occasion: "start" | "reload"): void {

@@ -102,7 +102,7 @@ export function describeChannel(
     since: state === "unknown" ? null : new Date(record.shown.since).toISOString(),
     reason,
     until: until === null ? null : new Date(until).toISOString(),
-    // A request that began earlier can fail in these minutes.
+    // Errors can exceed requests: one that began earlier may fail now.
     success_rate: recent.requests === 0 ? null : Math.max(0, 1 - recent.errors / recent.requests),
     latency_ms: findQuantile(record, 0.5),
     latency_p95_ms: findQuantile(record, 0.95),
@@ -156,7 +156,7 @@ function judgeCondition(channel: Channel, record: ChannelRecord, now: number, ex
   return judgeModels(record, now, explain) ?? judgeRecent(record, now);
 }
 
-/** Judges by resting models: only degraded if another model responded since. */
+/** A channel with resting models is only degraded if another model has answered since. */
 function judgeModels(record: ChannelRecord, now: number, explain: Explain): Condition | null {
   const resting = [...record.models].filter(([model]) => findRest(record, model, now) !== null);
   const [first] = resting;

@@ -27,9 +27,9 @@ import { readWhole } from "./whole.ts";
 const MAX_LINGER_MS = 1000;
 /** Gemini CLI gives up after a minute if no answer has begun. */
 const MAX_QUIET_SECONDS = 15;
-/** A large event's bytes, text and values, and as much again as garbage. */
+/** Copies of a large event: its bytes, text and values, and as much again as garbage. */
 const EVENT_COPIES = 10;
-/** The garbage collector lets the heap double. */
+/** The garbage collector lets the heap grow to twice its use. */
 const KEPT_COPIES = 2;
 
 export async function convertStream(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
@@ -60,7 +60,7 @@ function maskTexts(texts: string | Slices, secrets: Secrets): Uint8Array | Slice
   return isLong ? maskSlices([texts], secrets) : secrets.mask(Buffer.from(texts));
 }
 
-/** Can be read again, by a recording. */
+/** A recording can read the slices again. */
 const maskSlices = (texts: Iterable<string>, secrets: Secrets): Slices => ({
   *[Symbol.iterator]() {
     const redactor = new StreamRedactor(secrets);

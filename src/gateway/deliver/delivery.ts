@@ -71,7 +71,6 @@ export function meterChunk(r: Request, chunk: Uint8Array): void {
   if (r.exchange.gone && (r.meter === null || r.meter.isFinal)) r.upstream.cancel();
 }
 
-/** The usage so far, estimated if the upstream has reported none. */
 export function countUsage(r: Request): Usage {
   const reading = r.meter?.read();
   const usage = sumUsage(reading?.parts ?? []);

@@ -22,7 +22,7 @@ const CLOSE_MS = 10_000;
 const MAX_DECODED_BYTES = 256 * 1024 * 1024;
 /** The last requests' keys and logins: each is removed from all recordings. */
 const MAX_SENT = 32;
-/** This takes half a millisecond, then the event loop turns. */
+/** Cleaning this much takes half a millisecond. Then the event loop turns. */
 const SLICE_BYTES = 6 * 1024;
 
 export class RequestRecorder implements Recorder {
@@ -32,7 +32,6 @@ export class RequestRecorder implements Recorder {
   readonly #root: string;
   readonly #runs = new BoundedMap<string, { readonly name: string; requests: number }>(MAX_RUNS);
   readonly #writers = new Map<string, RecordingWriter>();
-  /** Recordings that stopped, until the config changes. */
   readonly #stopped = new Set<string>();
   #named = new Set<string>();
   readonly #held = { bytes: 0 };

@@ -82,7 +82,6 @@ export async function readWhole(
   throw new GatewayError("upstream_failed", text);
 }
 
-/** Reads the body, or its first `maxBytes`. Returns the fault if it was cut. */
 async function readChunks(r: Request, body: Body, maxBytes: number): Promise<Buffer[] | UpstreamFault> {
   const chunks: Buffer[] = [];
   let size = 0;

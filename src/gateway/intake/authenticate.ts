@@ -76,7 +76,7 @@ function refuseMissingKey({ keySources }: Endpoint, { vendor }: Catalog): Gatewa
 
 interface FoundKey {
   readonly key: Key;
-  /** The secret, and the name of a run. */
+  /** The secret, and the run's name behind it, if any. */
   readonly sent: string;
 }
 

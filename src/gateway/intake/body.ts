@@ -21,17 +21,17 @@ import type { KnownParts } from "./known-parts.ts";
 
 export interface RequestBody {
   readonly bytes: Uint8Array | null;
-  /** The body without its content-encoding. `bytes` if it has none. */
+  /** The decoded body, or `bytes` itself if it has no content-encoding. */
   readonly plain: Uint8Array | null;
   readonly scan: Scan<PartFacts> | null;
   readonly model: string | null;
-  /** In `plain`, with quotes; null: the path names the model. */
+  /** Where `plain` has the model, with its quotes. Null: the path names it. */
   readonly modelSpan: Span | null;
   readonly stream: boolean;
   readonly encoded: boolean;
 }
 
-/** Received, joined, decoded; in a bridge also parsed, converted, written. */
+/** Copies in memory: received, joined, decoded; in a bridge also parsed, converted, written. */
 const COPIES = 3;
 const COPIES_CONVERTED = 6;
 
@@ -48,7 +48,6 @@ function copiesOf({ target, foundKey }: BodyCall): number {
   return !convert && spoken.includes(target.endpoint.dialect.name) ? COPIES : COPIES_CONVERTED;
 }
 
-/** Without a length, the body may reach the maximum. */
 function announceBody(exchange: Exchange, maxBodyBytes: number): number {
   if (exchange.field("content-encoding") !== undefined) return maxBodyBytes;
   const length = exchange.field("content-length");
@@ -120,7 +119,7 @@ export function* scanBody(
 
 const MAX_SESSION_LENGTH = 256;
 
-/** Bodies of the same dialect, key and session are compared. */
+/** Only bodies of the same dialect, key and session share known parts. */
 function nameParts({ exchange, target, foundKey }: BodyCall): string {
   const session = readSessionField(exchange) ?? "";
   return `${target.endpoint.dialect.name}\n${foundKey?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;

@@ -1,4 +1,4 @@
-// Who sent a request: tool, session and agent. The ledger gets it: no prompts.
+// Finds who sent a request (tool, session, agent) for the ledger, without prompts.
 
 import type { Catalog } from "../../config/catalog.ts";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
@@ -23,7 +23,7 @@ interface ToolRow {
   readonly read?: (exchange: Exchange, body: ScannedBody | null) => Partial<FoundIds>;
 }
 
-/** The first match counts. Evidence: decision 0018. */
+/** The first matching row counts. Decision 0018 has the evidence. */
 const TOOLS: readonly ToolRow[] = [
   // On the messages dialect, Qwen Code is claude-cli, with a version below 1.
   { tool: "qwen-code", userAgent: /^(?:QwenCode\/|claude-cli\/0\.)/ },
@@ -75,14 +75,14 @@ function readProduct(userAgent: string): string | undefined {
   return product === undefined || KEY.test(product) ? undefined : product;
 }
 
-/** Without parts that hold a secret. `own`: what `listOwnSecrets` finds. */
+/** Leaves out what holds a secret. `own` has what `listOwnSecrets` finds. */
 export function readSender(
   { exchange }: UnroutedCall,
   catalog: Catalog,
   own: readonly string[] = listOwnSecrets(exchange),
   body: ScannedBody | null = null,
 ): Identity {
-  // Not in lower case: a key that is known by its hash would not be found.
+  // Keeps the case: in lower case, a key would not match its hash.
   const agent = `${exchange.field("user-agent") ?? ""}\n${exchange.field("x-gateway-tool") ?? ""}`;
   const client = readClient(readAgent(agent), exchange, body);
   const known = secretsOf(catalog);

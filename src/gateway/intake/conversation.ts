@@ -28,12 +28,12 @@ function readFromBody({ bytes, scan }: ScannedBody): string | null {
 }
 
 const MAX_HASHED_BYTES = 32 * 1024;
-/** Enough for the user's first message: what comes before is always the same. */
+/** Enough to reach the user's first message, which tells conversations apart. */
 const MAX_FIRST_PARTS = 4;
 const MAX_SEARCHED_BYTES = 1024;
 const ROLE = /"role"\s*:\s*"(\w+)"/;
 
-/** Hashes of a body's first parts, one row for each list. Bodies reuse it. */
+/** Hashes of a body's first parts, one row for each list. All bodies share it. */
 const hashes = new Float64Array((PROMPT_STARTS.length + 1) * MAX_FIRST_PARTS);
 const hashedBytes = new Uint8Array(hashes.buffer);
 
@@ -85,7 +85,6 @@ export class Conversations {
     return assignment === undefined || now - assignment.at > MAX_AGE_MS ? null : assignment.channel;
   }
 
-  /** Forgets a conversation that would be too old at `by`. */
   forget(conversation: string, by: number): void {
     if (this.find(conversation, by) === null) this.#assignments.delete(conversation);
   }

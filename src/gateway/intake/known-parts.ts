@@ -1,10 +1,10 @@
-// Hashes of a session's earlier parts: only new ones are read.
+// Keeps hashes of a session's earlier parts, so that only new ones are read.
 
 import type { PartFacts } from "../../dialects/prompt/blocks.ts";
 import type { Lists } from "../../lib/scan.ts";
 
 const MAX_CONVERSATIONS = 16;
-/** In all sessions together: 30 MB. */
+/** All sessions' parts take up to 30 MB. */
 const MAX_PARTS = 65_536;
 
 type Known = Lists<PartFacts>;
@@ -35,7 +35,7 @@ export class KnownParts {
 
 const MAX_FIRST = 4;
 
-/** Lists that are still there begin alike. Claude Code's line about itself may differ. */
+/** Whether lists of one name begin alike. Claude Code's line about itself may differ. */
 function isContinued(known: Known, lists: Known): boolean {
   for (const [name, { parts }] of known) {
     const now = lists.get(name)?.parts;

@@ -33,7 +33,7 @@ function hasOtherKey(exchange: Exchange, { vendor }: Catalog): boolean {
   return others.some((name) => exchange.field(nameField(name, vendor)) !== undefined);
 }
 
-/** Programs can imitate a tool. Honest ones do not, and stay off the plan. */
+/** How to know a vendor's tool. Programs can imitate it. Honest ones do not. */
 interface Tool {
   readonly name: string;
   readonly userAgent: RegExp;
@@ -86,7 +86,6 @@ export function requireLogin(
   );
 }
 
-/** Whether a value holds a key of this gateway, also a disabled one. */
 function holdsKey(value: string, { keysBySha256 }: Catalog): boolean {
   const words = value.split(/[\s,;"=]+/);
   const decoded = words.flatMap((word) => Buffer.from(word, "base64").toString("latin1").split(":"));
@@ -111,7 +110,6 @@ export function explainPlan(exchange: Exchange): string | null {
     : null;
 }
 
-/** Throws if other machines could use a login here. */
 export function refuseOpenLogins({ listen, channels }: Pick<Catalog, "listen" | "channels">): void {
   const login = [...channels.values()].find(({ usesLogin }) => usesLogin);
   if (login === undefined || isLoopback(listen.host)) return;

@@ -5,7 +5,7 @@ import { isLoopback } from "../../config/proxy.ts";
 
 const IP_LITERAL = /^(\d{1,3}(\.\d{1,3}){3}|\[[0-9a-f:.]+\])$/;
 
-/** For the console on any listener. No web page can give itself a numeric address. */
+/** The console also accepts numeric addresses, which no web page can give itself. */
 export function isConsoleHost(hostField: string | undefined, catalog: Catalog): boolean {
   const name = readHostName(hostField ?? "");
   return isLoopback(name) || catalog.allowedHosts.includes(name) || IP_LITERAL.test(name);

@@ -82,7 +82,7 @@ const MAX_RUNS = 10_000;
 
 export class Runs {
   readonly #runs = new BoundedMap<string, ToolRun>(MAX_RUNS);
-  /** Reports name it: they lack what an earlier process counted. */
+  /** Reports name this time, because they lack what an earlier process counted. */
   readonly #since = new Date().toISOString();
 
   open(sent: string): ToolRun | null {

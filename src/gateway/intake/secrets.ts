@@ -10,7 +10,7 @@ import { nextTurn } from "../../lib/time/next-turn.ts";
 
 /** Shorter credentials are words such as "ollama". Answers have them, too. */
 export const MIN_LENGTH = 12;
-/** What looks like a key is longer. */
+/** All that looks like a key is longer. */
 const MAX_HARMLESS = 10;
 /** In a header's `Bearer x`, the secret is x. */
 const SCHEME = /^(?:basic|bearer|token)\s+/i;
@@ -30,7 +30,7 @@ export function listSecrets({ credential, headers }: SecretHolder): string[] {
   return [credential, ...values].map(bareValue).filter(isLong);
 }
 
-/** Escapes of visible ASCII, as in secrets. */
+/** Escapes of visible ASCII, of which secrets consist. */
 const ESCAPE = /\\u00([2-7][\da-f])|%([2-7][\da-f])/gi;
 const OPEN_ESCAPE = /^(?:%[2-7]?|\\(?:u(?:0(?:0[2-7]?)?)?)?)?$/;
 const JSON_ESCAPE = "\\u00";
@@ -45,7 +45,7 @@ function decode(text: string): string {
 
 const DIGITS = Float64Array.from({ length: 256 }, (_, code) => Number(`0x${String.fromCharCode(code)}`));
 
-/** A letter, plus 256 for each character that it takes. */
+/** Returns a letter's code plus 256 for each character that it takes. */
 function readLetter(text: string, at: number): number {
   const first = text.charCodeAt(at);
   const length = first === PERCENT ? 3 : first === BACKSLASH ? 6 : 1;
@@ -56,16 +56,16 @@ function readLetter(text: string, at: number): number {
 }
 
 type Keys = Catalog["keysBySha256"];
-/** As `keys add` makes it. */
+/** A key as `keys add` makes it. */
 const MADE_KEY = /^sk-[\dA-Za-z]{43}$/;
 const MADE_START = "sk-";
 const MADE_LENGTH = 46;
 /** At a cut, a shorter beginning of a key may be a word. */
 const MIN_CUT_KEY = 23;
-/** No secret begins like this. */
+/** State: no secret begins like this text. */
 const LOST = -1;
 const MAX_STARTS = 16;
-/** Two escaped letters, and a part of the third. */
+/** At most two escaped letters and a part of a third are open. */
 const MAX_OPEN_START = 17;
 
 function isMade(letter: number, count: number): boolean {
@@ -77,7 +77,7 @@ function isMade(letter: number, count: number): boolean {
 interface Scan {
   readonly text: string;
   readonly found: (readonly [start: number, end: number])[];
-  /** Where an unfinished secret may begin. `cut`: if the body ends here. */
+  /** `open`: where an unfinished secret may begin. `cut`: the same if the body is cut here. */
   open: number;
   cut: number;
 }
@@ -88,7 +88,7 @@ function noteOpen(scan: Scan, start: number, at: number, least: number): void {
   if (at - start >= least) scan.cut = Math.min(scan.cut, start);
 }
 
-/** What begins like a secret is read letter by letter. */
+/** Finds secrets: what begins like one is read letter by letter. */
 export class Secrets {
   readonly #secrets: readonly string[];
   readonly #base: Secrets | null;
@@ -220,7 +220,7 @@ export class Secrets {
   }
 
   findParts(text: string): number[] {
-    // The only letter whose lower case is longer.
+    // U+0130 is the only letter whose lower case is longer.
     const lower = text.replaceAll("\u0130", "i").toLowerCase();
     const found: number[] = [];
     for (let at = 0; at + MIN_LENGTH <= lower.length; at += 1)
@@ -250,12 +250,12 @@ function listPieces(secret: string): string[] {
 }
 
 const SLICE_BYTES = 16 * 1024;
-/** A long secret is not read again with each chunk. */
+/** Above this, a held beginning is read again only when it has doubled. */
 const MAX_READ_AGAIN = 512;
 
 export class StreamRedactor {
   readonly #secrets: Secrets;
-  /** A secret may begin here. */
+  /** Held back, because a secret may begin here. */
   #held: Buffer = NOTHING;
   #readBytes = 0;
 
@@ -271,7 +271,7 @@ export class StreamRedactor {
       this.#held = bytes;
       return NOTHING;
     }
-    // If no secret begins here, one may begin at the end.
+    // If no secret begins in these bytes, one may begin in the last ones.
     const from = this.#secrets.mayHold(bytes) ? 0 : Math.max(0, bytes.length - MAX_OPEN_START);
     const { found, open } = this.#secrets.scan(bytes.subarray(from));
     const clean = found.length === 0 ? bytes : cover(bytes, found);
@@ -307,7 +307,7 @@ export function channelSecrets(channel: SecretHolder): Secrets {
 }
 
 const MAX_SENDERS = 64;
-/** Clients' keys, not made by `keys add`: the config may have only hashes. */
+/** Clients' keys that `keys add` did not make. The config may have only their hashes. */
 const brought = new BoundedMap<string, true>(1000);
 
 /** All channels' credentials, and the gateway's keys. */
@@ -323,7 +323,7 @@ export class KnownSecrets extends Secrets {
     this.add([...brought.keys()].filter((key) => keysBySha256.has(sha256Hex(key))));
   }
 
-  /** A request brought this key. */
+  /** Learns a key that a request brought. */
   note(key: string): void {
     if (MADE_KEY.test(key) || brought.has(key)) return;
     brought.set(key, true);
@@ -341,7 +341,6 @@ export class KnownSecrets extends Secrets {
     return sent.length === 0 ? this : this.#ofSender(sent.join("\n"));
   }
 
-  /** Removes parameters with secrets. Every other byte stays. */
   cleanQuery(query: string): string {
     const parts = query.slice(1).split("&");
     const kept = parts.filter((part) => !this.holds(part.replaceAll("+", " ")));

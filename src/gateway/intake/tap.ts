@@ -5,7 +5,7 @@ import type { Field } from "../../lib/http/fields.ts";
 import { NOTHING } from "../../lib/memory/bytes.ts";
 import type { RecordedExchange } from "../../recording/store.ts";
 
-/** For running and waiting requests together. */
+/** Running and waiting requests share this. */
 const MAX_HELD_BYTES = 256 * 1024 * 1024;
 
 export class Tap {

@@ -6,7 +6,7 @@ import type { Listener, OpenStream, RequestRecord } from "./observer.ts";
 export type Activity = ReturnType<typeof createActivity>;
 
 const MAX_RECENT = 100;
-/** Left out: tools and `gateway run` ask for models at each start. */
+/** Not shown: tools and `gateway run` ask for model lists at each start. */
 const MODEL_LIST = /\/models(?:\/\{id\})?$/;
 
 export function createActivity(now: () => number) {

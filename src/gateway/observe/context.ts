@@ -50,13 +50,13 @@ const MAX_SESSIONS = 64;
 const MAX_AGENTS = 16;
 const MAX_PARTS = 10_000;
 const WRITE_MS = 1000;
-/** After each write of this much, the folder's size is checked. */
+/** The folder's size is checked each time that this much was written. */
 const SHRINK_BYTES = MAX_FOLDER_BYTES / 8;
 
 export class Contexts implements ContextNotes {
   readonly #folder: string;
   readonly #warn: (text: string) => void;
-  /** Marks our lines: another gateway may note the same session. */
+  /** Marks this process's lines: another gateway may note the same session. */
   readonly #by = crypto.randomUUID().slice(0, 8);
   #key: Bun.CryptoHasher | null = null;
   readonly #sessions = new BoundedMap<string, Session>(MAX_SESSIONS);
@@ -122,7 +122,7 @@ export class Contexts implements ContextNotes {
     if (this.#written < SHRINK_BYTES) return;
     this.#written = 0;
     this.#try(() => shrinkFolder(this.#folder));
-    // Removed sessions begin anew.
+    // A session without its file begins anew.
     for (const name of this.#sessions.keys())
       if (!existsSync(nameFile(this.#folder, name))) this.#sessions.delete(name);
   }

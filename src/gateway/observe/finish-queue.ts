@@ -1,4 +1,4 @@
-// Handles finished requests together. A limit is checked only afterwards.
+// Handles finished requests together, before the next check of a limit.
 
 import { atTurnEnd } from "../../lib/time/next-turn.ts";
 

@@ -12,7 +12,7 @@ export interface RequestRecord {
   readonly group: string | null;
   readonly model: string | null;
   readonly channel: string | null;
-  /** Of a refused request: what its header fields show. */
+  /** For a refused request: what its header fields show. */
   readonly client: Identity | null;
   readonly endpoint: string;
   readonly status: number;
@@ -69,7 +69,6 @@ const SHORTAGE_PAUSE_MS = 60_000;
 
 export type ShortageAlarm = (why: string) => void;
 
-/** Reports once a minute at most that files, ports or memory have run out. */
 export function createShortageAlarm(observer: Pick<Observer, "notice">, now: () => number): ShortageAlarm {
   let lastAt = Number.NEGATIVE_INFINITY;
   return (why) => {

@@ -9,7 +9,7 @@ import type { RefusedResponse } from "../upstream/failures.ts";
 
 const ENDED: Body = { read: () => Promise.resolve(null), cancel: () => {} };
 
-/** `held`: chunks that were read. It is emptied. */
+/** `held`: chunks that were read before. It is emptied. */
 export function resumeBody(
   held: Buffer[],
   rest: Body = ENDED,
@@ -31,7 +31,6 @@ export function isJsonResponse(response: UpstreamResponse): boolean {
   return response.fields.get("content-type")?.startsWith("application/json") === true;
 }
 
-/** Repeats a resting channel's error response, with the time that is left. */
 export function repeatResponse(
   { status, fields, body }: RefusedResponse,
   candidate: Candidate,

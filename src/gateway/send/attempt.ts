@@ -31,7 +31,7 @@ import { forward } from "./forward.ts";
 /** How an attempt ended. failover.ts has a row for each kind. */
 export interface Attempted {
   readonly kind: "answered" | "elsewhere" | "failed" | "broken" | "short" | "left";
-  /** An `answered` error has one, too, if the account has no credit. */
+  /** An `answered` error counts as a failure, too, if the account has no credit. */
   readonly failure: Failure | null;
   readonly answer: ChannelResponse | null;
 }
@@ -98,7 +98,6 @@ function readPayer(head: UpstreamResponse): Payer {
   return status < 400 && isBilled ? "plan_overage" : "plan";
 }
 
-/** Upstreams' ids of a request, in the order of preference. */
 const REQUEST_ID_FIELDS = ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid"];
 
 function readRequestId(head: UpstreamResponse, { secrets }: Request): string | undefined {

@@ -10,7 +10,7 @@ export type BeginningVerdict = { readonly kind: "good" } | BadBeginning;
 
 export type BadBeginning =
   | { readonly kind: "empty" | "foreign" }
-  /** An error, and another channel may succeed. `status`: its equivalent. */
+  /** An error after which another channel may succeed, with an equivalent status. */
   | { readonly kind: "error"; readonly status: number; readonly message: string };
 
 export const GOOD: BeginningVerdict = { kind: "good" };

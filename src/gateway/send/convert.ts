@@ -69,7 +69,6 @@ export function convertFor(r: Request, candidate: Candidate): void {
   if (r.converted?.candidate !== candidate) r.converted = runAtOnce(convert(r, candidate));
 }
 
-/** Converts in advance. A long body takes several turns of the loop. */
 export async function convertFirst(r: Request, candidate: Candidate): Promise<void> {
   const steps = convert(r, candidate);
   r.converted = isLongWork(r.body.plain?.length ?? 0) ? await runInTurns(steps) : runAtOnce(steps);

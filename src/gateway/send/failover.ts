@@ -11,7 +11,7 @@ import { repeatResponse } from "./answer.ts";
 import { type Attempted, attempt } from "./attempt.ts";
 import { convertFor } from "./convert.ts";
 
-/** What follows from an attempt. `tells`: the channel is judged. */
+/** `goesOn`: the next channel is tried. `tells`: this one is judged. */
 const NEXT: Record<Attempted["kind"], { readonly goesOn: boolean; readonly tells: boolean }> = {
   answered: { goesOn: false, tells: true },
   elsewhere: { goesOn: true, tells: true },

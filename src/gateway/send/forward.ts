@@ -90,7 +90,6 @@ export function signFields(fields: Fields, exchange: Exchange, channel: Channel,
   return overrideFields(fields, channel);
 }
 
-/** Replaces the model's name, and no other byte. */
 export function renameModel({ target, body: request }: Request, { model: to }: Candidate): Uint8Array | null {
   const { bytes: body, plain, model, modelSpan } = request;
   if (plain === null || model === null || to === null || to === model) return body;

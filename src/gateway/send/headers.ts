@@ -68,7 +68,6 @@ export function responseFields(fields: Fields, secrets: Secrets): Fields {
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** The names in `connection`. There may be thousands. */
 function readConnection(fields: Fields): ReadonlySet<string> {
   const values = fields.getAll("connection");
   if (values.length === 0 || (values.length === 1 && values[0] === "keep-alive")) return NONE;

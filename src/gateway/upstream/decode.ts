@@ -5,7 +5,6 @@ import { type Answer, type Body, UpstreamFault } from "../../lib/http/upstream.t
 
 const OF_CODED_BYTES: ReadonlySet<string> = new Set(["content-encoding", "content-length"]);
 
-/** Throws UpstreamFault for an unknown coding. */
 export function decodeAnswer(answer: Answer): Answer {
   const { head } = answer;
   const coding = head.fields.get("content-encoding");

@@ -31,7 +31,7 @@ export interface Failure extends Rule {
   readonly status: number | null;
   readonly fault: UpstreamFault["kind"] | null;
   readonly waitMs: number | null;
-  /** `waitMs` is not in `retry-after`: clients do not wait. */
+  /** `waitMs` was not in `retry-after`, so clients do not wait. */
   readonly waitIsHidden: boolean;
   /** What the client gets while the channel rests. */
   readonly response: RefusedResponse | null;
@@ -157,7 +157,7 @@ export function mayRefuse(status: number): boolean {
   return status === 400 || status === 403 || status === 404 || blamesChannel(status);
 }
 
-/** For the client: no refused credential, redirect or proxy's error. */
+/** The client gets no refused credential, redirect or proxy's error. */
 export function isForClient({ status, cause }: Failure): boolean {
   return status !== null && status >= 400 && status !== 407 && cause !== "credential";
 }
@@ -179,7 +179,7 @@ export function toError(failure: Failure): GatewayError {
   return new GatewayError(code, text, { retrySeconds: toRetryAfter(waitMs ?? 5000) });
 }
 
-/** Claude Code would say "Please run /login", but the user's login is fine. */
+/** These words would make Claude Code say "Please run /login", but the login is fine. */
 function adviseCredential(explained: string, channel: string): string {
   const reworded = explained.replaceAll(/\bx-api-key\b/gi, "API key").replaceAll(/\boauth /gi, "");
   return `${reworded.replace(/\.$/, "")}. \`gateway channels set ${channel} --credential -\` replaces it; \`gateway doctor\` says where it is.`;

@@ -3,7 +3,7 @@
 import { readUpTo, type Upstream, type UpstreamRequest } from "../../lib/http/upstream.ts";
 import { decodeAnswer } from "./decode.ts";
 
-/** An answer that trickles never exceeds the limit for a pause. */
+/** The limit for a pause would never end an answer that trickles. */
 const MAX_WAIT_MS = 30_000;
 
 export const endOfWait = () => performance.now() + MAX_WAIT_MS;

@@ -45,7 +45,7 @@ export interface ConnectionOptions {
 
 /** Each running response keeps its request in memory. */
 const MAX_TURNS = 256;
-/** Short messages take memory, too. */
+/** Each message takes memory beside its bytes. */
 const MESSAGE_BYTES = 256;
 /** Some clients send these to a running response: decision 0021. */
 const PASSED: ReadonlySet<string> = new Set(["response.inject", "response.interrupt"]);
