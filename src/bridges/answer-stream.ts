@@ -61,7 +61,7 @@ const RETRY_MISSES = 32;
 
 export class AnswerStream implements EventTaker {
   readonly #parts: StreamParts;
-  /** The last event without its text, and the text's block. */
+  /** The form of the last event around its text, and the block of this text. */
   #form: TextForm = [];
   #block: Block | null = null;
   #misses = 0;
@@ -193,7 +193,8 @@ function formOf(event: string, data: string, piece: string): TextForm {
   return isClear ? [...form, [event.slice(from), NOTHING, false]] : [];
 }
 
-/** The pieces from `from` on, and their end. Null: another form. */
+/** The text of all events of this form from `from` on, and their end.
+ *  Null: the first event has another form. */
 function matchForm(form: TextForm, text: string, from: number): readonly [string, number] | null {
   let pieces = "";
   for (let [at, end] = [from, from]; ; end = at) {

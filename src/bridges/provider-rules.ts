@@ -20,7 +20,7 @@ export function completeSchema(schema: Json): Json {
  * https://platform.claude.com/docs/en/build-with-claude/structured-outputs */
 const CLAUDE_WORDS = new Set("type required enum const $ref title description default".split(" "));
 const CLAUDE_FORMATS = new Set("date-time time date duration email hostname uri ipv4 ipv6 uuid".split(" "));
-/** Words whose values are schemas, by name or in a list. */
+/** Words whose values hold schemas: an object of them by name, or a list. */
 const NAMED = new Set(["properties", "$defs", "definitions"]);
 const LISTED = new Set(["anyOf", "oneOf", "allOf"]);
 
@@ -206,7 +206,7 @@ export function thinksAdaptively(model: string): boolean {
   return /claude-(?:opus|sonnet|haiku)-(?:4-[6-9]|[5-9])|claude-(?:fable|mythos)/.test(bareName(model));
 }
 
-/** These models take only the defaults. */
+/** These models take only the defaults of `temperature` and `top_p`. */
 export function refusesSampling(model: string): boolean {
   return /claude-opus-4-[7-9]|claude-(?:opus|sonnet|haiku)-[5-9]|claude-(?:fable|mythos)/.test(
     bareName(model),

@@ -13,7 +13,6 @@ import { SEARCH_PRICE } from "./meters/calls.ts";
 
 export type OwnPage = "root" | "hello" | "healthz" | "metrics" | "console";
 
-/** The kind of client, as its headers show it. */
 export type ClientKind = "messages" | "responses" | "content";
 export type ByClient<T> = Readonly<Record<ClientKind, T>>;
 

@@ -69,7 +69,8 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   client_gone: { ...FAILED, content: "CANCELLED" },
 };
 
-/** `x-should-retry` tells SDKs not to sleep for longer. */
+/** If a client had to wait longer,
+ *  `x-should-retry` tells its SDK to give up. */
 const MAX_RETRY_SECONDS = 60;
 
 /** opencode ignores `x-should-retry`, and would sleep for days. */

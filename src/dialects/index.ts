@@ -48,7 +48,6 @@ const MAX_SHOWN_CHARACTERS = 200;
 
 interface Lookup {
   readonly request: RequestHead;
-  /** The request's method, or another to try. */
   readonly method: string;
   readonly table: EndpointTable;
   readonly query: string;
@@ -155,7 +154,6 @@ function isUpgrade({ request }: Lookup): boolean {
 
 const METHODS = ["GET", "HEAD", "POST", "DELETE"];
 
-/** A path that ends in a model's verb counts as listed. */
 function isListed(path: string, lookup: Lookup): boolean {
   const isVerb = VERBS.some(([verb]) => path.endsWith(`:${verb.toLowerCase()}`));
   const paths = [path, correctPath(path, lookup.table.relayPath)];

@@ -28,7 +28,6 @@ export function pathOf(target: string): string {
   return mark < 0 ? target : target.slice(0, mark);
 }
 
-/** The query with its question mark, or an empty text. */
 export function queryOf(target: string): string {
   const mark = target.indexOf("?");
   return mark < 0 ? "" : target.slice(mark);
@@ -45,7 +44,6 @@ export function dropKey(query: string): string {
   return query.replace(EARLY_KEY, "").replace(LAST_KEY, "");
 }
 
-/** The decoded value of `key`. Null: there is none. */
 export function readKeyParameter(query: string): string | null {
   const found = ANY_KEY.exec(query);
   return found && new URLSearchParams(`key${found[1] ?? ""}`).get("key");

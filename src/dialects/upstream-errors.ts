@@ -50,7 +50,6 @@ export function kindOfName(name: unknown): ErrorKind | undefined {
 /** An error instead of a stream, alone or in a list. */
 export const BARE_ERROR = /^\[?\s*\{\s*"error"/;
 
-/** The message of a JSON error body; empty without one. */
 export function readErrorMessage(body: unknown): string {
   const error = getField(Array.isArray(body) ? getList(body)[0] : body, "error");
   return typeof error === "string" ? error : getText(getField(error, "message"));

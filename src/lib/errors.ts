@@ -21,7 +21,7 @@ const STATUS_OF = {
   upgrade_required: 426,
   rate_limited: 429,
   limit_spent: 429,
-  /** A price or a cap helps, waiting does not. */
+  /** Waiting does not help: the owner has to add a price, or to change the limits. */
   limit_unenforceable: 403,
   internal: 500,
   upstream_failed: 502,
@@ -70,7 +70,6 @@ export class GatewayError extends Error {
   }
 }
 
-/** The code of a system's or library's error, such as "ENOENT", or empty. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }

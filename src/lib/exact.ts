@@ -24,7 +24,8 @@ export function parseExact(text: string): unknown {
   return isOdd && hasInexact(value) ? JSON.parse(text, keepNumber) : value;
 }
 
-/** Like parseExact for events: keeps amounts, but no 1e100, which none has. */
+/** Like parseExact, but for events: amounts keep their digits, too.
+ *  Numbers beyond a double's range do not: no event has one. */
 export function parseEvent(text: string): unknown {
   const value = parseFlatJson(text);
   const isOdd = AMOUNT.test(text) || (LONG_NUMBER.test(text) && hasInexact(value));

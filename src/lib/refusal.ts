@@ -20,7 +20,6 @@ export function refuseUsage(message: string): never {
   throw new Refusal(message, 2);
 }
 
-/** If `read` fails, refuses with a sentence: `start`, and the error. */
 export function readGiven<T>(read: () => T, start: string): T {
   try {
     return read();

@@ -4,14 +4,15 @@
 import { COMMA, OPEN_BRACE, OPEN_BRACKET, Scanner, type Span } from "./json/scanner.ts";
 import { runAtOnce, type Steps } from "./time/next-turn.ts";
 
-/** `about`: a reader's findings. Null: not read. */
+/** `about` is what a reader has found in the part.
+ *  Null: no reader has read it. */
 export interface ListPart<About> {
   readonly length: number;
   readonly hash: number;
   about: About | null;
 }
 
-/** First parts that an earlier list has, too, and their hash. */
+/** The first parts of a list, if an earlier list begins with them, too. */
 interface Head {
   readonly count: number;
   readonly length: number;
@@ -328,7 +329,8 @@ class PartFinder<About> {
   find(start: number): ListPart<About> | null {
     const [likeliest = null] = this.#lists;
     this.list ??= this.#lists.find(({ parts }) => this.#matches(parts[0], start)) ?? likeliest;
-    // Parts were replaced or inserted.
+    // The first index is right if parts were replaced,
+    // the second one if parts were inserted.
     const found = this.#findAt(this.#next + this.#missed, start) ?? this.#findAt(this.#next, start);
     if (found === null) this.#missed += 1;
     return found;

@@ -32,7 +32,8 @@ function chooseFinish(reason: EndReason, { wishes }: AnswerContext): string {
 
 const SEPARATOR = "\n\n";
 
-/** A JSON answer has one text, and old clients get one call: the first. */
+/** Selects the blocks to write. A JSON answer has only its first text,
+ *  and an old client gets only the first call. */
 class Selection {
   readonly #context: AnswerContext;
   #hasAnswer = false;

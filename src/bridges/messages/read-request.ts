@@ -73,7 +73,7 @@ const EDITOR = {
   },
   required: ["command", "path"],
 };
-/** Schemas that only the provider's models know by the tool's name. */
+/** Clients send these tools without a schema: only the provider's models know it. */
 const KNOWN_TOOLS: readonly (readonly [RegExp, Json])[] = [
   [/^bash_\d+$/, COMMAND],
   [/^text_editor_\d+$/, EDITOR],

@@ -37,14 +37,14 @@ export interface Message {
   readonly parts: readonly ContentPart[];
 }
 
-/** What an upstream needs back unchanged.
- *  `after`: it belongs to the block before. */
+/** What an upstream needs back unchanged, such as the signature of a thought.
+ *  With `after`, it belongs to the block before it. */
 export type Seal = Json;
 
 export interface Reasoning {
   readonly type: "reasoning";
   readonly text: string;
-  /** Null: no seal, another upstream's, or a changed one. */
+  /** Null: there was no seal, it is another upstream's, or the client changed it. */
   readonly seal: Seal | null;
 }
 
@@ -136,7 +136,7 @@ export interface Options extends Partial<Record<(typeof OPENAI_OPTIONS)[number],
   top_k?: number;
   stop?: readonly string[];
   effort?: Effort;
-  /** OpenAI's own word for effort. */
+  /** The client's own word for effort, for an upstream that knows OpenAI's words. */
   own_effort?: unknown;
   /** Whether the client shows thoughts. */
   thoughts?: boolean;
@@ -146,7 +146,7 @@ export interface Options extends Partial<Record<(typeof OPENAI_OPTIONS)[number],
   verbosity?: string;
   tier?: string;
   logprobs?: true;
-  /** How exactly an image is read. Each image has a `detail`. */
+  /** Set if an image has a `detail`, to note it for upstreams that have none. */
   detail?: string;
 }
 
@@ -166,9 +166,9 @@ export interface Wishes {
   /** The client's stream reports usage. */
   readonly usage?: boolean;
   readonly logprobs?: boolean;
-  /** An answer can have one `function_call`. */
+  /** The client uses the old form: an answer can have only one `function_call`. */
   readonly legacy?: boolean;
-  /** The call was forced, so it is not a reason to end. */
+  /** The client forced the call, so the answer's end reason is `stop`. */
   readonly forced?: boolean;
 }
 

@@ -68,7 +68,7 @@ function isEnvelope(value: unknown): boolean {
   return typeof value === "string" && value.startsWith(ENVELOPE_START);
 }
 
-/** A part with a `thoughtSignature` only loses that. */
+/** A sealed part is dropped. One with a `thoughtSignature` only loses this member. */
 function isSealed(value: unknown): boolean {
   return (
     isObject(value) && ["signature", "encrypted_content", "data"].some((name) => isEnvelope(value[name]))

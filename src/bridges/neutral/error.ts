@@ -75,7 +75,7 @@ function readMessage(value: unknown): string {
 function chooseKind(status: number, error: unknown, message: string): ErrorKind {
   for (const name of [getField(error, "code"), getField(error, "type"), getField(error, "status")]) {
     const kind = kindOfName(name);
-    // A refusal's text says more, and a status like 400 outweighs `server`.
+    // The message says more than `refused` does, and a status like 400 more than `server`.
     const isVague = kind === "refused" || (kind === "server" && status >= 400 && status < 500);
     if (kind !== undefined && !isVague) return kind;
   }
@@ -83,7 +83,7 @@ function chooseKind(status: number, error: unknown, message: string): ErrorKind 
   return said ?? kindOf(readCode(error) ?? (status < 400 ? (isRefused(error) ? 400 : 500) : status));
 }
 
-/** Google's codes are statuses. */
+/** Google writes the HTTP status as the code of an error. */
 function readCode(error: unknown): number | null {
   const code = getField(error, "code");
   return typeof code === "number" && code >= 400 && code < 600 ? code : null;
@@ -149,7 +149,7 @@ export const PROMPTS: Readonly<Record<DialectName, string>> = {
 export function toClientError(failure: UpstreamError, client: DialectName): GatewayError {
   const { kind } = failure;
   const isOverflow = kind === "overflow" || kind === "output_overflow";
-  // No code for a quota: it is the owner's, not the client's.
+  // A quota gets no code: it is the quota of the gateway's owner, not of the client.
   const wireCode = isOverflow ? "context_length_exceeded" : kind === "quota" ? null : failure.code;
   return new GatewayError(ERROR_CODES[kind], (EXPLAIN[client] ?? explain)(failure), {
     status: failure.status,

@@ -5,7 +5,8 @@ import { getField, isObject, lookUp } from "../../lib/json/json.ts";
 import type { Conversation, Destination, Options, Tool, ToolMembers } from "./conversation.ts";
 import { isAbsent, type Json, type Notes, refuseField } from "./notes.ts";
 
-/** `kept`: code reads it. `silent`: no answer depends on it. */
+/** `kept`: code reads the field. `silent`: it is left out without a note,
+ *  because no answer depends on it. */
 export type Rule = "kept" | "silent" | "noted" | "refused";
 
 type Members = Options & ToolMembers;
@@ -176,8 +177,8 @@ function isIdle(value: unknown): boolean {
 
 // Reading.
 
-/** The options in `value`: a request, or its member `at`.
- *  `place`: `at` with indexes. */
+/** Reads the options in `value`, which is a request or its member at the path `at`.
+ *  `place` is the same path with indexes. */
 export function readMembers(
   { placed }: FieldTable,
   value: unknown,
@@ -198,7 +199,8 @@ export function readMembers(
 
 // Writing.
 
-/** For options that the upstream lacks. Without a row, they are noted. */
+/** What becomes of an option that the upstream lacks.
+ *  Without a row here, it is noted, or refused if `isShared`. */
 const WITHOUT: Readonly<Partial<Record<MemberName, Rule>>> = {
   stop: "refused",
   json: "refused",

@@ -178,7 +178,7 @@ export class Sequence {
     this.#advance();
   }
 
-  /** Calls decide the reason, not the upstream's word `calls`. */
+  /** The reason `done` becomes `calls` or `declined` if the answer has such a block. */
   end(reason: EndReason, stop: string | null = null): void {
     if (this.isOver) return;
     this.begin();

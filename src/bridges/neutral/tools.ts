@@ -86,7 +86,6 @@ export function parseArguments(call: Call): Json {
   return call.custom ? { input: call.input } : parseInput(unwrapObject(call.input));
 }
 
-/** The input as an object, empty if the text is something else. */
 export function parseInput(text: string): Json {
   const value = parseExact(text);
   return isObject(value) ? value : {};

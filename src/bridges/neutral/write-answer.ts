@@ -17,7 +17,7 @@ import type { Json } from "./notes.ts";
 import { findTool, finishInput, isHeld as isHeldInput, type ToolTable } from "./tools.ts";
 import type { AnswerAbout, AnswerEnd, AnswerListener, Block } from "./sequence.ts";
 
-/** For responses without an id or time. */
+/** The id and time of a response whose upstream sends none. */
 export interface RequestStamp {
   readonly id: string;
   readonly time: number;

@@ -33,7 +33,8 @@ export interface Turns {
 }
 
 const NO_RESULT = "[no result]";
-/** Most upstreams want the user to begin and end. */
+/** Most upstreams want a message of the user first and last.
+ *  This one is added. */
 const CONTINUED: Message = {
   type: "message",
   role: "user",
@@ -80,7 +81,7 @@ class Draft {
   readonly #open = new Map<string, CallState>();
   readonly #uses = new Map<string, number>();
   readonly #given = new Map<string, Result>();
-  /** Thoughts for the model's next word or call. Alone, they are refused. */
+  /** Thoughts that wait for the model's next text or call: upstreams refuse them alone. */
   #thoughts: Reasoning[] = [];
 
   constructor(notes: Notes) {

@@ -149,7 +149,8 @@ function writeMessage({ role, parts, word }: Message, marks: boolean): Json {
   return { type: "message", role: role === "system" ? (word ?? "developer") : role, content };
 }
 
-/** If there are `marks`, results without one have the same form. */
+/** With `marks` in the request, each result is a list,
+ *  so that its form never changes. */
 function writeResult({ id, parts, failed }: Result, marks: boolean, isCustom: ReadonlySet<string>): Json {
   const call_id = nameCall(id, "responses");
   const isPlain = !marks && parts.every(isText);

@@ -37,7 +37,7 @@ export const messages: Dialect = {
   errorBody: formError,
   // Clients ignore an event without an `event:` line.
   errorEvent: (error, requestId) => `event: error\ndata: ${formError(error, requestId)}\n\n`,
-  // Clients would stop at the end of the broken event: the error joins it.
+  // The error joins the broken event: at the end of such an event, clients would stop.
   eventCloser: "\n",
   resetAfterErrorEvent: false,
   openMeter: openMessagesMeter,

@@ -64,7 +64,7 @@ function pickCodexRecords(models: readonly ModelEntry[]): unknown[] {
 }
 
 /** https://platform.openai.com/docs/guides/prompt-caching. Prompts are kept
- * for five to ten minutes; with reported writes, for half an hour. */
+ * for five to ten minutes, or for half an hour if the upstream reports cache writes. */
 export const OPENAI_CACHE = {
   byBlock: false,
   rules: {

@@ -6,7 +6,6 @@ import { scanMembers } from "../../lib/scan.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { formWireError, reasonFields } from "./openai.ts";
 
-/** The fields that say where a message belongs. */
 export interface SocketEvent {
   /** Empty without a type, or if the message is not an object. */
   readonly type: string;

@@ -7,8 +7,8 @@ import { listNeedles, meterOf, sizeOf, type UsageReader, type UsageReport } from
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
-// `_tokens`, not `usage`: any chunk may have it as null. `name`: a call's first chunk.
-// `base64`: pictures must not count as text.
+// `_tokens` finds the usage, because any chunk may have `usage` as null.
+// `name` finds a call's first chunk, and `base64` pictures, which must not count as text.
 const NEEDLES = listNeedles(
   '_tokens"',
   "[DONE]",

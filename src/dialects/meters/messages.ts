@@ -207,7 +207,6 @@ function readCacheReason(reported: unknown): Reading["cacheReason"] {
   return { because, missed: getCount(getField(reported, "cache_missed_input_tokens")) ?? null };
 }
 
-/** `cache_creation` has the written tokens by lifetime. */
 function countPrompt(counters: Counters): number {
   const written = getCount(counters["cache_creation_input_tokens"]) ?? sumLifetimes(counters);
   const read = getCount(counters["cache_read_input_tokens"]) ?? 0;
@@ -264,7 +263,8 @@ function listIterations({ iterations: listed }: Counters, counts: CountReader): 
   return iterations;
 }
 
-/** Counts of the whole answer go to the model's own largest pass. */
+/** Counts that only the whole answer has
+ *  are added to the model's own largest pass. */
 function readPasses(
   iterations: readonly Counters[],
   counters: Counters,

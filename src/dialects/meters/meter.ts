@@ -79,7 +79,8 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
   };
 }
 
-/** Searching one event costs nearly as much as thirty. */
+/** Events are searched together:
+ *  searching one costs nearly as much as thirty. */
 const BATCH_BYTES = 4096;
 /** A smaller sample does not show a stream's share of text. */
 const SAMPLE_BYTES = 1024;
@@ -90,7 +91,8 @@ const LONG_EVENT_BYTES = 1024 * 1024;
 /** Some streams break with plain JSON. */
 const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
 
-/** Without a count, the output is text's share of a sample, times all bytes. */
+/** If the upstream reports no count, the output is estimated from its text.
+ *  For events that are not read, a sample shows the share of text. */
 class StreamMeter implements Meter {
   readonly #reader: UsageReader;
   readonly #isWhole: boolean;
@@ -100,7 +102,6 @@ class StreamMeter implements Meter {
   readonly #events = new EventReader();
   #waitingBytes = 0;
   #bytes = 0;
-  /** Bytes of text in the completely read events. */
   #textBytes = 0;
   /** Bytes of events without a needle, from the first text on. */
   #plainBytes = 0;
@@ -278,7 +279,6 @@ const EVENT_LINE = /[\r\n](?:data|event):/;
 class BodyMeter implements Meter {
   readonly isFinal = false;
   readonly #open: () => UsageReader;
-  /** The body without the parts that no meter reads. */
   readonly #kept: Buffer[] = [];
   #keptBytes = 0;
   #bytes = 0;

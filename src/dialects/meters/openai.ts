@@ -63,7 +63,8 @@ const OUTPUT_DETAILS = ["reasoning_tokens", "accepted_prediction_tokens", "rejec
 
 type Member = readonly [name: string, inside: { has(name: string): boolean } | null];
 
-/** Members and what they contain; null: a count. Text, predictions and video are ordinary. */
+/** All known members, each with those inside it; null: a count.
+ *  Text, predictions and video count as ordinary tokens. */
 const KNOWN: ReadonlyMap<string, Member[1]> = new Map(
   Object.values(NAMES).flatMap(({ input, output }): Member[] => [
     ...[input, output, ...CACHED, "total_tokens", "prompt_cache_miss_tokens"].map((name): Member => [

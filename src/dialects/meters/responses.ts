@@ -26,7 +26,8 @@ const MAX_ID_LENGTH = 1024;
 
 interface BilledCall {
   readonly kind: CallKind;
-  /** Calls of one container are paid once. */
+  /** The id of the call's container: calls in one container are paid once.
+   *  Empty: none. */
   readonly feeKey: string;
 }
 

@@ -4,7 +4,7 @@ import { getField, getList, getText, isObject, parseFlatJson, textOf } from "../
 import { findCall, findResult, nameTool, type ToolCall, type ToolResult } from "./calls.ts";
 import type { Layout, Section } from "./layouts.ts";
 
-/** A mark. Null: the upstream's own lifetime. */
+/** A mark up to which to cache. Null: the upstream's default lifetime. */
 export type BlockMark = { readonly lifetimeMs: number | null; readonly hash: number };
 
 /** A tool, a part of the system prompt, or a block of a message. */
@@ -147,7 +147,6 @@ const ATTRIBUTION = "x-anthropic-billing-header";
 export const ATTRIBUTION_SHAPE = -1;
 /** The line is near the start of its part. */
 const MAX_FRAME_LENGTH = 64;
-/** Of a longer part, only the beginning is read. */
 const MAX_SHAPED_LENGTH = 64 * 1024;
 
 function readShape(text: string): number {

@@ -46,7 +46,8 @@ export interface Prompt {
   readonly marks: readonly CacheMark[];
   /** Null: the upstream's default. */
   readonly lifetimeMs: number | null;
-  /** A hash of the upstream's id. Null: the prompt is complete. */
+  /** A hash of the id of the response that is continued.
+   *  Null: the prompt is complete. */
   readonly continues: number | null;
   /** The upstream keeps part of the prompt under a name. */
   readonly named: boolean;
@@ -144,7 +145,8 @@ export function readPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null
   return buildPrompt(rows, readSettings(body, layout));
 }
 
-/** The row of an earlier request, as far as it is the same. */
+/** Continues the row of an earlier request,
+ *  as far as both begin with the same parts. */
 function openRow(list: Parts<PartFacts>, section: Section): PartRow {
   const row = list.kept instanceof PartRow ? list.kept.keep(list.parts) : new PartRow(section);
   list.kept = row;
@@ -224,7 +226,8 @@ class PartRow {
   readonly pieces: NamedPiece[] = [];
   marks: (CacheMark & { readonly section: Section; readonly part: number })[] = [];
   attribution = 0;
-  /** The last prompt's parts. Behind them, what longer prompts had. */
+  /** Hashes of the last prompt's parts,
+   *  and behind them those that longer prompts had. */
   parts: number[] = [];
   numbers: number[] = [];
   count = 0;
@@ -267,7 +270,8 @@ class PartRow {
     if (!isSame) this.#copy(opening);
   }
 
-  /** Earlier prompts keep the old lists. */
+  /** The lists are copied,
+   *  because earlier prompts still use the old ones. */
   #copy(opening = this.parts.slice(0, this.#opening)): void {
     this.parts = opening.concat(this.parts.slice(this.#opening, this.#opening + this.count));
     this.numbers = this.numbers.slice(0, this.count);
@@ -322,7 +326,8 @@ class PartRow {
 
 const PLAIN_NAME = /^[a-z][\w.-]{0,39}$/i;
 
-/** What a body says of its prompt outside of the parts. */
+/** The members of a body that are no part of its prompt,
+ *  but may decide what is cached. */
 class Settings {
   readonly settings = new Map<string, number>();
   readonly others = new Map<string, number>();

@@ -12,7 +12,7 @@ import { readPrevious, type ScannedBody } from "./prompt.ts";
 
 const LISTS = ["content", "parts", "tool_calls"] as const;
 
-/** A command's time and process. Codex: `"chunk_id":"3c9d10"` or `Wall time 0.4 seconds`,
+/** A command's time and process differ each time. Codex: `"chunk_id":"3c9d10"` or `Wall time 0.4 seconds`,
  * Copilot: `<shellId: 310 completed`, Gemini CLI: `PGID: 26330`. */
 const NOISE =
   /(?:chunk[_ ]id|wall[_ ]time(?:_seconds)?|duration_seconds)\W{1,6}[\w.-]+|(?:shellId|PGID): \d+/gi;

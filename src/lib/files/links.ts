@@ -12,7 +12,6 @@ export function followLinks(path: string, most = MAX_LINKS): string {
   return target === null ? path : followLinks(target, most - 1);
 }
 
-/** Resolves links among the folders, not one at the path itself. */
 export function resolveFolder(path: string): string {
   return join(realpathSync(dirname(path)), basename(path));
 }

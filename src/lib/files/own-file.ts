@@ -112,7 +112,8 @@ export function isSame(one: BigIntStats, other: BigIntStats): boolean {
   return one.dev === other.dev && one.ino === other.ino;
 }
 
-/** A pipe would stop the gateway until something is written. */
+/** Opens only plain files:
+ *  a pipe would stop the gateway until somebody writes. */
 export function openPlain(path: string): number {
   const fd = whileReplaced(path, () => openSync(path, constants.O_RDONLY | PLATFORM.noBlock));
   if (fstatSync(fd).isFile()) return fd;
@@ -120,7 +121,6 @@ export function openPlain(path: string): number {
   throw new ForeignFile(`${path} is not a regular file: move it away`);
 }
 
-/** Reads a plain file of any owner. */
 export function readPlain(path: string): string {
   return readAndClose(openPlain(path));
 }
@@ -236,7 +236,6 @@ export function removeDrafts(path: string): void {
   }
 }
 
-/** Throws ForeignFile if the file is not the gateway's. */
 export function removeOwn(path: string): void {
   if (requireOwn(path) === null) return;
   clearFormer(path);

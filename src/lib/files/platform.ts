@@ -11,12 +11,12 @@ interface Platform {
   readonly replacesOpen: boolean;
   /** HTTP is served on unix sockets. */
   readonly hasSockets: boolean;
-  /** Links are not followed, and a pipe does not wait. */
+  /** Flags of `open`: do not follow a link, and do not wait for a pipe. */
   readonly noFollow: number;
   readonly noBlock: number;
-  /** A command that people can run. */
+  /** The command by which users keep others out of a file. */
   keepOut(path: string): string;
-  /** A command that people can run. */
+  /** The command by which users end a process. */
   end(pid: number): string;
 }
 

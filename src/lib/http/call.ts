@@ -146,7 +146,6 @@ export class Call implements SentRequest, Answer {
     return piece;
   }
 
-  /** After the body, the pool keeps the connection or closes it. */
   #decode(wire: Wire, bytes: Buffer): Buffer | null {
     const piece = this.#decoder.decode(bytes);
     if (!this.#decoder.done) return piece;

@@ -6,7 +6,8 @@ import { Call } from "./call.ts";
 import { MAX_SPARES, Pool } from "./pool.ts";
 import type { ClientStats, Origin, Upstream } from "./upstream.ts";
 
-/** Timers stop while the machine sleeps. The clock goes on. */
+/** After such a pause between two beats, the machine has slept:
+ *  timers stop then. */
 const SLEPT_MS = 10_000;
 
 export function createClient(readInterfaces = networkInterfaces): Upstream {

@@ -84,7 +84,6 @@ function faultOf({ host, port, proxy }: Origin, kind: FaultKind, error: unknown)
   return new UpstreamFault(kind, `${place}: ${messageOf(error)}`, error);
 }
 
-/** Empty if the URL has no login. */
 export function writeProxyLogin({ username, password }: URL): string {
   if (username === "" && password === "") return "";
   // People write passwords with percent signs that escape nothing.

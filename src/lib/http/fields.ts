@@ -15,7 +15,8 @@ const MAX_FIELDS = 256;
 
 export class Fields implements Iterable<Field> {
   readonly #list: Field[] = [];
-  /** A bit for each name's length: most wanted names are missing. */
+  /** A bit for the length of each name,
+   *  so that `get` seldom searches for a missing one. */
   #lengths = 0;
 
   /** Refuses a folded line, a name with a blank, and a lone CR or LF. */
@@ -66,7 +67,6 @@ export class Fields implements Iterable<Field> {
     return this;
   }
 
-  /** `rename` returns a field's new name, or null to leave it out. */
   copy(rename: (name: string, value: string) => string | null): Fields {
     const copy = new Fields();
     for (const field of this.#list) {

@@ -33,7 +33,6 @@ export class FrameReader {
   #held: Reservation | null = null;
   readonly #read: (isInside: boolean) => Promise<Buffer | null>;
   #rest: Buffer;
-  /** The kind of the message that is arriving; null between messages. */
   #kind: Payload["kind"] | null = null;
   #fragments: Uint8Array[] = [];
   #messageBytes = 0;

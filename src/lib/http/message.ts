@@ -79,7 +79,6 @@ function readLength(fields: Fields, isOld: boolean): ResponseHead["length"] {
   return Number(length);
 }
 
-/** Whether a comma-separated field names `token`, which must be lower case. */
 export function hasToken(fields: Fields, name: string, token: string): boolean {
   if (fields.get(name) === undefined) return false;
   const tokens = fields.getAll(name).join().toLowerCase().split(",");

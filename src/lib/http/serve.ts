@@ -241,7 +241,6 @@ class ServedExchange implements Exchange {
     this.#reply(new Response(BODILESS.has(this.#head.status) ? null : body, this.#head));
   }
 
-  /** The head leaves with the first bytes of the body. */
   #send(chunk: Uint8Array): Promise<void> | null {
     if (chunk.length === 0 || this.#isBodiless || this.#isBroken) return this.#unsent;
     if (this.#stream === null) {

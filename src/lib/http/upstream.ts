@@ -66,7 +66,8 @@ export interface Answer extends Body {
 export interface SentRequest {
   /** Settles when the head has come. Rejects with UpstreamFault. */
   readonly answer: Promise<Answer>;
-  /** Answer or body rejects with `cancelled`, or if unsent with `withdrawn`. */
+  /** The answer or its body rejects: with `withdrawn` if nothing was sent,
+   *  otherwise with `cancelled`. */
   cancel(): void;
 }
 

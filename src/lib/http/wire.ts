@@ -47,7 +47,8 @@ export class Wire {
   #drained: PromiseWithResolvers<void> | null = null;
   readonly #deadline = new Deadline(() => this.#expire());
 
-  /** Null: it ended as `error` says. Rejects with the terminating fault, or `late`. */
+  /** Null: the connection has ended.
+   *  Rejects with the fault that terminated it, or with `late`. */
   read(limitMs = Infinity, late: FaultKind | null = null): Promise<Buffer | null> {
     const chunk = this.#unread.shift();
     if (chunk !== undefined) {

@@ -91,7 +91,6 @@ class Walk {
   }
 }
 
-/** The quote that ends a string. -1: none does. */
 function findQuote(text: string, from: number): number {
   let quote = text.indexOf('"', from);
   while (quote >= 0 && endsEscaped(text, from, quote)) quote = text.indexOf('"', quote + 1);

@@ -37,7 +37,7 @@ export class Scanner {
   failed = false;
   /** Where the last name begins. */
   keyStart = 0;
-  /** A comment, or another quote. */
+  /** Outside of strings is a byte that JSON does not have there. */
   isForeign = false;
   #text = "";
   #base = 0;
@@ -215,7 +215,6 @@ export function listElements(bytes: Uint8Array, { start }: Span, most = MAX_ELEM
   return elements;
 }
 
-/** Null if the value is not a string. */
 export function readString(bytes: Uint8Array, { start, end }: Span): string | null {
   if (bytes[start] !== QUOTE) return null;
   const text = end - start > MAX_KEY_BYTES ? "\\" : asBuffer(bytes).toString("latin1", start + 1, end - 1);

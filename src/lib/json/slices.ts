@@ -1,6 +1,7 @@
 // Writes long texts as JSON.
 
-/** Text made while it is read. A plain string would be read by characters. */
+/** Pieces of a text that are made while it is read.
+ *  No plain string is allowed: it would be read character by character. */
 export type Slices = Iterable<string> & object;
 
 const SLICE_LENGTH = 65_536;

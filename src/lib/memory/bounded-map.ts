@@ -10,7 +10,6 @@ export class BoundedMap<K, V> extends Map<K, V> {
     this.#most = most;
   }
 
-  /** An entry that is set again is the latest one. */
   override set(key: K, value: V): this {
     this.delete(key);
     super.set(key, value);

@@ -20,7 +20,6 @@ export function hasText(text: string | Buffer, part: string): boolean {
   return typeof text === "string" ? text.includes(part) : text.includes(bytesOf(part));
 }
 
-/** Where `wanted` comes next; the end of the bytes if nowhere. */
 export function findFrom(bytes: Buffer, wanted: Buffer | string, from: number): number {
   const at = bytes.indexOf(wanted, from);
   return at < 0 ? bytes.length : at;
@@ -29,7 +28,6 @@ export function findFrom(bytes: Buffer, wanted: Buffer | string, from: number): 
 /** Up to this size, a copy takes less time than a view. */
 const MAX_COPIED_BYTES = 1000;
 
-/** A view or a copy of these bytes. */
 export function cutBytes(bytes: Buffer, from: number, to: number): Buffer {
   if (to - from > MAX_COPIED_BYTES) return bytes.subarray(from, to);
   const copy = Buffer.allocUnsafe(to - from);

@@ -6,7 +6,6 @@ export const LARGE_BYTES = 1024 * 1024;
 export const ANSWER_COPIES = 10;
 
 export interface Reservation {
-  /** Less is needed than was reserved. */
   readonly shrink: (bytes: number) => void;
   /** More than once does no harm. */
   readonly free: () => void;
@@ -15,7 +14,8 @@ export interface Reservation {
 export class MemoryBudget {
   readonly #total: number;
   #left: number;
-  /** Bytes given back, but perhaps not collected yet. */
+  /** Bytes that were given back,
+   *  but may still wait for the garbage collector. */
   #dropped = 0;
   /** How many bytes each grant is for. */
   readonly #waiting = new Map<() => void, number>();

@@ -11,7 +11,8 @@ export interface Zone {
   readonly name: string;
   /** Local time as if it were UTC. */
   readonly toLocal: (ms: number) => number;
-  /** Of two possible moments, the first. A skipped time has the old offset. */
+  /** A time that occurs twice means the first moment.
+   *  A skipped time has the old offset. */
   readonly fromLocal: (local: number) => number;
 }
 

@@ -29,7 +29,8 @@ export async function runInTurns<Result>(steps: Steps<Result>): Promise<Result> 
   return step.value;
 }
 
-/** A request leaves after its record is written. */
+/** The moments of a turn in their order.
+ *  A request leaves after its record is written. */
 type Moment = "steps" | "records" | "requests" | "finished";
 
 const waiting: Record<Moment, (() => void)[]> = { steps: [], records: [], requests: [], finished: [] };
