@@ -35,7 +35,7 @@ function describeRow({ option, rule }: FieldRow, client: DialectName, upstream: 
   return rows.some(({ near }) => near === true) ? "nearest" : "same";
 }
 
-/** Of several options in one field, the worst counts. */
+/** If a field holds several options, the table shows the worst outcome. */
 function describeField(rows: readonly FieldRow[], client: DialectName, upstream: DialectName): string {
   const found = rows.map((row) => describeRow(row, client, upstream));
   return OUTCOMES.findLast((outcome) => found.includes(outcome)) ?? "same";

@@ -60,7 +60,7 @@ const LOADER = "/lib/ld-musl-x86_64.so.1";
 const ARM64_MUSL_ROOT = process.env["ARM64_MUSL_ROOT"] ?? "/";
 const CROSS = "aarch64-linux-gnu-";
 
-/** What GCC's C++ library takes from glibc. The runtime throws no C++ exceptions, and may keep what a thread leaves. */
+/** Functions of glibc that GCC's C++ library needs. Two are empty: the runtime uses no exceptions and cleans up no threads. */
 const FROM_GLIBC = `#include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/random.h>
@@ -74,7 +74,7 @@ int __cxa_thread_atexit_impl(void (*end)(void *), void *object, void *library) {
 `;
 
 /** Debian has musl, but no C++ library for it. This links one from the parts of GCC's static library that the program uses,
- *  into the folder `place`. `tools`: how the names of GCC's programs begin. */
+ *  into the folder `place`. `tools` is the prefix of the names of GCC's programs. */
 function linkLibrary(folder: string, program: string, place: string, tools = ""): void {
   const used = Bun.spawnSync([`${tools}nm`, "-D", program]).stdout.toString();
   const names = used.match(/\b(?:_ZN?K?St|_ZTVN10__cxxabi|__cxa_|__dynamic_cast)\w*$/gm) ?? [];

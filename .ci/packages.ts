@@ -10,7 +10,7 @@ export interface Owner {
   readonly npm: string;
   /** The repository that has the releases. */
   readonly repository: string;
-  /** Of minisign. Null: there is none yet. */
+  /** The public key of minisign. Null: there is none yet. */
   readonly public_key: string | null;
 }
 

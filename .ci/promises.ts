@@ -30,7 +30,7 @@ function listProofs(): Map<number, Proof[]> {
   return proofs;
 }
 
-/** Imports of src by the tests of promises, which must not know the source. */
+/** Lists the imports of src in the tests of promises, which must not know the source. */
 function listSourceImports(): string[] {
   const queue = [...new Glob("test/promises/**/*.ts").scanSync(ROOT)];
   const seen = new Set(queue);

@@ -42,7 +42,7 @@ export function checkReadme(readme: string): void {
 /** Puts the new version into the text of a file. Throws if the file does not have the expected form. */
 export function setVersion(file: string, text: string, version: string): string {
   const form = file.endsWith(".ts") ? /(VERSION = ")\d+\.\d+\.\d+(")/g : /("version": ")\d+\.\d+\.\d+(")/g;
-  // The lock file has it twice, before the versions of the packages.
+  // The lock file has the version twice, before the versions of the packages.
   let left = file.endsWith("package-lock.json") ? 2 : 1;
   const changed = text.replace(form, (found, before: string, after: string) => {
     if (left === 0) return found;
@@ -59,7 +59,7 @@ export function writeReleaseNotes(
   { checksums, owner }: { readonly checksums: string; readonly owner: Owner },
 ): string {
   const check = `minisign -Vm SHA256SUMS -P ${owner.public_key}`;
-  // The page of a release does not resolve relative links.
+  // The page of a release does not resolve relative links, so they become full addresses.
   const linked = section.replaceAll(
     "](docs/",
     `](https://github.com/${owner.repository}/blob/v${version}/docs/`,

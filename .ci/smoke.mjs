@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
 const gateway = resolve(process.argv[2] ?? "dist/gateway");
-/** `wine`, or an emulator with its words. */
+/** The executable runs by itself, or under `wine` or an emulator, whose words come before it. */
 const [program, ...before] = [...process.argv.slice(3), gateway];
 const isWindows = gateway.endsWith(".exe");
 const folder = mkdtempSync(join(tmpdir(), "gateway-smoke-"));
@@ -31,14 +31,14 @@ for (const name of [
   if (process.env[name] !== undefined) env[name] = process.env[name];
 // Wine gives its programs a home of their own.
 if (isWindows && process.platform !== "win32") env.XDG_CONFIG_HOME = `Z:${folder}/.config`;
-/** Of a file that the executable names, on this machine. */
+/** Turns a path that the executable prints into the path on this machine. Under Wine they differ. */
 const local = (path) => {
   if (process.platform === "win32") return path;
   const drive = join(process.env.WINEPREFIX ?? join(process.env.HOME ?? "", ".wine"), "drive_c");
   return path.replaceAll("\\", "/").replace(/^Z:/, "").replace(/^C:/, drive);
 };
 
-/** What hangs is killed: it has used no processor for two minutes. An emulator on a busy machine may take long. */
+/** Kills a process that has used no processor time for two minutes, because it hangs. A slow one may take longer. */
 function watch(child) {
   let [used, since] = [null, Date.now()];
   const timer = setInterval(() => {
@@ -51,7 +51,7 @@ function watch(child) {
   return stop;
 }
 
-/** The processor's time; null where the system does not show it as a file. */
+/** Returns the processor time that a process has used, or null if the system has no file that says it. */
 function readUse(pid) {
   try {
     return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ").slice(11, 13).join();
@@ -125,7 +125,7 @@ async function readCharge(base, headers) {
   return rows.reduce((sum, [, amount]) => sum + Number(amount), 0);
 }
 
-/** A charge counts soon after its answer. */
+/** Asks again, because the gateway counts a charge a moment after the answer. */
 async function waitForCharge(base, headers, before) {
   for (let round = 0; round < 100; round += 1) {
     const charge = await readCharge(base, headers);
@@ -170,7 +170,7 @@ check(
   refused.text,
 );
 const ledger = /ledger: (\S+)/.exec(demo.output)?.[1] ?? "";
-// Windows has no signal that asks a program to end: it is killed, and the ledger is whole all the same.
+// Windows has no signal that asks a program to end: the demo is killed, and the ledger has to be whole all the same.
 const ended = await demo.stop();
 check("the demo stops cleanly", isWindows || ended === 0, `exit status ${ended}`);
 check("five ledger lines", readFileSync(local(ledger), "utf8").trim().split("\n").length === 5, ledger);

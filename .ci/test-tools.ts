@@ -59,7 +59,7 @@ async function listReleases(folder: string, name: string): Promise<(string | und
   return [newest, before, older].map((release) => release?.version);
 }
 
-/** Why this release is not tried; null: it is installed. */
+/** Installs a release. Returns why it is not tried, or null if it is installed. */
 async function install(folder: string, tool: string, version: string): Promise<string | null> {
   const release = `${PACKAGES[tool]}@${version}`;
   const wanted = await ask(folder, release, "engines.node");
@@ -67,7 +67,7 @@ async function install(folder: string, tool: string, version: string): Promise<s
   const node = stdout.trim().slice(1);
   const needsNode = SCRIPTS[tool] === undefined && typeof wanted === "string";
   const isOld = needsNode && !Bun.semver.satisfies(node, wanted);
-  // The registry has Node itself, too. The tools of this folder find it first.
+  // The registry also has Node itself. A Node installed here is the first that the tools find.
   const more = isOld ? [`node-${process.platform}-${process.arch}@${wanted.replaceAll(/>=\s*/g, "^")}`] : [];
   const quiet = ["--loglevel=error", "--no-audit", "--no-fund"];
   const { status, stderr } = await runCommand(folder, "npm", "install", ...quiet, ...more, release);

@@ -19,7 +19,7 @@ const isFast = words[0] === "--fast";
 /** A test that hangs fails after this time. The slowest one takes a tenth of it on a quiet machine. */
 const TIMEOUT_MS = isFast ? 20_000 : 60_000;
 const ignored = isFast ? SLOW.map((pattern) => `--path-ignore-patterns=${pattern}`) : [];
-/** Tests wait for sockets, files and a browser for half of their time. */
+/** At least four workers: for half of their time, tests wait for sockets, files and a browser. */
 const workers = Math.max(4, availableParallelism());
 const flags = [
   `--parallel=${workers}`,
@@ -30,7 +30,7 @@ const flags = [
   ...words.slice(isFast ? 1 : 0),
 ];
 
-/** An interrupt reaches the tests too. They end first. */
+/** An interrupt also reaches the tests. This process waits for their end, and ends then. */
 process.on("SIGINT", () => {});
 
 function start(executable: string, command: readonly string[], stderr: "inherit" | "pipe") {
@@ -39,8 +39,8 @@ function start(executable: string, command: readonly string[], stderr: "inherit"
   return Bun.spawn([process.execPath, ...command], { env, stdio: ["inherit", "inherit", stderr] });
 }
 
-/** A test that ends the process (`process.exit(0)` in a command) also ends the runner, with 0: only the totals at the end
- *  say that all tests ran. */
+/** A test that ends the process (`process.exit(0)` in a command) also ends the runner with status 0: only the totals at
+ *  the end say that all tests ran. */
 async function runToTheSum(executable: string, command: readonly string[]): Promise<number> {
   const child = start(executable, command, "pipe");
   const decoder = new TextDecoder();
