@@ -5,7 +5,7 @@ import { type Part, type Reading, sumTokens, type Tokens, type Usage, USAGE_KIND
 
 export interface Assessment {
   readonly basis: Exclude<Basis, "unpriced">;
-  /** Empty with basis `exact`: nothing is charged. */
+  /** If empty with basis `exact`, nothing is charged. */
   readonly parts: readonly Part[];
   readonly estimated: readonly ("input" | "output")[];
   readonly suspect: string | null;
@@ -44,7 +44,7 @@ export function assess(ended: EndedResponse): Assessment {
   const { faults = [] } = reading;
   const texts = listDoubts(reading, assessment.parts, ended.estimatedInput);
   if (texts.length === 0 || assessment === NOTHING || assessment.unbilled !== undefined) return assessment;
-  // An unreadable count gives no amount.
+  // No amount follows from an unreadable count.
   if (assessment.basis !== "partial" && faults.some(({ basis }) => basis === "unknown"))
     return { ...UNKNOWN, suspect: texts.join("; ") };
   const suspect = [assessment.suspect, ...texts].filter((text) => text !== null).join("; ");
@@ -56,7 +56,7 @@ function assessEnd(ended: EndedResponse, reading: Reading): Assessment {
   const { outcome, status, streamed, estimatedInput } = ended;
   if (status === null) return UNKNOWN;
   const tokens = sumTokens(reading.parts);
-  // A request without tokens is one `call`, charged if it was answered.
+  // A request without reported tokens is one `call`, charged if it was answered.
   if (tokens.hasCall)
     return outcome === "complete" && reading.final ? { ...NOTHING, parts: reading.parts } : UNKNOWN;
   if (outcome === "upstream_error") return assessFailed(reading, streamed, tokens);
@@ -75,10 +75,10 @@ function assessFailed(reading: Reading, streamed: boolean, tokens: Tokens): Asse
   return final ? assessFinal(reading, streamed, tokens) : assessReported(reading, tokens);
 }
 
-/** Estimates of less output are too rough to doubt a report. */
+/** An estimate of fewer tokens is too rough to doubt a report. */
 const MIN_DOUBTED_OUTPUT = 256;
 const MAX_ESTIMATE_RATIO = 8;
-/** No usual request has more. */
+/** No usual request has more tokens. */
 const MAX_ORDINARY_TOKENS = 1_000_000;
 
 function listDoubts({ faults = [] }: Reading, parts: readonly Part[], estimatedInput: number): string[] {
@@ -97,7 +97,7 @@ function findMissing({ hasText, estimatedOutput }: Reading, { prompt, output }: 
     : null;
 }
 
-/** A report of zeros is believed only of a stream without output. */
+/** Zeros are believed only if a stream without output reports them. */
 function assessFinal(reading: Reading, streamed: boolean, tokens: Tokens): Assessment {
   const { parts, estimatedOutput, stored, hasText } = reading;
   const refusal = hasText ? undefined : reading.refusal;
@@ -120,14 +120,16 @@ export function describePaidTwice(channels: readonly string[]): string {
   return `the request may have been paid ${channels.length === 2 ? "twice" : `${channels.length} times`}: by ${names}`;
 }
 
-/** The answer ended early, but was not cut. Limits count output beyond the report, too. */
+/** For an answer that ended early without a cut.
+ *  Limits also count output that it did not report. */
 function assessReported({ parts, estimatedOutput, hasText }: Reading, { output }: Tokens): Assessment {
   if (parts.length === 0) return hasText ? { ...UNKNOWN, suspect: NO_USAGE } : UNKNOWN;
   const reported: Assessment = { ...NOTHING, basis: "partial", parts };
   return estimatedOutput > output ? { ...reported, lacksOutput: true } : reported;
 }
 
-/** A cut answer. Its reported usage counts, or its output so far if that is more. */
+/** For a cut answer. Its reported usage counts, with the output
+ *  that was seen if that is more than reported. */
 function assessBroken(reading: Reading, estimatedInput: number): Assessment {
   const { parts, estimatedOutput } = reading;
   const last = parts.at(-1);

@@ -32,7 +32,7 @@ export interface BilledAnswer extends PriceSources {
   readonly multiplier: string;
 }
 
-/** Amounts are decimals. Null: some part has no price. */
+/** Amounts are decimals, or null if some part has no price. */
 export type Charge = Readonly<ReturnType<typeof computeCharge>>;
 
 const ALL_PRICED = { atLeast: null, unpriced: null };
@@ -131,7 +131,6 @@ function priceOf(name: string, isOwn: boolean, billed: BilledAnswer): FoundPrice
   return price && { price, pricedAs: requested };
 }
 
-/** Null: some amount is unknown. */
 function addAll(amounts: readonly (Decimal | null)[]): Decimal | null {
   let sum = ZERO_DECIMAL;
   for (const amount of amounts) {
@@ -179,7 +178,7 @@ function multiplyFactors(tokens: Decimal, prices: Prices): Decimal {
   return product;
 }
 
-/** The only rounding. */
+/** Only this function rounds. */
 function multiplyUp(official: Decimal, multiplier: string): string {
   return formatDecimal(roundDecimal(multiplyDecimals(official, parseRate(multiplier)), CHARGE_PLACES));
 }
@@ -192,7 +191,7 @@ export function multiplyCharge(charge: Charge, multiplier: string): Charge {
 
 export const REPORTED = "reported";
 
-/** Charges an amount that the seller named: keeps the usage, drops our prices. */
+/** Charges an amount that the seller named, instead of our prices. */
 export function chargeAmount({ usage, parts }: Charge, official: string, multiplier: string): Charge {
   return {
     usage,
@@ -253,7 +252,7 @@ export function deriveAmounts(line: Derivable): Derived {
   };
 }
 
-/** Kept: the writer checks each line right after it was charged. */
+/** The last result: the writer checks each line right after it was charged. */
 let last: (Derivable & { readonly derived: Derived }) | null = null;
 
 function deriveOne({ usage, prices }: Priced, multiplier: string): Derived {
@@ -301,7 +300,7 @@ const MEDIA = [
 ] as const;
 
 /** Takes the prompt's first paid tokens as the missed ones.
- *  `paid`: by their kinds; `read`: as if they were cache reads. */
+ *  `paid` has their kinds; `read` counts them as cache reads. */
 export function splitMissed(usage: Counts, missed: number) {
   const paid: Usage = {};
   const read: Usage = {};

@@ -5,7 +5,8 @@ import { readNumberText } from "../lib/exact.ts";
 import { getCount, getField, getName, isObject } from "../lib/json/json.ts";
 import { compareDecimals, decimalOf, formatDecimal, parseNumber } from "../lib/money.ts";
 
-/** Without a total the amount is unknown; without a detail the price may be wrong. */
+/** Without a total, the amount is unknown.
+ *  Without a detail, the price may be wrong. */
 const FAULTS = {
   total_unreadable: { basis: "unknown", text: "cannot be read" },
   total_missing: { basis: "unknown", text: "is missing beside the other counts" },
@@ -52,14 +53,14 @@ export class CountReader {
     return this.#read(from, name, "detail_unreadable") ?? 0;
   }
 
-  /** A part larger than its total counts as 0: all tokens are ordinary. */
+  /** A part larger than its total counts as 0, so all tokens are ordinary. */
   limitPart(part: number, total: number, place: string): number {
     if (part <= total) return part;
     this.note("detail_too_large", place);
     return 0;
   }
 
-  /** A difference is usage that no part names. */
+  /** Notes a total that its parts do not add up to. */
   compareTotal(
     from: unknown,
     name: string,
@@ -75,7 +76,7 @@ export class CountReader {
     if (total > 0 && !isRight) this.note("total_differs", name);
   }
 
-  /** An unknown tool, kind or cache lifetime may have a price. */
+  /** Notes an unknown tool, kind or lifetime, which may have a price. */
   noteUnknown(from: unknown, name: string, known: KnownNames): void {
     const counted = getField(from, name);
     if (isObject(counted)) this.noteMember(counted, known, name);
@@ -209,7 +210,7 @@ export function readTariff(from: unknown, members: Readonly<Record<string, strin
 const TICK_PLACES = 10;
 const MOST_USD = decimalOf(10_000);
 
-/** xAI's ticks, or `cost` of OpenRouter, Vercel, Perplexity. */
+/** Reads xAI's ticks, or the `cost` of OpenRouter, Vercel or Perplexity. */
 export function readAmount(raw: unknown, isFinal: boolean): ReportedAmount | undefined {
   const ticks = getField(raw, "cost_in_usd_ticks") ?? null;
   const cost = getField(raw, "cost") ?? null;
@@ -222,7 +223,7 @@ export function readAmount(raw: unknown, isFinal: boolean): ReportedAmount | und
   return { usd: isRead ? formatDecimal(amount) : null, isWhole };
 }
 
-/** Perplexity divides the cost by kind. */
+/** Perplexity lists a cost for each kind and a total. */
 function readTotalCost(cost: unknown): unknown {
   const isUsd = (getField(cost, "currency") ?? "USD") === "USD";
   return isUsd ? (getField(cost, "total_cost") ?? cost) : cost;

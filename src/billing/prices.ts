@@ -69,7 +69,7 @@ export function findModel(book: PriceBook, seller: Seller, model: string): Found
 
 type Found = ModelNames & { readonly found: FoundPrice | null };
 
-/** Kept: a lookup tries twenty rules. */
+/** Found prices are kept, since a lookup tries twenty rules. */
 const lookedUp = new WeakMap<PriceBook, WeakMap<Seller, Map<string, Found>>>();
 const MAX_KEPT = 1000;
 const MAX_KEPT_LENGTH = 200;

@@ -40,7 +40,7 @@ export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): Tariff
   return { prices, tier: words.join("+"), unpriced };
 }
 
-/** If nothing is charged: every used kind costs 0. */
+/** The tariff if nothing is charged: every used kind costs 0. */
 export function chooseNothing(usage: Counts): TariffChoice {
   const kinds = Object.keys(usage).filter((kind) => kind !== "reasoning");
   return {
@@ -58,7 +58,7 @@ function chooseRates(rates: Rates, usage: Counts) {
   const chosen: Record<string, string> = {};
   const unpriced: string[] = [];
   for (const kind in usage) {
-    // A part of the output: reported, but not priced.
+    // Reasoning is a part of the output, which is priced.
     if (kind === "reasoning") continue;
     const name = nameOf(kind);
     const rate = rateOf(rates, name);
@@ -77,7 +77,7 @@ const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
  * - a write of unknown lifetime is one of five minutes, and costs nothing extra
  *   without a price for writes (OpenAI before GPT-5.6);
  * - Google charges searches by the query or by the prompt: the unlisted way is free.
- * Other kinds have a price or none.
+ * Other kinds without a price stay unpriced.
  */
 const STAND_INS: Readonly<Record<string, readonly string[]>> = {
   tool_prompt: ["input"],

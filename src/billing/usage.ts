@@ -26,7 +26,6 @@ export const USAGE_KINDS = [
 
 export const ALL_KINDS = [...USAGE_KINDS, ...CALL_KINDS] as const;
 
-/** Input outside of caches. */
 const INPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("input"));
 export const PROMPT_KINDS = USAGE_KINDS.filter((kind) => /^(?:input|cache|tool_prompt)/.test(kind));
 export const READ_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_read"));
@@ -44,7 +43,6 @@ export function countTokens(usage: Counts, kinds: readonly string[]): number {
 const PROMPT: ReadonlySet<string> = new Set(PROMPT_KINDS);
 const TOKENS: ReadonlySet<string> = new Set(USAGE_KINDS);
 
-/** Only the kinds that were used are looked at. */
 export function sumTokens(parts: readonly { readonly usage: Counts }[]) {
   const sum = { prompt: 0, output: 0, all: 0, hasCall: false };
   for (const { usage } of parts)
@@ -71,7 +69,6 @@ export function isPlausible(usage: Counts): boolean {
   return true;
 }
 
-/** The share of input read from the cache, to four places. Null: no input. */
 export function computeShare(cached: number, input: number): number | null {
   return input === 0 ? null : Math.floor((cached / input) * 10_000) / 10_000;
 }
@@ -119,7 +116,7 @@ export interface CountFault {
 export interface CacheReason {
   /** The upstream's word: `tools_changed`. */
   readonly because: string;
-  /** The missed tokens, by the upstream. Null: not given. */
+  /** The missed tokens that the upstream counted. Null: not given. */
   readonly missed: number | null;
 }
 
@@ -191,7 +188,7 @@ export interface Meter {
   read(): Reading;
 }
 
-/** In a Map: a kind may be named `constructor`. */
+/** Uses a Map, because a kind may be named `constructor`. */
 export function addCounts(counts: Iterable<readonly [kind: string, count: number]>): Record<string, number> {
   const sum = new Map<string, number>();
   for (const [kind, count] of counts) sum.set(kind, (sum.get(kind) ?? 0) + count);

@@ -8,7 +8,8 @@ export const COUNT_LIMITS = [
   "same_call",
 ] as const;
 
-/** What a limit in USD does with a model without a price. The first is the default. */
+/** What a limit in USD does with a model without a price.
+ *  The first is the default. */
 export const UNPRICED = ["refuse", "allow"] as const;
 
 export type NumberLimit = (typeof USD_LIMITS)[number] | (typeof COUNT_LIMITS)[number];

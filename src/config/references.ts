@@ -1,4 +1,4 @@
-// Checks across settings.
+// Checks that concern several settings.
 // A client's login goes only to its vendor, and comes only from this machine.
 
 import { looksSecret } from "../lib/secret.ts";

@@ -23,11 +23,11 @@ export function groupPlatform(platform: ChannelPlatform): Platform {
 }
 
 interface PlatformFacts {
-  /** Its best-known maker, or its API. */
+  /** Names of its best-known maker or its API. */
   readonly alsoCalled: readonly string[];
   /** Whose prices count at an unknown address. */
   readonly makers: readonly string[];
-  /** Where its tool's login belongs. */
+  /** The only address for its tool's login. */
   readonly loginAddress?: string;
   /** There is a bridge for its dialect. */
   readonly converts?: true;
@@ -55,7 +55,7 @@ export const NO_CREDENTIAL = "none";
 
 export const CLIENT_LOGIN = "client";
 
-/** Below a base URL with this end, paths have no version. */
+/** If a base URL ends like this, paths below it have no version. */
 export const UNVERSIONED = "/backend-api/codex";
 
 export const DEFAULT_RELAY_PREFIX = "relay";
@@ -67,7 +67,7 @@ const OTHER_TOKENS = ["cache_write", "cache_write_5m", "cache_write_1h", "cache_
 /** USD per million tokens, or per thousand calls. */
 const PRICE_KINDS = [...TOKENS, ...OTHER_TOKENS, ...CALL_KINDS.map((call) => `${call}_per_1k`)];
 
-/** Shared: creating a schema takes time at the start. */
+/** One schema is shared: creating more would slow the start. */
 const sourceText = z.string();
 
 /** `shape`: its JSON schema. */
@@ -90,7 +90,6 @@ export function toCamel(name: string): string {
   return name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** The settings of a section, with the program's names. */
 function rename<Own extends object>(own: Own): { [Name in keyof Own as Camel<Name>]: Own[Name] };
 function rename(own: object): object {
   return Object.fromEntries(Object.entries(own).map(([name, value]) => [toCamel(name), value]));
@@ -152,7 +151,7 @@ const names = z.array(name).min(1, "is empty: name at least one");
 
 export const limitsSchema = z
   .strictObject({
-    // Only billing/ computes money.
+    // Amounts stay text: only billing/ computes money.
     usd_per_day: orNull(decimal),
     usd_per_month: orNull(decimal),
     usd_total: orNull(decimal),
@@ -165,7 +164,7 @@ export const limitsSchema = z
   } satisfies Record<NumberLimit | "unpriced", z.ZodType>)
   .transform(({ unpriced, ...rest }) => ({ ...rename(rest), allowUnpriced: unpriced === "allow" }));
 
-/** Shared: a config can have ten thousand keys without limits. */
+/** One object is shared: a config can have ten thousand keys without limits. */
 const noLimits = limitsSchema.parse({}, { jitless: true });
 
 const percent = scalar(readFrom(1, 99), SHAPES.count);
@@ -203,7 +202,7 @@ const chat = z.strictObject({
   systems: z.enum(["any", "first"]).optional(),
   /** The server takes a key that groups requests for its cache. */
   cache_key: optionalFlag,
-  /** `cache_control` says what to cache. */
+  /** The server reads `cache_control`, which says what to cache. */
   cache_marks: optionalFlag,
 });
 
@@ -319,7 +318,7 @@ const key = z
   })
   .refine((each) => (each.secret === undefined) !== (each.secret_sha256 === undefined), {
     message: "needs exactly one of `secret` and `secret_sha256`",
-    // Reported together with other problems of the key.
+    // This runs even if the key has other problems, to report all.
     when: ({ value }) => typeof value === "object" && value !== null,
   })
   .meta({ oneOf: [{ required: ["secret"] }, { required: ["secret_sha256"] }] })

@@ -29,7 +29,6 @@ const IDS: Readonly<Record<DemoPlatform, readonly string[]>> = {
   chat: ["qwen3-coder", "llama3.3", "nomic-embed-text"],
 };
 
-/** The list or the model at this path; null: neither. */
 export function listModels(platform: DemoPlatform, path: string): object | null {
   const [, id] = /\/models(?:\/([^:]+))?$/.exec(path) ?? [];
   if (!path.includes("/models")) return null;

@@ -134,7 +134,8 @@ function measureFolder(folder: string): number {
 
 export type Recording = NonNullable<ReturnType<typeof openRecording>>;
 
-/** Null: no such folder. Throws if it is another user's: agents obey answers. */
+/** Null: no such folder. Throws if it is another user's,
+ *  because agents obey the answers in it. */
 export function openRecording(folder: string) {
   if (!requireFolder(folder, OTHERS_WRITE)) return null;
   if (existsSync(join(folder, OLD_LINES)))
@@ -201,7 +202,7 @@ export function listRecordings(root: string) {
     .toSorted((a, b) => b.usedAt - a.usedAt);
 }
 
-/** A gateway that records into it starts a new one. */
+/** A gateway that records into the folder starts a new one. */
 export function removeRecording(root: string, name: string): boolean {
   const folder = join(root, name);
   if (!requireFolder(root, OTHERS_WRITE) || !requireFolder(folder, 0)) return false;

@@ -63,8 +63,8 @@ export class History {
     this.#usageOf = usageOf;
   }
 
-  /** Of a response's rows, the one with the most output counts: output grows.
-   *  Names and time are the first row's: a copy's may differ. */
+  /** Of a response's rows, the one with the most output counts, because output grows.
+   *  Names and time come from the first row: those of a copy may differ. */
   add(id: string, { words, reported, isCut = false, time: named, ...names }: LogRow): void {
     const counted = describeReading(this.#usageOf[words](reported), isCut);
     const time = Math.floor(typeof named === "string" ? Date.parse(named) : Number(named));
@@ -89,7 +89,7 @@ function describeReading(
 
 const MAX_LINE_LENGTH = 16 << 20;
 
-/** The last line may be incomplete. */
+/** An incomplete last line is not counted as damaged. */
 export function scanRows(path: string, words: readonly string[], history: History, see: (row: Row) => void) {
   for (const { text, whole } of readLines(path)) {
     if (text.length > MAX_LINE_LENGTH) history.tooLong += 1;

@@ -91,7 +91,6 @@ function list(folder: string, pattern: string, { unread }: History) {
   try {
     for (const name of new Glob(pattern).scanSync({ cwd: folder, dot: true })) {
       const path = join(folder, name);
-      // The file may have been removed meanwhile.
       const found = statSync(path, { throwIfNoEntry: false });
       if (found !== undefined) files.push({ path, size: found.size, born: found.birthtimeMs });
     }

@@ -31,7 +31,8 @@ const NO_PROJECT = "(not logged)";
 /** Times in logs and ledger may differ by this much. */
 const EDGE_MS = 3_600_000;
 
-/** `found_in`: one of SIDES. `because`: why there is no amount. */
+/** `found_in` is one of SIDES.
+ *  `because` says why there is no amount. */
 const COPY = [
   `CREATE TEMP TABLE names AS SELECT line AS who, at AS first_at, at AS last_at, ${NAMES.join(", ")},
      COALESCE(label, '${NO_PROJECT}') AS project, 'only_ledger' AS found_in,
@@ -137,7 +138,7 @@ const PROVIDERS: Readonly<Record<string, string>> = {
 
 function priceEntry(entry: LogEntry, { book, overrides }: BookPrices) {
   const { tool, provider = "" } = entry;
-  // Users' own names for providers say nothing.
+  // A name that the user gave a provider says nothing.
   const named = lookUp(PROVIDERS, provider) ?? provider;
   const known = book.providers.includes(named) ? named : null;
   const { model, usage, parts = [{ model: null, pass: "message", usage }], tariff, time, basis } = entry;

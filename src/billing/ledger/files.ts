@@ -26,7 +26,7 @@ export interface FileOptions {
   readonly syncFile?: (file: AppendFile) => Promise<void>;
 }
 
-/** A start must read little: a larger journal is replaced. */
+/** A larger journal is replaced, so that a start reads little. */
 const JOURNAL_FULL_BYTES = 1 << 20;
 
 export class LedgerFiles {
@@ -49,7 +49,8 @@ export class LedgerFiles {
     const { path } = options;
     this.#options = options;
     this.#journalPath = `${path}.open`;
-    // The journal first: it shows whose a ledger is if a power cut took its first lines.
+    // The journal is opened first: if a power cut took a ledger's first lines,
+    // it shows that the file is a ledger.
     this.#journal = AppendFile.open(this.#journalPath, false);
     this.#lines = AppendFile.open(path, true);
     this.#prev = prev;
@@ -85,7 +86,8 @@ export class LedgerFiles {
     this.#prev = prev;
   }
 
-  /** Removes closed requests from a stale or large journal. `afresh`: from any journal. */
+  /** Removes closed requests from a stale or large journal,
+   *  and with `afresh` from any journal. */
   tidyJournal(open: ReadonlyMap<string, OpenRequest>, afresh: boolean): void {
     if (afresh || this.isJournalStale || this.#journal.size > this.#journalFullAt) this.rewriteJournal(open);
   }
@@ -190,7 +192,7 @@ export class LedgerFiles {
 
 const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
-/** For the bytes of one write. */
+/** Reused for the bytes of each write. */
 const room = Buffer.allocUnsafe(1 << 17);
 
 /** A file that grows by whole lines. What a failed write left is removed. */
@@ -246,7 +248,7 @@ export class AppendFile {
   }
 
   /** Brings all written bytes to the disk.
-   *  After a failed sync, Linux treats them as synced. */
+   *  After a failed sync, Linux treats unsaved bytes as synced. */
   async sync(): Promise<void> {
     this.#syncing += 1;
     try {

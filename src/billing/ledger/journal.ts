@@ -187,7 +187,8 @@ export interface NotedEnd {
 const END_STATES = ["unexplained", "taken by a power cut", "whole"] as const;
 export type EndState = (typeof END_STATES)[number];
 
-/** `isThere`: the ledger has the line before the position, or a line that names its hash. */
+/** `isThere`: the ledger has the line before the position,
+ *  or a line whose `prev` is that line's hash. */
 export function judgeEnd(noted: NotedEnd, isThere: (position: Position) => boolean): EndState {
   const { end, synced } = noted;
   if (synced !== null && !isThere(synced)) return "unexplained";
@@ -200,7 +201,7 @@ export function judgeEnds(ends: readonly NotedEnd[], isThere: (position: Positio
   return END_STATES.find((state) => states.includes(state)) ?? "whole";
 }
 
-/** The machine was not restarted since: no power cut explains missing lines. */
+/** If the machine was not restarted since, no power cut explains missing lines. */
 export function isFromThisStart({ boot }: NotedEnd): boolean {
   return boot !== null && boot === readBootId();
 }
@@ -222,7 +223,6 @@ export function readOldEnd(path: string): NotedEnd | null {
   }
 }
 
-/** Returns the names of removed files. */
 export function removeOldFiles(path: string): string[] {
   return OLD_FILES.filter((name) => {
     try {

@@ -233,7 +233,6 @@ export type AnyLine = Omit<LineDraft, "raw_usage"> | CorrectionDraft | MarkDraft
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Without a newline. Fields are written in the draft's order. */
 export function encodeLine(draft: Draft, prev: string): string {
   return `{"v":1,${JSON.stringify(draft).slice(1, -1)},"prev":"${prev}"}`;
 }

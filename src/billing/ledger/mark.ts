@@ -26,7 +26,8 @@ export const END_GONE = "a start found that lines were gone or changed, so their
 /** A mark's sums of lost requests, by key and day. */
 export type Lost = Pick<MarkDraft, "request_time" | "key" | "group" | "limit_usd">;
 
-/** Lines that the growing file lost. `others`: requests that limits count anyway. */
+/** Sums up the lines that the growing file lost,
+ *  without `others`, the requests that limits count anyway. */
 export function listLost(path: string, others: readonly string[]): Lost[] {
   if (!existsSync(nameTable(path))) return [];
   try {
@@ -47,7 +48,7 @@ export function listLost(path: string, others: readonly string[]): Lost[] {
       limit_usd: formatUsd(roundUsd(addAmount(counted, readList(exact, table), "counted"))),
     }));
   } catch {
-    // The ledger itself shows the gap.
+    // Without these sums, the ledger still shows the gap.
     return [];
   }
 }

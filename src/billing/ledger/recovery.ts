@@ -122,8 +122,8 @@ function findWholeEnd(fd: number, end: number): { end: number; last: ParsedLine 
   return { end: at, last: null };
 }
 
-/** Where the first line with unwritten bytes begins: a power cut leaves zeros.
- *  Null: none. Bytes after them were never synced. */
+/** Where the first line with zeros begins: a power cut leaves them for unwritten bytes.
+ *  Null: there are none. Bytes after the zeros were never synced. */
 function findUnwritten(fd: number, size: number): number | null {
   const zero = readTail(fd, size).indexOf(0);
   if (zero === -1) return null;
@@ -131,7 +131,7 @@ function findUnwritten(fd: number, size: number): number | null {
   return at - readBackToNewline(fd, at).length;
 }
 
-/** A power cut loses less: the lines of 100 ms and of a slow sync. */
+/** A power cut loses less than this: the lines of 100 ms and of a slow sync. */
 const MAX_LOST_BYTES = 8 << 20;
 
 function readTail(fd: number, size: number): Buffer {
@@ -141,7 +141,7 @@ function readTail(fd: number, size: number): Buffer {
 }
 
 /** Throws if the file is not a ledger: the path may be a mistake.
- *  A ledger begins or ends with a line, or a power cut left zeros. */
+ *  A ledger begins or ends with a line, or a power cut left only zeros. */
 function requireLedger(fd: number, size: number, last: ParsedLine | null): void {
   if (last?.["v"] === 1) return;
   const head = Buffer.alloc(LINE_BEGINS.length);

@@ -90,7 +90,6 @@ export function hashLast(files: readonly Source[]): string {
   return GENESIS;
 }
 
-/** Null: no file contains it. */
 export function locate(files: readonly Source[], { offset, prev }: Position): FileOffset | null {
   const file = files.findLastIndex((source, index) => {
     return prev === (offset === 0 ? hashLast(files.slice(0, index)) : findPlace(source, offset)?.prev);

@@ -19,7 +19,7 @@ export type MutableAmounts = { -readonly [name in keyof Amounts]: Amounts[name] 
 
 export const NOTHING: Amounts = { charged: ZERO_USD, estimated: ZERO_USD, byPlan: ZERO_USD };
 
-/** What a line adds: two shares if it replaces an estimate. */
+/** What a line adds to sums: two shares if it replaces an estimate. */
 export function listShares(line: AnyLine) {
   const at = Date.parse("request_time" in line ? line.request_time : line.time);
   const payer = "paid_by" in line ? line.paid_by : undefined;
@@ -72,7 +72,7 @@ export function readSession(table: Table, id: string) {
     only: { session: id },
     by: [],
     sums: { counted: "SUM(counted)" },
-    // The last request's key and model.
+    // With MAX, key and model are from the last request.
     values: ["key", "model", "MAX(last)"],
   });
   const { totals } = total;
@@ -100,7 +100,8 @@ export function readRises(table: Table, session: string): WindowRises {
   return seen.reduce<WindowRises>((rises, [text]) => addWindows(rises, parseJson(String(text))), {});
 }
 
-/** The oldest first. `place`: group, model, and, if the tool named the session, the channel that answered. */
+/** The oldest session comes first. `place` has the group, the model and,
+ *  if the tool named the session, the channel that answered. */
 export function listSessions(table: Table, since: number) {
   const sql = `SELECT last_at, inferred, key, IFNULL(tool, ''), IFNULL(label, ''), session, group_name, model, IIF(inferred IS NULL
     AND (outcome = 'complete' OR answered IS NOT NULL), channel, '') FROM names WHERE last_at >= $since AND session IS NOT NULL ORDER BY last_at`;

@@ -1,5 +1,5 @@
 // Charges today, this month and in total, in memory. The first query reads the
-// table; then each line adds to it. Days follow the config's zone.
+// table; after that, each line adds to the sums. Days follow the config's zone.
 
 import { roundUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { getList, parseJson } from "../../lib/json/json.ts";
@@ -52,7 +52,6 @@ const NONE: Readonly<Sum> = { ...NOTHING, last: FIRST_MS };
 const startSum = (): Sum => ({ ...NONE });
 const startSums = (): Map<string, Sum> => new Map();
 
-/** Sums since a day or month began. */
 interface Tally {
   readonly since: number;
   readonly until: number;
@@ -76,7 +75,7 @@ export class Sums {
   readonly #sessions = new BoundedMap<string, SessionSum>(MAX_SESSIONS);
   /** Lines that are not yet in the files. */
   #waiting: AnyLine[] = [];
-  /** Kept if in memory: reading it again takes long. */
+  /** Only a table in memory is kept: reading it again takes long. */
   #table: Table | null = null;
 
   constructor(options: SumsOptions) {
@@ -111,7 +110,7 @@ export class Sums {
     this.#waiting = [];
   }
 
-  /** Of a session, only the total is known. */
+  /** For a session, this is always the total. */
   spentOf({ kind, name }: Holder, window: Window): Amounts {
     if (kind === "session") return this.#findSession(name);
     return kind === "run" ? NONE : (this.#find(window).sums[kind].get(name) ?? NONE);
@@ -224,14 +223,15 @@ function addToSum(sum: Sum, last: number, amounts: Amounts): void {
   sum.last = Math.max(sum.last, last);
 }
 
-/** In the order of two indexes, so that nothing is sorted. */
+/** Reads two indexes in their order, so that nothing is sorted. */
 const SPENT = `SELECT key, group_name, channel, paid_by, since, MAX(at),
     SUM(charge), SUM(counted), SUM(official), ${PAID.exact}, ${PAID.payer}, ${PAID.amounts}
   FROM spans CROSS JOIN names INDEXED BY by_key CROSS JOIN lines USING (who)
   WHERE last_at >= since AND first_at < until AND at >= since AND at < until
   GROUP BY since, key, group_name, channel, paid_by`;
 
-/** `isIntact`: the amounts are as noted. Tested only if the spans have all lines. */
+/** `isIntact`: the amounts have the noted checksum.
+ *  This is tested only if the spans have all lines. */
 function listSpent(table: Table, spans: readonly Span[]) {
   const [[noted] = []] = table.list("SELECT paid FROM state");
   let difference = Number(noted);

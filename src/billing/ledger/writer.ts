@@ -1,5 +1,5 @@
 // Writes the ledger of a running gateway. The journal names a request before it goes
-// out, the ledger gets its line at its end. An event loop's turn is one write.
+// out, the ledger gets its line at its end. Each turn of the event loop writes once.
 
 import { GatewayError, messageOf } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
@@ -78,7 +78,7 @@ export class LedgerWriter {
     for (const [id, request] of unfinished) this.#open.set(id, request);
     if (marks.length > 0) {
       for (const mark of marks) this.#add(mark);
-      // Marks first: the next start judges by the end that the journal notes.
+      // Marks are written before the journal notes the end by which the next start judges.
       this.#writeLines();
     }
     for (const request of unfinished.values()) this.append(draftInterrupted(request));
@@ -171,7 +171,8 @@ export class LedgerWriter {
     return marks;
   }
 
-  /** Throws at once if `verify` would reject the line: later, other lines would fail, too. */
+  /** Throws if `verify` would reject the line.
+   *  Found later, its fault would also stop other lines. */
   #add(draft: Draft): void {
     const fault = findDraftFault(draft);
     if (fault !== null) throw new Error(`the line ${draft.id} is not right: ${fault}`);

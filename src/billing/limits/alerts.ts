@@ -16,7 +16,7 @@ export interface LimitUse {
   readonly spent: Usd;
   /** When the period ends, in milliseconds. Null: never. */
   readonly resets: number | null;
-  /** A new key with an old name starts over. */
+  /** When the key was made: a new key with an old name starts over. */
   readonly since?: string | undefined;
 }
 
@@ -61,7 +61,7 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions) {
     try {
       replaceFile(path, `${JSON.stringify({ v: 1, reported: Object.fromEntries(reported) })}\n`);
     } catch {
-      // The ledger reports a full disk.
+      // If the disk is full, the ledger reports it.
     }
     warnings.forEach(report);
   };
@@ -77,7 +77,6 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions) {
     timer ??= setTimeout(flush, DELAY_MS);
   };
   return {
-    /** Reports new percentages a moment later. */
     check: (uses: Iterable<LimitUse>): void => {
       for (const use of uses) {
         const warning = findWarning(use, percentages());

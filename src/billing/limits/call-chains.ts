@@ -1,5 +1,5 @@
-// Tool calls for `same_call`, if the upstream keeps the conversation. A continuing
-// request has only results, so hashes of the calls are kept in memory.
+// Remembers tool calls for the limit `same_call` if the upstream keeps the conversation.
+// The next request then has only their results, so hashes of the calls are kept in memory.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { CallListener } from "../usage.ts";
@@ -29,7 +29,8 @@ export class CallChains {
     return this.#chains.get(nameChain(key, responseId)) ?? null;
   }
 
-  /** Keeps an answer's calls. `pairs`: its request's last calls, or null if it fetches the answer. */
+  /** Keeps an answer's calls.
+   *  `pairs`: the last calls of its request, or null if that fetches a stored answer. */
   follow(key: string, pairs: LastPairs | null): CallListener {
     let calls: Map<string, string> | undefined;
     return {

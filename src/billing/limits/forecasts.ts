@@ -104,7 +104,6 @@ export class CachedPrompts {
   }
 }
 
-/** Null: the request names no session. */
 function nameConversation({ key, model, client }: CachedConversation): string | null {
   if (client?.session === undefined) return null;
   return [key, model, client.session, client.agent ?? ""].join("\n");

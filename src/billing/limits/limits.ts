@@ -86,7 +86,6 @@ type Placed = Side & { readonly flight: Flight };
 
 export type Spending = Pick<Sums, "spentOf" | "zone">;
 
-/** `freed` is called when a request ends. */
 export function createGate(sums: Spending, freed = (): void => {}) {
   const flights = new Map<string, Flight>();
   const place = (side: Side): Placed => {
@@ -268,9 +267,10 @@ function findNoRoom(sides: readonly Placed[], claim: Claim, sums: Spending, now:
   return null;
 }
 
-/** Null: the request fits. What is spent, and what others in flight will probably cost, must be
- *  below the limit. If there are others, the most that all may cost must be at most
- *  twice the limit, or the limit plus the dearest request. */
+/** Null: the request fits.
+ *  What is spent, and what others in flight will probably cost, must be below the limit.
+ *  If there are others, the most that all may cost must be at most twice the limit,
+ *  or the limit plus the dearest request. */
 function findInWay(
   { shares, waiting }: Flight,
   counted: Usd,
@@ -321,7 +321,6 @@ function describeHolder({ kind, name }: Holder): string {
   return kind === "run" ? "This run" : `The ${kind} "${name}"`;
 }
 
-/** `sameCalls` is called only if a limit needs it. */
 export function stopLoop(
   { name, limits, group }: Key,
   session: string | undefined,

@@ -1,5 +1,5 @@
-// What a request may cost, for limits only. Expected: the model's mean output.
-// Most: the capped output, at most 32,000 tokens. Decision 0017.
+// Forecasts what a request may cost, for limits only. `expected` is with the model's mean
+// output, `most` with the output's cap or 32,000 tokens, whichever is less. Decision 0017.
 
 import { parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -62,7 +62,8 @@ const CONFIG_CAPS = ["maxOutputTokens", "max_output_tokens"];
 const CONFIG_COUNTS = ["candidateCount", "candidate_count"];
 export const LIMIT_MEMBERS: readonly string[] = [...CAPS, ...CONFIGS, "n"];
 
-/** The cap on all answers' output, and their number. Unreadable caps do not count. */
+/** Reads the cap on all answers' output, and the number of answers.
+ *  Unreadable caps do not count. */
 function readOutput({ body, scan, capNames }: ReservedRequest): { cap: number; answers: number } {
   const members = readMembers(body, LIMIT_MEMBERS, scan);
   const caps = CAPS.filter((name) => capNames.includes(name)).map((name) => members.get(name));
@@ -77,7 +78,7 @@ function readOutput({ body, scan, capNames }: ReservedRequest): { cap: number; a
   return { cap: known.length === 0 ? Infinity : Math.max(...known) * answers, answers };
 }
 
-/** The body's members of these names; none if it repeats one. */
+/** The body's members of these names, or none if the body repeats a name. */
 function readMembers(
   body: Uint8Array,
   names: readonly string[],
@@ -99,12 +100,11 @@ function readCount(text: string | undefined): number | null {
 }
 
 const BYTES_PER_TOKEN = 4;
-/** Any picture or document in base64 counts as this many tokens. */
 const TOKENS_PER_ATTACHMENT = 1500;
 const ATTACHMENT = Buffer.from(";base64,");
 const QUOTE = 0x22;
 
-/** By the body's size, also for responses cut before their usage. */
+/** Estimates by the body's size, also for responses cut before their usage. */
 export function estimateInputTokens(body: Uint8Array): number {
   const bytes = asBuffer(body);
   let attached = 0;

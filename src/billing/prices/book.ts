@@ -106,7 +106,7 @@ export class PriceBook {
     return this.#listOf(provider).models;
   }
 
-  /** All models' names, as JSON: parsing would take longer. */
+  /** All models' names, as JSON. Parsing the book would take longer. */
   get ids(): string {
     return this.#open.text.match(/(?<="ids":)\[".*?"\]/g)?.join() ?? "";
   }

@@ -24,7 +24,8 @@ interface Change extends Rule {
 
 type Written = Readonly<Record<string, string | undefined>>;
 
-/** `strict`: a rule of the overlay without a model is an error. */
+/** With `strict`, a rule of the overlay must fit a model,
+ *  or it is an error. */
 interface Making {
   readonly models: readonly BookedModel[];
   readonly strict: boolean;

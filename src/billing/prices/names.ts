@@ -23,7 +23,7 @@ const MAKERS: ReadonlyMap<string, string> = new Map([
   ["zai-org", "zai"],
 ]);
 
-/** As in `gpt-5`, `4o`, `2512`. `8b` is a size. */
+/** A version, as in `gpt-5`, `4o`, `2512`. `8b` is a size. */
 const VERSION = /(?:^|[-/.~])(?!\d+(?:\.\d+)?[bm](?![a-z0-9]))[a-z]*\d/;
 
 /** `mistral-large-latest` moves. `grok-4-latest` is one version. */
@@ -53,7 +53,7 @@ const SUFFIXES: readonly Rule[] = [
   // The window of a million tokens: https://code.claude.com/docs/en/model-config
   { pattern: /\[1m\]$/ },
   // Relays switch thinking on by the name: https://docs.apiyi.com/en/models/claude-fable-5-1
-  // Other makers' are models of their own: qwen3-…-thinking, kimi-k2-thinking.
+  // Other makers' names with this end are other models: qwen3-…-thinking, kimi-k2-thinking.
   { pattern: /-thinking$/, when: /(?:^|[./])claude-/ },
   // https://docs.aws.amazon.com/bedrock/latest/userguide/models-supported.html
   // A few of Bedrock's names have no second number: anthropic.claude-opus-4-6-v1.

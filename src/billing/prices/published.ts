@@ -14,7 +14,8 @@ export function placeOfData(tag: string): string {
   return `https://raw.githubusercontent.com/pydantic/genai-prices/${path}/prices/new_data/v2/data.json`;
 }
 
-/** One price out of range refuses the book: leaving out its model would go unnoticed. */
+/** With one price out of range, the whole book is refused:
+ *  nobody would notice that a model was left out. */
 const OUT_OF_RANGE = { error: "a price must be 0, or a number from 1e-12 to 1e9" };
 const amountSchema = z
   .number(OUT_OF_RANGE)
@@ -58,7 +59,6 @@ const modelSchema = z.looseObject({
     ),
   ),
 });
-/** The package's `prices/new_data/v2/data.json`. */
 export const publishedSchema = z
   .array(
     z.looseObject({

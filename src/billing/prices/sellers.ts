@@ -26,7 +26,7 @@ export const ANY_SELLER: Seller = {
   bill: "book",
 };
 
-/** The makers to search by name. zhipuai is zai in another market. */
+/** The makers to search by name. Not zhipuai, which is zai in another market. */
 export const ALL_MAKERS: readonly string[] = [...NAMED_MAKERS, "voyageai", "arcee", "alibaba"];
 
 /** Providers behind Hugging Face, each at its own address. */
@@ -115,7 +115,7 @@ export function addRegion(tariff: Tariff, seller: Seller | undefined): Tariff {
   return region === null ? tariff : { ...tariff, region };
 }
 
-/** Their prices change, and each answer names its cost. */
+/** These sellers' prices change, and each answer names its cost. */
 const SELLERS_THAT_NAME: ReadonlySet<string> = new Set(["openrouter", "vercel"]);
 
 const sellers = new WeakMap<Channel, Seller>();

@@ -68,7 +68,6 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
 
 export type CacheReport = ReturnType<typeof reportCache>;
 
-/** The most expensive causes come first. */
 export function sumMisses(table: Table, scope: Scope, ...lists: readonly (readonly string[])[]) {
   const { rows, also, total } = sumRequests(table, {
     ...scope,
@@ -103,7 +102,7 @@ function describeMisses(row: SumRow) {
 export type Misses = ReturnType<typeof describeMisses>;
 export type MissTotals = Readonly<Misses["totals"]>;
 
-/** The last names are the cause's. */
+/** The row's last names describe the cause. */
 function describeRow({ names, totals }: Misses): Cause & MissTotals {
   const [because = "", part = "", detail = "", from = "", at = ""] = names.slice(-Object.keys(CAUSE).length);
   const cause: { -readonly [Name in keyof Cause]: Cause[Name] } = { because };
@@ -125,8 +124,8 @@ const PAUSE = `at - (SELECT MAX(earlier.at) FROM requests AS earlier WHERE earli
   AND earlier.channel IS names.channel AND earlier.model IS names.model
   AND ${addColumns([...READ_KINDS, ...WRITE_KINDS])} > 0)`;
 
-/** What a lifetime of an hour would have saved, by tool and label, if at least a cent and 1 %.
- *  Prompts after a pause would be cache reads; other writes would cost `hour` more. */
+/** What a cache lifetime of an hour would have saved, by tool and label, if at least a cent and 1 %.
+ *  Prompts after a pause would then be cache reads; other writes would cost `hour` more. */
 export function findHourSavings(table: Table, scope: Scope) {
   const by = ["tool", "label"] as const;
   const isWritten = "paid_by IS NULL AND hour IS NOT NULL";

@@ -39,7 +39,7 @@ export function markOf(key: Bun.CryptoHasher, hash: number): string {
   return key.copy().update(String(hash)).digest("hex").slice(0, MARK_LENGTH);
 }
 
-/** A hash: clients choose the names of sessions. */
+/** Uses a hash, because clients choose the names of sessions. */
 export function nameFile(folder: string, session: string): string {
   return join(folder, `${new Bun.CryptoHasher("sha256").update(session).digest("hex").slice(0, 32)}.jsonl`);
 }
@@ -70,7 +70,8 @@ export function readTurns(folder: string, session: string) {
   });
 }
 
-/** Removes sessions, the oldest first, until the folder is small. Returns its size. */
+/** Removes the oldest sessions until the folder has at most `most` bytes.
+ *  Returns its size. */
 export function shrinkFolder(folder: string, most = MAX_FOLDER_BYTES): number {
   const names = readdirSync(folder).filter((name) => name.endsWith(".jsonl"));
   const files = names.map((name) => {

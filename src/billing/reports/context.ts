@@ -59,7 +59,6 @@ function groupParts<P extends Part>(parts: readonly P[], nameOf: (part: P) => st
 
 const MAX_RESULTS = 10;
 
-/** Null: nothing is noted about the session. */
 export function reportContext(table: Table, session: string) {
   const { turns, parts, called, leftOut } = readSession(table, session);
   if (turns.length === 0) return null;

@@ -96,7 +96,6 @@ function countRest(table: Table, scope: Scope) {
   return { sessions: Number(sessions), rest: Number(rest), unknown: Number(unknown), ends };
 }
 
-/** Each bar has the same number of turns. */
 function listBars(table: Table, scope: Scope, count: number, [begin = 0, end = 0]: readonly number[]) {
   const { sql, values } = describeScope({ ...scope, ...ALL });
   const names = Object.keys(scope.only ?? {}).length === 0 ? "" : "CROSS JOIN names USING (who)";

@@ -77,7 +77,6 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
     series,
     total: total.totals,
     sums: describeSums(total),
-    /** Null: no period before, or no requests in it. */
     before: earlier === null || earlier.totals.requests === 0 ? null : describeSums(earlier),
     missed_usd: formatDecimal(addSum(total, "missed")),
     ...sumMonth(table, only, clock),

@@ -61,8 +61,7 @@ export function listPasses({ parts = [], tier, usage, prices, price_source: sour
       });
 }
 
-/** `price`: for 1,000 calls or a million tokens, before the factors.
- *  `usd`: after the factors. */
+/** `price` is before the factors, `usd` is after them. */
 function priceUsage({ usage, prices }: Pick<Money, "usage" | "prices">, source: string | null) {
   const factors = Object.entries(prices ?? {}).filter(([name]) => name.startsWith(FACTOR));
   const amounts = Object.entries(usage).map(([kind, count]) => {

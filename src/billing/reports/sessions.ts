@@ -94,7 +94,6 @@ function describeSession(table: Table, own: SessionRow, hasTurns: boolean) {
   const list = (where: string) => listRequests(table, `session = $session ${where}`, { $session: session });
   return {
     ...own,
-    // By how many percent the plan's windows rose.
     ...(rises.length > 0 && { windows: Object.fromEntries(rises.map(([name, { rise }]) => [name, rise])) }),
     agents: listTree(agents).flatMap(({ row }) => row ?? []),
     misses: list("AND cause IS NOT NULL ORDER BY at, line").flatMap(({ time, id, agent, missed }) => {

@@ -1,4 +1,5 @@
-// Requests and their sums, for reports. Amounts too large for SQL's sum come as text.
+// Finds requests and their sums for reports.
+// Amounts that are too large for SQL's sums come as text.
 
 import { addDecimals, CHARGE_PLACES, type Decimal, formatDecimal, parseDecimal } from "../../lib/money.ts";
 import { getField, getText, isObject, parseJson } from "../../lib/json/json.ts";
@@ -93,7 +94,7 @@ const writeUsd = (pico: string): string =>
   `IIF(${pico}, rtrim(rtrim(printf('%d.%012d', ${pico} / ${ONE}, ${pico} % ${ONE}), '0'), '.'), '0')`;
 const ONE = "1000000000000";
 
-/** SQL: orders by a sum, the largest first, with the amounts in `exact`. */
+/** SQL: orders by a sum with the amounts in `exact`, the largest first. */
 export const orderUsd = (sum: string, name: string): string =>
   `IFNULL(${sum}, 0) + IIF(exact IS NULL, 0, (
     SELECT ROUND(TOTAL(value ->> '${name}') * ${ONE})
@@ -107,7 +108,7 @@ function quote(name: string, sql = "NULL"): string {
   return `json_quote(${isClients ? sql : `IFNULL(${sql}, '')`})`;
 }
 
-/** A row's members, with SQL for their values. */
+/** The JSON members of a row, with SQL for their values. */
 function describeOwn(
   places: readonly string[],
   values: readonly string[],
@@ -127,7 +128,7 @@ function describeTotals(sum: (name: string) => string): Cell[] {
   const prompt = addColumns(PROMPT_KINDS, sum);
   const cached = `IFNULL(${sum("cache_read")}, 0) * 1.0`;
   const share = `CAST(${cached} / (${prompt}) * 10000 AS INTEGER) / 10000.0`;
-  // Written also if there are exact amounts, which addRare adds.
+  // Also written if `exact` has amounts, which addRare adds.
   const writePlan = (name: string, payer: string): string =>
     `IIF(${sum(payer)} OR ${sum("exact")} IS NOT NULL,
       '"${name}":"' || ${writeUsd(sum(payer))} || '",',
@@ -151,9 +152,10 @@ export type Span = readonly [name: string, since: number, until: number];
 export interface SumsQuery extends Scope {
   /** The names that rows are grouped by, or `span`. */
   readonly by: readonly string[];
-  /** Words for the names: rows are then only totals, which begin with the names. */
+  /** Words for the names. With them, rows are only totals, which begin with the names. */
   readonly as?: readonly string[];
-  /** The order of rows, as SQL of n0 (the first name), v0 (the first value) and sums. */
+  /** The order of rows, as SQL. In it, `n0` is the first name,
+   *  `v0` the first value, and sums have their names. */
   readonly order?: string;
   /** Further lists of names or columns, each with rows of its own. */
   readonly also?: readonly (readonly string[])[];
@@ -192,7 +194,8 @@ export function sumRequests(table: Questions, query: SumsQuery) {
 export interface SumRow {
   readonly names: readonly string[];
   readonly values: readonly CellValue[];
-  /** Counts and pico-dollars (dollars if named `…_usd`), without amounts in `exact`. */
+  /** Counts, and amounts in pico-dollars, or in dollars if the name ends in `_usd`.
+   *  The amounts in `exact` are not included. */
   readonly sums: Readonly<Record<string, string | null>>;
   readonly totals: OwnTotals;
   /** Counts of rare kinds (`more`), and amounts that are too large for the sums. */
@@ -200,13 +203,14 @@ export interface SumRow {
   readonly exact?: readonly unknown[];
 }
 
-/** One of the sums. A count is in `units`. */
+/** Returns one of the sums. A count is the result's `units`. */
 export function addSum({ sums, exact = [] }: SumRow, name: string): Decimal {
   return addAmount(BigInt(sums[name] ?? 0), exact, name);
 }
 
-/** SQL: sums by all names, then a list for each grouping. The database makes JSON in a third
- *  of our time. Values that are not sums are only in rows with all names. */
+/** SQL that sums by all names, then makes a list for each grouping. The database writes JSON
+ *  in a third of the time that our code needs.
+ *  Values that are not sums are only in rows with all names. */
 function describeQuery(query: SumsQuery): string {
   const { by, also = [], as = [], of = Object.keys(SUMS), values = [], order } = query;
   const main = [...by.map(columnOf), ...Object.keys(query.columns ?? {})];
@@ -262,7 +266,8 @@ function describeQuery(query: SumsQuery): string {
     ${selects.join(" UNION ALL ")}`;
 }
 
-/** SQL. `parts`: sums by who, span and columns. `used`: SQL that names the wanted sums. */
+/** `used` is SQL that names the wanted sums.
+ *  The result `parts` is SQL for sums by who, span and columns. */
 function describeRows({ spans, columns = {}, from, where, ...query }: SumsQuery, used: string) {
   const words = new Set(used.match(/\w+/g));
   const scope = describeScope(query).sql;
@@ -319,7 +324,6 @@ interface OwnTotals {
 
 export type Totals = Readonly<OwnTotals>;
 
-/** Adds rare kinds and exact amounts. */
 function addRare({ totals, more, exact }: SumRow): void {
   if (more !== undefined) {
     totals.usage = addKinds(totals.usage, more);
@@ -340,7 +344,6 @@ export function addExact(text = "0", exact: readonly unknown[] = [], name: strin
   return formatDecimal(addDecimals(parseDecimal(text), addAmount(null, exact, name)));
 }
 
-/** Reads JSON that the database joined with commas. */
 export function readList(joined: CellValue, table: Questions): readonly unknown[] {
   return joined === null ? [] : parseList(`[${String(joined)}]`, table);
 }
@@ -360,7 +363,6 @@ export function addAmount(sum: CellValue, exact: readonly unknown[], name: strin
   return total;
 }
 
-/** Usage in the order of the kinds. `more`: objects with further counts. */
 export function addKinds(usage: Counts, more: readonly unknown[]): Counts {
   const all = new Map(Object.entries(usage));
   for (const each of more)

@@ -18,7 +18,7 @@ export interface SessionStart {
 const WEEK_MS = 7 * 86_400_000;
 const PERIOD_MS = 4 * WEEK_MS;
 const MAX_STARTS = 300;
-/** Input grows with each turn. */
+/** Only the first turns are compared: input grows with each turn. */
 const TURNS = 5;
 
 export function reportVersions(table: Table, { now }: Clock) {
@@ -51,7 +51,7 @@ const MIN_SESSIONS = 9;
 const LEAST_OF_KIND = 3;
 const MAX_SESSIONS = 24;
 const MIN_PERCENT = 5;
-/** Each kind must rise by at least the common rise divided by this. */
+/** Each kind of session must rise by at least the common rise divided by this. */
 const MAX_DIFFERENCE = 3;
 /** One session with very much input must not hide the others. */
 const MAX_HEIGHT = 0.5;

@@ -85,7 +85,6 @@ const HELP: Readonly<Record<string, string>> = {
   marks_changed: "set cache_control at the end of each request, fewer than 20 blocks after the last one",
 };
 
-/** What helps. Null: the user can do nothing. */
 export function adviseOn({ because, detail }: Cause): string | null {
   return HELP[`${because} ${detail ?? ""}`] ?? HELP[because] ?? null;
 }

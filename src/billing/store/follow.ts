@@ -13,7 +13,8 @@ import { isZero, weighRows } from "./weights.ts";
 
 const readSchema = z.lazy(() =>
   z.object({
-    /** How far each file is read, the oldest first, and the number of its first line. */
+    /** For each file, the oldest first: how far it is read,
+     *  and the number of its first line. */
     files: z.array(positionSchema.unwrap().extend({ first: z.int() })),
     lines: z.int(),
   }),

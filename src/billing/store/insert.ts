@@ -1,4 +1,5 @@
-// Puts a ledger's lines into the table. A request is a row, which corrections change.
+// Puts a ledger's lines into the table.
+// Each request is a row, which corrections change.
 
 import { getField, getList, getText, parseJson, textIn } from "../../lib/json/json.ts";
 import { type Decimal, formatDecimal, parseDecimal, subtractDecimals, toPico } from "../../lib/money.ts";
@@ -27,7 +28,7 @@ const ADD_NAMES = `INSERT INTO names (${NAMES.join(", ")}) VALUES (${placeholder
 const INSERT = `INSERT INTO lines VALUES (${placeholders(LINE_COLUMNS.length)})`;
 const FIND = "SELECT line, exact, corrections FROM lines WHERE id = ? ORDER BY line LIMIT 1";
 const CORRECT = `UPDATE lines SET official = ?, charge = ?, counted = ?, exact = ?, corrections = ? WHERE line = ?`;
-/** Limits now count the charge. */
+/** Makes limits count the charge in place of an estimate. */
 const FREE = `UPDATE lines SET counted = charge, exact = json_patch(exact, json_object('counted', exact ->> 'charge'))
   WHERE line = ?`;
 const MAX_COUNT = 2 ** 31;
@@ -183,7 +184,7 @@ export function splitUsage(usage: Line["usage"]): Values {
   return { ...columns, more: Object.keys(more).length === 0 ? null : JSON.stringify(more) };
 }
 
-/** `kept`: what a correction keeps. */
+/** `kept`: exact amounts that a correction does not change. */
 export function splitAmounts(amounts: Amounts, paidBy?: string, kept: object = {}) {
   const columns: Values = {};
   const exact: Record<string, unknown> = { ...kept };

@@ -22,7 +22,7 @@ import { hasTables, makeTables, type TableDatabase } from "./schema.ts";
 
 /** SQLite's own files come before the table's file. */
 const TAILS = ["-wal", "-shm", "-journal", ""];
-/** Another process may read the ledger for so long. */
+/** Another process may lock the table for so long, while it reads the ledger. */
 const BUSY_MS = 10_000;
 /** Bytes of the ledger per transaction: a second of work. */
 const STEP_BYTES = 32 << 20;
@@ -57,7 +57,6 @@ export interface Questions {
 export class Table implements Disposable, Questions {
   readonly path: string;
   readonly #options: TableOptions;
-  /** Null: the table is in memory. */
   #file: string | null;
   #database: TableDatabase;
 
@@ -175,7 +174,8 @@ const IS_DAMAGED = new RegExp(`SQLITE_(?:CONSTRAINT|CORRUPT|NOTADB)|malformed JS
 /** The folder is not writable. */
 const IS_CLOSED = /^(?:EACCES|EPERM|EROFS|ENOENT|SQLITE_READONLY)/;
 
-/** A large cache, since sums read most of an index. A month's rows are sorted in memory. */
+/** The cache is large, since sums read most of an index.
+ *  A month's rows are sorted in memory. */
 const SETTINGS = "PRAGMA page_size = 32768; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY";
 
 /** Follows no links. SQLite gives its other files the mode of this one. */
@@ -273,7 +273,7 @@ interface RowPlace {
   readonly values: readonly CellValue[];
 }
 
-/** In ascending order. Lines that left the ledger are skipped. */
+/** `places` must be in ascending order. Lines that left the ledger are skipped. */
 export function* readPlaces(table: Table, places: Iterable<RowPlace>): Generator<LineOfRow, void> {
   const { files } = table.position;
   using held = holdLedgerFiles(table.path);

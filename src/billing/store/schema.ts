@@ -19,8 +19,9 @@ export function addColumns(kinds: readonly string[], read = (kind: string): stri
 /** SQL: whether a request was a turn with known tokens. */
 export const IS_TURN = `(${KIND_COLUMNS.map((kind) => `${kind} > 0`).join(" OR ")})`;
 
-/** In pico-dollars, or 0 with a text in `exact` if too large. `counted`: what limits count.
- *  `named`: the seller's amount. `hour`: the extra cost if writes lasted an hour. */
+/** Amounts in pico-dollars. One that is too large is 0, with its text in `exact`.
+ *  `counted` is what limits count, `named` is the seller's amount,
+ *  `hour` is the extra cost if writes lasted an hour. */
 export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "missed", "hour"] as const;
 
 export interface FieldColumn extends Column {
@@ -48,8 +49,9 @@ export const NAME_COLUMNS = FIELDS.filter(({ name, of }) => of === "client" || W
 export const NAMES = NAME_COLUMNS.map(({ name }) => name);
 export const FIELD_COLUMNS = FIELDS.filter((field) => !NAME_COLUMNS.includes(field));
 
-/** `line`: from 1. `place`: its offset. `more`: JSON with further kinds of usage.
- *  `exact`: JSON with amounts as text. `corrections`: JSON with their lines and places. */
+/** `line` counts from 1; `place` is the line's offset.
+ *  `more` is JSON with further kinds of usage, `exact` with amounts as text,
+ *  `corrections` with the lines and places of corrections. */
 const OWN_COLUMNS = [
   "line INTEGER PRIMARY KEY",
   "who INTEGER NOT NULL",
@@ -73,7 +75,8 @@ export const COLUMN_NAMES = [...LINE_COLUMNS, ...declare(NAME_COLUMNS)].map((col
   column.replace(/ .*/, ""),
 );
 
-/** Triggers note what `follow` never does. One for added lines would cost a third more. */
+/** Triggers note edits that `follow` never makes.
+ *  A trigger for added lines would make reading a third slower. */
 const EDITS = [
   ...["lines", "names", "marks", "unreadable"].flatMap((table) => [
     `DELETE ON ${table}`,
@@ -83,9 +86,9 @@ const EDITS = [
 ];
 
 /** Most requests share their names, so sums are made first by `who`, in an index's
- *  order, then by the wanted names. `first_at`, `last_at`: of lines with these names.
- *  `marks`: not yet accepted. `state`: one row, the sums of weighRows while lines were read, and
- *  whether somebody else has changed a row since. */
+ *  order, then by the wanted names. `first_at`, `last_at`: the times of the first and last line
+ *  with these names. `marks`: those not yet accepted. `state`: one row with the sums of weighRows
+ *  while lines were read, and whether somebody else has changed a row since. */
 const OBJECTS = [
   `CREATE TABLE lines (${LINE_COLUMNS.join(", ")}) STRICT`,
   `CREATE TABLE names (who INTEGER PRIMARY KEY, first_at INTEGER, last_at INTEGER, ${declare(NAME_COLUMNS).join(", ")}) STRICT`,

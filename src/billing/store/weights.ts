@@ -27,7 +27,7 @@ function describeWeights(from: string): string {
       FROM ${from} GROUP BY who) CROSS JOIN names USING (who)`;
 }
 
-/** The weights of parts add up to those of all rows, modulo 2^32.
+/** The weights of parts of a table add up to the weight of all rows, modulo 2^32.
  *  `hasTimes`: each row of `names` has the times of its first and last line. */
 export function weighRows(database: TableDatabase, from: string, $line = 0) {
   const sum = { paid: 0, weight: 0, hasTimes: true };

@@ -1,5 +1,6 @@
-// Proves a ledger from its bytes, in one walk. Each line is whole and has the hash of the line
-// before; no request has two; amounts are derived again; the journal's last line is there.
+// Proves a ledger from its bytes, in one walk. It checks that each line is whole and has
+// the hash of the line before, that no request has two lines, that the amounts follow
+// from the prices, and that the last line in the journal is there.
 
 import { isObject, parseJson, textIn } from "../../lib/json/json.ts";
 import { REPORTED } from "../charge.ts";

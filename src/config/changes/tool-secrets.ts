@@ -25,7 +25,6 @@ export function findStoredSecret(name: string, configPath: string, catalog: Cata
   return own.find((entry) => matchKey(entry, catalog).length > 0)?.secret ?? null;
 }
 
-/** The new secret comes first. */
 export function storeToolSecret(entry: ToolSecret, configPath: string): void {
   change(configPath, (entries) => [entry, ...entries.filter(({ key }) => key !== entry.key)]);
 }

@@ -33,7 +33,6 @@ function readNamed(flag: string | undefined, env: Environment): string {
   return flag ?? env["GATEWAY_CONFIG"] ?? "";
 }
 
-/** True if a file is named, even a missing one. */
 export function hasConfig(flag: string | undefined, env: Environment, folder = process.cwd()): boolean {
   return readNamed(flag, env) !== "" || isThere(placeConfig(flag, env, folder));
 }

@@ -10,7 +10,6 @@ export const systemKeychain = {
   /** Null: no secret has this name. */
   get: (name: string) => Bun.secrets.get({ service: SERVICE, name }),
   set: (name: string, value: string) => Bun.secrets.set({ service: SERVICE, name, value }),
-  /** False: no secret had this name. */
   remove: (name: string) => Bun.secrets.delete({ service: SERVICE, name }),
 };
 
@@ -40,7 +39,7 @@ export function listKeychainNames(text: string): ReadonlyMap<string, readonly st
   return names;
 }
 
-/** The secrets as variables whose names no config and no shell can write. */
+/** Returns the secrets as variables, under names that no `${}` or shell can use. */
 export async function readKeychain(
   text: string,
   keychain = systemKeychain,

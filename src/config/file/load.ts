@@ -131,7 +131,7 @@ export function checkConfigText(
   const concerned = new Set(issues.map(({ path }) => formatPath(path)));
   const authorities = readAuthorities(parsed.data, dirname(file));
   const isHarmless = ({ path }: ReferenceProblem): boolean =>
-    // An unset variable is not reported as a wrong number, too.
+    // A value that is invalid without its variable needs the variable.
     !concerned.has(formatPath(path)) && (isUsed ? isIdle(path, tree) : !isNeeded(path));
   const idle = isUsed ? expanded.unset.filter(isHarmless) : [];
   const found = [
@@ -140,7 +140,7 @@ export function checkConfigText(
     ...authorities.problems,
     ...(parsed.success ? findDangling(parsed.data, expanded.fromEnvironment) : []),
   ].map(place);
-  // An unset variable is reported once.
+  // Each setting is reported once.
   const reported = new Set(found.map(({ path }) => formatPath(path)));
   const others = issues.filter(({ path }) => !reported.has(formatPath(path)));
   const problems = [...source.problems, ...found, ...others];

@@ -1,4 +1,5 @@
-// Settings and commands of earlier versions. One that guarded something is refused.
+// Settings and commands of earlier versions.
+// A setting that guarded something is refused, any other ignored.
 
 import type { Path } from "../yaml/source.ts";
 

@@ -24,8 +24,8 @@ const POLL_MS = 500;
 /** After this pause, no editor is still writing. */
 const SETTLE_MS = 50;
 
-/** It polls: events would watch the folder, which often holds the ledger,
- * and network file systems send none. */
+/** Polls for changes. Events would come for the whole folder, which often holds
+ * the ledger, and network file systems send no events. */
 export function watchConfig(loaded: LoadedConfig, env: Environment, listener: ConfigListener) {
   const { path } = loaded;
   // A pipe is not watched: a second read of it would wait for a writer.

@@ -23,7 +23,7 @@ export function applyEdits(text: string, edits: readonly Edit[]): string {
   );
   const wanted = steps.reduce((node, step) => changeAt(node, step.path, step), tree);
   if (changed !== null && (steps.length === 0 || meansSame(changed, wanted))) return changed;
-  // An edit may need the result of another one.
+  // Made one by one, as an edit may need the result of another.
   if (edits.length > 1) return edits.reduce((before, edit) => applyEdits(before, [edit]), text);
   const parts = steps[0] ? planItems(tree, steps[0]) : null;
   if (parts !== null) return applyEdits(text, parts);
@@ -63,7 +63,8 @@ function fitStep(tree: unknown, edit: Edit): Edit {
   return fitStep(tree, { kind: "set", path: parent, value });
 }
 
-/** Comments belong to items. Items in another order are written anew. */
+/** Adds and removes single items, so that the others keep their comments.
+ *  Items in another order are written anew. */
 function planItems(tree: unknown, edit: Edit): Edit[] | null {
   const { path } = edit;
   const old = valueAt(tree, path);

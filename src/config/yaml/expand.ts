@@ -11,7 +11,7 @@ export const KEYCHAIN = "keychain:";
 /** A variable with this prefix says why the keychain gave nothing. */
 export const LACK = "keychain lacks:";
 
-/** `isUsed`: the channel needs its credential. */
+/** `isUsed`: the command needs the channels' credentials. */
 export function expandTree(tree: unknown, env: Environment, isUsed = false) {
   /** References without a value, and why. */
   const unset: Array<{ readonly path: Path; readonly message: string }> = [];

@@ -7,7 +7,6 @@ import { didYouMean } from "../../lib/text/nearest.ts";
 import { configSchema, PLATFORM_FACTS, PLATFORMS } from "../schema.ts";
 import type { Path, Problem, Source } from "./source.ts";
 
-/** `gateway` exits with status 2. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly exitStatus = 2;

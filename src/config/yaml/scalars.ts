@@ -194,7 +194,7 @@ export function readVendor(text: string): string {
   return readWord(text).toLowerCase();
 }
 
-/** The catalog finds the machine's zone, which takes long. */
+/** `system` stays as it is: finding the machine's zone takes long. */
 export function readZone(text: string): string {
   try {
     if (text !== "system") createZone(text).toLocal(0);

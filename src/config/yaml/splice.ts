@@ -203,7 +203,6 @@ function remove(
   };
 }
 
-/** Also removes a comma next to the item. */
 function removeFromFlow(text: string, start: number, end: number): Splice {
   const after = /^\s*,[ \t]*/.exec(text.slice(end))?.[0].length;
   if (after !== undefined) return { start, end: end + after, text: "" };
