@@ -147,7 +147,7 @@ async function addStarts(results: Results, gateways: Gateways, upstream: number)
     addSample(results, name, { "ms of a start": await measureStart(command, upstream) });
 }
 
-/** A turn costs 3.6 times as much as through the floor, on a busy machine 4.2 times. When turns get cheaper, lower this. */
+/** A turn costs the gateway 3.6 times as much CPU as the floor, on a busy machine 4.2 times. If turns get cheaper, lower this. */
 const EXPECTED = 4.2;
 const TOLERATED = 1.15;
 

@@ -131,7 +131,7 @@ function joinPieces(events: readonly Any[]): [frame: string, text: string][] {
       return "";
     });
     const last = joined.at(-1);
-    // The signature of the thoughts before a text is in the first piece of the text.
+    // Only the first piece of a text may have a signature: that of the thoughts before the text.
     if (last?.[0].replace(/,"thoughtSignature":"[^"]*"/, "") === frame) last[1] += text;
     else joined.push([frame, text]);
   }

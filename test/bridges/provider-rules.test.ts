@@ -5,7 +5,7 @@ import { type Any, BASES, convert, HI, readDirection, refusal, type Setting } fr
 import { judge } from "./judge.ts";
 import { PIXEL } from "./session.ts";
 
-/** The upstream's request. The upstream refuses nothing in it. */
+/** Converts a request. Returns what the upstream gets, and fails if a strict upstream would refuse any of it. */
 function send(direction: string, sent: Any, setting: Setting = {}): { body: Any; notes: readonly string[] } {
   const [client, upstream] = readDirection(direction);
   const { body, conversion } = convert(direction, { ...BASES[client], ...sent }, setting);

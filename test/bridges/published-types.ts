@@ -11,7 +11,7 @@ const MODULES = join(import.meta.dir, "../../node_modules");
 const TYPES: Readonly<Record<DialectName, string>> = {
   messages: `export type { MessageCreateParams as Body } from "${MODULES}/@anthropic-ai/sdk/resources/messages/messages.mjs";`,
   responses: `export type { ResponseCreateParams as Body } from "${MODULES}/openai/resources/responses/responses.mjs";`,
-  // The thoughts of an answer, as DeepSeek and others want them back.
+  // `reasoning_content` is not in OpenAI's types: DeepSeek and others want the thoughts of an answer back in it.
   chat: `import type { ChatCompletionAssistantMessageParam, ChatCompletionCreateParams, ChatCompletionMessageParam } from "${MODULES}/openai/resources/chat/completions/completions.mjs";
 interface Thinking extends ChatCompletionAssistantMessageParam { reasoning_content: string }
 export type Body = Omit<ChatCompletionCreateParams, "messages"> & { messages: (ChatCompletionMessageParam | Thinking)[] };`,

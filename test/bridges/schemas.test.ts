@@ -42,7 +42,7 @@ const OPENAI = {
   session: "s",
 } as const;
 
-/** OpenAI's schema has no place for thoughts in chat, nor for other additions of its servers. */
+/** Removes what chat servers have added for thoughts, because OpenAI's schema has no place for it. */
 function dropThoughts(value: Any): Any {
   return JSON.parse(JSON.stringify(value), (name, each) =>
     /^reasoning_(content|details)$/.test(name) ? undefined : each,

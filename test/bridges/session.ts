@@ -31,7 +31,7 @@ export const TOOLS = [
 export const PIXEL = "iVBORw0KGgo=";
 const SCHEMA = { type: "object", properties: { path: { type: "string" } }, additionalProperties: false };
 
-/** The history is a list of the client's own entries. */
+/** Writes a client's request. Its history is a list of entries in the client's own form. */
 export function formRequest(client: DialectName, history: readonly Any[], stream: boolean): Any {
   switch (client) {
     case "messages":

@@ -44,7 +44,7 @@ const SHORT_KEY = {
   limits: { usd_per_session: "0.00001" },
 };
 
-/** Nothing listens there. */
+/** The channel whose base URL is a port at which nothing listens. */
 const GONE = { platform: "messages", base_url: "http://127.0.0.1:9", credential: CREDENTIAL };
 
 function writeConfig(port = 0): TestConfig {

@@ -3,7 +3,7 @@ import { AnswerHistory } from "../../../src/billing/limits/forecasts.ts";
 import { forecastCost, type Quote, type ReservedRequest } from "../../../src/billing/limits/reserve.ts";
 import { formatUsd } from "../../../src/lib/money.ts";
 
-/** One dollar for each token of output, nothing for input. */
+/** Prices a token of output at one dollar, and input at nothing. */
 const outputOnly: Quote = ({ output = 0 }) => String(output);
 const OPENAI_CAPS = ["max_completion_tokens", "max_output_tokens"];
 function request(body: string, more: Partial<ReservedRequest> = {}): ReservedRequest {
@@ -108,7 +108,7 @@ describe("the most that a request may cost", () => {
   });
 });
 
-test("a model that has not answered is expected to answer like the most similar one", () => {
+test("answers of a model that has not answered yet are expected to be as long as those of the most similar model", () => {
   const history = new AnswerHistory();
   history.add("claude-opus-4-8", 300);
   history.add("claude-haiku-4-5", 100);

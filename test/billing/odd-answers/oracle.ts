@@ -15,7 +15,7 @@ import { openResponsesMeter } from "../../../src/dialects/meters/responses.ts";
 /** A count and its price, USD per million. */
 export type Term = readonly [count: number | bigint, price: string];
 
-/** `100 × 0.5, 3 × 2.5`: counts, and the price of each. */
+/** Reads a text such as `100 × 0.5, 3 × 2.5`: counts, and the price of each. */
 export function pay(text: string): Term[] {
   return text.split(", ").map((each) => {
     const [count = "", price = ""] = each.split(" × ");
@@ -37,7 +37,7 @@ interface Case {
   readonly calls?: readonly Term[];
   readonly factor?: string;
   readonly suspect?: boolean;
-  /** The cost of the kinds with a price, if some have none. */
+  /** If some kinds have no price: the cost of those that have one. */
   readonly least?: readonly Term[];
   readonly isFree?: boolean;
   readonly pricedAs?: string;

@@ -191,7 +191,7 @@ describe("a model's price depends on its seller", () => {
     };
     expect(find("twin", ["openai"])).toBeNull();
     expect(find("own", ["openai"])).toBe("book 2026-01-01 deepseek (by name)");
-    // The platform's own maker comes first.
+    // Of two makers, the one to which the platform belongs comes first.
     expect(find("both", ["openai"])).toBe("book 2026-01-01 openai (by name)");
   });
 

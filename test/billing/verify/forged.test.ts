@@ -158,7 +158,7 @@ const CHANGES: readonly [what: string, edit: Edit, removed?: readonly string[]][
   ["has two lines in reversed order", ([one = "", two = "", ...others]) => [two, one, ...others]],
 ];
 
-// Strangers have tried these changes, and the forgeries above.
+// People who tested `verify` by hand tried these changes, and the forgeries above.
 for (const how of ["stopped", "killed"] as const)
   test.each(CHANGES)(
     `verify finds that the ledger of a ${how} gateway %s, before and after the next two starts`,

@@ -43,7 +43,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 interface Samples {
-  /** A killed gateway's state: two requests in flight, which began after the first of five others. */
+  /** The ledger of a killed gateway. It has five lines, and two requests in flight, which began after the first line. */
   readonly killed: string;
   readonly stopped: string;
 }
@@ -170,7 +170,7 @@ async function killAtEachStep(
     killed.push(copy(path));
   }
   await ledger.close();
-  // The next gateway writes its first lines before it replaces the journal: the first copy gets the old one.
+  // The next gateway writes its first lines before it replaces the journal, so the first copy gets the old journal.
   const [first = path] = killed;
   copyFileSync(`${before}.open`, `${first}.open`);
   return killed;

@@ -50,7 +50,7 @@ describe("gateway groups", () => {
     [["set", "claude", "multiplier=twice"], 2, "groups.claude.multiplier"],
     [["set", "cluade", "multiplier=2"], 1, '(did you mean "claude"?)'],
     [["remove", "claude", "--yes"], 1, "it has 1 key (laptop). `gateway keys move` them first"],
-  ])("gateway groups refuses %j", async (args, exitStatus, problem) => {
+  ])("`gateway groups` refuses %j", async (args, exitStatus, problem) => {
     const { status, stderr } = await gateway("groups", ...args);
     expect(stderr).toContain(problem);
     expect(status).toBe(exitStatus);
@@ -71,7 +71,7 @@ test("the words create, new, delete, rm, ls and version are understood, and so i
 });
 
 describe("gateway plans", () => {
-  test("gateway plans adds and removes plans", async () => {
+  test("`gateway plans` adds and removes plans", async () => {
     await gateway("groups", "add", "max", "--channel", "main", "--exclusive");
     expect((await gateway("plans", "add", "pro", "--group", "max")).stderr).toBe(
       'Added the plan "pro". `gateway plans activate pro` activates it.\n',
@@ -86,7 +86,7 @@ describe("gateway plans", () => {
     expect(catalog().plans.get("team")?.groups).toEqual(["claude"]);
   });
 
-  test("gateway plans refuses an unknown group, a taken name and a removal without --yes", async () => {
+  test("`gateway plans` refuses an unknown group, a taken name and a removal without --yes", async () => {
     expect((await gateway("plans", "add", "pro", "--group", "cluade")).stderr).toContain(
       '(did you mean "claude"?)',
     );
@@ -100,7 +100,7 @@ describe("gateway plans", () => {
 });
 
 describe("gateway prices set", () => {
-  test("gateway prices set sets, changes and removes prices", async () => {
+  test("`gateway prices set` sets, changes and removes prices", async () => {
     const { status, stderr } = await gateway("prices", "set", "my/model-1.5", "input=3", "output=15");
     expect(stderr).toBe('In the config, "my/model-1.5" costs input $3, output $15 from now on.\n');
     expect(status).toBe(0);
@@ -115,7 +115,7 @@ describe("gateway prices set", () => {
   test.each([
     [["m", "imput=3"], 'There is no setting "imput" (did you mean "input"?)'],
     [["m", "input=cheap"], "prices.m.input"],
-  ])("gateway prices set refuses %j", async (args, problem) => {
+  ])("`gateway prices set` refuses %j", async (args, problem) => {
     const { status, stderr } = await gateway("prices", "set", ...args);
     expect(stderr).toContain(problem);
     expect(status).toBe(2);

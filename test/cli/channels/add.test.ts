@@ -41,7 +41,7 @@ function expectKept(): void {
 }
 
 describe("gateway channels add", () => {
-  test.each(["ollama", "lmstudio"])("channels add adds the server %s as a free channel", async (preset) => {
+  test.each(["ollama", "lmstudio"])("`channels add` adds the server %s as a free channel", async (preset) => {
     expect((await add("", preset, "--no-check")).status).toBe(0);
     expect(catalog().channels.get(preset)?.free).toBe(true);
     expectKept();
@@ -69,7 +69,7 @@ describe("gateway channels add", () => {
     expect(readFileSync(place, "utf8")).toBe(`${variables}GATEWAY_${own}_API_KEY=sk-new-1\n`);
   });
 
-  test("gateway channels add adds a URL with a new group, and puts the credential into gateway.env, out of git", async () => {
+  test("`gateway channels add` adds a URL with a new group, and puts the credential into gateway.env, out of git", async () => {
     Bun.spawnSync(["git", "init", "-q", folder.path]);
     const flags = ["--platform", "messages", "--name", "demo", "--credential", "-", "--json"];
     const { status, stdout, stderr } = await add("secret-12345\n", upstream.url, ...flags);
@@ -97,7 +97,7 @@ describe("gateway channels add", () => {
   });
 
   test.each(process.platform === "win32" ? ["hard"] : ["symbolic", "hard"])(
-    "channels add changes nothing if gateway.env is a %s link",
+    "`channels add` changes nothing if gateway.env is a %s link",
     async (kind) => {
       const own = folder.join("dotfiles.env");
       writeFileSync(own, "OTHER=1\n", { mode: 0o600 });
@@ -136,7 +136,7 @@ describe("gateway channels add", () => {
     );
   });
 
-  test("gateway channels add adds a channel to an existing group", async () => {
+  test("`gateway channels add` adds a channel to an existing group", async () => {
     const flags = ["--platform", "messages", "--name", "second", "--group", "claude", "--credential", "-"];
     expect((await add("secret-12345", upstream.url, ...flags)).status).toBe(0);
     expect(
@@ -147,7 +147,7 @@ describe("gateway channels add", () => {
     expect(text()).toContain("  claude: { platform: messages, channels: [main, second] } # at cost\n");
   });
 
-  test("gateway channels add refers to a preset's variable that is set, and does not copy the variable's value", async () => {
+  test("`gateway channels add` refers to a preset's variable that is set, and does not copy the variable's value", async () => {
     const env = { DEEPSEEK_API_KEY: "hush-hush-1" };
     const { status } = await run({ folder: folder.path, env }, "channels", "add", "deepseek", "--no-check");
     expect(status).toBe(0);
@@ -159,7 +159,7 @@ describe("gateway channels add", () => {
     expectKept();
   });
 
-  test("gateway channels add fills a config without channels and groups; a server on this machine needs no credential", async () => {
+  test("`gateway channels add` fills a config without channels and groups; a server on this machine needs no credential", async () => {
     writeFileSync(folder.join("gateway.yaml"), "# empty\nchannels:\ngroups: {}\n");
     const flags = ["--platform", "messages", "--name", "demo", "--no-check"];
     expect((await add("", upstream.url, ...flags)).status).toBe(0);
@@ -178,7 +178,7 @@ describe("gateway channels add", () => {
     expect(catalog().channels.get("demo")?.credential).toBe("pasted-12345");
   });
 
-  test("gateway channels add adds nothing when the upstream refuses the credential", async () => {
+  test("`gateway channels add` adds nothing when the upstream refuses the credential", async () => {
     using refusing = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,
@@ -217,7 +217,7 @@ describe("gateway channels add", () => {
       1,
       "speaks responses",
     ],
-  ])("gateway channels add refuses %s", async (_, args, expected, sentence) => {
+  ])("`gateway channels add` refuses %s", async (_, args, expected, sentence) => {
     const { status, stdout, stderr } = await add("secret-12345", ...args);
     expect({ status, stdout, config: text() }).toEqual({ status: expected, stdout: "", config: CONFIG });
     expect(stderr).toContain(sentence);

@@ -28,7 +28,7 @@ const { catalog, text } = folder;
 const channels = (...args: string[]): Promise<Outcome> => run({ folder: folder.path }, "channels", ...args);
 
 describe("gateway channels set", () => {
-  test("P18: gateway channels set changes, adds and removes settings, and every comment stays", async () => {
+  test("P18: `gateway channels set` changes, adds and removes settings, and every comment stays", async () => {
     const words = "priority=2 models=claude-*,gpt-5.4 timeouts.idle=20m aliases.gpt-5.4=claude-haiku-4-5";
     const { status, stderr } = await channels("set", "main", ...words.split(" "));
     expect(stderr).toBe(
@@ -49,7 +49,7 @@ describe("gateway channels set", () => {
     expect(text()).toBe(CONFIG.replace('    models: [claude-*, "fast"] # some\n', ""));
   });
 
-  test("gateway channels set changes a channel that is written on one line", async () => {
+  test("`gateway channels set` changes a channel that is written on one line", async () => {
     expect(
       (await channels("set", "second", "weight=3", "base_url=https://c.example", "--no-check")).status,
     ).toBe(0);
@@ -66,14 +66,14 @@ describe("gateway channels set", () => {
     [["main", "priority=high"], "channels.main.priority"],
     [["main", "credential=sk-ant-in-the-arguments"], "`--credential -` reads a secret."],
     [["main"], "Nothing to change."],
-  ])("channels set refuses %j", async (args, problem) => {
+  ])("`channels set` refuses %j", async (args, problem) => {
     const { status, stderr } = await channels("set", ...args);
     expect(stderr).toContain(problem);
     expect(status).toBe(2);
     expect(text()).toBe(CONFIG);
   });
 
-  test("gateway channels set suggests the nearest name for an unknown channel", async () => {
+  test("`gateway channels set` suggests the nearest name for an unknown channel", async () => {
     const { status, stderr } = await channels("set", "mian", "priority=2");
     expect(stderr).toBe(
       'gateway: There is no channel "mian" (did you mean "main"?). Known channels: main, second.\n',
@@ -81,7 +81,7 @@ describe("gateway channels set", () => {
     expect(status).toBe(1);
   });
 
-  test("gateway channels set checks a new address and credential, and puts the credential into gateway.env", async () => {
+  test("`gateway channels set` checks a new address and credential, and puts the credential into gateway.env", async () => {
     const strict = startDemoUpstream({ credential: "secret-12345" });
     const args = ["channels", "set", "main", `base_url=${strict.url}`, "--credential", "-"];
     const right = await run({ folder: folder.path, stdin: "secret-12345\n" }, ...args);
@@ -165,7 +165,7 @@ describe("gateway channels set", () => {
     });
   });
 
-  test("gateway channels set shows neither a credential nor a header's value", async () => {
+  test("`gateway channels set` shows neither a credential nor a header's value", async () => {
     const words = ["headers.authorization=Bearer secret-12345", "credential=${MAIN_KEY}"];
     const { status, stdout, stderr } = await channels("set", "main", ...words, "--no-check");
     expect(stdout + stderr).toBe('Changed the channel "main": headers.authorization, credential.\n');
@@ -173,7 +173,7 @@ describe("gateway channels set", () => {
     expect(text()).toContain("Bearer secret-12345");
   });
 
-  test("gateway channels set changes nothing when the upstream refuses the credential", async () => {
+  test("`gateway channels set` changes nothing when the upstream refuses the credential", async () => {
     using refusing = Bun.serve({
       port: 0,
       hostname: "127.0.0.1",
@@ -191,7 +191,7 @@ describe("gateway channels set", () => {
 });
 
 describe("gateway channels remove", () => {
-  test("gateway channels remove removes the channel from its groups too", async () => {
+  test("`gateway channels remove` removes the channel from its groups too", async () => {
     const { status, stderr } = await channels("remove", "main", "--yes");
     expect(stderr).toBe('Removed the channel "main" from the group "claude". The ledger keeps its lines.\n');
     expect(status).toBe(0);
@@ -202,7 +202,7 @@ describe("gateway channels remove", () => {
     );
   });
 
-  test("P21: gateway channels remove refuses what would leave a group without channels, and names the group", async () => {
+  test("P21: `gateway channels remove` refuses what would leave a group without channels, and names the group", async () => {
     const { status, stderr } = await channels("remove", "second", "--yes");
     expect(stderr).toBe(
       'gateway: "second" was not removed: the group "only" has no other channel. ' +
@@ -212,7 +212,7 @@ describe("gateway channels remove", () => {
     expect(text()).toBe(CONFIG);
   });
 
-  test("gateway channels remove asks on a terminal, and needs --yes without one", async () => {
+  test("`gateway channels remove` asks on a terminal, and needs --yes without one", async () => {
     expect((await channels("remove", "main")).stderr).toContain("--yes is missing");
     const screen = runOnTerminal({ folder: folder.path }, "channels", "remove", "main");
     await screen.shows('Remove the channel "main" from the group "claude" for good?');

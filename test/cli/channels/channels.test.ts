@@ -95,7 +95,7 @@ const ask = (port: number, key = keyOf("messages"), text = "Hello") =>
   });
 
 describe("gateway channels", () => {
-  test("gateway channels shows each channel as the running gateway knows it", async () => {
+  test("`gateway channels` shows each channel as the running gateway knows it", async () => {
     const { port } = start();
     await ask(port);
     const { status, stdout, stderr } = await run(around(), "channels");
@@ -111,7 +111,7 @@ describe("gateway channels", () => {
     expect(rows[2]).toMatch(/^spare +messages +messages +unknown /);
   });
 
-  test("channels says that no gateway runs, and shows the configured channels", async () => {
+  test("`channels` says that no gateway runs, and shows the configured channels", async () => {
     await start().running.stop(0);
     gateway = null;
     const { status, stdout, stderr } = await run(around(), "channels", "--json");
@@ -126,7 +126,7 @@ describe("gateway channels", () => {
 });
 
 describe("gateway channels --watch", () => {
-  test("gateway channels --watch shows changes, fits the terminal's width, and leaves the terminal as it was", async () => {
+  test("`gateway channels --watch` shows changes, fits the terminal's width, and leaves the terminal as it was", async () => {
     const { port } = start();
     const watched = watch({ ...around(), columns: 150, rows: 12 }, "channels", "--watch");
     await watched.until(/main +messages +messages +unknown/);
@@ -142,7 +142,7 @@ describe("gateway channels --watch", () => {
     expect(watched.screen.cursor).toMatchObject({ column: 0, isShown: true });
   });
 
-  test("gateway channels --watch runs on after the gateway has ended and started again", async () => {
+  test("`gateway channels --watch` runs on after the gateway has ended and started again", async () => {
     start();
     const watched = watch({ ...around(), columns: 150, rows: 12 }, "channels", "--watch");
     await watched.until("main");
@@ -156,7 +156,7 @@ describe("gateway channels --watch", () => {
 });
 
 describe("P47: gateway models", () => {
-  test("gateway models lists the models of each group with price and multiplier", async () => {
+  test("`gateway models` lists the models of each group with price and multiplier", async () => {
     start();
     const { status, stdout, stderr } = await run(around(), "models", "--group", "messages", "--json");
     expect([status, stderr]).toEqual([0, ""]);
@@ -175,7 +175,7 @@ describe("P47: gateway models", () => {
     );
   });
 
-  test("gateway models names a group of which no channel could be reached, and fails", async () => {
+  test("`gateway models` names a group of which no channel could be reached, and fails", async () => {
     start();
     const { status, stdout, stderr } = await run(around(), "models", "--json");
     expect(status).toBe(1);
@@ -185,7 +185,7 @@ describe("P47: gateway models", () => {
     );
   });
 
-  test("gateway models does not fail if one of a group's channels is reached, but names the other channel", async () => {
+  test("`gateway models` does not fail if one of a group's channels is reached, but names the other channel", async () => {
     const config = makeChannels();
     const groups = { messages: { platform: "messages", channels: ["main", "lost"] } };
     gateway = startGatewayHere({ config: { ...config, groups, keys: [] }, folder });
@@ -198,7 +198,7 @@ describe("P47: gateway models", () => {
     [["--group", "mesages"], 'There is no group "mesages" (did you mean "messages"?).'],
     [["--key-name", "nobody"], 'There is no key "nobody"'],
     [["--group", "other", "--key-name", "other"], "--group and --key-name exclude each other."],
-  ])("gateway models refuses %p", async (args, message) => {
+  ])("`gateway models` refuses %p", async (args, message) => {
     start();
     const { status, stderr } = await run(around(), "models", ...args);
     expect(status).toBeGreaterThan(0);

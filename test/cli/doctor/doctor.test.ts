@@ -63,7 +63,7 @@ function serve(status: number, body: string, headers: Record<string, string> = {
   return { url: `http://127.0.0.1:${server.port}`, [Symbol.dispose]: () => void server.stop(true) };
 }
 
-test("doctor says that there are no problems, and exits with 0", async () => {
+test("`doctor` says that there are no problems, and exits with 0", async () => {
   using folder = makeTempFolder();
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
   write(folder, makeConfig(upstream, { listen: { port: 0 } }));
@@ -144,7 +144,7 @@ describe("what doctor says of a channel", () => {
   });
 
   test.skipIf(Bun.which("openssl") === null)(
-    "doctor names `ca` for a channel whose certificate nobody vouches for",
+    "`doctor` names `ca` for a channel whose certificate nobody vouches for",
     async () => {
       using folder = makeTempFolder();
       const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
@@ -269,7 +269,7 @@ describe("what doctor says of the config", () => {
   });
 });
 
-test("doctor names a key without sk-, and each file with secrets or charges that git tracks or would add", async () => {
+test("`doctor` names a key without sk-, and each file with secrets or charges that git tracks or would add", async () => {
   using folder = makeTempFolder();
   using other = makeTempFolder();
   using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');

@@ -21,7 +21,7 @@ const folder = useFolder(CONFIG);
 const { catalog, text } = folder;
 const groupOf = (name: string) => catalog().keys.get(name)?.group.name;
 
-test("P33: keys add offers the selectable groups with platform, multiplier and description", async () => {
+test("P33: `keys add` offers the selectable groups with platform, multiplier and description", async () => {
   const screen = runOnTerminal({ folder: folder.path }, "keys", "add", "--name", "new");
   await screen.shows("● claude  messages   ×1    Anthropic at cost");
   await screen.shows("○ codex   responses  ×0.8  OpenAI, 20% off 漢字");
@@ -89,7 +89,7 @@ test("Ctrl-C at the dropdown changes nothing, shows the cursor again and exits w
   expect(text()).toBe(CONFIG);
 });
 
-test("keys move offers the groups that keys add offers, and keys remove asks first", async () => {
+test("`keys move` offers the groups that keys add offers, and keys remove asks first", async () => {
   const move = runOnTerminal({ folder: folder.path }, "keys", "move", "laptop");
   await move.shows("● claude");
   move.press(KEYS.down);

@@ -59,7 +59,7 @@ describe("keys add", () => {
     },
   );
 
-  test("keys add --expires accepts a duration or a date", async () => {
+  test("`keys add --expires` accepts a duration or a date", async () => {
     await gateway("keys", "add", ...NEW, "--expires", "2099-01-31");
     expect(keys().get("x")?.expires).toEqual(new Date("2099-01-31"));
     const before = Date.now();
@@ -83,7 +83,7 @@ describe("keys add", () => {
     ["a secret argument", 2, "--secret accepts only `-`", [...NEW, "--secret", "sk-abc"]],
     ["an unknown flag", 2, "unknown option '--nmae'", ["--nmae", "x"]],
   ];
-  test.each(refused)("keys add refuses %s with status %d", async (_, expected, sentence, args) => {
+  test.each(refused)("`keys add` refuses %s with status %d", async (_, expected, sentence, args) => {
     const { status, stdout, stderr } = await gateway("keys", "add", ...args);
     expect(stderr).toContain(sentence);
     expect([status, stdout]).toEqual([expected, ""]);
@@ -94,7 +94,7 @@ describe("keys add", () => {
     ["another key's secret", LAPTOP, 1, 'The key "laptop" already has that secret'],
     ["an empty text", "\n", 2, "The secret cannot be used: a secret is visible ASCII characters"],
     ["a text with a space", "sk-a b", 2, "without spaces"],
-  ])("keys add refuses %s as a secret", async (_, secret, expected, sentence) => {
+  ])("`keys add` refuses %s as a secret", async (_, secret, expected, sentence) => {
     const { status, stdout, stderr } = await add(secret);
     expect(stderr).toContain(sentence);
     expect([status, stdout, text()]).toEqual([expected, "", CONFIG]);
@@ -115,7 +115,7 @@ test.skipIf(!existsSync("/dev/full"))("a failed write to stdout is an error in o
 });
 
 describe("keys list and show", () => {
-  test("keys list shows what each key has spent today and in total, from the ledger", async () => {
+  test("`keys list` shows what each key has spent today and in total, from the ledger", async () => {
     await passMidnight();
     const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
     const today = new Date().toISOString();
@@ -130,7 +130,7 @@ describe("keys list and show", () => {
     expect(laptop.last_used).toStartWith(today.slice(0, 10));
   });
 
-  test("keys show describes one key, and suggests the nearest name for an unknown one", async () => {
+  test("`keys show` describes one key, and suggests the nearest name for an unknown one", async () => {
     expect((await gateway("keys", "show", "laptop")).stdout).toContain("claude (messages, ×1)");
     expect(JSON.parse((await gateway("keys", "show", "laptop", "--json")).stdout)).toMatchObject({
       multiplier: "1",

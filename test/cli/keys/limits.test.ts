@@ -28,7 +28,7 @@ const gateway = (...args: string[]): Promise<Outcome> => run({ folder: folder.pa
 const limitsOf = (name: string) => folder.catalog().keys.get(name)?.limits;
 
 describe("keys add --limit", () => {
-  test("keys add --limit sets limits of the new key", async () => {
+  test("`keys add --limit` sets limits of the new key", async () => {
     const flags = ["--group", "claude", "--limit", "usd_per_day=0.50", "--limit", "requests_per_minute=60"];
     expect((await gateway("keys", "add", "--name", "g", ...flags)).status).toBe(0);
     expect(limitsOf("g")).toMatchObject({ usdPerDay: "0.5", requestsPerMinute: 60, usdTotal: null });
@@ -41,7 +41,7 @@ describe("keys add --limit", () => {
     ["usd_per_day=-5", "usd_per_day: expected a plain decimal number"],
     ["requests_per_minute=0", "requests_per_minute: must be from 1"],
     ["unpriced", "unpriced: "],
-  ])("keys add --limit refuses %s", async (limit, sentence) => {
+  ])("`keys add --limit` refuses %s", async (limit, sentence) => {
     const flags = ["--name", "x", "--group", "claude", "--limit", limit];
     const { status, stdout, stderr } = await gateway("keys", "add", ...flags);
     expect({ status, stdout, config: text() }).toEqual({ status: 2, stdout: "", config: CONFIG });
@@ -64,7 +64,7 @@ describe("keys limit and groups limit", () => {
     expect(text()).toContain("limits: { usd_total: 7, unpriced: allow } } # the group");
   });
 
-  test("keys limit changes and removes single limits, and removes `limits` with the last one", async () => {
+  test("`keys limit` changes and removes single limits, and removes `limits` with the last one", async () => {
     await gateway("keys", "limit", "ci", "usd_per_day=6", "usd_total=none", "concurrent_requests=3");
     expect(limitsOf("ci")).toMatchObject({ usdPerDay: "6", usdTotal: null, concurrentRequests: 3 });
     expect(text()).toContain("usd_per_day: 6 # a day");

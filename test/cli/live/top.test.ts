@@ -69,7 +69,7 @@ function top(
 }
 
 describe("gateway top on a terminal", () => {
-  test("top shows what runs, and one table of requests, the open ones first", async () => {
+  test("`top` shows what runs, and one table of requests, the open ones first", async () => {
     const { screen, until } = top({ columns: 140 });
     await until(ENDS);
     const rows = screen.rows();
@@ -83,7 +83,7 @@ describe("gateway top on a terminal", () => {
     expect(before).toMatch(/ relay +claude-haiku-4-5 +relay .* 200 .*\$0\.\d{6}/);
   });
 
-  test("top fits any size that the terminal is changed to", async () => {
+  test("`top` fits any size that the terminal is changed to", async () => {
     const { screen, until, resize } = top();
     await until(ENDS);
     for (const [columns, rows] of [
@@ -101,7 +101,7 @@ describe("gateway top on a terminal", () => {
     expect(screen.rows().join("\n")).toContain("claude-opus-4-1");
   });
 
-  test.each([60, 61, 80, 120])("top loses no digit of an amount at %p columns", async (columns) => {
+  test.each([60, 61, 80, 120])("`top` loses no digit of an amount at %p columns", async (columns) => {
     const { screen, until } = top({ columns });
     await until(ENDS);
     const rows = screen.rows();
@@ -111,14 +111,14 @@ describe("gateway top on a terminal", () => {
     for (const amount of amounts) expect(amount).toMatch(/^\$\d+\.\d{6}$/);
   });
 
-  test("top shows requests that come while it runs", async () => {
+  test("`top` shows requests that come while it runs", async () => {
     const { until } = top({ columns: 120 });
     await until(ENDS);
     await (await fetch(`${gateway.url}/v1/nothing`)).text();
     await until("2 refused");
   });
 
-  test("top ends at Ctrl-C with status 0, with the cursor below what it showed", async () => {
+  test("`top` ends at Ctrl-C with status 0, with the cursor below what it showed", async () => {
     const program = top();
     await program.until(ENDS);
     program.press(KEYS.interrupt);
@@ -127,13 +127,13 @@ describe("gateway top on a terminal", () => {
     expect(program.screen.cursor).toMatchObject({ column: 0, isShown: true });
   });
 
-  test("P30: top uses no colour with NO_COLOR", async () => {
+  test("P30: `top` uses no colour with NO_COLOR", async () => {
     const { screen, until } = top({ env: { NO_COLOR: "1" } });
     await until(ENDS);
     expect(screen.hasColour).toBe(false);
   });
 
-  test("top says when the gateway has stopped, and continues when it is back", async () => {
+  test("`top` says when the gateway has stopped, and continues when it is back", async () => {
     using own = makeTempFolder();
     const config = makeConfig(upstream);
     const first = await startGateway({ config, folder: own });
@@ -165,7 +165,7 @@ describe("gateway top in scripts", () => {
     expect(rows.length).toBeGreaterThan(2);
   });
 
-  test("top --json prints one JSON document, without the requests of tools for lists of models", async () => {
+  test("`top --json` prints one JSON document, without the requests of tools for lists of models", async () => {
     const { status, stdout } = await run({ folder: folder.path }, "top", "--json");
     expect(status).toBe(0);
     const { streams, recent, totals } = JSON.parse(stdout);
@@ -175,7 +175,7 @@ describe("gateway top in scripts", () => {
     expect(recent[0]).toMatchObject({ charge_usd: expect.stringMatching(/^0\.\d+$/) });
   });
 
-  test("top fails if no gateway is running", async () => {
+  test("`top` fails if no gateway is running", async () => {
     using empty = makeTempFolder();
     writeFileSync(empty.join("gateway.yaml"), JSON.stringify(makeConfig(upstream)), { mode: 0o600 });
     const { status, stdout, stderr } = await run({ folder: empty.path }, "top");

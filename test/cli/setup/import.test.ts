@@ -1,4 +1,4 @@
-// Coming from another gateway: docs/coming-from.md, word for word, and what its examples leave out.
+// Imports of another gateway's config: the examples of docs/coming-from.md, word for word, and what they leave out.
 
 import { expect, test } from "bun:test";
 import { rmSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -68,7 +68,7 @@ test("P40: each credential gets a variable of its own, which had no value before
   ]);
 });
 
-test("import writes nothing if a credential has a line break, which would set another variable", async () => {
+test("`import` writes nothing if a credential has a line break, which would set another variable", async () => {
   const theirs = (BLOCKS[0] ?? "").replace(/"api_key": "[^"]*"/, '"api_key": "sk-abc\\nLD_PRELOAD=/x.so"');
   const { status, stderr } = await importText("ccr", theirs);
   expect(status).toBe(1);
@@ -130,7 +130,7 @@ test("P40: settings without a counterpart are listed, and the rest is imported",
   });
 });
 
-test("import makes a chat channel of each server of Chat Completions, in a responses group with convert: true", async () => {
+test("`import` makes a chat channel of each server of Chat Completions, in a responses group with convert: true", async () => {
   const params = {
     model: "openai/qwen3-coder",
     api_base: "http://gpu.example:8000/v1",
@@ -153,7 +153,7 @@ test.each([
   ["a config is there", "ccr", BLOCKS[0] ?? "", "already exists"],
   ["the file cannot be parsed", "litellm", "a: [sk-hush", "theirs: it cannot be parsed."],
   ["nothing can be used", "ccr", '{ "LOG": true }', "nothing was written. No counterpart:\n  LOG"],
-])("import writes nothing if %s", async (what, kind, text, problem) => {
+])("`import` writes nothing if %s", async (what, kind, text, problem) => {
   if (what === "a config is there") writeFileSync(folder.join("gateway.yaml"), "vendor: mine\n");
   const { status, stderr } = await importText(kind, text);
   expect(status).toBeGreaterThan(0);
@@ -246,7 +246,7 @@ test("in an imported config, only the credential refers to a variable, and `${â€
   upstream.stop();
 });
 
-test("import shows each destination and each variable before it names doctor, which asks the upstreams", async () => {
+test("`import` shows each destination and each variable before it names doctor, which asks the upstreams", async () => {
   const document = {
     APIKEY: "$CLIENTS",
     HOST: "0.0.0.0",
@@ -352,7 +352,7 @@ test.skipIf(process.platform === "win32").each([
   ["a file without an end", "endless", "/dev/zero cannot be read: it is not a regular file."],
   ["a file of more than 1 MiB", "large", "theirs cannot be read: it has more than 1 MiB."],
   ["a link to itself", "loop", "theirs cannot be read: ELOOP"],
-])("import refuses %s at once", async (_, what, problem) => {
+])("`import` refuses %s at once", async (_, what, problem) => {
   if (what === "pipe") Bun.spawnSync(["mkfifo", folder.join("theirs")]);
   if (what === "large") writeFileSync(folder.join("theirs"), " ".repeat(1024 * 1024 + 1));
   if (what === "loop") symlinkSync("theirs", folder.join("theirs"));

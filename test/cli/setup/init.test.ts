@@ -13,7 +13,7 @@ const folder = useFolder();
 const path = () => folder.join("gateway.yaml");
 
 describe("gateway init", () => {
-  test("gateway init sets up each provider with a credential in the environment, and refers to the variable", async () => {
+  test("`gateway init` sets up each provider with a credential in the environment, and refers to the variable", async () => {
     const env = { ANTHROPIC_API_KEY: "sk-ant-hush", GEMINI_API_KEY: "AIza-hush" };
     const { status, stdout, stderr } = await run({ folder: folder.path, env }, "init");
     expect(status).toBe(0);
@@ -40,7 +40,7 @@ describe("gateway init", () => {
     expect(stderr).toEndWith(" run claude\n");
   });
 
-  test("init --json prints the keys as one document", async () => {
+  test("`init --json` prints the keys as one document", async () => {
     const { stdout } = await run({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init", "--json");
     expect(JSON.parse(stdout)).toEqual({
       config: path(),
@@ -60,7 +60,7 @@ describe("gateway init", () => {
     expect(stderr).toContain("gateway serve --demo");
   });
 
-  test("init makes git ignore the secrets and the ledger in a work tree, also behind a link", async () => {
+  test("`init` makes git ignore the secrets and the ledger in a work tree, also behind a link", async () => {
     Bun.spawnSync(["git", "init", "-q", folder.join("dotfiles")]);
     mkdirSync(folder.join("dotfiles/inner"));
     writeFileSync(folder.join("dotfiles/inner/.gitignore"), "mine");
@@ -84,7 +84,7 @@ describe("gateway init", () => {
     expect(catalog.channels.get(channel)?.baseUrl.href.replace(/\/$/, "")).toBe(baseUrl);
   });
 
-  test("gateway init finds a model server on this machine, and takes no other program for one", async () => {
+  test("`gateway init` finds a model server on this machine, and takes no other program for one", async () => {
     using server = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,
@@ -105,7 +105,7 @@ describe("gateway init", () => {
     expect(catalog.channels.get("ollama")?.baseUrl.port).toBe(`${server.port}`);
   });
 
-  test("init gives the tool of each group the group's key, so that run needs no secret", async () => {
+  test("`init` gives the tool of each group the group's key, so that run needs no secret", async () => {
     const env = { OPENAI_API_KEY: "x", DEEPSEEK_API_KEY: "y", ANTHROPIC_API_KEY: "z" };
     const { stdout } = await run({ folder: folder.path, env }, "init");
     const secretOf = (name: string) => new RegExp(`^${name} +(\\S+)$`, "m").exec(stdout)?.[1];
@@ -119,7 +119,7 @@ describe("gateway init", () => {
     }
   });
 
-  test.skipIf(process.platform === "win32")("init leaves no partial file on a full disk", async () => {
+  test.skipIf(process.platform === "win32")("`init` leaves no partial file on a full disk", async () => {
     const none = 'trap "" XFSZ; ulimit -f 0; exec "$@"';
     const words = [...PROGRAM, "init"];
     const child = Bun.spawn(["sh", "-c", none, "sh", ...words], {
@@ -132,7 +132,7 @@ describe("gateway init", () => {
     expect([await child.exited, existsSync(path())]).toEqual([1, false]);
   });
 
-  test("gateway init ends with one line to paste, which works as printed", async () => {
+  test("`gateway init` ends with one line to paste, which works as printed", async () => {
     const place = folder.join("my own.yaml");
     const env = { OPENAI_API_KEY: "x" };
     const { stderr } = await runProcess({ folder: folder.path, env }, "init", "--config", place);
@@ -149,7 +149,7 @@ describe("gateway init", () => {
     expect(shell.stdout.toString()).toMatch(/^started with sk-\w{43}\n$/);
   });
 
-  test("P39: gateway init writes to the user's configuration folder, which nobody else can read", async () => {
+  test("P39: `gateway init` writes to the user's configuration folder, which nobody else can read", async () => {
     const env = { GATEWAY_CONFIG: "", HOME: folder.path, OPENAI_API_KEY: "x" };
     const { status, stderr } = await run({ folder: folder.path, env }, "init");
     expect(status).toBe(0);
@@ -164,7 +164,7 @@ describe("gateway init", () => {
     expect(existsSync(path())).toBe(false);
   });
 
-  test("init writes to the place of --config or GATEWAY_CONFIG, and creates missing folders", async () => {
+  test("`init` writes to the place of --config or GATEWAY_CONFIG, and creates missing folders", async () => {
     const place = folder.join("new", "folder", "g.yaml");
     const env = { OPENAI_API_KEY: "x" };
     expect((await run({ folder: folder.path, env }, "init", "--config", place)).status).toBe(0);
@@ -236,7 +236,7 @@ describe("gateway init on a terminal", () => {
     expect(readFileSync(folder.join("gateway.env"), "utf8")).toContain("GATEWAY_RELAY_MAIN_API_KEY=abc\n");
   });
 
-  test("init --yes asks nothing on a terminal", async () => {
+  test("`init --yes` asks nothing on a terminal", async () => {
     const screen = runOnTerminal({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init", "--yes");
     expect(await screen.status).toBe(0);
     expect([...loadConfig(path(), {}, { missing: "keep" }).catalog.keys.keys()]).toEqual(["codex"]);

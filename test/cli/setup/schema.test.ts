@@ -75,7 +75,7 @@ describe("the config's schema", () => {
   });
 });
 
-test("gateway schema refuses an unknown document with the nearest name", async () => {
+test("`gateway schema` refuses an unknown document with the nearest name", async () => {
   const { stderr, status } = await run({ folder: "/" }, "schema", "confg");
   expect(status).toBe(2);
   expect(stderr).toContain("config");

@@ -166,7 +166,7 @@ describe.skipIf(process.platform !== "linux")("P199: gateway service with system
     };
   };
 
-  test("service install writes the unit, starts nothing, and prints the command that starts it", async () => {
+  test("`service install` writes the unit, starts nothing, and prints the command that starts it", async () => {
     using folder = makeTempFolder();
     const { unit, asked, service } = prepare(folder);
     const { status, stdout, stderr } = await service("install");
@@ -179,7 +179,7 @@ describe.skipIf(process.platform !== "linux")("P199: gateway service with system
     expect(asked()).toEqual([]);
   });
 
-  test("service install --enable starts the service; service uninstall stops it and removes the unit", async () => {
+  test("`service install --enable` starts the service; service uninstall stops it and removes the unit", async () => {
     using folder = makeTempFolder();
     const { unit, asked, service } = prepare(folder);
     expect((await service("install", "--enable")).status).toBe(0);

@@ -423,7 +423,7 @@ describe("P59: the key that env uses", () => {
 });
 
 describe("P59: env --new", () => {
-  test("env --new creates a key in the only group that fits the tool, and changes nothing else in the file", async () => {
+  test("`env --new` creates a key in the only group that fits the tool, and changes nothing else in the file", async () => {
     using folder = prepare();
     const { status, stdout, stderr } = await run({ folder: folder.path }, "env", "openai", "--new", "--json");
     expect(status).toBe(0);
@@ -474,7 +474,7 @@ describe("P59: env --new", () => {
     },
   );
 
-  test("env asks for the group of a new key on a terminal, also while stdout is captured", async () => {
+  test("`env` asks for the group of a new key on a terminal, also while stdout is captured", async () => {
     using folder = prepare();
     const captured = folder.join("out");
     const session = runOnTerminal({ folder: folder.path, captured }, "env", "claude", "--shell", "bash");
@@ -489,7 +489,7 @@ describe("P59: env --new", () => {
 });
 
 describe("the gateway's address in env", () => {
-  test("env --url names the gateway's address, and needs no config", async () => {
+  test("`env --url` names the gateway's address, and needs no config", async () => {
     using folder = makeTempFolder();
     const flags = ["--url", "https://gw.example/sub/", "--secret", "sk-theirs", "--json"];
     const { status, stdout } = await run({ folder: folder.path }, "env", "openai", ...flags);
@@ -520,7 +520,7 @@ describe("the gateway's address in env", () => {
     upstream.stop();
   });
 
-  test("env fails if a start chooses the port and no gateway runs", async () => {
+  test("`env` fails if a start chooses the port and no gateway runs", async () => {
     using folder = prepare();
     writeFileSync(folder.join("gateway.yaml"), CONFIG.replace("4999", "0"));
     const { status, stderr } = await run({ folder: folder.path }, "env", "claude", "sk-laptop");

@@ -95,7 +95,7 @@ function addMetered(config: string): void {
 }
 
 describe("gateway init --login", () => {
-  test.each(["claude", "codex"])("init --login writes a free group for the login of %s", async (tool) => {
+  test.each(["claude", "codex"])("`init --login` writes a free group for the login of %s", async (tool) => {
     using home = openHome();
     const catalog = await init(home, tool);
     const group = catalog.groups.get(`${tool}-plan`);
@@ -113,7 +113,7 @@ describe("gateway init --login", () => {
 });
 
 describe("gateway run", () => {
-  test("gateway run uses the login if the config has no other group for the tool, and says so in one line", async () => {
+  test("`gateway run` uses the login if the config has no other group for the tool, and says so in one line", async () => {
     using home = openHome();
     await init(home, "claude");
     await using _gateway = await serve(home);
@@ -123,7 +123,7 @@ describe("gateway run", () => {
     expect(stderr).toContain("with its own login, which is passed on: a plan pays.");
   });
 
-  test("P157: gateway run moves nobody from a plan to metered billing without asking", async () => {
+  test("P157: `gateway run` moves nobody from a plan to metered billing without asking", async () => {
     using home = openHome();
     await init(home, "claude");
     addMetered(home.config);
@@ -136,7 +136,7 @@ describe("gateway run", () => {
     expect((await run(home.around, "run", "claude")).stdout).toMatch(hasKey);
   });
 
-  test("gateway run gives the login's group to no other tool", async () => {
+  test("`gateway run` gives the login's group to no other tool", async () => {
     using home = openHome();
     await init(home, "claude");
     await using _gateway = await serve(home);

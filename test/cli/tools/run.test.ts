@@ -166,7 +166,7 @@ describe("P43: Gemini CLI's home", () => {
     expect((await start(folder, ["gemini"], 'echo "[$GEMINI_CLI_HOME]"')).stdout).toBe("[]\n");
   });
 
-  test("run keeps Gemini CLI's first memory and a file that it replaced, but not changed settings, and says so", async () => {
+  test("`run` keeps Gemini CLI's first memory and a file that it replaced, but not changed settings, and says so", async () => {
     using folder = makeTempFolder();
     const rewrite = (name: string, text: string) =>
       `cd "$GEMINI_CLI_HOME/.gemini"; rm -f ${name}; echo ${text} > ${name}; `;
@@ -194,7 +194,7 @@ describe("P43: Gemini CLI's home", () => {
   });
 });
 
-test("run codex resume says which sessions it finds", async () => {
+test("`run codex resume` says which sessions it finds", async () => {
   using folder = makeTempFolder();
   const resumed = await start(folder, ["codex", "exec", "resume", "--last"], "true");
   expect(resumed.stderr).toContain("only sessions that began with `gateway run codex`");
@@ -454,7 +454,7 @@ describe("P157: a subscription login", () => {
 });
 
 describe("run --list", () => {
-  test("run --list shows every tool that it starts, and where it is installed or how to install it", async () => {
+  test("`run --list` shows every tool that it starts, and where it is installed or how to install it", async () => {
     using folder = makeTempFolder();
     const env = { ...standIn(folder, "claude", ""), PATH: folder.join("bin") };
     const { status, stdout } = await run({ folder: folder.path, env }, "run", "--list");

@@ -89,7 +89,7 @@ async function live(folder: TempFolder): Promise<string[]> {
     const gateway = startGatewayHere({ config: CONFIG, folder });
     await ask(gateway.url);
     await gateway.stop();
-    // The reports run in a thread, as in the console.
+    // Brings the table next to the ledger up to date, as the console's reports do in their thread.
     makeTable(ledger);
   } catch (error) {
     failures.push(error);

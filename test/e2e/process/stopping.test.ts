@@ -144,7 +144,7 @@ describe("a gateway whose output nobody reads", () => {
       const child = serveTo(folder, log, "pipe");
       const err = child.stderr instanceof ReadableStream ? child.stderr : null;
       const port = await portIn(err);
-      // The log is longer than a pipe holds.
+      // With so many requests, the log gets longer than a pipe can hold.
       for (let asked = 0; asked < 400; asked += 1) await rawRequest(port, makeRequest("messages"));
       child.kill("SIGTERM");
       expect(await child.exited).toBe(0);

@@ -140,7 +140,7 @@ function describeChannels({ url: proxy, authority: ca }: Vendor): object {
 
 const STAND_INS = ["claude", "codex", "gemini", "opencode"];
 
-/** Whether the case can run. opencode's small program would do the same for its other providers. */
+/** Whether the case can run. If no tools are installed, small programs stand in, opencode's only once: its groups are alike. */
 function isCompared({ tool, args, group, sockets, onTerminal }: Case): boolean {
   if (WANTED !== "") return hasTool(tool);
   // The small programs know HTTP only.

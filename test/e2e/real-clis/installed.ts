@@ -14,7 +14,7 @@ export const TEST_MS = 3_600_000;
 /** Only a tool that hangs waits this long in all. */
 const MOST_IDLE_MS = 180_000;
 const LOOK_MS = 250;
-/** How long a tool on a terminal goes on after its answer: it may send other requests at the same time. */
+/** How long a tool on a terminal goes on after its answer, because it may still be sending other requests. */
 const LEFT_AFTER_MS = 3000;
 
 /** Whether the folder has this tool: it may have only some of the tools. */

@@ -1,5 +1,5 @@
 // `bun stand-in.ts TOOL ARGS`: sends what the tool was recorded to send, to the address and with the credential that its
-// settings name. What does not depend on settings is short here. Recorded from Claude Code 2.1.278 and 2.1.330, Codex 0.169,
+// settings name. Parts that depend on no setting are shortened. Recorded from Claude Code 2.1.278 and 2.1.330, Codex 0.169,
 // Gemini CLI 0.61 and opencode 1.18.
 
 import { readFileSync } from "node:fs";

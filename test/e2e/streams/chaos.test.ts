@@ -54,7 +54,7 @@ test.each(SEEDS)(
   },
 );
 
-/** A model of its own for each request, so that its line can be found. */
+/** Each request has a model's name of its own, by which its ledger line can be found. */
 const modelOf = (mark: string): string => `claude-sonnet-4-5-${mark}`;
 
 // The upstream.
@@ -196,7 +196,7 @@ class Client {
     for (const [index, { text }] of requests.entries()) {
       this.#send(connection, text);
       if (leaves) break;
-      // The end of the connection ends the wait, too.
+      // If the connection ends before, the wait is over, too.
       await connection
         .until((bytes) => readReplies(bytes).filter(({ isWhole }) => isWhole).length > index)
         .catch(() => {});

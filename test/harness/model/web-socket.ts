@@ -46,7 +46,7 @@ function openReader(
   wire: UpgradedWire,
   plan: (body: Record<string, unknown>) => readonly Step[],
 ): (bytes: Uint8Array) => void {
-  // One response after another on each stream, as real servers do it.
+  // On each stream, a response begins when the one before has ended, as on a real server.
   const streams = new Map<unknown, Promise<void>>();
   return readFrames((opcode, payload) => {
     if (opcode === FRAMES.ping) void wire.write(writeFrame(FRAMES.pong, payload));

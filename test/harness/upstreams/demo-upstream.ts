@@ -35,7 +35,7 @@ export function makeGate(): Gate {
 
 export interface DemoUpstreamOptions extends DemoOptions {
   readonly port?: number;
-  /** False: requests are not recorded (a server that runs for long). */
+  /** False: requests are not recorded, because they would fill the memory of a server that runs for long. */
   readonly records?: boolean;
 }
 

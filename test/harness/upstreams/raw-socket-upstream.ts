@@ -10,9 +10,9 @@ export interface RawSocketUpstream {
 }
 
 interface Script {
-  /** Sent in one packet with the 101. */
+  /** Bytes that the upstream sends in one packet with its 101. */
   readonly early?: Uint8Array;
-  /** Fields of the 101. */
+  /** Header fields of the 101. */
   readonly fields?: string;
   /** Called with what arrives after the handshake. */
   readonly receive?: (socket: Socket, chunk: Buffer) => void;

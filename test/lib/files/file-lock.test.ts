@@ -7,7 +7,7 @@ import { expectMode, makeTempFolder } from "../../harness/temp.ts";
 
 const MODULE = `${import.meta.dir}/../../../src/lib/files/file-lock.ts`;
 
-/** What another process gets that takes the lock: `taken`, or the name of an error. */
+/** Takes the lock in another process. Returns `taken`, or the name of that process's error. */
 function takeElsewhere(path: string): string {
   const program = `import { takeLock } from ${JSON.stringify(MODULE)};
     try { takeLock(process.argv[1]).release(); console.log("taken"); } catch (error) { console.log(error.name); }`;

@@ -138,7 +138,7 @@ const BY_NAME =
   /\b(writeFile|appendFile|truncate|chmod|chown|copyFile|cp|createWriteStream|Bun\.write)(Sync)?\(/;
 const OPENS_TO_WRITE = /\bopenSync\((?!.*("r"|O_RDONLY))/;
 
-/** The files in which such a call is right, with the reason. */
+/** Files that may have such a call, each with the reason. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {
   "lib/files/own-file.ts": "is the one place, and writes by descriptors",
   "gateway/api/socket.ts": "chmod of the socket, in a folder that only this user can use",

@@ -95,7 +95,7 @@ const ANSWERS: [name: string, wire: string, closes: boolean][] = [
 ];
 
 describe("an answer of an upstream", () => {
-  describe.each(ANSWERS)("answers %s", (_, wire, closes) => {
+  describe.each(ANSWERS)("an answer %s", (_, wire, closes) => {
     test("an answer is read the same, wherever the network splits it", async () => {
       let cut = 0;
       const upstream = await startUpstream((socket) => {

@@ -708,7 +708,7 @@ describe("a start after a kill or after the loss of lines", () => {
       const finished = await group.ask("messages");
       await own.line(finished);
       await own.kill();
-      // As if killed before a line's newline, before the journal noted the request's end, or within a line.
+      // The files are as if the kill came before a line's newline, before the journal noted the request's end, or within a line.
       writeFileSync(own.path("ledger.jsonl.open"), journal);
       if (round !== 1) {
         const whole = readFileSync(own.path("ledger.jsonl"));

@@ -140,7 +140,7 @@ const NAMED: readonly (readonly [Dialect, ChannelPlatform, Section, string])[] =
   ["messages", "chat", { top_k: 5 }, "top_k"],
   ["chat", "messages", { temperature: 1.5, seed: 1 }, "temperature=1"],
   ["responses", "chat", { truncation: "auto" }, "truncation"],
-  // The rows from here have a field that nobody knows: at the top of the body, then inside.
+  // From here on, each row has a field that no dialect knows: first at the top of the body, then inside.
   ...crossed
     .filter((pair) => !pair.every((each) => each === "chat" || each === "responses"))
     .map(([client, channel]) => [client, channel, { strangeField: 1 }, "strangeField"] as const),

@@ -159,7 +159,7 @@ test.each(LACKING)(
   },
 );
 
-test("P59: keys list --group leaves out the keys of other groups", async () => {
+test("P59: `keys list --group` leaves out the keys of other groups", async () => {
   const keys = await world.json("keys", "list", "--group", "cheap");
   expect(keys.map(({ name }: Line) => name)).toEqual(["cheap"]);
 });
@@ -292,7 +292,7 @@ describe("P39: init and import write a config of mode 0600 and refuse to overwri
   });
 });
 
-test("P40: import writes both keys of one provider to gateway.env, and clients' keys as hashes to the config", async () => {
+test("P40: `import` writes both keys of one provider to gateway.env, and clients' keys as hashes to the config", async () => {
   const [own] = await openOwnWorld({}, (own) => own.group("unused"));
   await own.halt();
   const upstream = own.upstream.channel("theirs");
@@ -327,7 +327,7 @@ test("P40: import writes both keys of one provider to gateway.env, and clients' 
   ]);
 });
 
-test("P41: serve prints its address when it is ready", async () => {
+test("P41: `serve` prints its address when it is ready", async () => {
   expect(world.server.stderr()).toContain(`http://127.0.0.1:${world.port}`);
 });
 
@@ -335,7 +335,7 @@ const hasIpv6 = Object.values(networkInterfaces()).some((all) =>
   all?.some(({ address }) => address === "::1"),
 );
 
-test.skipIf(!hasIpv6)("P41: serve prints an address of IPv6 in brackets", async () => {
+test.skipIf(!hasIpv6)("P41: `serve` prints an address of IPv6 in brackets", async () => {
   await inFolder(async (folder) => {
     const server = await serveIn(folder, ["--demo", "--host", "::1", "--port", "0"]);
     const said = server.stdout() + server.stderr();
@@ -380,7 +380,7 @@ const snapshot = (folder: string): string =>
     .map((path) => `${path}: ${readFileSync(path, "latin1")}`)
     .join("\n");
 
-test("P43: run starts a tool with this gateway, changes no settings file, and returns the tool's exit status", async () => {
+test("P43: `run` starts a tool with this gateway, changes no settings file, and returns the tool's exit status", async () => {
   const home = world.path("home");
   mkdirSync(join(home, ".claude"), { recursive: true });
   writeFileSync(join(home, ".claude/settings.json"), "{}");
@@ -398,7 +398,7 @@ const CALL = `curl -s -o /dev/null -w '%{http_code} ' "$OPENAI_BASE_URL/response
 const runCalls = (script: string, ...flags: string[]) =>
   world.run("run", ...flags, "--secret", cheap.key, "openai", "sh", "-c", script);
 
-test("P44: run --budget limits the cost of the run's sessions together, and further requests get 429", async () => {
+test("P44: `run --budget` limits the cost of the run's sessions together, and further requests get 429", async () => {
   const session = (name: string): string => CALL.replace("-d ", `-H 'session-id: ${name}' -d `);
   // A subagent's requests count, too.
   const agent = `-A '${CLAUDE["user-agent"]}' -H 'x-claude-code-agent-id: a1'`;
@@ -509,7 +509,7 @@ test("a run blames its budget only for requests that the budget refused", async 
   expect(stderr).toContain("The budget of $0.002 is spent. ");
 });
 
-test("P46: env prints the settings that run would set, as lines for a shell", async () => {
+test("P46: `env` prints the settings that run would set, as lines for a shell", async () => {
   const { status, stdout } = await world.run("env", "openai", "--secret", cheap.key, "--shell", "bash");
   expect(status).toBe(0);
   const shell = Bun.spawnSync([
@@ -533,7 +533,7 @@ test("P46: env prints the settings that run would set, as lines for a shell", as
   expect(shown.stdout.toString()).toBe(plainly);
 });
 
-test("P47: models lists the models that a group's keys can call now, with prices", async () => {
+test("P47: `models` lists the models that a group's keys can call now, with prices", async () => {
   const models = await world.json("models", "--group", "plain");
   expect(models.map(({ id }: Line) => id).toSorted()).toEqual(["quick", "test-model"]);
   for (const model of models) {
@@ -542,7 +542,7 @@ test("P47: models lists the models that a group's keys can call now, with prices
   }
 });
 
-test("P47, P48: models leaves out the models of disabled channels, and channels has exit status 1 if a group has no usable channel", async () => {
+test("P47, P48: `models` leaves out the models of disabled channels, and channels has exit status 1 if a group has no usable channel", async () => {
   const models = async () => (await world.run("models", "--group", "cheap")).stdout;
   expect([(await world.run("channels")).status, await models()]).toEqual([
     0,
@@ -628,7 +628,7 @@ test("P49: usage and sessions show exact sums of a period, however many digits t
   }
 });
 
-test("P50: usage --by version groups by the tool's version", async () => {
+test("P50: `usage --by version` groups by the tool's version", async () => {
   const early = { "user-agent": "codex_cli_rs/0.170.0-alpha.3 (x)" };
   for (const fields of [CLAUDE, early]) await world.line(await plain.ask("messages", {}, fields));
   const { rows } = await world.json("usage", "--by", "version");
@@ -667,7 +667,7 @@ function writeHistory(home: string): void {
   writeFileSync(join(folder, "11111111-2222-4333-8444-555555555555.jsonl"), `${rows}\n`);
 }
 
-test("P51, P52: usage --history reads the agents' logs without a config, counts repeats once, and writes nothing", async () => {
+test("P51, P52: `usage --history` reads the agents' logs without a config, counts repeats once, and writes nothing", async () => {
   await inFolder(async (folder) => {
     writeHistory(join(folder, "home"));
     const before = snapshot(folder);
@@ -681,7 +681,7 @@ test("P51, P52: usage --history reads the agents' logs without a config, counts 
   });
 });
 
-test("P52: usage --history --both counts a request in logs and ledger once", async () => {
+test("P52: `usage --history --both` counts a request in logs and ledger once", async () => {
   const channels = { main: { models: ["claude-haiku-4-5"] } };
   const [own, group] = await openOwnWorld({}, (world) => world.group("claude", { channels }));
   writeHistory(own.path("home"));
@@ -708,7 +708,7 @@ test("P52: usage --history --both counts a request in logs and ledger once", asy
   expect(own.lines()).toHaveLength(1);
 });
 
-test("P54: report writes one file without prompts, answers, secrets or labels", async () => {
+test("P54: `report` writes one file without prompts, answers, secrets or labels", async () => {
   const label = "/home/me/secret-project";
   await world.line(
     await plain.ask("messages", { model: "/home/me/m/own.gguf" }, { ...CLAUDE, "x-gateway-label": label }),
@@ -883,7 +883,7 @@ test("commands that write the same report at once, one of them killed, leave one
   expect(readdirSync(folder)).toEqual(["report.html"]);
 });
 
-test("P56: statusline prints one line about the session on its stdin, and an empty line without a gateway", async () => {
+test("P56: `statusline` prints one line about the session on its stdin, and an empty line without a gateway", async () => {
   await world.line(await plain.ask("messages", {}, CLAUDE));
   const stdin = JSON.stringify({ session_id: CLAUDE["x-claude-code-session-id"] });
   const { status, stdout } = await world.runWith({ stdin }, "statusline");

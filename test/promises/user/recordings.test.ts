@@ -208,7 +208,7 @@ describe("serve --replay", () => {
   });
 });
 
-test("P181: open prints a link that signs in, and without a sign-in the page shows no data", async () => {
+test("P181: `open` prints a link that signs in, and without a sign-in the page shows no data", async () => {
   const link = (await world.run("open", "--print")).stdout.trim();
   expect(link).toStartWith(world.url);
   expect(link).toMatch(/#./);

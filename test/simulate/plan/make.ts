@@ -270,7 +270,7 @@ function addSlowCut(plan: Plan): Plan {
   return addHappenings(plan, [slow, cut]);
 }
 
-/** In some runs, many syncs fail. Meanwhile the gateway is stopped, or later the power is cut. */
+/** In some runs, many syncs fail, and the gateway is stopped meanwhile or the power is cut later. */
 function addFailingStop(plan: Plan): Plan {
   const random = new Random(plan.seed, "failing stop");
   if (!random.chance(120)) return plan;

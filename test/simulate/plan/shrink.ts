@@ -37,7 +37,7 @@ export async function shrink(
   }
 }
 
-/** The list without one half of its elements, then without one quarter, and so on. */
+/** Shorter copies of the list: first each lacks one half of the elements, then one quarter, and at last one element. */
 function withoutRuns<T>(list: readonly T[]): T[][] {
   const lefts: T[][] = [];
   for (let size = list.length >> 1; size >= 1; size >>= 1)

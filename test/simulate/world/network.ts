@@ -24,7 +24,7 @@ interface Ends {
   readonly to: Owner;
   readonly weather: Weather;
   data(bytes: Buffer): void;
-  /** There is room again after a write that was told to wait. */
+  /** Called when there is room again after a write that was told to wait. */
   drained(): void;
 }
 

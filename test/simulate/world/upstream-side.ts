@@ -261,7 +261,7 @@ class SimConnection implements SentRequest, Connection {
     const { scheduler } = this.#host;
     const lateUs = this.#host.random.int(1000);
     this.#timer = scheduler.after(ms * 1000 + lateUs, this.#host, `${this.#name} ${kind}`, () => {
-      // While nobody reads, no bytes have to come.
+      // A body's silence counts only while the gateway reads the body.
       if (kind !== "idle_timeout" || this.#reader !== null) this.#fail(kind);
     });
   }

@@ -34,7 +34,7 @@ const path = writeLedger([
   line(undefined, { tool: "codex", session: "s-2" }, { time: "2026-11-19T10:00:00.000Z" }),
 ]);
 
-test("cache shows a row for each session and model, and one for each cause", async () => {
+test("`cache` shows a row for each session and model, and one for each cause", async () => {
   const { status, stdout, stderr } = await run("cache", "--ledger", path);
   expect(status).toBe(0);
   expect(stdout.trimEnd().split("\n")).toEqual([
@@ -71,13 +71,13 @@ test("cache --json is one document with exact amounts, and filters by sender and
   expect(JSON.parse(stdout)).toMatchObject({ only: { session: "s-2" }, requests: 2, total: { misses: 2 } });
 });
 
-test("cache says so if nothing was missed in a period", async () => {
+test("`cache` says so if nothing was missed in a period", async () => {
   const { stdout, stderr } = await run("cache", "2026-11-19", "--ledger", path);
   expect(stdout).toBe("");
   expect(stderr).toBe("Nothing was missed in 1 request.\n");
 });
 
-test("cache tells sessions of one folder apart, and says how many requests of version 0.1.0 were not analysed", async () => {
+test("`cache` tells sessions of one folder apart, and says how many requests of version 0.1.0 were not analysed", async () => {
   const of = (session: string) => ({ tool: "claude-code", session, label: "web-shop" });
   const ledger = writeLedger([
     line({ missed: 10, usd: "0.2", because: "upstream_lost" }, of("first-session")),
@@ -131,6 +131,6 @@ test.each([
   ["pi", "Set PI_CACHE_RETENTION=long."],
   ["opencode", "opencode has no setting for it."],
   ["a-script", 'Set `"ttl": "1h"` in its `cache_control`.'],
-])("cache names the setting, if any, with which %s asks for a cache of an hour", async (tool, help) => {
+])("`cache` names the setting, if any, with which %s asks for a cache of an hour", async (tool, help) => {
   expect((await run("cache", "--ledger", writePaused(tool))).stderr).toContain(help);
 });

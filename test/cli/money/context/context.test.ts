@@ -29,7 +29,7 @@ const notes = new Contexts(path, () => expect.unreachable());
 for (const id of ["req_1", "req_2"]) notes.note(draftOf(id, { client, usage }), pieces);
 notes.close();
 
-test("context shows official amounts next to charges, because a plan's session has no charges", async () => {
+test("`context` shows official amounts next to charges, because a plan's session has no charges", async () => {
   const { status, stdout, stderr } = await run("context", "--ledger", path);
   expect([status, stdout.trimEnd().split("\n")]).toEqual([
     0,
@@ -51,7 +51,7 @@ test("context shows official amounts next to charges, because a plan's session h
   expect(stderr).toStartWith("Estimated: ");
 });
 
-test("context servers shows what the tools of each MCP server cost, by official and charged amounts", async () => {
+test("`context servers` shows what the tools of each MCP server cost, by official and charged amounts", async () => {
   const { stdout } = await run("context", "servers", "--ledger", path);
   expect(stdout.trimEnd().split("\n")).toEqual([
     "MCP SERVER  TOOLS  CALLED  SESSIONS  TOKENS  OFFICIAL $  CHARGED $",

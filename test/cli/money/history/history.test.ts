@@ -23,7 +23,7 @@ function history(...args: string[]): ReturnType<typeof drive> {
 }
 
 describe("usage --history", () => {
-  test("P51: usage --history shows, without a config or a gateway, what agents used and what logs do not say", async () => {
+  test("P51: `usage --history` shows, without a config or a gateway, what agents used and what logs do not say", async () => {
     const { status, stdout, stderr } = await history("--by", "tool,model");
     expect([status, stdout.trimEnd().split("\n")]).toEqual([
       0,
@@ -42,7 +42,7 @@ describe("usage --history", () => {
     ]);
   });
 
-  test("usage --history divides by day, project and session, and takes a period and filters", async () => {
+  test("`usage --history` divides by day, project and session, and takes a period and filters", async () => {
     const read = async (...args: string[]): Promise<unknown> =>
       JSON.parse((await history(...args, "--json")).stdout);
     const one = { requests: 1, official_usd: "0.000565" };
@@ -60,7 +60,7 @@ describe("usage --history", () => {
     });
   });
 
-  test("usage --history --csv has a column for every kind of usage, and no name becomes a formula", async () => {
+  test("`usage --history --csv` has a column for every kind of usage, and no name becomes a formula", async () => {
     const odd = makeHome({ [`${CLAUDE}/a.jsonl`]: [claudeRow({ cwd: "=HYPERLINK(1)\u001b[31m" })] });
     const { stdout } = await drive(
       { folder: odd, env: { HOME: odd, GATEWAY_CONFIG: "" } },
@@ -79,13 +79,13 @@ describe("usage --history", () => {
     [["--key", "laptop"], "--history excludes --key: a log names no key."],
     [["--by", "channel"], '--by: there is no "channel"'],
     [["--session", "nothing"], "The logs have no session nothing."],
-  ])("usage --history refuses %j", async (args, message) => {
+  ])("`usage --history` refuses %j", async (args, message) => {
     const { status, stderr } = await history(...args);
     expect(status).toBeGreaterThan(0);
     expect(stderr).toContain(message);
   });
 
-  test("usage --history says so if there are no logs", async () => {
+  test("`usage --history` says so if there are no logs", async () => {
     const { status, stderr } = await drive(
       { folder: "/", env: { GATEWAY_CONFIG: "" } },
       "usage",
@@ -97,7 +97,7 @@ describe("usage --history", () => {
     ]);
   });
 
-  test("P52: usage --history --both counts each request once: in the logs, in the ledger or in both", async () => {
+  test("P52: `usage --history --both` counts each request once: in the logs, in the ledger or in both", async () => {
     const client = { tool: "claude-code", session: "other" };
     const ledger = writeLedger([
       {

@@ -26,7 +26,7 @@ const UNPRICED = {
   charge_usd: null,
 } as const;
 
-test("ledger verify accepts a valid ledger", async () => {
+test("`ledger verify` accepts a valid ledger", async () => {
   const path = writeLedger([{ id: "req_1" }, { id: "req_2" }]);
   const { status, stdout } = await run("ledger", "verify", "--ledger", path);
   expect(status).toBe(0);
@@ -45,7 +45,7 @@ test("ledger verify accepts a valid ledger", async () => {
   });
 });
 
-test("ledger verify says that a ledger was removed if its journal is still there", async () => {
+test("`ledger verify` says that a ledger was removed if its journal is still there", async () => {
   const path = writeLedger([{ id: "req_1" }]);
   renameSync(path, `${path}.open`);
   const { status, stderr } = await run("ledger", "verify", "--ledger", path);
@@ -53,7 +53,7 @@ test("ledger verify says that a ledger was removed if its journal is still there
   expect(stderr).toContain("was removed, but its journal was not");
 });
 
-test("P139: ledger verify names file, line and request of each problem, says what to do, and fails", async () => {
+test("P139: `ledger verify` names file, line and request of each problem, says what to do, and fails", async () => {
   const path = writeLedger([{ id: "req_1" }, { id: "req_2" }, { id: "req_3" }]);
   writeFileSync(
     path,
@@ -73,7 +73,7 @@ test("P139: ledger verify names file, line and request of each problem, says wha
   expect(forScripts.status).toBe(1);
 });
 
-test("ledger show reports a damaged line", async () => {
+test("`ledger show` reports a damaged line", async () => {
   const path = writeLedger([{ id: "req_1" }]);
   writeFileSync(path, `${JSON.stringify({ v: 1, id: "req_2" })}\n\0\0\0\n`, { flag: "a" });
   const shown = await run("ledger", "show", "req_2", "--ledger", path);
@@ -83,7 +83,7 @@ test("ledger show reports a damaged line", async () => {
   );
 });
 
-test("ledger reprice writes through a running gateway, and two commands at once correct each request once", async () => {
+test("`ledger reprice` writes through a running gateway, and two commands at once correct each request once", async () => {
   using folder = makeTempFolder();
   const upstream = startDemoUpstream();
   const prices = { "claude-haiku-4-5": { input: "1", output: "1" } };
@@ -120,7 +120,7 @@ test("ledger reprice writes through a running gateway, and two commands at once 
   expect((await run("ledger", "verify", "--ledger", folder.join("ledger.jsonl"))).status).toBe(0);
 });
 
-test("ledger reprice reads nothing while another reprice has the lock", async () => {
+test("`ledger reprice` reads nothing while another reprice has the lock", async () => {
   const path = writeLedger([{ id: "req_1" }]);
   const lock = takeLock(`${path}.reprice.lock`);
   const refused = await runProcess(AROUND, "ledger", "reprice", "1d", "--ledger", path);
@@ -129,7 +129,7 @@ test("ledger reprice reads nothing while another reprice has the lock", async ()
 });
 
 test.each(["a running gateway", "no gateway"])(
-  "P142: ledger accept accepts what a start has found, with %s",
+  "P142: `ledger accept` accepts what a start has found, with %s",
   async (how) => {
     using folder = makeTempFolder();
     const path = folder.join("ledger.jsonl");
@@ -161,7 +161,7 @@ test.each(["a running gateway", "no gateway"])(
   },
 );
 
-test("ledger reprice shows changes, appends corrections once, and refuses while another process writes the ledger", async () => {
+test("`ledger reprice` shows changes, appends corrections once, and refuses while another process writes the ledger", async () => {
   const path = writeLedger([
     {
       id: "req_1",
@@ -215,7 +215,7 @@ test("ledger reprice shows changes, appends corrections once, and refuses while 
   expect(again.stderr).toContain("Nothing to do");
 });
 
-test("P141: ledger show finds a request by the beginning of its id, with or without req_", async () => {
+test("P141: `ledger show` finds a request by the beginning of its id, with or without req_", async () => {
   const ids = ["req_0mi9x2k3a000001aaaaaaaa", "req_0mi9x2k3a000002aaaaaaaa", "req_0mi9x2k3b000003aaaaaaaa"];
   const ledger = writeLedger(ids.map((id) => ({ id })));
   for (const words of ["0mi9x2k3b", "req_0mi9x2k3b", ids[2]!])

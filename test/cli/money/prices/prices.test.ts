@@ -86,7 +86,7 @@ const CHANGED = publish({
 });
 
 describe("prices show", () => {
-  test("prices show lists each provider's prices of a model with their date and source", async () => {
+  test("`prices show` lists each provider's prices of a model with their date and source", async () => {
     using folder = open();
     const { stdout, status } = await gateway(folder, "prices show claude-sonnet-5-5");
     expect(status).toBe(0);
@@ -107,7 +107,7 @@ describe("prices show", () => {
     );
   });
 
-  test("prices show says in which hours a price counts, and leaves out prices that have ended", async () => {
+  test("`prices show` says in which hours a price counts, and leaves out prices that have ended", async () => {
     using folder = open();
     const shown = await gateway(folder, "prices show deepseek-flash");
     expect(shown.stdout).toContain(
@@ -118,7 +118,7 @@ describe("prices show", () => {
     expect(retired.stdout).not.toContain("until");
   });
 
-  test("prices show needs no config, and says when there is no price", async () => {
+  test("`prices show` needs no config, and says when there is no price", async () => {
     using folder = makeTempFolder();
     const nowhere = { folder: folder.path, env: { GATEWAY_CONFIG: "" } };
     expect((await run(nowhere, "prices", "show", "gpt-5", "--provider", "openai")).status).toBe(0);
@@ -131,7 +131,7 @@ describe("prices show", () => {
 });
 
 describe("prices check", () => {
-  test("prices check names the models in use that have no price, and fails", async () => {
+  test("`prices check` names the models in use that have no price, and fails", async () => {
     using folder = open(["claude-sonnet-5", "claude-nova-9", "claude-nova-9"]);
     const { stdout, stderr, status } = await gateway(folder, "prices check --json");
     expect({ status, stderr, reported: JSON.parse(stdout) as unknown }).toEqual({
@@ -143,7 +143,7 @@ describe("prices check", () => {
     expect(human.stderr).toContain("`gateway prices set` gives them one");
   });
 
-  test("prices check exits with 0 if all models have a price or cost nothing", async () => {
+  test("`prices check` exits with 0 if all models have a price or cost nothing", async () => {
     using folder = open(["claude-sonnet-5"]);
     const { stdout, stderr, status } = await gateway(folder, "prices check");
     expect([status, stdout]).toEqual([0, ""]);
@@ -152,11 +152,11 @@ describe("prices check", () => {
 
   const unpriced = { basis: "unpriced", prices: null, official_usd: null, charge_usd: null } as const;
   const unknown = { ...unpriced, basis: "unknown", usage: {}, status: null } as const;
-  test("prices check leaves out a model whose answers name another model that has a price", async () => {
+  test("`prices check` leaves out a model whose answers name another model that has a price", async () => {
     using folder = open([
       { model: "our-best", upstream_model: "claude-sonnet-5" },
       { model: "our-best", upstream_model: "claude-opus-5", suspect: "read as JSON" },
-      // Interrupted: the line has the name that was requested.
+      // The line of an interrupted request has the requested name, because no answer named a model.
       { model: "our-best", upstream_model: "our-best", ...unknown, outcome: "interrupted" },
       { model: "our-best", upstream_model: null, ...unknown, outcome: "upstream_error" },
     ]);
@@ -164,7 +164,7 @@ describe("prices check", () => {
     expect([status, JSON.parse(stdout)]).toEqual([0, []]);
   });
 
-  test("prices check names a requested model if nothing answered, or if a model without a price did", async () => {
+  test("`prices check` names a requested model if nothing answered, or if a model without a price did", async () => {
     using folder = open([
       { model: "our-best", upstream_model: "claude-sonnet-5" },
       { model: "our-best", upstream_model: "deployment-7", ...unpriced },
@@ -183,7 +183,7 @@ describe("prices check", () => {
     ]);
   });
 
-  test("prices check checks the models that only the config names", async () => {
+  test("`prices check` checks the models that only the config names", async () => {
     const channel = {
       ...CONFIG.channels.claude,
       models: ["claude-nova-9", "claude-*"],
@@ -197,7 +197,7 @@ describe("prices check", () => {
 });
 
 describe("prices update", () => {
-  test("prices update shows what changes for the models in the ledger, and writes a book next to the config", async () => {
+  test("`prices update` shows what changes for the models in the ledger, and writes a book next to the config", async () => {
     using folder = open(["claude-sonnet-5", "claude-nova-9", "claude-opus-5"]);
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
     const diff = await gateway(folder, "prices update --dry-run --from data.json --json");
@@ -236,7 +236,7 @@ describe("prices update", () => {
     );
   });
 
-  test("prices update reads the data in the price package's npm form", async () => {
+  test("`prices update` reads the data in the price package's npm form", async () => {
     using folder = open();
     const words = ["prices", "update", "--dry-run", "--from"];
     const file = Bun.resolveSync("@pydantic/genai-prices", import.meta.dir);
@@ -244,7 +244,7 @@ describe("prices update", () => {
     expect([status, stderr]).toEqual([0, expect.stringContaining("No price of a model")]);
   });
 
-  test("prices update reads from an address, and never writes a secret of the address", async () => {
+  test("`prices update` reads from an address, and never writes a secret of the address", async () => {
     using folder = open();
     using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json(CHANGED) });
     const place = `http://127.0.0.1:${server.port}/data.json?token=secret-token`;
@@ -254,7 +254,7 @@ describe("prices update", () => {
     expect(readFileSync(folder.join("gateway.prices.jsonl"), "utf8")).not.toContain("secret-token");
   });
 
-  test("prices update writes nothing without a terminal and --yes", async () => {
+  test("`prices update` writes nothing without a terminal and --yes", async () => {
     using folder = open();
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
     const { status, stderr } = await gateway(folder, "prices update --from data.json");
@@ -263,7 +263,7 @@ describe("prices update", () => {
     expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
   });
 
-  test("prices update asks on a terminal, and `no` writes nothing", async () => {
+  test("`prices update` asks on a terminal, and `no` writes nothing", async () => {
     using folder = open();
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
     const words = ["prices", "update", "--from", "data.json"];
@@ -360,7 +360,7 @@ describe("prices update", () => {
       "has no prices of anthropic and openai and google",
     ],
     ["no prices of most makers", small(1), "has no prices of openai and google"],
-  ])("prices update refuses a book with %s", async (_what, document, why) => {
+  ])("`prices update` refuses a book with %s", async (_what, document, why) => {
     using folder = open();
     writeFileSync(
       folder.join("data.json"),
@@ -375,7 +375,7 @@ describe("prices update", () => {
   test.each([
     ["a file that is not there", "nowhere.json", "ENOENT"],
     ["an address at a closed port", "http://127.0.0.1:9/data.json", "cannot be read"],
-  ])("prices update says that it cannot read %s", async (_what, place, why) => {
+  ])("`prices update` says that it cannot read %s", async (_what, place, why) => {
     using folder = open();
     const { status, stderr } = await gateway(folder, `prices update --from ${place} --yes`);
     expect(status).toBe(1);
@@ -422,7 +422,7 @@ describe("prices update", () => {
     expect((await run(place, "prices", "check")).status).toBe(0);
   });
 
-  test("P58: prices update needs --accept for a price that falls below a tenth, and for a provider that loses a quarter of its models", async () => {
+  test("P58: `prices update` needs --accept for a price that falls below a tenth, and for a provider that loses a quarter of its models", async () => {
     using folder = open();
     const fallen = publish({
       "anthropic claude-sonnet-5": { input_mtok: 0, output_mtok: 0.9 },
@@ -459,7 +459,7 @@ describe("prices update", () => {
   test.each([
     ["from tomorrow on", { start_date: new Date(Date.now() + 86_400_000).toISOString().slice(0, 10) }],
     ["in four hours of the night", { start_time: "01:00:00Z", end_time: "05:00:00Z" }],
-  ])("P58: prices update needs --accept for a price that falls to 0 %s", async (_, constraint) => {
+  ])("P58: `prices update` needs --accept for a price that falls to 0 %s", async (_, constraint) => {
     using folder = open();
     const later = publish().map((provider) => ({
       ...provider,
@@ -476,7 +476,7 @@ describe("prices update", () => {
     expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
   });
 
-  test("P58: prices update needs --accept if a model's name goes to another model whose price is 0", async () => {
+  test("P58: `prices update` needs --accept if a model's name goes to another model whose price is 0", async () => {
     using folder = open();
     const stolen = publish().map((provider) => {
       if (provider.id !== "anthropic") return provider;
@@ -490,7 +490,7 @@ describe("prices update", () => {
     expect(refused.stderr).toMatch(/anthropic\/claude-sonnet-4-5: .*input falls from 3 to 0/);
   });
 
-  test("P58: prices update needs --accept if a provider that the config uses lost a model, and names the model", async () => {
+  test("P58: `prices update` needs --accept if a provider that the config uses lost a model, and names the model", async () => {
     using folder = open();
     const fewer = (id: string) =>
       publish().map((each) => (each.id === id ? { ...each, models: each.models.slice(1) } : each));
@@ -531,7 +531,7 @@ describe("prices update", () => {
       return asked;
     }
 
-    test("prices update takes the data of the newest release, and says its name, day and hash", async () => {
+    test("`prices update` takes the data of the newest release, and says its name, day and hash", async () => {
       using folder = open(["claude-sonnet-5"]);
       const asked = publishRelease("v0.9.1", "2027-01-05T23:59:59Z");
       const { status, stdout, stderr } = await gateway(folder, "prices update --yes --json");
@@ -550,7 +550,7 @@ describe("prices update", () => {
       });
     });
 
-    test("P57: prices update refuses a release that is older than the prices in use, and --dry-run says so", async () => {
+    test("P57: `prices update` refuses a release that is older than the prices in use, and --dry-run says so", async () => {
       using folder = open();
       publishRelease("v0.9.1", "2027-01-05T00:00:00Z");
       expect((await gateway(folder, "prices update --yes")).status).toBe(0);
@@ -575,7 +575,7 @@ describe("prices update", () => {
       ["a page without a release", { message: "Not Found" }],
       ["a tag with a relative path", { tag_name: "../../other", published_at: "2027-01-05T00:00:00Z" }],
       ["a release without a day", { tag_name: "v1", published_at: "soon" }],
-    ])("prices update refuses %s", async (_, release) => {
+    ])("`prices update` refuses %s", async (_, release) => {
       using folder = open();
       const answer = (): Promise<Response> => Promise.resolve(Response.json(release));
       globalThis.fetch = Object.assign(answer, { preconnect: real.preconnect });
@@ -584,7 +584,7 @@ describe("prices update", () => {
     });
   });
 
-  test("prices update reads only over https, and follows no redirect", async () => {
+  test("`prices update` reads only over https, and follows no redirect", async () => {
     using folder = open();
     const to = (location: string) =>
       Bun.serve({
@@ -619,7 +619,7 @@ describe("what doctor says of prices", () => {
     return checks.filter(({ check }) => check === "prices");
   };
 
-  test("doctor mentions a price book that is older than thirty days", async () => {
+  test("`doctor` mentions a price book that is older than thirty days", async () => {
     const book = { label: "book 2026-11-21", date: "2026-11-21" };
     expect(describeBook(book, new Date("2026-12-21T23:59:59Z"))).toMatchObject({ state: "ok" });
     expect(describeBook(book, new Date("2026-12-22T00:00:00Z"))).toMatchObject({
@@ -631,7 +631,7 @@ describe("what doctor says of prices", () => {
     expect(await examine(folder)).toHaveLength(1);
   });
 
-  test("doctor names a provider of the config that the price book does not have", async () => {
+  test("`doctor` names a provider of the config that the price book does not have", async () => {
     const channel = { ...CONFIG.channels.claude, price_provider: "antropic" };
     using folder = open([], { ...CONFIG, channels: { claude: channel } });
     expect(await examine(folder)).toMatchObject([

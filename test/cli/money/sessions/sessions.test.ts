@@ -8,7 +8,7 @@ const at = (minute: number): Partial<LineDraft> => ({ time: `2026-11-20T10:0${mi
 const MISS = { cache: { missed: 11_000, usd: "0.0297", because: "tools_changed" } };
 
 const path = writeLedger([
-  // A line as version 0.1 wrote it.
+  // Version 0.1 wrote lines like this one, which do not say who sent the request.
   { id: "req_0", ...at(0) },
   { id: "req_1", ...at(1), client: claude },
   { id: "req_2", ...at(2), client: { ...claude, agent: "a1" }, ...MISS },
@@ -39,7 +39,7 @@ async function lines(...args: string[]): Promise<string[]> {
 }
 
 describe("gateway sessions", () => {
-  test("gateway sessions lists sessions, the newest first, and the requests without one", async () => {
+  test("`gateway sessions` lists sessions, the newest first, and the requests without one", async () => {
     expect(await lines("sessions")).toEqual([
       "LAST USED    SESSION         TOOL         LABEL    REQUESTS   INPUT  CACHED  OUTPUT  AGENTS  CHARGED $",
       "11-20 10:05  ~4e4f7a1bce01d  gemini-cli   -               1  11,432     96%     350       1   0.011106",
@@ -73,7 +73,7 @@ describe("gateway sessions", () => {
     });
   });
 
-  test("gateway sessions shows a session as a tree of its agents, and where the cache was missed", async () => {
+  test("`gateway sessions` shows a session as a tree of its agents, and where the cache was missed", async () => {
     expect(await lines("sessions", "show", "db7f")).toEqual([
       `Session ${SESSION}`,
       '  claude-code, label "gateway", key laptop, 11-20 10:01 to 11-20 10:04',
@@ -90,7 +90,7 @@ describe("gateway sessions", () => {
     ]);
   });
 
-  test("gateway sessions lists the turns of a session that its tool did not name", async () => {
+  test("`gateway sessions` lists the turns of a session that its tool did not name", async () => {
     const reported = await lines("sessions", "show", "~4e4f", "--turns");
     expect(reported[0]).toBe("Session inferred-4e4f7a1bce01d2aa (the tool did not name it)");
     expect(reported.slice(-2)).toEqual([
@@ -100,7 +100,7 @@ describe("gateway sessions", () => {
     expect(await lines("sessions", "show", "last", "--turns")).toEqual(reported);
   });
 
-  test("gateway sessions shows a session as JSON, with its agents, misses and turns", async () => {
+  test("`gateway sessions` shows a session as JSON, with its agents, misses and turns", async () => {
     const reported = JSON.parse((await lines("sessions", "show", "db7f", "--json", "--turns")).join("\n"));
     expect(reported).toMatchObject({
       session: SESSION,
@@ -121,7 +121,7 @@ describe("gateway sessions", () => {
     });
   });
 
-  test("gateway sessions says by how much the windows of a plan rose while a session ran", async () => {
+  test("`gateway sessions` says by how much the windows of a plan rose while a session ran", async () => {
     const plan = { client: claude, paid_by: "plan", charge_usd: "0" } as const;
     const planned = writeLedger([
       { id: "req_1", ...at(1), ...plan, windows: { "5h": 40 } },
@@ -136,7 +136,7 @@ describe("gateway sessions", () => {
     ]);
   });
 
-  test("gateway sessions shows the sessions that a session started", async () => {
+  test("`gateway sessions` shows the sessions that a session started", async () => {
     const { stdout } = await run("sessions", "show", "ses_main", "--ledger", family);
     expect(stdout.split("\n").slice(7, 10)).toEqual([
       "",
@@ -152,7 +152,7 @@ describe("gateway sessions", () => {
     expect(JSON.parse(alone.stdout)).toMatchObject({ started: [] });
   });
 
-  test("gateway sessions show names an unknown id, and lists the sessions that a short id may mean", async () => {
+  test("`gateway sessions show` names an unknown id, and lists the sessions that a short id may mean", async () => {
     const unknown = await run("sessions", "show", "zzz", ...LEDGER);
     expect(unknown).toMatchObject({ status: 1, stderr: expect.stringContaining(`session zzz in ${path}. `) });
     const two = writeLedger(["ab", "ac"].map((session) => ({ id: session, client: { session } })));
@@ -160,7 +160,7 @@ describe("gateway sessions", () => {
     expect(several.stderr).toBe("gateway: Several sessions begin with a. Use more of the id:\n  ab\n  ac\n");
   });
 
-  test("gateway sessions shows the newest twenty sessions, and the total of all sessions", async () => {
+  test("`gateway sessions` shows the newest twenty sessions, and the total of all sessions", async () => {
     const many = writeLedger(
       Array.from({ length: 25 }, (_, index) => ({
         id: `req_${index}`,
@@ -177,7 +177,7 @@ describe("gateway sessions", () => {
 });
 
 describe("gateway usage", () => {
-  test("gateway usage sums by tool, session, agent and label", async () => {
+  test("`gateway usage` sums by tool, session, agent and label", async () => {
     const rows = async (by: string): Promise<string[]> =>
       (await lines("usage", "--by", by)).slice(1).map((line) => line.replace(/ {2,}.*$/, ""));
     expect(await rows("tool")).toEqual(["claude-code", "no tool", "gemini-cli", "total"]);
@@ -186,7 +186,7 @@ describe("gateway usage", () => {
     expect(await rows("agent")).toEqual(["a2", "no agent", "a1", "a3", "total"]);
   });
 
-  test("usage --json writes a missing label or tool as null", async () => {
+  test("`usage --json` writes a missing label or tool as null", async () => {
     const reported = JSON.parse((await lines("usage", "--by", "label,tool", "--json")).join("\n"));
     expect(reported.rows).toMatchObject([
       { label: "gateway", tool: "claude-code", charge_usd: "1.033318" },
@@ -195,7 +195,7 @@ describe("gateway usage", () => {
     ]);
   });
 
-  test("gateway usage filters by tool, session and label", async () => {
+  test("`gateway usage` filters by tool, session and label", async () => {
     const count = async (...args: string[]): Promise<unknown> =>
       JSON.parse((await lines("usage", "--by", "model", "--json", ...args)).join("\n")).total.requests;
     expect(await count("--tool", "claude-code")).toBe(4);

@@ -41,7 +41,7 @@ afterAll(async () => {
 const line = async (stdin: string, ...args: string[]) =>
   run({ folder: folder.path, stdin }, "statusline", ...args);
 
-test("P56: statusline shows model, session, day, cache and what is left of the nearest limit", async () => {
+test("P56: `statusline` shows model, session, day, cache and what is left of the nearest limit", async () => {
   const { stdout, status } = await line(JSON.stringify(GIVEN));
   expect(status).toBe(0);
   expect(stdout).toMatch(
@@ -49,7 +49,7 @@ test("P56: statusline shows model, session, day, cache and what is left of the n
   );
 });
 
-test("P156: statusline shows what a plan paid in the session, in place of a charge", async () => {
+test("P156: `statusline` shows what a plan paid in the session, in place of a charge", async () => {
   using other = makeTempFolder();
   const plan = await startGateway({
     config: {
@@ -72,13 +72,13 @@ test("P156: statusline shows what a plan paid in the session, in place of a char
   await plan.stop();
 });
 
-test("statusline shows the day and the key's limits for a session without requests", async () => {
+test("`statusline` shows the day and the key's limits for a session without requests", async () => {
   const fresh = JSON.stringify({ ...GIVEN, session_id: "fresh" });
   expect((await line(fresh)).stdout).toBe("Opus 4.5 · today $0.000103\n");
   expect((await line(fresh, "--key", "messages")).stdout).toMatch(/ · left \$2\.00 of usd_per_session\n$/);
 });
 
-test("statusline --format works for status bars that name no session", async () => {
+test("`statusline --format` works for status bars that name no session", async () => {
   const odd = await line("", "--format", "today {today}{session}, {odd}{constructor}");
   expect(odd.stdout).toBe("today $0.000103, {odd}{constructor}\n");
   expect(odd.stderr).toContain("There is no field {odd}. Known: model, session, ");
@@ -88,7 +88,7 @@ test("statusline --format works for status bars that name no session", async () 
   }
 });
 
-test("statusline finds no session in hostile input", async () => {
+test("`statusline` finds no session in hostile input", async () => {
   for (const given of ["{", "[]", '{"session_id":5,"model":null}', '{"session_id":"\\u001b[31m&key=x"}'])
     expect((await line(given)).stdout).toBe("today $0.000103\n");
   const model = JSON.stringify({ model: { display_name: "\u001b[31mred" } });

@@ -16,7 +16,7 @@ const path = writeLedger([
   { id: "3", time: "2026-11-20T11:00:00.000Z", model: "b", key: "laptop", ...UNPRICED },
 ]);
 
-test("usage shows a row for each day, the total, and requests that are not in the amounts", async () => {
+test("`usage` shows a row for each day, the total, and requests that are not in the amounts", async () => {
   const { status, stdout, stderr } = await run("usage", "--ledger", path);
   expect(status).toBe(0);
   expect(stdout.trimEnd().split("\n")).toEqual([
@@ -30,7 +30,7 @@ test("usage shows a row for each day, the total, and requests that are not in th
   );
 });
 
-test("P156: usage shows what a plan paid next to what was charged, and never adds the two", async () => {
+test("P156: `usage` shows what a plan paid next to what was charged, and never adds the two", async () => {
   const paid = { model: "c", charge_usd: "0", multiplier: "0" };
   const ledger = writeLedger([
     { id: "1", time: "2026-11-19T10:00:00.000Z", model: "a" },
@@ -51,7 +51,7 @@ test("P156: usage shows what a plan paid next to what was charged, and never add
   expect(explained.stdout).toContain("the plan was used up, and its account is billed");
 });
 
-test("usage says in one line which amounts sellers named for requests, and how many amounts differ", async () => {
+test("`usage` says in one line which amounts sellers named for requests, and how many amounts differ", async () => {
   const line = { time: "2026-11-19T10:00:00.000Z", official_usd: "0.5", charge_usd: "0.25" };
   const sold = writeLedger([
     { ...line, id: "1", provider_usd: "0.5" },
@@ -99,7 +99,7 @@ test("usage --json is one document with exact amounts", async () => {
   });
 });
 
-test("usage --csv has the same columns whatever was used, and quotes names", async () => {
+test("`usage --csv` has the same columns whatever was used, and quotes names", async () => {
   const { stdout } = await run("usage", "--ledger", path, "--by", "key", "--csv");
   const [head, first] = stdout.split("\n");
   expect(head).toStartWith(
@@ -113,7 +113,7 @@ test("usage --csv has the same columns whatever was used, and quotes names", asy
   expect(first).toEndWith(",0,0.011106,1.000000000001,0,0,0,0.9622,0,0");
 });
 
-test("usage --csv escapes control characters, and no name becomes a formula in a spreadsheet", async () => {
+test("`usage --csv` escapes control characters, and no name becomes a formula in a spreadsheet", async () => {
   const names = [
     "a\u001B]0;x\u0007",
     "=1+1",
@@ -158,7 +158,7 @@ test("usage --csv escapes control characters, and no name becomes a formula in a
   ).toEqual(names.toSorted());
 });
 
-test("usage reports an empty period, and refuses flags that it cannot read", async () => {
+test("`usage` reports an empty period, and refuses flags that it cannot read", async () => {
   const none = await run("usage", "--ledger", path, "--since", "2030-01-01");
   expect(none).toMatchObject({ status: 0, stdout: "", stderr: "No requests in this period.\n" });
   const missing = await run("usage", "--ledger", `${path}.none`);
@@ -236,7 +236,7 @@ async function countBy(...args: string[]): Promise<string[]> {
   );
 }
 
-test("usage includes days, weeks and hours without requests", async () => {
+test("`usage` includes days, weeks and hours without requests", async () => {
   expect(await countBy()).toEqual(["2026-11-01 1", "2026-11-02 0", "2026-11-03 2"]);
   expect(await countBy("--since", "2026-10-31", "--until", "2026-11-04")).toEqual([
     "2026-10-31 0",
@@ -251,7 +251,7 @@ test("usage includes days, weeks and hours without requests", async () => {
   expect([hours.length, hours[10]]).toEqual([24, "2026-11-03 10:00 1"]);
 });
 
-test("usage takes filters, and divides by one or two dimensions", async () => {
+test("`usage` takes filters, and divides by one or two dimensions", async () => {
   expect(await countBy("--key", "laptop")).toEqual(["2026-11-01 1", "2026-11-02 0", "2026-11-03 1"]);
   expect(await countBy("--by", "model", "--key", "ci")).toEqual(["b 1"]);
   expect(await countBy("--by", "model", "--channel", "none")).toEqual([]);
@@ -332,7 +332,7 @@ describe("usage --as", () => {
   const other = { id: "2", usage: { input: 5, cache_write_1h: 7 }, key: "ci", model: "old" };
   const ledger = writeLedger([{ id: "1", usage, ...amounts }, other]);
 
-  test("usage --as shows what the same usage would have cost, and what is not compared", async () => {
+  test("`usage --as` shows what the same usage would have cost, and what is not compared", async () => {
     const args = ["--ledger", ledger, "--by", "key", "--as", "gpt-6-sol"];
     const { status, stdout, stderr } = await run("usage", ...args);
     expect(status).toBe(0);
@@ -349,7 +349,7 @@ describe("usage --as", () => {
     );
   });
 
-  test("usage --as --json has exact amounts, and says what is not compared", async () => {
+  test("`usage --as --json` has exact amounts, and says what is not compared", async () => {
     const args = ["--ledger", ledger, "--by", "key", "--as", "gpt-6-sol"];
     const { stdout } = await run("usage", ...args, "--json");
     expect(JSON.parse(stdout)).toMatchObject({
@@ -365,7 +365,7 @@ describe("usage --as", () => {
     expect(csv.stdout).toContain("laptop,1,1,0,0.48,0.48,0.32,0.32,-0.16\n");
   });
 
-  test("usage --as refuses a model that nobody sells, and names the nearest", async () => {
+  test("`usage --as` refuses a model that nobody sells, and names the nearest", async () => {
     const { status, stdout, stderr } = await run("usage", "--ledger", ledger, "--as", "gpt-6-soll");
     expect([status, stdout]).toEqual([1, ""]);
     expect(stderr).toContain('there is no price for "gpt-6-soll" (did you mean "gpt-6-sol"?)');
