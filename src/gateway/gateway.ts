@@ -26,7 +26,7 @@ import type { MetricsDetail, Observer, ShortageAlarm } from "./observe/observer.
 export interface Recorder {
   /** `message`: of a WebSocket's turn. */
   open(r: Request, message?: Uint8Array): void;
-  /** `line`: if the request was billed. */
+  /** `line`: null if the request was not billed. */
   finish(r: Request, tap: Tap, line: LineDraft | null): void;
   follow(catalog: Catalog): void;
   /** `name` null: records no more. Returns what was recorded. */

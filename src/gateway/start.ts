@@ -52,12 +52,11 @@ export interface RunningGateway {
   reload(catalog: Catalog): string[];
   /** Returns the book's name, or throws. */
   reloadPrices(): string;
-  /** Waits up to `graceMs`, then ends running requests. */
   stop(graceMs: number): Promise<void>;
   stopNow(): void;
 }
 
-/** The simulator replaces it. */
+/** The simulator replaces the network. */
 export interface Network {
   readonly listen: Listen;
   readonly createClient: () => Upstream;

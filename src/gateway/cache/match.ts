@@ -31,7 +31,6 @@ export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Con
   return found === null ? null : { kept: found, branched: false };
 }
 
-/** Of equally similar turns, prefers one that the user has not left. */
 function findAlikest(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean): Continuation | null {
   let shared = 1;
   let alikest: PastTurn[] = [];

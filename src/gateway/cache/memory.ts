@@ -6,7 +6,7 @@ import { findContinuation } from "./match.ts";
 import { type CountedTurn, isShort, type Left, type PastTurn, keepTurn, type CacheTurn } from "./turn.ts";
 
 const MAX_KEPT_PER_SESSION = 16;
-/** 37 MB with prompts of 128 parts. */
+/** All parts take 37 MB if prompts have 128 parts. */
 const MAX_PARTS = 2_097_152;
 const PARTS_FOR_PROMPT = 128;
 const NOTHING: Left = { tokens: 0, end: 0 };

@@ -35,9 +35,9 @@ export interface PastTurn {
   /** The upstream is known to cache this conversation. */
   readonly proven: boolean;
   readonly lifetimeMs: number;
-  /** What the turn before left, if requests go back to it. */
+  /** What the turn before left, to which a request may go back. */
   readonly earlier: Left | null;
-  /** What was read up to a change. It only shows what was lost. */
+  /** What was read up to a change. It serves only to find what was lost. */
   readonly read: Left;
 }
 

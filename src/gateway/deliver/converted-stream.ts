@@ -77,7 +77,7 @@ class ConvertedStream {
   #linger: Timer | null = null;
   #isLarge = false;
   #hasEnded = false;
-  /** A long text is on its way to the client. */
+  /** Set while a long text is on its way to the client. */
   paced: Promise<void> | null = null;
   /** Seconds since the client got something. */
   #quiet = 0;

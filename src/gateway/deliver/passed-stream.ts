@@ -17,7 +17,7 @@ export async function passStream(r: Request, body: Body, gateway: Gateway): Prom
 }
 
 const END_BYTES = 512;
-/** In so many pieces with data, a response's id is looked for. */
+/** A response's id is looked for in this many pieces with data. */
 const MAX_LOOKS = 8;
 
 class PassedStream {

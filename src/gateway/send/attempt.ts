@@ -85,7 +85,7 @@ function kindOf({ kind, sent }: UpstreamFault): "failed" | "broken" | "short" | 
 }
 
 /** Claude Code reads these headers for its "usage credits" (2.1.197).
- *  ChatGPT's sign is not documented: a used-up window, and credits. */
+ *  ChatGPT has no documented sign: a used-up window and credits show it. */
 function readPayer(head: UpstreamResponse): Payer {
   const { fields, status } = head;
   const unified = (name: string) => fields.get(`anthropic-ratelimit-unified-${name}`) ?? "";

@@ -57,7 +57,6 @@ export class SocketConnection implements ClientListener {
   #candidate: Candidate;
   #turns: SocketTurn[] = [];
   #responses = 0;
-  /** Client messages wait for earlier ones, or for slow readers. */
   #queue: Payload[] = [];
   #queuedBytes = 0;
   #isBusy = false;

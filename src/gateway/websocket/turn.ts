@@ -53,7 +53,7 @@ export class SocketTurn {
     this.#silence?.arm(this.begun ? idleMs : firstByteMs);
   }
 
-  /** No client waits for the meter. */
+  /** Meters a message that the client already has. */
   see(event: SocketEvent, message: Uint8Array): void {
     const r = this.#r;
     r.recorded?.note(message);
