@@ -100,7 +100,7 @@ class ConvertedStream {
 
   send(piece: Uint8Array): Promise<void> | null {
     const r = this.#r;
-    // `push` shows the meter each event first: the client's stream ends with the usage.
+    // `push` shows the meter each event first, because the client's stream ends with the usage.
     if (!r.exchange.gone) return this.#passEvents(this.#stream.push(piece));
     meterChunk(r, piece);
     return null;

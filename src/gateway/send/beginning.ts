@@ -59,7 +59,7 @@ export class Beginning {
     return isOpen || BARE_ERROR.test(this.#start) ? null : GOOD;
   }
 
-  /** Judges what has come, because nothing more comes soon. */
+  /** Judges what has come so far, without waiting for more. */
   conclude(hasEnded: boolean): BeginningVerdict {
     const start = judgeStart(this.#start, hasEnded) ?? GOOD;
     return this.#isStream && BARE_ERROR.test(this.#start) ? this.#readError() : start;

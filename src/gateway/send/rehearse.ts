@@ -17,7 +17,6 @@ const ANSWER = '{"type":"message","model":"m","usage":{"input_tokens":1,"output_
 const ANSWERS = { "application/json": ANSWER, "text/event-stream": `data: ${ANSWER}\n\n` };
 const DEADLINES = { connectMs: 1000, firstByteMs: 1000, idleMs: 1000 };
 
-/** The gateway's client calls its server at `port`. */
 export async function rehearse({ catalog, client }: Gateway, port: number): Promise<void> {
   for (const platform of new Set(catalog.groups.values().map((group) => group.platform))) {
     const dialect = dialectOf(platform);
