@@ -98,7 +98,7 @@ const SIDES: Readonly<Record<DialectName, Side>> = {
   },
 };
 
-/** OpenAI's two dialects: Chat Completions on responses channels. */
+/** A chat client on a responses channel: both dialects are OpenAI's. */
 export function isShared(client: string, upstream: string): boolean {
   return client === "chat" && upstream === "responses";
 }

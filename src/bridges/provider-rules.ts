@@ -206,7 +206,7 @@ export function thinksAdaptively(model: string): boolean {
   return /claude-(?:opus|sonnet|haiku)-(?:4-[6-9]|[5-9])|claude-(?:fable|mythos)/.test(bareName(model));
 }
 
-/** These models take only the defaults of `temperature` and `top_p`. */
+/** These models take only the defaults of the sampling parameters. */
 export function refusesSampling(model: string): boolean {
   return /claude-opus-4-[7-9]|claude-(?:opus|sonnet|haiku)-[5-9]|claude-(?:fable|mythos)/.test(
     bareName(model),

@@ -17,7 +17,8 @@ export function hasBridge(name: ChannelPlatform): name is DialectName {
 
 export type Purpose = "generate" | "embed" | "count" | "resource" | "list" | "model" | "other";
 const listOf = (...purposes: Purpose[]): ReadonlySet<Purpose> => new Set(purposes);
-/** `other` requests get a line in the ledger, too, but no cost is known. */
+/** `other` requests get a line in the ledger, too,
+ *  but no cost is known. */
 export const BILLED = listOf("generate", "embed", "other");
 /** Purposes that need a model. */
 export const FOR_MODELS = listOf("generate", "embed", "count");

@@ -189,7 +189,6 @@ function refusePath(path: string, given: string, lookup: Lookup): Recognition {
   return { kind: "unknown", error, other, query, dialect: chooseErrorDialect(path, lookup) };
 }
 
-/** The dialect of the path, or else of the client. */
 function chooseErrorDialect(path: string, lookup: Lookup): Dialect {
   const { relayPath } = lookup.table;
   const relayed = path === relayPath || path.startsWith(`${relayPath}/`);

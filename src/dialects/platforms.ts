@@ -92,7 +92,6 @@ export function describeList(platform: Platform, relayPrefix: string): string {
   return `GET ${readPathPrefix(platform, relayPrefix)}${dialectOf(platform).listPath}`;
 }
 
-/** `POST /v1/responses or /v1/chat/completions` */
 export function describeAnswerPaths(platform: Platform, relayPrefix: string): string {
   const prefix = readPathPrefix(platform, relayPrefix);
   return `POST ${PLATFORM_ROWS[platform].answerPaths.map((path) => prefix + path).join(" or ")}`;

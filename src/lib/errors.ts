@@ -21,7 +21,8 @@ const STATUS_OF = {
   upgrade_required: 426,
   rate_limited: 429,
   limit_spent: 429,
-  /** Waiting does not help: the owner has to add a price, or to change the limits. */
+  /** Waiting does not help:
+   *  the owner has to add a price, or to change the limits. */
   limit_unenforceable: 403,
   internal: 500,
   upstream_failed: 502,

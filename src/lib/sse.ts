@@ -63,7 +63,6 @@ export class EventReader {
     );
   }
 
-  /** The event that has not ended, after `take`. */
   peek(): Buffer {
     return joinChunks(this.#begun);
   }

@@ -208,7 +208,7 @@ function formHead(object: string, { id, created, model, tier }: AnswerAbout, con
   };
 }
 
-/** Chat has a list of verdicts, and a plural for their type. */
+/** In chat, a verdict has a list of results, and the plural in its type. */
 function formExtras({ metadata, moderation }: AnswerAbout): Json {
   const formVerdict = (verdict: unknown): unknown =>
     getField(verdict, "type") === "moderation_result"

@@ -36,7 +36,7 @@ class Thoughts {
   }
 
   add({ kind, text, seal }: Block): void {
-    // `field`: where a chat upstream wants the text back.
+    // With a `field`, a chat upstream needs the text itself back.
     if (kind === "reasoning" && seal !== null) this.#held.push({ text: "field" in seal ? text : "", seal });
   }
 

@@ -47,7 +47,7 @@ function isMarked(block: unknown): boolean {
   return isObject(getField(block, "cache_control"));
 }
 
-/** Without the field a model does not think. */
+/** Without the field `thinking`, a model does not think. */
 function readThinking(options: RequestReading["options"], thinking: unknown): void {
   const type = getField(thinking, "type");
   const thinks = type === "enabled" || type === "adaptive";

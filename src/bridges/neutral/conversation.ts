@@ -70,7 +70,7 @@ export interface Tool {
   /** `search`: the provider's own web search. */
   readonly kind: "function" | "custom" | "search";
   readonly name: string;
-  /** The client's two names, joined in `name`. */
+  /** The tool's namespace and name, which `name` joins. */
   readonly inside?: { readonly namespace: string; readonly name: string };
   /** The client has a special form for calls of the tool. */
   readonly form?: "tool_search" | "local_shell";

@@ -155,7 +155,7 @@ export class Sequence {
     this.#listener?.delta(block, piece);
   }
 
-  /** The piece of an event that brought nothing else. */
+  /** The text that the last event added to a block, if the event did nothing else. */
   takeBrought(): [Block, string] | null {
     const brought = this.#steps === 1 ? this.#brought : null;
     this.#steps = 0;

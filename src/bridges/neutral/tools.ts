@@ -77,7 +77,6 @@ export function parseSchema(text: string): Json {
   return isObject(schema) ? schema : {};
 }
 
-/** The input as the text of a JSON object. */
 export function writeArguments({ custom, input }: Call): string {
   return custom ? JSON.stringify({ input }) : input.trim() === "" ? "{}" : input;
 }
@@ -97,13 +96,13 @@ function unwrapObject(text: string): string {
   return typeof inside === "string" && isObject(parseExact(inside)) ? inside : text;
 }
 
-/** Models do not always call the member `input`. */
+/** Models do not always call the input of a custom tool `input`. */
 function unwrapInput(text: string, { name }: Tool): string {
   const value = parseFlatJson(text);
   const found = ["input", "patch", "command"].map((name) => getField(value, name));
   const inside = typeof value === "string" ? value : found.find((each) => typeof each === "string");
   const input = typeof inside === "string" ? inside : text;
-  // In other tools' inputs, a fence may be wanted.
+  // In the input of another tool, a code fence may be wanted.
   return name === "apply_patch" ? removeFence(input) : input;
 }
 

@@ -33,7 +33,7 @@ const LAYOUT: Layout = {
 
 export const content: Dialect = {
   name: "content",
-  // For upstreams. The config's `vendor` names the header of clients.
+  // The header of upstreams. `vendor` in the config names the one of clients.
   sign: (credential) => ["x-goog-api-key", credential],
   errorBody: formError,
   errorEvent(error, requestId, at = {}) {

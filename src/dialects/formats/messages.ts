@@ -37,7 +37,8 @@ export const messages: Dialect = {
   errorBody: formError,
   // Clients ignore an event without an `event:` line.
   errorEvent: (error, requestId) => `event: error\ndata: ${formError(error, requestId)}\n\n`,
-  // The error joins the broken event: at the end of such an event, clients would stop.
+  // The error joins the broken event:
+  // at the end of such an event, clients would stop.
   eventCloser: "\n",
   resetAfterErrorEvent: false,
   openMeter: openMessagesMeter,

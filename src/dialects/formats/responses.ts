@@ -38,7 +38,7 @@ export const embeddings: Dialect = { ...responses, openMeter: openEmbeddingsMete
 export const search: Dialect = { ...responses, openMeter: openSearchMeter };
 export const images: Dialect = { ...responses, openMeter: openImagesMeter };
 
-/** Codes of errors that have only a type otherwise. */
+/** Codes for errors that have a type, but no code of their own. */
 const NAMELESS: Readonly<Record<string, string>> = { invalid_request_error: "invalid_prompt" };
 
 /** Codex reads `response.error`, the SDK `error`: both are there. */

@@ -335,7 +335,7 @@ function addExtras(usage: Usage, counters: Counters, counts: CountReader): Usage
   return usage;
 }
 
-/** Members and what they contain; null: a count. Web fetches and tool searches are free:
+/** All known members, each with those inside it; null: a count. Web fetches and tool searches are free:
  * https://docs.digitalocean.com/notes/2026/inference-tool-search/ */
 const KNOWN: ReadonlyMap<string, ReadonlySet<string> | null> = new Map([
   // Some relays add names of Chat Completions.

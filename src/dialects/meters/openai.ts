@@ -143,7 +143,7 @@ function findCached(usage: unknown, details: unknown): [from: unknown, name: str
   return own === undefined || isCounted(details, "cached_tokens") ? [details, "cached_tokens"] : [usage, own];
 }
 
-/** xAI bills this count: the answer also shows failed calls.
+/** xAI bills the calls of this member: the answer also shows failed calls.
  * https://docs.x.ai/developers/tools/tool-usage-details */
 export function countsServerTools(usage: unknown): boolean {
   return isObject(getField(usage, SERVER_TOOLS));
@@ -185,7 +185,6 @@ export function readToolUsage(
   return { calls: others, pictures };
 }
 
-/** Null if no pictures were made. */
 function readPictures(painted: unknown, counts: CountReader): Usage | null {
   const own = new CountReader();
   const usage = readOpenaiUsage(painted, "responses", own);

@@ -54,13 +54,14 @@ export class ResponsesReader implements UsageReader {
   #unknownItem: string | null = null;
   /** Deltas came: later events repeat their text. */
   #sawDeltas = false;
-  /** By event type: several types repeat a text. */
+  /** How much text came in each type of event:
+   *  several types repeat the same text. */
   readonly #textBytes = new Map<string, number>();
   #mostTextBytes = 0;
   #lacksUsage = false;
   readonly #called = new CalledTools();
   readonly #calls = new Map<string, BilledCall>();
-  /** Kind and output index → key of the call. */
+  /** The key of each call by its kind and output index. */
   readonly #positions = new Map<string, string>();
 
   constructor(listener: CallListener | null = null) {

@@ -68,7 +68,8 @@ function hashCall({ name, input }: ToolCall): string {
 /** Deeper values are not compared. */
 const MAX_DEPTH = 64;
 
-/** `JSON.stringify` takes quadratic time in the depth. */
+/** Writes JSON itself:
+ *  `JSON.stringify` takes quadratic time in the depth. */
 function writeJson(value: unknown, without?: ReadonlySet<string>, depth = 0): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "";
   if (depth === MAX_DEPTH) return "";
@@ -111,7 +112,7 @@ class PairCounter {
 
   #noteResult({ id, output, isError }: ToolResult): void {
     const call = this.#open.get(id)?.shift() ?? this.#before?.calls.get(hashId(id));
-    // The call was not read.
+    // The message with this call was not read.
     if (call === undefined) return this.#startAnew(false);
     // Clients move their cache marks.
     const json = writeJson(output, MARK_NAMES);

@@ -128,7 +128,8 @@ export class BodyDecoder {
     this.done = length === 0;
   }
 
-  /** Takes the body's bytes (null: none). The input may be rearranged. */
+  /** Returns the input's bytes of the body (null: none).
+   *  To join them, it may move them inside the input. */
   decode(input: Buffer): Buffer | null {
     let at = 0;
     let start = -1;

@@ -49,7 +49,6 @@ export class Scanner {
     this.at = at;
   }
 
-  /** The next byte, or 0 at the end. */
   peek(): number {
     const { bytes } = this;
     let { at } = this;

@@ -7,7 +7,7 @@ export function nextTurn(): Promise<void> {
 
 const LONG_BYTES = 1024 * 1024;
 
-/** So many bytes take milliseconds. */
+/** Whether work on so many bytes takes milliseconds. */
 export function isLongWork(bytes: number): boolean {
   return bytes > LONG_BYTES;
 }
