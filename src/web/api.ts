@@ -38,7 +38,6 @@ export interface LiveEvent {
   readonly notices?: readonly Notice[];
   /** Why the ledger cannot be written; null: it can. */
   readonly ledgerProblem?: string | null;
-  /** How often the config has changed since the start. */
   readonly revision?: number;
 }
 

@@ -52,7 +52,6 @@ const SHELL = `<!doctype html>
 /** An asset's address changes with its content: browsers may keep it. */
 const KEPT: Field = ["cache-control", "public, max-age=31536000, immutable"];
 
-/** False: no asset at this path. */
 export function answerAsset(exchange: Exchange, path: string): boolean {
   const asset = assets.get(path);
   if (asset === undefined) return false;

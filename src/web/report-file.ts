@@ -7,7 +7,7 @@ import STYLE from "./report-file.css" with { type: "text" };
 interface TextTable {
   readonly title: string;
   readonly note?: string;
-  /** A `#` before a name: a column of numbers. */
+  /** A `#` before a name marks a column of numbers. */
   readonly head: readonly string[];
   readonly rows: ReadonlyArray<readonly string[]>;
 }

@@ -271,7 +271,7 @@ export async function setChannel(
     return edits;
   });
   printNote(`Changed the channel "${name}": ${changes.map(describeChange).join(", ")}.`);
-  if (old !== null && !(old in variables)) printNote("The old variable stays: another config may use it.");
+  if (old !== null && !(old in variables)) printNote(`The variable ${old} stays: another config may use it.`);
 }
 
 function renameInHeaders(name: string, source: unknown, old: string, own: string): Edit[] {

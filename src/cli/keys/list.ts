@@ -69,7 +69,6 @@ export function showKey(name: string, flags: KeyFlags): void {
   printLines(lines);
 }
 
-/** `$1.25 of $5 per day, resets in 3 h`, `9 requests per minute`. */
 function describeLimits({ limits }: Key, { limits: used }: Spent, now: Date): Record<string, string> {
   const all = Object.entries(listLimits(limits)).map(([name, value]) => {
     const found = used.find(({ limit }) => limit === name);

@@ -8,10 +8,9 @@ import { readSecretText } from "../../config/yaml/scalars.ts";
 export async function printSecrets(lines: readonly string[], done: string, isKept = false): Promise<void> {
   const isWritten = await writeToStdout(lines.map((line) => `${line}\n`).join(""));
   if (!isWritten && !isKept)
-    fail(`${done}, but the secret could not be printed: \`gateway keys rotate NAME\`.`);
+    fail(`${done}, but the secret could not be printed. \`gateway keys rotate NAME\` makes another.`);
 }
 
-/** If printing fails, a secret from stdin is not lost. */
 export function printKeySecret(
   document: { readonly name: string; readonly secret: string },
   { json, secret: given }: { readonly json?: true; readonly secret?: string },

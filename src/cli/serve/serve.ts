@@ -326,7 +326,7 @@ function createAlertCommand(
       await child.exited;
       running.delete(child);
       if (child.signalCode !== null)
-        warn(`${name} was ended by ${child.signalCode}: it may take ${LIMIT_MS / 1000} s`);
+        warn(`${name} was ended by ${child.signalCode}: it may take at most ${LIMIT_MS / 1000} s`);
       else if (child.exitCode !== 0) warn(`${name} failed with status ${child.exitCode}`);
     } catch (error) {
       warn(`${name} cannot be started (${messageOf(error)})`);

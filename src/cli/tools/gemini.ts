@@ -43,7 +43,7 @@ export const gemini: ToolRow = {
   program: { name: "gemini", install: "npm install -g @google/gemini-cli" },
   misleading: ["GEMINI_CLI_CUSTOM_HEADERS", "GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"],
   headers: { name: "GEMINI_CLI_CUSTOM_HEADERS", separator: "," },
-  // Gemini CLI always asks for other models, too.
+  // Besides its main model, Gemini CLI always asks for others.
   ownModels: {
     pattern: /gemini/i,
     variable: "GEMINI_MODEL",

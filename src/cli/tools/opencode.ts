@@ -33,7 +33,7 @@ export const opencode: ToolRow = {
   findOwnModel: (env) => {
     const folders = [".", join(folderOf(env, "XDG_CONFIG_HOME", ".config"), "opencode")];
     const files = folders.flatMap((each) => [join(each, "opencode.json"), join(each, "opencode.jsonc")]);
-    // `anthropic/claude-opus-5-5`: without the provider.
+    // Cuts off the provider, as in `anthropic/claude-opus-5-5`.
     return findText(["model"], files)?.replace(/^[^/]*\//, "") ?? null;
   },
   findLogin: (env) => listLogins(env).join(" and ") || null,

@@ -110,7 +110,7 @@ describe("gateway channels set", () => {
 
     test("a new credential gets a variable of the channel's own, because another config may use the old variable", async () => {
       write(REFERRING, "OTHER=1\nMAIN_KEY=old-secret-1\n");
-      expect((await replace()).stderr).toContain("The old variable stays");
+      expect((await replace()).stderr).toContain("stays: another config");
       expect(environment()).toBe("OTHER=1\nMAIN_KEY=old-secret-1\nGATEWAY_MAIN_API_KEY=new-secret-1\n");
       const changed = text();
       expect((await replace()).stderr).toBe('Changed the channel "main": credential.\n');

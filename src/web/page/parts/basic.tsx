@@ -219,7 +219,7 @@ export function useWidth(): readonly [box: RefObject<HTMLDivElement | null>, wid
   return [box, width];
 }
 
-/** A share from 0 to 1. Without a label, it is decoration. */
+/** Shows a share from 0 to 1. Without a label, it is decoration. */
 export function Bar({
   tone,
   share,

@@ -47,7 +47,7 @@ interface Sample {
 
 type Samples = Map<string, readonly Sample[]>;
 
-/** A rate is the mean of this time: it must not jump. */
+/** A rate is the mean of this time, so that it does not jump. */
 const RATE_MS = 3000;
 const MAX_REQUESTS = 200;
 const FIRST_WAIT_MS = 300;
