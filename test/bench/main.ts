@@ -119,7 +119,7 @@ async function openTargets(upstream: number, gateways: Gateways): Promise<Target
   const nginx = await startNginx(upstream);
   const targets = [planDirect(upstream), ...(nginx === null ? [] : [nginx])];
   for (const [name, command] of gateways) targets.push(await startGateway(name, command, upstream));
-  // A just-in-time compiler is slow in its first seconds, but users' gateways run for days.
+  // Each target is warmed up: a just-in-time compiler is slow in its first seconds, but users' gateways run for days.
   for (const { address } of targets) await runLoad({ address, kind: "json", clients: 64, ms: 2000 });
   return targets;
 }

@@ -195,7 +195,7 @@ describe("an answer that says it failed", () => {
   ])("a failed answer that reported nothing costs nothing: %s", (_, final) => {
     const shown = judge(readingOf(null, { end: "error", final }), failed);
     expect(shown).toEqual({ basis: "exact", usage: [], estimated: [], suspect: false });
-    // Nobody knows whether an upstream charges the text before its error.
+    // Nobody knows whether an upstream charges for the text before its error, so the line is marked as lacking output.
     const seen = assessFailed(readingOf(null, { end: "error", final, estimatedOutput: 9 }));
     expect(seen).toMatchObject({ basis: "exact", parts: [], lacksOutput: true });
     expect(seen.suspect).toContain("before its error");

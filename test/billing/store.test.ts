@@ -216,7 +216,7 @@ test("P49: the table's sums of random lines equal plain arithmetic, by name and 
 
 const count = (table: Table): number => reportUsage(table, ALL).total.requests;
 
-/** The answer to a query, and the problems reported meanwhile. */
+/** Queries the table. Returns its answer, and the problems that were reported meanwhile. */
 function look() {
   const notes: string[] = [];
   using table = new Table(path, { report: (text) => notes.push(text) });

@@ -52,7 +52,7 @@ export const slicesOf = ({ texts }: AnswerOutput): string[] =>
   typeof texts === "string" ? [texts] : [...texts];
 export const textOf = (output: AnswerOutput): string => slicesOf(output).join("");
 
-/** `direction`: `client>upstream`. */
+/** Converts a request at once. `direction` is `client>upstream`. */
 export function convert(direction: string, body: Any, setting: Setting = {}): Converted {
   const call = runAtOnce(openCall(direction, body, setting));
   const text = Buffer.from(call.body).toString();
@@ -65,7 +65,7 @@ export function convert(direction: string, body: Any, setting: Setting = {}): Co
   };
 }
 
-/** The conversion, step by step. */
+/** Converts a request step by step. */
 export function openCall(direction: string, body: Any, setting: Setting = {}): Steps<ConvertedCall> {
   const [client, dialect] = readDirection(direction);
   const {
@@ -87,7 +87,7 @@ export function openCall(direction: string, body: Any, setting: Setting = {}): S
   });
 }
 
-/** The directions that go through the neutral form. */
+/** All directions, `client>upstream`. Each goes through the neutral form. */
 export const DIRECTIONS = DIALECT_NAMES.flatMap((client) =>
   DIALECT_NAMES.filter((upstream) => upstream !== client).map((upstream) => `${client}>${upstream}`),
 );
@@ -113,7 +113,7 @@ export interface Streamed {
   readonly text: string;
   readonly phase: string;
   readonly refusal: { readonly status: number; readonly body: string } | null;
-  /** The data of the text's events. */
+  /** The data of the events in `text`. */
   readonly events: Any[];
   readonly usage: Usage;
   readonly estimate: number;

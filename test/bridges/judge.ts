@@ -4,7 +4,7 @@
 import type { DialectName } from "../../src/dialects/dialect.ts";
 import type { Any } from "./calls.ts";
 
-/** A request as a list of what happened, in order. */
+/** Returns the request as a list of what has happened in its conversation, in order. */
 export function flatten(upstream: DialectName, body: Any): Any[] {
   return FLATTEN[upstream](body);
 }

@@ -325,7 +325,7 @@ test("an error in a stream keeps its kind for a responses client", () => {
   expect(seen.at(-1).response.error.code).toBe("invalid_prompt");
 });
 
-describe("a value that cannot become a string does not stop a conversion", () => {
+describe("an upstream's value that cannot become a string does not stop a conversion", () => {
   const ITEM = { type: "message", id: "m", content: [] };
 
   test.each(["HUGE", { toString: 1 }])("a conversion goes on after %j as an index and as a status", (odd) => {

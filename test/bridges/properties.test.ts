@@ -62,7 +62,7 @@ type Session = readonly (readonly [
   Omit<ModelTurn, "calls"> & { calls: readonly Omit<Any, "id">[] },
 ])[];
 
-/** Each call gets an id, and the first turn a text. */
+/** Gives each call an id, and the first turn a text. */
 function name(turns: Session): [UserTurn, ModelTurn][] {
   return turns.map(([user, model], at) => [
     at === 0 ? { ...user, text: user.text ?? "Hello" } : user,
@@ -154,7 +154,7 @@ const piece = fc.record({
   obfuscation: fc.string({ unit: "binary-ascii", maxLength: 4 }),
 });
 
-/** Each run of the tests makes other sessions. */
+/** Five sessions are enough for each test, because each run of the tests makes other sessions. */
 const RUNS = { numRuns: 5 };
 
 describe.each(CASES)("%s", (direction, client, upstream) => {
@@ -361,7 +361,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
 
 const ASK: UserTurn = { results: [], text: "Hello", image: false };
 
-/** How a sealed thought shows in a request. */
+/** By dialect: the text in a request that shows that the request has the sealed thought. */
 const THOUGHTS: Readonly<Record<DialectName, string>> = {
   messages: '"signature":"sig(hm)"',
   responses: '"encrypted_content":"blob(hm)"',
@@ -386,7 +386,7 @@ function inPieces(text: string): string[] {
   return [text.slice(0, middle), text.slice(middle)].filter((each) => each !== "");
 }
 
-/** In a stream, signatures are on other parts than in a whole answer. */
+/** Leaves out empty texts and signatures: in a stream, signatures are on other parts than in a whole answer. */
 function spoken(kept: Any[]): unknown {
   return kept.flatMap(({ parts }) =>
     parts.flatMap((part: Any) => (part.text === "" ? [] : [{ ...part, thoughtSignature: undefined }])),

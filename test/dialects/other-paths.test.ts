@@ -9,7 +9,7 @@ import { pathOf } from "../../src/dialects/path.ts";
 
 const NAMING = { relayPrefix: "relay", vendor: "goog" };
 
-/** The platforms whose groups forward the path, and the path upstream. Without `names`, the group lists this path. */
+/** Names the platforms whose groups forward the path, and the path upstream. `names`: the paths that the groups list. */
 function see(method: string, target: string, names: readonly string[] = [pathOf(target)]): string {
   const found = recognise({ method, target, field: () => undefined }, NAMING);
   if (found.kind !== "unknown") return found.kind;

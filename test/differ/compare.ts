@@ -84,7 +84,7 @@ export class Comparison {
     } else this.text(where, JSON.stringify(old) ?? ABSENT, JSON.stringify(fresh) ?? ABSENT);
   }
 
-  /** A converted answer: the order of members, and how a stream cuts its texts into events, are not promised. */
+  /** Compares converted answers. It ignores the order of members and the cuts of texts into events, which nobody promises. */
   #converted(where: string, old: string, fresh: string): void {
     const [a, b] = [neutral(old, this.#old), neutral(fresh, this.#new)];
     const [left, right] = [parse(a) ?? readEvents(a), parse(b) ?? readEvents(b)];

@@ -31,7 +31,7 @@ const TIMES = /"(?:time|request_time)":"([^"]+)"/;
 
 const sha256 = (text: string): string => new Bun.CryptoHasher("sha256").update(text).digest("hex");
 
-/** The same lines with a valid chain. `change` edits the text of a line. */
+/** Returns the lines with a valid chain, after `change` has edited the text of each. */
 function chain(lines: readonly string[], change: (line: string, index: number) => string): string[] {
   let prev = "0".repeat(64);
   return lines.map((line, index) => {

@@ -22,7 +22,7 @@ import { SOCKET_SCENARIOS, startSockets } from "./socket.ts";
 import { Verdict } from "./wanted.ts";
 import { listScenarios } from "./traffic.ts";
 
-/** Lines of the large ledger. */
+/** The number of lines that the large ledger has. */
 const LARGE = 100_000;
 
 /** Which commands read the ledger of a version. A few commands read the other ledgers. */

@@ -72,7 +72,7 @@ function ask(
   };
 }
 
-/** One channel named `a`, unless others are given. */
+/** Makes a scenario. It has one channel named `a`, unless `more` has other channels. */
 function scene(name: string, front: Front, steps: readonly Step[], more: Partial<Scenario> = {}): Scenario {
   const { channels = { a: {} }, group = {} } = more;
   const whole = Object.fromEntries(
@@ -183,7 +183,7 @@ function* failovers(): Generator<Scenario> {
   yield scene("all-disabled", front!, [ask(front!, false, [good])], { channels: { a: { disabled: true } } });
 }
 
-/** Each dialect of a client with each other dialect of a channel. */
+/** Scenarios for each dialect of a client with each other dialect of a channel. */
 function* conversions(): Generator<Scenario> {
   for (const client of DIALECTS)
     for (const dialect of DIALECTS) {
@@ -291,7 +291,7 @@ function* limits(): Generator<Scenario> {
   yield limited("two-models", { usd_total: "1" }, [{ target: "/v1/messages", body, scripts: [good] }]);
 }
 
-/** Who may ask, how, and for which path. */
+/** Scenarios about who may ask, how, and for which path. */
 function* access(): Generator<Scenario> {
   const [messages, responses, chat, content] = FRONTS;
   const good = (dialect: Dialect): Script[] => [answered(dialect, false)];
@@ -391,7 +391,7 @@ function* access(): Generator<Scenario> {
   yield scene("other-paths", messages!, files, { group: { other_paths: ["/v1/files"] } });
 }
 
-/** What the gateway passes on: header fields, bodies, names. */
+/** Scenarios about what the gateway passes on: header fields, bodies and names. */
 function* passing(): Generator<Scenario> {
   const [messages, responses, chat, content] = FRONTS;
   const good = (dialect: Dialect): Script[] => [answered(dialect, false)];
@@ -480,7 +480,7 @@ function* passing(): Generator<Scenario> {
   ]);
 }
 
-/** Conversations of agents: who asks, sessions, caches. */
+/** Scenarios with conversations of agents, which show who asked, sessions and caches. */
 function* agents(): Generator<Scenario> {
   const [messages, responses, , content] = FRONTS;
   const claude = fieldsOf(

@@ -382,7 +382,7 @@ export class Verdict {
     return lines.join("\n");
   }
 
-  /** `isAll`: nothing was left out, so each entry should match something. */
+  /** `isAll`: no traffic and no ledger was left out, so each entry of WANTED should have matched a difference. */
   conclude(isAll: boolean): string {
     const lines: string[] = [];
     for (const [index, { why }] of WANTED.entries())

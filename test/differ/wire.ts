@@ -226,7 +226,7 @@ async function serve(socket: Socket, choose: Choose): Promise<void> {
   }
 }
 
-/** True: the connection can have another request. */
+/** Answers one request. True: the connection can have another request. */
 async function answer(
   socket: Socket,
   script: Script,

@@ -78,7 +78,7 @@ describe("P52: answers of Claude Code", () => {
     ],
     ["the progress of a subagent", { type: "progress", data: { message: claudeRow() } }],
     ["text that looks like a row", { type: "user", message: { content: JSON.stringify(claudeRow()) } }],
-  ])("%s is not counted", (_, row) => {
+  ])("%s is not counted as an answer", (_, row) => {
     expect(readEntries({ [`${CLAUDE}/a.jsonl`]: [row] })).toEqual([]);
   });
 });

@@ -91,7 +91,7 @@ export const codexRows = {
     }),
 };
 
-/** Input, the part of it that was cached, and output. */
+/** Writes counts as Codex does, from three numbers: input, the part of it that was read from the cache, and output. */
 function codexCounts([input = 0, cached = 0, output = 0]: readonly number[]): Row {
   const rest = { cache_write_input_tokens: 0, reasoning_output_tokens: 0 };
   return {

@@ -73,7 +73,7 @@ test("tokens are counted in the kinds that the model's provider reports", () => 
 test.each([
   ["an answer that failed", { tokens: { input: 0, output: 0, reasoning: 0, cache: { read: 0, write: 0 } } }],
   ["a message of the user", { role: "user" }],
-])("%s is not counted", (_, more) => {
+])("%s is not counted as an answer", (_, more) => {
   expect(readEntries({ [`${FOLDER}/storage/message/s/m.json`]: JSON.stringify(message(T, more)) })).toEqual(
     [],
   );

@@ -10,6 +10,6 @@ writeSync(1, "ready\n");
 for (let next = 0; ; next += 1) {
   await ledger.open(intentOf(`req_${next}`));
   ledger.append(draftOf(`req_${next}`));
-  // Lets syncs run.
+  // Syncs run only if the event loop turns.
   await nextTurn();
 }

@@ -82,7 +82,7 @@ const TIMES: readonly Times[] = [
   { name: "answers of 5 to 40 s", of: (next) => 5 + Math.floor(next() * 36) },
 ];
 const CAPS = [null, 32_000, 64_000, 128_000];
-/** The real tokens of a text for each token that is estimated from its size. */
+/** How many real tokens a text has for each token that is estimated from its size. */
 const DENSITIES = [1, 0.8, 1.25];
 
 function multiply(usd: Usd, factor: string): string {

@@ -153,7 +153,7 @@ export class Simulation {
   readonly #waiting: WaitingRequests;
   readonly history = new AnswerHistory();
   readonly #prompts = new CachedPrompts();
-  /** The real tokens of a prompt for each estimated token. */
+  /** How many real tokens a prompt has for each token that is estimated from its size. */
   readonly #density: number;
 
   constructor(key: Key, density = 1) {
@@ -211,7 +211,7 @@ export class Simulation {
     return new Promise((resolve) => void this.after(ms, resolve));
   }
 
-  /** Null: the agent has given up. */
+  /** Sends a turn, again if it is refused. Null: the agent has given up. */
   async #send(agent: Agent, turn: Turn): Promise<Admission | null> {
     for (let tries = 0; ; tries += 1) {
       const since = this.#now;

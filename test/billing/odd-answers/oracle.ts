@@ -33,7 +33,7 @@ interface Case {
   /** The expected basis. The default is "exact". */
   readonly basis?: string;
   readonly terms?: readonly Term[];
-  /** Calls, each with its price in USD per thousand. */
+  /** The counts of calls, each with the price of a thousand calls in USD. */
   readonly calls?: readonly Term[];
   readonly factor?: string;
   readonly suspect?: boolean;

@@ -59,7 +59,7 @@ describe("an address decides whose prices are paid", () => {
     expect([...KNOWN_PROVIDERS].toSorted()).toEqual(
       [...new Set([...ids, ...Object.keys(overlay.providers)])].toSorted(),
     );
-    // The package has patterns of addresses. A pattern that means one address is compared.
+    // The package has patterns of addresses. Only a pattern that means a single address can be compared.
     for (const id of ids) {
       const pattern = packageProvider({ providerId: id })?.api_pattern ?? "";
       const address = pattern.replace(/\((?:\?:)?\/\|\$\)$/, "").replaceAll("\\", "");
@@ -199,7 +199,7 @@ describe("a model's price depends on its seller", () => {
     const at = (time: string) =>
       priceOf("deepseek-v4-pro", { provider: "deepseek" }, new Date(time))?.rates["input"];
     expect(at("2026-08-16T02:00:00Z")).toBe("0.435");
-    // A Friday.
+    // 2026-11-20 is a Friday.
     expect(at("2026-11-20T00:59:59Z")).toBe("0.66");
     expect(at("2026-11-20T01:00:00Z")).toBe("1.32");
     expect(at("2026-11-20T03:59:59Z")).toBe("1.32");
@@ -215,7 +215,7 @@ describe("a model's price depends on its seller", () => {
     const at = (time: string) =>
       priceOf("deepseek-flash", { provider: "deepseek" }, new Date(time))?.rates["input"] ?? null;
     expect(at("2026-09-09T15:59:59Z")).toBeNull();
-    // A Thursday, and a Friday that is a holiday.
+    // The first day is a Thursday, and the second one is a Friday that is a holiday.
     expect(at("2026-09-24T02:00:00Z")).toBe("0.3");
     expect(at("2026-09-25T02:00:00Z")).toBe("0.15");
     expect(at("2026-09-28T02:00:00Z")).toBe("0.3");

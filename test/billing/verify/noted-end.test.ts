@@ -150,8 +150,8 @@ test("lines that a restored backup brings back close the ledger's gap", async ()
   expect(look(stopped)).toEqual(WHOLE);
 });
 
-/** Leaves out that lines are repeated. A start writes new lines for the requests in the journal whose lines are missing, and
- *  then a backup brings back the old lines. */
+/** The problems that `verify` finds, except for repeated lines: a start writes new lines for requests in the journal whose lines
+ *  are missing, and then a backup brings back the old lines. */
 function findOtherThanTwice(path: string): string[] {
   return look(path).problems.filter((problem) => problem !== "this request has a line already");
 }

@@ -1,4 +1,4 @@
-// Chat requests, as the Responses requests that ask for the same.
+// Each chat request becomes the Responses request that asks for the same.
 
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../../src/lib/errors.ts";

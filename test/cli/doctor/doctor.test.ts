@@ -288,7 +288,7 @@ test("`doctor` names a key without sk-, and each file with secrets or charges th
   expect(await notes()).toContainEqual(["key old", "gateway keys rotate old"]);
   for (const { path } of [folder, other]) Bun.spawnSync(["git", "init", "-q", path]);
   Bun.spawnSync(["git", "-C", folder.path, "add", "-f", env]);
-  // A stranger's repository may name a program that git starts.
+  // A stranger's repository may name a program that git starts. `doctor` must not let git start it.
   const settings = { fsmonitor: `touch '${folder.join("ran")}'; true`, untrackedCache: "true" };
   for (const [name, value] of Object.entries(settings))
     Bun.spawnSync(["git", "-C", folder.path, "config", `core.${name}`, value]);

@@ -76,7 +76,7 @@ describe("`gateway` without a command, with a config", () => {
 
   test("`gateway open` says so if the gateway that runs has another config", async () => {
     const { stderr } = await show("open", "--print");
-    // Other gateways of this user may run.
+    // The text also depends on whether other gateways of this user run.
     const shown = [`Its ledger: ${gateway.folder.join("ledger.jsonl")}`, `open --url ${gateway.url}`];
     expect(shown.some((text) => stderr.includes(text))).toBe(true);
   });

@@ -11,7 +11,7 @@ import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { run, runProcess } from "../driving.ts";
 
 const DOC = readFileSync(join(import.meta.dir, "../../../docs/coming-from.md"), "utf8");
-/** The other gateway's config and ours, for each kind of gateway. */
+/** The document's examples. For each kind of gateway, they are its config and then ours. */
 const BLOCKS = [...DOC.matchAll(/^```(?:yaml|json)\n([\s\S]*?)^```/gm)].map(([, text = ""]) => text);
 const KINDS = ["ccr", "litellm"] as const;
 

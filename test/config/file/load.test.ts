@@ -492,7 +492,7 @@ describe("the config file on the disk", () => {
     writeFileSync(folder.join("latin.yaml"), Buffer.from("# caf\xe9", "latin1"));
     expect(() => loadConfig(folder.join("latin.yaml"), {})).toThrow("is not UTF-8 text");
     if (process.platform === "win32") return;
-    // The error does not say that there is no file: `init` would refuse, because of the link.
+    // If the error said that there is no file, the user would try `init`, which refuses because of the link.
     symlinkSync("gone.yaml", folder.join("link.yaml"));
     expect(() => loadConfig(folder.join("link.yaml"), {})).toThrow("is a link to gone.yaml, which is not");
   });

@@ -48,7 +48,7 @@ const USAGE = `{"id":"c","choices":[],"usage":{"prompt_tokens":3,"completion_tok
 const TEXT = `data: {"id":"c","choices":[{"index":0,"delta":{"content":"ä \\"choices\\":[] prompt_tokens"}}],"usage":null}`;
 const LAST = `data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}`;
 
-/** Gives the text in pieces of this size. Each piece is in the same memory, as a socket's pieces are. */
+/** Removes the usage from a text that comes in pieces of this size, all in the same memory, as a socket's pieces do. */
 function remove(text: string, size: number, isCut = false): string {
   const remover = new UsageRemover();
   const all = bytes(text);

@@ -336,7 +336,7 @@ describe("the events of the responses dialect:", () => {
     ["completed", false],
     ["incomplete", false],
     ["cancelled", false],
-  ])("a stored response that is %s still runs: %p", (status, goesOn) => {
+  ])("a stored response with the status %s still runs: %p", (status, goesOn) => {
     const shown = { object: "response", id: "resp_1", status };
     expect(readBody(openResponsesMeter, shown).stored).toEqual({ id: "resp_1", goesOn });
     expect(streamed({ type: "response.created", response: shown }).stored).toEqual({ id: "resp_1", goesOn });
@@ -1278,7 +1278,7 @@ describe("the tools that an answer calls", () => {
   ])("the tools that an answer calls are found: %s", (_, open, text, expected) => {
     const type = text.startsWith("{") ? "application/json" : "text/event-stream";
     expect(read(open, text, type).called).toEqual(expected);
-    // The same bytes, one by one.
+    // Now the meter reads the same bytes one by one.
     const meter = open(type);
     for (const byte of new TextEncoder().encode(text)) meter.see(Uint8Array.of(byte));
     expect(meter.read().called).toEqual(expected);

@@ -40,7 +40,7 @@ const PATHS: Readonly<Record<DialectName, RegExp>> = {
   content: /^\/v1beta\/models\/[^/]+:(streamG|g)enerateContent$/,
 };
 
-/** The turns of a list, one after the other. */
+/** Plays the turns of a list, one after the other. */
 export function playList(script: readonly ModelTurn[]): (asked: Asked, at: number) => Played {
   return (_asked, at) => {
     const turn = script[at % script.length];

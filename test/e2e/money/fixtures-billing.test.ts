@@ -213,7 +213,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
   test.each([...FAMILIES])("%s: an error that was recorded costs nothing", async (family) => {
     for (const fixture of ofFamily(family, ({ status }) => status >= 400)) {
       const world = openBilling();
-      // The gateway's own errors take the place of errors about the channel.
+      // Errors that are about the channel, such as a refused credential, are replaced by the gateway's own.
       const isPassed = [400, 404, 422].includes(fixture.status);
       const line = isPassed ? await bill(world, fixture) : (await serve(world, fixture)).line;
       expect({ id: fixture.id, ...line }).toMatchObject({

@@ -273,7 +273,7 @@ const FAILED: Record<DialectName, Money> = {
   content: BROKEN.content,
 };
 
-/** The fields about money of a request's only line. */
+/** Expects that a request has one line, with this outcome and these fields about money. */
 function expectLine(lines: readonly Line[], outcome: string, money: Money): void {
   expect(lines).toHaveLength(1);
   const { basis, usage, estimated, suspect, official_usd, charge_usd, multiplier } = lines[0]!;
@@ -290,7 +290,7 @@ function expectLine(lines: readonly Line[], outcome: string, money: Money): void
   expect(shown).toEqual({ outcome, estimated: undefined, suspect: undefined, multiplier: "0.8", ...money });
 }
 
-/** Turns of the event loop: enough for the gateway to notice changes on its sockets. */
+/** Waits until the event loop has turned often enough for the gateway to notice changes on its sockets. */
 async function settleSockets(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
 }

@@ -39,7 +39,7 @@ function group(requests: readonly Arrived[]): Map<string, Arrived[]> {
 const KEYS = new Set(["authorization", "x-api-key", "x-goog-api-key", "host"]);
 
 function compare(direct: Arrived, through: Arrived): string[] {
-  // Each version of Haiku takes other members in a request.
+  // Each version of Haiku takes other members in a request, so requests to two versions are not compared.
   const [asked, told] = [direct, through].map(({ body }) => /"model":"(claude-haiku-[^"]+)"/.exec(body)?.[1]);
   if (asked !== undefined && told !== undefined && asked !== told) return ["small model"];
   const [one, other] = [direct, through].map(({ fields }) => new Map(fields));
@@ -119,7 +119,7 @@ function normalise(text: string): string {
   );
 }
 
-/** The table of docs/tools.md. */
+/** Writes the table of docs/tools.md. */
 export function formatDifferences(differences: readonly Difference[]): string {
   const rows = differences.map(({ tools, what, because }) => {
     const names = tools.map((name) => TOOLS.get(name)?.title ?? name).join(", ");
@@ -128,5 +128,5 @@ export function formatDifferences(differences: readonly Difference[]): string {
   return ["| tool | with the gateway | because |", "|---|---|---|", ...rows].join("\n");
 }
 
-/** The table in the text of the document. */
+/** Finds the table in the text of docs/tools.md. */
 export const DIFFERENCE_TABLE = /\| tool \| with the gateway \| because \|\n(?:\|.*\n)*\|.*/;

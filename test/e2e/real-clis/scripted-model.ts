@@ -55,7 +55,7 @@ const SUBAGENTS: Readonly<Record<string, (prompt: string) => Input>> = {
   invoke_agent: (prompt) => ({ agent_name: "generalist", prompt }),
 };
 
-/** How each tool runs a command. */
+/** The command that the model calls, and how each tool runs it. */
 const COMMAND = "echo same";
 const COMMANDS: Readonly<Record<string, Input | string>> = {
   Bash: { command: COMMAND },
