@@ -65,7 +65,6 @@ export class AnswerStream implements EventTaker {
   #form: TextForm = [];
   #block: Block | null = null;
   #misses = 0;
-  /** Bytes that have come since the last event. */
   #waitingBytes = 0;
 
   constructor(parts: StreamParts) {

@@ -87,7 +87,6 @@ export function readPathPrefix(platform: Platform, relayPrefix: string): string 
   return platform === "relay" ? `/${relayPrefix}` : "";
 }
 
-/** A text for errors: `GET /relay/models`. */
 export function describeList(platform: Platform, relayPrefix: string): string {
   return `GET ${readPathPrefix(platform, relayPrefix)}${dialectOf(platform).listPath}`;
 }

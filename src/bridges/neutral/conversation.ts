@@ -163,7 +163,6 @@ export interface Conversation {
 }
 
 export interface Wishes {
-  /** The client's stream reports usage. */
   readonly usage?: boolean;
   readonly logprobs?: boolean;
   /** The client uses the old form: an answer can have only one `function_call`. */

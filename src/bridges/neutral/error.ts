@@ -172,7 +172,7 @@ export function nameFields(
 }
 
 const QUOTED_PATH = /'([a-z_]{2,40}(?:\.[a-z_]{2,40}|\[\d{1,5}\]){0,8})'/g;
-/** A place in the upstream's request: the client's is unknown. */
+/** A place in the upstream's request, for which `translate` finds the client's field. */
 const PLACE = /\b(?:input|messages|contents)(?:\[\d{1,5}\]|\.\d{1,5})(?:\[\d{1,5}\]|\.\w{1,40}){0,8}/g;
 
 function explain({ kind, message }: UpstreamError): string {

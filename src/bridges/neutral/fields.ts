@@ -49,7 +49,7 @@ export interface FieldNode {
   readonly members: Map<string, FieldNode>;
 }
 
-/** `names`: the path below its object. */
+/** `names` is the field's path below the object that has it. */
 interface Placed {
   readonly row: OptionRow;
   readonly names: readonly string[];
@@ -59,7 +59,7 @@ export interface FieldTable {
   readonly rows: readonly FieldRow[];
   readonly root: FieldNode;
   readonly options: readonly OptionRow[];
-  /** Fields by their object's path: empty for the request, or `tools[]`. */
+  /** Fields by the path of their object: empty for the request, or `tools[]`. */
   readonly placed: ReadonlyMap<string, readonly Placed[]>;
   readonly written: ReadonlySet<string>;
   readonly names: ReadonlyMap<string, string>;

@@ -55,5 +55,5 @@ export function writeErrorEvent(error: GatewayError, streamId: string | null): B
   );
 }
 
-/** Clients then open a new connection. */
+/** On this code, clients open a new connection. */
 export const RECONNECT_CODE = "websocket_connection_limit_reached";

@@ -180,7 +180,7 @@ class CallReader {
   }
 }
 
-/** Written by the model.
+/** The model writes these blocks, so they are output.
  *  https://platform.claude.com/docs/en/build-with-claude/compaction */
 const COMPACTIONS: ReadonlySet<string> = new Set(["compaction", "compaction_delta"]);
 

@@ -56,7 +56,8 @@ export function meterOf(open: (calls?: CallListener) => UsageReader) {
   return (contentType: string, calls?: CallListener): Meter => openMeter(contentType, () => open(calls));
 }
 
-/** An event stream never begins like JSON. */
+/** Unless the type is JSON, the first byte decides:
+ *  an event stream never begins like JSON. */
 function openMeter(contentType: string, openReader: () => UsageReader): Meter {
   if (contentType === MESSAGES) return new StreamMeter(openReader(), true);
   const isStream = contentType.includes("event-stream");

@@ -4,7 +4,8 @@ import { getField, getList, getText, isObject, parseFlatJson, textOf } from "../
 import { findCall, findResult, nameTool, type ToolCall, type ToolResult } from "./calls.ts";
 import type { Layout, Section } from "./layouts.ts";
 
-/** A mark up to which to cache. Null: the upstream's default lifetime. */
+/** A mark up to which to cache.
+ *  Null: the upstream's default lifetime. */
 export type BlockMark = { readonly lifetimeMs: number | null; readonly hash: number };
 
 /** A tool, a part of the system prompt, or a block of a message. */

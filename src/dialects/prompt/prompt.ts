@@ -75,7 +75,8 @@ export interface ReadPrompt {
   readonly pieces: readonly Piece[];
 }
 
-/** A sent prompt is read in steps, between other work. */
+/** A sent prompt is read in steps,
+ *  between other work. */
 export class SentPrompt {
   readonly layout: Layout;
   readonly isShort: boolean;
