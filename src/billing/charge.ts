@@ -274,8 +274,9 @@ export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed:
   return more.units < 0n ? "0" : multiplyUp(more, multiplier);
 }
 
-/** The charge for kinds with a price (null if none or all have one), and the
- *  counts of the others (null: none). Throws on a malformed decimal. */
+/** `atLeast`: the charge for the kinds with a price, or null if all or none have one.
+ *  `unpriced`: the counts of the other kinds, or null if there are none.
+ *  Throws on a malformed decimal. */
 export function deriveAtLeast({ usage, prices, multiplier, parts }: Derivable) {
   const all = parts === undefined || parts.length === 0 ? [{ usage, prices }] : parts;
   const unpriced: Entry[] = [];

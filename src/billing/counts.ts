@@ -85,8 +85,9 @@ export class CountReader {
       this.note("detail_unreadable", name);
   }
 
-  /** Notes unknown members of a usage object. `known`: its members, with the
-   *  names inside each (null: a count). Names with `ending` count tokens. */
+  /** Notes unknown members of a usage object. Names with `ending` count tokens.
+   *  `known` has its members, each with the names inside it,
+   *  or with null if it is a count. */
   noteMembers(
     usage: Counters,
     known: ReadonlyMap<string, KnownNames | null>,

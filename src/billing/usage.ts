@@ -171,7 +171,8 @@ export interface ParsedEvent {
   readonly value: unknown;
 }
 
-/** Gets the events of a stream. `size`: the bytes of text in one event.
+/** Gets the events of a stream.
+ *  `size`: the bytes of text in one event.
  *  Events like earlier ones need not be parsed. */
 export interface EventTaker {
   take(parsed: ParsedEvent, event?: string, size?: number): void;

@@ -5,7 +5,6 @@ import { getField } from "../lib/json/json.ts";
 import { createModel, FORMATS } from "./answers.ts";
 import { type DemoPlatform, findEndpoint, listModels } from "./platforms.ts";
 
-/** `paceMs`: the pause between two events of a stream. */
 export function startUpstream(platform: DemoPlatform, paceMs: number) {
   const model = createModel();
   const server = Bun.serve({

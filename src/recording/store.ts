@@ -183,7 +183,7 @@ function readOwned(path: string): Buffer {
   const fd = openPlain(path);
   try {
     if (fstatSync(fd).size > MAX_READ_BYTES)
-      throw new RangeError(`${path} has more than a recording may have`);
+      throw new RangeError(`${path} is larger than a file of a recording may be`);
     return readFileSync(fd);
   } finally {
     closeSync(fd);

@@ -31,7 +31,7 @@ const SOURCES: Readonly<Record<LoggingTool, Source>> = {
     },
     patterns: ["**/*.jsonl"],
     read: readClaude,
-    lacks: "Claude Code logs no summaries, titles and stopped answers",
+    lacks: "Claude Code logs no summaries, titles or stopped answers",
   },
   codex: {
     folders: (env, home) => [env["CODEX_HOME"] || join(home, ".codex")],

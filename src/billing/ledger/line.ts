@@ -80,7 +80,7 @@ export const clientSchema = z.object({
 /** What should have come from the cache and did not. */
 export const cacheSchema = z.looseObject({
   missed: about(count, "tokens", "missed_tokens", "count"),
-  usd: about(amount, "how much more they cost than a read; null without a price", "missed", "usd"),
+  usd: about(amount, "how much more they cost than cache reads; null without a price", "missed", "usd"),
   because: about(text, "the cause", "cause"),
   at: about(
     z.int().positive().optional(),
@@ -89,7 +89,7 @@ export const cacheSchema = z.looseObject({
     "count",
   ),
   part: about(text.optional(), "the setting that changed", "part"),
-  detail: about(text.optional(), "how it changed: order, digits …, or perhaps if unsure", "detail"),
+  detail: about(text.optional(), "how it changed: `order`, `digits` …, or `perhaps` if unsure", "detail"),
   from: about(text.optional(), "the channel whose cache had the prompt", "from_channel"),
   reported: about(z.literal(true).optional(), "the upstream named the reason"),
 });
@@ -206,7 +206,7 @@ const mark = z.object({
   key: shape.key,
   group: shape.group,
   client: shape.client,
-  limit_usd: about(decimal.optional(), "how much of what limits count may be lost"),
+  limit_usd: about(decimal.optional(), "what limits count for lines that may be lost"),
   replaces: shape.replaces,
   prev: shape.prev,
 });

@@ -97,7 +97,6 @@ export function locate(files: readonly Source[], { offset, prev }: Position): Fi
   return file === -1 ? null : { file, offset };
 }
 
-/** Null: no line ends there. */
 export function findPlace(source: Source, offset: number): Position | null {
   if (offset === 0) return { offset, prev: GENESIS };
   const line = readLineBefore(source, offset);

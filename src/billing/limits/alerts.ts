@@ -33,7 +33,7 @@ export interface AlertOptions {
   readonly now: () => number;
 }
 
-/** One write serves all that happens in this time. */
+/** Warnings in this time are saved with one write. */
 const DELAY_MS = 50;
 /** Sessions never end, so the oldest are forgotten. */
 const MAX_REMEMBERED = 20_000;

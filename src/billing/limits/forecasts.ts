@@ -73,7 +73,6 @@ interface Kept {
 /** Upstreams keep a prompt in the cache at least this long. */
 const KEPT_MS = 5 * 60_000;
 const MAX_CONVERSATIONS = 10_000;
-/** The factor between estimated and real tokens is at most this. */
 const MAX_SCALE = 3;
 
 export class CachedPrompts {

@@ -30,7 +30,6 @@ export class WaitingRequests {
     return this.#all.size;
   }
 
-  /** Null: too many requests wait. */
   hold({ at }: NoRoom, ask: Ask) {
     if (this.#all.size >= MAX_WAITING) return null;
     const { promise: entered, resolve: enter, reject: refuse } = Promise.withResolvers<Admission>();

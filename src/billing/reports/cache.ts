@@ -52,7 +52,6 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
   return {
     ...describeHead(scope, zone),
     requests: Number(requests),
-    /** Requests without a session, whose prompts were not analysed. */
     unanalysed: scope.only?.session === undefined ? Number(unanalysed) : 0,
     rows,
     causes: misses.causes,

@@ -1,5 +1,6 @@
-// `gateway report`: a session or a period for other people: counts, times, amounts, ids,
-// names of tools and models (shown-names.ts), and labels on request.
+// `gateway report`: a session or a period for other people.
+// It shows counts, times, amounts, ids, names of tools and models (shown-names.ts),
+// and labels on request.
 
 import { addDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
 import { getField, isObject, parseJson, textIn } from "../../lib/json/json.ts";

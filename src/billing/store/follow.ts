@@ -120,7 +120,6 @@ export function hasItsSums(database: TableDatabase): boolean {
   return isUnedited(database) && isSame && found.hasTimes;
 }
 
-/** False: a trigger noted a change. */
 export function isUnedited(database: TableDatabase): boolean {
   return database.query("SELECT edited FROM state").values()[0]?.[0] !== 1;
 }

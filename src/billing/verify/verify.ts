@@ -233,7 +233,7 @@ class Verifier {
     const { unchecked } = this.#counts;
     if (unchecked > 0) yield `Lines before ${this.#options.since} that were not checked: ${unchecked}.`;
     if (this.#reported > 0)
-      yield `Lines with the amount that the seller named (price_source: ${REPORTED}): ${this.#reported}. Only the multiplication of these was checked.`;
+      yield `Lines with the amount that the seller named (price_source: ${REPORTED}): ${this.#reported}. Of these, only the multiplication was checked.`;
   }
 
   #find(id: string | null, problem: string, advice: string): void {

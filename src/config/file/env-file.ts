@@ -16,7 +16,7 @@ export interface Assignment {
 const ASSIGNMENT = /^(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*)$/;
 const QUOTED = /^(["'])(.*)\1\s*(?:#.*)?$/;
 
-/** The lines as assignments. Null: some line is none. */
+/** Null: some line is not an assignment. */
 export function parseEnvFile(text: string): Assignment[] | null {
   const lines = text.split("\n").filter((line) => !/^\s*(#|$)/.test(line));
   const found = lines.flatMap((line): Assignment[] => {

@@ -88,7 +88,7 @@ export function readConfigText(path: string): string {
     throw error instanceof ConfigError ? error : new ConfigError(describeUnreadable(path, error));
   }
   try {
-    // Strict, and with the byte order mark: an edit keeps all other bytes.
+    // Strict, and with the byte order mark, so that an edit keeps all other bytes.
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     throw new ConfigError(`The config file ${path} is not UTF-8 text.`);
@@ -197,7 +197,8 @@ function readAuthorities(config: Config | undefined, folder: string) {
   return { texts, problems };
 }
 
-/** A link to no ledger may be planted: opening the ledger refuses it. */
+/** A link to something else may be planted.
+ *  Then this returns the link itself, which opening the ledger refuses. */
 function placeLedger(path: string): string {
   const target = followLinks(path);
   return target === path || isLedger(target) ? target : path;

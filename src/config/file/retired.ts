@@ -22,7 +22,7 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
       values: [true, "true"],
       isGuard: true,
       text:
-        "was removed: a limit is exceeded by its own amount or one request. " +
+        "was removed: spending may now exceed a limit by as much again, or by one request. " +
         "Remove the line, and lower the limit or set `concurrent_requests: 1`",
     },
     {

@@ -103,7 +103,7 @@ export function readMoment(text: string): Date {
 
 export const readOtherPath = readForm(
   /^\/v1(?:beta)?(?:\/[\w@~-][\w@~.:=+,-]*)+$/,
-  "a path is such as /v1/files: a version, names, no escapes, no slash at the end",
+  "expected a version and names, such as /v1/files, no escapes, no slash at the end",
 );
 
 /** Only characters that a header can carry. */
@@ -200,7 +200,7 @@ export function readZone(text: string): string {
     if (text !== "system") createZone(text).toLocal(0);
     return text;
   } catch {
-    throw new RangeError("the name of a time zone such as Europe/Berlin, or system");
+    throw new RangeError("expected a time zone such as Europe/Berlin, or system");
   }
 }
 

@@ -89,7 +89,7 @@ export function parseSource(text: string) {
 
 const FAULTS: Partial<Record<ErrorCode, string>> = {
   BAD_PROP_ORDER: "no entry can have the name __proto__",
-  DUPLICATE_KEY: "this name is there twice in the same map",
+  DUPLICATE_KEY: "this name occurs twice in the same map",
   TAB_AS_INDENT: "YAML is indented with spaces, not with tabs",
   BAD_INDENT: "the indentation does not fit the lines above",
   MULTIPLE_DOCS: "only one YAML document is allowed in the file",

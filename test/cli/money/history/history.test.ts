@@ -36,7 +36,7 @@ describe("usage --history", () => {
     ]);
     expect(stderr.trimEnd().split("\n")).toEqual([
       "Not in the amounts: no price for a-model-of-nobody (1 request). `gateway prices set` gives a price.",
-      "Claude Code logs no summaries, titles and stopped answers.",
+      "Claude Code logs no summaries, titles or stopped answers.",
       "Codex logs no service tier, no titles, no fees of searches, and no stopped answers.",
       "Amounts are what an API key would have paid: logs do not say what a plan paid.",
     ]);
