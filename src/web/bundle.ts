@@ -1,5 +1,5 @@
-// Bundles the page. A macro: it runs when this program is built or started from
-// source, and the result becomes code.
+// Bundles the page in a macro, which runs when this program is built or started
+// from source, and whose result becomes code.
 
 import { gzipSync } from "node:zlib";
 import { createHash } from "node:crypto";

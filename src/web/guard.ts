@@ -52,7 +52,7 @@ export const SAFE_FIELDS: readonly Field[] = [
 export const NOT_CACHED: Field = ["cache-control", "no-store"];
 
 /** A page on another port of this host can set cookies of this name.
- *  Browsers send those of longer paths first: the gateway's are the last. */
+ *  Browsers send cookies of longer paths first: the gateway's are the last. */
 const MAX_COOKIES = 16;
 
 /** The last cookies of this name.

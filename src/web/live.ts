@@ -31,7 +31,6 @@ interface Page {
   quiet: number;
 }
 
-/** `command` starts this program. */
 export function createLive(parts: ApiParts, command: string) {
   const { gateway, activity } = parts;
   const pages = new Set<Page>();

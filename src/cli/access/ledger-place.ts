@@ -31,7 +31,7 @@ export function findLedgerOrEmpty(flags: LedgerFlags): string {
   return path;
 }
 
-/** `isCopy`: --ledger names it, and nothing is written next to it. */
+/** `isCopy`: --ledger names the ledger, and nothing is written next to it. */
 export function useLedger(config: LoadedConfig, flags: LedgerFlags) {
   if (flags.ledger === undefined) return { ...config, isCopy: false };
   const ledger = { ...config.catalog.ledger, path: findLedger(flags) };

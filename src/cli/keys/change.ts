@@ -1,4 +1,4 @@
-// `gateway keys` that change something, and `groups limit`.
+// The `gateway keys` that change something, and `groups limit`.
 
 import type { Catalog, Key } from "../../config/catalog.ts";
 import {

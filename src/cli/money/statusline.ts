@@ -20,7 +20,7 @@ const TIMEOUT_MS = 1000;
 export async function printStatusline(flags: StatuslineFlags): Promise<void> {
   const { format, key, ledger } = flags;
   const given = await readStdin();
-  // With --ledger no config is read, which takes half of the time.
+  // --ledger saves reading the config, which takes half of the time.
   const ledgerPath = ledger ?? (await import("../access/ledger-place.ts")).locateLedger(flags);
   const named = flags.session ?? getText(getField(given, "session_id"));
   const session = named === "last" ? await findLastSession(ledgerPath) : named;

@@ -87,7 +87,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
     current = () => running.gateway.catalog;
     const watches = source.kind === "file" ? watchFiles(source.loaded, running, flags, screen) : null;
     Object.assign(follow, watches);
-    // Signals count before the announcement, after which a script may stop it.
+    // Waits for signals first: a script may stop the gateway after the announcement.
     const stopping = waitForSignal(running, screen);
     await announce(running, source, flags, screen);
     await stopping;

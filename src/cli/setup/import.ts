@@ -88,7 +88,6 @@ function parseFile(file: string, parse: (text: string) => unknown): unknown {
 function describeReach(draft: Draft, catalog: Catalog, kept: Environment): string[] {
   const groups = [...catalog.groups.values()];
   const rows = Object.entries(draft.channels).map(([name, { base_url, proxy, credential, platform }]) => {
-    // The proxy's URL without its password.
     const hidden = proxy?.replace(/^([a-z]+:\/\/[^/@:]*):[^/@]*@/i, "$1:…@");
     const serving = groups.filter(({ listed }) => listed.includes(name)).map((group) => group.name);
     const to = hidden === undefined ? base_url : `${base_url} through ${hidden}`;

@@ -1,4 +1,4 @@
-// The units, quoted for any path.
+// The service units of three systems, quoted for any path.
 
 import launchd from "./unit-launchd.txt" with { type: "text" };
 import systemd from "./unit-systemd.txt" with { type: "text" };

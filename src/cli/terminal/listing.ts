@@ -92,7 +92,6 @@ interface Cells {
 
 const NO_CELLS: Cells = { texts: [], isPlain: true };
 
-/** What fills a cell, by the length of its text. */
 function listGaps(width: number): string[] {
   return Array.from({ length: width + 1 }, (_, length) => " ".repeat(width - length));
 }

@@ -38,7 +38,7 @@ export const codex: ToolRow = {
   // A `-c` value that is not TOML is plain text.
   connect: (connection) => {
     const { isDirect, patienceMs, secret, usesLogin, websocket } = connection;
-    // Variables hold them: a label in an argument could be read as a number.
+    // Variables hold the fields: a label in an argument could be read as a number.
     const fields = Object.entries(listHeaders(connection)).map(([header, value]) => {
       return {
         header,
@@ -47,7 +47,7 @@ export const codex: ToolRow = {
       };
     });
     const provider = {
-      // Named OpenAI, it sends searches, which only OpenAI understands.
+      // If the name is OpenAI, Codex sends searches that only OpenAI understands.
       name: isDirect === true ? "OpenAI" : "gateway",
       // After a 426, Codex uses HTTP at once.
       ...(isDirect === true && websocket === true && { supports_websockets: true }),

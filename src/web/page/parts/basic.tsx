@@ -158,7 +158,7 @@ export function Snippet({ text, label }: { readonly text: string; readonly label
   );
 }
 
-/** The browser keeps the focus inside. Escape needs `mayClose`. */
+/** The browser keeps the focus inside. It closes only if `mayClose` agrees. */
 export function Dialog({
   title,
   onClose,

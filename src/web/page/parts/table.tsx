@@ -10,7 +10,6 @@ import { formatCount } from "./format.ts";
  *  `more`: not on a phone; `some`: not on a narrow screen; `rare`: only on a wide one. */
 type ColumnClass = `${"" | "name" | "number" | "share" | "text"}${"" | " more" | " some" | " rare"}`;
 
-/** A cell shows null or an empty text as a dash, and undefined as nothing. */
 export type Column<T> = readonly [title: string, className: ColumnClass, cell: (row: T) => ComponentChildren];
 
 function Cells<T>({

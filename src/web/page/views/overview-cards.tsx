@@ -97,7 +97,6 @@ function writeHelp(help: string | null): string | null {
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** `short`: the holder's name is already there. */
 export function Limit({
   row,
   now,

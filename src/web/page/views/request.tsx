@@ -129,7 +129,6 @@ function Facts({ line }: { readonly line: RequestDocument["line"] }) {
   );
 }
 
-/** What was used, or a sum, which is bold. */
 interface Row {
   readonly kind: string;
   readonly count?: number;
