@@ -90,7 +90,7 @@ export class World {
   readonly deaths: Death[] = [];
   /** When a gateway began to serve. */
   readonly boots: number[] = [];
-  /** Which send got which request id. */
+  /** The name of the send that got each request id. */
   readonly ids = new Map<string, string>();
   /** Whether a process was suspended. */
   stoodStill = false;
@@ -180,8 +180,8 @@ export class World {
     return () => void (sync.to = scheduler.now);
   }
 
-  /** A promise was rejected and nothing handled it, or a listener of an AbortSignal threw. That would end the real
-   *  process. */
+  /** Called if a promise was rejected and nothing handled it, or a listener of an AbortSignal threw. That would end
+   *  the real process. */
   reject(error: unknown): void {
     if (error instanceof Killed) return;
     this.accuse(
@@ -272,7 +272,7 @@ export class World {
     };
   }
 
-  /** Requests in flight when the gateway died get no answer. */
+  /** Marks the requests that were in flight when the gateway died: they get no answer. */
   #noteOrphans(): void {
     for (const send of this.sends) if (send.end === "open") send.orphaned = true;
   }
@@ -442,7 +442,7 @@ export class World {
     return isEarly || (text.includes("has spent") && !text.includes("reserved"));
   }
 
-  /** A channel that works again is used again: for each platform, the one with the best priority. */
+  /** Checks that channels that work again are used again: for each platform, the one with the best priority. */
   #checkChannels(from: number): void {
     const arrived = this.arrivals.slice(from);
     const used = new Set(arrived.map(({ channel }) => channel));

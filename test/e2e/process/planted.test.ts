@@ -220,21 +220,18 @@ describe.skipIf(WINDOWS)("commands that find a link in the place of a file of th
     { name: "ledger.jsonl.lock", words: ["ledger", "reprice", "--since", "2026-01-01"], status: 1 },
   ];
 
-  test.each(COMMANDS)(
-    "the command $words names the link at $name, and says what to do",
-    async ({ name, words, status }) => {
-      using planted = plant("symbolic link", name);
-      writeFileSync(planted.folder.join("gateway.yaml"), JSON.stringify(CONFIG), { mode: 0o600 });
-      appendFileSync(planted.folder.join("ledger.jsonl"), "", { mode: 0o600 });
-      const outcome = await run({ folder: planted.folder.path }, ...words, "--config", "gateway.yaml");
-      expect(planted.victim()).toBe(VICTIM);
-      expect(outcome.status).toBe(status);
-      const path = planted.folder.join(name);
-      const said = outcome.stdout + outcome.stderr;
-      expect(said).toContain(`${path} is a link to `);
-      expect(said).toContain(`rm ${quoteWord(path)}`);
-    },
-  );
+  test.each(COMMANDS)("$words says what to do about the link at $name", async ({ name, words, status }) => {
+    using planted = plant("symbolic link", name);
+    writeFileSync(planted.folder.join("gateway.yaml"), JSON.stringify(CONFIG), { mode: 0o600 });
+    appendFileSync(planted.folder.join("ledger.jsonl"), "", { mode: 0o600 });
+    const outcome = await run({ folder: planted.folder.path }, ...words, "--config", "gateway.yaml");
+    expect(planted.victim()).toBe(VICTIM);
+    expect(outcome.status).toBe(status);
+    const path = planted.folder.join(name);
+    const said = outcome.stdout + outcome.stderr;
+    expect(said).toContain(`${path} is a link to `);
+    expect(said).toContain(`rm ${quoteWord(path)}`);
+  });
 
   test("commands that only read change nothing where a link is planted", async () => {
     for (const tail of ["lock", "channels.json"]) {

@@ -196,7 +196,7 @@ function readScript({ prompt }: ModelRequest, body: unknown): string {
   return pickText(last, "type") === "agent_message" ? JSON.stringify(last) : prompt;
 }
 
-/** Codex sends its tools as an item of the input, in groups. */
+/** Lists the offered tools. Codex sends them as an item of the input, in groups. */
 function listTools({ tools }: ModelRequest, body: unknown): Offered[] {
   const added = pickList(body, "input").find((item) => pickText(item, "type") === "additional_tools");
   const groups = pickList(added, "tools").flatMap((group) => pickList(group, "tools"));

@@ -11,7 +11,7 @@ import { type Finished, hasTool, startProgram, TEST_MS, WANTED } from "./install
 import { PROGRAM } from "../../harness/program.ts";
 import { readPrompt, startScriptedModel } from "./scripted-model.ts";
 
-/** How the tools request a summary. */
+/** Matches the words with which the tools request a summary. */
 const COMPACTION = /summary|summariz|snapshot/i;
 const UUID = "db7f03b5-105b-464a-ba35-e8c230eff292";
 

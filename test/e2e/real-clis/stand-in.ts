@@ -30,7 +30,7 @@ function readLogin(): string | undefined {
   }
 }
 
-/** A key or a token in the environment comes before a saved login. */
+/** Signs a request as Claude Code does: a key or a token in the environment comes before a saved login. */
 function signClaude(): Record<string, string> {
   const { ANTHROPIC_API_KEY: key, ANTHROPIC_AUTH_TOKEN: token } = env;
   if (token !== undefined) return { authorization: `Bearer ${token}` };
@@ -38,7 +38,7 @@ function signClaude(): Record<string, string> {
   return { authorization: `Bearer ${readLogin()}`, "anthropic-beta": "oauth-2025-04-20" };
 }
 
-/** Claude Code decides by the host whether it asks for what only Anthropic's own API has. */
+/** Writes Claude Code's requests. By the host, it decides whether it asks for what only Anthropic's own API has. */
 function askClaude(): Sent {
   const base = env["ANTHROPIC_BASE_URL"] ?? "https://api.anthropic.com";
   const isOwn = new URL(base).host === "api.anthropic.com";
@@ -81,7 +81,7 @@ function writeClaude(isOwn: boolean): object {
   };
 }
 
-/** Codex decides by the provider's name whether it offers the web search. */
+/** Writes Codex's requests. By the provider's name, it decides whether it offers the web search. */
 function askCodex(args: readonly string[]): Sent {
   const set = new Map(
     args.flatMap((word) => {
@@ -134,7 +134,7 @@ function askGemini(): Sent {
   };
 }
 
-/** opencode sends its own betas only to a provider that no config names. */
+/** Writes opencode's requests. It sends its own betas only to a provider that no config names. */
 function askOpencode(): Sent {
   const { provider } = JSON.parse(env["OPENCODE_CONFIG_CONTENT"] ?? "{}");
   const options = provider?.anthropic?.options;

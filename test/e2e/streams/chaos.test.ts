@@ -57,7 +57,7 @@ test.each(SEEDS)(
 /** Each request has a model's name of its own, by which its ledger line can be found. */
 const modelOf = (mark: string): string => `claude-sonnet-4-5-${mark}`;
 
-// The upstream.
+// The upstream, whose answers have random forms and ends.
 
 async function startUpstream(seed: number) {
   const arrivals = new Map<string, number>();
@@ -163,7 +163,7 @@ function writeChunks(body: string, random: Random): string {
   return `${text}0\r\n\r\n`;
 }
 
-// The clients.
+// The clients, which send requests of random forms and read the replies strictly.
 
 interface Got {
   readonly status: number;
@@ -237,7 +237,7 @@ class Client {
     }
   }
 
-  /** Some parsers would see one request, others two requests. The second request must never arrive. */
+  /** Sends bytes in which some parsers see one request and others two. The second request must never arrive. */
   async #attack(connection: RawConnection): Promise<void> {
     const hidden = this.#write().text.replaceAll(MARK, "M999X999X");
     const framing = this.#random.pick([

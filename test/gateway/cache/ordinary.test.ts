@@ -50,7 +50,7 @@ class Work {
     this.#ask(agent);
   }
 
-  /** Only an agent that waited too long for the other agents has a miss: its cache is lost. */
+  /** Sends an agent's request. Only an agent that waited too long for the others has a miss, because its cache is lost. */
   #ask(agent: Agent): void {
     const idle = this.session.now + 20 * SECOND - (agent.at ?? Infinity);
     const miss = this.session.ask(agent.talk, { agent: agent.name }, this.#id);
@@ -59,7 +59,7 @@ class Work {
     agent.at = this.session.now;
   }
 
-  /** The same request once more. */
+  /** Changes nothing, so that the same request is sent once more. */
   #retry(): void {}
 
   /** The user goes back to the last question and asks another one. */

@@ -5,7 +5,7 @@ interface Page {
   lines: string[][];
   row: number;
   column: number;
-  /** The last column is full, and the next character wraps. */
+  /** Whether the last column is full, so that the next character wraps. */
   isFull: boolean;
 }
 
@@ -17,7 +17,7 @@ export interface Screen {
   /** The rows, and those that have scrolled off the top. */
   history(): string[];
   readonly cursor: { readonly row: number; readonly column: number; readonly isShown: boolean };
-  /** The alternate screen is active, as in an editor. */
+  /** Whether the alternate screen is active, as in an editor. */
   readonly isOther: boolean;
   readonly hasColour: boolean;
 }

@@ -82,7 +82,7 @@ describe("a file that is opened for writing", () => {
     using folder = makeSharedFolder();
     const path = join(folder.path, "a");
     writeFileSync(path, "text");
-    // Now anybody may write to the file.
+    // From here on, anybody may write to the file.
     chmodSync(path, 0o666);
     const code = `try { openOwn(${JSON.stringify(path)}, { flags: ${APPEND} }); console.log("opened"); }
       catch (error) { console.log(error.message); }`;

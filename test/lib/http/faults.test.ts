@@ -29,7 +29,7 @@ interface Case {
   readonly sent: Sent;
   readonly script: Script;
   readonly tls?: boolean;
-  /** The upstream is not there. */
+  /** Whether no upstream listens. */
   readonly isGone?: boolean;
   /** The limit that is to run out: only this one is short. */
   readonly short?: "connectMs" | "firstByteMs" | "idleMs";
@@ -63,7 +63,7 @@ test.each(CASES)("the fault $kind says whether the upstream has the request: $se
       asked.resolve();
     },
     (socket) => {
-      // A peer that closes its connection does not speak TLS.
+      // A peer that closes its connection at the first bytes counts as one that does not speak TLS.
       if (row.kind === "tls") socket.once("data", () => socket.destroy());
     },
   );

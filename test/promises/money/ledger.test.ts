@@ -786,7 +786,7 @@ test.skipIf(!hasPrlimit)(
     expect(finished.status).toBe(200);
     const refused = await group.ask("messages");
     expect([refused.status, refused.text]).toEqual([503, expect.stringContaining("ledger")]);
-    // Now not even a smaller journal fits, with which the gateway could write its ledger again.
+    // Now not even a smaller journal fits, so the gateway cannot begin to write its ledger again.
     limit(1);
     expect((await group.ask("messages")).status).toBe(503);
     expect([own.lines().length, group.channel().seen.length]).toEqual([1, 2]);

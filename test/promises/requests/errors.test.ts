@@ -6,7 +6,7 @@ import { eventually, type Group, openOwnWorld, keyFields, useWorld, type World }
 
 const world = useWorld({ config: { max_body: "64KiB" } });
 
-/** For each dialect a group of its platform. */
+/** Makes for each dialect a group of its platform. */
 function forEach(name: string, options: Parameters<typeof world.group>[1] = {}): Record<Dialect, Group> {
   const make = (platform: "messages" | "responses" | "content") =>
     world.group(`${name}-${platform}`, { platform, ...options });

@@ -295,7 +295,7 @@ test("P11, P13, P14: a running gateway applies a changed config, and keeps the o
   const ledger = { ...Object(built["ledger"]), sync: "batch" };
   own.writeConfig({ ...built, ledger, keys: [...built.keys, key("new", "sk-test-new-key-1")] });
   await eventually(() => asks("sk-test-new-key-1"));
-  // The promise is one second. On a busy machine it may take longer.
+  // The contract promises that the change applies within a second. On a busy machine it may take longer.
   expect(performance.now() - at).toBeLessThan(4000);
   expect(own.log()).toContain("ledger.sync has no effect");
   own.writeConfig(`${own.config}\nnonsense: [`);
@@ -357,7 +357,7 @@ test.skipIf(process.platform === "win32")(
     own.server.signal("SIGSTOP");
     const at = performance.now();
     const { status, stdout, stderr } = await own.run("keys", "add", "--name", "late", "--group", "plain");
-    // Two seconds, and the time that a command takes.
+    // The command waits two seconds for the gateway, and needs some time itself.
     expect(performance.now() - at).toBeWithin(1900, 20_000);
     own.server.signal("SIGCONT");
     expect([status, own.config.includes("late")]).toEqual([0, true]);

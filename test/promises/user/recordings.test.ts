@@ -18,7 +18,7 @@ const converted = world.group("converted", {
 });
 
 const FOLDER = "ledger.jsonl.recordings";
-/** Files that are still being written: they get their real names when they are complete. */
+/** Matches files that are still being written. They get their real names when they are complete. */
 const DRAFTS = /\.tmp$/;
 const filesOf = (folder: string): string[] => listFiles(folder, DRAFTS);
 const textOf = (folder: string): string => readFiles(folder, DRAFTS);
@@ -143,7 +143,7 @@ describe("serve --replay", () => {
   test("P179, P180: a replay answers any key, but only recorded requests; it sends nothing upstream, and names the first difference", async () => {
     await record("what is replayed");
     const sent = kept.channel().seen.length;
-    // The replay's port is the config's.
+    // The replay listens at the port of the config.
     const replay = await serveIn(world.folder, ["--replay", "script"]);
     const ask = (body: object, fields = {}) =>
       rawRequest(replay.port, {

@@ -22,7 +22,7 @@ type Ending = "end" | "cut" | "reset" | "silence";
 export interface Reply {
   readonly status?: number;
   readonly fields?: Fields;
-  /** Sent with a `content-length`. Objects become JSON. */
+  /** The body, which is sent with a `content-length`. Objects become JSON. */
   readonly body?: string | Uint8Array | object;
   /** In place of `body`: chunks of an event stream. */
   readonly pieces?: readonly string[];

@@ -16,7 +16,7 @@ export type Section = Record<string, unknown>;
 export type Line = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- lines are JSON of any shape
 export type Platform = "messages" | "responses" | "content" | "relay";
 
-/** A config as the groups make it. */
+/** The part of a config that a world makes from its groups. */
 export interface BuiltConfig extends Section {
   readonly channels: Record<string, Section>;
   readonly groups: Record<string, Section>;

@@ -102,7 +102,7 @@ function checkOnce(world: World, lines: readonly Line[]): void {
   }
 }
 
-/** The upstream answered with a status that costs nothing, and the gateway received it. */
+/** Whether the upstream answered with a status that costs nothing, and the gateway received this answer. */
 function isRefusal({ status, plan }: Arrival): boolean {
   return status >= 300 && plan?.kind !== "silence";
 }
@@ -151,7 +151,7 @@ function checkRequest(world: World, { number, sends, lines, arrivals }: Case): v
   for (const send of sends) checkComplete(world, send, lines);
 }
 
-/** A gateway that has stopped leaves no request in its journal: none was in flight. */
+/** Checks that a gateway that has stopped leaves no request in its journal, because none was in flight. */
 function checkJournal(world: World, lines: readonly Line[]): void {
   if (!world.stopped) return;
   const there = new Set(lines.map(({ id }) => id));
@@ -186,7 +186,7 @@ function checkSeen(
   }
 }
 
-/** If a client received a complete answer, its cost is known exactly. */
+/** Checks that the cost of an answer is known exactly if its client received it completely. */
 function checkComplete(world: World, send: Send, lines: readonly Line[]): void {
   const { reply, whole: source } = send;
   if (reply === null || source?.plan?.kind !== "answer" || mayBeLost(world, source)) return;

@@ -36,7 +36,7 @@ function checkSecrets(world: World, { name }: Send, status: number, text: string
     world.accuse("secrets", `${name} received something secret (${leaked[0]}…), with status ${status}.`);
 }
 
-/** Every request has its own id, whatever the answer is. */
+/** Checks that every request has its own id, whatever the answer is. */
 function checkId(world: World, send: Send, { fields }: Reply): void {
   const id = fields.get("x-request-id");
   if (id === undefined) return;
@@ -61,7 +61,7 @@ function describeCut(whole: Buffer, got: Buffer): string {
   return `ended cleanly and without an error, but ${missing}`;
 }
 
-/** How the gateway's error begins when a stream breaks. */
+/** The beginning of the error that the gateway adds to a stream that breaks. */
 const TAIL = /^(?:\r?\n){0,2}(?:event: error\n|data: ?\{"error")/;
 
 function checkSame(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
@@ -77,7 +77,7 @@ function checkSame(world: World, send: Send, reply: Reply, arrivals: readonly Ar
   else accuse(world, send, reply, "is not a beginning of what its upstream sent");
 }
 
-/** After the bytes of its upstream, only the gateway's own error may follow. */
+/** Checks that only the gateway's own error follows the bytes of the upstream. */
 function checkTail(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
   const { body } = reply;
   const longest = Math.max(0, ...arrivals.map((arrival) => countSame(arrival, body)));

@@ -31,7 +31,7 @@ function lastOf({ bySend }: World, { name }: Send): Arrival | undefined {
   return bySend.get(name)?.at(-1);
 }
 
-/** The upstream has sent a complete answer. */
+/** Whether the upstream has sent a complete answer. */
 function isWhole({ plan, sent, status }: Arrival): boolean {
   return plan.kind === "answer" && plan.cut === null && sent && status === 200;
 }

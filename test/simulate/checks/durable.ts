@@ -4,9 +4,9 @@
 import { hasBadDisk } from "../plan/plan.ts";
 import type { Death, World, Written } from "../run.ts";
 
-/** Lines wait this long for a sync. */
+/** The longest time for which lines wait for a sync. */
 const BATCH_US = 100_000;
-/** Timers may be late by this much. */
+/** The longest time by which timers are late. */
 const MARGIN_US = 10_000;
 
 /** `there`: the ids of the lines that are in the ledger. */

@@ -38,8 +38,8 @@ function mayMissLines(world: World): boolean {
   return mayForget(world) || hasBadDisk(world.plan) || world.stoodStill;
 }
 
-/** Lines that a power cut took no longer count. A kill loses nothing: a request that reached an
- *  upstream has its line, or a record in the journal. */
+/** Whether limits may have forgotten spending: lines that a power cut took no longer count. A kill loses
+ *  nothing, because a request that reached an upstream has its line, or a record in the journal. */
 function mayForget(world: World): boolean {
   return world.deaths.some(({ how }) => how === "without power");
 }
@@ -129,7 +129,7 @@ interface Spending {
   readonly window: (wall: number) => number;
 }
 
-/** A request is let in while less than the limit is spent. So the requests of a window spend at most twice the limit or,
+/** Checks what a key has spent. A request is let in while less than the limit is spent. So the requests of a window spend at most twice the limit or,
  *  if that is more, the limit and the charge of the dearest request. */
 function checkSpent(world: World, key: string, lines: readonly Counted[], { limit, window }: Spending): void {
   if (limit === undefined) return;
@@ -158,7 +158,7 @@ function checkSpent(world: World, key: string, lines: readonly Counted[], { limi
 const REFUSAL =
   /The key \\*"([^"\\]+)\\*" may spend \$[\d.]+ \(usd_(?:per_)?(\w+)\) and has spent \$([\d.]+)(?: and \$([\d.]+) estimated)?/;
 
-/** A refusal names no more spending than the ledger has, also after the clock was changed. */
+/** Checks that a refusal names no more spending than the ledger has, also after the clock was changed. */
 function checkRefused(world: World, send: Send, lines: readonly Counted[]): void {
   const refusal = REFUSAL.exec(send.reply?.body.toString() ?? "");
   if (refusal === null) return;

@@ -5,7 +5,7 @@ import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 import { TOTAL_SECONDS } from "../world/config.ts";
 
-/** The gateway's timers are late, and its connections take a while. */
+/** The time by which an attempt may come late, because timers are late and connections take a while. */
 const MARGIN_US = 2_000_000;
 
 export function checkResent(world: World): void {

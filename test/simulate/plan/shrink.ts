@@ -3,7 +3,7 @@
 import { GOOD_ANSWER } from "../upstreams/upstream.ts";
 import type { ClientPlan, Plan, RequestPlan } from "./plan.ts";
 
-/** Measured in CPU time, so that a busy machine shortens a plan as much as an idle one. A result can be shortened again. */
+/** The most CPU time for one plan: a busy machine shortens it as much as an idle one. A result can be shortened again. */
 const MAX_MS = 60_000;
 const MAX_TRIES = 600;
 

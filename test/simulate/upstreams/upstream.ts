@@ -20,7 +20,7 @@ export interface Arrival {
   readonly sender: Owner;
   /** Virtual time at which the answer's last byte was sent, or the connection was lost. */
   endedAt: number;
-  /** The time from the last byte of the request's sending to the beginning of the answer. */
+  /** The time from the sending of the request's last byte to the beginning of the answer. */
   waited: number;
   readonly plan: AnswerPlan;
   status: number;
@@ -102,7 +102,7 @@ function arrive(world: World, channel: string, send: string, arriving: Arriving)
   return arrival;
 }
 
-/** `c3r2s0a1` */
+/** The mark of an arrival, such as `c3r2s0a1`. */
 export function markOf({ send, attempt }: Arrival): string {
   return `${send}a${attempt}`;
 }

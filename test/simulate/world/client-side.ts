@@ -23,9 +23,9 @@ export interface ClientEars {
   refused(): void;
   begin(status: number, fields: Map<string, string>): void;
   data(bytes: Buffer): void;
-  /** The reply is complete. */
+  /** Called when the reply is complete. */
   ended(): void;
-  /** The connection broke. */
+  /** Called when the connection has broken. */
   lost(): void;
 }
 
@@ -193,7 +193,7 @@ export class SimExchange implements Exchange, Connection {
   }
 
   reset(): void {
-    // Calls of a dead process end here.
+    // Calls of a dead process have no effect.
     if (this.gone || this.#hasEnded || this.#host.dead) return;
     this.#host.step(`reset of ${this.name}`);
     this.#hasEnded = true;

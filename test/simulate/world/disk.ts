@@ -64,7 +64,7 @@ export class Inode {
     this.#made += 1;
   }
 
-  /** SQLite's journal keeps a commit whole. Without a sync, a power cut may take the last one. Nobody may change `bytes`, and
+  /** Commits a database, which SQLite's journal keeps whole. Without a sync, a power cut may take the last one. Nobody may change `bytes`, and
    *  nothing else writes into a database. */
   commit(bytes: Buffer): void {
     this.#commits = [this.content, bytes];
@@ -87,13 +87,13 @@ export class Inode {
     this.#changes = this.#changes.slice(count);
   }
 
-  /** A sync has failed. As in Linux, its pages count as clean, and no later sync brings them to the disk. */
+  /** Called when a sync has failed. As in Linux, its pages count as clean, and no later sync brings them to the disk. */
   forget(made: number): void {
     const count = Math.max(0, made - (this.#made - this.#changes.length));
     for (const change of this.#changes.slice(0, count)) change.isForgotten = true;
   }
 
-  /** Where bytes are not safe, each page is left old, new, or half of each, and any length is possible. */
+  /** Cuts the power. Where bytes are not safe, each page is left old, new, or half of each, and any length is possible. */
   cutPower(random: Random): void {
     const safe = this.#commits === null ? this.#safe.subarray(0, this.#safeSize) : random.pick(this.#commits);
     this.#safe = this.#changes.length > 0 ? tear(safe, this.#changes, random) : Buffer.from(safe);
@@ -300,7 +300,7 @@ export class Disk {
     }
   }
 
-  /** Each start of the machine has an id. */
+  /** Gives this start of the machine an id. */
   #startMachine(): void {
     const inode = new Inode(this.#count++, "file", 0o444, 0);
     inode.write(0, Buffer.from(`boot-${inode.number}\n`));

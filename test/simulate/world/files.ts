@@ -317,7 +317,7 @@ class Files {
     this.#host.step(`write ${bytes.length} to ${path}`);
     const { trouble, random } = disk;
     if (random.chance(trouble.failingWrites)) {
-      // A part of the bytes may have been written anyway.
+      // A write that fails may have written a part of the bytes all the same.
       if (random.chance(500)) this.#put(file, bytes.subarray(0, random.int(bytes.length)));
       throw fail("EIO", "write");
     }

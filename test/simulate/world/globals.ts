@@ -12,7 +12,7 @@ export const GLOBALS = {
     ),
 };
 
-/** A function that is not replaced throws. */
+/** Returns an object with the replaced functions. All others throw when they are used. */
 export function refuseOthers<T extends object>(replaced: T, name: string): T {
   return new Proxy(replaced, {
     get(target, property) {

@@ -10,7 +10,7 @@ import type { Arriving } from "./upstream-side.ts";
 
 /** How a connection treats bytes. */
 export interface Weather {
-  /** One way, in microseconds. */
+  /** The time that bytes need in one direction, in microseconds. */
   readonly latency: number;
   /** How many bytes may be in flight. */
   readonly window: number;
@@ -98,7 +98,7 @@ export class Pipe {
     });
   }
 
-  /** Nothing more arrives. */
+  /** From now on, nothing more arrives. */
   close(): void {
     this.closed = true;
     this.#queue = [];

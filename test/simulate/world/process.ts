@@ -39,7 +39,7 @@ export class Killed extends Error {
 
 /** An open connection of a process, on either side. */
 export interface Connection {
-  /** The process is dead. After a power cut, the other side gets no sign. */
+  /** Called when the process has died. After a power cut, the other side gets no sign. */
   abandon(how: "killed" | "without power"): void;
 }
 
@@ -183,7 +183,7 @@ export class SimProcess implements Owner {
     };
   }
 
-  /** An error that nothing catches would end the real process. */
+  /** Reports an error that nothing catches: it would end the real process. */
   accuse(text: string): void {
     if (!this.dead) this.world.accuse("crash", text);
   }
@@ -205,7 +205,7 @@ export class SimProcess implements Owner {
         "node:os",
       ),
       buffer: { isAscii: buffer.isAscii, isUtf8: buffer.isUtf8 },
-      // `isIP` only reads text.
+      // `isIP` is the runtime's own, because it only reads text.
       net: refuseOthers({ isIP }, "node:net"),
       // No name resolves to this machine.
       "dns/promises": refuseOthers(
@@ -246,7 +246,7 @@ export class SimProcess implements Owner {
             for (let at = 0; at < into.length; at++) into[at] = this.random.int(256);
             return into;
           },
-          // The gateway uses only the beginning of an id.
+          // The gateway uses only the beginning of an id, so eight digits are enough.
           randomUUID: () => this.random.bits().toString(16).padStart(8, "0"),
         },
         "crypto",
@@ -321,7 +321,7 @@ export class SimProcess implements Owner {
       setInterval: (run: () => void, ms = 0) => this.#startTimer(run, ms, true, []),
       setImmediate: (run: () => void) => {
         if (this.dead) return;
-        // Other events of the same turn of the event loop may run first.
+        // The delay lets other events of the same turn of the event loop run first.
         const delay = this.random.int(60);
         this.scheduler.after(delay, this, "setImmediate", run);
       },
@@ -356,7 +356,7 @@ export class SimProcess implements Owner {
   }
 }
 
-/** The runtime's own `timeout` would use real timers. */
+/** Makes `AbortSignal.timeout` throw: the runtime's own one would use real timers. */
 function refuseTimeout(): unknown {
   return new Proxy(AbortSignal, {
     get: (target, property) =>

@@ -50,7 +50,7 @@ export class Scheduler {
     this.#trace = trace;
   }
 
-  /** `delay` in microseconds. */
+  /** Adds an event that runs after `delay` microseconds. */
   after(delay: number, owner: Owner, label: string, run: () => void): Event {
     const event: Event = {
       at: this.now + Math.max(0, Math.round(delay)),

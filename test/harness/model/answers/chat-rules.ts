@@ -11,7 +11,7 @@ const MEMBERS = new Set(
 );
 const ROLES = new Set(["developer", "system", "user", "assistant", "tool", "function"]);
 
-/** Null if the request is valid. */
+/** Finds the reason for which the server refuses a request. Null: the request is valid. */
 export function findChatProblem(body: unknown): string | null {
   const unknown = Object.keys(isObject(body) ? body : {}).find((name) => !MEMBERS.has(name));
   if (unknown !== undefined) return `Unknown parameter: \`${unknown}\`.`;
