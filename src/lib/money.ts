@@ -18,7 +18,7 @@ const PLAIN = /^-?\d+(?:\.\d+)?$/;
 /** Multiplying takes more than linear time. */
 const MAX_DIGITS = 64;
 
-/** Throws on exponents and all else. */
+/** Throws on anything but a plain decimal, also on exponents. */
 export function parseDecimal(text: string): Decimal {
   if (text.length > MAX_DIGITS || !PLAIN.test(text))
     throw new RangeError(`not a decimal: ${JSON.stringify(text.slice(0, MAX_DIGITS))}`);
@@ -169,7 +169,8 @@ export function roundUsd(amount: Decimal): Usd {
   return usd(units * raise(CHARGE_PLACES - scale));
 }
 
-/** A database can add thousands of amounts this large. */
+/** A database can add thousands of amounts
+ *  as large as this. */
 const MAX_STORED_PICO = 10n ** 15n;
 
 /** Null: above a thousand dollars, or not whole. */

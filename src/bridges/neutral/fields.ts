@@ -65,7 +65,7 @@ export interface FieldTable {
   readonly names: ReadonlyMap<string, string>;
 }
 
-/** Rows for fields, by rule.
+/** Makes a row for each field in `words`, which lists names by rule.
  *  `at`: the object that has them; empty: the request. */
 export function listFields(at: string, words: { readonly [Name in Rule]?: string }): FieldRow[] {
   return (["kept", "silent", "noted", "refused"] as const).flatMap((rule) =>

@@ -16,7 +16,7 @@ export class Notes {
     this.#names = new Map(names);
   }
 
-  /** Of several fields for an option, the client used this one. */
+  /** Several fields can set an option: notes name the one that was used. */
   use(option: string, name: string): void {
     this.#names.set(option, name);
   }
@@ -41,7 +41,7 @@ export class Notes {
   }
 }
 
-/** Clients then send the whole conversation. */
+/** On this code, clients send the whole conversation. */
 export const NOT_KEPT = "previous_response_not_found";
 
 export function refuseField(param: string, why: string, wireCode = "unsupported_parameter"): never {

@@ -53,7 +53,8 @@ type ItemBlocks = { [Kind in BlockKind]?: Block } & {
 };
 
 export class ResponsesAnswerReader extends AnswerReader {
-  /** Some upstreams give each event another id, or all items one position. */
+  /** Items are found by id, position or both:
+   *  some upstreams give each event another id, or all items one position. */
   readonly #byBoth = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byId = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byIndex = new BoundedMap<unknown, ItemBlocks>(MAX_BLOCKS);
@@ -255,7 +256,6 @@ const LOGPROB_LENGTH = 64;
 /** Citations of pages: files have no address. */
 function readCitations(parts: readonly unknown[]): Citation[] {
   const citations: Citation[] = [];
-  // Counting takes as long as all other work on a text.
   if (parts.every((part) => listIn(part, "annotations").length === 0)) return citations;
   let offset = 0;
   for (const part of parts) {

@@ -97,7 +97,7 @@ export class ResponsesAnswerWriter extends AnswerWriter {
     return { id: this.#id, model: this.context.model, sequence: this.#sequence };
   }
 
-  /** A part or a summary is the first of its item. */
+  /** Each item has only one part or summary, at index 0. */
   #place(block: Block): Json {
     return {
       item_id: nameItem(block, this.#id, this.context),

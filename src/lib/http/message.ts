@@ -22,7 +22,6 @@ export function writeRequestLine(method: string, target: string): string {
 export interface ResponseHead {
   readonly status: number;
   readonly fields: Fields;
-  /** The announced length of the body. `unknown`: the head does not say. */
   readonly length: number | "chunked" | "unknown";
   readonly staysOpen: boolean;
   readonly rest: Buffer;
@@ -86,7 +85,8 @@ export function hasToken(fields: Fields, name: string, token: string): boolean {
 }
 
 const LINE_END = "\r\n";
-/** Stands before each chunk. For the first, the decoder adds the line end. */
+/** A line end and a line with the size stand before each chunk.
+ *  For the first chunk, the decoder adds the line end. */
 const CHUNK_START = /^\r\n([\da-f]{1,12})(?:;[^\0\r\n]*)?\r\n$/i;
 const MAX_CHUNK_START = 16 * 1024;
 /** Digits of a plain size. The pattern reads all other forms. */
