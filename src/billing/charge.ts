@@ -26,7 +26,7 @@ export interface BilledAnswer extends PriceSources {
   readonly model: string | null;
   /** Used if the answer names no model, or one without a price. */
   readonly requested: string | null;
-  /** Why nothing is charged: the line's `price_source`. */
+  /** Why nothing is charged. The line's `price_source` says it. */
   readonly unbilled?: string | undefined;
   readonly at: Date;
   readonly multiplier: string;
@@ -252,7 +252,7 @@ export function deriveAmounts(line: Derivable): Derived {
   };
 }
 
-/** The last result: the writer checks each line right after it was charged. */
+/** The last result is kept: the writer checks each line right after it was charged. */
 let last: (Derivable & { readonly derived: Derived }) | null = null;
 
 function deriveOne({ usage, prices }: Priced, multiplier: string): Derived {

@@ -1,8 +1,9 @@
 // What a model costs at a moment: by the config's own prices, or by the price book.
 //
 // A known provider's channel pays that provider's prices, or else those of the models' makers.
-// At an unknown address, the model's name decides (`(by name)`): first in the lists of
-// the platform's makers, then of all makers, if exactly one has the name.
+// At an unknown address, the model's name decides, and the price's source says `(by name)`.
+// The lists of the platform's makers are searched first, then those of all makers:
+// there, exactly one must have the name.
 
 import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import type { Channel } from "../config/catalog.ts";

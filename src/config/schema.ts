@@ -260,7 +260,6 @@ const channel = z
   .transform(({ base_url, aliases, headers: own, probe, ...rest }) => ({
     ...rename(rest),
     ...readCredential(rest),
-    /** The base URL without a version, except for Chat Completions. */
     baseUrl: rest.platform === CHAT ? base_url : scalars.withoutVersion(base_url),
     aliases: new Map(Object.entries(aliases).filter(([alias]) => !alias.includes("*"))),
     /** The first that fits counts. */

@@ -59,7 +59,6 @@ export function findDifference(recorded: Comparable, sent: Comparable): Differen
   return compare(recorded.value, sent.value, "");
 }
 
-/** People see this in place of volatile text. */
 const VOLATILE = "…";
 
 function removeVolatile(value: unknown, folders: readonly string[]): unknown {

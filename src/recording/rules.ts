@@ -2,7 +2,7 @@
 // A tool with other clocks or ids needs a rule, and no code.
 
 /** Texts of these forms count as equal. The first rule that fits wins.
- *  Windows' paths come with `/`. */
+ *  Backslashes were replaced by `/` before. */
 export const VOLATILE_TEXTS: readonly RegExp[] = [
   // Claude Code's checksum of the request.
   /\b(?:cch|cc_version)=[\w.-]+/g,

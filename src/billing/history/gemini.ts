@@ -48,7 +48,8 @@ export function readGemini(path: string, history: History): void {
   else scanRows(path, WORDS, history, learn);
 }
 
-/** Older versions name folders by a hash. */
+/** Older versions name folders by a hash,
+ *  and write no file `.project_root`. */
 function readRoot(folder: string): string {
   try {
     return readText(readPlain(`${folder}/.project_root`).trim());

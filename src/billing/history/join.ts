@@ -31,7 +31,7 @@ export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLin
     pairs.push(pair);
   };
   pairById(entries, lines).forEach(add);
-  // A converted request has other kinds, but the same sums.
+  // The log of a converted request has other kinds, but the same sums.
   const countAll = (usage: Usage): string =>
     [PROMPT_KINDS, READ_KINDS, OUTPUT_KINDS].map((kinds) => countTokens(usage, kinds)).join(" ");
   for (const [count, most] of [

@@ -1,5 +1,6 @@
-// Checks one line: its shape, and its amounts, derived again.
-// The writer does so before writing, and verify again.
+// Checks the shape of one line, and derives its amounts again.
+// The writer does this before it writes a line.
+// `verify` does it for each line of a ledger.
 
 import { z } from "zod";
 import { isObject } from "../../lib/json/json.ts";

@@ -40,7 +40,7 @@ export interface SumsOptions {
   /** The ledger is a copy: nothing is written next to it. */
   readonly isCopy?: boolean;
   readonly zone?: Zone | undefined;
-  /** Default: all lines of a name count for its key. */
+  /** Absent: all lines with a key's name count for it. */
   readonly births?: Births | undefined;
 }
 

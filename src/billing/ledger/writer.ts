@@ -310,7 +310,8 @@ export class LedgerWriter {
   }
 
   /** Does not block the event loop.
-   *  Each sync waits for the last one, and covers earlier writes. */
+   *  Each sync waits for the one before it,
+   *  and covers all writes so far. */
   #scheduleSync(): void {
     // close() itself syncs before it closes the files.
     if (this.#closing) return;

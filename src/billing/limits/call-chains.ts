@@ -16,7 +16,7 @@ export interface CallChain {
 }
 
 const MAX_RESPONSES = 4096;
-/** Results of calls beyond these restart the count. */
+/** The result of a call beyond this number restarts the count. */
 const MAX_CALLS = 64;
 
 export class CallChains {

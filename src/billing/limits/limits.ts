@@ -22,7 +22,7 @@ export interface Admission {
 /** When another request ends, this one may be let in. */
 export interface NoRoom {
   readonly noRoom: GatewayError;
-  /** The limit, and how many requests wait. */
+  /** The full limit, with the number of requests that wait. */
   readonly at: { waiting: number };
 }
 

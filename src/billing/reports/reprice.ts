@@ -113,7 +113,6 @@ function findSeller(sources: Parameters<typeof findPrice>[0], model: string, at:
 
 const KINDS: readonly string[] = ALL_KINDS;
 
-/** Null: an unknown kind of usage. */
 function readParts(line: Line, calls: readonly Usage[]): readonly Part[] | null {
   const none =
     Object.keys(line.usage).length === 0 ? [] : [{ model: null, pass: "message", usage: line.usage }];

@@ -23,7 +23,7 @@ export function reportSessions(
   };
 }
 
-/** The last request's facts, after its time, which MAX compares. */
+/** MAX compares the times, and so finds the facts of the last request. */
 const LAST = "MAX(printf('%015d', last) || json_array(key, tool, label, inferred))";
 
 const NEWEST = "v1 DESC, n0";

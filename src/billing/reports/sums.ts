@@ -271,7 +271,8 @@ function describeQuery(query: SumsQuery): string {
 function describeRows({ spans, columns = {}, from, where, ...query }: SumsQuery, used: string) {
   const words = new Set(used.match(/\w+/g));
   const scope = describeScope(query).sql;
-  // Without a condition, one index is read in its order, and `names` has the times.
+  // Without a condition, SQLite reads one index in its order,
+  // and `names` has the first and last times.
   const isAll = [spans, from, where].every((each) => each === undefined) && scope === ALL_ROWS;
   const sums = Object.entries({ ...BY_WHO, ...query.byWho }).filter(
     ([name]) => words.has(name) && !(isAll && (name === "first" || name === "last")),

@@ -40,7 +40,8 @@ export function weighRows(database: TableDatabase, from: string, $line = 0) {
   return sum;
 }
 
-/** `rare`: JSON of few rows, joined with commas. */
+/** `rare`: JSON of the few rows that have rare values,
+ *  joined with commas. */
 export function weighText(text: unknown, sum: unknown, rare: unknown): number {
   const hash = (row: unknown): number => Bun.hash.xxHash32(String(text) + JSON.stringify(row)) | 0;
   const rows = typeof rare === "string" ? getList(parseJson(`[${rare}]`)) : [];

@@ -33,7 +33,6 @@ export function requireNewName(what: string, name: string, known: ReadonlyMap<st
   readGiven(() => readName(name), `"${name}" cannot be a name`);
 }
 
-/** `30d`, a date, or `never` (null). */
 export function readExpiry(text: string | undefined, now: Date, flag = "--expires"): Date | null {
   if (text === undefined || text === "never") return null;
   const moment = readFuture(text, now);

@@ -12,7 +12,6 @@ export function changeSetting(path: Path, value: Value | null): Edit {
   return { kind: "set", path, value };
 }
 
-/** An edit that is already true changes nothing. */
 export function applyEdits(text: string, edits: readonly Edit[]): string {
   const document = parseYaml(text);
   const tree = readTree(document);

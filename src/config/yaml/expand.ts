@@ -52,7 +52,7 @@ export function expandTree(tree: unknown, env: Environment, isUsed = false) {
   };
 }
 
-/** A variable's value is never a `keychain:NAME`. */
+/** `value` is from the file: a variable's value is never a `keychain:NAME`. */
 function isInKeychain(value: string, [section, , setting]: Path): boolean {
   return section === "channels" && setting === "credential" && value.startsWith(KEYCHAIN);
 }

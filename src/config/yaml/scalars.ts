@@ -75,7 +75,6 @@ function readAtLeast(leastMs: number, problem: string): (text: string) => number
   };
 }
 
-/** Not zero, which would leave no time. */
 export const readTimeLimit = readAtLeast(1, "must be more than nothing");
 export const readProbeInterval = readAtLeast(1000, "must be 1s or more: leave it out for no probes");
 
