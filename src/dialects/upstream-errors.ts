@@ -60,7 +60,8 @@ export function isPrelude(event: unknown): boolean {
   return PRELUDES.has(getField(event, "type"));
 }
 
-/** `status`: its HTTP equivalent. Null: the event goes to the client. */
+/** `status` is the error's HTTP equivalent.
+ *  Null: the event goes to the client. */
 export function readErrorEvent(event: unknown): { readonly status: number; readonly message: string } | null {
   const error = findError(event);
   if (error === null) return null;

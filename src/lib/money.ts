@@ -2,7 +2,7 @@
 
 import { remember } from "./memory/bounded-map.ts";
 
-/** units ÷ 10^scale: prices, factors, official amounts. */
+/** The number units ÷ 10^scale: a price, a factor or an official amount. */
 export interface Decimal {
   readonly units: bigint;
   readonly scale: number;
@@ -150,7 +150,7 @@ const usd = (units: bigint): Usd => units as Usd;
 
 export const ZERO_USD = usd(0n);
 
-/** The last result: ledger, channel and metrics read the same charge. */
+/** The last result is kept: ledger, channel and metrics read the same charge. */
 let lastText = "0";
 let lastUsd = ZERO_USD;
 

@@ -121,7 +121,7 @@ function readField(text: string, field: string, at: number, end: number): string
   return text.slice(colon + (text.charCodeAt(colon + 1) === BLANK ? 2 : 1), end);
 }
 
-/** `end`: the last event if its blank line is missing. */
+/** `end` returns the last event if its blank line is missing. */
 export function openSseParser() {
   const reader = new EventReader();
   return {

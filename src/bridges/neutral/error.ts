@@ -158,7 +158,7 @@ export function toClientError(failure: UpstreamError, client: DialectName): Gate
   });
 }
 
-/** `translate`: null if the client sent no such field. */
+/** `translate` returns null if the client sent no such field. */
 export function nameFields(
   failure: UpstreamError,
   translate: (path: string) => string | null,

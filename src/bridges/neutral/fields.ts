@@ -34,7 +34,7 @@ type OptionRow<Name extends MemberName = MemberName> = {
     readonly option: Option;
     /** Reads a client's field. Undefined: nothing is asked for. */
     readonly read?: (value: unknown, path: string) => Members[Option] | undefined;
-    /** Undefined or null: it is left out. */
+    /** Undefined or null: the option is left out. */
     readonly write?: (value: NonNullable<Members[Option]>, writing: Writing) => unknown;
     /** The upstream has only a value near the wanted one. */
     readonly near?: true;

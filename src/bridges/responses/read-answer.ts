@@ -253,7 +253,7 @@ const MAX_ID_LENGTH = 1024;
 /** About this much of each logprob is kept. */
 const LOGPROB_LENGTH = 64;
 
-/** Citations of pages: files have no address. */
+/** Reads only citations of pages: files have no address. */
 function readCitations(parts: readonly unknown[]): Citation[] {
   const citations: Citation[] = [];
   if (parts.every((part) => listIn(part, "annotations").length === 0)) return citations;

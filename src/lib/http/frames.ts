@@ -69,7 +69,6 @@ export class FrameReader {
     this.#held?.free();
   }
 
-  /** Null: the connection ended too early. */
   async #take(count: number, isInside = true): Promise<Uint8Array | null> {
     if ((this.#steps += 1) % STEPS_IN_TURN === 0) await nextTurn();
     const pieces: Uint8Array[] = [];

@@ -97,7 +97,8 @@ const DIGITS = Int8Array.from({ length: 256 }, (_, code) =>
 
 const endsLine = (bytes: Buffer, at: number): boolean => bytes[at] === CR && bytes[at + 1] === LF;
 
-/** A plain size, with its number of digits in the last four bits. Zero: another form. */
+/** Returns a plain size, and in the last four bits the number of its digits.
+ *  Zero: the size has another form. */
 function readSize(bytes: Buffer, at: number): number {
   let size = 0;
   let end = at;

@@ -284,7 +284,6 @@ class ServedExchange implements Exchange {
     });
   }
 
-  /** The connection keeps the timeout for its next request. */
   #awaitNextRequest(): void {
     this.#server.timeout(this.#request, this.#surroundings.idleSeconds);
   }

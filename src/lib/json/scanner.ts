@@ -174,7 +174,8 @@ export class Scanner {
   }
 }
 
-/** The backslash at `from` is not escaped. */
+/** Whether a backslash escapes the character at `end`.
+ *  No backslash before `from` counts. */
 export function endsEscaped(text: string, from: number, end: number): boolean {
   let first = end;
   while (first > from && text.charCodeAt(first - 1) === BACKSLASH) first -= 1;

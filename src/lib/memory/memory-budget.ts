@@ -17,7 +17,6 @@ export class MemoryBudget {
   /** Bytes that were given back,
    *  but may still wait for the garbage collector. */
   #dropped = 0;
-  /** How many bytes each grant is for. */
   readonly #waiting = new Map<() => void, number>();
 
   constructor(totalBytes: number) {

@@ -88,7 +88,7 @@ export function nameSpan(span: TimeSpan, local: number): string {
 
 let last = { ms: Number.NaN, text: "" };
 
-/** In ISO 8601. Writing one is slow: what happens in one millisecond shares it. */
+/** An ISO 8601 text. Writing it is slow, so all events of one millisecond share it. */
 export function writeMoment(ms: number): string {
   if (ms !== last.ms) last = { ms, text: new Date(ms).toISOString() };
   return last.text;
