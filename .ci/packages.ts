@@ -90,7 +90,7 @@ function namePlatform({ npm }: Owner, { os, cpu, musl }: Target): string {
 export function fillIn(template: string, values: ReadonlyMap<string, string>): string {
   return template.replaceAll(/\{\{(.*?)\}\}/g, (_, name: string) => {
     const value = values.get(name);
-    if (value === undefined) throw new Error(`Nothing is known for {{${name}}}.`);
+    if (value === undefined) throw new Error(`The template names {{${name}}}, which has no value.`);
     return value;
   });
 }

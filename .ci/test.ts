@@ -51,7 +51,7 @@ async function runToTheSum(executable: string, command: readonly string[]): Prom
   }
   const status = await child.exited;
   if (status !== 0 || /^Ran \d+ tests? across \d+ files?\./m.test(Bun.stripANSI(end))) return status;
-  console.error("The tests ended without a sum: one of them has ended the process.");
+  console.error("The tests ended without totals: one of them has ended the process.");
   return 1;
 }
 

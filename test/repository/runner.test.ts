@@ -9,6 +9,6 @@ test("npm test fails if a test ends the process before the others have run", () 
   const command = [process.execPath, join(ROOT, ".ci/test.ts"), "--fast", "./test/harness/ends.ts"];
   const { exitCode, stderr } = Bun.spawnSync(command, { cwd: ROOT, stderr: "pipe" });
   expect(stderr.toString()).toContain("before the end");
-  expect(stderr.toString()).toContain("The tests ended without a sum");
+  expect(stderr.toString()).toContain("The tests ended without totals");
   expect(exitCode).toBe(1);
 });

@@ -48,7 +48,6 @@ function formatConnections({ connections: { open, idle } }: ChannelView): string
   return open === 0 ? "" : `${open} (${idle} idle)`;
 }
 
-/** A plan's payment is not a charge, and stands in brackets. */
 function formatToday({ charge_today_usd: usd, paid_by_plan_today_usd: plan }: ChannelView): string {
   if (plan === undefined) return `$${formatAmount(usd)}`;
   return `${usd === "0" ? "" : `$${formatAmount(usd)} `}(plan $${formatAmount(plan)})`;

@@ -125,7 +125,7 @@ function requireWritten({ problem }: Ledger): void {
   if (problem !== null) fail(`Not all corrections were written: ${problem}.`);
 }
 
-/** Without rotation, because the files are being read. */
+/** Opens it without rotation, because the files are being read. */
 function openToWrite(path: string): Ledger {
   try {
     return openLedger({

@@ -70,7 +70,7 @@ const SYSTEMS: Readonly<Partial<Record<NodeJS.Platform, () => System>>> = {
     const path = join(folder, "gateway-task.xml");
     const log = join(folder, "gateway.log");
     const task = (verb: string, ...more: string[]) => ["schtasks", `/${verb}`, "/TN", LABEL, ...more];
-    // schtasks prints in the user's language.
+    // schtasks prints in the user's language, so PowerShell answers.
     const state = `(Get-ScheduledTask ${LABEL}).State -eq 'Running'`;
     return {
       path,

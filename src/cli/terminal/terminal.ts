@@ -79,7 +79,6 @@ export function readSize() {
   return { columns: columns || 80, rows: rows || 24 };
 }
 
-/** For a file or pipe, lines are not cut. */
 export function readRoom(): number {
   return process.stdout.isTTY ? readSize().columns : Infinity;
 }

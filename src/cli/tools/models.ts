@@ -49,7 +49,6 @@ export async function findPlatform(
   return first;
 }
 
-/** `status` null: there is no answer. */
 export async function fetchList({ base, platform, relayPrefix, secret }: Place) {
   const path = readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].dialect.listPath;
   try {

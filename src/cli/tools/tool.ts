@@ -110,7 +110,7 @@ export interface ToolRow {
   ) => ReadonlyArray<string | false>;
   readonly findLogin?: (env: Environment) => string | null;
   readonly needsResponses?: true;
-  /** The tool ignores NO_PROXY: it gets no proxy. */
+  /** The tool ignores NO_PROXY, so it gets no proxy. */
   readonly ignoresNoProxy?: true;
   readonly needsModels?: true;
   readonly hasCaches?: true;

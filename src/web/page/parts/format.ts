@@ -47,7 +47,6 @@ export function formatUsd(amount: string): string {
   return rounded === "0.0000" ? "<$0.0001" : formatExact(rounded);
 }
 
-/** An estimate, without cents from ten dollars on. */
 export function formatDollars(amount: string): string {
   const [dollars = ""] = formatRounded(amount, 0).split(".");
   return dollars.length < 2 ? formatUsd(amount) : `$${group.format(BigInt(dollars))}`;
