@@ -59,7 +59,6 @@ interface Tally {
   readonly sums: Readonly<Record<"key" | "group" | "channel", Map<string, Sum>>>;
 }
 
-/** `last`: the time of the last request. */
 interface Sum extends MutableAmounts {
   last: number;
 }
@@ -170,7 +169,7 @@ export class Sums {
     return tally;
   }
 
-  /** The query also reads shorter windows. A start reads all: no request waits. */
+  /** The query also reads shorter windows. A start reads all before requests wait. */
   load(window: Window = "total"): Tally {
     const tallies = WINDOWS.slice(WINDOWS.indexOf(window)).map((each) => this.#open(each));
     const [tally = this.#open(window)] = tallies;

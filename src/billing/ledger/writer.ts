@@ -249,7 +249,7 @@ export class LedgerWriter {
     if (hasWork && !this.#closing && this.#problem === null) this.#flush();
   }
 
-  /** The journal first: requests in it may go out even if lines cannot be written. */
+  /** The journal is written first: requests in it may go out even if lines cannot be written. */
   #flush(): void {
     const records = this.#records;
     const named = this.#named;

@@ -238,7 +238,6 @@ interface Claim {
   readonly hasWaited: boolean;
 }
 
-/** Throws if a limit is spent. */
 function findNoRoom(sides: readonly Placed[], claim: Claim, sums: Spending, now: number): NoRoom | null {
   const limits = sides.flatMap((side) => side.usd.map((limit) => ({ ...side, ...limit, side })));
   for (const { side, holder, flight, run, limit, window, usd } of limits) {

@@ -149,7 +149,7 @@ function wordsOf(match: unknown): string[] {
 }
 
 export function readProvider({ id: provider, models }: PublishedData[number]): BookedModel[] {
-  // A model with a price that no usage can have is left out.
+  // A model priced for an unknown kind of usage is left out.
   const isWhole = ({ prices }: Model): boolean =>
     prices.every((each) => Object.keys(each.prices).every((key) => kindOf(key, provider) !== undefined));
   const entries = models.filter(isWhole).map((model): BookedModel => ({

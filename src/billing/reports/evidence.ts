@@ -162,7 +162,8 @@ function describe({ values: [since = null], totals }: SumRow, lost: Partial<Miss
   };
 }
 
-/** SQL cannot know which causes are described in the same words. */
+/** Adds up here, because SQL cannot know
+ *  which causes are described in the same words. */
 function addLost(rows: readonly MissTotals[]) {
   const add = (read: (row: MissTotals) => number): number => rows.reduce((sum, row) => sum + read(row), 0);
   const usd = rows.reduce((sum, row) => addDecimals(sum, parseDecimal(row.usd)), ZERO_DECIMAL);

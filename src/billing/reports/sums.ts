@@ -168,7 +168,7 @@ export interface SumsQuery extends Scope {
   readonly values?: readonly string[];
   /** Further sums next to those in BY_WHO. */
   readonly byWho?: Readonly<Record<string, string>>;
-  /** Periods. `span` is then a name, and only lines in a period count. */
+  /** Periods. With them, `span` is a name, and only lines in a period count. */
   readonly spans?: readonly Span[];
   /** A row for each span, even without requests. */
   readonly hasEmpty?: boolean;

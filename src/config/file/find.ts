@@ -61,7 +61,7 @@ function isThere(path: string): boolean {
   }
 }
 
-/** From the open file, which nobody can replace after the check. */
+/** Read from the open file, which nobody can replace after the check. */
 export type Ownership = Pick<Stats, "uid" | "mode">;
 
 const OTHERS_WRITE = 0o002;

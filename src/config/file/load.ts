@@ -40,7 +40,8 @@ export interface LoadedConfig {
 const LEDGER_START = '{"v":';
 
 export interface LoadOptions {
-  /** Unset variables. `keep`: for commands that send nothing upstream. */
+  /** What to do with unset variables.
+   *  `keep` is for commands that send nothing upstream. */
   readonly missing?: "refuse" | "keep";
 }
 
