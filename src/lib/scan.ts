@@ -314,7 +314,7 @@ class PartFinder<About> {
     }
   }
 
-  /** An earlier list whose head begins here. */
+  /** Finds an earlier list whose head is at `start`. */
   findHead(start: number): (Parts<About> & { readonly head: Head }) | null {
     for (const list of this.#lists) {
       const { head, parts } = list;

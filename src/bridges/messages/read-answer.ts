@@ -31,7 +31,6 @@ interface OpenBlock {
   readonly type: unknown;
   /** The neutral block. Null: it has no place in an answer. */
   readonly block: Block | null;
-  /** The upstream's block as it began. */
   readonly start: Members;
   /** The text of the deltas, for blocks that are read at their end. */
   text: string;

@@ -58,7 +58,7 @@ export abstract class AnswerWriter implements AnswerListener {
     this.context = context;
   }
 
-  /** `isLong`: as slices, since a stream's end may repeat the answer five times. */
+  /** If `isLong`, it returns slices: a stream's end may repeat the answer five times. */
   take(isLong: boolean): string | Slices {
     const parts = this.#parts;
     this.#parts = [];

@@ -15,7 +15,7 @@ export interface PromptBlock {
   /** In the system prompt, a hash that ignores digits. */
   readonly shape: number;
   readonly mark: BlockMark | undefined;
-  /** One piece, or one for each tool inside. */
+  /** One piece, or one for each tool of a group. */
   readonly pieces: readonly NamedPiece[];
 }
 

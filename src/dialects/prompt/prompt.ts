@@ -34,10 +34,10 @@ export interface Prompt {
   readonly shapes: readonly number[];
   /** The number of each block's message. Later prompts add to the list. */
   readonly numbers: readonly number[];
-  /** Claude Code's line about itself, which changes.
-   *  `parts` has a constant for it. */
+  /** A hash of Claude Code's line about itself, which changes.
+   *  In `parts`, a constant stands for it. */
   readonly attribution: number;
-  /** Cached settings: a hash by name. */
+  /** Settings on which a cache depends: a hash by name. */
   readonly settings: ReadonlyMap<string, number>;
   /** All other members that may be cached, by name. */
   readonly others: Map<string, number>;

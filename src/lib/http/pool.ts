@@ -70,7 +70,6 @@ export class Pool {
     wire.becomeIdle(Math.min(idleMs, IDLE_MS));
   }
 
-  /** For a connection that closed or became a WebSocket. */
   forget(wire: Wire): void {
     this.#open.delete(wire);
   }

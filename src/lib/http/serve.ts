@@ -93,7 +93,8 @@ class ServedExchange implements Exchange {
   readonly reply = new Promise<Response | undefined>((resolve) => (this.#reply = resolve));
   #sent!: () => void;
   readonly sent = new Promise<void>((resolve) => (this.#sent = resolve));
-  /** For a body that stops arriving, or a reply that nobody reads. */
+  /** Ends the exchange if its body stops arriving,
+   *  or if nobody reads its reply. */
   readonly #deadline = new Deadline(() => {
     this.#leave();
     this.#break();

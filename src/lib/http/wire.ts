@@ -5,7 +5,8 @@ import { dlopen } from "bun:ffi";
 import { Deadline } from "../time/deadline.ts";
 import { type FaultKind, UpstreamFault } from "./upstream.ts";
 
-/** Without a limit, one turn could deliver many megabytes. */
+/** Without this limit, one turn of the event loop
+ *  could deliver many megabytes. */
 const MAX_UNREAD_BYTES = 256 * 1024;
 /** Timers stop while the machine sleeps: the wall clock decides, with this tolerance. */
 const TIMER_TOLERANCE_MS = 1000;
