@@ -27,7 +27,7 @@ const judge = (reading: Reading, more: Partial<EndedResponse> = {}) => {
 };
 const FINAL = { end: "complete", final: true } as const;
 
-describe("P136: an answer that broke off", () => {
+describe("P136: an answer that broke off is charged for what came", () => {
   test.each<[string, Reading, Usage, Assessment["estimated"]]>([
     ["with its prompt counted", readingOf({ input: 5, output: 1 }), { input: 5, output: 1 }, []],
     [
@@ -98,7 +98,7 @@ describe("P136: an answer that broke off", () => {
   });
 });
 
-describe("an answer that never came", () => {
+describe("an answer that never came costs nothing, or an unknown amount", () => {
   const nothing: ReturnType<typeof judge> = { basis: "exact", usage: [], estimated: [], suspect: false };
 
   test.each([400, 429, 500])("an error of status %d costs nothing, whatever it reports", (status) => {
@@ -122,7 +122,7 @@ describe("an answer that never came", () => {
   });
 });
 
-describe("a complete answer", () => {
+describe("a complete answer is charged for what it reports", () => {
   const whole = { outcome: "complete" } as const;
 
   test("a complete answer of a single token costs that token", () => {
@@ -184,7 +184,7 @@ test.each([
   expect(judge(reading, { outcome: "complete" }).suspect).toBe(suspect);
 });
 
-describe("an answer that says it failed", () => {
+describe("an answer that says it failed costs only what it reported", () => {
   const failed = { outcome: "upstream_error" } as const;
   const assessFailed = (reading: Reading) =>
     assess({ ...failed, status: 200, streamed: true, estimatedInput: 70, reading });
@@ -224,7 +224,7 @@ describe("an answer that says it failed", () => {
   });
 });
 
-describe("P134: a count that cannot be trusted", () => {
+describe("P134: a count that cannot be trusted makes the line unknown or suspect", () => {
   const unreadable = { basis: "unknown", text: "the upstream's input_tokens cannot be read" } as const;
   const doubtful = { basis: "suspect", text: "the upstream's cached_tokens cannot be read" } as const;
   const assessWith = (reading: Reading, more: Partial<EndedResponse> = {}) =>

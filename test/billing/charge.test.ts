@@ -27,7 +27,7 @@ function bill(model: string, usage: Usage, more: Partial<BilledAnswer> = {}) {
   });
 }
 
-describe("P135: a kind of usage without a price", () => {
+describe("P135: a kind of usage without a price leaves the line without an amount", () => {
   test("a kind of usage without a price is named with its count, and the line's least amount is what the other kinds cost", () => {
     const usage = { input: 1_000_000, output: 0, code_interpreter: 2, input_audio: 7 };
     const overrides = new Map([["m", { input: "1.5" }]]);
@@ -87,7 +87,7 @@ describe("P135: a kind of usage without a price", () => {
   });
 });
 
-describe("P117: a channel that costs nothing", () => {
+describe("P117: a channel that costs nothing charges 0", () => {
   test("a channel that costs nothing charges 0 for every kind, whatever the model is called", () => {
     const seller = { ...ANY_SELLER, free: true };
     const usage = { input: 5, output: 6, reasoning: 1, code_interpreter: 1, cache_write_1h: 3 };
@@ -102,7 +102,7 @@ describe("P117: a channel that costs nothing", () => {
   });
 });
 
-describe("P130: several calls to the model in one answer", () => {
+describe("P130: several calls to the model in one answer are priced one by one", () => {
   const calls = [40_000, 40_000, 40_000].map((input) => ({ input, output: 100 }));
   const part = (each: Usage[]) => ({
     model: null,
@@ -125,7 +125,7 @@ describe("P130: several calls to the model in one answer", () => {
   });
 });
 
-describe("P129: an answer's charge", () => {
+describe("P129: an answer's charge is its usage at its prices, rounded once", () => {
   test("an answer's charge is usage × price, and the prices are named next to it", () => {
     const usage = {
       input: 12,
@@ -222,7 +222,7 @@ describe("P129: an answer's charge", () => {
   });
 });
 
-describe("the prices of an answer in parts", () => {
+describe("an answer in parts names the prices of its parts", () => {
   const advisor = { model: "claude-opus-4-8", pass: "advisor_message", usage: { input: 1 } };
   const compaction = { model: "claude-haiku-4-5", pass: "compaction", usage: { input: 1 } };
 
@@ -349,7 +349,7 @@ describe("P130: how an answer was served decides the price", () => {
   });
 });
 
-describe("P130: a kind without a price of its own", () => {
+describe("P130: a kind without a price of its own costs as much as a similar kind", () => {
   const AUDIO = { input_audio: 1e6, cache_read_audio: 1e6 };
   const SEARCHES = { google_search: 3, google_search_prompt: 1 };
 
@@ -370,7 +370,7 @@ describe("P130: a kind without a price of its own", () => {
   });
 });
 
-describe("P133: a price in the config", () => {
+describe("P133: a price in the config comes before those of the book", () => {
   const overrides = new Map<string, Rates>([
     ["gpt-5", { input: "1", output: "2" }],
     ["my-model", { input: "3", web_search_per_1k: "5" }],
@@ -461,7 +461,7 @@ const KINDS = ["input", "cache_read", "cache_write_5m", "cache_write_1h", "outpu
 const counts = fc.record(Object.fromEntries(KINDS.map((kind) => [kind, fc.nat(2 ** 31)])));
 const rates = fc.record(Object.fromEntries(KINDS.map((kind) => [kind, price])));
 
-describe("P129: the charge for any usage, prices and multiplier", () => {
+describe("P129: the charge for any usage, prices and multiplier is exact", () => {
   const charge = (usage: Usage, prices: Rates, multiplier: string) =>
     bill("m", usage, { overrides: new Map([["m", prices]]), multiplier });
 

@@ -5,7 +5,7 @@ import { deriveMissCost, splitMissed } from "../../src/billing/charge.ts";
 
 const PRICES = { input: "3", cache_read: "0.3", cache_write_5m: "3.75", cache_write_1h: "6", output: "15" };
 
-describe("the cost of missed tokens", () => {
+describe("the cost of missed tokens is what they cost more than a read from the cache", () => {
   test.each([
     [
       "is the price of writes if all were written to the cache",

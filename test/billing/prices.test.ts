@@ -63,7 +63,7 @@ function listMoving(lines: readonly unknown[]) {
   );
 }
 
-describe("a name that means the newest version", () => {
+describe("a name that means the newest version costs what that version costs", () => {
   test("each price of a name that means the newest version has a start date in the built-in book", () => {
     const moving = listMoving(entries);
     expect(moving.map(({ id }) => id)).toContain("mistral-large-latest");

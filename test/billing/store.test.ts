@@ -224,7 +224,7 @@ function look() {
   return { isInMemory: table.isInMemory, requests: count(table), charge, notes };
 }
 
-describe("the ledger's table", () => {
+describe("the ledger's table is made safely, read consistently and replaced if damaged", () => {
   const lines = chain(
     Array.from({ length: 40 }, (_, id) =>
       lineOf(id, { time: `2026-11-20T10:${10 + id}:00.000Z`, charge_usd: "0.5", official_usd: "0.5" }),

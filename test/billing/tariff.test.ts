@@ -8,7 +8,7 @@ import { type Tariff, type Usage, PROMPT_KINDS, USAGE_KINDS } from "../../src/bi
 const pricesOf = (rates: Rates, usage: Usage) =>
   chooseTariff({ source: "test", rates, tiers: [], factors: {} }, usage, {});
 
-describe("a kind without a price of its own", () => {
+describe("a kind without a price of its own has the price of a similar kind, or none", () => {
   test.each<[string, Rates, string]>([
     ["tool_prompt", { input: "1" }, "1"],
     ["input_image", { input: "1" }, "1"],
@@ -63,7 +63,7 @@ describe("a kind without a price of its own", () => {
   });
 });
 
-describe("P130: the rates of a long context", () => {
+describe("P130: the rates of a long context follow the prompt's length", () => {
   const kinds = [...USAGE_KINDS, "web_search_per_1k"];
   const rates = Object.fromEntries(kinds.map((kind) => [kind, "1"]));
   const tiers = [100, 200].map((over) => ({ over, rates }));
@@ -85,7 +85,7 @@ describe("P130: the rates of a long context", () => {
   });
 });
 
-describe("P130: how an answer was served", () => {
+describe("P130: the price of an answer depends on how it was served", () => {
   const factors = {
     "service_tier=flex": "0.5",
     "speed=fast": "6",

@@ -19,7 +19,7 @@ function sealThought(upstream: DialectName): Any {
   return events.at(-1).response.output[0];
 }
 
-describe("Codex", () => {
+describe("a conversion does what Codex needs", () => {
   test.each(UPSTREAMS)(
     "Codex's thought of an answer that broke off does not reach a %s upstream",
     (upstream) => {
@@ -73,7 +73,7 @@ describe("Codex", () => {
   });
 });
 
-describe("Claude Code", () => {
+describe("a conversion does what Claude Code needs", () => {
   const DIRECTIONS = DIALECT_NAMES.filter((each) => each !== "messages").map((each) => `messages>${each}`);
 
   test.each(DIRECTIONS)(

@@ -83,7 +83,7 @@ test.each(DIRECTIONS)("%s: two calls with the same id reach the client as two, w
   }
 });
 
-describe("the finish reason of an answer", () => {
+describe("the finish reason of an answer is converted", () => {
   test.each([
     ["messages>chat", "stop", "end_turn"],
     ["messages>chat", "length", "max_tokens"],
@@ -151,7 +151,7 @@ describe("the finish reason of an answer", () => {
   });
 });
 
-describe("failures of an upstream", () => {
+describe("failures of an upstream reach the client in its dialect", () => {
   /** The status and the message that a client gets for an upstream's error. */
   function fail(direction: string, status: number, body: unknown): [number, string] {
     const error = ask(direction).conversion.convertError(status, Buffer.from(JSON.stringify(body)));
@@ -386,7 +386,7 @@ test.each(DIRECTIONS)("%s: deeply nested JSON takes little time, in requests and
   expect(user + system).toBeLessThan(1e6);
 });
 
-describe("envelopes of sealed thoughts", () => {
+describe("an envelope opens only unchanged, and for the channel of its sealed thought", () => {
   const seal = { type: "thinking", thinking: "hm", signature: "x" };
   const own = openEnvelopes(() => "secret", "claude-opus-4-8", "messages");
   const envelope = own.close(seal);

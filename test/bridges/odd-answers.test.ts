@@ -137,7 +137,7 @@ describe("the input of a call is an object for messages and content", () => {
   });
 });
 
-describe("a call of a responses channel", () => {
+describe("a call of a responses channel is complete even if no delta came", () => {
   const place = { output_index: 0, item_id: "fc" };
   const added = (item: Any): Any => ({ type: "response.output_item.added", output_index: 0, item });
   const done = { type: "response.completed", response: { status: "completed", output: [] } };
@@ -157,7 +157,7 @@ describe("a call of a responses channel", () => {
   });
 });
 
-describe("an answer without a finish reason", () => {
+describe("an answer without a finish reason is complete only if all of it came", () => {
   test.each([null, "", undefined])(
     "an answer without a finish reason is complete if it was not streamed (%j)",
     (finish_reason) => {
@@ -220,7 +220,7 @@ test("Mistral's thinking parts are thoughts for a messages client", () => {
   ]);
 });
 
-describe("a chat stream without an end", () => {
+describe("a chat stream without an end is over after its finish reason", () => {
   const open = () => openStream(ask("messages>chat").conversion);
 
   test("a chat stream with a finish reason but without an end is over when its usage has come", () => {
@@ -274,7 +274,7 @@ test("a signature after a text adds nothing to the thoughts that a chat client r
   expect(thoughts).toEqual(["hm"]);
 });
 
-describe("a filtered answer", () => {
+describe("a filtered answer is incomplete for its client", () => {
   const cut = [
     { type: "message_start", message: { content: [], usage: { input_tokens: 1, output_tokens: 1 } } },
     { type: "content_block_start", index: 0, content_block: { type: "text", text: "Ha" } },

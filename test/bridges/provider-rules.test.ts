@@ -30,7 +30,7 @@ const ANSWERS: Any = {
   messages: (schema: Any) => ({ output_config: { format: { type: "json_schema", schema } } }),
 };
 
-describe("an answer's schema, as Claude gets it", () => {
+describe("an answer's schema reaches Claude in the form that Claude accepts", () => {
   const ask = (client: string, schema: Any): { schema: Any; notes: readonly string[] } => {
     const { body, notes } = send(`${client}>messages`, ANSWERS[client](schema));
     return { schema: body.output_config.format.schema, notes };
@@ -71,7 +71,7 @@ describe("an answer's schema, as Claude gets it", () => {
   });
 });
 
-describe("OpenAI's strict mode", () => {
+describe("a schema is strict only if OpenAI's strict mode allows it", () => {
   const SCHEMAS: [string, Any, boolean][] = [
     ["a closed object", CLOSED, true],
     ["an open object", OPEN, false],
@@ -126,7 +126,7 @@ test.each([
 
 const READ = (name: string): Any => ({ type: "function", function: { name, parameters: OPEN } });
 
-describe("a choice among some tools", () => {
+describe("a choice among some tools is converted for each upstream", () => {
   const sent = {
     tools: ["a", "b", "c"].map(READ),
     tool_choice: {
@@ -165,7 +165,7 @@ describe("a choice among some tools", () => {
   });
 });
 
-describe("a web search on Gemini", () => {
+describe("a web search on Gemini is refused or changed if Gemini lacks an option", () => {
   const search = (more: Any): Any => ({
     tools: [{ type: "web_search_20250305", name: "web_search", ...more }],
   });

@@ -87,7 +87,7 @@ const CLIENTS: readonly DialectName[] = ["messages", "responses"];
 const clientsOf = (upstream: DialectName): readonly DialectName[] =>
   upstream === "responses" ? ["messages", "chat"] : CLIENTS.filter((each) => each !== upstream);
 
-describe.skipIf(!hasFixtures)("recorded answers", () => {
+describe.skipIf(!hasFixtures)("recorded answers are the same for clients of other dialects", () => {
   test.each(DIALECT_NAMES)(
     "every recorded answer of a %s upstream becomes the same answer for other clients",
     (upstream) => {

@@ -49,7 +49,7 @@ function dropThoughts(value: Any): Any {
   );
 }
 
-describe.skipIf(schemasAbsent)("OpenAI's schemas", () => {
+describe.skipIf(schemasAbsent)("converted requests and answers fit OpenAI's schemas", () => {
   test.each<DialectName>(["messages", "content"])("a %s client's request fits OpenAI's schema", (client) => {
     const { body } = play(client, "responses");
     expect(findFaults("CreateResponse", body)).toEqual([]);

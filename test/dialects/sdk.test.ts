@@ -65,7 +65,7 @@ async function readAll(stream: PromiseLike<AsyncIterable<unknown>>): Promise<unk
 
 const PROMPT = { model: "m", max_tokens: 1, messages: [{ role: "user" as const, content: "x" }] };
 
-describe("the Anthropic SDK", () => {
+describe("the Anthropic SDK understands the gateway's own errors", () => {
   test.each([
     ["key_unknown", Anthropic.AuthenticationError],
     ["wrong_platform", Anthropic.PermissionDeniedError],
@@ -110,7 +110,7 @@ describe("the Anthropic SDK", () => {
   });
 });
 
-describe("the OpenAI SDK", () => {
+describe("the OpenAI SDK understands the gateway's own errors", () => {
   interface Options {
     readonly maxRetries?: number;
   }
@@ -204,7 +204,7 @@ async function readAiSdkErrors(model: Parameters<typeof streamText>[0]["model"])
   return errors;
 }
 
-describe("the Google SDK", () => {
+describe("the Google SDK understands the gateway's own errors", () => {
   test.each([
     ["key_unknown", 401, "UNAUTHENTICATED"],
     ["wrong_platform", 403, "PERMISSION_DENIED"],

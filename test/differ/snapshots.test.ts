@@ -10,7 +10,7 @@ import { listStored } from "./ledgers.ts";
 import { printAll, readSnapshot } from "./snapshots.ts";
 import { Verdict } from "./wanted.ts";
 
-describe("ledgers of earlier versions", () => {
+describe("commands print of earlier versions' ledgers what 0.2.0 printed, except for wanted differences", () => {
   test.each([...listStored()])("each report of the ledger %s prints what 0.2.0 printed", async (name) => {
     const folder = mkdtempSync(join(tmpdir(), "gateway-snapshots-"));
     const printed = await printAll((words, copy) => run({ folder: copy }, ...words), name, folder);

@@ -24,7 +24,7 @@ test("ordinary numbers are read as JavaScript numbers", () => {
   });
 });
 
-describe("an amount of an upstream's usage", () => {
+describe("an amount of an upstream's usage keeps all its digits", () => {
   test.each([
     '{"usage":{"cost":0.00007159}}',
     '{"usage":{"cost":7.159e-05}}',

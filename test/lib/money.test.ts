@@ -19,7 +19,7 @@ const decimals = fc
   .tuple(fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }), fc.integer({ min: 0, max: 24 }))
   .map(([units, scale]) => ({ units, scale }));
 
-describe("a decimal", () => {
+describe("a decimal is exact, and rounds half away from zero", () => {
   test.each([
     ["0", "0"],
     ["0.0", "0"],
@@ -77,7 +77,7 @@ describe("a decimal", () => {
   });
 });
 
-describe("an amount of dollars", () => {
+describe("an amount of dollars is exact", () => {
   test("a sum of a million times 0.000651 is exact, where floats drift", () => {
     let sum = ZERO_USD;
     const one = parseUsd("0.000651");
@@ -92,7 +92,7 @@ describe("an amount of dollars", () => {
   });
 });
 
-describe("a number in JSON", () => {
+describe("a number in JSON is read as an exact amount", () => {
   test.each([
     ["0.00007159", 0, "0.00007159"],
     ["7.159e-05", 0, "0.00007159"],

@@ -168,7 +168,7 @@ const token = fc.oneof(
 );
 const noise = fc.array(token, { maxLength: 30 }).map((tokens) => `{"list":${tokens.join("")}`);
 
-describe("a scan of any JSON", () => {
+describe("a scan of any JSON finds what JSON.parse finds", () => {
   test("the members and elements are those of JSON.parse, also with escapes and repeated names", () => {
     fc.assert(
       fc.property(object, space, fc.boolean(), (made, indent, escapes) => {

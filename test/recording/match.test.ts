@@ -18,7 +18,7 @@ function prompt(text: string, more: object = {}): object {
   return { model: "m", messages: [{ role: "user", content: [{ type: "text", text }] }], ...more };
 }
 
-describe("P180: requests of two runs that count as the same", () => {
+describe("P180: requests of two runs count as the same if only ids, times, folders and the like differ", () => {
   const pairs: ReadonlyArray<readonly [what: string, recorded: unknown, sent: unknown]> = [
     ["an id", "session 0b0c0d0e-1111-4222-8333-444455556666", "session 9b0c0d0e-1111-4222-8333-444455556660"],
     ["a day", "Today's date is 2026-11-23.", "Today's date is 2027-01-02."],

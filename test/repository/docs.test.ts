@@ -43,7 +43,7 @@ function listCode(text: string): string[] {
   return [...fences, ...blocks, ...spans].flatMap((code) => code.split("\n"));
 }
 
-describe("links in documents", () => {
+describe("links in documents lead somewhere", () => {
   test.each(documents)("the links of %s lead somewhere", (file) => {
     const prose = read(file).replace(/^```[\s\S]*?^```/gm, "");
     const links = [...prose.matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)].map(([, link = ""]) => link);
@@ -57,7 +57,7 @@ describe("links in documents", () => {
   });
 });
 
-describe("files that documents name", () => {
+describe("files that documents name exist", () => {
   test.each(present)("files that %s names exist", (file) => {
     const named = listCode(read(file)).flatMap((code) =>
       [...code.matchAll(/(?<![\w./-])(?:src|test|docs|examples|\.ci|\.github)\/[\w./-]*\w\/?/g)].map(
@@ -141,7 +141,7 @@ function findFault(words: readonly string[]): string | null {
   return strange === undefined ? null : `${path.join(" ")} has no ${strange}`;
 }
 
-describe("commands that documents name", () => {
+describe("commands that documents name exist, with their flags", () => {
   test("documents are compared with the program's own list of commands", () => {
     expect(tree.get("")?.subcommands).toContain("serve");
     expect(tree.get("keys")?.subcommands).toContain("add");

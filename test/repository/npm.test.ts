@@ -51,7 +51,7 @@ afterAll(() => folder.remove());
 
 const command = (): string => folder.join("app/node_modules/.bin/gateway");
 
-describe("the installed command", () => {
+describe("the installed command starts the executable of its platform", () => {
   test("the installed command passes arguments, stdin and the exit status on", () => {
     const done = Bun.spawnSync([command(), "a b", "$(x)", ""], {
       stdin: new TextEncoder().encode("from stdin"),

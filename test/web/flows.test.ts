@@ -583,7 +583,7 @@ const UNTITLED = `[...document.querySelectorAll("main *")].filter((each) =>
   /\\$\\d/.test([...each.childNodes].map((node) => node.nodeType === 3 ? node.data : "").join("").split("The last one:")[0]) &&
   !each.closest("[title*='$'], .side, .notices, .text, svg")).map(({ outerHTML }) => outerHTML)`;
 
-describe("everybody can use the page", () => {
+describe("everybody can use the console's page", () => {
   const VIEWS = [
     ["", "Overview"],
     ["/sessions", "Sessions"],

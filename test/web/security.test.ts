@@ -65,7 +65,7 @@ function expectNothing(answers: readonly (readonly [number, string])[], status: 
 
 const OWN = () => knownFields(gateway, visitor);
 
-describe("P181: without a sign-in", () => {
+describe("P181: without a sign-in, the console gives no data and makes no change", () => {
   test("without a sign-in there is neither data nor a change", async () => {
     expectNothing(await tryAll(ownFields(gateway)), 401);
   });
@@ -104,7 +104,7 @@ test("P37: a group without an active plan is not offered, and no key is made in 
   }
 });
 
-describe("another web page", () => {
+describe("another web page cannot use the console", () => {
   test("another web page with a forged origin gets nothing, even with cookie and token", async () => {
     expectNothing(await tryAll({ ...OWN(), origin: "https://evil.example" }), 403);
   });
@@ -191,7 +191,7 @@ describe("another web page", () => {
   });
 });
 
-describe("P182: a sign-in link", () => {
+describe("P182: a sign-in link works once, and for a minute only", () => {
   test("a sign-in link works once; a second use also ends the session that the first use began", async () => {
     const link = gateway.running.console?.createLink() ?? "";
     const thief = await trySignIn(gateway, link);
@@ -272,7 +272,7 @@ test("a request that the page would never send is refused, and is not a fault of
   expect(gateway.notices.join()).not.toContain("report this");
 });
 
-describe("a live feed ends", () => {
+describe("a live feed of the console ends with its session", () => {
   const openFeed = (own: Visitor): Promise<Response> =>
     fetch(`http://127.0.0.1:${gateway.port}/console/api/live`, { headers: knownFields(gateway, own) });
 
@@ -359,7 +359,7 @@ test("P83, P181: no path without a key or a sign-in names a key or shows an amou
   await other.stop();
 });
 
-describe("P83: requests for metrics", () => {
+describe("P83: requests for metrics with an unknown key are refused", () => {
   const ask = (fields: Readonly<Record<string, string>>) => visit(gateway, "/metrics", { fields });
 
   beforeAll(async () => {
@@ -374,7 +374,7 @@ describe("P83: requests for metrics", () => {
   });
 });
 
-describe("P183: the page", () => {
+describe("P183: the console's page is served to browsers at the right addresses only", () => {
   test("a browser that opens / gets the page, and any other client reads the program's name", async () => {
     const browser = await visit(gateway, "/", { fields: { accept: "text/html,*/*;q=0.8" } });
     expect([browser.status, browser.field("location")]).toEqual([302, "/console"]);

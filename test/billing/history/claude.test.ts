@@ -8,7 +8,7 @@ const usage = (output_tokens: number): Record<string, number> => ({
   output_tokens,
 });
 
-describe("P52: answers of Claude Code", () => {
+describe("P52: answers of Claude Code are read from its logs, and each counts once", () => {
   test("the rows of one answer count once, by the row with the most output", () => {
     const rows = [1, 20, 15].map((output) =>
       claudeRow({ usage: usage(output), stop_reason: output < 20 ? null : "end_turn" }),

@@ -19,7 +19,7 @@ test("P51: logs are read in the folder that a tool's variable names, and below ~
   expect(read(makeHome({ ".config/claude/projects/p/a.jsonl": [claudeRow()] })).entries.size).toBe(1);
 });
 
-describe("hostile logs", () => {
+describe("hostile logs do no harm, and the other logs are read", () => {
   test("a line that is not JSON is counted as damaged, and the next one is read", () => {
     const text = `{"type":"assistant","message":{"usage":{}\n${JSON.stringify(claudeRow())}\n`;
     const history = read(makeHome({ [`${CLAUDE}/a.jsonl`]: text }));

@@ -50,7 +50,7 @@ function countsOf(path: string): Array<[string, number]> {
   return [...readWholeLedger(path).count].sort(([a], [b]) => a.localeCompare(b));
 }
 
-describe("a line of the ledger", () => {
+describe("a line of the ledger may have any text", () => {
   test("a line may contain any text in names and usage without breaking the file", async () => {
     const path = newLedgerPath();
     const names = sample(string({ unit: "binary" }), { numRuns: 20, seed: 7 });
@@ -70,7 +70,7 @@ const WINDOWS = process.platform === "win32";
 /** Windows opens and closes files slowly: fewer cuts are tried there. */
 const STEPS = WINDOWS ? 12 : 1;
 
-describe("P122, P124: exactly one line per request", () => {
+describe("P122, P124: each request has exactly one line, also after a kill", () => {
   test("a request's line is appended once: a second line throws, and so does one without an open request", async () => {
     const ledger = openLedger(optionsFor(newLedgerPath()));
     await bill(ledger, "req_1");
@@ -289,7 +289,7 @@ test("a request that ends after the ledger was closed gets its line at the next 
   ]);
 });
 
-describe("P127: one writer per ledger", () => {
+describe("P127: a ledger has one writer at a time", () => {
   test("the lock of a killed process does not lock out the next process", async () => {
     const path = newLedgerPath();
     const child = Bun.spawn([process.execPath, join(import.meta.dir, "ledger-load.ts"), path], {
@@ -305,7 +305,7 @@ describe("P127: one writer per ledger", () => {
   });
 });
 
-describe("P126: a disk that cannot be written", () => {
+describe("P126: if the disk cannot be written, requests are refused and no line is lost", () => {
   test.skipIf(!existsSync("/dev/null"))(
     "a device is not a place for a ledger, and nothing is put next to it",
     () => {
@@ -323,7 +323,7 @@ describe("P126: a disk that cannot be written", () => {
   });
 });
 
-describe("P126: a ledger that another program changes", () => {
+describe("P126: if another program changes the ledger, requests are refused and no line is lost", () => {
   const displaced: readonly (readonly [string, (path: string) => void])[] = [
     ["moves", (path) => renameSync(path, `${path}.moved`)],
     ["empties", (path) => truncateSync(path)],
@@ -409,7 +409,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await Bun.sleep(5);
 }
 
-describe("rotation of the ledger", () => {
+describe("the ledger is rotated without losing a line", () => {
   test("rotation by month gives each file the lines that were written in its month", async () => {
     const path = newLedgerPath();
     let now = Date.parse("2026-10-31T23:59:59Z");
@@ -480,7 +480,7 @@ test("P143: a place in the chain is found in a renamed file, but not by a wrong 
   }
 });
 
-describe("the ledger's sums", () => {
+describe("the ledger's sums are right after a restart, with an index or without", () => {
   const at = (time: string) => ({ now: () => Date.parse(time) });
 
   test("sums by day, by month and in total, for key and group, are in UTC and survive a restart", async () => {
@@ -662,7 +662,7 @@ async function failFirstSync(path: string, isStopping: boolean): Promise<void> {
   await (stopped ?? ledger.close());
 }
 
-describe("a sync that failed before a restart of the gateway", () => {
+describe("the next gateway knows of a sync that failed before", () => {
   const goOnInDecember = async (path: string): Promise<string[]> => {
     const messages: string[] = [];
     const december = { rotate: { monthly: true }, now: () => Date.parse("2026-12-01T00:00:00Z") };
@@ -757,7 +757,7 @@ function addUp(path: string, zone: Zone): Sums {
   return new Sums({ path, zone, now: () => now, report: () => {} });
 }
 
-describe("sums by day", () => {
+describe("the ledger's sums by day follow the time zone", () => {
   const KEY = { kind: "key", name: "laptop" } as const;
   const BERLIN = createZone("Europe/Berlin");
   // 00:30 on the 21st in Berlin.

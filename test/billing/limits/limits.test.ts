@@ -59,7 +59,7 @@ function refusalOf(act: () => unknown): GatewayError {
   throw new Error("it was let in");
 }
 
-describe("P113: a USD limit", () => {
+describe("P113: a USD limit refuses requests when it is spent", () => {
   test("the refusal of a USD limit per day names the limit, the sum and the reset, which is at UTC midnight", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("4.999999999999");
@@ -189,7 +189,7 @@ test.each([true, false])(
   },
 );
 
-describe("P113: a rate limit", () => {
+describe("P113: a rate limit counts the requests of a minute", () => {
   test("a rate limit of requests per minute counts the last 60 seconds, and says when to try again", async () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinute: 3 });
@@ -242,7 +242,7 @@ describe("P113: a rate limit", () => {
   });
 });
 
-describe("P119: the limits of a session", () => {
+describe("P119: the limits of a session count each session by itself", () => {
   const inSession = (session: string) => ({ client: { tool: "codex", session } });
   const at = new Date(NOON).toISOString();
 

@@ -25,7 +25,7 @@ const expectedOf = (asked: ReservedRequest): string | null => {
   return forecast && formatUsd(forecast.expected);
 };
 
-describe("the expected cost", () => {
+describe("the expected cost of a request is forecast from its prompt and earlier answers", () => {
   test.each([
     ["the cap, with no earlier answers", '{"max_tokens":500}', null, "500"],
     ["4,000 tokens of a larger cap, with no earlier answers", '{"max_tokens":128000}', null, "4000"],
@@ -87,7 +87,7 @@ describe("the expected cost", () => {
   });
 });
 
-describe("the most that a request may cost", () => {
+describe("the most that a request may cost is forecast", () => {
   test.each([
     ["its cap", '{"max_tokens":20000}', "20000"],
     ["32,000 tokens of a larger cap", '{"max_tokens":128000}', "32000"],

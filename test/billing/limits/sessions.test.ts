@@ -97,7 +97,7 @@ async function play(agents: readonly Agent[], limit: string, density = 1) {
 
 const trueCost = (agents: readonly Agent[]): Usd => costOf(agents.flatMap(({ turns }) => turns));
 
-describe("P115: sessions whose limit is 1.01 times what they cost", () => {
+describe("P115: sessions are not refused if their limit is 1.01 times what they cost", () => {
   test.each(
     Object.entries(WARM).flatMap(([name, shapes]) => TIMES.map((times) => ({ name, shapes, times }))),
   )("a limit of 1.01 times the cost refuses nothing: $name, $times.name", async ({ shapes, times }) => {

@@ -9,7 +9,7 @@ const inputOf = (model: string, provider: string | null = null) =>
   findPrice({ book, overrides: new Map(), seller: { ...ANY_SELLER, provider } }, model, AT)?.rates["input"] ??
   null;
 
-describe("names of the same model", () => {
+describe("names of the same model have the same price", () => {
   test.each([
     ["models/gemini-2.5-pro", "1.25"],
     ["publishers/google/models/gemini-2.5-pro", "1.25"],
@@ -133,7 +133,7 @@ test("at most 49 names are tried for a model, the given name first", () => {
   expect(long.names.length).toBeLessThanOrEqual(49);
 });
 
-describe("a comparison of two names", () => {
+describe("a comparison of two names says whether they mean one model", () => {
   test.each([
     ["claude-sonnet-4-5", "anthropic/claude-4.5-sonnet-20250929", true],
     ["gpt-5-mini", "openai/gpt-5-mini-2025-08-07", true],

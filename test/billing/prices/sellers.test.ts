@@ -69,7 +69,7 @@ describe("an address decides whose prices are paid", () => {
   });
 });
 
-describe("whose prices a channel pays", () => {
+describe("a channel pays the prices of its seller", () => {
   const sellerFor = (setting: string, platform = "messages") => {
     const text = `channels: { a: { platform: ${platform}, credential: x, ${setting} } }`;
     const channel = checkConfigText(text, "/nowhere/gateway.yaml", {}).catalog.channels.get("a");

@@ -176,7 +176,7 @@ async function killAtEachStep(
   return killed;
 }
 
-describe("a gateway that is killed after it went on from a ledger with missing lines", () => {
+describe("missing lines are found also if the next gateway is killed after it went on without them", () => {
   const STEPS = [
     async (ledger: Ledger) => ledger.open(intentOf("on_1")),
     async (ledger: Ledger) => ledger.open(intentOf("on_2")),
@@ -230,7 +230,7 @@ test("lines that are missing before the end that the journal notes leave one gap
   expect(findOtherThanTwice(killed)).toEqual([]);
 });
 
-describe("P142: lines that were never synced", () => {
+describe("P142: a power cut explains why lines that were never synced are missing, and a kill does not", () => {
   test("verify reports unsynced lines that a power cut took, and the next start goes on without them", async () => {
     const { killed } = await makeLedgers(false);
     writeFileSync(`${killed}.open`, asOfAnotherBoot(readFileSync(`${killed}.open`, "utf8")));

@@ -82,7 +82,7 @@ test("verify finds no lines and no fault in a missing ledger", () => {
   });
 });
 
-describe("P139: the chain", () => {
+describe("P139: verify checks the chain", () => {
   test("any one changed byte is found, wherever it is", () => {
     const whole = writeChain(THREE);
     const bytes = readFileSync(whole);
@@ -208,7 +208,7 @@ test("lines with an amount of the seller have no fault, and a note says that ver
   expect(notes).toContainEqual(expect.stringContaining("(price_source: reported): 2."));
 });
 
-describe("P139: a line", () => {
+describe("P139: verify checks each line", () => {
   function writeWith(change: object): string {
     const path = newLedgerPath();
     const line = { ...JSON.parse(encodeLine(draftOf("req_1"), GENESIS)), ...change };
@@ -435,7 +435,7 @@ describe("P139: a line", () => {
   });
 });
 
-describe("P139: corrections", () => {
+describe("P139: verify checks corrections", () => {
   const correctionOf = (id: string, more: Partial<CorrectionDraft> = {}): CorrectionDraft => {
     const { time, key, group, platform, channel, model } = draftOf("req_1");
     return {

@@ -88,7 +88,7 @@ function complete(events: Json[], context = PLAIN): Json {
   return completion;
 }
 
-describe("what a chat client gets", () => {
+describe("a chat client gets what Chat Completions can hold of a Responses answer", () => {
   test("a chat client gets text, full usage and the service tier", () => {
     const item = message("a", "Hello you");
     const completion = complete([created, ...stream(item, 0, words("Hello", "", " you"), TEXT), end([item])]);
@@ -367,7 +367,7 @@ describe("what a chat client gets", () => {
   });
 });
 
-describe("upstreams that deviate from OpenAI's events", () => {
+describe("upstreams that deviate from OpenAI's events are understood", () => {
   const one = message("a", "One.");
   const tool = call("call_a", "f", '{"a":1}');
   const thought = { type: "reasoning", id: "r", summary: [{ type: "summary_text", text: "Hm." }] };
@@ -531,7 +531,7 @@ test("an answer without an id and a date gets the id and the date of the request
   expect(JSON.parse(convertReply(bare, PLAIN).body)).toMatchObject(named);
 });
 
-describe("deltas of several items", () => {
+describe("deltas of several items are kept apart", () => {
   test("each new part of the reasoning begins a paragraph, even if another item has a part of that index", () => {
     const reasoning = { type: "reasoning", id: "r", summary: [] };
     const say = (id: string, index: number, summary_index: number, delta: string) => ({

@@ -86,7 +86,7 @@ const REFUSALS: Readonly<Record<string, readonly [param: string, code: string]>>
   ],
 };
 
-describe.skipIf(!hasFixtures || schemasAbsent)("recorded chat requests", () => {
+describe.skipIf(!hasFixtures || schemasAbsent)("recorded chat requests become valid or are refused", () => {
   const fields = new Set(listFields("CreateResponse"));
   for (const recording of listFixtures(
     (each) => each.family === "openai-chat" && each.request_file !== undefined,
@@ -148,7 +148,7 @@ describe("defaults that differ between the two APIs are written out", () => {
   });
 });
 
-describe("top-level fields of a chat request", () => {
+describe("top-level fields of a chat request are converted or refused", () => {
   const same: Json = {
     temperature: 0.5,
     top_p: 0.9,
@@ -291,7 +291,7 @@ describe("top-level fields of a chat request", () => {
   });
 });
 
-describe("the messages of a chat request", () => {
+describe("the messages of a chat request become items of a Responses request", () => {
   const message = (role: string, content: unknown): Json => ({ type: "message", role, content });
   const call = (id: string, name = "f"): Json => ({
     id,
@@ -466,7 +466,7 @@ describe("the messages of a chat request", () => {
   }
 });
 
-describe("the tools of a chat request", () => {
+describe("the tools of a chat request become tools of a Responses request", () => {
   const tools = [
     { type: "function", function: { name: "f", description: "d" } },
     { type: "custom", custom: { name: "c" } },

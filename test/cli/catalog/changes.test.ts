@@ -19,7 +19,7 @@ const folder = useFolder(CONFIG);
 const { catalog, text } = folder;
 const gateway = (...args: string[]): Promise<Outcome> => run({ folder: folder.path }, ...args);
 
-describe("gateway groups", () => {
+describe("`gateway groups` changes the groups of the config", () => {
   test("P18: gateway groups add, set and remove leave the rest of the file as it is", async () => {
     const flags = ["--channel", "main", "--multiplier", "0.2", "--exclusive", "--description", "for max"];
     const added = await gateway("groups", "add", "max", ...flags);
@@ -70,7 +70,7 @@ test("the words create, new, delete, rm, ls and version are understood, and so i
   expect(await gateway("version")).toEqual(await gateway("--version"));
 });
 
-describe("gateway plans", () => {
+describe("`gateway plans` changes the plans of the config", () => {
   test("`gateway plans` adds and removes plans", async () => {
     await gateway("groups", "add", "max", "--channel", "main", "--exclusive");
     expect((await gateway("plans", "add", "pro", "--group", "max")).stderr).toBe(
@@ -99,7 +99,7 @@ describe("gateway plans", () => {
   });
 });
 
-describe("gateway prices set", () => {
+describe("`gateway prices set` changes the prices of the config", () => {
   test("`gateway prices set` sets, changes and removes prices", async () => {
     const { status, stderr } = await gateway("prices", "set", "my/model-1.5", "input=3", "output=15");
     expect(stderr).toBe('In the config, "my/model-1.5" costs input $3, output $15 from now on.\n');

@@ -40,7 +40,7 @@ function expectKept(): void {
   expect(places).toEqual([...places].sort((a, b) => a - b));
 }
 
-describe("gateway channels add", () => {
+describe("`gateway channels add` adds a channel and checks it", () => {
   test.each(["ollama", "lmstudio"])("`channels add` adds the server %s as a free channel", async (preset) => {
     expect((await add("", preset, "--no-check")).status).toBe(0);
     expect(catalog().channels.get(preset)?.free).toBe(true);

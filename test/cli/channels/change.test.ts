@@ -27,7 +27,7 @@ const folder = useFolder(CONFIG);
 const { catalog, text } = folder;
 const channels = (...args: string[]): Promise<Outcome> => run({ folder: folder.path }, "channels", ...args);
 
-describe("gateway channels set", () => {
+describe("`gateway channels set` changes a channel and checks it", () => {
   test("P18: `gateway channels set` changes, adds and removes settings, and every comment stays", async () => {
     const words = "priority=2 models=claude-*,gpt-5.4 timeouts.idle=20m aliases.gpt-5.4=claude-haiku-4-5";
     const { status, stderr } = await channels("set", "main", ...words.split(" "));
@@ -95,7 +95,7 @@ describe("gateway channels set", () => {
     expect(catalog().channels.get("main")?.credential).toBe("secret-12345");
   });
 
-  describe("a credential that refers to a variable", () => {
+  describe("a credential that refers to a variable is changed without harm to other users of the variable", () => {
     const environment = (): string => readFileSync(folder.join("gateway.env"), "utf8");
     const replace = (env: Readonly<Record<string, string>> = {}): Promise<Outcome> =>
       run(
@@ -190,7 +190,7 @@ describe("gateway channels set", () => {
   });
 });
 
-describe("gateway channels remove", () => {
+describe("`gateway channels remove` removes a channel from the config and its groups", () => {
   test("`gateway channels remove` removes the channel from its groups too", async () => {
     const { status, stderr } = await channels("remove", "main", "--yes");
     expect(stderr).toBe('Removed the channel "main" from the group "claude". The ledger keeps its lines.\n');

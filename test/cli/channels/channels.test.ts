@@ -94,7 +94,7 @@ const ask = (port: number, key = keyOf("messages"), text = "Hello") =>
     body: { model: "claude-haiku-4-5", max_tokens: 9, messages: [{ role: "user", content: text }] },
   });
 
-describe("gateway channels", () => {
+describe("`gateway channels` shows the state of each channel", () => {
   test("`gateway channels` shows each channel as the running gateway knows it", async () => {
     const { port } = start();
     await ask(port);
@@ -125,7 +125,7 @@ describe("gateway channels", () => {
   });
 });
 
-describe("gateway channels --watch", () => {
+describe("`gateway channels --watch` goes on showing the state of each channel", () => {
   test("`gateway channels --watch` shows changes, fits the terminal's width, and leaves the terminal as it was", async () => {
     const { port } = start();
     const watched = watch({ ...around(), columns: 150, rows: 12 }, "channels", "--watch");
@@ -155,7 +155,7 @@ describe("gateway channels --watch", () => {
   });
 });
 
-describe("P47: gateway models", () => {
+describe("P47: `gateway models` lists the models of each group", () => {
   test("`gateway models` lists the models of each group with price and multiplier", async () => {
     start();
     const { status, stdout, stderr } = await run(around(), "models", "--group", "messages", "--json");

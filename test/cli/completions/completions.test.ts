@@ -50,7 +50,7 @@ async function offered(...words: string[]): Promise<string[]> {
     .map((line) => line.split("\t")[0] ?? "");
 }
 
-describe("what completions suggest", () => {
+describe("completions suggest commands, flags and names", () => {
   const rows: ReadonlyArray<readonly [line: string[], values: string[]]> = [
     [["ke"], ["keys"]],
     [["keys", "re"], ["remove"]],
@@ -109,7 +109,7 @@ const env = () => ({
   GATEWAY_CONFIG: folder.join("gateway.yaml"),
 });
 
-describe("completions in bash", () => {
+describe("completions work in bash", () => {
   const complete = async (words: string[]): Promise<string[]> => {
     const script = [
       'eval "$(gateway completions bash)"',

@@ -91,7 +91,7 @@ test("a config without channels and groups is a problem, and the fix says where 
   );
 });
 
-describe("what doctor says of a channel", () => {
+describe("`doctor` says what is wrong with a channel", () => {
   const find = async (
     url: string,
     channel: Record<string, unknown> = {},
@@ -174,7 +174,7 @@ describe("what doctor says of a channel", () => {
   });
 });
 
-describe("what doctor says of the config", () => {
+describe("`doctor` says what is wrong with the config", () => {
   test("the fix for a missing config is `gateway init`", async () => {
     using folder = makeTempFolder();
     const report = await examine(folder, { GATEWAY_CONFIG: "" });
@@ -307,7 +307,7 @@ test("`doctor` names a key without sk-, and each file with secrets or charges th
     expect(Bun.spawnSync(["git", "-C", path, ...seen]).stdout.toString()).not.toMatch(/charges|env/);
 });
 
-describe("what doctor says of the port and the ledger", () => {
+describe("`doctor` says what is wrong with the port and the ledger", () => {
   test("the config's own running gateway is recognized", async () => {
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     using runtime = makeTempFolder();
@@ -419,7 +419,7 @@ describe("what doctor says of the port and the ledger", () => {
   });
 });
 
-describe("the shell that runs doctor", () => {
+describe("`doctor` says what is wrong with the shell that runs it", () => {
   test("every variable that makes a tool bypass the gateway is named in a note", async () => {
     using folder = makeTempFolder();
     const upstream = startDemoUpstream({ credential: CREDENTIAL });

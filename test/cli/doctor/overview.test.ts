@@ -27,7 +27,7 @@ test("without a config, `gateway` alone names the commands with which to begin",
   for (const command of COMMANDS) expect(stdout).toContain(`  ${command} `);
 });
 
-describe("`gateway` without a command, with a config", () => {
+describe("`gateway` without a command shows what runs and what needs attention", () => {
   let upstream: ReturnType<typeof startDemoUpstream>;
   let gateway: ChildGateway;
 

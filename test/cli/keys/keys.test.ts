@@ -35,7 +35,7 @@ const NEW = ["--name", "x", "--group", "codex"];
 const add = (secret: string) => feed(secret, "keys", "add", ...NEW, "--secret", "-");
 const keys = () => folder.catalog().keys;
 
-describe("keys add", () => {
+describe("`keys add` creates a key from valid input only", () => {
   test("keys add --secret - reads the secret from stdin", async () => {
     const { status, stdout } = await add("sk-mine-12345678901\n");
     expect([status, stdout]).toEqual([0, "sk-mine-12345678901\n"]);
@@ -114,7 +114,7 @@ test.skipIf(!existsSync("/dev/full"))("a failed write to stdout is an error in o
   expect(await child.exited).toBe(1);
 });
 
-describe("keys list and show", () => {
+describe("`keys list` and `keys show` describe keys", () => {
   test("`keys list` shows what each key has spent today and in total, from the ledger", async () => {
     await passMidnight();
     const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
@@ -143,7 +143,7 @@ describe("keys list and show", () => {
   });
 });
 
-describe("changing keys", () => {
+describe("a command changes all the keys that it names, or none", () => {
   test("no key is changed if one of several names is unknown", async () => {
     const { status, stderr } = await gateway("keys", "disable", "laptop", "lod");
     expect([status, text()]).toEqual([1, CONFIG]);

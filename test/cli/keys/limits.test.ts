@@ -27,7 +27,7 @@ const { text } = folder;
 const gateway = (...args: string[]): Promise<Outcome> => run({ folder: folder.path }, ...args);
 const limitsOf = (name: string) => folder.catalog().keys.get(name)?.limits;
 
-describe("keys add --limit", () => {
+describe("`keys add --limit` sets limits of the new key", () => {
   test("`keys add --limit` sets limits of the new key", async () => {
     const flags = ["--group", "claude", "--limit", "usd_per_day=0.50", "--limit", "requests_per_minute=60"];
     expect((await gateway("keys", "add", "--name", "g", ...flags)).status).toBe(0);
@@ -49,7 +49,7 @@ describe("keys add --limit", () => {
   });
 });
 
-describe("keys limit and groups limit", () => {
+describe("`keys limit` and `groups limit` change limits", () => {
   test("P18: keys limit and groups limit set and remove a limit in USD and `unpriced`", async () => {
     const { stderr } = await gateway("keys", "limit", "laptop", "usd_per_day=5", "unpriced=allow");
     expect(stderr).toBe('The key "laptop" is limited to usd_per_day 5, unpriced allow.\n');

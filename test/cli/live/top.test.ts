@@ -68,7 +68,7 @@ function top(
   return program;
 }
 
-describe("gateway top on a terminal", () => {
+describe("`gateway top` fills a terminal, and follows the gateway", () => {
   test("`top` shows what runs, and one table of requests, the open ones first", async () => {
     const { screen, until } = top({ columns: 140 });
     await until(ENDS);
@@ -147,7 +147,7 @@ describe("gateway top on a terminal", () => {
   });
 });
 
-describe("gateway top in scripts", () => {
+describe("`gateway top` prints once in scripts", () => {
   test("top without a terminal prints the state once, without escapes", async () => {
     const { status, stdout } = await run({ folder: folder.path }, "top");
     expect(status).toBe(0);

@@ -12,7 +12,7 @@ import { PROGRAM } from "../../harness/program.ts";
 const folder = useFolder();
 const path = () => folder.join("gateway.yaml");
 
-describe("gateway init", () => {
+describe("`gateway init` writes a config that works", () => {
   test("`gateway init` sets up each provider with a credential in the environment, and refers to the variable", async () => {
     const env = { ANTHROPIC_API_KEY: "sk-ant-hush", GEMINI_API_KEY: "AIza-hush" };
     const { status, stdout, stderr } = await run({ folder: folder.path, env }, "init");
@@ -175,7 +175,7 @@ describe("gateway init", () => {
   });
 });
 
-describe("gateway init on a terminal", () => {
+describe("`gateway init` asks on a terminal for what is missing", () => {
   /** Sets up a relay at the given address, up to the question for its credential. */
   const beginRelay = async (url: string) => {
     const screen = runOnTerminal({ folder: folder.path }, "init");

@@ -21,7 +21,7 @@ function edit(from: string, to: string): unknown {
   return parse(EXAMPLE.replace(from, to));
 }
 
-describe("the config's schema", () => {
+describe("the config's schema accepts right configs and refuses wrong ones", () => {
   let check: ValidateFunction;
   beforeAll(async () => {
     check = await compile("config");

@@ -8,7 +8,7 @@ import { run } from "../driving.ts";
 
 const ODD = `/srv/a "b" $c %d & <e> 'f'\\g`;
 
-describe("P199: the systemd unit", () => {
+describe("P199: the systemd unit starts the gateway with its arguments", () => {
   const unit = writeUnit({
     command: [`${ODD}/gateway`],
     configPath: `${ODD}/gateway.yaml`,
@@ -59,7 +59,7 @@ describe("P199: the systemd unit", () => {
   );
 });
 
-describe("P199: the task at logon on Windows", () => {
+describe("P199: the task at logon on Windows starts the gateway with its arguments", () => {
   const write = (command: readonly string[], folder: string): { xml: string; words: string } => {
     const spec = { command, configPath: `${folder}\\a & b\\gateway.yaml`, envPath: "" };
     const xml = writeTask(spec, "HOME\\R&D", `${folder}\\the log.txt`);
@@ -97,7 +97,7 @@ describe("P199: the task at logon on Windows", () => {
   );
 });
 
-describe("P199: the launchd agent", () => {
+describe("P199: the launchd agent starts the gateway with its variables", () => {
   const agent = writeAgent(
     { command: [`${ODD}/gateway`], configPath: `${ODD}/gateway.yaml`, envPath: `${ODD}/gateway.env` },
     "/Users/a&b/Library/Logs/gateway.log",
@@ -148,7 +148,7 @@ channels: { c: { platform: messages, base_url: "http://127.0.0.1:9", credential:
 groups: { g: { platform: messages, channels: [c] } }
 `;
 
-describe.skipIf(process.platform !== "linux")("P199: gateway service with systemd", () => {
+describe.skipIf(process.platform !== "linux")("P199: `gateway service` installs and removes the unit", () => {
   const prepare = (folder: TempFolder) => {
     mkdirSync(folder.join("bin"));
     const asked = folder.join("asked");

@@ -33,7 +33,7 @@ test("in cmd, a value ends with the last quote of its line, and other quotes bel
   ]);
 });
 
-describe("P46: the lines for shells", () => {
+describe("P46: each shell reads the lines of `env` as intended", () => {
   for (const shell of SHELLS.filter((each) => each !== "cmd")) {
     const [program = "", ...flags] = PROGRAMS[shell];
     const evaluate = async (lines: readonly string[], path = ""): Promise<string> => {
@@ -85,7 +85,7 @@ function connectionOf(platform: Platform, more: Partial<Connection> = {}): Conne
   return { ...target, models: [], label: null, ...more };
 }
 
-describe("the settings of tools", () => {
+describe("`env` prints the settings that each tool needs", () => {
   const connect = (name: string, platform: Platform, models: string[] = []) =>
     findTool(name).connect(connectionOf(platform, { models }), {});
 
@@ -135,7 +135,7 @@ ${more}`,
     expect(read(false)).toEqual({ "x-gateway-label": "x" });
   });
 
-  describe("Claude Code", () => {
+  describe("Claude Code gets settings that fit its channels", () => {
     const CONFIG = `listen: { port: 4999 }
 channels:
   own: { platform: messages, base_url: https://api.anthropic.com, credential: x }
@@ -289,7 +289,7 @@ const HOSTILE = Object.fromEntries(
     .map((name) => [name, name.endsWith("_HEADERS") ? "Authorization: Bearer sk-theirs" : "sk-theirs"]),
 );
 
-describe("variables that make a tool bypass the gateway", () => {
+describe("`env` unsets variables that make a tool bypass the gateway", () => {
   for (const [name, { misleading, ignoresNoProxy }] of TOOLS) {
     test(`the lines for ${name} unset what would bypass the gateway, and are safe to evaluate`, async () => {
       using folder = makeTempFolder();
@@ -339,7 +339,7 @@ function prepare(): TempFolder {
   return folder;
 }
 
-describe("P59: the key that env uses", () => {
+describe("P59: `env` finds the key to use", () => {
   const cases: ReadonlyArray<readonly [what: string, words: string[], env: Record<string, string>]> = [
     ["GATEWAY_KEY", ["claude"], { GATEWAY_KEY: "sk-laptop" }],
     ["the name of a key in plain text after the tool", ["claude", "laptop"], {}],
@@ -422,7 +422,7 @@ describe("P59: the key that env uses", () => {
   }
 });
 
-describe("P59: env --new", () => {
+describe("P59: `env --new` creates a key", () => {
   test("`env --new` creates a key in the only group that fits the tool, and changes nothing else in the file", async () => {
     using folder = prepare();
     const { status, stdout, stderr } = await run({ folder: folder.path }, "env", "openai", "--new", "--json");
@@ -488,7 +488,7 @@ describe("P59: env --new", () => {
   });
 });
 
-describe("the gateway's address in env", () => {
+describe("`env` prints the right address of the gateway", () => {
   test("`env --url` names the gateway's address, and needs no config", async () => {
     using folder = makeTempFolder();
     const flags = ["--url", "https://gw.example/sub/", "--secret", "sk-theirs", "--json"];

@@ -17,7 +17,7 @@ function connection(platform: Connection["platform"]): Connection {
   return { ...known, platform, usesLogin: true, label: "work" };
 }
 
-describe("settings for a tool's own login", () => {
+describe("a tool's own login stays in use", () => {
   test("Claude Code gets the key in a header of its own, and nothing that replaces its login", () => {
     const theirs = { ANTHROPIC_CUSTOM_HEADERS: "x-team: a", CLAUDE_CODE_OAUTH_TOKEN: "theirs" };
     const { env, unset } = prepare(findTool("claude"), connection("messages"), theirs);
@@ -94,7 +94,7 @@ function addMetered(config: string): void {
   writeFileSync(config, text);
 }
 
-describe("gateway init --login", () => {
+describe("`gateway init --login` sets up a group for a tool's own login", () => {
   test.each(["claude", "codex"])("`init --login` writes a free group for the login of %s", async (tool) => {
     using home = openHome();
     const catalog = await init(home, tool);
@@ -112,7 +112,7 @@ describe("gateway init --login", () => {
   });
 });
 
-describe("gateway run", () => {
+describe("`gateway run` uses a tool's own login", () => {
   test("`gateway run` uses the login if the config has no other group for the tool, and says so in one line", async () => {
     using home = openHome();
     await init(home, "claude");

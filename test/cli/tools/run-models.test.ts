@@ -44,7 +44,7 @@ async function start(
 const show = (...names: string[]): string => `echo "${names.map((name) => `$${name}`).join("|")}"`;
 const LIMITS = ["API_TIMEOUT_MS", "CLAUDE_STREAM_IDLE_TIMEOUT_MS", "API_FORCE_IDLE_TIMEOUT"];
 
-describe("run in a group at the vendor's own address", () => {
+describe("`run` gives a tool the vendor's models in a group at the vendor's own address", () => {
   let folder: TempFolder;
   let vendor: Vendor;
   let gateway: ChildGateway;
@@ -127,7 +127,7 @@ function startServer(models: readonly string[]) {
   return Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json(list) });
 }
 
-describe("run in a group that converts", () => {
+describe("`run` gives a tool models of other providers in a group that converts", () => {
   const models = ["devstral:24b", "qwen3-coder:30b", "gpt-oss:20b"];
   const CHAINS = ["only", "listed", "chained"];
   let server: ReturnType<typeof startServer>;

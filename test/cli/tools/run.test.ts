@@ -63,7 +63,7 @@ interface Start {
   readonly program?: string;
 }
 
-describe("P43: a tool that run starts", () => {
+describe("P43: a tool that `run` starts gets what it needs, and its exit status is passed on", () => {
   test("a tool gets its settings, arguments and stdin, and determines the exit status", async () => {
     using folder = makeTempFolder();
     const script = 'printf "<%s>" "$@"; echo "$GATEWAY_CODEX_KEY"; cat; echo oops >&2; exit 7';
@@ -138,7 +138,7 @@ describe("P43: a tool that run starts", () => {
   });
 });
 
-describe("P43: Gemini CLI's home", () => {
+describe("P43: Gemini CLI's home keeps the user's own files", () => {
   const show =
     'echo "$GEMINI_CLI_HOME"; cat "$GEMINI_CLI_HOME/.gemini/GEMINI.md" "$GEMINI_CLI_HOME/.gemini/settings.json"';
 
@@ -201,7 +201,7 @@ test("`run codex resume` says which sessions it finds", async () => {
   expect((await start(folder, ["codex", "exec", "hi"], "true")).stderr).toBe("");
 });
 
-describe("P43: Claude Code's settings", () => {
+describe("P43: Claude Code's settings are overridden for the run, and stay unchanged", () => {
   const show = 'echo "$*"; [ "$1" = --settings ] && cat "$2"';
 
   test("Claude Code's settings that set other variables are overridden for this run, and stay unchanged", async () => {
@@ -240,7 +240,7 @@ describe("P43: Claude Code's settings", () => {
   });
 });
 
-describe("P43: a running gateway", () => {
+describe("P43: `run` uses a running gateway, or offers to start one", () => {
   test("a running gateway is found by its config, whatever its port, and knows a new key before the tool starts", async () => {
     const upstream = startDemoUpstream({ platform: "responses" });
     using runtime = makeTempFolder();
@@ -336,7 +336,7 @@ describe("P43: a running gateway", () => {
   });
 });
 
-describe("a tool's own key", () => {
+describe("`run` creates a key for the tool, and finds it again", () => {
   const words = ["run", "--url", "http://127.0.0.2:1"];
   const secretOf = ({ stdout }: { stdout: string }): string => /key=(\S+)/.exec(stdout)?.[1] ?? "";
 
@@ -409,7 +409,7 @@ describe("a tool's own key", () => {
   });
 });
 
-describe("P157: a subscription login", () => {
+describe("P157: `run` does not replace a subscription login without asking", () => {
   const LOGINS: ReadonlyArray<readonly [tool: string, file: string, content: object]> = [
     ["claude", ".claude.json", { oauthAccount: { emailAddress: "x" } }],
     ["claude", ".claude/.credentials.json", { claudeAiOauth: { accessToken: "x" } }],
@@ -453,7 +453,7 @@ describe("P157: a subscription login", () => {
   });
 });
 
-describe("run --list", () => {
+describe("`run --list` shows the tools", () => {
   test("`run --list` shows every tool that it starts, and where it is installed or how to install it", async () => {
     using folder = makeTempFolder();
     const env = { ...standIn(folder, "claude", ""), PATH: folder.join("bin") };

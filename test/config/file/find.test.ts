@@ -13,7 +13,7 @@ import {
 import { quoteWord } from "../../../src/lib/text/shell-word.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
-describe("the config file", () => {
+describe("the config file is looked for in the right places", () => {
   test("P2: the config file is not looked for in a relative XDG_CONFIG_HOME, which would depend on the current folder", () => {
     expect(configHome({ XDG_CONFIG_HOME: ".config", HOME: "/home/me" })).toBe(join("/home/me", ".config"));
     expect(configHome({ XDG_CONFIG_HOME: "", HOME: "/home/me" })).toBe(join("/home/me", ".config"));
@@ -32,7 +32,7 @@ describe("the config file", () => {
   );
 });
 
-describe.skipIf(process.platform === "win32")("owner and mode of the config file", () => {
+describe.skipIf(process.platform === "win32")("an unsafe owner or mode of the config is reported", () => {
   const ROOT = [0];
   const USER = [1000];
   const SUDO = [0, 1000];

@@ -28,7 +28,7 @@ function makeKeychain(get: (name: string) => Promise<string | null>): typeof sys
 
 const VALUE = { VALUE: "keychain:main" };
 
-describe("P7, P8: a credential in the keychain", () => {
+describe("P7, P8: a credential in the keychain is read for its channel", () => {
   test("a credential in the keychain is named by the file, never by a variable's value", () => {
     expect([...listKeychainNames(TEXT)]).toEqual([
       ["main", ["a"]],

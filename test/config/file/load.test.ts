@@ -197,7 +197,7 @@ describe("P9, P10: a mistake is reported with its place and what was probably me
 const complain = (config: object): string => complaints(JSON.stringify(config)).join("\n");
 const OWN = { base_url: "http://127.0.0.1:1", credential: "some-credential" };
 
-describe("P159, P160: the channels of a group", () => {
+describe("P159, P160: the channels of a group must fit the group's platform", () => {
   const judge = (platforms: readonly string[], group: object): string => {
     const channels = Object.fromEntries(
       platforms.map((platform) => [`of-${platform}`, { ...OWN, platform }]),
@@ -301,7 +301,7 @@ describe("no message repeats a secret", () => {
   });
 });
 
-describe("P6: environment variables", () => {
+describe("P6: environment variables are expanded in the config's values", () => {
   const expand = (text: string, env: Record<string, string> = {}) =>
     check(
       `groups: { g: { platform: messages, channels: [a], description: ${text} } }\n${CHANNELS}`,
@@ -375,7 +375,7 @@ describe("P22: decimals are exact, as they were written", () => {
   ])("a multiplier written %s is %s", (text, value) => expect(multiplier(text)).toBe(value));
 });
 
-describe("the catalog of a config", () => {
+describe("a config is read into a catalog of channels, groups and keys", () => {
   test("P23: a file without settings has the defaults of the contract", () => {
     const contract = readFileSync(resolve(import.meta.dir, "../../../docs/contract.md"), "utf8");
     const [, all = "", more = ""] =
@@ -453,7 +453,7 @@ keys:
   });
 });
 
-describe("the config file on the disk", () => {
+describe("the config file is read from the disk, or an error says why not", () => {
   test.skipIf(process.platform === "win32")(
     "the user is warned while others can read the config or the gateway.env next to it",
     () => {

@@ -55,7 +55,7 @@ const rows = RETIRED_SETTINGS.flatMap((row) =>
 const harmless = rows.filter(([, { isGuard }]) => isGuard !== true);
 const guards = rows.filter(([, { isGuard }]) => isGuard === true);
 
-describe("P11: a retired setting", () => {
+describe("P11: a retired setting gets a warning, or is refused with the edit to make", () => {
   test.each(harmless)(
     "%s is accepted with one warning that names its line",
     (_, { place, text: said }, value) => {

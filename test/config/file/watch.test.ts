@@ -146,7 +146,7 @@ test("a file that is written in pieces is applied when it is complete, and not b
   expect(await watch.next()).toBe(2);
 });
 
-describe("P14: a bad config file", () => {
+describe("P14: a bad config file is reported, and the gateway goes on watching", () => {
   test("a bad file is reported once for each content, and the watch continues", async () => {
     const { path } = setUp();
     const watch = start(path);
@@ -170,7 +170,7 @@ describe("P14: a bad config file", () => {
   });
 });
 
-describe("a watch that a command tells of a write", () => {
+describe("a watch that a command tells of a write looks at the file at once", () => {
   test("a watch that a command tells of a write applies the written file at once", async () => {
     const { path } = setUp();
     const watch = start(path);

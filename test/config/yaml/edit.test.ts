@@ -339,7 +339,7 @@ test("a thousand keys are disabled at once, without reading the file a thousand 
   expect(applyEdits(text, places.map(disable)).split("disabled: true")).toHaveLength(1001);
 });
 
-describe("a style that cannot be edited in place", () => {
+describe("a style that cannot be edited in place is written anew or refused", () => {
   test("entries of a list that change places are written anew, and the comments above them stay", () => {
     const before = "models:\n  # all\n  - a # cheap\n  # slow\n  - b # or c?\n  - d\n";
     const after = "models:\n  # all\n  # slow\n  - b\n  - a\n  - e\n";

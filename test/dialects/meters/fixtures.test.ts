@@ -199,7 +199,7 @@ function isRunningText({ kind, file, expect: { text, ...found } }: Fixture): boo
   return kind === "recorded" && file.endsWith(".sse") && (text?.len ?? 0) >= 200 && calls.length === 0;
 }
 
-describe.skipIf(!present)("the estimate of the output of a stream", () => {
+describe.skipIf(!present)("a stream's estimate of the output is near the visible output", () => {
   test("the estimate of the output of a stream is between half and twice the visible output in most recordings of running text", () => {
     const ratios = fixtures.filter(isRunningText).flatMap((fixture) => {
       const { parts, estimatedOutput } = readWhole(fixture);

@@ -45,7 +45,7 @@ function judgeReading(meter: Meter, outcome: Outcome = "complete") {
 const DOUBTED = { basis: "exact", suspect: expect.any(String), lacksOutput: true };
 const NO_DOUBT = { basis: "exact", suspect: null, lacksOutput: false, unbilled: undefined };
 
-describe("the usage of the messages dialect", () => {
+describe("the usage of a messages answer is doubted if output is missing from its counts", () => {
   const start = { type: "message_start", message: { usage: { input_tokens: 10, output_tokens: 1 } } };
   const begin = (content_block: object) => ({ type: "content_block_start", index: 0, content_block });
   const block = begin({ type: "text", text: "" });
@@ -117,7 +117,7 @@ describe("the usage of the messages dialect", () => {
   });
 });
 
-describe("the usage of the responses dialect", () => {
+describe("the usage of a Responses answer is doubted if output is missing from its counts", () => {
   const usage = { input_tokens: 10, output_tokens: 0, total_tokens: 10 };
   const done = (response: object = {}) => ({
     type: "response.completed",
@@ -192,7 +192,7 @@ describe("the usage of the responses dialect", () => {
   });
 });
 
-describe("the usage of the content dialect", () => {
+describe("the usage of a content answer is doubted if output is missing from its counts", () => {
   const chunk = (parts: readonly object[], usageMetadata?: object, finishReason?: string) => ({
     candidates: [{ content: { parts }, ...(finishReason === undefined ? {} : { finishReason }) }],
     ...(usageMetadata === undefined ? {} : { usageMetadata }),
@@ -228,7 +228,7 @@ describe("the usage of the content dialect", () => {
   });
 });
 
-describe("the usage of the chat dialect", () => {
+describe("the usage of a chat answer is doubted if output is missing from its counts", () => {
   const counts = { usage: { prompt_tokens: 10, completion_tokens: 0 } };
   const piece = (delta: object) => ({ choices: [{ delta }] });
   const stop = { choices: [{ delta: {}, finish_reason: "stop" }], ...counts };

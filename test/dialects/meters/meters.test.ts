@@ -35,7 +35,7 @@ const delta = (usage: unknown) => ({ type: "message_delta", delta: { stop_reason
 const completed = (response: unknown) => ({ type: "response.completed", response });
 const usage = (reading: Reading) => reading.parts.map((part) => part.usage);
 
-describe("the end of an answer", () => {
+describe("a meter knows how an answer ended", () => {
   const BEGUN = start({ input_tokens: 1 });
   const COUNTED = delta({ output_tokens: 2 });
   const STOPPED = { choices: [{ finish_reason: "stop" }] };
@@ -127,7 +127,7 @@ describe("the end of an answer", () => {
   });
 });
 
-describe("the messages dialect", () => {
+describe("the meter of messages reads reports, passes and calls", () => {
   test("a later report replaces an earlier one field by field; null and absent fields replace nothing", () => {
     const split = { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 20 };
     const text = events(
@@ -210,7 +210,7 @@ test("a listener hears of an answer's calls before the stream has ended", () => 
   expect(heard).toEqual(["resp_1", "call_1"]);
 });
 
-describe("the events of the messages dialect:", () => {
+describe("the meter of messages reads each kind of event:", () => {
   const streamed = (...list: readonly unknown[]) => read(openMessagesMeter, events(...list));
 
   test("reported usage stays final if a later event has no usage", () => {
@@ -322,7 +322,7 @@ describe("the events of the messages dialect:", () => {
   });
 });
 
-describe("the events of the responses dialect:", () => {
+describe("the meter of Responses reads each kind of event:", () => {
   const streamed = (...list: readonly unknown[]) => read(openResponsesMeter, events(...list));
   const done = (item: object, output_index?: number) => ({
     type: "response.output_item.done",
@@ -418,7 +418,7 @@ describe("the events of the responses dialect:", () => {
   });
 });
 
-describe("the chunks of the content dialect:", () => {
+describe("the meter of the content dialect reads each kind of chunk:", () => {
   const streamed = (...list: readonly unknown[]) => read(openContentMeter, events(...list));
   const counting = (usageMetadata: object) => usage(streamed({ usageMetadata }));
 
@@ -473,7 +473,7 @@ describe("the chunks of the content dialect:", () => {
       expect(streamed({ candidates: [{ finishReason }] }).end).toBe("open");
   });
 
-  describe("an answer with a finish reason in every chunk", () => {
+  describe("a finish reason in every chunk does not end an answer too early", () => {
     const write = (text: string, finishReason = "STOP") => ({
       candidates: [{ content: { parts: [{ text }] }, finishReason }],
     });
@@ -519,7 +519,7 @@ describe("the chunks of the content dialect:", () => {
   });
 });
 
-describe("a long body, whose unread text is dropped", () => {
+describe("a long body is metered although its unread text is dropped", () => {
   const counted = { input_tokens: 1, output_tokens: 2 };
   const responses = {
     object: "response",
@@ -569,7 +569,7 @@ describe("a long body, whose unread text is dropped", () => {
   });
 });
 
-describe("the counts that the responses and chat dialects share", () => {
+describe("the meters of Responses and chat read the counts that these dialects share", () => {
   test.each<[string, object, object]>([
     ["input alone", { input_tokens: 5 }, { input: 5, output: 0 }],
     ["output alone", { output_tokens: 5 }, { input: 0, output: 5 }],
@@ -628,7 +628,7 @@ describe("the counts that the responses and chat dialects share", () => {
   });
 });
 
-describe("the responses dialect", () => {
+describe("the meter of Responses reads tool calls and the service tier", () => {
   const item = (of: object, at: number) => ({
     type: "response.output_item.done",
     output_index: at,
@@ -713,7 +713,7 @@ describe("the responses dialect", () => {
   });
 });
 
-describe("the content dialect", () => {
+describe("the meter of the content dialect reads modalities, searches and embeddings", () => {
   test("audio, images and video come from the details, the rest is text, and cached tokens are text first", () => {
     const modal = (modality: string, tokenCount: number) => ({ modality, tokenCount });
     const of = (usageMetadata: object) => usage(read(openContentMeter, events({ usageMetadata })));
@@ -790,7 +790,7 @@ describe("the content dialect", () => {
   });
 });
 
-describe("hostile bytes", () => {
+describe("hostile bytes do not mislead a meter", () => {
   test("text and arguments that look like usage are not read as usage", () => {
     const fake =
       'x","usage":{"input_tokens":9,"output_tokens":9,"prompt_tokens":9},"usageMetadata":{"promptTokenCount":9},"type":"message_stop","y":"';
@@ -938,7 +938,7 @@ describe("far into a stream, where only samples of its text are read,", () => {
   });
 });
 
-describe("estimated output", () => {
+describe("a meter estimates the output from the text", () => {
   const words = Array.from({ length: 4000 }, (_, i) => " word".repeat(1 + ((i * 7) % 5)));
   const response = {
     type: "response.output_text.delta",
@@ -1006,7 +1006,7 @@ describe("estimated output", () => {
   });
 });
 
-describe("a body that is not streamed", () => {
+describe("a meter notices whether a body that is not streamed has output", () => {
   const LONG = "long ".repeat(40_000);
   const callOf = (input: object) => [{ type: "function_call", name: "f", ...input }];
   const bodies: [Dialect, string, boolean, object][] = [
@@ -1197,7 +1197,7 @@ test.each(["\n", "\r\n", "\r"])("usage in a long event of several data lines end
   }
 });
 
-describe("the tools that an answer calls", () => {
+describe("a meter finds the tools that an answer calls", () => {
   const block = (content_block: unknown) => ({ type: "content_block_start", index: 0, content_block });
   const item = (value: unknown) => ({ type: "response.output_item.done", item: value });
   const called = { type: "tool_use", id: "t1", name: "Read", input: {} };

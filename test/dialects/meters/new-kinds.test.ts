@@ -45,7 +45,7 @@ function billOf(reading: Reading, model: string, at = new Date("2026-11-20T12:00
   return { basis, suspect, ...charge };
 }
 
-describe("new kinds of usage in Responses answers", () => {
+describe("new kinds of usage in Responses answers are counted and priced", () => {
   const usage = (written: number, details?: unknown) => ({
     input_tokens: 10_000,
     input_tokens_details: {
@@ -125,7 +125,7 @@ describe("new kinds of usage in Responses answers", () => {
   });
 });
 
-describe("new kinds of usage in Messages answers", () => {
+describe("new kinds of usage in Messages answers are counted and priced", () => {
   const refused = (category: string | null, content: readonly unknown[] = []) => ({
     type: "message",
     model: "claude-opus-5",
@@ -231,7 +231,7 @@ test.each([{ input_tokens: 100 }, { input_tokens: 100, output_tokens: null }])(
   },
 );
 
-describe("xAI's own tools", () => {
+describe("calls of xAI's own tools are counted and priced", () => {
   const JUNE = new Date("2026-06-20T12:00:00Z");
   const NOVEMBER = new Date("2026-11-20T12:00:00Z");
   const usage = (input: number, cached: number, output: number, tools: Readonly<Record<string, number>>) => ({

@@ -112,7 +112,7 @@ test.each(TEXTS)("the text %j has the same estimate, however its event is writte
   expect([count(usual), count(usual.replace("}}\n", "}   }\n"))]).toEqual([parsed, parsed]);
 });
 
-describe("a JSON body that is labelled as a stream of events", () => {
+describe("a JSON body that is labelled as a stream of events is metered", () => {
   const body = JSON.stringify({
     type: "message",
     model: "m",

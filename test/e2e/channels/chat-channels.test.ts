@@ -84,7 +84,7 @@ const ASK = { model: "qwen3-coder", messages: MESSAGES };
 const STREAM = { ...ASK, stream: true };
 const ASKING = { ...STREAM, stream_options: { include_usage: true } };
 
-describe("P109: the requests that a chat channel gets", () => {
+describe("P109: a chat channel gets requests as its base URL and aliases say", () => {
   test.each([
     ["", CHAT],
     ["/v1", CHAT],
@@ -125,7 +125,7 @@ describe("P109: the requests that a chat channel gets", () => {
   });
 });
 
-describe("P111: the usage of a stream", () => {
+describe("P111: the gateway asks for a stream's usage, or estimates it", () => {
   test.each([
     ["gzip", gzipSync],
     ["zstd", zstdCompressSync],
@@ -249,7 +249,7 @@ describe("P111: the usage of a stream", () => {
   });
 });
 
-describe("a group with chat and responses channels", () => {
+describe("a group with chat and responses channels converts only if necessary", () => {
   const both = (
     far: DemoUpstream,
     own: DemoUpstream,

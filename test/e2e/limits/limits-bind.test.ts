@@ -133,7 +133,7 @@ const message = (body: Section | string, target = "/v1/messages") => ({
 const countOf = (statuses: readonly number[], status: number) =>
   statuses.filter((each) => each === status).length;
 
-describe("P118: a limit in USD", () => {
+describe("P118: a limit in USD counts what clients and upstreams hide", () => {
   test("a limit in USD counts the prompts of clients that leave, also after restarts", async () => {
     using folder = makeTempFolder();
     const upstream = startUpstream({ output: "none" });

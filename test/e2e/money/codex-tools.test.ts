@@ -70,7 +70,7 @@ async function lineOf(gateway: InsideGateway, count = 1): Promise<Record<string,
   return gateway.ledger().at(-1) ?? {};
 }
 
-describe("P60: a search of Codex", () => {
+describe("P60: a search of Codex is forwarded and billed", () => {
   test("a search of Codex goes to OpenAI's own address byte for byte, and its line has no price", async () => {
     const upstream = openUpstream();
     const gateway = openGateway({ channels: { openai: atOpenai(upstream) } });

@@ -138,7 +138,7 @@ const findFaults = ({ gateway }: World): string[] => listProblems(gateway.folder
 const MONEY = "upstream_model basis usage parts raw_usage prices tier official_usd charge_usd".split(" ");
 const FAMILIES: readonly Family[] = ["anthropic", "openai-responses", "openai-chat", "gemini"];
 
-describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
+describe.skipIf(!hasFixtures)("recordings through the gateway are billed right", () => {
   test.each([...FAMILIES])(
     "P73, P131: %s: each answer arrives byte for byte, and its line has the manifest's usage and derivable amounts",
     async (family) => {

@@ -423,7 +423,7 @@ describe.each([...DIALECTS])("P96: on_disconnect.drain: %s", (dialect) => {
   );
 });
 
-describe("P118: a background response", () => {
+describe("P118: a background response is billed once", () => {
   const usage = RESPONSES_USAGE;
   const shown = (status: string, more: object = {}): Answer =>
     answerJson("responses", { ...response, status, usage: null, ...more });

@@ -35,7 +35,7 @@ afterAll(() => world.stop());
 const post = (body: string | Uint8Array, fields: Record<string, string> = {}) =>
   world.trace({ target: "/v1/messages", fields: { ...bearer("messages"), ...fields }, body });
 
-describe("P70, P71: a request's bytes", () => {
+describe("P70, P71: a request's bytes reach the upstream, except for an alias's model", () => {
   test.each([
     [
       "a name after nested names",
@@ -101,7 +101,7 @@ describe("P70, P71: a request's bytes", () => {
   });
 });
 
-describe("P86: bodies that are refused", () => {
+describe("P86: bodies that are too long or cannot be decoded are refused", () => {
   test("a body over max_body is refused by its length, its chunks or its decompressed size", async () => {
     const small = openWorld(() => ({ max_body: "64KiB" }));
     const fields = bearer("messages");
@@ -138,7 +138,7 @@ describe("P86: bodies that are refused", () => {
   });
 });
 
-describe("P72: header fields", () => {
+describe("P72: header fields reach the upstream, except for those that a channel replaces", () => {
   test("a channel's `headers` replace the client's fields of the same name", async () => {
     const own = openWorld((url) => ({
       channels: Object.fromEntries(
@@ -236,7 +236,7 @@ const CODINGS: readonly (readonly [string, (bytes: Buffer) => Buffer])[] = [
   ["gzip, br", (bytes) => brotliCompressSync(gzipSync(bytes))],
 ];
 
-describe("an answer that is compressed although nobody requested it", () => {
+describe("an answer that is compressed although nobody requested it is decoded", () => {
   test.each(CODINGS)("an unrequested compression by %s is decoded and metered", async (coding, compress) => {
     const encoded = [["content-encoding", coding]] as const;
     world.upstream.next(
@@ -305,7 +305,7 @@ describe("an answer that is compressed although nobody requested it", () => {
   });
 });
 
-describe("the bytes of a stream", () => {
+describe("a stream is passed on as it comes, and an error that is added fits into it", () => {
   test("P94: an error event has the next sequence number after the last complete event, however the stream is split", async () => {
     const event = Buffer.from('data: {"type":"response.in_progress","sequence_number":41,"response":{}}\n\n');
     const texts = ['data: {"type":"', "x".repeat(5000), "x".repeat(5000), '","sequence_number":4'];

@@ -123,7 +123,7 @@ const FORMER = "end sums hours open.new sums.new channels.json.new lock-journal 
   .split(" ")
   .map((tail) => `ledger.jsonl.${tail}`);
 
-describe.skipIf(WINDOWS)("P192: links and files that are planted", () => {
+describe.skipIf(WINDOWS)("P192: links and files that are planted do no harm", () => {
   test("the target of a link at any name that the gateway uses is not changed", async () => {
     using folder = makeTempFolder();
     const seen = await watchNames(folder, () => live(folder));
@@ -209,7 +209,7 @@ describe.skipIf(WINDOWS)("P192: links and files that are planted", () => {
   });
 });
 
-describe.skipIf(WINDOWS)("commands that find a link in the place of a file of the gateway", () => {
+describe.skipIf(WINDOWS)("commands that find a link in the place of a gateway's file say so", () => {
   /** Commands, each with its exit status. */
   const COMMANDS = [
     { name: ".gateway.yaml.lock", words: ["keys", "disable", "messages"], status: 1 },
@@ -291,7 +291,7 @@ test.skipIf(WINDOWS)("a link at the control socket's folder is refused, and its 
   expect(statSync(folder.join("victim")).mode & 0o777).toBe(0o755);
 });
 
-describe.skipIf(WINDOWS)("a config that is a link", () => {
+describe.skipIf(WINDOWS)("a config that is a link is used like a file", () => {
   test.skipIf(!canBeOther)("a config that is a link to another user's file is read, but not edited", () => {
     using folder = makeSharedFolder();
     using other = makeSharedFolder();
@@ -347,7 +347,7 @@ describe.skipIf(WINDOWS)("a config that is a link", () => {
   });
 });
 
-describe.skipIf(WINDOWS)("a pipe into which nobody writes", () => {
+describe.skipIf(WINDOWS)("a pipe into which nobody writes makes nobody wait", () => {
   test.each([
     ["ledger.jsonl", ["usage"]],
     ["ledger.jsonl", ["ledger", "verify"]],

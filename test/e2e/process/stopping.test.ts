@@ -125,7 +125,7 @@ test("P98: streams that outlast the grace period are ended", async () => {
   expect(lines.map((line) => line["outcome"])).toEqual(["interrupted", "interrupted"]);
 });
 
-describe("a gateway whose output nobody reads", () => {
+describe("a gateway whose output nobody reads still ends with status 0", () => {
   test.skipIf(!existsSync("/dev/full"))("a gateway whose log disk is full ends with status 0", async () => {
     using folder = makeTempFolder();
     const child = serveTo(folder, "pipe", Bun.file("/dev/full"));

@@ -191,7 +191,7 @@ async function playSitting(agent: Agent, world: World, at: number): Promise<void
 
 const rows: string[] = [];
 
-describe.skipIf(WANTED === "")("released agents", () => {
+describe.skipIf(WANTED === "")("released agents work on models of other providers", () => {
   afterAll(() => console.log(rows.join("\n")));
 
   test.each(CASES)(

@@ -164,7 +164,7 @@ function countUsage(usage: Usage): string {
   return [PROMPT_KINDS, READ_KINDS, OUTPUT_KINDS].map((kinds) => countTokens(usage, kinds)).join(" ");
 }
 
-describe.skipIf(WANTED === "")("the logs of real tools", () => {
+describe.skipIf(WANTED === "")("the logs of real tools agree with the ledger", () => {
   const rows: string[] = [];
   let model: ScriptedModel;
 

@@ -26,7 +26,7 @@ async function run({ tool, args }: (typeof AGENTS)[number], task: string, user: 
   return await startProgram(command, { folder: folder.join(user), env: NO_RACE });
 }
 
-describe.skipIf(WANTED === "")("released agents, recorded and replayed", () => {
+describe.skipIf(WANTED === "")("released agents do the same when they are replayed", () => {
   const all = AGENTS.filter(({ tool }) => hasTool(tool));
   const cases = ["Say hello.", "[spawn 2]"].flatMap((task) =>
     all.map((agent) => [agent.tool, task, agent] as const),

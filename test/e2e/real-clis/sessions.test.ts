@@ -122,7 +122,7 @@ const LOOPS: readonly Loop[] = [
   },
 ];
 
-describe.skipIf(WANTED === "")("real tools", () => {
+describe.skipIf(WANTED === "")("real tools' sessions are in the lines of their requests", () => {
   let folder: TempFolder;
   let model: DemoUpstream;
   let gateway: ChildGateway;

@@ -24,7 +24,7 @@ function runWords(tool: string, platform: Platform, args: readonly string[]): st
   return ["run", "--config", gateway.configPath, "--secret", keyOf(platform), tool, ...args];
 }
 
-describe.skipIf(WANTED === "")("real tools", () => {
+describe.skipIf(WANTED === "")("real tools work through the gateway", () => {
   beforeAll(async () => {
     folder = makeTempFolder();
     upstream = startDemoUpstream({ records: false, sockets: true });
@@ -167,7 +167,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     TEST_MS,
   );
 
-  describe("an environment with other addresses, credentials and proxies", () => {
+  describe("an environment with other addresses, credentials and proxies misleads no tool", () => {
     let proxy: ReturnType<typeof startRecorder>;
     let front: ReturnType<typeof startFront>;
     let hostile: Record<string, string>;

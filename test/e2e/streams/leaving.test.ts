@@ -53,7 +53,7 @@ async function serve(env: Record<string, string> = {}) {
   };
 }
 
-describe("a client that stops reading", () => {
+describe("a client that stops reading makes its upstream wait", () => {
   test.skipIf(!isLinux).each([true, false])(
     "a client that stops reading makes the upstream wait, and the process does not grow (stream: %p)",
     async (stream) => {

@@ -76,7 +76,7 @@ async function runNodeClients(port: number, connections: number, responses: numb
   return clientResult.parse(JSON.parse(await new Response(child.stdout).text()));
 }
 
-describe.skipIf(NODE === null)("the npm package ws under Node", () => {
+describe.skipIf(NODE === null)("the npm package ws under Node works with the gateway", () => {
   test("P171: each of 20 responses on each of 50 connections, many of them broken, has one line and no message of another", async () => {
     const upstream = await startNodeUpstream();
     const gateway = startGateway(`http://127.0.0.1:${upstream.port}/v1`);
@@ -104,7 +104,7 @@ describe.skipIf(NODE === null)("the npm package ws under Node", () => {
   });
 });
 
-describe("the official SDK's WebSocket client", () => {
+describe("the official SDK's WebSocket client works with the gateway", () => {
   test("the official SDK's WebSocket client runs responses one after another on one connection", async () => {
     const upstream = startSocketUpstream();
     onTestFinished(() => upstream.stop());

@@ -53,7 +53,7 @@ const create = (more: Section = {}): Section => ({
   ...more,
 });
 
-describe("an upstream that sends frames together with its 101", () => {
+describe("an upstream that sends frames together with its 101 does no harm", () => {
   test("an upstream that closes together with its 101 is replaced at the next request", async () => {
     const full = keep(startRawSocketUpstream({ early: closeFrame(4002, "full") }));
     const upstream = keep(startSocketUpstream());

@@ -83,7 +83,7 @@ async function runResponse(client: SocketClient, more: Section = {}): Promise<Se
   return await client.next("response.completed", from);
 }
 
-describe("a WebSocket", () => {
+describe("a WebSocket carries responses, each with its own line", () => {
   test("the line of a response on a WebSocket says why its prompt missed the cache", async () => {
     const usage = {
       input_tokens: 5000,
@@ -134,7 +134,7 @@ describe("a WebSocket", () => {
   });
 });
 
-describe("P100, P170: the handshake of a WebSocket", () => {
+describe("P100, P170: the handshake of a WebSocket fails over or is refused", () => {
   test("a handshake goes to the next channel if the first one fails", async () => {
     const broken = startUpstream({ refuse: () => new Response("{}", { status: 503 }) });
     // The body of this answer breaks off.
@@ -170,7 +170,7 @@ describe("P100, P170: the handshake of a WebSocket", () => {
   });
 });
 
-describe("a WebSocket before its first response", () => {
+describe("a WebSocket can move to another channel before its first response", () => {
   test("before the first response, a channel whose connection broke is replaced by the next one", async () => {
     const [first, second] = [startUpstream(), startUpstream()];
     const gateway = startGateway({ first, second });
@@ -198,7 +198,7 @@ describe("a WebSocket before its first response", () => {
   });
 });
 
-describe("a slow client of a WebSocket", () => {
+describe("a slow client of a WebSocket makes its upstream wait", () => {
   const PIECE = "x".repeat(1024 * 1024);
   const COUNT = 60;
 
@@ -237,7 +237,7 @@ describe("a slow client of a WebSocket", () => {
   });
 });
 
-describe("P108, P172: a refused response.create", () => {
+describe("P108, P172: a refused response.create gets an error event", () => {
   test("P171: a message by a key that was disabled or expired meanwhile gets an error event", async () => {
     const upstream = startUpstream();
     const { gateway, client } = await connectTo(upstream);
@@ -280,7 +280,7 @@ const HALF: UpstreamScript = {
   },
 };
 
-describe("the end of a response on a WebSocket", () => {
+describe("each end of a response on a WebSocket is recorded", () => {
   test("P96: a response whose client leaves in the middle is cancelled upstream, and its line says client_closed", async () => {
     const closed = Promise.withResolvers<number>();
     const upstream = startUpstream({ ...HALF, closed: (code) => closed.resolve(code) });

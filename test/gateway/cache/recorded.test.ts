@@ -33,7 +33,7 @@ function groupSessions(): Map<string, Fixture[]> {
   return sessions;
 }
 
-describe.skipIf(!hasFixtures)("recorded requests", () => {
+describe.skipIf(!hasFixtures)("recorded requests are read as prompts, and have no cache miss", () => {
   test("recorded requests can all be read as prompts, if they have messages", () => {
     const unread = recorded.filter(
       (fixture) => readPrompt(readRequest(fixture), DIALECT_OF[fixture.family].promptLayout) === null,

@@ -62,7 +62,7 @@ const EACH_BYTE = Array.from({ length: 900 }, (_, at) => at);
 const cutPlaces = fc.oneof(fc.array(fc.nat(400)), fc.constant(EACH_BYTE));
 const beside = fc.array(fc.constantFrom(...SIGNS, ...WORDS)).map((parts) => parts.join(""));
 
-describe("P189: a secret in an answer", () => {
+describe("P189: a secret in an answer is masked, and nothing else is changed", () => {
   test("a secret in an answer is masked in every form, next to any text and across chunks, and nothing else changes", () => {
     fc.assert(
       fc.property(beside, written, beside, cutPlaces, (before, secret, after, cuts) => {

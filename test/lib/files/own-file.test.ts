@@ -35,7 +35,7 @@ const WINDOWS = process.platform === "win32";
 const MODULE = `${import.meta.dir}/../../../src/lib/files/own-file.ts`;
 const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
-describe("a file that is opened for writing", () => {
+describe("a file is opened for writing only if it is the gateway's own", () => {
   test.skipIf(WINDOWS)("a file of the gateway is accessible to its user only, whatever the umask", () => {
     using folder = makeTempFolder();
     const before = process.umask(0);
@@ -160,7 +160,7 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
-describe.skipIf(!WINDOWS)("P200: on Windows, where an open file keeps its name", () => {
+describe.skipIf(!WINDOWS)("P200: a file that is open is replaced and removed on Windows, too", () => {
   const HOLD = `const fd = require("node:fs").openSync(process.argv[1], "r"); console.log("open"); setInterval(() => {}, 1000);`;
 
   test("a file is replaced while this process appends to it, again and again", () => {

@@ -32,7 +32,7 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
-describe("a request to an upstream", () => {
+describe("a request to an upstream arrives complete, or is not sent", () => {
   test("a request does not time out because the process stood still: bytes that arrived meanwhile are read first", async () => {
     const upstream = await startUpstream((socket, { turn }) => {
       socket.write(OK);
@@ -94,7 +94,7 @@ const ANSWERS: [name: string, wire: string, closes: boolean][] = [
   ],
 ];
 
-describe("an answer of an upstream", () => {
+describe("an answer of an upstream is read by its framing", () => {
   describe.each(ANSWERS)("an answer %s", (_, wire, closes) => {
     test("an answer is read the same, wherever the network splits it", async () => {
       let cut = 0;
@@ -230,7 +230,7 @@ describe("an answer of an upstream", () => {
   });
 });
 
-describe("connections to upstreams", () => {
+describe("connections to upstreams are reused only if that is safe", () => {
   test("connections are shared by requests to equal origins, and not by others", async () => {
     const upstream = await startUpstream(reply(OK));
     const client = openClient();
@@ -353,7 +353,7 @@ describe("connections to upstreams", () => {
   });
 });
 
-describe("a cancelled request", () => {
+describe("a cancelled request leaves nothing behind", () => {
   test("a cancelled request sends nothing if it was still connecting", async () => {
     const upstream = await startUpstream(reply(OK));
     const client = openClient();
@@ -382,7 +382,7 @@ describe("a cancelled request", () => {
   });
 });
 
-describe("a time limit of a request", () => {
+describe("a time limit of a request runs only while bytes are awaited", () => {
   const short = { connectMs: 10_000, firstByteMs: 50, idleMs: 50 };
 
   test("a time limit runs out in a body that stops arriving while it is read", async () => {
@@ -423,7 +423,7 @@ describe("a time limit of a request", () => {
   });
 });
 
-describe("an answer that is not read", () => {
+describe("an answer that is not read makes its upstream wait", () => {
   test("an answer that is not read pauses its upstream, and is complete when it is read later", async () => {
     const size = 40_000_000;
     const chunk = Buffer.alloc(100_000, "z");

@@ -59,7 +59,7 @@ const close = (code: number): Buffer => frame(0x88, Buffer.from([code >> 8, code
 
 const MASK = [0x12, 0x9a, 0x00, 0xff];
 
-describe("a message on a WebSocket", () => {
+describe("a message on a WebSocket arrives as it was written", () => {
   test.each([0, 1, 4, 125, 126, 127, 128, 65_535, 65_536, 65_537, 300_000])(
     "a message of %d bytes comes through as it was written, in pieces of any size",
     async (size) => {
@@ -130,7 +130,7 @@ test("a large message waits until there is memory for it, and keeps the memory u
   expect(memory.usedBytes).toBe(0);
 });
 
-describe("a violation of RFC 6455", () => {
+describe("a violation of RFC 6455 ends the connection", () => {
   const cases: readonly (readonly [string, Uint8Array, number])[] = [
     ["the first reserved bit", frame(0xc1, "a"), 1002],
     ["the second reserved bit", frame(0xa1, "a"), 1002],
@@ -170,7 +170,7 @@ describe("a violation of RFC 6455", () => {
   });
 });
 
-describe("a close frame", () => {
+describe("a close frame is read and written as RFC 6455 says", () => {
   test.each([1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999])(
     "a close frame with code %d carries the code and the reason",
     async (code) => {

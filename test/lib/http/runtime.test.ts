@@ -34,7 +34,7 @@ async function connectPair(onServer: SocketHandler = {}, onClient: SocketHandler
   return { server, client };
 }
 
-describe("a socket of this runtime", () => {
+describe("a socket of this runtime behaves as src/lib/http assumes", () => {
   test("a socket of this runtime takes only as much as it has room for, write returns how much, and drain follows (wire.ts)", async () => {
     const drained = Promise.withResolvers<void>();
     const received = Promise.withResolvers<number>();
@@ -182,7 +182,7 @@ async function connectTo(
 const HOST = "host: a\r\n";
 const P = "POST / HTTP/1.1\r\n";
 
-describe("the runtime's server", () => {
+describe("the runtime's server behaves as src/lib/http assumes", () => {
   test("the runtime's server gives field names in lower case, repeated fields joined, values as Latin-1 (serve.ts)", async () => {
     const { port } = serve((request) => Response.json([...request.headers]));
     const wire = `GET / HTTP/1.1\r\nHost: a\r\nX-B: 1\r\nhost: b\r\nx-b: 2\r\nX-C: caf\u00e9\r\n\r\n`;

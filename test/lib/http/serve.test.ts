@@ -59,7 +59,7 @@ async function fill(exchange: Exchange): Promise<{ readonly slow: Promise<void> 
   }
 }
 
-describe("a request of a client", () => {
+describe("a request of a client arrives as it was sent", () => {
   test.each([
     ["/v1/../metrics?a=/../b", "/metrics?a=/../b"],
     ["/v1/%2e%2e/metrics", "/metrics"],
@@ -146,7 +146,7 @@ describe("a request of a client", () => {
   });
 });
 
-describe("a reply to a client", () => {
+describe("a reply reaches its client complete, or the connection breaks", () => {
   test("a reply in one piece has its true length, whatever framing its fields name; HEAD, 204 and 304 have no body", async () => {
     const { port } = serve((exchange) => {
       exchange.replyFields = [["x-all", "1"]];
@@ -263,7 +263,7 @@ describe("a reply to a client", () => {
   }, 20_000);
 });
 
-describe("a client that leaves", () => {
+describe("a client that leaves is noticed", () => {
   const ways: [string, (client: RawConnection) => void][] = [
     ["by FIN", (client) => client.close()],
     ["by reset", (client) => client.reset()],
@@ -314,7 +314,7 @@ describe("a client that leaves", () => {
   });
 });
 
-describe("a connection of a client", () => {
+describe("a connection of a client is kept for the next request, or closed", () => {
   test("a connection without a request is closed after idleSeconds, and one whose request waits for a reply is not", async () => {
     const { client, exchange } = await begin(GET, { idleSeconds: 1 });
     await Bun.sleep(3000);
@@ -396,7 +396,7 @@ describe("a connection of a client", () => {
   });
 });
 
-describe("a WebSocket of a client", () => {
+describe("a WebSocket of a client carries messages in both directions", () => {
   const UPGRADE = `GET / HTTP/1.1\r\n${HOST}connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`;
 
   interface Opened {

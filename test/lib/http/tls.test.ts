@@ -92,7 +92,7 @@ const originOf = (upstream: Upstream, more: Partial<Origin> = {}): Origin => ({
 
 const faultAt = (origin: Origin): Promise<unknown> => faultOf(openClient().send(outbound(origin)).answer);
 
-describe.skipIf(noOpenssl)("P194: over TLS", () => {
+describe.skipIf(noOpenssl)("P194: requests over TLS are sent only if the certificate is right", () => {
   test.each(["localhost", "127.0.0.1"])(
     "an upstream at %s gets requests if its certificate has that name, and its connection is reused",
     async (host) => {
@@ -270,7 +270,7 @@ async function startProxy(
 
 const startPlain = (): Promise<Upstream> => startUpstream((socket) => void socket.write(OK));
 
-describe("through a proxy", () => {
+describe("requests through a proxy reach their origin", () => {
   test("through a proxy, an origin without TLS is requested by its full address, with the credential of the proxy's URL", async () => {
     const upstream = await startPlain();
     const proxy = await startProxy();

@@ -63,7 +63,7 @@ async function startSix(): Promise<Awaited<ReturnType<typeof start>>> {
   return started;
 }
 
-describe("warm connections", () => {
+describe("warm connections are kept open, and replaced in time", () => {
   test("six connections are opened where a use is expected, nothing is sent on them, and they end with the client", async () => {
     const { client, upstream } = await startSix();
     client.close();
@@ -106,7 +106,7 @@ describe("warm connections", () => {
   });
 });
 
-describe("when the machine's network changes", () => {
+describe("warm connections are replaced when the machine's network changes", () => {
   test.each<[string, readonly string[], boolean]>([
     ["another network", ["10.0.0.7", "fe80::1"], true],
     ["an address more, of a VPN", [...WIFI, "10.8.0.2"], true],

@@ -10,7 +10,7 @@ import {
 
 const at = (iso: string): number => Date.parse(iso);
 
-describe("a time zone", () => {
+describe("a time zone converts moments and local times", () => {
   test.each([
     ["UTC", "2026-11-20T23:30:00Z", "2026-11-20T23:30:00Z"],
     ["America/Los_Angeles", "2026-11-20T07:30:00Z", "2026-11-19T23:30:00Z"],

@@ -684,7 +684,7 @@ test("P127: a second gateway on one ledger ends, and names the gateway that hold
   expect((await plain.ask("messages")).status).toBe(200);
 });
 
-describe("a start after a kill or after the loss of lines", () => {
+describe("a start completes the ledger after a kill, and marks lost lines", () => {
   test("P124: after a kill and a start, each request in flight has one line, and no line is torn or doubled", async () => {
     const [own, group] = await openOwnWorld({}, (world) => world.group("kill"));
     for (let round = 0; round < 3; round += 1) {

@@ -234,7 +234,7 @@ test("P100: failover.total interrupts no channel that is being tried, and after 
   expect(used(group, "first", "second")).toEqual([2, 0]);
 });
 
-describe("P101: when the next channel is tried", () => {
+describe("P101: the next channel is tried after a failure, an early error or a web page", () => {
   test.each(failing)(
     "the next channel is tried if one %s (streamed: %p)",
     async (_, streamed, script, group) => {

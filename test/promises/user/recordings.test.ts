@@ -133,7 +133,7 @@ describe("P178: a recording ends, and requests go on", () => {
   });
 });
 
-describe("serve --replay", () => {
+describe("`serve --replay` answers only recorded requests, without an upstream", () => {
   const prompt = {
     model: "test-model",
     max_tokens: 500,

@@ -22,7 +22,7 @@ function history(...args: string[]): ReturnType<typeof drive> {
   return drive({ folder: home, env: { HOME: home, GATEWAY_CONFIG: "" } }, "usage", "--history", ...args);
 }
 
-describe("usage --history", () => {
+describe("`usage --history` shows what agents' logs say", () => {
   test("P51: `usage --history` shows, without a config or a gateway, what agents used and what logs do not say", async () => {
     const { status, stdout, stderr } = await history("--by", "tool,model");
     expect([status, stdout.trimEnd().split("\n")]).toEqual([

@@ -85,7 +85,7 @@ const CHANGED = publish({
   "anthropic claude-nova-9": { input_mtok: 7, output_mtok: 1e-7 },
 });
 
-describe("prices show", () => {
+describe("`prices show` shows the prices of a model", () => {
   test("`prices show` lists each provider's prices of a model with their date and source", async () => {
     using folder = open();
     const { stdout, status } = await gateway(folder, "prices show claude-sonnet-5-5");
@@ -130,7 +130,7 @@ describe("prices show", () => {
   });
 });
 
-describe("prices check", () => {
+describe("`prices check` finds models without a price", () => {
   test("`prices check` names the models in use that have no price, and fails", async () => {
     using folder = open(["claude-sonnet-5", "claude-nova-9", "claude-nova-9"]);
     const { stdout, stderr, status } = await gateway(folder, "prices check --json");
@@ -196,7 +196,7 @@ describe("prices check", () => {
   });
 });
 
-describe("prices update", () => {
+describe("`prices update` writes a newer price book", () => {
   test("`prices update` shows what changes for the models in the ledger, and writes a book next to the config", async () => {
     using folder = open(["claude-sonnet-5", "claude-nova-9", "claude-opus-5"]);
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
@@ -507,7 +507,7 @@ describe("prices update", () => {
     expect((await run({ folder: folder.path }, ...words)).status).toBe(0);
   });
 
-  describe("prices update from the newest release", () => {
+  describe("`prices update` takes the newest release", () => {
     const real = globalThis.fetch;
     afterEach(() => {
       globalThis.fetch = real;
@@ -607,7 +607,7 @@ describe("prices update", () => {
   });
 });
 
-describe("what doctor says of prices", () => {
+describe("`doctor` says what is wrong with prices", () => {
   const examine = async (folder: TempFolder) => {
     const { stdout } = await run(
       { folder: folder.path, env: { XDG_RUNTIME_DIR: folder.path } },

@@ -38,7 +38,7 @@ async function lines(...args: string[]): Promise<string[]> {
   return stdout.trimEnd().split("\n");
 }
 
-describe("gateway sessions", () => {
+describe("`gateway sessions` shows what sessions cost and contain", () => {
   test("`gateway sessions` lists sessions, the newest first, and the requests without one", async () => {
     expect(await lines("sessions")).toEqual([
       "LAST USED    SESSION         TOOL         LABEL    REQUESTS   INPUT  CACHED  OUTPUT  AGENTS  CHARGED $",
@@ -176,7 +176,7 @@ describe("gateway sessions", () => {
   });
 });
 
-describe("gateway usage", () => {
+describe("`gateway usage` divides the cost by sender", () => {
   test("`gateway usage` sums by tool, session, agent and label", async () => {
     const rows = async (by: string): Promise<string[]> =>
       (await lines("usage", "--by", by)).slice(1).map((line) => line.replace(/ {2,}.*$/, ""));

@@ -326,7 +326,7 @@ test("a local day with a change of clocks begins and ends at local midnight", ()
   });
 });
 
-describe("usage --as", () => {
+describe("`usage --as` shows what another model would have cost", () => {
   const usage = { input: 100_000, cache_read: 100_000, output: 10_000 };
   const amounts = { official_usd: "0.48", charge_usd: "0.48" };
   const other = { id: "2", usage: { input: 5, cache_write_1h: 7 }, key: "ci", model: "old" };
