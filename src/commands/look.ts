@@ -276,7 +276,7 @@ export const LOOK: CommandTable = {
       ["CACHE WRITE $", rateOf("cache_write_5m"), "text", { align: "right", spare: 2 }],
       ["CHANNELS", nameChannels, "text", { spare: 4 }],
     ]),
-    // `models ls` is the same as `models`.
+    // With this, `models ls` means `models`.
     commands: {},
   },
   ledger: {

@@ -36,7 +36,6 @@ export interface LiveEvent {
   readonly channels?: readonly ChannelView[];
   readonly spend?: { readonly today_usd: string };
   readonly notices?: readonly Notice[];
-  /** Why the ledger cannot be written; null: it can. */
   readonly ledgerProblem?: string | null;
   readonly revision?: number;
 }

@@ -1,4 +1,4 @@
-// `gateway groups`. The file keeps its comments and order.
+// `gateway groups`. The config keeps its comments and order.
 
 import { isGroupOpen, isPlanInForce, type Catalog, type Plan } from "../../config/catalog.ts";
 import { listSelectableGroups } from "../../config/changes/keys.ts";

@@ -56,7 +56,6 @@ function findUnwritable(path: string): DoctorFinding | null {
   }
 }
 
-/** The process that has the ledger's lock but does not answer. */
 function findHolder({ running, catalog }: Examined): DoctorFinding | null {
   const lock = `${catalog.ledger.path}.lock`;
   if (running !== null || !existsSync(lock)) return null;

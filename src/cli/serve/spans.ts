@@ -74,7 +74,7 @@ const MAX_ANSWER_BYTES = 65_536;
 /** OTLP lets clients try again after these. */
 const BUSY = new Set([429, 502, 503, 504]);
 
-/** Null: accepted. `isAway`: the spans may be sent again. */
+/** Returns null if the spans were accepted. `isAway`: they may be sent again. */
 async function sendSpans(
   client: Upstream,
   { url, headers }: TraceSettings,

@@ -45,7 +45,7 @@ const ASSUMED_OUTPUT = 32_000;
 /** Claude Code accepts no smaller number. */
 const LEAST_COMPACTED = 100_000;
 
-/** Claude Code names Anthropic's models in titles, summaries and subagents.
+/** Claude Code names Anthropic's models for titles, summaries and subagents.
  *  https://code.claude.com/docs/en/llm-gateway, https://code.claude.com/docs/en/model-config */
 function nameForeignModels(connection: Connection): Record<string, string> {
   const { foreign, limits } = connection;

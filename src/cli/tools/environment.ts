@@ -70,8 +70,8 @@ function exemptGateway(base: string, env: Environment, bracketed: boolean): Reco
 }
 
 function addEntries(name: string, list: string, entries: readonly string[]): string {
-  // In NO_PROXY, Codex needs the address next to `*`.
-  // Other tools need `*` alone.
+  // Codex reads NO_PROXY, and needs the address there next to `*`.
+  // Other tools read no_proxy, and need `*` alone.
   if (name === "no_proxy" && list.trim() === "*") return list;
   const present = new Set(list.toLowerCase().split(/[\s,]+/));
   const own = list.replace(/[\s,]+$/, "");

@@ -40,7 +40,7 @@ export const opencode: ToolRow = {
   connect: (connection, env) => {
     const { isDirect, run } = connection;
     const hasLogin = (env["OPENCODE_AUTH_CONTENT"] ?? "") !== "" || listLogins(env).includes("openai");
-    // After a sign-in with ChatGPT, a plugin sends it all requests.
+    // After a sign-in with ChatGPT, a plugin sends all requests to it.
     const mayLoad = isDirect === true && run !== undefined && !hasLogin;
     return {
       env: {

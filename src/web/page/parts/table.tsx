@@ -6,7 +6,7 @@ import { MAX_ROWS, ROWS } from "../../api.ts";
 import { go } from "../state/route.ts";
 import { formatCount } from "./format.ts";
 
-/** `name`: not our text, cut if long. `number`: right-aligned.
+/** `name`: text of others, cut if long. `number`: right-aligned.
  *  `more`: not on a phone; `some`: not on a narrow screen; `rare`: only on a wide one. */
 type ColumnClass = `${"" | "name" | "number" | "share" | "text"}${"" | " more" | " some" | " rare"}`;
 

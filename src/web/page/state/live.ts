@@ -105,7 +105,6 @@ function createFeed() {
     },
     /** Connects after a sign-in. */
     start,
-    /** Shows a changed channel before the next event does. */
     replaceChannel: (channel: ChannelView): void =>
       change({ channels: state.channels.map((each) => (each.name === channel.name ? channel : each)) }),
   };
