@@ -103,7 +103,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
       name,
       usesLogin,
       mixesDialects: group.convert || usable.some(({ platform }) => platform !== group.platform),
-      // With a login, a plan has already paid.
+      // A client's own login belongs to a plan, which has already paid.
       multiplier: group.multiplier ?? (usesLogin ? "0" : "1"),
       channels: usable.sort((a, b) => a.priority - b.priority),
       listed: group.channels,

@@ -113,7 +113,7 @@ function moveEnd(noted: NotedEnd | null, record: JournalRecord): NotedEnd | null
 }
 
 /** Whether the journal names this line, or does not have to.
- *  It names no marks of a start, and in version 0.1 no corrections. */
+ *  It never names marks of a start, and in version 0.1 it named no corrections. */
 export function isNamed(
   { named, namesCorrections }: JournalReading,
   { id, corrects, mark, accepts }: Readonly<Record<string, unknown>>,

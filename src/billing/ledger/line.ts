@@ -14,7 +14,7 @@ export const FAILED_OUTCOMES: ReadonlySet<string> = new Set<Outcome>([
   "interrupted",
 ]);
 const BASES = ["exact", "partial", "unpriced", "unknown"] as const;
-/** A plan, or its account when the plan is used up. */
+/** Who pays: a plan, or its account when the plan is used up. */
 const PAYERS = ["plan", "plan_overage"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 export type Basis = (typeof BASES)[number];

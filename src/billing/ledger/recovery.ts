@@ -34,7 +34,7 @@ export function recoverLedger(path: string, journalPath: string) {
     cutBytes,
     noted,
     endState,
-    // A power cut may have taken the journal's last records.
+    // After a power cut, the journal may lack its last records.
     doubts: { ...doubts, unnamed: noted !== null && isFromThisStart(noted) ? doubts.unnamed : [] },
   };
 }

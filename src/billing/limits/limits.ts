@@ -168,7 +168,7 @@ const MAX_FLIGHTS = 10_000;
 function forgetIdle(flights: Map<string, Flight>, now: number): void {
   if (flights.size <= MAX_FLIGHTS) return;
   for (const [id, { shares, recent }] of flights) {
-    // Later entries were used later.
+    // The entries after this one were used later.
     if (flights.size <= MAX_FLIGHTS || (recent.at(-1) ?? 0) > now - MINUTE_MS) return;
     if (shares.size === 0) flights.delete(id);
   }

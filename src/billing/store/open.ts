@@ -169,7 +169,7 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
 }
 
 const OTHER_SUMS = "its rows have other sums than when they were read";
-/** JSON is unreadable only in a changed cell. */
+/** JSON is unreadable only if somebody changed its cell. */
 const IS_DAMAGED = new RegExp(`SQLITE_(?:CONSTRAINT|CORRUPT|NOTADB)|malformed JSON|${OTHER_SUMS}`);
 /** The folder is not writable. */
 const IS_CLOSED = /^(?:EACCES|EPERM|EROFS|ENOENT|SQLITE_READONLY)/;

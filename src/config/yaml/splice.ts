@@ -28,7 +28,7 @@ export interface Splice {
   readonly text: string;
 }
 
-/** A pair, or an item. It starts at the key or the dash. */
+/** A pair of a map, or an item of a list. It starts at the key or the dash. */
 interface Entry {
   readonly name: string;
   readonly start: number;
@@ -59,7 +59,7 @@ export function findSplice(text: string, document: Document.Parsed, edit: Edit):
   return insert(text, parent, [`${renderValue(name, inFlow)}: ${rendered}`], after);
 }
 
-/** Kept: many edits ask for the entries of one list. */
+/** Entries are kept: many edits ask for those of one list. */
 const known = new WeakMap<Collection, Entry[]>();
 
 function listEntries(text: string, around: Collection): Entry[] {
