@@ -151,7 +151,7 @@ class Search<About> {
   }
 
   #divide(lists: ReadonlySet<string>): Divider<About> {
-    // `#name` would keep the whole text in memory.
+    // `#name` is a part of the text, which it would keep in memory.
     for (const list of lists) if (list === this.#name) this.#name = list;
     return new Divider(this.#json, this.#name, this.#wanted);
   }

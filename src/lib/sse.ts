@@ -20,7 +20,6 @@ export const MAX_EVENT_BYTES = 32 * 1024 * 1024;
 /** Returns the events that have ended, and keeps the rest. */
 export class EventReader {
   #fresh: Buffer[] = [];
-  /** The beginning of an event that has not ended. */
   #begun: Buffer[] = [];
   begunBytes = 0;
   /** After a CR: a LF that follows belongs to the same line end. */

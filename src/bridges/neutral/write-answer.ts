@@ -51,7 +51,7 @@ export abstract class AnswerWriter implements AnswerListener {
   protected isHeld = false;
   /** A call's input waits for its end if it may not be an object. */
   #mayBeOdd = false;
-  /** Texts, and what becomes JSON. */
+  /** The output so far: texts, and values that become JSON. */
   #parts: (string | Json)[] = [];
 
   constructor(context: AnswerContext) {

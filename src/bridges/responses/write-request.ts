@@ -68,7 +68,7 @@ function limitOptions(
 ): unknown[] {
   const { notes, tools, isShared } = conversation;
   const thinks = (options.effort ?? "none") !== "none";
-  // Chat clients show no thoughts.
+  // Chat clients show no thoughts, so none are asked for.
   const isReasoner = !isShared && isOpenaiReasoner(model);
   if (isReasoner && thinks) leaveOut(conversation, options, "temperature", "top_p");
   limitOption(conversation, options, "cap", findOutputCap(model));

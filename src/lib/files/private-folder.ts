@@ -9,7 +9,8 @@ import { PLATFORM } from "./platform.ts";
 const OTHERS = 0o077;
 export const OTHERS_WRITE = 0o022;
 
-/** False: no folder. Throws ForeignFile for a link or another user's folder. */
+/** False: there is no folder.
+ *  Throws ForeignFile for a link, and for a folder that others own or can use. */
 export function requireFolder(path: string, forbidden: number): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) return false;
@@ -25,7 +26,8 @@ export function requireFolder(path: string, forbidden: number): boolean {
   return true;
 }
 
-/** False: it is there. Throws as requireFolder does. */
+/** False: the folder is there already.
+ *  Throws as requireFolder does. */
 export function makeFolder(path: string): boolean {
   let isNew = true;
   try {

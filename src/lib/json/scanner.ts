@@ -110,7 +110,6 @@ export class Scanner {
     return false;
   }
 
-  /** Goes back to a value, even after an error in it. */
   rewind(at: number): void {
     this.at = at;
     this.failed = this.#inString = false;
