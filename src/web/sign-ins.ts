@@ -32,7 +32,7 @@ interface Kept {
 
 /** `path`: the file of sign-ins; null: they end with this run. */
 export function createSignIns(now: () => number, path: string | null) {
-  /** By hashes: comparing secrets byte by byte would show how much is right. */
+  /** Keyed by hashes: comparing secrets byte by byte would show how much is right. */
   const codes = new BoundedMap<string, Code>(MAX_CODES);
   const known = new BoundedMap<string, Kept>(MAX_SIGN_INS);
   let isRead = path === null;
@@ -82,7 +82,7 @@ export function createSignIns(now: () => number, path: string | null) {
 
 /** Without a readable file, everybody signs in again. */
 function readFile(path: string): (readonly [cookie: string, kept: Kept])[] {
-  // Made here: schemas slow the start.
+  // Made only here, because schemas slow the start.
   // Versions before 0.3 noted the browser, too.
   const signIn = z.tuple([z.string(), z.string(), z.number()]).rest(z.string());
   const fileSchema = z.object({ v: z.literal(1), sign_ins: z.array(signIn) });

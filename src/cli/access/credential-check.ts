@@ -13,7 +13,6 @@ import { formatCount } from "../terminal/text.ts";
 export type CheckResult = { readonly isOpen?: boolean } & (
   | { readonly kind: "accepted"; readonly models: number }
   | { readonly kind: "refused"; readonly status: number }
-  /** `status` null: the upstream gave no answer. */
   | {
       readonly kind: "unknown";
       readonly reason: string;

@@ -1,4 +1,4 @@
-// The `gateway keys` that change something, and `groups limit`.
+// `gateway keys` commands that change something, and `groups limit`.
 
 import type { Catalog, Key } from "../../config/catalog.ts";
 import {

@@ -1,4 +1,4 @@
-// `gateway statusline`: asks the running gateway and reads no ledger.
+// `gateway statusline`: asks the running gateway for what it prints.
 
 import type { Status } from "../../gateway/api/status.ts";
 import { getField, getText, parseJson } from "../../lib/json/json.ts";

@@ -65,7 +65,6 @@ export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPref
       return `curl -N '${start}${path}' ${fields} -d '${JSON.stringify(body)}'`;
     });
   });
-  // Platforms with the same list path need one line.
   const lists = PLATFORMS.map((platform): [string, string] => {
     const url = base + readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].dialect.listPath;
     return [url, `curl '${url}' ${writeKey(platform)}`];

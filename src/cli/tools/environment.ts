@@ -59,7 +59,7 @@ export const PROXY_NAMES = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].flatMap((n
 function exemptGateway(base: string, env: Environment, bracketed: boolean): Record<string, string> {
   const { protocol, hostname } = new URL(base);
   const bare = hostname.replace(/^\[(.*)\]$/, "$1");
-  // With HTTPS, a proxy can read nothing and may be the only way.
+  // With HTTPS, a proxy can read nothing and may be the only way there.
   const own = protocol === "https:" ? [] : [bare, ...(bracketed ? [hostname] : [])];
   const hosts = [...new Set(["localhost", "127.0.0.1", "::1", ...own])];
   const [capital, small] = NO_PROXY_NAMES;

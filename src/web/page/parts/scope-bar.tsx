@@ -17,7 +17,7 @@ interface Place {
   readonly asOf?: string | undefined;
   /** The data is still that of the previous address. */
   readonly isCounting?: boolean;
-  /** Only for a view without a period: its filters. */
+  /** A view without a period names its filters. */
   readonly names?: readonly FilterName[];
   readonly children?: ComponentChildren;
 }
