@@ -123,7 +123,7 @@ export interface ConvertedCall {
   readonly conversion: Conversion;
 }
 
-/** An error names the client's field. Each step takes at most 0.1 s. */
+/** Converts a request. Errors name the client's field. Each step takes at most 0.1 s. */
 export function* convertCall(order: ConversionOrder): Steps<ConvertedCall> {
   const { to, client } = order;
   const upstream = SIDES[to.dialect];

@@ -46,7 +46,8 @@ export class LockHeld extends Error {
   }
 }
 
-/** Opening and closing a locked file again would free its lock. */
+/** The files that this process has locked:
+ *  opening and closing one again would free its lock. */
 const held = new Set<string>();
 
 /** `owner`: the user whose file the administrator locks. */

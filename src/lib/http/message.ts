@@ -149,7 +149,7 @@ export class BodyDecoder {
     return start === 0 && end === input.length ? input : cutBytes(input, start, end);
   }
 
-  /** The connection ended cleanly. True if the body is complete. */
+  /** Called when the connection ended cleanly. True if the body is complete. */
   finish(): boolean {
     this.done ||= this.#left === Infinity || this.#isBehindLast;
     return this.done;

@@ -39,7 +39,6 @@ export class UpstreamPeer implements UpstreamSocket {
   /** What `read` returns once it is set. */
   #closing: Closing | null = null;
 
-  /** `start`: what came after the handshake. */
   constructor(wire: Wire, memory: MemoryBudget, start: Buffer) {
     this.#wire = wire;
     const read = (isInside: boolean) => wire.read(isInside ? PIECE_MS : Infinity, "idle_timeout");
