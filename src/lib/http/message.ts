@@ -130,7 +130,7 @@ export class BodyDecoder {
   }
 
   /** Returns the input's bytes of the body (null: none).
-   *  To join them, it may move them inside the input. */
+   *  It may move them inside the input. */
   decode(input: Buffer): Buffer | null {
     let at = 0;
     let start = -1;
