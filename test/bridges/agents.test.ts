@@ -107,7 +107,7 @@ describe("a conversion does what Claude Code needs", () => {
     },
   );
 
-  test("a request is refused if it ends with the beginning of an answer, as none of Claude Code's does", () => {
+  test("a request that ends with the beginning of an answer is refused: Claude Code sends no such request", () => {
     const body = {
       max_tokens: 9,
       messages: [

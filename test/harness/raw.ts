@@ -102,7 +102,7 @@ export async function openRaw(port: number, hostname = "127.0.0.1"): Promise<Raw
   };
 }
 
-/** Searches for a text, each time only in the new bytes. */
+/** Returns a function that says whether the bytes so far have the text. It looks only at the new bytes. */
 function seek(text: string): (bytes: Buffer) => boolean {
   let seen = 0;
   return (bytes) => {
@@ -147,7 +147,7 @@ export interface RawAnswer {
   readonly complete: boolean;
 }
 
-/** Notices when an answer is complete. It reads each byte once: an answer may have 30 MB, and the machine may be busy. */
+/** Returns a function that says whether an answer is complete. It reads each byte once, because an answer may have 30 MB. */
 function seekEnd(): (bytes: Buffer) => boolean {
   let head: { readonly start: number; readonly chunked: boolean; readonly length: number } | null = null;
   let chunk = 0;
@@ -167,7 +167,7 @@ function seekEnd(): (bytes: Buffer) => boolean {
   };
 }
 
-/** Null while the head is not complete. A body that only the connection ends has an infinite length. */
+/** Reads how an answer is framed. Null: the head is not complete. A body that only the connection ends has an infinite length. */
 function readFraming(bytes: Buffer): { start: number; chunked: boolean; length: number } | null {
   const end = bytes.indexOf("\r\n\r\n");
   if (end < 0) return null;
@@ -226,7 +226,7 @@ export interface Exchanged extends RawAnswer {
   readonly pieces: RawConnection["pieces"];
 }
 
-/** One request on a connection of its own, until the answer is complete or the connection ends. */
+/** Sends a request on a connection of its own. Resolves when the answer is complete or the connection has ended. */
 export async function rawRequest(
   port: number,
   request: RequestLines | string | Uint8Array,

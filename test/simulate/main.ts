@@ -48,7 +48,7 @@ const sums = { runs: 0, sends: 0, events: 0, kills: 0, powerCuts: 0 };
 const failures = new Map<Check, Array<{ seed: number; text: string }>>();
 const start = performance.now();
 
-/** When the last run begins at the latest. */
+/** Reads --for. Returns the time after which no run begins. */
 function readEnd(): number {
   if (flags.for === "") return Number.POSITIVE_INFINITY;
   const [, count, unit = ""] = /^(\d+)([smh])$/.exec(flags.for) ?? [];
@@ -56,7 +56,7 @@ function readEnd(): number {
   return start + Number(count) * 1000 * 60 ** "smh".indexOf(unit);
 }
 
-/** The first and the last seed. */
+/** Reads the flags about seeds. Returns the first and the last seed. */
 function readSeeds(): [number, number] {
   if (flags.commit) {
     const { stdout } = Bun.spawnSync(["git", "rev-parse", "HEAD"], { cwd: import.meta.dir });

@@ -22,7 +22,7 @@ export type Seam = typeof seam;
 
 export interface Served {
   readonly running: RunningGateway;
-  /** Stops as after a signal: running streams get this long to finish. */
+  /** Stops the gateway as a signal does. Running streams get this long to finish. */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -51,7 +51,7 @@ function followLedger({ catalog }: RunningGateway["gateway"]): () => void {
   return () => clearInterval(timer);
 }
 
-/** The findings of `gateway ledger verify`. */
+/** Returns the findings of `gateway ledger verify`. */
 export function verify(path: string): string[] {
   const found: string[] = [];
   verifyLedger(path, { partial: false, running: false }, (finding) => found.push(JSON.stringify(finding)));

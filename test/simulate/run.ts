@@ -52,7 +52,7 @@ export interface Sync {
   readonly inode: Inode;
   readonly made: number;
   readonly from: number;
-  /** Infinite: the sync failed, or its process died before its end. */
+  /** When the sync ended. Infinite: the sync failed, or its process died before the end. */
   to: number;
 }
 
@@ -366,7 +366,7 @@ export class World {
     this.network.lost.clear();
     this.#pass(Math.max(0, (this.process?.frozenUntil ?? 0) - this.scheduler.now));
     this.#until(() => !this.#ending, 60 * SECOND);
-    // A planned death still comes.
+    // A death that is planned for later still comes.
     const { process } = this;
     this.#until(
       () => process === null || process.dead || process.killAtStep === Number.POSITIVE_INFINITY,
@@ -394,7 +394,7 @@ export class World {
   #finalRequests(): void {
     const from = this.sends.length;
     let number = FINAL_NUMBER;
-    // Clients with the same key would block each other.
+    // Only one client of each key sends a request: clients with the same key would block each other.
     const owners = this.plan.clients.filter(({ name, key }) => name === key);
     const clients = owners.map((client, index): ClientPlan => {
       const name = `c${FINAL + index}`;
@@ -448,7 +448,7 @@ export class World {
     const used = new Set(arrived.map(({ channel }) => channel));
     for (const platform of new Set(this.plan.clients.map(({ dialect }) => dialect))) {
       const channels = this.plan.channels.filter((channel) => channel.platform === platform);
-      // Limits may refuse all of a platform's clients.
+      // If limits have refused all clients of a platform, none of its channels was used.
       if (!channels.some(({ name }) => used.has(name))) continue;
       const best = Math.min(...channels.map(({ priority }) => priority));
       const first = channels.filter(({ priority }) => priority === best).map(({ name }) => name);

@@ -151,7 +151,7 @@ describe("the meter of messages reads reports, passes and calls", () => {
     ]);
   });
 
-  test("a late split of cache writes by lifetime counts, and a split that contradicts a later total does not", () => {
+  test("cache writes are split by lifetime even if the split comes late, unless it contradicts a later total", () => {
     const late = events(
       start({ input_tokens: 0, output_tokens: 0 }),
       delta({

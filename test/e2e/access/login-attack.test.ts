@@ -73,7 +73,7 @@ const LOGINS: readonly Login[] = [
   },
 ];
 
-/** Ways to write a login or its account. */
+/** The ways in which an attack writes a login or its account. */
 const SPELLINGS: readonly ((text: string) => string)[] = [
   (text) => text,
   (text) => text.slice(20),
@@ -144,7 +144,7 @@ let folder: TempFolder;
 let upstream: DemoUpstream;
 let collector: { readonly url: string; readonly received: string[]; stop(): void };
 let gateway: ChildGateway;
-/** Outputs and answers, each with its source. */
+/** Everything that outsiders may see: outputs and answers, each with its source. */
 const shown: [where: string, text: string][] = [];
 
 beforeAll(async () => {

@@ -72,7 +72,7 @@ async function respond(wire: UpgradedWire, steps: readonly Step[], streamId: unk
   }
 }
 
-/** The event in a piece of an event stream, or of an error. */
+/** Reads the event in a piece of an event stream, or in an error. */
 function readEvent(piece: string, streamId: unknown): Record<string, unknown> | null {
   const [, data = piece] = /^data: (.*)$/m.exec(piece) ?? [];
   const event = parseJson(data);

@@ -22,7 +22,7 @@ export interface Reply {
   readonly steps: Iterable<Step>;
   /** Called with the number of bytes that the kernel has taken. */
   readonly took?: (bytes: number) => void;
-  /** Called once or twice. Only the first call counts. */
+  /** Called with how the answer ended. If it is called twice, only the first call counts. */
   readonly ended?: (how: ReplyOutcome) => void;
   /** After the steps, the connection belongs to another protocol. Returns the reader of its bytes. */
   readonly upgrade?: (wire: UpgradedWire) => (bytes: Uint8Array) => void;

@@ -7,7 +7,7 @@ import { type Reply, type Send, sendRequest } from "./send.ts";
 
 export interface ClientWatch {
   sent(send: Send): void;
-  /** The client has sent all of its requests. */
+  /** Called when the client has sent all of its requests. */
   done(): void;
   ended(send: Send): void;
 }

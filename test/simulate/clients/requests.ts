@@ -64,7 +64,7 @@ function writeTarget({ client, request }: Ask): string {
   return `/v1beta/models/${modelOf(client.dialect, request.number)}:${action}`;
 }
 
-/** The body. An upstream gets it unchanged. */
+/** Writes the body of the request. An upstream gets it unchanged. */
 export function writeBody({ name, client: { dialect }, request }: Ask): string {
   const { stream, maxTokens, promptBytes, number } = request;
   const prompt = `${name.replace(/s\d+$/, "")} `.padEnd(promptBytes, "please tell me more ");

@@ -7,7 +7,7 @@ export type Dialect = (typeof DIALECTS)[number];
 
 export interface Plan {
   readonly seed: number;
-  /** Wall clock at the beginning, milliseconds since 1970. */
+  /** What the wall clock shows when the run begins, in milliseconds since 1970. */
   readonly wall: number;
   readonly rotateMonthly: boolean;
   readonly drainMs: number;
@@ -40,7 +40,7 @@ export interface LimitPlan {
 }
 
 export interface ClientPlan {
-  /** c0, c1, … */
+  /** The client's name: c0, c1, … */
   readonly name: string;
   /** The name of the client's key: its own name, or another client's. */
   readonly key: string;

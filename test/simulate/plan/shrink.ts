@@ -45,7 +45,7 @@ function withoutRuns<T>(list: readonly T[]): T[][] {
   return lefts.filter((left) => left.length > 0);
 }
 
-/** A client whose key's owner is gone gets a key of its own. */
+/** Plans with fewer clients. A client whose key's owner is gone gets a key of its own. */
 function cutClients(plan: Plan): Plan[] {
   return withoutRuns(plan.clients).map((left) => {
     const names = new Set(left.map(({ name }) => name));

@@ -27,7 +27,7 @@ export interface Arrival {
   /** The body of a successful answer. */
   body: Buffer | null;
   readonly counts: Counts;
-  /** Whether the last byte of a complete answer was sent. */
+  /** Whether the whole answer was sent, up to its last byte. */
   sent: boolean;
   readonly stream: boolean;
   /** The tokens of the request's prompt. */

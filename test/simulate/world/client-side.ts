@@ -29,7 +29,7 @@ export interface ClientEars {
   lost(): void;
 }
 
-/** The gateway gives up a body that has not come after this time. */
+/** The time after which the gateway gives up a body that has not come. */
 const BODY_US = 60_000_000;
 
 export function makeListen(host: SimProcess): Listen {
@@ -173,7 +173,7 @@ export class SimExchange implements Exchange, Connection {
     return this.#unsent?.promise ?? null;
   }
 
-  /** The head leaves with the first bytes of the body, or at the end. */
+  /** Sends the reply's head, with the first bytes of the body or at the reply's end. */
   #sendHead(): void {
     this.#host.step(`write to ${this.name}`);
     if (this.#head !== null) this.#pipe.mark(this.#head);

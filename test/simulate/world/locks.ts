@@ -10,7 +10,7 @@ import { refuseOthers } from "./globals.ts";
 const constants = { SQLITE_OPEN_READWRITE: 2, SQLITE_OPEN_NOFOLLOW: 0x01000000, SQLITE_FCNTL_HAS_MOVED: 20 };
 
 export function makeSqlite(host: SimProcess): object {
-  /** A database in memory, or one that has a file. */
+  /** A database: in memory only, or with a file on the simulated disk. */
   class Index {
     readonly #real: RealDatabase;
     readonly #inode: Inode | null;

@@ -54,7 +54,7 @@ export class Pipe {
     return Math.max(0, this.#queued - this.#ends.weather.window);
   }
 
-  /** False: full. `drained` is called when there is room. */
+  /** Writes bytes. False: the network is full, and `drained` is called when there is room again. */
   write(bytes: Uint8Array): boolean {
     if (this.closed) return true;
     if (bytes.length > 0) {
@@ -79,7 +79,7 @@ export class Pipe {
     if (isReading) this.#wake(0);
   }
 
-  /** The connection breaks: a random beginning of what is in flight still arrives, if it is read. */
+  /** Breaks the connection: a random beginning of what is in flight still arrives, if it is read. */
   break(run: () => void): void {
     if (this.closed) return;
     const isKept = this.#random.chance(300);
@@ -186,7 +186,7 @@ export class Network {
     this.seed = seed;
   }
 
-  /** A name that no other connection has, and its weather. */
+  /** Returns a name that no other connection has, and the connection's weather. */
   open(name: string): { readonly name: string; readonly weather: Weather } {
     const full = `${name}#${++this.#count}`;
     return { name: full, weather: this.weatherOf(full) };

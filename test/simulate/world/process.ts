@@ -32,7 +32,7 @@ export interface Edges {
   readonly globals: Readonly<Record<string, unknown>>;
 }
 
-/** Thrown where a process dies. */
+/** Thrown at the point at which a process dies, so that nothing after it runs. */
 export class Killed extends Error {
   override readonly name = "Killed";
 }
@@ -49,7 +49,7 @@ export interface Timer {
   unref(): Timer;
 }
 
-/** Compiled once. Each process has modules of its own. */
+/** The gateway's program. Its text is compiled once, and each process has modules of its own. */
 export interface Program {
   readonly start: (process: SimProcess) => ProgramExports;
   readonly assets: Bundle["assets"];
@@ -98,7 +98,7 @@ export class SimProcess implements Owner {
   killAtStep = Number.POSITIVE_INFINITY;
   killHow: "killed" | "without power" = "killed";
   onDeath: (() => void) | null = null;
-  /** Whether the control socket is open. Nobody uses it. */
+  /** Whether the gateway's control socket is open. Nobody in this world uses it. */
   hasControl = false;
   diedAt = Number.POSITIVE_INFINITY;
   readonly #taken = new Set<number>();
@@ -188,7 +188,7 @@ export class SimProcess implements Owner {
     if (!this.dead) this.world.accuse("crash", text);
   }
 
-  /** Everything from outside that the modules can use. */
+  /** Returns everything from outside that the modules can use. */
   edges(): Edges {
     const files = makeFiles(this);
     const modules: Record<string, unknown> = {

@@ -67,7 +67,7 @@ class SimConnection implements SentRequest, Connection {
   readonly #chunks: Buffer[] = [];
   #reader: PromiseWithResolvers<Buffer | null> | null = null;
   #fault: UpstreamFault | null = null;
-  /** The gateway has cancelled or died. */
+  /** Called when the gateway has cancelled the request, or has died. */
   onLost: () => void = () => {};
   onDrained: () => void = () => {};
   readonly #host: SimProcess;
@@ -79,7 +79,7 @@ class SimConnection implements SentRequest, Connection {
   #isSent = false;
   #hasBegun = false;
   #isOver = false;
-  /** The upstream knows that the request is over. */
+  /** Whether the upstream knows that the request is over. */
   #isLost = false;
   #timer: Event | null = null;
 
@@ -159,7 +159,7 @@ class SimConnection implements SentRequest, Connection {
     this.#pipe.mark(() => this.#begin(status, fields, length, closeDelimited));
   }
 
-  /** False: wait for `onDrained`. */
+  /** Writes bytes of the answer. False: the upstream has to wait for `onDrained`. */
   write(bytes: Buffer): boolean {
     return this.#pipe.write(bytes);
   }
@@ -168,7 +168,7 @@ class SimConnection implements SentRequest, Connection {
     this.#pipe.mark(() => this.#end());
   }
 
-  /** Sent bytes arrive first; with `atOnce`, only a random part of them. */
+  /** Breaks the answer. The bytes that were sent arrive first; with `atOnce`, only a random part of them. */
   fail(kind: FaultKind, atOnce: boolean): void {
     const fail = (): void => this.#fail(kind);
     if (atOnce) this.#pipe.break(fail);
