@@ -133,7 +133,7 @@ function frame({ port, key }: Address, body: string, more: Readonly<Record<strin
   return Buffer.from(`POST /v1/messages HTTP/1.1\r\n${lines.join("")}\r\n${body}`);
 }
 
-/** The requests of one client: always the same, or the turns of an agent's session one after the other. */
+/** Writes the requests of one client: always the same, or the turns of an agent's session one after the other. */
 function writeRequests(address: Address, kind: Kind): readonly Buffer[] {
   if (kind === "turn") {
     const session = crypto.randomUUID();

@@ -78,7 +78,7 @@ async function measureCpu(target: Target, kind: Kind, clients: number, ms: numbe
   return { rate: answers / seconds, micros, errors, whole };
 }
 
-/** The CPU time of an agent's turn, and how late the events of other streams are while eight agents work. */
+/** Measures the CPU time of an agent's turn, and how late the events of other streams are while eight agents work. */
 async function measureTurns(target: Target, ms: number): Promise<Sample> {
   const busy = await measureCpu(target, "turn", AGENTS, ms);
   const { address } = target;

@@ -70,7 +70,7 @@ function makeTarget(name: string, port: number, child: Subprocess, folder: strin
 /** Linux gives every program its CPU times in hundredths of a second. */
 const TICK_MICROS = 10_000;
 
-/** The CPU time of the process and of those that it started, ended ones included. */
+/** Reads the CPU time of the process and of those that it started, ended ones included. */
 function readCpu(pid: number): number | null {
   if (process.platform !== "linux") return null;
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -149,7 +149,7 @@ export async function startFloor(upstream: number): Promise<Target> {
 /** The command of each gateway, by the gateway's name in the table of results. */
 export type Gateways = ReadonlyMap<string, readonly string[]>;
 
-/** The gateway from its source, and each of these executables. */
+/** Lists the gateway from its source, and each of these executables. */
 export function listGateways(executables: readonly string[]): Gateways {
   const others = executables.map((file) => [basename(file), [file]] as const);
   return new Map<string, readonly string[]>([["gateway", [process.execPath, MAIN]], ...others]);

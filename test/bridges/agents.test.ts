@@ -11,7 +11,7 @@ const COUNTS = { prompt: 10, read: 4, output: 6, reasoning: 2 };
 const HI = { type: "message", role: "user", content: "Hi" };
 const UPSTREAMS: readonly DialectName[] = ["messages", "chat", "content"];
 
-/** The envelope in which the thought of an answer comes to a responses client. */
+/** Returns the envelope in which the thought of an answer comes to a responses client. */
 function sealThought(upstream: DialectName): Any {
   const converted = convert(`responses>${upstream}`, formRequest("responses", [HI], true));
   const turn = { thought: "hm", text: "x", calls: [] };

@@ -36,7 +36,7 @@ function ask(direction: string, setting: Any = {}): Converted {
   return convert(direction, formRequest(client, user, true), setting);
 }
 
-/** The upstream's answer, changed so that it names this reason for its end. */
+/** Returns the upstream's answer, changed so that it names this reason for its end. */
 function endWith(upstream: DialectName, reason: string): Any[] {
   const events = formAnswer(upstream, TURN, COUNTS);
   const text = JSON.stringify(events);
@@ -152,7 +152,7 @@ describe("the finish reason of an answer is converted", () => {
 });
 
 describe("failures of an upstream reach the client in its dialect", () => {
-  /** The status and the message that a client gets for an upstream's error. */
+  /** Returns the status and the message that a client gets for an upstream's error. */
   function fail(direction: string, status: number, body: unknown): [number, string] {
     const error = ask(direction).conversion.convertError(status, Buffer.from(JSON.stringify(body)));
     return [error.status, JSON.parse(error.body).error.message];

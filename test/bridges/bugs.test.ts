@@ -42,7 +42,7 @@ const functionOf = (name: string, more: Any = {}): Any => ({
   input_schema: { type: "object", ...more },
 });
 
-/** A stream of chat chunks with these deltas. */
+/** Writes a stream of chat chunks with these deltas. */
 function chat(deltas: Any[], finish: string | null = "stop"): string {
   const chunk = (delta: Any, finish_reason: string | null = null): Any => ({
     id: "up",
@@ -68,7 +68,7 @@ const more = (index: number, args: string): Any => ({
   tool_calls: [{ index, function: { arguments: args } }],
 });
 
-/** The client's next request after one answer, as the upstream gets it. */
+/** Returns the client's next request after one answer, as the upstream gets it. */
 function next(direction: string, turn: Any = TURN, second: Setting = {}): Any {
   const [client, upstream] = readDirection(direction);
   const say = (text: string | null, calls: Any[]): Any[] =>

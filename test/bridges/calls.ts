@@ -98,7 +98,7 @@ export function readDirection(direction: string): [client: DialectName, upstream
   return [client, upstream];
 }
 
-/** The status of the refusal and the field that it names, or "accepted". */
+/** Returns the status of the refusal and the field that it names, or "accepted". */
 export function refusal(direction: string, body: Any, setting: Setting = {}): string {
   try {
     convert(direction, body, setting);
@@ -168,7 +168,7 @@ export function readEvents(text: string): Any[] {
   return lines.map((line) => (line === "data: [DONE]" ? "[DONE]" : JSON.parse(line.slice("data: ".length))));
 }
 
-/** Events as the wire has them. The type of an event becomes its name. */
+/** Writes events as the wire has them. The type of an event becomes its name. */
 export function sse(events: readonly Any[]): string {
   return events
     .map((event) => {

@@ -140,7 +140,7 @@ function joinPieces(events: readonly Any[]): [frame: string, text: string][] {
 
 const MARK = /,"(?:cache_control|prompt_cache_breakpoint)":\{[^{}]*\}/g;
 
-/** The text without what may differ between two requests of a session: the cache's marks, and the
+/** Returns the text without what may differ between two requests of a session: the cache's marks, and the
  *  closing brackets of the JSON. */
 function openEnd(text: string): string {
   return text.replaceAll(MARK, "").replace(/[\]}]+$/, "");

@@ -204,7 +204,7 @@ const FORM: Readonly<Record<DialectName, Form>> = {
   },
 };
 
-/** The answer that these events stream, in one piece. */
+/** Returns the answer that these events stream, in one piece. */
 export function joinAnswer(upstream: DialectName, events: readonly Any[]): Any {
   switch (upstream) {
     case "messages": {

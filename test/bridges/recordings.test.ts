@@ -112,7 +112,7 @@ interface Given {
   readonly type: string;
 }
 
-/** The client's answer or, as a text, the reason why it failed. */
+/** Returns the client's answer or, as a text, the reason why it failed. */
 function give(recording: Fixture, client: DialectName, upstream: DialectName): Given | string {
   const user = formUser(client, { results: [], text: "Hi", image: false }, []);
   const converted = convert(`${client}>${upstream}`, formRequest(client, user, recording.stream));

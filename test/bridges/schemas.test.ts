@@ -20,7 +20,7 @@ const TURNS: [UserTurn, ModelTurn][] = [
   ],
 ];
 
-/** The last request of a session, and the answers that the client gets to it. */
+/** Returns the last request of a session, and the answers that the client gets to it. */
 function play(client: DialectName, upstream: DialectName): { body: Any; events: Any[]; answer: Any } {
   const history: Any[] = [];
   let played: { body: Any; events: Any[]; answer: Any } = { body: null, events: [], answer: null };

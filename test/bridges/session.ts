@@ -81,7 +81,7 @@ function markLast({ role, content }: Any): Any {
   return { role, content: [...content.slice(0, -1), last] };
 }
 
-/** What a client adds to its history for the user's turn. */
+/** Writes what a client adds to its history for the user's turn. */
 export function formUser(client: DialectName, turn: UserTurn, calls: readonly ModelCall[]): Any[] {
   const results = calls.map((call, index) => ({ ...call, result: turn.results[index] ?? "ok" }));
   return USERS[client](results, turn);
@@ -91,7 +91,7 @@ type FormUser = (results: readonly (ModelCall & { readonly result: string })[], 
 
 const URL = `data:image/png;base64,${PIXEL}`;
 
-/** The given parts as a message of the user; nothing without parts. */
+/** Writes the given parts as a message of the user; nothing without parts. */
 function say(parts: readonly Any[], more: Any = {}, field = "content"): Any[] {
   const said = parts.filter((part) => part !== null);
   return said.length === 0 ? [] : [{ ...more, role: "user", [field]: said }];
@@ -135,7 +135,7 @@ const USERS: Readonly<Record<DialectName, FormUser>> = {
     ),
 };
 
-/** What a client adds to its history for an answer: the stream's events, or a whole answer. */
+/** Returns what a client adds to its history for an answer: the stream's events, or a whole answer. */
 export function keepAnswer(client: DialectName, events: readonly Any[]): Any[] {
   return KEEP[client](events);
 }

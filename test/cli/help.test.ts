@@ -17,7 +17,7 @@ async function readPage(words: readonly string[]): Promise<Page> {
   return { words, text: stdout };
 }
 
-/** The names under "Commands:", or under the headings of the program's own help. */
+/** Lists the names under "Commands:", or under the headings of the program's own help. */
 function listCommands({ text }: Page): string[] {
   const sections = text.matchAll(/\n(?:Commands|Use|Look|Manage|Set up):\n((?: .*\n?)*)/g);
   return [...sections]

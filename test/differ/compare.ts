@@ -36,7 +36,7 @@ function neutral(text: string, ports: Ports): string {
     );
 }
 
-/** Both texts, cut to the surroundings of their first difference. */
+/** Cuts both texts to the surroundings of their first difference. */
 function around(a: string, b: string): readonly [string, string] {
   let at = 0;
   while (at < a.length && a[at] === b[at]) at += 1;

@@ -44,12 +44,12 @@ export function request(
   return { target: isPath ? `/v1beta/models/${MODELS.content}:${verb}` : `/v1/${paths[dialect]}`, body };
 }
 
-/** The events of a stream. */
+/** Returns the events of a stream. */
 export function events(dialect: Dialect, model: string = MODELS[dialect]): string[] {
   return read(dialect, "event").map((event: string) => event.replaceAll(MODELS[dialect], model));
 }
 
-/** The answer of `events` as one document. */
+/** Returns the answer of `events` as one document. */
 export function answer(dialect: Dialect, model: string = MODELS[dialect]): Any {
   return { ...read(dialect, "answer")[0], [dialect === "content" ? "modelVersion" : "model"]: model };
 }

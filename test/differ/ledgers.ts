@@ -90,7 +90,7 @@ export interface Old {
   readonly executable: string;
 }
 
-/** A ledger of each version over three months with a correction; one with a mark and an acceptance,
+/** Makes a ledger of each version over three months with a correction; one with a mark and an acceptance,
  *  a damaged one, and one whose journal names a request in flight. */
 export async function makeSmall(olds: readonly Old[], folder: string): Promise<void> {
   const all = listScenarios();
@@ -290,7 +290,7 @@ export interface Printed {
   readonly document: unknown;
 }
 
-/** The document that a command prints with --json. */
+/** Returns the document that a command prints with --json. */
 export async function print(run: Run, command: string, folder: string): Promise<Printed> {
   const { status, stdout } = await run([...command.split(" "), "--json"], folder);
   const text = stdout.replaceAll(folder, "FOLDER");

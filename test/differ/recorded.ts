@@ -39,7 +39,7 @@ function replay({ file, status, response_headers: fields }: Recording): Script {
   return { status, fields: [["content-type", type], ...kept], pieces: [readFileSync(join(FOLDER, file))] };
 }
 
-/** The endpoint of a recording: the end of its path, from the part on that a dialect knows. */
+/** Returns the endpoint of a recording: the end of its path, from the part on that a dialect knows. */
 function pathOf({ family, url_path: path, file }: Recording, stream: boolean): string {
   if (family === "anthropic")
     return path.endsWith("count_tokens") ? "/v1/messages/count_tokens" : "/v1/messages";
@@ -93,7 +93,7 @@ function* scenes(
   for (const [at, each] of list.filter(isFailure).entries()) yield scene(`failed-${at}`, [each]);
 }
 
-/** Null: there are no recordings. */
+/** Lists the scenarios of the recordings. Null: there are no recordings. */
 export function listRecorded(): Scenario[] | null {
   const recordings = listRecordings();
   const scenarios: Scenario[] = [];

@@ -188,7 +188,7 @@ export interface Upstream {
 
 type Choose = (received: Received) => { readonly script: Script; readonly done: () => void };
 
-/** `choose` names the answer when a request has arrived. */
+/** Starts an upstream. `choose` names the answer when a request has arrived. */
 export async function startUpstream(choose: Choose): Promise<Upstream> {
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {

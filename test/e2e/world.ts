@@ -108,7 +108,7 @@ const USER = [{ role: "user", content: "Hello" }];
 export const CONTENTS = { contents: [{ role: "user", parts: [{ text: "Hello" }] }] };
 export const MESSAGE = { model: "claude-haiku-4-5", max_tokens: 50, messages: USER };
 
-/** A request in each dialect, streamed or not, with a key that fits. */
+/** Makes a request in a dialect, streamed or not, with a key that fits. */
 export function makeRequest(dialect: DialectName, stream = false, more: Section = {}): RequestLines {
   switch (dialect) {
     case "messages":
@@ -136,7 +136,7 @@ export function makeRequest(dialect: DialectName, stream = false, more: Section 
   }
 }
 
-/** A separate world for one test, whose channels remember nothing. */
+/** Opens a separate world for one test, whose channels remember nothing. */
 export function openOwnWorld(...options: Parameters<typeof openWorld>): World {
   const world = openWorld(...options);
   onTestFinished(() => world.stop());

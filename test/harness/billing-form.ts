@@ -123,7 +123,7 @@ const WANTED: Record<Fixture["family"], (billing: Billing) => object> = {
 const SEARCHED_FOR_NOTHING =
   "gemini/pydantic-ai--test-structured-output-test-native-output-with-builtin-tools-stream";
 
-/** The manifest's usage of a recording that reports usage. */
+/** Returns the manifest's usage of a recording that reports usage. */
 export function wantedOf({ id, family, expect }: Pick<Fixture, "id" | "family" | "expect">): Billing {
   const wanted = WANTED[family](expect.billing);
   return id === SEARCHED_FOR_NOTHING ? { ...wanted, search_queries: 1 } : wanted;

@@ -42,7 +42,7 @@ export function readFixture({ file }: Fixture): Buffer {
   return readFileSync(join(ROOT, file));
 }
 
-/** The request of a recording that has one. */
+/** Reads the request of a recording that has one. */
 export function readRequest({ request_file = "" }: Fixture): Buffer {
   return readFileSync(join(ROOT, request_file));
 }
@@ -62,7 +62,7 @@ export function replayFixture(fixture: Fixture, cuts: readonly number[] = []): A
   return replay({ family: FAMILY_OF[fixture.family], bytes, status: fixture.status, contentType, cuts });
 }
 
-/** A request that the gateway routes to this recording's dialect. */
+/** Returns a request that the gateway routes to this recording's dialect. */
 export function askForFixture(fixture: Fixture): { target: string; body: object } {
   const { family, stream, file } = fixture;
   const model = `demo-${family}`;

@@ -31,7 +31,7 @@ export interface TestConfig extends Section {
   keys: Section[];
 }
 
-/** A config with a channel (named as the platform), a group and a key for each platform, all served by one upstream. */
+/** Makes a config with a channel (named as the platform), a group and a key for each platform, all served by one upstream. */
 export function makeConfig(upstream: { readonly url: string }, more: Section = {}): TestConfig {
   const each = (make: (platform: Platform) => Section) =>
     Object.fromEntries(PLATFORMS.map((platform) => [platform, make(platform)]));

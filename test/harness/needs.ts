@@ -54,14 +54,14 @@ export function findProblem(): string | null {
   return null;
 }
 
-/** For `test.skipIf`. Throws if REQUIRE names what is missing. */
+/** Whether this machine has the thing, for `test.skipIf`. Throws if REQUIRE names a thing that is missing. */
 export function isThere(name: keyof typeof NEEDS): boolean {
   const problem = findProblem();
   if (problem !== null) throw new Error(problem);
   return NEEDS[name].isThere;
 }
 
-/** The last line of a test run. */
+/** Returns the last line of a test run. */
 export function describeSkipped(): string {
   const missing = Object.entries(NEEDS).filter(([, need]) => !need.isThere);
   const ways = missing.map(([name, { how }]) => `${name} (${how})`);

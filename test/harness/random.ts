@@ -1,4 +1,4 @@
-/** Numbers from 0 to 1, the same in every run. */
+/** Returns a function that gives numbers from 0 to 1: with the same seed, the same numbers in every run. */
 export function openDice(seed: number): () => number {
   let state = seed;
   return () => {

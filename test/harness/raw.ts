@@ -119,7 +119,7 @@ export interface RequestLines {
   readonly body?: string | Uint8Array | object;
 }
 
-/** The bytes of a request; `host`, `content-type` and `content-length` are added where they are missing. */
+/** Writes the bytes of a request; `host`, `content-type` and `content-length` are added where they are missing. */
 export function writeRequest({ method, target, fields = {}, body }: RequestLines): Buffer {
   const isBytes = body instanceof Uint8Array;
   const text = typeof body === "object" && !isBytes ? JSON.stringify(body) : (body ?? "");
@@ -250,14 +250,14 @@ export async function rawRequest(
   return { ...(parseAnswer(bytes) ?? empty), ending, bytes, pieces: connection.pieces };
 }
 
-/** The payloads of the `data:` lines of an SSE text. */
+/** Reads the payloads of the `data:` lines of an SSE text. */
 export function readEvents(text: string): string[] {
   return text
     .split(/\r?\n/)
     .flatMap((line) => (line.startsWith("data: ") ? [line.slice("data: ".length)] : []));
 }
 
-/** A client that counts bytes and does not keep them, for answers larger than a test's memory. */
+/** Opens a client that counts bytes and does not keep them, for answers larger than a test's memory. */
 export async function openCounter(port: number): Promise<{
   send(bytes: Uint8Array): void;
   pause(): void;

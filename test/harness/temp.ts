@@ -45,7 +45,7 @@ export function useFolder(config?: string) {
 /** The folder of this test run: surroundings.ts deletes it at the end. */
 export const SWEPT = join(tmpdir(), `gateway-tests-${process.pid}`);
 
-/** A folder that is deleted at the end of the run. */
+/** Makes a folder that is deleted at the end of the run. */
 export function makeSweptFolder(): string {
   mkdirSync(SWEPT, { recursive: true });
   return mkdtempSync(join(SWEPT, "folder-"));
@@ -86,7 +86,7 @@ export function runAsOther(imports: Readonly<Record<string, string>>, code: stri
   return child.stdout.toString() + child.stderr.toString();
 }
 
-/** A folder that everybody can use, wherever this user's temporary files are. */
+/** Makes a folder that everybody can use, wherever this user's temporary files are. */
 export function makeSharedFolder(): Disposable & { readonly path: string } {
   const path = realpathSync(mkdtempSync("/tmp/gateway-test-"));
   chmodSync(path, 0o777);

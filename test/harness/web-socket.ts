@@ -79,7 +79,7 @@ export function startSocketUpstream(script: UpstreamScript = {}): SocketUpstream
 
 let made = 0;
 
-/** The events of a response with a few words, as the provider sends them. */
+/** Returns the events of a response with a few words, as the provider sends them. */
 export function responseEvents(request: Event, words: readonly string[] = ["Hello", " world"]): Event[] {
   const id = `resp_${(made += 1)}`;
   const stream = request["stream_id"] === undefined ? {} : { stream_id: request["stream_id"] };
@@ -114,7 +114,7 @@ export interface SocketClient {
   readonly texts: string[];
   readonly closing: Promise<{ code: number; reason: string }>;
   send(event: Event | string): void;
-  /** Bytes that have not left yet. */
+  /** How many bytes have been written and have not left yet. */
   unsent(): number;
   /** Resolves with the first message of this type, from the message with the index `from` on. Rejects if the connection ends. */
   next(type: string, from?: number): Promise<Event>;

@@ -22,7 +22,7 @@ function modelOf(text: string): string | null | undefined {
   return span && readString(encode(text), span);
 }
 
-/** The elements of `list`, as JSON text. */
+/** Lists the elements of `list`, as JSON text. */
 function listOf(text: string | Uint8Array, found = scan(text)): string[] | undefined {
   const bytes = typeof text === "string" ? encode(text) : Buffer.from(text);
   const list = found?.lists.get("list");

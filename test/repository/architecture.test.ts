@@ -8,7 +8,7 @@ import { dirname, join, normalize } from "node:path";
 const SRC = join(import.meta.dir, "../../src");
 const ORDER = ["lib", "config", "billing", "dialects", "bridges", "recording", "gateway", "web", "cli"];
 
-/** The folders of src that a folder may import from. */
+/** Returns the folders of src that a folder may import from. */
 function allowedFor(folder: string): Set<string> {
   if (folder === "demo") return new Set(["demo", "lib"]);
   if (folder === "main.ts") return new Set(["main.ts", "commands", "cli"]);
@@ -28,7 +28,7 @@ function findImports(file: string, text: string): string[] {
 
 const IMPORTS = new Map(files.map((file) => [file, findImports(file, texts.get(file) ?? "")]));
 
-/** Each import of these files that is not allowed, as a sentence. */
+/** Lists the imports of these files that are not allowed, each in a sentence. */
 function listStrays(of: readonly string[], isAllowed: (file: string, imported: string) => boolean): string[] {
   expect(of.length).toBeGreaterThan(0);
   return of.flatMap((file) =>

@@ -20,7 +20,7 @@ const present = documents.filter((file) => file !== "CHANGELOG.md");
 /** This document is made from the table of commands itself. */
 const MADE = "docs/commands.md";
 
-/** The anchors that GitHub makes of headings. */
+/** Lists the anchors that GitHub makes of headings. */
 function listAnchors(text: string): Set<string> {
   const headings = [...text.matchAll(/^#{1,6} (.+)$/gm)].map(([, title = ""]) => title);
   return new Set(
@@ -120,7 +120,7 @@ function listUses(code: string): string[][] {
   });
 }
 
-/** The problem with a use of a command; null if there is none. */
+/** Finds the problem with a use of a command; null if there is none. */
 function findFault(words: readonly string[]): string | null {
   const path: string[] = [];
   let help = tree.get("");

@@ -26,7 +26,7 @@ export interface Served {
   stop(graceMs: number): Promise<void>;
 }
 
-/** Does the same as cli/serve/serve.ts, without a terminal. */
+/** Starts the gateway as cli/serve/serve.ts does, without a terminal. */
 export function serve(configPath: string, listener: Listener, network: Network): Served {
   const loaded = loadConfig(configPath, process.env);
   const running = startGateway(loaded.catalog, [listener], { configPath: loaded.path, network });

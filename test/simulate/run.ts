@@ -329,7 +329,7 @@ export class World {
     return process.load(this.#make);
   }
 
-  /** `gateway ledger verify`, in a process of its own. */
+  /** Runs `gateway ledger verify` in a process of its own, and returns its findings. */
   verifyLedger(): string[] {
     return this.#load(new SimProcess(this, "verify", 6000)).verify(LEDGER);
   }

@@ -35,7 +35,7 @@ export function openBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: browserProgram ?? "", args });
 }
 
-/** The link that `gateway open --print` prints, without a process for this command. */
+/** Makes the link that `gateway open --print` prints, without a process for this command. */
 export async function makeLink({ folder }: ChildGateway): Promise<string> {
   const reply = await askGateway({ ledgerPath: folder.join("ledger.jsonl") }, "POST", "actions/open-page");
   return z.object({ url: z.string() }).parse(reply).url;

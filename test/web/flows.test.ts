@@ -111,7 +111,7 @@ async function openView(page: Page, name: string): Promise<void> {
   await page.getByRole("navigation").getByRole("link", { name }).click();
 }
 
-/** The row of a key in the page's list of keys. */
+/** Returns the row of a key in the page's list of keys. */
 function rowOfKey(page: Page, name: string) {
   const names = page.getByRole("rowheader", { name, exact: true });
   return page.getByRole("region", { name: "Keys" }).getByRole("row").filter({ has: names });

@@ -47,7 +47,7 @@ const CHANGES: readonly (readonly [string, object])[] = [
   ["/console/api/sign-out", {}],
 ];
 
-/** The status and text of every request for data and for changes, with these fields. */
+/** Returns the status and text of every request for data and for changes, with these fields. */
 async function tryAll(fields: Readonly<Record<string, string>>): Promise<(readonly [number, string])[]> {
   const answers = [];
   for (const target of DATA) answers.push(await visit(gateway, target, { fields }));

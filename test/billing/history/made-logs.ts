@@ -39,7 +39,7 @@ export function usages(entries: readonly LogEntry[]): unknown[] {
 export const PROJECT = "/home/user/project";
 const SESSION = "11111111-1111-4111-8111-111111111111";
 
-/** A row of an answer in a transcript of Claude Code. */
+/** Returns a row of an answer in a transcript of Claude Code. */
 export function claudeRow(more: Row & { readonly id?: string; readonly usage?: unknown } = {}): Row {
   const { id = "msg_1", usage, model = "claude-opus-4-5", stop_reason = "end_turn", ...row } = more;
   const counts = {

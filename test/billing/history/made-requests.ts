@@ -20,7 +20,7 @@ export function entryOf(more: Partial<LogEntry> = {}): LogEntry {
   };
 }
 
-/** `session`, `tool` and `inferred` go into the line's `client`. */
+/** Makes a ledger line of the request. `session`, `tool` and `inferred` go into its `client`. */
 export function lineOf(more: Partial<Omit<OurLine, "client">> & Identity = {}): OurLine {
   const { tool = "codex", session = "s1", inferred, ...others } = more;
   return {

@@ -67,7 +67,7 @@ export function draftOf(id: string, more: Partial<LineDraft> = {}): LineDraft {
   };
 }
 
-/** A line whose usage and prices give its charge. */
+/** Returns a line whose usage and prices give its charge. */
 export function chargedOf(id: string, more: Partial<LineDraft>): LineDraft {
   const unknown = { basis: "unknown", prices: null, official_usd: null } as const;
   const { charge_usd } = more;
@@ -77,7 +77,7 @@ export function chargedOf(id: string, more: Partial<LineDraft>): LineDraft {
   });
 }
 
-/** The amounts of a line with this charge. */
+/** Returns the amounts of a line with this charge. */
 export function costing(
   charge_usd: string,
 ): Pick<LineDraft, "usage" | "prices" | "official_usd" | "multiplier" | "charge_usd"> {
@@ -91,12 +91,12 @@ export async function bill(ledger: Ledger, id: string, more: Partial<LineDraft> 
   ledger.append(chargedOf(id, more));
 }
 
-/** The journal as after a restart of the machine, which a power cut causes and a kill does not. */
+/** Returns the journal as after a restart of the machine, which a power cut causes and a kill does not. */
 export function asOfAnotherBoot(journal: string): string {
   return journal.replace(/"boot":"[^"]*"/, '"boot":"another"');
 }
 
-/** The ledger's files, oldest first, found without the code under test. */
+/** Returns the ledger's files, oldest first, found without the code under test. */
 function filesOf(path: string): string[] {
   const stem = basename(path, ".jsonl");
   const rotated = readdirSync(dirname(path))
@@ -152,7 +152,7 @@ export function damageTable(path: string): void {
   writeFileSync(`${path}.index`, bytes);
 }
 
-/** What `ledger verify` finds, in words. */
+/** Returns what `ledger verify` finds, in words. */
 export function listProblems(path: string, running = false): string[] {
   const problems: string[] = [];
   verifyLedger(path, { partial: false, running }, ({ problem }) => problems.push(problem));

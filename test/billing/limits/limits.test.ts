@@ -42,7 +42,7 @@ async function withLedger(
   await ledger.close();
 }
 
-/** Nobody waits here: without room, the request is refused. */
+/** Asks the gate to let a request in. If there is no room, the request is refused and does not wait. */
 function admit(gate: Gate, key: Key, now: number, cost: Cost | null, session?: string): Admission {
   const place = gate.enter(key, now, cost, { session });
   if ("noRoom" in place) throw place.noRoom;

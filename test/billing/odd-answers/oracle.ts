@@ -72,7 +72,7 @@ function amountOf({ factor = "1", calls = [] }: Case, terms: readonly Term[]): F
   return plus(times(sum(terms, 1_000_000n), read(factor)), sum(calls, 1000n));
 }
 
-/** Rounded once, half away from zero, at 12 decimals. */
+/** Rounds an amount at 12 decimals, half away from zero. */
 function round(amount: Fraction): Fraction {
   const under = 10n ** 12n;
   return { over: (2n * amount.over * under + amount.under) / (2n * amount.under), under };

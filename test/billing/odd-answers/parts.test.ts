@@ -20,7 +20,7 @@ type Dialect = keyof typeof DIALECTS;
 
 const event = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`;
 
-/** A stream of the dialect that reports the usage of this body. */
+/** Returns a stream of the dialect that reports the usage of this body. */
 function stream(dialect: Dialect, whole: string): string {
   const body = JSON.parse(whole);
   if (dialect === "content") return event(body);

@@ -30,7 +30,7 @@ function copy(path: string): string {
   return other;
 }
 
-/** A ledger with three requests of one dollar, after a stop or after a kill. */
+/** Makes a ledger with three requests of one dollar, after a stop or after a kill. */
 async function makeSample(how: "stopped" | "killed"): Promise<string> {
   const path = newLedgerPath();
   const ledger = openLedger(optionsFor(path, { now: () => NOW }));

@@ -37,7 +37,7 @@ function notedAt(offset: number, prev: string): NotedEnd {
   return { end: { offset, prev }, synced: null, boot: null };
 }
 
-/** A ledger whose chain is right, whatever its lines say. */
+/** Writes a ledger whose chain is right, whatever its lines say. */
 function writeChain(drafts: readonly LineDraft[]): string {
   const path = newLedgerPath();
   let prev = GENESIS;

@@ -36,7 +36,7 @@ function end(output: Json[], more: Json = {}): Json {
 const words = (...deltas: string[]) => ({ deltas });
 type Said = { deltas: string[] };
 
-/** The events with which an item comes: added, deltas, done. */
+/** Writes the events with which an item comes: added, deltas, done. */
 function stream(item: Json, index: number, { deltas }: Said, type: string, more: Json = {}): Json[] {
   const place = { output_index: index, item_id: item["id"] };
   const empty = {
@@ -75,7 +75,7 @@ function run(events: Json[], context = PLAIN): Pick<AnswerOutput, "phase" | "ref
   return { ...last, text: textOf(first) + textOf(last) };
 }
 
-/** The completion that a stream adds up to, which must equal the conversion of the whole reply. */
+/** Returns the completion that a stream adds up to, which must equal the conversion of the whole reply. */
 function complete(events: Json[], context = PLAIN): Json {
   const { text, phase } = run(events, context);
   expect(phase).toBe("done");

@@ -45,7 +45,7 @@ if (!schemasAbsent) ajv.addSchema({ $id: "openai", components: { schemas: transl
 
 const checks = new Map<string, ValidateFunction>();
 
-/** The faults of a value, by the schema of this name. */
+/** Finds the faults of a value, by the schema of this name. */
 export function findFaults(name: string, value: unknown): string[] {
   let check = checks.get(name);
   if (check === undefined) {
@@ -56,7 +56,7 @@ export function findFaults(name: string, value: unknown): string[] {
   return (check.errors ?? []).map((fault) => `${fault.instancePath} ${fault.message ?? ""}`);
 }
 
-/** The names of a schema's own and inherited fields. */
+/** Lists the names of a schema's own and inherited fields. */
 export function listFields(name: string): string[] {
   const found: string[] = [];
   const visit = (schema: unknown): void => {

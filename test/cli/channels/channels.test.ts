@@ -21,7 +21,7 @@ afterEach(async () => {
   upstream.stop();
 });
 
-/** A group with two channels, and a group whose only channel cannot be reached. */
+/** Makes a group with two channels, and a group whose only channel cannot be reached. */
 function makeChannels(): Record<string, unknown> {
   const base = makeConfig(upstream);
   const channel = { platform: "messages", base_url: upstream.url, credential: "xxxx" };

@@ -40,7 +40,7 @@ beforeAll(() => {
 });
 afterAll(() => folder.remove());
 
-/** The offered values, without their descriptions. */
+/** Returns the offered values, without their descriptions. */
 async function offered(...words: string[]): Promise<string[]> {
   const { stdout, stderr, status } = await run({ folder: folder.path }, "__complete", "--", ...words);
   expect({ stderr, status }).toEqual({ stderr: "", status: 0 });
@@ -154,7 +154,7 @@ describe.skipIf(Bun.which("fish") === null)("completions in fish", () => {
   });
 });
 
-/** The screen of an interactive shell after `prepare` has run and the keys were pressed. */
+/** Returns the screen of an interactive shell after `prepare` has run and the keys were pressed. */
 async function press(command: string[], prepare: string, keys: string): Promise<string> {
   let screen = "";
   let wake = Promise.withResolvers<void>();
@@ -188,7 +188,7 @@ async function press(command: string[], prepare: string, keys: string): Promise<
   return plain(screen);
 }
 
-/** The text without escapes, carriage returns, bells, and spaces that the shell took back. */
+/** Returns the text without escapes, carriage returns, bells, and spaces that the shell took back. */
 function plain(screen: string): string {
   return Bun.stripANSI(screen).replaceAll("\r", "").replaceAll("\u0007", "").replaceAll(" \b", "");
 }

@@ -43,7 +43,7 @@ function write(folder: TempFolder, config: unknown): void {
   writeFileSync(folder.join("gateway.yaml"), text, { mode: 0o600 });
 }
 
-/** A config with one channel, its group and a key, on a free port. */
+/** Makes a config with one channel, its group and a key, on a free port. */
 function configFor(url: string, channel: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     listen: { port: 0 },
@@ -53,7 +53,7 @@ function configFor(url: string, channel: Record<string, unknown> = {}): Record<s
   };
 }
 
-/** An upstream that answers everything alike. */
+/** Starts an upstream that answers everything alike. */
 function serve(status: number, body: string, headers: Record<string, string> = {}) {
   const server = Bun.serve({
     port: 0,

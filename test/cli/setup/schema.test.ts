@@ -15,7 +15,7 @@ async function compile(document: string) {
   return new Ajv({ strict: false, validateFormats: false }).compile(JSON.parse(stdout));
 }
 
-/** The example as an editor reads it, as plain YAML, with one place changed. */
+/** Returns the example as an editor reads it, as plain YAML, with one place changed. */
 function edit(from: string, to: string): unknown {
   expect(EXAMPLE).toContain(from);
   return parse(EXAMPLE.replace(from, to));

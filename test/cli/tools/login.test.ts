@@ -42,7 +42,7 @@ describe("a tool's own login stays in use", () => {
   });
 });
 
-/** A home with a stand-in for claude that is signed in with a plan. */
+/** Makes a home with a stand-in for claude that is signed in with a plan. */
 function openHome() {
   const folder = makeTempFolder();
   mkdirSync(folder.join("bin"));

@@ -121,7 +121,7 @@ describe("`run` gives a tool the vendor's models in a group at the vendor's own 
   });
 });
 
-/** A server on this machine: it lists these models in this order. */
+/** Starts a server on this machine: it lists these models in this order. */
 function startServer(models: readonly string[]) {
   const list = { object: "list", data: models.map((id) => ({ id, object: "model" })) };
   return Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json(list) });

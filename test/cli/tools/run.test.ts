@@ -478,7 +478,7 @@ test("options before the tool's name are the gateway's, all others the tool's, a
   expect(await show("-p", "--", "hi")).toBe("<-p><--><hi>");
 });
 
-/** A config with a key for no tool, and a program `app`. */
+/** Prepares a config with a key for no tool, and a program `app`. */
 function prepareRun(script = 'echo "base=$OPENAI_BASE_URL args=$*"') {
   const folder = makeTempFolder();
   const runtime = makeTempFolder();

@@ -9,7 +9,7 @@ import { makeTempFolder } from "../../harness/temp.ts";
 
 const check = (text: string, env: Record<string, string> = {}) => checkConfigText(text, "/etc/g.yaml", env);
 
-/** The error about a bad file, without the file's name. */
+/** Returns the error about a bad file, without the file's name. */
 function complaints(text: string, env: Record<string, string> = {}): string[] {
   try {
     check(text, env);

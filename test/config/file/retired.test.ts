@@ -30,7 +30,7 @@ const CONFIG = {
 
 const NAMES: Readonly<Record<string, string | number>> = { channels: "main", groups: "claude", keys: 0 };
 
-/** The config with this setting, and the line that has it. */
+/** Returns the config with this setting, and the number of the line that has it. */
 function configWith(place: string, value: unknown): { text: string; line: number } {
   const config = structuredClone(CONFIG);
   const steps = place.split(".");

@@ -17,7 +17,7 @@ const SECRETS = [
   "gsk_9Zr4Bs6Hw1Ye3",
 ];
 
-/** The example with a secret for each value that may be a secret, and flow maps, in which a missing space joins two words. */
+/** Writes the example with a secret for each value that may be a secret, and flow maps, in which a missing space joins two words. */
 function writeConfig(): string {
   let next = 0;
   const filled = EXAMPLE.replaceAll(/\$\{\w+:-[^}]*\}/g, () => SECRETS[next++ % SECRETS.length] ?? "");

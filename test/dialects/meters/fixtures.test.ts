@@ -95,14 +95,14 @@ function got(fixture: Fixture, reading: Reading): unknown {
   return reading.parts.length === 0 ? null : NORMAL[fixture.family](reading);
 }
 
-/** The part of a reading that must not depend on where the bytes are cut. */
+/** Returns the part of a reading that must not depend on where the bytes are cut. */
 function settled({ estimatedOutput: _rough, ...reading }: Reading): string {
   return JSON.stringify(reading);
 }
 
 const SMALL = 6 * 1024;
 
-/** Thirty places to cut a body, which depend on its length. */
+/** Returns thirty places to cut a body of this length. */
 const offsetsOf = (length: number): number[] => Array.from({ length: 30 }, (_, i) => (i * 7919) % length);
 
 for (const family of ["anthropic", "openai-responses", "openai-chat", "gemini"] as const) {

@@ -289,7 +289,7 @@ test("P153: no part of a login is in an error, the log, a file, a trace, a proce
   expect(found).toEqual([]);
 });
 
-/** A user who is signed in to both tools. */
+/** Makes the home of a user who is signed in to both tools. */
 function makeHome(): TempFolder {
   const home = makeTempFolder();
   mkdirSync(home.join(".claude"));
@@ -301,7 +301,7 @@ function makeHome(): TempFolder {
   return home;
 }
 
-/** The gateway's process, as other users see it. */
+/** Reads the gateway's process, as other users see it. */
 function readProcess(name: string): string {
   const path = `/proc/${gateway.pid}/${name}`;
   return existsSync(path) ? readFileSync(path, "latin1") : "";

@@ -260,7 +260,7 @@ const SDKS: Readonly<Record<DialectName, (url: string) => Sdk>> = {
   },
 };
 
-/** LangChain has one class for both of OpenAI's dialects. */
+/** Opens a client of LangChain, which has one class for both of OpenAI's dialects. */
 function openLangChain(url: string, useResponsesApi: boolean): Sdk {
   const configuration = { baseURL: `${url}/v1` };
   const model = new ChatOpenAI({ ...KEY, model: "asked", useResponsesApi, configuration });
@@ -281,7 +281,7 @@ function openLangChain(url: string, useResponsesApi: boolean): Sdk {
   };
 }
 
-/** The AI SDK has a model for each of OpenAI's dialects. */
+/** Opens a client of the AI SDK, which has a model for each of OpenAI's dialects. */
 function openAiSdk(url: string, dialect: "chat" | "responses"): Sdk {
   const model = createOpenAI({ apiKey: KEY.apiKey, baseURL: `${url}/v1` })[dialect]("asked");
   const tools = Object.fromEntries(

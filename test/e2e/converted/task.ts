@@ -54,7 +54,7 @@ type Input = Readonly<Record<string, unknown>>;
 type Skill = (path: string) => Input;
 
 const run = (command: string): Input => ({ command, cmd: command, description: "The check" });
-/** Codex lets its model write a script in place of arguments. */
+/** Writes the input of Codex's tools that take a script in place of arguments. */
 const script = (line: string): Input => ({ input: line });
 const FAILING = "echo wrong; exit 3";
 
@@ -211,7 +211,7 @@ function findSkill(act: Act["do"], name: string): Skill | undefined {
   return Object.entries(SKILLS[act]).find(([known]) => isNamed(name, known))?.[1];
 }
 
-/** The schema of the answer that is asked for. */
+/** Finds the schema of the answer that is asked for. */
 function findSchema({ output_config, text, response_format, generationConfig }: Any): Any {
   return (
     output_config?.format?.schema ??
@@ -221,7 +221,7 @@ function findSchema({ output_config, text, response_format, generationConfig }: 
   );
 }
 
-/** The smallest value that fits the schema. */
+/** Returns the smallest value that fits the schema. */
 function fill(schema: Any): unknown {
   if (schema.enum !== undefined) return schema.enum[0];
   if (schema.type === "object")
@@ -234,7 +234,7 @@ function fill(schema: Any): unknown {
 
 const MARK = /,"(?:cache_control|prompt_cache_breakpoint)":\{[^{}]*\}/g;
 
-/** The prompt, without what may differ between two requests of a session: the marks of the cache, and what closes the JSON. */
+/** Returns the prompt without what may differ between two requests of a session: the marks of the cache, and what closes the JSON. */
 function openEnd(text: string): string {
   const prompt = text.slice(Math.max(0, text.indexOf('"tools":')));
   return prompt.replaceAll(MARK, "").replace(/[\]}]+$/, "");
@@ -247,7 +247,7 @@ function countShared(one: string, other: string): number {
   return at;
 }
 
-/** The smallest share of a turn's input with which the next turn of the sitting begins. */
+/** Measures the smallest share of a turn's input with which the next turn of the sitting begins. */
 export function measureShare(turns: ScriptedTask["turns"]): number {
   const shares = turns.flatMap(({ sitting, text }, at) => {
     const next = turns[at + 1];

@@ -134,7 +134,7 @@ function idOf(got: Got): string {
   throw new Error(`refused: ${got.message}`);
 }
 
-/** A request with the result of the call in the response `previous`. */
+/** Returns a request with the result of the call in the response `previous`. */
 function resultOf(previous: string, output = "no rule", more: Value = {}): Value {
   const call_id = previous.replace("resp", "call");
   return {

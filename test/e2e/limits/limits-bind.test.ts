@@ -30,7 +30,7 @@ interface Work {
   readonly error?: "usage" | "no usage";
 }
 
-/** Does a fixed amount of work, whatever the request says. */
+/** Starts an upstream that does a fixed amount of work, whatever the request says. */
 function startUpstream({ output, ...work }: Work): Upstream {
   const bodies: Section[] = [];
   const waiting: (() => void)[] = [];

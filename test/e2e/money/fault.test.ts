@@ -6,7 +6,7 @@ import { PriceBook } from "../../../src/billing/prices/book.ts";
 import { makeConfig } from "../../harness/gateway.ts";
 import { DIALECTS, flushLedger, openOwnWorld, makeRequest } from "../world.ts";
 
-/** The config's keys, each of which may have one request at a time. */
+/** Returns the config's keys, each of which may have one request at a time. */
 function limitKeys(url: string): { keys: object[] } {
   const { keys } = makeConfig({ url });
   return { keys: keys.map((key) => ({ ...key, limits: { concurrent_requests: 1 } })) };

@@ -100,7 +100,7 @@ interface Told {
   readonly parts?: readonly { readonly model: string; readonly pass: string; readonly usage: Usage }[];
 }
 
-/** The line's usage in the words of the manifest, without tier, region and speed; null: the line has no usage. */
+/** Reads the line's usage in the words of the manifest, without tier, region and speed; null: the line has no usage. */
 function readLine(family: Family, line: Line): unknown {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what it lacks fails the comparison
   const { upstream_model: model, usage, parts } = line as unknown as Told;
@@ -115,7 +115,7 @@ function dropTariff(form: object): unknown {
   return Object.fromEntries(Object.entries(form).filter(([name]) => !SERVED.has(name)));
 }
 
-/** A recording without usage, or with a usage of zeros although it has an answer. */
+/** Whether this is a recording without usage, or with a usage of zeros although it has an answer. */
 function isUnreported(billing: Billing): boolean {
   const counts = (billing?.lines ?? []).flatMap((line: object) => Object.values(line));
   return counts.every((count: unknown) => typeof count !== "number" || count === 0);

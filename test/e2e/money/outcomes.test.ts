@@ -381,7 +381,7 @@ describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s",
   });
 });
 
-/** A stream that waits after its tenth word, which the client has got. */
+/** Begins a stream that waits after its tenth word, which the client has got. */
 async function beginMiddle(world: World, dialect: DialectName): Promise<{ running: Running; gate: Gate }> {
   const gate = makeGate();
   const speech = SPEECHES[dialect];

@@ -170,7 +170,7 @@ describe("P72: header fields reach the upstream, except for those that a channel
   });
 });
 
-/** An upstream's answer with these pieces: JSON of a known length, unless `answer` says otherwise. */
+/** Returns an upstream's answer with these pieces: JSON of a known length, unless `answer` says otherwise. */
 function fix(answer: Partial<Answer> & Pick<Answer, "pieces">): Answer {
   return {
     family: "messages",

@@ -101,7 +101,7 @@ async function live(folder: TempFolder): Promise<string[]> {
   return failures.map(String);
 }
 
-/** The names of all files that were in the folder at some time. */
+/** Returns the names of all files that were in the folder at some time. */
 async function watchNames(folder: TempFolder, act: () => Promise<unknown>): Promise<string[]> {
   const names = new Set<string>();
   const end = Promise.withResolvers<void>();

@@ -170,7 +170,7 @@ function serveTo(folder: TempFolder, stdout: Sink, stderr: Sink): Bun.Subprocess
   });
 }
 
-/** The port in the gateway's address, once it is ready. */
+/** Returns the port in the gateway's address, once it is ready. */
 async function portIn(words: ReadableStream<Uint8Array> | null): Promise<number> {
   let text = "";
   for await (const chunk of words ?? []) {

@@ -57,7 +57,7 @@ function compare(direct: Arrived, through: Arrived): string[] {
   return [...headers, ...(query === queried ? [] : ["query"]), ...members.map((place) => `body ${place}`)];
 }
 
-/** What is left of `all` when each of `others` is taken out once. */
+/** Returns what is left of `all` when each of `others` is taken out once. */
 export function subtract(all: readonly string[], others: readonly string[]): string[] {
   const left = [...others];
   return all.filter((each) => {
@@ -71,7 +71,7 @@ function differ(one: readonly string[], other: readonly string[]): string[] {
   return [...subtract(one, other), ...subtract(other, one)];
 }
 
-/** Each value with its place, without positions in lists, but for the names of tools, whose order counts for caches. */
+/** Lists each value with its place, without positions in lists, but for the names of tools, whose order counts for caches. */
 function listMembers(body: string): string[] {
   if (body === "") return [];
   const members: string[] = [];
@@ -98,7 +98,7 @@ const OF_ANSWERS =
 /** The members with texts of users and tools. In these, words with numbers are ids, times and durations. */
 const OF_TALK = /^(?:messages|input|contents)\[\]\.(?:.*\.)?(?:text|output|content)$/;
 
-/** The text without the parts that differ from run to run: ids, times, and the folders of a test. */
+/** Returns the text without the parts that differ from run to run: ids, times, and the folders of a test. */
 function normalise(text: string): string {
   return (
     text

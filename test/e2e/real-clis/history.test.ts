@@ -58,7 +58,7 @@ const FAILED = ["an answer that broke off", /\[cut\]/] as const;
 const LAST = "LAST";
 const codex = (...words: string[]): string[] => ["exec", "--skip-git-repo-check", ...words];
 
-/** The logs, sorted by their names, which begin with their times. */
+/** Lists the logs, sorted by their names, which begin with their times. */
 function listLogs(home: string, pattern: string): string[] {
   return [...new Bun.Glob(`**/${pattern}`).scanSync({ cwd: home, dot: true, absolute: true })].toSorted();
 }
@@ -154,7 +154,7 @@ const SCENES: readonly Scene[] = [
   },
 ];
 
-/** The counts as a text: input, read from the cache, output. */
+/** Returns the counts as a text: input, read from the cache, output. */
 function countReported({ counts }: Reported): string {
   const { input, cacheRead, cacheWrite5m, cacheWrite1h, output } = counts;
   return [input + cacheRead + cacheWrite5m + cacheWrite1h, cacheRead, output].join(" ");

@@ -112,7 +112,7 @@ function findFamily({ method, target }: ReceivedRequest): Family | undefined {
   return method === "POST" ? FAMILIES.find(([path]) => path.test(pathname))?.[1] : undefined;
 }
 
-/** The user's last text, as the model gets it; empty for requests to other endpoints. */
+/** Reads the user's last text, as the model gets it; empty for requests to other endpoints. */
 export function readPrompt(request: ReceivedRequest): string {
   const family = findFamily(request);
   return family === undefined ? "" : readModelRequest(family, request).prompt;
@@ -146,7 +146,7 @@ const PAGE = { url: `https://${PAGE_HOST}/`, prompt: "What is there?", format: "
 export const RESULT =
   /"type":"(?:tool_result|(?:custom_tool|function)_call_output)"|"functionResponse":|"role":"tool"/g;
 
-/** The next call for `[work]`: each step that is done has left a result in the request. */
+/** Makes the next call for `[work]`: each step that is done has left a result in the request. */
 function doWork(ask: ModelRequest, body: unknown, plain: Completion): Completion | null {
   const text = JSON.stringify(body);
   if (!text.includes("[work]")) return null;
@@ -190,7 +190,7 @@ function fit(input: Input, schema: unknown): Input {
   );
 }
 
-/** The user's words, or in Codex an agent's words to another agent. */
+/** Reads the user's words, or in Codex an agent's words to another agent. */
 function readScript({ prompt }: ModelRequest, body: unknown): string {
   const last = pickList(body, "input").at(-1);
   return pickText(last, "type") === "agent_message" ? JSON.stringify(last) : prompt;

@@ -269,7 +269,7 @@ describe.skipIf(WANTED === "")("real tools work through the gateway", () => {
   );
 });
 
-/** A proxy that answers nothing, and keeps the first bytes of every connection. */
+/** Starts a proxy that answers nothing, and keeps the first bytes of every connection. */
 function startRecorder() {
   const received: string[] = [];
   const data = (socket: { end(): void }, bytes: Buffer): void => {
@@ -282,7 +282,7 @@ function startRecorder() {
 
 const CREDENTIAL_FIELDS = ["authorization", "x-api-key", "x-goog-api-key"];
 
-/** A proxy before the gateway, which notes the path and the credentials of each request. */
+/** Starts a proxy before the gateway, which notes the path and the credentials of each request. */
 function startFront(target: string) {
   const received: { path: string; credentials: string[] }[] = [];
   const server = Bun.serve({

@@ -114,7 +114,7 @@ test("a client is served again after an upstream that read nothing has gone", as
 
 const UPGRADE = `GET /v1/responses HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${KEY}\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`;
 
-/** A client that sends this message again and again, and reads nothing before its connection has ended. */
+/** Runs a client that sends this message again and again, and reads nothing before its connection has ended. */
 async function sendAhead(gateway: InsideGateway, message: string): Promise<string> {
   const client = await openRaw(gateway.port);
   client.send(UPGRADE);

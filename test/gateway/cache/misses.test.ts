@@ -13,13 +13,13 @@ import {
 } from "../../harness/conversation.ts";
 import { type Change as Turn, DIALECT_NAMES, SECOND, Session } from "./session.ts";
 
-/** The tokens that an unchanged prompt would have read: all that its predecessor left in the cache. */
+/** Returns the tokens that an unchanged prompt would have read: all that its predecessor left in the cache. */
 function leftBy(dialect: CachingDialect, { total, read, written }: Counted): number {
   if (dialect === "messages") return read + written;
   return dialect === "content" ? total : total - (total % 128);
 }
 
-/** A conversation of four turns, whose messages are all long enough to count. */
+/** Returns a conversation of four turns, whose messages are all long enough to count. */
 function growing(session: Session): Conversation {
   const talk = openConversation("a", textOf(2400, "first question"), "gemini-2.5-pro");
   expect(session.ask(talk)).toBeNull();

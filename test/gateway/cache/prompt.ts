@@ -39,7 +39,7 @@ export function readPrompt(bytes: Uint8Array, layout: Layout): Prompt | null {
   return (body && readSteps(body, layout))?.prompt ?? null;
 }
 
-/** The prompt with its own parts only: it may share its list of parts with a later, longer prompt of the conversation. */
+/** Returns the prompt with its own parts only: it may share its list of parts with a later, longer prompt of the conversation. */
 export function ownParts(prompt: Prompt): Prompt {
   const { parts, numbers, count, messages } = prompt;
   return { ...prompt, parts: parts.slice(0, count), numbers: numbers.slice(0, count - messages) };

@@ -49,7 +49,7 @@ export function writeModel(id: string, shape: ListShape): Json {
   return RECORDS[shape](id);
 }
 
-/** A list of all ids on one page. */
+/** Writes a list of all ids on one page. */
 export function writeList(ids: readonly string[], shape: ListShape): Json {
   const data = ids.map(RECORDS[shape]);
   if (shape === "content") return { models: data };

@@ -94,7 +94,7 @@ export function isModelPath(path: string): boolean {
   return /\/models(\/[^:]*)?$/.test(path);
 }
 
-/** The format of errors for a path, known or not. */
+/** Finds the format of errors for a path, known or not. */
 function findFamily(path: string): FamilyName {
   const found = ROUTES.find((route) => route.path.test(path))?.family;
   return (

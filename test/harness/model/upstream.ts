@@ -70,7 +70,7 @@ interface Place {
   readonly options: DemoOptions;
 }
 
-/** The events of the response to a message on a WebSocket. */
+/** Returns the events of the response to a message on a WebSocket. */
 function planEvents(request: ReadRequest, body: unknown, { state, options }: Place): readonly Step[] {
   const { pathname: path } = readUrl(request.target);
   const field = (name: string): string | undefined => request.field(name);

@@ -19,7 +19,7 @@ export function isForSocket(request: Handshake): boolean {
   );
 }
 
-/** `plan` makes the steps of the response to a message. */
+/** Accepts the handshake of a WebSocket. `plan` makes the steps of the response to a message. */
 export function acceptSocket(
   request: Handshake,
   plan: (body: Record<string, unknown>) => readonly Step[],

@@ -53,7 +53,7 @@ export interface Behaviour extends Timing {
 }
 
 export interface ReceivedRequest extends ReadRequest {
-  /** Bytes of the answer that the kernel has taken so far. */
+  /** How many bytes of the answer the kernel has taken so far. */
   sentBytes(): number;
   readonly ended: Promise<ReplyOutcome>;
 }

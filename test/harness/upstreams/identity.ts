@@ -68,7 +68,7 @@ interface CertificateText {
   readonly extensions: readonly Buffer[];
 }
 
-/** RFC 5280, section 4.1. */
+/** Writes a certificate as RFC 5280, section 4.1, says. */
 function writeCertificate({ subject, publicKey, issuerKey, now, extensions }: CertificateText): string {
   const algorithm = sequence(oid(OID.ecdsaWithSha256));
   const serial = randomBytes(16);
@@ -105,7 +105,7 @@ function writeName(commonName: string): Buffer {
   return sequence(tagged(0x31, name)); // a set of one
 }
 
-/** UTCTime, which RFC 5280 wants before 2050. */
+/** Writes a time as a UTCTime, which RFC 5280 wants before 2050. */
 function writeTime(ms: number): Buffer {
   const digits = new Date(ms).toISOString().replaceAll(/[-:T]|\..*/g, "");
   return tagged(0x17, `${digits.slice(2)}Z`);

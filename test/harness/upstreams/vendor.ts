@@ -105,13 +105,13 @@ export async function startVendor(
   };
 }
 
-/** Replaces the small model in a list of models. */
+/** Replaces the small model in a list of models by a newer one, `haiku`. */
 function renew(target: string, list: Uint8Array, haiku: string): Uint8Array {
   const isList = target.startsWith("/v1/models");
   return isList ? Buffer.from(Buffer.from(list).toString().replaceAll("haiku-4-5", haiku)) : list;
 }
 
-/** The request's body without its content coding. */
+/** Reads the request's body without its content coding. */
 async function readText(exchange: Exchange): Promise<string> {
   const sent = await exchange.readBody(MAX_BYTES);
   const coding = exchange.field("content-encoding");
@@ -132,7 +132,7 @@ function serveSocket(exchange: Exchange, answer: (text: string) => Promise<strin
   }));
 }
 
-/** The events of the response to the same request over HTTP. */
+/** Returns the events of the response to the same request over HTTP. */
 async function askModel(url: string, text: string): Promise<string[]> {
   const { type: _, ...body } = JSON.parse(text);
   const headers = { "content-type": "application/json" };

@@ -9,7 +9,7 @@ import { listenOn } from "./peers.ts";
 const CREDENTIAL = "sk-credential-of-the-channel-0123456789";
 const SRC = `${import.meta.dir}/../../../src/lib/http`;
 
-/** A server that notes all that it gets. */
+/** Starts a server that notes all that it gets. */
 async function listen(answer: string): Promise<{ port: number; seen: () => string }> {
   let text = "";
   const sockets = new Set<Socket>();

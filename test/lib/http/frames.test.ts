@@ -35,14 +35,14 @@ async function read(
   return result;
 }
 
-/** The payload of a frame that our side has written, as a server reads it. */
+/** Returns the payload of a frame that our side has written, as a server reads it. */
 function unmask(frame: Uint8Array): { opcode: number; payload: Buffer } {
   const read: { opcode: number; payload: Buffer }[] = [];
   readFrames((opcode, payload) => void read.push({ opcode, payload }))(frame);
   return read[0] ?? { opcode: 0, payload: Buffer.alloc(0) };
 }
 
-/** A frame byte by byte, so that it can be wrong. */
+/** Writes a frame byte by byte, so that it can be wrong. */
 function frame(first: number, payload: Uint8Array | string, mask: readonly number[] | null = null): Buffer {
   const bytes = Buffer.from(payload);
   const bit = mask === null ? 0 : 0x80;

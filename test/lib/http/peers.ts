@@ -97,14 +97,14 @@ export async function listenOn(server: NetServer): Promise<number> {
   return typeof address === "object" && address !== null ? address.port : 0;
 }
 
-/** A client that is closed when the test has finished. */
+/** Opens a client that is closed when the test has finished. */
 export function openClient(...options: Parameters<typeof createClient>): ReturnType<typeof createClient> {
   const client = createClient(...options);
   onTestFinished(() => client.close());
   return client;
 }
 
-/** The size of the request that `held` begins, once its head is complete. */
+/** Returns the size of the request that `held` begins, once its head is complete. */
 function countNeeded(held: Buffer): number {
   const end = held.indexOf("\r\n\r\n");
   if (end < 0) return 0;

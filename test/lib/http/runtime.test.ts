@@ -162,7 +162,7 @@ describe("a socket of this runtime behaves as src/lib/http assumes", () => {
   });
 });
 
-/** A server of the runtime, without any of our code. */
+/** Starts a server of the runtime, without any of our code. */
 function serve(fetch: (request: Request, server: Bun.Server<undefined>) => Response | Promise<Response>) {
   const server = Bun.serve({ hostname: "127.0.0.1", port: 0, development: false, fetch });
   onTestFinished(() => void server.stop(true));

@@ -37,7 +37,7 @@ const GET = `GET / HTTP/1.1\r\n${HOST}\r\n`;
 const post = (fields: string, body = ""): string => `POST / HTTP/1.1\r\n${HOST}${fields}\r\n${body}`;
 const MEGABYTE = Buffer.alloc(1 << 20, "x");
 
-/** A server with one exchange that has arrived, and its client. */
+/** Starts a server with one exchange that has arrived, and its client. */
 async function begin(request = GET, limits: Limits = {}) {
   const arrived = Promise.withResolvers<Exchange>();
   const server = serve((exchange) => arrived.resolve(exchange), limits);

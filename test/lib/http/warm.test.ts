@@ -54,7 +54,7 @@ async function ask(client: HttpClient, origin: Origin): Promise<string> {
   return (await readAll(await client.send(outbound(origin)).answer)).toString();
 }
 
-/** A client whose six connections for an expected use are open. */
+/** Starts a client whose six connections for an expected use are open. */
 async function startSix(): Promise<Awaited<ReturnType<typeof start>>> {
   const started = await start();
   const { client, upstream, origin } = started;

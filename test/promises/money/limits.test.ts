@@ -279,7 +279,7 @@ test.each(doubtful)(
   },
 );
 
-/** A conversation that ends with this many equal pairs of call and result. */
+/** Returns a conversation that ends with this many equal pairs of call and result. */
 function conversation(dialect: Dialect, pairs: number, last: string, words = 1): Line {
   const each = Array.from({ length: pairs }, (_, index) => index);
   const input = (index: number) => ({ a: index === pairs - 1 ? words : 1 });
@@ -374,7 +374,7 @@ describe("P119: same_call refuses a conversation that ends with N equal pairs of
   });
 });
 
-/** An answer with one tool call: a stream, or whole. */
+/** Returns an answer with one tool call: a stream, or whole. */
 function call(id: string, streamed: boolean): Reply {
   const usage = { input_tokens: 5, output_tokens: 5 };
   const block = { type: "tool_use", id: `call-of-${id}`, name: "run", input: { a: 1 } };

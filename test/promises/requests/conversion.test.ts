@@ -53,7 +53,7 @@ const returning = world.group("returning", mixed);
 const plain = world.group("plain");
 const looped = world.group("looped", { key: { limits: { same_call: 3 } } });
 
-/** The text that an answer says, read as its client reads it. */
+/** Returns the text that an answer says, read as its client reads it. */
 function textOf(dialect: Dialect, text: string, streamed: boolean): string {
   const parts = streamed
     ? [...text.matchAll(/^data: (\{.*)$/gm)].map(([, data = "{}"]) => JSON.parse(data))

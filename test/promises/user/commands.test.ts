@@ -71,7 +71,7 @@ const CLAUDE = {
   "x-claude-code-session-id": "session-of-commands",
 };
 
-/** A folder of its own, without a gateway. */
+/** Calls `use` with a new folder, in which no gateway runs. */
 async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = makeFolder();
   try {

@@ -38,7 +38,7 @@ const configOf = (group: string): string =>
     groups: { [group]: { platform: "messages", channels: ["main"] } },
   });
 
-/** A folder with these files, of mode 0600. */
+/** Calls `use` with a folder that has these files, of mode 0600. */
 async function inFolder(
   files: Readonly<Record<string, string>>,
   use: (folder: string) => Promise<void>,

@@ -76,7 +76,7 @@ const itemOf = (text: string): Value => ({
   content: [{ type: "output_text", text, annotations: [] }],
 });
 
-/** An ordinary answer that is not a stream. */
+/** Returns an ordinary answer that is not a stream. */
 export function whole(dialect: Dialect, shape: Shape = {}): Value {
   const { model = "test-model", text = TEXT, counts = USUAL } = shape;
   const usage = { ...usages[dialect](counts), ...shape.usage };
@@ -196,7 +196,7 @@ function modelOf(seen: Seen): string | undefined {
   return named ?? (/"model"\s*:\s*"([^"]+)"/.exec(seen.text) ?? [])[1];
 }
 
-/** The ordinary answer to this request. */
+/** Returns the ordinary answer to this request. */
 export function answerTo(seen: Seen): Reply {
   if (/count_tokens|input_tokens|:countTokens/.test(seen.path))
     return { body: { input_tokens: 12, totalTokens: 12, object: "response.input_tokens" } };
@@ -212,7 +212,7 @@ export function answerTo(seen: Seen): Reply {
   return streams ? { pieces: stream(dialect, shape, asked) } : { body: whole(dialect, shape) };
 }
 
-/** A page of a model list, in the shape of its path. */
+/** Writes a page of a model list, in the shape of its path. */
 export function listOf(path: string, all: readonly string[]): Value {
   const { searchParams: query } = new URL(path, "http://x");
   const isContent = path.includes("v1beta");
@@ -249,7 +249,7 @@ export interface Ask {
   readonly body: Value;
 }
 
-/** An ordinary request in each dialect. */
+/** Returns an ordinary request in a dialect. */
 export function ask(dialect: Dialect, more: Value = {}, prefix = ""): Ask {
   const { model = "test-model", ...others } = more as { model?: string };
   const turns = [{ role: "user", content: "Hello" }];

@@ -30,7 +30,7 @@ function readRow(line: string): Row[] {
   });
 }
 
-/** `keys disable|enable` → `keys disable`, `keys enable`. */
+/** Makes `keys disable` and `keys enable` of `keys disable|enable`. */
 function expandChoices(words: string): string[] {
   const parts = words.split(" ");
   const at = parts.findIndex((part) => part.includes("§"));

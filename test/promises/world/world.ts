@@ -342,7 +342,7 @@ export function keyFields(dialect: Dialect, key: string): Fields {
   return dialect === "content" ? { "x-goog-api-key": key } : bearer(key);
 }
 
-/** A world whose gateway runs for the tests of a file. */
+/** Makes a world whose gateway runs for the tests of a file. */
 export function useWorld(options: WorldOptions = {}): World {
   const world = new World(options);
   beforeAll(() => world.start());
@@ -350,7 +350,7 @@ export function useWorld(options: WorldOptions = {}): World {
   return world;
 }
 
-/** A world for one test. */
+/** Opens a world for one test. */
 export async function openOwnWorld<Groups>(
   options: WorldOptions,
   set: (world: World) => Groups,

@@ -223,7 +223,7 @@ function mayBeLost(world: World, arrival: Arrival): boolean {
   return world.deaths.some(({ at, how }) => how === "without power" && sentAt <= at);
 }
 
-/** The latest time at which the gateway can have sent the request: its bytes may arrive after the gateway has died. */
+/** Returns the latest time at which the gateway can have sent the request: its bytes may arrive after the gateway has died. */
 function latestSending({ at, sender }: Arrival): number {
   return Math.min(at, sender.diedAt);
 }

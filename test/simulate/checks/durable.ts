@@ -9,7 +9,7 @@ const BATCH_US = 100_000;
 /** The longest time by which timers are late. */
 const MARGIN_US = 10_000;
 
-/** `there`: the ids of the lines that are in the ledger. */
+/** Checks that lines which a sync has covered are still there. `there`: the ids of the lines in the ledger. */
 export function checkDurable(world: World, there: ReadonlySet<string>): void {
   // The last writing counts: after a failed write, the gateway removes the bytes and writes the lines again.
   const last = new Map(world.written.map((each) => [each.id, each]));

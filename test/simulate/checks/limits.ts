@@ -114,7 +114,7 @@ function spentOf({ limit_usd, charge_usd }: Counted): number {
   return Number(limit_usd ?? charge_usd ?? 0);
 }
 
-/** When the day began in UTC, by the wall clock. */
+/** Returns when the day of this moment began, in UTC by the wall clock. */
 function findDay(wall: number): number {
   return Date.parse(new Date(wall).toISOString().slice(0, 10));
 }

@@ -13,7 +13,7 @@ export function modelOf(dialect: Dialect, number: number): string {
   return `${MODELS[dialect]}-20${String(number).padStart(6, "0")}`;
 }
 
-/** The number of the request with this model; null: there is none. */
+/** Returns the number of the request with this model; null: there is none. */
 export function numberOf(model: string): number | null {
   const digits = /-20(\d{6})$/.exec(model)?.[1];
   return digits === undefined ? null : Number(digits);
@@ -33,7 +33,7 @@ export interface Ask {
   readonly request: RequestPlan;
 }
 
-/** The request as the gateway's server hands it on. */
+/** Writes the request as the gateway's server hands it on. */
 export function writeCall(ask: Ask): Call {
   const { name, client, request } = ask;
   const { dialect, key } = client;

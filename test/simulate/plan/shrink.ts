@@ -12,7 +12,7 @@ function countWork(): number {
   return (user + system) / 1000;
 }
 
-/** `fails` runs a plan and says whether the check still fails. */
+/** Shortens a plan. `fails` runs a plan and says whether the same check still fails. */
 export async function shrink(
   plan: Plan,
   fails: (plan: Plan) => Promise<boolean>,

@@ -102,7 +102,7 @@ function arrive(world: World, channel: string, send: string, arriving: Arriving)
   return arrival;
 }
 
-/** The mark of an arrival, such as `c3r2s0a1`. */
+/** Returns the mark of an arrival, such as `c3r2s0a1`. */
 export function markOf({ send, attempt }: Arrival): string {
   return `${send}a${attempt}`;
 }

@@ -49,7 +49,7 @@ export class Pipe {
     this.#random = new Random(net.seed, ends.name);
   }
 
-  /** Bytes that its writer still holds, because the network is full. */
+  /** How many bytes the writer still holds, because the network is full. */
   get unsent(): number {
     return Math.max(0, this.#queued - this.#ends.weather.window);
   }

@@ -8,7 +8,7 @@ export class Random {
     this.#state = hash(words.join(" "));
   }
 
-  /** 32 random bits, not negative: splitmix32. */
+  /** Returns 32 random bits as a number that is not negative, by splitmix32. */
   bits(): number {
     this.#state = (this.#state + 0x9e3779b9) | 0;
     let mixed = this.#state ^ (this.#state >>> 16);
@@ -18,22 +18,22 @@ export class Random {
     return (mixed ^ (mixed >>> 15)) >>> 0;
   }
 
-  /** From 0 to `below` - 1. */
+  /** Returns an integer from 0 to `below` - 1. */
   int(below: number): number {
     return below <= 1 ? 0 : Math.floor((this.bits() / 0x1_0000_0000) * below);
   }
 
-  /** From `from` to `to`, both included. */
+  /** Returns an integer from `from` to `to`, both included. */
   between(from: number, to: number): number {
     return from + this.int(to - from + 1);
   }
 
-  /** Mostly small values, sometimes a large one. */
+  /** Returns an integer from `from` to `to`, mostly a small one and sometimes a large one. */
   skewed(from: number, to: number): number {
     return from + this.int(this.between(1, Math.max(1, to - from + 1)));
   }
 
-  /** True with this probability, in thousandths. */
+  /** Returns true with this probability, in thousandths. */
   chance(perMille: number): boolean {
     return this.int(1000) < perMille;
   }
@@ -44,13 +44,13 @@ export class Random {
     return picked;
   }
 
-  /** A float from 0 to 1, as Math.random gives it. */
+  /** Returns a float from 0 to 1, as Math.random does. */
   float(): number {
     return this.bits() / 0x1_0000_0000;
   }
 }
 
-/** FNV-1a with a final mix. */
+/** Hashes a text by FNV-1a, with a final mix. */
 function hash(text: string): number {
   let state = 0x811c9dc5;
   for (let at = 0; at < text.length; at++) state = Math.imul(state ^ text.charCodeAt(at), 0x01000193);

@@ -12,7 +12,7 @@ async function readTotal(files: Parameters<typeof makeHome>[0]): Promise<unknown
   return { requests, usage };
 }
 
-/** JSON as Python's json.dumps writes it. */
+/** Writes rows of JSON as Python's json.dumps does, with spaces. */
 function withSpaces(rows: readonly object[]): string {
   return rows
     .map((row) => `${JSON.stringify(row).replaceAll('":', '": ').replaceAll(',"', ', "')}\n`)

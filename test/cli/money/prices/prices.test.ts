@@ -27,7 +27,7 @@ const PUBLISHED: readonly Provider[] = JSON.parse(
   JSON.stringify(KNOWN_PROVIDERS.flatMap((id) => findProvider({ providerId: id }) ?? [])),
 );
 
-/** The package's data with other prices of some models. */
+/** Returns the package's data with other prices of some models. */
 function publish(changes: Readonly<Record<string, unknown>> = {}): Provider[] {
   return PUBLISHED.map((provider) => ({
     ...provider,
@@ -62,7 +62,7 @@ const CONFIG = {
 
 type Request = Partial<ReturnType<typeof draftOf>> & { readonly model: string };
 
-/** A folder with a config and a ledger. */
+/** Makes a folder with a config and a ledger. */
 function open(requests: readonly (string | Request)[] = [], config: object = CONFIG): TempFolder {
   const folder = makeTempFolder();
   writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });

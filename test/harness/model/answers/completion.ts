@@ -111,12 +111,12 @@ export function countTokens(text: string): number {
   return Math.ceil(text.length / 4);
 }
 
-/** The pieces in which a model would stream the text. */
+/** Returns the pieces in which a model would stream the text. */
 function splitWords(text: string): string[] {
   return text.match(/\S{1,16}\s*|\s+/gu) ?? [];
 }
 
-/** The prefixes that end with a part that has a `ttl`. */
+/** Returns the prefixes that end with a part that has a `ttl`. */
 export function markPrefixes(parts: readonly { text: string; ttl: "5m" | "1h" | null }[]): CachePoint[] {
   const points: CachePoint[] = [];
   const prefixes: CachedPrefix[] = [];

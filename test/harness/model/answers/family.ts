@@ -13,7 +13,7 @@ export interface Family {
   writeEvents(completion: Completion, body: unknown): string[];
 }
 
-/** An event named after its payload's type, as in messages and responses. */
+/** Writes an event named after its payload's type, as in messages and responses. */
 export function writeNamedEvent(payload: Json & { readonly type: string }): string {
   return `event: ${payload.type}\ndata: ${JSON.stringify(payload)}\n\n`;
 }

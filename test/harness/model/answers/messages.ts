@@ -137,7 +137,7 @@ function writeUsage({ counts }: Completion): Json {
   };
 }
 
-/** The part of usage that only `message_start` and whole messages have. */
+/** Writes the part of usage that only `message_start` and whole messages have. */
 function writeFullUsage(completion: Completion): Json {
   const { cacheWrite5m, cacheWrite1h } = completion.counts;
   return {

@@ -22,7 +22,7 @@ export function readOpenAiChoice(choice: unknown): ModelRequest["choice"] {
   return choice === "required" ? "any" : "auto";
 }
 
-/** Only newer models report and bill cache writes. */
+/** Whether the model reports and bills cache writes: only newer models do. */
 export function writesToCache(model: string): boolean {
   return /^gpt-(5\.[6-9]|[6-9])/.test(model);
 }
@@ -30,7 +30,7 @@ export function writesToCache(model: string): boolean {
 /** A prompt with fewer tokens is not cached. */
 const LEAST_CACHED_TOKENS = 1024;
 
-/** The number of the prompt's tokens, and what is cached: the whole prompt, and each beginning that ends with an item. */
+/** Reads the number of the prompt's tokens, and what is cached: the whole prompt, and each beginning that ends with an item. */
 export function readOpenAiPrompt(
   fixed: unknown,
   items: readonly unknown[],

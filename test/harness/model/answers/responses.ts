@@ -161,7 +161,7 @@ function writeEvents(completion: Completion, body: unknown): string[] {
 
 type Step = Json & { readonly type: string };
 
-/** The events of one output item. */
+/** Writes the events of one output item. */
 function writeItemEvents(item: unknown, output_index: number, completion: Completion): Step[] {
   if (!isObject(item)) return [];
   const steps = writeInner(item, completion).map((step) => ({ ...step, item_id: item["id"], output_index }));
