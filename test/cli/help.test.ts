@@ -37,7 +37,7 @@ function listExamples({ text }: Page): string[] {
   return [...section.matchAll(/^ {2}(?!#)(.*)$/gm)].map(([, line]) => line ?? "");
 }
 
-/** The page without its examples, because an example does not prove that its flag exists. */
+/** Returns the page without its examples, because an example does not prove that its flag exists. */
 const withoutExamples = (page: Page | undefined): string => page?.text.split("\nExamples:")[0] ?? "";
 
 let pages: Page[] = [];

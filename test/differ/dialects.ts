@@ -71,9 +71,9 @@ export function failure(dialect: Dialect, status: number, message = "as scripted
   return { ...json({ ...body, error }), status, framing: "length" };
 }
 
-/** An error as an event of a stream. */
+/** Returns an error as an event of a stream. */
 export const errorEvent = (dialect: Dialect): string => read(dialect, "errorEvent")[0];
 
-/** A channel's answer to a request for its models at this path. */
+/** Returns a channel's answer to a request for its models at this path. */
 export const listModels = (target: string): Script =>
   json(read(target.includes("/v1beta/") ? "content" : "messages", "list")[0]);

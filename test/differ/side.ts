@@ -238,7 +238,7 @@ export class Side {
     for (const scenario of this.#scenarios) if (names.test(scenario.name)) await this.run(scenario);
   }
 
-  /** The lines of the ledger, oldest first. */
+  /** Reads the lines of the ledger, oldest first. */
   lines(): Section[] {
     const files = readdirSync(this.folder).filter((file) => /^ledger.*\.jsonl$/.test(file));
     const names = files.toSorted(
@@ -253,7 +253,7 @@ export class Side {
   }
 }
 
-/** The ids of responses differ from scenario to scenario, because the gateway remembers them. */
+/** Gives the responses of a scenario ids of its own, because the gateway remembers the ids. */
 const ownId = (text: string, name: string): string =>
   text.replaceAll("resp_01ABC", `resp_${digest(name).slice(0, 8)}`);
 

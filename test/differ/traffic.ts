@@ -51,7 +51,7 @@ const fieldsOf = (text: string): Fields =>
 
 const wordsOf = (text: string): string[] => text.split(" ");
 
-/** The dialect that the upstream of a front speaks. */
+/** Returns the dialect that the upstream of a front speaks. */
 const spoken = ({ dialect, channel }: Front): Dialect => (channel === "responses" ? "responses" : dialect);
 
 function ask(

@@ -357,7 +357,7 @@ const WANTED: readonly Wanted[] = [
 
 const SHOWN = 4;
 
-/** The kind of a place: the place without its scenario's name and without numbers. */
+/** Returns the kind of a place: the place without its scenario's name and without numbers. */
 const kindOf = (where: string): string => where.replace(/^(\w+)\/[^/]*/, "$1").replaceAll(/\d+/g, "N");
 
 /** Sorts differences into wanted and unexpected ones. */

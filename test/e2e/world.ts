@@ -63,7 +63,7 @@ export function openWorld(
 ): World {
   const upstream = startDemoUpstream({ credential: CREDENTIAL, ...options });
   const gateway = startGatewayHere({ config: makeConfig(upstream, change(upstream.url)) });
-  /** The record and lines of the request that ended as number `count`. */
+  /** Waits for the request that ends as number `count`. Resolves with its record and its lines. */
   const settle = async (count: number): Promise<Pick<Trace, "record" | "lines">> => {
     const record = (await gateway.recorded(count + 1))[count]!;
     await flushLedger();

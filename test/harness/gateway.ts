@@ -17,7 +17,7 @@ import { PROGRAM } from "./program.ts";
 
 export type { Platform };
 
-/** The secret of the key that `makeConfig` binds to the group of this platform. */
+/** Returns the secret of the key that `makeConfig` binds to the group of this platform. */
 export const keyOf = (platform: Platform): string => `sk-test-${platform}`;
 
 /** The credential that `makeConfig`'s channels send upstream. */
@@ -54,7 +54,7 @@ export interface GatewayOptions {
 interface Prepared {
   readonly folder: TempFolder;
   readonly configPath: string;
-  /** The ledger's lines with this text in them. */
+  /** Reads the ledger's lines that have this text in them. */
   ledger(text?: string): Record<string, unknown>[];
   clean(): void;
 }
@@ -80,7 +80,7 @@ export interface ChildGateway extends Prepared {
   readonly pid: number;
   stdout(): string;
   stderr(): string;
-  /** The records of the requests that have ended, in order. */
+  /** Returns the records of the requests that have ended, in order. */
   records(): RequestRecord[];
   /** Resolves as soon as that many requests have ended. */
   recorded(count: number): Promise<RequestRecord[]>;

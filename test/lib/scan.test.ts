@@ -301,7 +301,7 @@ test("the time of a scan is in proportion to the size of the body", () => {
   }
 });
 
-/** A part as if it were known from an earlier body. */
+/** Makes a part as if it were known from an earlier body. */
 const knownPart = (text: string): Lists<string>[] => {
   const part = { length: text.length, hash: hashBytes(encode(text)), about: null };
   return [new Map([["list", { starts: [0], parts: [part], head: null, kept: null }]])];

@@ -26,7 +26,7 @@ function listCommands(name: string, row: CommandRow): Command[] {
 
 const inTable = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");
 
-/** The text without the list of choices, which the help has. */
+/** Returns the text without the list of choices, which only the help has. */
 const firstClause = (text: string): string =>
   text.replace(/; names: .*$/s, "").replace(/,? such as [^,;]*$/, "");
 

@@ -15,7 +15,7 @@ function write(folder: TempFolder, name: string, text: string): void {
   writeFileSync(folder.join(name), text);
 }
 
-/** `gateway run TOOL WORDS`, with a script in place of the tool, in a home of its own. */
+/** Runs `gateway run TOOL WORDS`, with a script in place of the tool, in a home of its own. */
 async function start(
   gateway: ChildGateway,
   words: readonly [flags: readonly string[], tool: string, ...args: string[]],

@@ -42,7 +42,7 @@ function standIn(folder: TempFolder, name: string, script: string): Record<strin
   return { PATH: `${folder.join("bin")}:${process.env["PATH"]}`, HOME: folder.path };
 }
 
-/** `gateway run TOOL ARGUMENTS`, with a script in place of the tool. */
+/** Runs `gateway run TOOL ARGUMENTS`, with a script in place of the tool. */
 const start = (
   folder: TempFolder,
   words: readonly [tool: string, ...args: string[]],

@@ -193,7 +193,7 @@ describe("P9, P10: a mistake is reported with its place and what was probably me
   );
 });
 
-/** The error about a group's channels, or about a login. */
+/** Returns the error about a group's channels, or about a login. */
 const complain = (config: object): string => complaints(JSON.stringify(config)).join("\n");
 const OWN = { base_url: "http://127.0.0.1:1", credential: "some-credential" };
 

@@ -12,7 +12,7 @@ export const channelOf = (platform: string, { url }: { readonly url: string }, m
   ...more,
 });
 
-/** A gateway for one test. Each of the groups has a key of its name; `key` has settings for all keys. */
+/** Starts a gateway for one test. Each of the groups has a key of its name; `key` has settings for all keys. */
 export function open(channels: Any, groups: Any, { key = {}, ...more }: Any = {}): InsideGateway {
   const keys = Object.keys(groups).map((name) => ({ name, group: name, secret: `sk-test-${name}`, ...key }));
   const gateway = startGatewayHere({ config: { channels, groups, keys, ...more } });
@@ -20,7 +20,7 @@ export function open(channels: Any, groups: Any, { key = {}, ...more }: Any = {}
   return gateway;
 }
 
-/** A gateway whose group `g` converts to the only channel, `far`. */
+/** Starts a gateway whose group `g` converts to the only channel, `far`. */
 export const openFar = (platform: string, far: Any, more: Any = {}): InsideGateway =>
   open({ far }, { g: { platform, channels: ["far"], convert: true } }, more);
 

@@ -144,7 +144,7 @@ const streamOf = ({ family, before, words, after }: Speech, end: readonly string
   answer(family, "text/event-stream", [...before, ...words, ...end]);
 const bodyOf = ({ family, body }: Speech): Answer =>
   answer(family, "application/json", [JSON.stringify(body)]);
-/** The place after the last word. */
+/** Returns the place after the last word. */
 const middleOf = ({ before, words }: Speech): number => before.length + words.length;
 
 /** Words of the prompt that give the client's body 400 bytes: 100 tokens, as estimates count. */
@@ -308,7 +308,7 @@ describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s",
     expectLine(lines, "complete", EXACT[dialect]);
   });
 
-  /** The form of the answer, the part before which the client leaves (-1: the head), and how it leaves. */
+  /** Each row has the form of the answer, the part before which the client leaves (-1: the head), and how it leaves. */
   const moments = [
     ["stream", -1, "reset"],
     ["body", -1, "close"],

@@ -70,7 +70,7 @@ describe.skipIf(WANTED === "")("real tools work through the gateway", () => {
     ["cline", "relay", ["--json", "say hello"]],
   ];
 
-  /** `gateway env` alone is not enough for these tools: they need the file that `env` describes. */
+  /** Whether `gateway env` alone is not enough for the tool, because it needs the file that `env` describes. */
   const needsFile = (tool: string): boolean => ["pi", "continue", "cline"].includes(tool);
 
   /** Whether `gateway run` starts the tool. */

@@ -54,7 +54,7 @@ test.each(SEEDS)(
   },
 );
 
-/** Each request has a model's name of its own, by which its ledger line can be found. */
+/** Returns the model's name of a request. Each request has its own, by which its ledger line can be found. */
 const modelOf = (mark: string): string => `claude-sonnet-4-5-${mark}`;
 
 // The upstream, whose answers have random forms and ends.

@@ -62,7 +62,7 @@ class Work {
   /** Changes nothing, so that the same request is sent once more. */
   #retry(): void {}
 
-  /** The user goes back to the last question and asks another one. */
+  /** Replaces the last question: the user goes back to it and asks another one. */
   #editLast({ turns }: Conversation): void {
     turns.at(-1)!.text = this.#text(3000);
   }
@@ -80,7 +80,7 @@ class Work {
     this.#ask(agent);
   }
 
-  /** A request for a title or a suggestion: another system prompt, no tools, a smaller model. */
+  /** Sends a request for a title or a suggestion: it has another system prompt, no tools, and a smaller model. */
   #askBeside({ name }: Agent): void {
     const talk: Conversation = {
       ...openConversation(`${this.#id} beside`, this.#text(600), "flash-2.5"),

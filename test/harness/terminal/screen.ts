@@ -12,9 +12,9 @@ interface Page {
 export interface Screen {
   write(text: string): void;
   resize(columns: number, rows: number): void;
-  /** The visible rows, without trailing blanks. */
+  /** Returns the visible rows, without trailing blanks. */
   rows(): string[];
-  /** The rows, and those that have scrolled off the top. */
+  /** Returns the visible rows, and before them those that have scrolled off the top. */
   history(): string[];
   readonly cursor: { readonly row: number; readonly column: number; readonly isShown: boolean };
   /** Whether the alternate screen is active, as in an editor. */

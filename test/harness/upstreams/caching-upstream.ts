@@ -35,7 +35,7 @@ export class CachingUpstream {
       : this.#serveAll(dialect, body, scope, at);
   }
 
-  /** The upstream loses all that it has cached. */
+  /** Makes the upstream lose all that it has cached. */
   lose(): void {
     this.#entries = [];
   }

@@ -50,7 +50,7 @@ const no = (status: number): Script => ({
   status,
   body: { type: "error", error: { type: "api_error", message: "no" } },
 });
-/** What happens to a request, whether it is streamed, the upstream's script, and fields of its one line. */
+/** Each row has what happens to a request, whether it is streamed, the upstream's script, and fields of its one line. */
 const SENT: readonly (readonly [string, boolean, Script, Line])[] = [
   ["is answered", false, {}, { outcome: "complete", basis: "exact", status: 200 }],
   ["is streamed", true, {}, { outcome: "complete", basis: "exact", status: 200 }],
@@ -286,7 +286,7 @@ test("P131: each token is charged once, and input excludes cached tokens, in eve
   }
 });
 
-/** The kind, the dialect, the upstream's report, the line's usage and charge; sound has no price here. */
+/** Each row has the kind, the dialect, the upstream's report, the line's usage and charge; sound has no price here. */
 const PARTS: readonly (readonly [string, Dialect, Line, Line, string | null])[] = [
   [
     "cache writes",
@@ -401,7 +401,7 @@ test.each(["0.1.0", "0.1.1", "0.2.0"])(
   },
 );
 
-/** A new conversation, which no earlier request has bound to a channel. */
+/** Returns the messages of a new conversation, which no earlier request has bound to a channel. */
 const talk = () => ({ messages: [{ role: "user", content: crypto.randomUUID() }] });
 
 describe("P141: ledger show explains usage × price, multiplier, rounding and attempts", () => {
@@ -505,7 +505,7 @@ test("P144: upstream_request_id is never that of an earlier attempt", async () =
 
 const TRACE = `00-${"a".repeat(32)}-${"b".repeat(16)}-00`;
 const pass = { input_tokens: 10, output_tokens: 5 };
-/** The case, the upstream's report, more fields of the request, and the expected fields of its line. */
+/** Each row has the case, the upstream's report, more fields of the request, and the expected fields of its line. */
 const APPLYING: readonly (readonly [string, Group, Dialect, object, Record<string, string>, Line])[] = [
   ["the request's trace", plain, "messages", {}, { traceparent: TRACE }, { traceparent: TRACE }],
   ["the recording's name", kept, "messages", {}, {}, { recording: "lines" }],

@@ -17,7 +17,7 @@ const often = world.group("often", { keys: { other: {} }, group: { limits: { req
 const busy = world.group("busy", { keys: { other: {} }, group: { limits: { concurrent_requests: 2 } } });
 const otherOf = (group: Group) => ({ "x-api-key": group.keyOf("other") });
 const AMOUNTS = ["usd_per_day", "usd_per_month", "usd_total", "usd_per_session"] as const;
-/** Each limit in USD, once of a key and once of a group. */
+/** For each limit in USD, a group whose key has the limit, and a group that has the limit itself. */
 const spent = AMOUNTS.flatMap((name) => {
   const limits = { [name]: "0.002" };
   return [

@@ -177,7 +177,7 @@ test.each(NAMED)(
 const JSON_OBJECT = { type: "json_object" };
 const WORDS = { role: "assistant", content: "I begin" };
 const config = (name: string, value: unknown) => [{ generationConfig: { [name]: value } }, name] as const;
-/** Fields of each client's dialect, and the channels whose dialects have nothing like them. */
+/** Each row has a client's dialect, the channels' dialects, and fields of the client's for which those have nothing. */
 const REFUSED: readonly (readonly [
   Dialect,
   readonly ChannelPlatform[],

@@ -98,7 +98,7 @@ const VERBS = [
   ["batchEmbedContents", { requests: [] }],
 ] as const;
 
-/** A method, a path, the platform whose key it needs, and a body. */
+/** Each row has a method, a path, the platform whose key it needs, and a body. */
 const ENDPOINTS: readonly (readonly [string, string, keyof typeof groups, object?])[] = [
   ["POST", "/v1/messages", "messages", ask("messages").body],
   ["POST", "/v1/messages/count_tokens", "messages", ask("messages").body],
@@ -272,7 +272,7 @@ test("P64: a path of other_paths is forwarded where a limit on requests applies"
   expect(paced.channel().seen).toHaveLength(1);
 });
 
-/** The endpoint, its platform, and the headers from which it reads a key. */
+/** Each row has the endpoint's dialect, its platform, and the headers from which it reads a key. */
 const KEY_HEADERS: readonly (readonly [Dialect, keyof typeof groups, (key: string) => readonly Fields[]])[] =
   [
     ["messages", "messages", (key) => [{ "x-api-key": key }, bearer(key)]],

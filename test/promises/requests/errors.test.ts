@@ -27,7 +27,7 @@ const down = [402, 408, 500, 502, 503, 504, 529].map(
   (status) => [status, forEach(`down-${status}`, two)] as const,
 );
 const pairs = forEach("about", two);
-/** Answers with which an upstream refuses a credential: the status, and a part of the error. */
+/** Each row has an answer with which an upstream refuses a credential: the status, and a part of the error. */
 const refusing = (
   [
     [401, {}],
@@ -41,7 +41,7 @@ const refusing = (
 });
 const off = forEach("off", { channels: { main: { disabled: true } } });
 const down2 = forEach("down2");
-/** An error at the beginning of a stream, and what the client gets. */
+/** Each row has an error at the beginning of a stream, and what the client gets. */
 const named = (
   [
     ["overloaded_error", 529, "overloaded_error"],
@@ -95,7 +95,7 @@ const all = (messages: string, responses: string, content: string): Codes => ({
 const UNAUTHENTICATED = all("authentication_error", "invalid_api_key", "UNAUTHENTICATED");
 const FORBIDDEN = all("permission_error", "model_not_found", "PERMISSION_DENIED");
 
-/** The cause, its status, its codes, and a request. */
+/** Each row has the cause of an error, its status, its codes, and a request that causes it. */
 const CAUSES: readonly (readonly [string, number, Codes, (dialect: Dialect) => Promise<Answer>])[] = [
   ["a missing key", 401, UNAUTHENTICATED, (dialect) => send(dialect, {})],
   ["an unknown key", 401, UNAUTHENTICATED, (dialect) => send(dialect, keyFields(dialect, "sk-unknown-0123"))],

@@ -141,7 +141,7 @@ const wrong = [400, 403, 405, 406, 409, 410, 413, 415, 418, 422, 424, 425, 426, 
   (status) => [status, pairFor(`wrong-${status}`)] as const,
 );
 const CREDIT = "Your credit balance is too low to access the API.";
-/** Answers with 4xx after which no other channel is tried: what they say, and the request that gets them. */
+/** Each row has an answer with 4xx after which no other channel is tried: what it says, and the request that gets it. */
 const said = (
   [
     ["nothing", "messages", "/v1/messages", 404, ""],
@@ -160,7 +160,7 @@ const said = (
   return [what, ...row, pairFor(`said-${at}`, platform, { aliases: { "test-model": "o1" } })] as const;
 });
 const [begun, odd, breaking] = [pairFor("begun"), pairFor("odd"), pairFor("breaking")];
-/** How an upstream says how long to wait: the form, header fields, the body's `retryDelay`, the seconds. */
+/** Each row has how an upstream says how long to wait: the form, header fields, the body's `retryDelay`, the seconds. */
 const waits = (
   [
     ["seconds", { "retry-after": "90000" }, "", 3600],
@@ -170,7 +170,7 @@ const waits = (
   ] as const
 ).map(([form, ...row]) => [form, ...row, pairFor(`wait-${form}`)] as const);
 const brief = pairFor("brief");
-/** A status, and how often a channel answers with it before the channel rests. */
+/** Each row has a status, and how often a channel answers with it before the channel rests. */
 const rests = (
   [
     [401, 1],

@@ -18,7 +18,7 @@ const UPGRADE = {
   "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
 };
 
-/** The upstream's answer to the next message. */
+/** How the upstream answers the next message. */
 type Act = (
   event: Section,
   socket: { send(message: string | Buffer): void; close(code?: number): void; terminate(): void },

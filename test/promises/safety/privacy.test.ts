@@ -298,7 +298,7 @@ const said = stream("messages", { text: RESPONSE });
 const failed = { type: "error", error: { type: "api_error", message: `no: ${PROMPT}` } };
 const IMAGE = { role: "user", content: [{ type: "image", source: { type: PROMPT } }] };
 
-/** The fate of a request, the client's status, the group, the body, the upstream's script, more fields. */
+/** Each row has a request's fate, the client's status, the group, the body, the upstream's script, and more fields. */
 const SENT: readonly (readonly [string, number, Group, object | string, (Script | null)?, Fields?])[] = [
   ["is answered whole", 200, plain, SPOKEN, { body: whole("messages", { text: RESPONSE }) }],
   ["is answered as a stream", 200, plain, { ...SPOKEN, stream: true }, { pieces: said }],

@@ -81,7 +81,7 @@ async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   }
 }
 
-/** A command line, its exit status, and how its result on stdout and its message on stderr begin. */
+/** Each row has a command line, its exit status, and how its result on stdout and its message on stderr begin. */
 const SPOKEN: readonly (readonly [string, number, string, string])[] = [
   ["keys list", 0, "NAME", ""],
   ["keys add --name spoken --group plain", 0, "sk-", 'The key "spoken" is bound to plain'],
@@ -137,7 +137,7 @@ test("P24, P25, P30: commands exit with the right status, and write results to s
   }
 });
 
-/** A command line that lacks a value, and the flag that gives it. */
+/** Each row has a command line that lacks a value, and the flag that gives it. */
 const LACKING: readonly (readonly [string, string])[] = [
   ["keys add --name without-group", "--group"],
   ["keys add --group plain", "--name"],
@@ -370,7 +370,7 @@ test("P41, P42, P59: serve --demo without a log needs no config, account or netw
   });
 });
 
-/** Names and contents of all files below a folder. */
+/** Reads the names and contents of all files below a folder. */
 const snapshot = (folder: string): string =>
   readdirSync(folder, { recursive: true })
     .map((name) => join(folder, String(name)))

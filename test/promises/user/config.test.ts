@@ -162,7 +162,7 @@ keys:
   - { name: laptop, group: claude, secret: sk-test-0123456789 }
 `;
 
-/** The case, a text of GOOD and its replacement, the word at the error's place, and a word of the error. */
+/** Each row has the case, a text of GOOD and its replacement, the word at the error's place, and a word of the error. */
 const ERRORS: readonly (readonly [string, string, string, string, string])[] = [
   ["an unknown setting", "listen: { port: 0 }", "lisen: { port: 0 }", "lisen", "listen"],
   ["an unknown setting inside", "base_url:", "base_ulr:", "base_ulr", "base_url"],
@@ -213,7 +213,7 @@ const LOGIN = { platform: "messages", credential: "client", base_url: "https://a
 const upstream = (platform: string) => ({ platform, base_url: "http://127.0.0.1:1", credential: "x" });
 const SECONDS = [upstream("messages"), { ...upstream("messages"), disabled: true }, LOGIN];
 
-/** A title, a config, and words of the config's error; null: the config has no error. */
+/** Each row has a title, a config, and words of the config's error; null: the config has no error. */
 const CHANNELS: readonly (readonly [title: string, config: object, wrong: string | null])[] = [
   ...["0.0.0.0", "::", "192.168.1.2", "127.0.0.1", "::1", "localhost"].map((host) => {
     const wrong = /^(?:127|::1|l)/.test(host) ? null : "change listen.host";

@@ -54,7 +54,7 @@ function listFields(cell: string): string[] {
   );
 }
 
-/** The command with which a row of the table begins, and a command line that prints the command's document. */
+/** Each row has a command of the contract's table, and a command line that prints the command's document. */
 const DOCUMENTS: readonly (readonly [string, string])[] = [
   ["run", "run --list"],
   ["env", "env anthropic --secret KEY"],

@@ -4,13 +4,13 @@ import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 
-/** The files below a folder whose paths do not match `without`. */
+/** Lists the files below a folder whose paths do not match `without`. */
 export const listFiles = (folder: string, without = /^$/): string[] =>
   (existsSync(folder) ? readdirSync(folder, { recursive: true }) : [])
     .map((name) => join(folder, String(name)))
     .filter((path) => !without.test(path) && lstatSync(path).isFile());
 
-/** The contents of these files as one text. */
+/** Reads the contents of these files as one text. */
 export const readFiles = (folder: string, without?: RegExp): string =>
   listFiles(folder, without)
     .map((path) => readFileSync(path, "latin1"))

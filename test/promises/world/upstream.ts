@@ -176,7 +176,7 @@ function openOut(response: ServerResponse): Out {
   };
 }
 
-/** A script that names neither a body nor an error leaves the body to `answerTo`. */
+/** Whether a script leaves the body to `answerTo`, because it names neither a body nor an error. */
 const isUsual = ({ status = 200, body, pieces }: Reply): boolean =>
   status === 200 && body === undefined && pieces === undefined;
 

@@ -39,7 +39,7 @@ export interface Group {
   /** The secret of the group's key. */
   readonly key: string;
   keyOf(name: string): string;
-  /** The name in the config, and the credential, of one of the group's channels. */
+  /** These return the name in the config, and the credential, of one of the group's channels. */
   channelName(name?: string): string;
   credentialOf(name?: string): string;
   channel(name?: string): Channel;
@@ -209,7 +209,7 @@ export class World {
     };
   }
 
-  /** The groups' part of the config. */
+  /** Builds the groups' part of the config. */
   build(): BuiltConfig {
     const channels: Record<string, Section> = {};
     const groups: Record<string, Section> = {};
@@ -295,7 +295,7 @@ export class World {
     return runIn(this.folder, args, options);
   }
 
-  /** The document that a command prints with --json. */
+  /** Runs a command with --json, and returns the document that it prints. */
   // oxlint-disable-next-line typescript/no-explicit-any -- documents are JSON of any shape
   async json(...args: string[]): Promise<any> {
     const { status, stdout, stderr } = await this.run(...args, "--json");
@@ -303,14 +303,14 @@ export class World {
     return JSON.parse(stdout);
   }
 
-  /** The ledger's whole lines with this text in them. */
+  /** Reads the ledger's whole lines that have this text in them. */
   lines(text = ""): Line[] {
     const path = this.path("ledger.jsonl");
     const all = existsSync(path) ? readFileSync(path, "utf8").split("\n").slice(0, -1) : [];
     return all.filter((line) => line.includes(text)).map((line) => JSON.parse(line));
   }
 
-  /** The one line of an answer. Fails if there are two. */
+  /** Returns the one line of an answer. Fails if there are two. */
   async line(answer: Exchanged): Promise<Line> {
     const id = answer.field("x-request-id");
     if (id === undefined) throw new Error(`the answer has no x-request-id: ${answer.bytes.toString()}`);
@@ -322,7 +322,7 @@ export class World {
     return own[0]!;
   }
 
-  /** All that the gateway has printed: its log and its messages. */
+  /** Returns all that the gateway has printed: its log and its messages. */
   log(): string {
     return this.server.stdout() + this.server.stderr();
   }

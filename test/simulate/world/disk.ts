@@ -72,7 +72,7 @@ export class Inode {
     this.#size = bytes.length;
   }
 
-  /** A sync that begins now covers this many changes. */
+  /** How many changes a sync covers that begins now. */
   get made(): number {
     return this.#made;
   }

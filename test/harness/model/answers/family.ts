@@ -9,7 +9,7 @@ export interface Family {
   readonly name: FamilyName;
   readRequest(body: unknown): ModelRequest;
   writeReply(completion: Completion, body: unknown): Json;
-  /** The stream as a list of events, each framed for the wire. */
+  /** Writes the stream as a list of events, each framed for the wire. */
   writeEvents(completion: Completion, body: unknown): string[];
 }
 
