@@ -78,7 +78,7 @@ export const USE: CommandTable = {
       ["--curl", "with --demo: print every key, and a curl line for each endpoint"],
       [
         "--log <form>",
-        "print a line for each request",
+        "how to print a line for each request",
         { choices: ["text", "json", "off"], default: "text" },
       ],
     ],

@@ -159,7 +159,7 @@ export interface SumsQuery extends Scope {
   readonly order?: string;
   /** Further lists of names or columns, each with rows of its own. */
   readonly also?: readonly (readonly string[])[];
-  /** Columns of lines that rows are also grouped by, as SQL. */
+  /** Further columns to group by: names, and their SQL over a line. */
   readonly columns?: Readonly<Record<string, string>>;
   /** The usual sums to compute. Absent: all. Each takes time. */
   readonly of?: readonly string[];

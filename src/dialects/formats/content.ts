@@ -42,7 +42,7 @@ export const content: Dialect = {
     return `${at.begun === true ? ",\r\n" : "["}${body}\r\n]`;
   },
   eventCloser: "\r\n\r\n",
-  // Clients read the event as a chunk, and a clean end as success.
+  // Clients read an error event as a chunk, and a clean end as success.
   resetAfterErrorEvent: true,
   openMeter: openContentMeter,
   capNames: ["generationConfig", "generation_config"],

@@ -50,7 +50,7 @@ export function planConversions(
   const isAnswered = endpoint.purpose === "generate" && (model !== null || ANSWER_PATHS.has(path));
   if (!isAnswered && own.length > 0) return own;
   if (convert && !isAnswered && endpoint.purpose !== "count") {
-    const text = `No channel of this group has ${endpoint.label}: only requests for an answer are converted.`;
+    const text = `No channel for this request serves ${endpoint.label}, and only calls in which a model answers are converted.`;
     throw new GatewayError("unknown_path", text);
   }
   const others = candidates

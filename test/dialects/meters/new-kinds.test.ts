@@ -1,4 +1,4 @@
-// Kinds of usage newer than the recordings: caches for half a day, containers, refusals, calls of a loop.
+// Usage that no recorded answer in shared/fixtures has: caches of twelve hours, containers, refusals, a loop of model calls.
 
 import { describe, expect, test } from "bun:test";
 import { assess } from "../../../src/billing/assess.ts";
