@@ -185,7 +185,7 @@ export async function startGateway(
   return makeTarget(name, port, child, folder);
 }
 
-/** Milliseconds from the start of the process to the first answer of an upstream. */
+/** Measures the milliseconds from the start of the process to the first answer of an upstream. */
 export async function measureStart(command: readonly string[], upstream: number): Promise<number> {
   const port = findFreePort();
   const began = performance.now();

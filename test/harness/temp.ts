@@ -56,7 +56,7 @@ export function expectMode(path: string, mode: number): void {
   if (process.platform !== "win32") expect((statSync(path).mode & 0o777).toString(8)).toBe(mode.toString(8));
 }
 
-/** The ledger's lines with this text in them. Throws if the last line is torn. */
+/** Reads the ledger's lines that have this text in them. Throws if the last line is torn. */
 export function readLedger(path: string, wanted = ""): Record<string, unknown>[] {
   const text = readFileSync(path, "utf8");
   if (text !== "" && !text.endsWith("\n")) throw new Error(`the last line of ${path} is torn`);

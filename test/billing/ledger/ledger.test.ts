@@ -164,7 +164,7 @@ describe("P122, P124: each request has exactly one line, also after a kill", () 
     const path = newLedgerPath();
     await abandon(path, ["req_1", "req_2"], ["req_1"]);
     const journal = readFileSync(`${path}.open`);
-    // Behind the record of req_2, the journal may note the ledger's end.
+    // The record of req_2 may not be the journal's last one: behind it, the journal may note the ledger's end.
     const sent = journal.indexOf("\n", journal.lastIndexOf('"req_2"'));
     const bytes = readFileSync(path);
     for (let end = 0; end <= journal.length; end += 13 * STEPS) {

@@ -178,7 +178,7 @@ for (const how of ["stopped", "killed"] as const)
     },
   );
 
-test("verify finds no fault in the gateway's own corrections after a stop and after a kill", async () => {
+test("`verify` finds no fault in the gateway's own corrections after a stop and after a kill", async () => {
   const path = await makeSample("stopped");
   const ledger = open(path);
   const forged = copy(path);
@@ -199,7 +199,7 @@ test("verify finds no fault in the gateway's own corrections after a stop and af
   }
 });
 
-test("verify finds no fault in a correction next to a journal of version 0.1, which named no corrections", async () => {
+test("`verify` finds no fault in a correction next to a journal of version 0.1, which named no corrections", async () => {
   const path = await makeSample("stopped");
   writeFileSync(`${path}.open`, readFileSync(`${path}.open`, "utf8").replace(',"corrections":true', ""));
   forgeCorrection(path);

@@ -231,7 +231,7 @@ test("lines that are missing before the end that the journal notes leave one gap
 });
 
 describe("P142: a power cut explains why lines that were never synced are missing, and a kill does not", () => {
-  test("verify reports unsynced lines that a power cut took, and the next start goes on without them", async () => {
+  test("`verify` reports unsynced lines that a power cut took, and the next start goes on without them", async () => {
     const { killed } = await makeLedgers(false);
     writeFileSync(`${killed}.open`, asOfAnotherBoot(readFileSync(`${killed}.open`, "utf8")));
     cutTo(killed, 2);
@@ -250,7 +250,7 @@ describe("P142: a power cut explains why lines that were never synced are missin
   });
 });
 
-test("verify finds no fault in a ledger without its journal, but says that the ledger's end is not proved", async () => {
+test("`verify` finds no fault in a ledger without its journal, but says that the ledger's end is not proved", async () => {
   const { stopped } = await makeLedgers();
   rmSync(`${stopped}.open`);
   expect(look(stopped)).toEqual({

@@ -52,7 +52,7 @@ function writeChain(drafts: readonly LineDraft[]): string {
 
 const THREE = [draftOf("req_1"), draftOf("req_2"), draftOf("req_3")];
 
-test("verify finds no fault in a ledger that the gateway wrote, rotated and recovered", async () => {
+test("`verify` finds no fault in a ledger that the gateway wrote, rotated and recovered", async () => {
   const path = newLedgerPath();
   let now = Date.parse("2026-01-31T12:00:00Z");
   const options = optionsFor(path, { rotate: { monthly: true }, now: () => now });
@@ -71,7 +71,7 @@ test("verify finds no fault in a ledger that the gateway wrote, rotated and reco
   expect(verdict.files).toBeGreaterThan(3);
 });
 
-test("verify finds no lines and no fault in a missing ledger", () => {
+test("`verify` finds no lines and no fault in a missing ledger", () => {
   expect(verifyLedger(newLedgerPath(), STRICT, () => undefined)).toEqual({
     files: 0,
     lines: 0,
@@ -82,7 +82,7 @@ test("verify finds no lines and no fault in a missing ledger", () => {
   });
 });
 
-describe("P139: verify checks the chain", () => {
+describe("P139: `verify` checks the chain", () => {
   test("any one changed byte is found, wherever it is", () => {
     const whole = writeChain(THREE);
     const bytes = readFileSync(whole);
@@ -208,7 +208,7 @@ test("lines with an amount of the seller have no fault, and a note says that ver
   expect(notes).toContainEqual(expect.stringContaining("(price_source: reported): 2."));
 });
 
-describe("P139: verify checks each line", () => {
+describe("P139: `verify` checks each line", () => {
   function writeWith(change: object): string {
     const path = newLedgerPath();
     const line = { ...JSON.parse(encodeLine(draftOf("req_1"), GENESIS)), ...change };
@@ -262,7 +262,7 @@ describe("P139: verify checks each line", () => {
     ["a negative count", { usage: { input: -1 } }, "usage.input: Too small"],
     ["a multiplier that is not a decimal", { multiplier: "1e3" }, "multiplier: a decimal without"],
   ];
-  test.each(cases)("verify finds a line with %s", (_, change, problem) => {
+  test.each(cases)("`verify` finds a line with %s", (_, change, problem) => {
     const [finding, ...more] = findingsOf(writeChain([draftOf("req_0"), draftOf("req_1", change)]));
     expect(finding).toStartWith(`ledger.jsonl:2 ${problem}`);
     expect(more).toEqual([]);
@@ -301,7 +301,7 @@ describe("P139: verify checks each line", () => {
     expect(findingsOf(writeWith(change))).toEqual(names);
   });
 
-  test("verify finds no fault in unpriced and unknown lines, which have no amounts", () => {
+  test("`verify` finds no fault in unpriced and unknown lines, which have no amounts", () => {
     const none = { official_usd: null, charge_usd: null, prices: null };
     expect(
       findingsOf(
@@ -435,7 +435,7 @@ describe("P139: verify checks each line", () => {
   });
 });
 
-describe("P139: verify checks corrections", () => {
+describe("P139: `verify` checks corrections", () => {
   const correctionOf = (id: string, more: Partial<CorrectionDraft> = {}): CorrectionDraft => {
     const { time, key, group, platform, channel, model } = draftOf("req_1");
     return {

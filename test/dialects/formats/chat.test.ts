@@ -119,7 +119,7 @@ describe.each([
   });
 });
 
-test("an event that comes in tiny pieces takes a time linear in its length", () => {
+test("the time for an event that comes in tiny pieces is linear in the event's length", () => {
   const remover = new UsageRemover();
   const piece = bytes("x");
   const began = process.cpuUsage();

@@ -100,7 +100,7 @@ function answer(dialect: DialectName, { body, path }: Asked, played: Played): Re
   });
 }
 
-/** The connection ends in the middle of the answer, or stays open without another byte. */
+/** Streams the first half of an answer. Then the connection ends, or stays open without another byte. */
 function breakOff(events: string, breaks: "cut" | "stalls"): ReadableStream {
   return new ReadableStream({
     start(controller) {

@@ -1,4 +1,4 @@
-// The ledger: lines, amounts, the chain, and what a start finds.
+// The contract's promises about the ledger: its lines, amounts and chain, and what a start finds.
 
 import { describe, expect, onTestFinished, test } from "bun:test";
 import { createHash } from "node:crypto";
@@ -404,7 +404,7 @@ test.each(["0.1.0", "0.1.1", "0.2.0"])(
 /** Returns the messages of a new conversation, which no earlier request has bound to a channel. */
 const talk = () => ({ messages: [{ role: "user", content: crypto.randomUUID() }] });
 
-describe("P141: ledger show explains usage × price, multiplier, rounding and attempts", () => {
+describe("P141: `ledger show` explains usage × price, multiplier, rounding and attempts", () => {
   const show = async (line: Line): Promise<string> => {
     const { status, stdout } = await world.run("ledger", "show", line["id"]);
     expect(status).toBe(0);
@@ -412,7 +412,7 @@ describe("P141: ledger show explains usage × price, multiplier, rounding and at
     return stdout.replaceAll(/ +/g, " ");
   };
 
-  test("ledger show explains each kind that was used, and each attempt", async () => {
+  test("`ledger show` explains each kind that was used, and each attempt", async () => {
     const usage = { cache_creation_input_tokens: 20, cache_creation: { ephemeral_1h_input_tokens: 20 } };
     two.channel("first").next({ status: 500, body: { error: { message: "no" } } });
     two.channel("second").next({ body: whole("messages", { usage }) });
@@ -430,7 +430,7 @@ describe("P141: ledger show explains usage × price, multiplier, rounding and at
       expect(shown).toContain(row);
   });
 
-  test("ledger show explains a rounded charge, and calls with a price of their own", async () => {
+  test("`ledger show` explains a rounded charge, and calls with a price of their own", async () => {
     const counts = { input: 1, read: 0, output: 0 };
     fine.channel().next({ body: whole("messages", { counts }) });
     expect(await show(await world.line(await fine.ask("messages")))).toContain(
@@ -443,7 +443,7 @@ describe("P141: ledger show explains usage × price, multiplier, rounding and at
     expect(shown).toContain("× $15 / 1,000,000 × 0.5 (service_tier=batch) = $0.00225");
   });
 
-  test("ledger show explains a channel that did not answer, and a model without a price", async () => {
+  test("`ledger show` explains a channel that did not answer, and a model without a price", async () => {
     two.channel("first").next((_, out) => out.end("reset"));
     expect(await show(await world.line(await two.ask("messages", talk())))).toContain("1. two-first: reset");
     const unpriced = await show(await world.line(await odd.ask("messages", { model: "mystery-9" })));
@@ -555,7 +555,7 @@ function chain(
   });
 }
 
-describe("P139: ledger verify finds a change of any line", () => {
+describe("P139: `ledger verify` finds a change of any line", () => {
   const verify = async (change: (lines: string[]) => string[]): Promise<number> => {
     for (let count = world.lines().length; count < 6; count += 1)
       await world.line(await plain.ask("messages"));
@@ -572,7 +572,7 @@ describe("P139: ledger verify finds a change of any line", () => {
     return status;
   };
 
-  test("verify finds nothing in an unchanged copy of a ledger", async () => {
+  test("`verify` finds nothing in an unchanged copy of a ledger", async () => {
     expect(await verify((lines) => lines)).toBe(0);
   });
 
@@ -604,12 +604,12 @@ describe("P139: ledger verify finds a change of any line", () => {
           index === 1 ? { ...line, usage: { ...line["usage"], output: 1 } } : line,
         ),
     ],
-  ])("verify finds a line that is %s", async (_, change) => {
+  ])("`verify` finds a line that is %s", async (_, change) => {
     expect(await verify(change)).toBe(1);
   });
 });
 
-describe("P140: verify --anchor finds that lines which the anchor covers are gone", () => {
+describe("P140: `verify --anchor` finds that lines which the anchor covers are gone", () => {
   const check = async (cut: number, ...flags: string[]) => {
     for (let count = world.lines().length; count < 6; count += 1)
       await world.line(await plain.ask("messages"));
@@ -635,7 +635,7 @@ describe("P140: verify --anchor finds that lines which the anchor covers are gon
     expect(gone.stdout + gone.stderr).toContain("anchor");
   });
 
-  test("verify fails for an anchor with another hash, also with --partial", async () => {
+  test("`verify` fails for an anchor with another hash, also with --partial", async () => {
     const copy = world.path("anchored.jsonl");
     const { lines } = await world.json("ledger", "anchor", "--ledger", copy);
     const other = `${lines}:${sha("other")}`;
@@ -646,7 +646,7 @@ describe("P140: verify --anchor finds that lines which the anchor covers are gon
   });
 });
 
-test("P140: verify --since checks from a line on and says how many lines it left out", async () => {
+test("P140: `verify --since` checks from a line on and says how many lines it left out", async () => {
   for (let count = world.lines().length; count < 5; count += 1) await world.line(await plain.ask("messages"));
   const copy = world.path("since.jsonl");
   const all = readFileSync(world.path("ledger.jsonl"), "utf8").split("\n").slice(0, 5);

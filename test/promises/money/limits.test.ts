@@ -1,4 +1,4 @@
-// Limits and alerts.
+// The contract's promises about limits and alerts.
 
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";

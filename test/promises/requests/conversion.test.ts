@@ -1,4 +1,4 @@
-// Groups with `convert: true`.
+// The contract's promises about groups with `convert: true`.
 
 import { describe, expect, test } from "bun:test";
 import { parseAnswer } from "../../harness/raw.ts";

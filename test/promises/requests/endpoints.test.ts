@@ -1,4 +1,4 @@
-// Endpoints, keys, headers and model names.
+// The contract's promises about endpoints, keys, headers and model names.
 
 import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";

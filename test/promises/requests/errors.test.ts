@@ -1,4 +1,4 @@
-// The gateway's own errors, and those of upstreams.
+// The contract's promises about the gateway's own errors, and those of upstreams.
 
 import { describe, expect, test } from "bun:test";
 import { DIALECTS, type Dialect, ask } from "../world/answers.ts";

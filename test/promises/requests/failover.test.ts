@@ -1,4 +1,4 @@
-// Channels: order, failover, rests, and Chat Completions.
+// The contract's promises about channels: their order, failover, rests, and Chat Completions.
 
 import { describe, expect, test } from "bun:test";
 import { ask, type Dialect, DIALECTS, stream, whole } from "../world/answers.ts";

@@ -1,4 +1,4 @@
-// Requests with a tool's own login: a plan pays for them.
+// The contract's promises about requests with a tool's own login, for which a plan pays.
 
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";

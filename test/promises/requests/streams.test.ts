@@ -1,4 +1,4 @@
-// Streams, broken answers and leaving clients.
+// The contract's promises about streams, broken answers and leaving clients.
 
 import { describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";

@@ -1,4 +1,4 @@
-// The responses API over a WebSocket.
+// The contract's promises about the responses API over a WebSocket.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {

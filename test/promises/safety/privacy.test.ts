@@ -1,4 +1,4 @@
-// Secrets, prompts, the gateway's files, and access.
+// The contract's promises about secrets, prompts, the gateway's files, and access.
 
 import { describe, expect, test } from "bun:test";
 import { lstatSync, readdirSync, writeFileSync } from "node:fs";

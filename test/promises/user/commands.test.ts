@@ -1,4 +1,4 @@
-// Commands: what they print, return and change.
+// The contract's promises about commands: what they print, return and change.
 
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "bun:test";
 import {

@@ -1,4 +1,4 @@
-// The config file: where it is, how it is read, changed and followed.
+// The contract's promises about the config file: where it is, and how it is read, changed and followed.
 
 import { describe, expect, test } from "bun:test";
 import {

@@ -1,4 +1,4 @@
-// Recordings, and promises of the page that need no browser.
+// The contract's promises about recordings, and those about the console's page that need no browser.
 
 import { describe, expect, test } from "bun:test";
 import { cpSync, existsSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";

@@ -129,8 +129,8 @@ interface Spending {
   readonly window: (wall: number) => number;
 }
 
-/** Checks what a key has spent. A request is let in while less than the limit is spent. So the requests of a window spend at most twice the limit or,
- *  if that is more, the limit and the charge of the dearest request. */
+/** Checks what a key has spent. A request is let in while less than the limit is spent. So the requests of a window spend at
+ *  most twice the limit or, if that is more, the limit and the charge of the dearest request. */
 function checkSpent(world: World, key: string, lines: readonly Counted[], { limit, window }: Spending): void {
   if (limit === undefined) return;
   const written = new Map(world.written.map(({ id, at }) => [id, at]));

@@ -20,8 +20,8 @@ export function checkReleased(world: World): void {
     accuse(`more files are open than the ledger, its journal and its lock: ${files.join(", ")}`);
 }
 
-/** Checks that nothing is held after a clean stop. Returns the timer that may be left: all time limits share one, and it fires once more
- *  after the last of them was switched off. */
+/** Checks that nothing is held after a clean stop. Returns the timer that may be left: all time limits share one timer, which
+ *  fires once more after the last of them was switched off. */
 export function checkStopped(world: World, process: SimProcess, { running }: Served): Timer[] {
   const accuse = (what: string): void => world.accuse("released", `The gateway has stopped, but ${what}.`);
   const { client, memory } = running.gateway;

@@ -64,8 +64,8 @@ export class Inode {
     this.#made += 1;
   }
 
-  /** Commits a database, which SQLite's journal keeps whole. Without a sync, a power cut may take the last one. Nobody may change `bytes`, and
-   *  nothing else writes into a database. */
+  /** Commits a database. SQLite's journal keeps a commit whole. Without a sync, a power cut may take the last commit. Nobody may
+   *  change `bytes`, and nothing else writes into a database. */
   commit(bytes: Buffer): void {
     this.#commits = [this.content, bytes];
     this.#bytes = bytes;

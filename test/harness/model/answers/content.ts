@@ -65,7 +65,7 @@ function readThinking(config: unknown): boolean {
   );
 }
 
-/** The cached content that a request names. All of it counts as read, even the first time: `writeUsage` adds the written tokens to it. */
+/** The cached content that a request names. All of it counts as read, even the first time (see `writeUsage`). */
 function markCachedContent(name: string): CachePoint[] {
   return markPrefixes([{ text: name, ttl: "5m" }]).map((point) => ({
     ...point,
