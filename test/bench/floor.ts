@@ -1,4 +1,4 @@
-// The floor: bytes through the runtime's server and client, without any work of the gateway. Arguments: port, upstream.
+// The floor of the benchmark passes bytes through the runtime's server and client, without any work of the gateway.
 
 const [port, upstream] = process.argv.slice(2);
 

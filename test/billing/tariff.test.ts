@@ -1,4 +1,4 @@
-// Which unit prices an answer pays: rule by rule, with invented prices.
+// Tests which unit prices an answer pays: rule by rule, with invented prices.
 
 import { describe, expect, test } from "bun:test";
 import type { Rates } from "../../src/billing/prices.ts";

@@ -1,4 +1,4 @@
-// How answers end and fail, and what a client can send back.
+// Tests how converted answers end and fail, and what a client can send back of them.
 
 import { describe, expect, test } from "bun:test";
 import { ChatAnswerReader } from "../../src/bridges/chat/read-answer.ts";

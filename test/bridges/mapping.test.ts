@@ -1,4 +1,4 @@
-// What becomes of each option of a client: a table for each direction, with a row for each option.
+// Tests what becomes of each option of a client: a table for each direction has a row for each option.
 
 import { describe, expect, test } from "bun:test";
 import { type Any, BASES, convert, HI, openCall, refusal, type Setting } from "./calls.ts";

@@ -1,4 +1,4 @@
-// Requests and answers against the schemas that OpenAI publishes.
+// Checks converted requests and answers by the schemas that OpenAI publishes.
 
 import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../src/dialects/dialect.ts";

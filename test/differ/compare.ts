@@ -1,4 +1,4 @@
-// The differences between two outcomes, each with its place.
+// Finds the differences between the outcomes of two executables, each with its place.
 
 import { fieldOf, type Fields, type Got, type Received } from "./wire.ts";
 import type { Outcome, Section } from "./side.ts";

@@ -1,4 +1,4 @@
-// What a program under test writes, and how it is ended.
+// Reads what a program under test writes, and ends the program.
 
 export interface Output {
   text(): string;

@@ -1,4 +1,4 @@
-// Folders and ledgers of tests.
+// Makes folders for tests, and reads ledgers in them.
 
 import { afterEach, beforeEach, expect } from "bun:test";
 import {

@@ -1,4 +1,4 @@
-// Which requests of a replay count as a recorded one.
+// Tests which requests of a replay count as a recorded one.
 
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";

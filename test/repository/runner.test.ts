@@ -1,4 +1,4 @@
-// `npm test` itself.
+// Tests `npm test` itself.
 
 import { expect, test } from "bun:test";
 import { join } from "node:path";

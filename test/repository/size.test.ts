@@ -1,4 +1,4 @@
-// How large each room of src is. CONTRIBUTING.md says when a number may change.
+// Tests how large each folder of src is. CONTRIBUTING.md says when a number may change.
 
 import { expect, test } from "bun:test";
 import { Glob } from "bun";

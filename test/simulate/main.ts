@@ -1,4 +1,4 @@
-// `bun run simulate`. README.md explains it.
+// The program of `bun run simulate`, which README.md explains.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// One run: a plan, a world in which it happens, and the failures. Only the plan and the code decide what happens.
+// Runs a plan in a world of its own, and collects the failures. Only the plan and the code decide what happens.
 
 import type { Check } from "./checks/promises.ts";
 import { checkBooks } from "./checks/books.ts";

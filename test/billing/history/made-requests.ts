@@ -1,4 +1,4 @@
-// The same request, as a log has it and as the ledger has it.
+// Makes the same request twice: as an agent's log has it, and as the ledger has it.
 
 import type { LogEntry } from "../../../src/billing/history/entry.ts";
 import type { Identity } from "../../../src/billing/ledger/line.ts";

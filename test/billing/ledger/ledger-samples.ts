@@ -1,4 +1,4 @@
-// Requests, intents and lines for the tests of the ledger.
+// Makes requests, intents and lines for the tests of the ledger.
 
 import { Database } from "bun:sqlite";
 import { createHash } from "node:crypto";

@@ -1,4 +1,4 @@
-// Names of the same model, as relays, clouds and tools decorate them.
+// Tests that a model has its price under the names that relays, clouds and tools give it.
 
 import { collectCases, pay, type Term, testCases } from "./oracle.ts";
 import { writeContent, writeMessage, writeResponse } from "./wire.ts";

@@ -1,4 +1,4 @@
-// Tiers, bands, parts, lifetimes and calls that have a price of their own.
+// Tests what an answer costs whose tier, length, parts, lifetimes or calls have a price of their own.
 
 import { collectCases, pay, testCases } from "./oracle.ts";
 import { responsesUsage, writeContent, writeMessage, writeResponse } from "./wire.ts";

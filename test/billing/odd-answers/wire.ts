@@ -1,4 +1,4 @@
-// Whole answers of each dialect, with the given usage.
+// Writes whole answers of each dialect with the given usage.
 
 export const writeMessage = (
   model: string,

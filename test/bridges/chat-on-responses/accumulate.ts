@@ -1,4 +1,4 @@
-// Chat chunks → the completion that they add up to, as a client does it.
+// Adds chat chunks up to a completion, as a client does it.
 
 import { isObject } from "../../../src/lib/json/json.ts";
 import { readEvents } from "../calls.ts";

@@ -1,4 +1,4 @@
-// Chat Completions on a responses channel, as the gateway converts it.
+// Converts Chat Completions for a responses channel, as the gateway does it.
 
 import { type Conversion, convertCall } from "../../../src/bridges/convert.ts";
 import type { AnswerStream } from "../../../src/bridges/answer-stream.ts";

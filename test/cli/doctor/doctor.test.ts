@@ -1,4 +1,4 @@
-// `gateway doctor` against real upstreams: healthy, failing, or missing.
+// Runs `gateway doctor` with real upstreams, which are healthy, fail, or are not there.
 
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// `gateway` without a command.
+// Tests what `gateway` shows when it is called without a command.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { renameSync, writeFileSync } from "node:fs";

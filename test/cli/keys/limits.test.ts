@@ -1,4 +1,4 @@
-// Commands that set limits, and that show how much of them is spent.
+// Tests the commands that set limits, and those that show how much of a limit is spent.
 
 import { describe, expect, test } from "bun:test";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";

@@ -1,4 +1,4 @@
-// `gateway env`: which key and settings it prints, and whether shells read its lines as intended.
+// Tests `gateway env`: which key and settings it prints, and whether shells read its lines as intended.
 
 import { describe, expect, test } from "bun:test";
 import { sample, string } from "fast-check";

@@ -1,4 +1,4 @@
-// `gateway run` and `gateway init` with a tool's own login, with stand-ins for the tools.
+// Tests `gateway run` and `gateway init` with a tool's own login, with stand-ins for the tools.
 
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";

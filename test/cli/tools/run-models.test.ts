@@ -1,4 +1,4 @@
-// The models and the time limits that `gateway run` gives a tool, with stand-ins that say what they were given.
+// Tests which models and time limits `gateway run` gives a tool, with stand-ins that say what they were given.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";

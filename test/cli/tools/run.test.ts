@@ -1,4 +1,4 @@
-// `gateway run`, with stand-ins for the tools that say what they were given.
+// Tests `gateway run` with stand-ins for the tools, which say what they were given.
 
 import { describe, expect, onTestFinished, test } from "bun:test";
 import {

@@ -1,4 +1,4 @@
-// Cases that no recording has: how answers end, hostile bytes, lines of any length.
+// Tests meters with cases that no recording has: how answers end, hostile bytes, lines of any length.
 
 import { describe, expect, test } from "bun:test";
 import type { Meter, Reading } from "../../../src/billing/usage.ts";

@@ -1,4 +1,4 @@
-// Errors for which no channel is to blame, and requests that come back to their gateway.
+// Tests errors for which no channel is to blame, and requests that come back to their gateway.
 
 import { describe, expect, test } from "bun:test";
 import { makeConfig, startGatewayHere } from "../../harness/gateway.ts";

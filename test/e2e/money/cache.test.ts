@@ -1,4 +1,4 @@
-// A request's cache miss in its ledger line: the place, the tokens and the cost, in every dialect, streamed or not.
+// Tests that a ledger line has the request's cache miss: the place, the tokens and the cost, in every dialect, streamed or not.
 
 import { DIALECT_NAMES } from "../../../src/dialects/dialect.ts";
 import { expect, test } from "bun:test";

@@ -1,4 +1,4 @@
-// Prices in a running gateway: a kind without a price, an update of the book, and names in any case.
+// Tests prices in a running gateway: a kind without a price, an update of the book, and names in upper or lower case.
 
 import { findProvider } from "@pydantic/genai-prices";
 import { expect, onTestFinished, test } from "bun:test";

@@ -1,4 +1,4 @@
-// Who sent a request, in its ledger line: tool, session, agent and label, and the upstream's own id of the request.
+// Tests that a ledger line says who sent the request: tool, session, agent and label, and the upstream's id of the request.
 
 import { expect, onTestFinished, test } from "bun:test";
 import { listProblems } from "../../billing/ledger/ledger-samples.ts";

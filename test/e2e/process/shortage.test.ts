@@ -1,4 +1,4 @@
-// A gateway that may open no more files.
+// Tests a gateway that has reached its limit of open files.
 
 import { readdirSync } from "node:fs";
 import { expect, test } from "bun:test";

@@ -1,4 +1,4 @@
-// How a gateway ends: signals, the grace period, a second signal, and output that nobody reads.
+// Tests how a gateway ends: by signals, in the grace period, at a second signal, and if nobody reads its output.
 
 import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, onTestFinished, test } from "bun:test";

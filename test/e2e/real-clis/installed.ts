@@ -1,4 +1,4 @@
-// The released tools on this machine, and how tests start them.
+// Finds the released tools on this machine, and starts them for tests.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// Which secrets are masked, and which texts stay as they are.
+// Tests which secrets are masked, and which texts stay as they are.
 
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";

@@ -1,4 +1,4 @@
-// A request's body, as the simulated upstream reads it, and faults of the answer.
+// Reads a request's body as the simulated upstream does, and finds a fault of its answer by the fault's name.
 
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { parseJson } from "../../../src/lib/json/json.ts";

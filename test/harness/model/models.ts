@@ -1,4 +1,4 @@
-// The models of the simulated upstream, and their lists in the format of each platform.
+// Lists the models of the simulated upstream, in the format of each platform.
 
 import type { Json } from "./json.ts";
 

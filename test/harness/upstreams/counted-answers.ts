@@ -1,4 +1,4 @@
-// Short answers whose usage is given, as each platform writes them.
+// Writes short answers with a given usage, as each platform does.
 
 import type { Answer } from "../model/answers/answer.ts";
 import { answerJson, answerStream } from "../model/answers/answer.ts";

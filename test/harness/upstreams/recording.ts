@@ -1,4 +1,4 @@
-// `gateway serve --replay` as a child process.
+// Runs `gateway serve --replay` as a child process.
 
 import { makeTempFolder } from "../temp.ts";
 import { PROGRAM } from "../program.ts";

@@ -1,4 +1,4 @@
-// Frames of RFC 6455, in the style of the Autobahn suite: every kind of frame, every violation, cut anywhere.
+// Tests frames of RFC 6455 in the style of the Autobahn suite: every kind of frame and every violation, cut anywhere.
 
 import { describe, expect, test } from "bun:test";
 import { type Closing, isSendable, type Payload } from "../../../src/lib/http/web-socket.ts";

@@ -1,4 +1,4 @@
-// Facts about the runtime that src/lib relies on, or works around. Each title names the file to look
+// Tests facts about the runtime that src/lib relies on, or works around. Each title names the file to look
 // at if the test fails after an update of the runtime.
 
 import { describe, expect, onTestFinished, test } from "bun:test";

@@ -1,4 +1,4 @@
-// The server towards clients, on real sockets. What the runtime does by itself is in runtime.test.ts.
+// Tests the server towards clients on real sockets. What the runtime does by itself is tested in runtime.test.ts.
 
 import { describe, expect, onTestFinished, spyOn, test } from "bun:test";
 import { BodyTooLarge, ClientGone, type Exchange, type Server } from "../../../src/lib/http/exchange.ts";

@@ -1,4 +1,4 @@
-// TLS and proxies. The certificates are made by the openssl command; without it
+// Tests TLS and proxies. The certificates are made by the openssl command; without it
 // the tests of TLS are skipped, and say so.
 
 import { beforeAll, describe, expect, onTestFinished, test } from "bun:test";

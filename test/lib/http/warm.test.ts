@@ -1,4 +1,4 @@
-// Connections that are open before they are needed: when they are opened, replaced and closed, and that nothing is sent
+// Tests connections that are open before they are needed: when they are opened, replaced and closed, and that nothing is sent
 // on them.
 
 import { afterEach, beforeEach, describe, expect, setSystemTime, test } from "bun:test";

@@ -1,4 +1,4 @@
-// The contract's table of commands: flags, and fields of --json.
+// Reads the contract's table of commands: their flags, and the fields of --json.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

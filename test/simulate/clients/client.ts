@@ -1,4 +1,4 @@
-// One client: its requests, one after another, and its retries. The bytes received for each send are kept for the checks.
+// A client sends its requests, one after another, and retries them. It keeps the bytes that it received, for the checks.
 
 import type { ClientPlan, RequestPlan } from "../plan/plan.ts";
 import type { Network } from "../world/network.ts";

@@ -1,4 +1,4 @@
-// A request as a client of each dialect sends it.
+// Writes requests as a client of each dialect sends them.
 
 import type { ClientPlan, Dialect, RequestPlan } from "../plan/plan.ts";
 import type { Call } from "../world/client-side.ts";

@@ -1,4 +1,4 @@
-// One sending of a request, and its reply.
+// Sends a request once, and receives its reply.
 
 import type { Arrival } from "../upstreams/upstream.ts";
 import type { ClientEars, SimExchange } from "../world/client-side.ts";

@@ -1,4 +1,4 @@
-// The plan of one run, as plain data: who will do what, and when. It is made from the seed before anything happens. A
+// A plan says as plain data who will do what in one run, and when. It is made from the seed before anything happens. A
 // failure is shortened by removing parts of its plan.
 
 /** Each client speaks the dialect of its channels' platform: the tests of conversions are in test/bridges. */

@@ -1,4 +1,4 @@
-// One upstream: it answers each request as the plan says, and records the request and the answer.
+// An upstream answers each request as the plan says, and records the request and the answer.
 
 import type { Field } from "../../../src/lib/http/fields.ts";
 import { mutatePieces } from "../../harness/upstreams/mutate.ts";

@@ -1,4 +1,4 @@
-// The config file of a simulated gateway, written from the plan.
+// Writes the config file of a simulated gateway from its plan.
 
 import { secretOf } from "../clients/requests.ts";
 import type { Dialect, LimitPlan, Plan } from "../plan/plan.ts";

@@ -1,4 +1,4 @@
-// `gateway cache`: missed tokens by session and by cause.
+// Tests `gateway cache`, which shows missed tokens by session and by cause.
 
 import { expect, test } from "bun:test";
 import type { LineDraft } from "../../../../src/billing/ledger/line.ts";

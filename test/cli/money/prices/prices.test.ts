@@ -1,4 +1,4 @@
-// `gateway prices`: what it shows, and how newer prices come in.
+// Tests `gateway prices`: what it shows, and how newer prices come in.
 
 import { findProvider, REMOTE_DATA_JSON_URL } from "@pydantic/genai-prices";
 import { afterEach, describe, expect, test } from "bun:test";

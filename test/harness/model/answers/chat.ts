@@ -1,4 +1,4 @@
-// The chat completions format, as an upstream sends it.
+// Writes answers of Chat Completions, as an upstream sends them.
 
 import { cutText, type Family } from "./family.ts";
 import { pick, pickList, pickNumber, pickText, readText, type Json } from "../json.ts";

@@ -1,4 +1,4 @@
-// The content format, as an upstream sends it. Every chunk of a stream has the usage so far. The last one is final.
+// Writes answers of the content dialect, as an upstream sends them. Every chunk of a stream has the usage so far. The last one is final.
 
 import type { Family } from "./family.ts";
 import { parseJson } from "../../../../src/lib/json/json.ts";

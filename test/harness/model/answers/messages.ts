@@ -1,4 +1,4 @@
-// The messages format, as an upstream sends it.
+// Writes answers of the messages dialect, as an upstream sends them.
 
 import { writeNamedEvent, cutText, type Family } from "./family.ts";
 import { isObject, parseJson } from "../../../../src/lib/json/json.ts";

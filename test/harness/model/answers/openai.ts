@@ -1,4 +1,4 @@
-// The parts that the responses and chat formats share.
+// Reads the parts of a request that the responses and chat dialects share.
 
 import { isObject } from "../../../../src/lib/json/json.ts";
 import { pick, pickText } from "../json.ts";

@@ -1,4 +1,4 @@
-// The responses format, as an upstream sends it: the object, its items, and their events.
+// Writes answers of the responses dialect, as an upstream sends them: the object, its items, and their events.
 
 import { pick, pickList, pickNumber, pickText, readText, type Json } from "../json.ts";
 import { readOpenAiChoice, readOpenAiPrompt, readOpenAiTool, writesToCache } from "./openai.ts";

@@ -1,4 +1,4 @@
-// Stored responses and the requests about them.
+// Keeps responses that clients asked to store, and answers the requests about them.
 
 import { answerJson, type Answer } from "./answer.ts";
 import { BoundedMap } from "../../../../src/lib/memory/bounded-map.ts";
