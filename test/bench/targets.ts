@@ -1,4 +1,4 @@
-// The targets: the upstream alone, nginx as a plain proxy, and gateways with everything on.
+// Starts the targets of the benchmark: the upstream alone, nginx as a plain proxy, and gateways with everything on.
 
 import type { Subprocess } from "bun";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// What an answer is billed for: it depends on its end and on the usage that was read.
+// Tests what an answer is billed for. It depends on the answer's end and on the usage that was read.
 
 import { describe, expect, test } from "bun:test";
 import { assess, type Assessment, type EndedResponse } from "../../src/billing/assess.ts";

@@ -1,4 +1,4 @@
-// How much more missed tokens cost than if they had been read from the cache.
+// Tests how much more missed tokens cost than if they had been read from the cache.
 
 import { describe, expect, test } from "bun:test";
 import { deriveMissCost, splitMissed } from "../../src/billing/charge.ts";

@@ -1,4 +1,4 @@
-// Charges that were calculated by hand, from an answer's bytes on, at every multiplier. Their file is read in place, never copied.
+// Checks charges that were calculated by hand, from an answer's bytes on, at every multiplier. Their file is read in place, never copied.
 
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Faults that only released agents have shown, each with the smallest request or answer that causes it.
+// Tests for faults that only released agents have shown, each with the smallest request or answer that causes it.
 
 import { describe, expect, test } from "bun:test";
 import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";

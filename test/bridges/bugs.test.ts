@@ -1,4 +1,4 @@
-// Bugs that other projects had, as their issues tell them. Each row has the names of the issues, the direction, and what
+// Tests for bugs that other projects had, as their issues tell them. Each row has the names of the issues, the direction, and what
 // is right.
 
 import { expect, test } from "bun:test";

@@ -1,4 +1,4 @@
-// Real servers' answers, for clients of the other dialects: members that are missing, doubled, in
+// Converts real servers' odd answers for clients of the other dialects: members that are missing, doubled, in
 // another place, or in the server's own words.
 
 import { describe, expect, test } from "bun:test";

@@ -1,4 +1,4 @@
-// The types that each provider publishes with its SDK, as a check of request bodies.
+// Checks request bodies by the types that each provider publishes with its SDK.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// Which paths a group with `other_paths` may forward: no path that any server could take for a billed one.
+// Tests which paths a group with `other_paths` may forward: no path that any server could take for a billed one.
 
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";

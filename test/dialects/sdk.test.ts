@@ -1,4 +1,4 @@
-// Official SDKs against a server that answers nothing but the gateway's own errors and lists.
+// Runs the official SDKs against a server that answers nothing but the gateway's own errors and lists.
 
 import * as Anthropic from "@anthropic-ai/sdk";
 import { createOpenAI } from "@ai-sdk/openai";

@@ -1,4 +1,4 @@
-// One of the two executables, with its own folder, ledger and upstream. Both executables get the same config and traffic.
+// Runs one of the two executables, with its own folder, ledger and upstream. Both executables get the same config and traffic.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

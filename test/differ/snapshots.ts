@@ -1,4 +1,4 @@
-// The output of 0.2.0 for the stored ledgers: a file for each ledger, a line for each command.
+// Reads and writes the output of 0.2.0 for the stored ledgers: a file for each ledger, a line for each command.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// Conversations of an agent with its model, as tools write them in each dialect.
+// Writes conversations of an agent with its model, as tools do in each dialect.
 
 import type { CachingDialect } from "./upstreams/caching-upstream.ts";
 

@@ -1,4 +1,4 @@
-// Recorded traffic of real providers, read in place from ../shared/fixtures.
+// Reads recorded traffic of real providers, in place from ../shared/fixtures.
 // Without the folder, `hasFixtures` is false and tests skip visibly:
 //   test.skipIf(!hasFixtures)("…", …)
 

@@ -1,4 +1,4 @@
-// WebSocket frames as the other sides in tests write and read them, without our code.
+// Writes and reads WebSocket frames for the other sides in tests, without our code.
 
 export const FRAMES = { text: 0x1, close: 0x8, ping: 0x9, pong: 0xa } as const;
 

@@ -1,4 +1,4 @@
-// The real gateway for tests: as a child process, as users run it, or in this
+// Starts the real gateway for tests: as a child process, as users run it, or in this
 // process, if a test needs to look inside. In both cases it has a config file in
 // a folder of its own, a free port, and a ledger that can be read.
 

@@ -1,4 +1,4 @@
-// The program under test, as tests start it: the executable that `npm test` has built, or else the source.
+// Runs the program under test: the executable that `npm test` has built, or else the source.
 
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// Random event streams, and the events that the standard's own words give for them.
+// Makes random event streams, and reads their events step by step as the standard says.
 
 import * as fc from "fast-check";
 

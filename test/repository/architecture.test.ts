@@ -1,4 +1,4 @@
-// Who may import whom: lib → config → billing → dialects → bridges → recording → gateway → web → cli.
+// Tests which folder of src may import which: lib → config → billing → dialects → bridges → recording → gateway → web → cli.
 
 import { expect, test } from "bun:test";
 import { Glob } from "bun";

@@ -1,4 +1,4 @@
-// The npm packages, with a small program in the place of the executable: packed, installed from the tarballs into an
+// Tests the npm packages, with a small program in the place of the executable: packed, installed from the tarballs into an
 // empty folder without network, and started. `.ci/run` does the same with the real executable.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -1,4 +1,4 @@
-// Events that happen to the gateway and its surroundings while clients send requests.
+// Carries out the events of a plan that happen to the gateway and its surroundings while clients send requests.
 
 import type { Happening } from "./plan/plan.ts";
 import type { World } from "./run.ts";

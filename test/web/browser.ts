@@ -1,4 +1,4 @@
-// A real browser for tests (harness/needs.ts finds it). Where there is none, tests skip visibly:
+// Runs a real browser for tests (harness/needs.ts finds it). Where there is none, tests skip visibly:
 //   test.skipIf(!hasBrowser)("…", …)
 
 import {

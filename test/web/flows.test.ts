@@ -1,4 +1,4 @@
-// The page in a real browser, on the real gateway as users run it. Skipped where there is no Chromium.
+// Tests the page in a real browser, on the real gateway as users run it. The tests are skipped where there is no Chromium.
 
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, unlinkSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Only the signed-in page gets in: not other web pages, other users of this machine, or stolen links.
+// Tests that only the signed-in page gets in: not other web pages, other users of this machine, or stolen links.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { appendFileSync, readFileSync } from "node:fs";

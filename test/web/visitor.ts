@@ -1,4 +1,4 @@
-// A browser's requests to the console, field by field, for tests that forge them.
+// Writes a browser's requests to the console, field by field, for tests that forge them.
 
 import type { InsideGateway } from "../harness/gateway.ts";
 import { rawRequest } from "../harness/raw.ts";

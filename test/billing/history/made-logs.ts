@@ -1,4 +1,4 @@
-// Logs as agents write them, with invented text, and what is read from them.
+// Writes logs as agents do, with invented text, and reads their entries.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,4 +1,4 @@
-// Streams of hand-made events: cases that no recording has, and upstreams that misbehave.
+// Converts streams of hand-made events: cases that no recording has, and upstreams that misbehave.
 
 import { PLAIN, convertReply, openChatStream } from "./direction.ts";
 import { describe, expect, test } from "bun:test";

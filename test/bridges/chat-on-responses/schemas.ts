@@ -1,4 +1,4 @@
-// The published schemas of the two APIs, which lie next to the project, made into checks.
+// Makes checks of the two APIs' published schemas, which lie in a folder next to the project.
 
 import { Ajv, type ValidateFunction } from "ajv";
 import { readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Commands that change groups, plans and prices in the config, and keep its comments and order.
+// Tests the commands that change groups, plans and prices in the config, and keep its comments and order.
 
 import { describe, expect, test } from "bun:test";
 import { useFolder } from "../../harness/temp.ts";

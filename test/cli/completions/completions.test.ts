@@ -1,4 +1,4 @@
-// Completions in the real shells, on a real terminal where the shell needs one.
+// Tests completions in the real shells, on a real terminal where the shell needs one.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Imports of another gateway's config: the examples of docs/coming-from.md, word for word, and what they leave out.
+// Tests imports of another gateway's config: the examples of docs/coming-from.md, word for word, and what they leave out.
 
 import { expect, test } from "bun:test";
 import { rmSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";

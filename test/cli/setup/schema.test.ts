@@ -1,4 +1,4 @@
-// The output of `gateway schema`, compared with the example config and with wrong configs.
+// Compares the output of `gateway schema` with the example config and with wrong configs.
 
 import Ajv, { type ValidateFunction } from "ajv/dist/2020";
 import { beforeAll, describe, expect, test } from "bun:test";

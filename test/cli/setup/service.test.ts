@@ -1,4 +1,4 @@
-// The units of `gateway service`: their text, and the calls of systemctl, which a stand-in on the PATH notes.
+// Tests the units of `gateway service`: their text, and the calls of systemctl, which a stand-in on the PATH notes.
 
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// The files with which npm starts programs on Windows, reduced to the lines that matter.
+// Tests how the files are read with which npm starts programs on Windows. Here, these files have only the lines that matter.
 
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Credentials in the system's keychain. A keychain of the test stands in for it; the last test uses the real one.
+// Tests credentials in the system's keychain. A keychain of the test stands in for it; the last test uses the real one.
 
 import { describe, expect, spyOn, test } from "bun:test";
 import { writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Settings and commands of earlier versions: each row of the table, in a file, in the doctor, and while the gateway runs.
+// Tests the settings and commands of earlier versions: each row of the table, in a file, in the doctor, and while the gateway runs.
 
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";

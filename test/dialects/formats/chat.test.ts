@@ -1,4 +1,4 @@
-// The usage of a stream of Chat Completions: how it is requested, and how its chunk is removed from the answer.
+// Tests the usage of a stream of Chat Completions: how it is requested, and how its chunk is removed from the answer.
 
 import { describe, expect, test } from "bun:test";
 import { askForUsage, UsageRemover } from "../../../src/dialects/formats/chat.ts";

@@ -1,5 +1,5 @@
-// Attacks on a tool's own login: requests and upstreams put it into every place that can hold a text.
-// No part of it may then be in a file of the gateway, in its output, or in the output of a command.
+// Attacks tools' own logins: requests and upstreams put a login into every place that can hold a text.
+// No part of the login may then be in a file of the gateway, in its output, or in the output of a command.
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";

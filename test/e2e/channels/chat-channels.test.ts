@@ -1,4 +1,4 @@
-// Channels that speak Chat Completions in groups of the responses platform: what is sent on unchanged, what is metered, which
+// Tests channels that speak Chat Completions in groups of the responses platform: what is sent on unchanged, what is metered, which
 // channel comes first, and what is refused. The simulated server is as strict as a provider.
 
 import { describe, expect, onTestFinished, test } from "bun:test";

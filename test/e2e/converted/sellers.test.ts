@@ -1,4 +1,4 @@
-// Answers as sellers really send them, and requests that only one provider can serve, through a real gateway.
+// Tests answers as sellers really send them, and requests that only one provider can serve, through a real gateway.
 
 import { describe, expect, test } from "bun:test";
 import type { Any } from "../../bridges/calls.ts";

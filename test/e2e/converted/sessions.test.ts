@@ -1,4 +1,4 @@
-// Sessions of agents on a model of another provider, for each pair of dialects, with a strict upstream.
+// Plays sessions of agents on a model of another provider, for each pair of dialects, with a strict upstream.
 
 import { createOpenAI } from "@ai-sdk/openai";
 import Anthropic from "@anthropic-ai/sdk";

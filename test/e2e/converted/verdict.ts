@@ -1,4 +1,4 @@
-// The checks after an agent has done the scripted task on a model of another provider.
+// Checks what an agent has done and paid after the scripted task on a model of another provider.
 
 import { expect } from "bun:test";
 import { sumUsage } from "../../../src/billing/usage.ts";

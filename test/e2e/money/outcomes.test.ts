@@ -1,4 +1,4 @@
-// Every way in which a request can end, in every dialect: the exact ledger line that it leaves.
+// Tests the exact ledger line that a request leaves, for every way in which it can end, in every dialect.
 // The amounts are computed by hand, from prices that make that easy:
 // per million tokens input $3, cache read $0.3, cache write $3.75 (5m) and $6 (1h), output $15; multiplier 0.8.
 

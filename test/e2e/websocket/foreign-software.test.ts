@@ -1,4 +1,4 @@
-// Foreign software on both sides: the npm package `ws` under Node, and the official SDK's client.
+// Tests WebSockets with foreign software on both sides: the npm package `ws` under Node, and the official SDK's client.
 
 import { describe, expect, onTestFinished, test } from "bun:test";
 import { OpenAI } from "openai";

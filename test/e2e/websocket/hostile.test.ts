@@ -1,4 +1,4 @@
-// WebSockets of hostile clients and upstreams: nothing leaks, nothing hangs, and memory stays bounded.
+// Tests WebSockets of hostile clients and upstreams: nothing leaks, nothing hangs, and memory stays bounded.
 
 import { describe, expect, onTestFinished, test } from "bun:test";
 import { writeText } from "../../harness/frames.ts";

@@ -1,4 +1,4 @@
-// The responses API over a WebSocket, through the gateway: what is passed on, what is billed, and how each end is recorded.
+// Tests the responses API over a WebSocket, through the gateway: what is passed on, what is billed, and how each end is recorded.
 
 import { describe, expect, onTestFinished, test } from "bun:test";
 import {

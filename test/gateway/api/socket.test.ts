@@ -1,4 +1,4 @@
-// The private socket, and the port of this machine that takes its place on Windows.
+// Tests the private socket, and the port of this machine that takes its place on Windows.
 
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";

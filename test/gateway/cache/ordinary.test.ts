@@ -1,4 +1,4 @@
-// Ordinary turns: nothing that a user or a tool does on purpose is called a miss.
+// Tests ordinary turns: nothing that a user or a tool does on purpose is called a miss.
 
 import { describe, expect, test } from "bun:test";
 import { DIALECT_NAMES, SECOND, Session } from "./session.ts";

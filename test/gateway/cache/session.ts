@@ -1,4 +1,4 @@
-// A session in front of an upstream that caches, and the analysis of its requests.
+// Plays a session in front of an upstream that caches, and analyses its requests.
 
 import { expect } from "bun:test";
 import { countPrompt } from "../../../src/billing/usage.ts";

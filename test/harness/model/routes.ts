@@ -1,4 +1,4 @@
-// The paths of the simulated upstream. Any prefix before the version is accepted, because a base URL may have one.
+// Answers each path of the simulated upstream. Any prefix before the version is accepted, because a base URL may have one.
 
 import { answerJson, answerStream, type Answer } from "./answers/answer.ts";
 import { chat } from "./answers/chat.ts";

@@ -1,4 +1,4 @@
-// What a person would see on a terminal that has got these bytes. It knows the escape
+// Shows what a person would see on a terminal that has got these bytes. It knows the escape
 // sequences that our program uses: any other one fails the test.
 
 interface Page {

@@ -1,4 +1,4 @@
-// Each kind of fault is made to happen. A fault says whether the upstream has the request.
+// Makes each kind of fault happen. A fault says whether the upstream has the request.
 
 import { expect, test } from "bun:test";
 import type { Socket } from "node:net";

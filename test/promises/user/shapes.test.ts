@@ -1,4 +1,4 @@
-// The shapes of documents, as the contract's table has them. test/cli/help.test.ts has the flags.
+// Tests that documents have the fields that the contract's table names. test/cli/help.test.ts has the flags.
 
 import { beforeAll, describe, expect, onTestFinished, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";

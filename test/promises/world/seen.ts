@@ -1,4 +1,4 @@
-// What somebody else sees of a gateway: the files that it leaves, and its port from outside of this machine.
+// Shows what somebody else sees of a gateway: the files that it leaves, and its port from outside of this machine.
 
 import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";

@@ -1,4 +1,4 @@
-// Which promises of docs/contract.md each check tests. A check that tests none does not belong here.
+// Lists the promises of docs/contract.md that each check tests. A check that tests none does not belong here.
 
 export const PROMISES = {
   amounts: ["P131"],

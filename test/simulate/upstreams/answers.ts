@@ -1,4 +1,4 @@
-// The answers of upstreams, in each dialect, small and exact. Every word names the request, the send and the attempt that
+// Writes the answers of upstreams in each dialect, small and exact. Every word names the request, the send and the attempt that
 // it answers, so that no byte can be mistaken for one of another answer. The usage is known.
 
 import type { Dialect } from "../plan/plan.ts";

@@ -1,4 +1,4 @@
-// `gateway context`: what the prompts of a session cost, even if a plan pays for them.
+// Tests `gateway context`, which shows what the prompts of a session cost, even if a plan pays for them.
 
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync, rmSync, symlinkSync } from "node:fs";

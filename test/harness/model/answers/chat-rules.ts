@@ -1,4 +1,4 @@
-// The refusals of a server of Chat Completions: https://platform.openai.com/docs/api-reference/chat/create
+// Refuses requests as a server of Chat Completions does: https://platform.openai.com/docs/api-reference/chat/create
 
 import { isObject } from "../../../../src/lib/json/json.ts";
 import { pick, pickList, pickText } from "../json.ts";
