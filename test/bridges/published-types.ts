@@ -39,7 +39,7 @@ const MORE_OPTIONS = [
 ];
 const MAX_TEXT = 80;
 
-/** The compiler's errors about the bodies of each dialect; empty if all fit. It runs once, because its start takes longest. */
+/** Returns the compiler's errors about the bodies of each dialect. The compiler runs once, because its start takes longest. */
 export async function checkPublishedTypes(
   bodiesOf: Readonly<Partial<Record<DialectName, readonly unknown[]>>>,
 ): Promise<string> {

@@ -43,7 +43,7 @@ const NEEDS = {
 
 const required = (process.env["REQUIRE"] ?? "").split(",").filter((name) => name !== "");
 
-/** What is wrong with REQUIRE: a word that is unknown, or a thing that this machine lacks. Null: nothing. */
+/** Says what is wrong with REQUIRE: it names an unknown thing, or one that this machine lacks. Null: nothing is wrong. */
 export function findProblem(): string | null {
   for (const name of required) {
     const need = Object.entries(NEEDS).find(([each]) => each === name)?.[1];

@@ -1,5 +1,5 @@
-// A ledger on a disk that fills up and has room again: run by ledger.test.ts in a
-// process of its own, whose file size limit stands for the disk.
+// Writes a ledger on a disk that fills up and has room again. ledger.test.ts runs this in a
+// process of its own, whose limit on the size of files stands for the disk.
 
 import { readFileSync } from "node:fs";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";

@@ -20,7 +20,7 @@ export function compareRequests(direct: readonly Arrived[], through: readonly Ar
   return [...places].toSorted();
 }
 
-/** Profile, settings, switches, telemetry: only the number of these requests is compared. */
+/** Matches requests for a profile, settings, switches or telemetry, of which only the number is compared. */
 const WITHOUT_INFERENCE = /^\w+ \/(?:api|mcp-registry|backend-api\/(?!codex\/responses))/;
 
 /** Groups requests by method and path, because a tool requests a title and an answer at once, in any order. */

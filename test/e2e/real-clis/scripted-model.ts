@@ -118,7 +118,7 @@ export function readPrompt(request: ReceivedRequest): string {
   return family === undefined ? "" : readModelRequest(family, request).prompt;
 }
 
-/** The content dialect has the model and the word for a stream in its path. */
+/** Reads a request. The content dialect has the model and the word for a stream in its path, and not in the body. */
 function readModelRequest(family: Family, { json, target }: ReceivedRequest): ModelRequest {
   const ask = family.readRequest(json);
   const [, model = ask.model] = /\/models\/([^:/?]+):/.exec(target) ?? [];

@@ -735,7 +735,7 @@ test("P54: `report` writes one file without prompts, answers, secrets or labels"
   for (const secret of ["Hello from upstream", '"Hello"', plain.key, plain.credentialOf(), ...names])
     expect(text).not.toContain(secret);
   expect(text).toMatch(/>model-[0-9a-f]{8}</);
-  // The report opens without a network.
+  // The report needs nothing from a network when it is opened.
   expect(text).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`);
   expect(text).not.toMatch(/<(?:script|link|img|iframe)|https?:|url\(|@import/);
   expect(text.length).toBeLessThan(200_000);
