@@ -80,14 +80,7 @@ export function createLive(parts: ApiParts, command: string) {
       if (pages.size >= MAX_PAGES && oldest !== undefined) end(oldest);
       exchange.begin(200, [["content-type", "text/event-stream"], NOT_CACHED, ...SAFE_FIELDS]);
       const seen = { requests: [...activity.recent()], notices: [...notices] };
-      const page: Page = {
-        exchange,
-        isSignedIn,
-        sent: new Map(),
-        ...seen,
-        isSlow: false,
-        quiet: 0,
-      };
+      const page: Page = { exchange, isSignedIn, sent: new Map(), ...seen, isSlow: false, quiet: 0 };
       pages.add(page);
       timer ??= setInterval(tick, TICK_MS).unref();
       exchange.onGone(() => leave(page));

@@ -171,8 +171,8 @@ export class LedgerWriter {
     return marks;
   }
 
-  /** Throws if `verify` would reject the line.
-   *  Found later, its fault would also stop other lines. */
+  /** Throws if `verify` would reject the line, before it joins the chain:
+   *  later it could not be left out, because the next line has its hash. */
   #add(draft: Draft): void {
     const fault = findDraftFault(draft);
     if (fault !== null) throw new Error(`the line ${draft.id} is not right: ${fault}`);

@@ -118,7 +118,7 @@ class Verifier {
 
   #meet(): void {
     const { anchor, partial } = this.#options;
-    // Without the oldest files, the numbers of lines are unknown.
+    // `partial`: the oldest files are missing, so lines cannot be counted from the first.
     if (anchor?.hash === this.#prev && (partial || anchor.lines === this.#counts.lines))
       this.#isAnchored = true;
   }

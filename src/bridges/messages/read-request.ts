@@ -15,7 +15,7 @@ import {
 import { nameIn, type ReadingFor, readText, RequestReading, type Said } from "../neutral/read-request.ts";
 import { MESSAGES_FIELDS } from "./fields.ts";
 
-/** Claude Code's first block is always new: nothing after it would be cached. */
+/** Begins a system block that changes with each request: it is left out, so that what follows is cached. */
 const ATTRIBUTION = "x-anthropic-billing-header:";
 
 export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {
@@ -179,7 +179,7 @@ function readBlock(reading: RequestReading, block: Json, path: string): ContentP
   }
 }
 
-/** As text: other providers do not take the block. */
+/** A result becomes text: other providers do not take such blocks. */
 function readServerResult(reading: RequestReading, block: Json, type: string): ContentPart[] {
   if (!type.endsWith("_tool_result")) {
     reading.notes.add(`content:${type}`);

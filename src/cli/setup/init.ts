@@ -176,7 +176,7 @@ function describeNext(path: string, providers: readonly Provider[]): string[] {
     ...providers
       .filter(({ preset, credential }) => credential === `\${${preset.variable}}` && !isSet(preset.variable))
       .map(({ preset }) => `Set ${preset.variable} before you start the gateway.`),
-    // A command off the PATH works only in this folder.
+    // A command with a relative path works only in this folder.
     nameOwnCommand() === "gateway" ? "Next, in any project:" : "Next:",
     `  ${proposeCommand(`run ${tool}`)}`,
   ];

@@ -107,7 +107,7 @@ export function installUnit(flags: ConfigFlags & { readonly enable?: true }): vo
   const commands = [...(system.reload === undefined ? [] : [system.reload]), ...system.enable];
   if (flags.enable !== true) {
     const lines = commands.map((command) => command.map(quoteWord).join(" ")).join(" && ");
-    return printNote(`The service is off. To start it now and at every login: ${lines}`);
+    return printNote(`Nothing was started. To start the service now and at every login: ${lines}`);
   }
   for (const command of commands) {
     const { ok, text } = run(command);

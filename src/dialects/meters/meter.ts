@@ -89,7 +89,7 @@ const SAMPLE_BYTES = 1024;
 const SAMPLED_BYTES = 64 * 1024;
 /** Only pictures and sound make events longer. */
 const LONG_EVENT_BYTES = 1024 * 1024;
-/** Some streams break with plain JSON. */
+/** Some upstreams end a broken stream with an error in plain JSON, without an event. */
 const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
 
 /** If the upstream reports no count, the output is estimated from its text.

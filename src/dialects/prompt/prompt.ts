@@ -30,7 +30,7 @@ export interface Prompt {
   /** How many parts are tools, and how many come before the messages. */
   readonly tools: number;
   readonly messages: number;
-  /** Hashes of the system prompt's parts that ignore digits. */
+  /** For each part of the system prompt, a hash that ignores digits. */
   readonly shapes: readonly number[];
   /** The number of each block's message. Later prompts add to the list. */
   readonly numbers: readonly number[];

@@ -52,7 +52,7 @@ const held = new Set<string>();
 
 /** `owner`: the user whose file the administrator locks. */
 export function takeLock(path: string, owner?: Owner): FileLock {
-  // SQLite refuses links among the folders, too.
+  // Resolved, because SQLite refuses a path with a link among its folders.
   const place = resolveFolder(path);
   const there = requireOwn(place);
   if (there !== null && held.has(identify(there))) throw new LockHeld(path, readHolder(place));

@@ -110,7 +110,7 @@ describe("P113: a USD limit refuses requests when it is spent", () => {
     await ledger.close();
   });
 
-  test("a USD limit per month or in total counts for a group as for a key", async () => {
+  test("a group's USD limit per month counts, and so does a key's in total", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("3", "2026-11-01T00:00:00.000Z");
       await spend("4", "2026-10-31T00:00:00.000Z");

@@ -179,7 +179,7 @@ describe("a watch that a command tells of a write looks at the file at once", ()
     expect(watch.shown).toEqual([2]);
   });
 
-  test("a watch that a command tells of a write applies what another program writes after the command", async () => {
+  test("a command that waits for its write gets `applied` if another program's newer content is applied instead", async () => {
     const { path } = setUp();
     const watch = start(path);
     writeFileSync(path, "listen: { port:");

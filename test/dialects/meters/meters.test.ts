@@ -390,7 +390,7 @@ describe("the meter of Responses reads each kind of event:", () => {
     expect(usage(streamed(...ids, ...ids))).toEqual([{ file_search: 2 }]);
   });
 
-  test("only web searches cost the fee of the search preview, and a call without an action is a search", () => {
+  test("web searches of web_search_preview are counted, file searches are not, and a call without an action is a search", () => {
     const tools = [{ type: "function" }, { type: "web_search_preview_2025_03_11" }];
     const output = [
       { type: "file_search_call", id: "1" },

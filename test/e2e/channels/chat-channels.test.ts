@@ -316,7 +316,7 @@ describe("a group with chat and responses channels converts only if necessary", 
     expect(answer.text).not.toContain('"choices":[]');
   });
 
-  test("a group with chat and responses channels answers with the first channel's error if no conversion for the second exists", async () => {
+  test("a group with chat and responses channels answers with the first channel's error if the request cannot be converted for the second", async () => {
     const [far, own] = [startUpstream(), startUpstream("responses")];
     const { ask } = open(both(far, own));
     far.next("status-529");

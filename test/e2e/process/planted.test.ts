@@ -78,7 +78,7 @@ async function ask(url: string): Promise<number> {
   return answer.status;
 }
 
-/** Makes a gateway and the commands write all their files. Returns the problems. */
+/** Runs a gateway for one request and edits its config, so that every file is written. Returns the problems. */
 async function live(folder: TempFolder): Promise<string[]> {
   const ledger = folder.join("ledger.jsonl");
   // The ledger ends with a torn line, which the gateway moves to another file.

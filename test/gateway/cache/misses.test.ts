@@ -63,7 +63,7 @@ const CLIENTS = DIALECT_NAMES.flatMap((dialect) =>
   (["JavaScript", "Python"] as const).map((writer) => [dialect, writer] as const),
 );
 
-describe.each(CLIENTS)("P144: a changed prompt in the dialect %s, as %s writes it,", (dialect, writer) => {
+describe.each(CLIENTS)("P144: in the dialect %s, with JSON as %s writes it,", (dialect, writer) => {
   test.each(CHANGES)("a changed prompt (%s) has a cause and missed tokens", (_title, change, expected) => {
     const session = new Session(dialect, writer);
     const talk = growing(session);

@@ -147,7 +147,7 @@ describe("a request of a client arrives as it was sent", () => {
 });
 
 describe("a reply reaches its client complete, or the connection breaks", () => {
-  test("a reply in one piece has its true length, whatever framing its fields name; HEAD, 204 and 304 have no body", async () => {
+  test("a reply in one piece has its true content-length, whatever its header fields say; replies to HEAD, 204 and 304 have no body", async () => {
     const { port } = serve((exchange) => {
       exchange.replyFields = [["x-all", "1"]];
       const status = Number(exchange.target.slice(1));

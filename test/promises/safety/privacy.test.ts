@@ -524,7 +524,7 @@ const DOUBLE = [
   `{"model":"test-model","a":['"'],"model":"other-model","b":['"'],"max_tokens":5,"messages":[]}`,
 ];
 
-describe("P196: a body with a second model gets 400 where an alias, models or a limit in USD applies", () => {
+describe("P196: a body that may name a second model gets 400 if a list of models, an alias or a limit in USD applies", () => {
   test("a model in the path and another one in the body get 400", async () => {
     const { target, body } = ask("content");
     const named = { ...body, model: "other-model" };

@@ -482,7 +482,7 @@ test("if the gateway was killed during a run, the run's last line says that it c
   await world.start("--port", port);
 });
 
-test("a key that is followed by anything but a run's name is refused, and is not in the log", async () => {
+test("a key that is followed by anything but a run's name is refused, and what follows it is not in the log", async () => {
   const bad = [
     "run-x",
     "run-../../etc",

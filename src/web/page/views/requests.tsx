@@ -73,7 +73,12 @@ export function RequestsView({ route }: { readonly route: Route }) {
 /** A stream has no outcome and no group yet. */
 function fits(row: StreamState | RequestRecord, filters: Filter): boolean {
   const { tool, label, session } = row.client ?? {};
-  const names: Partial<Record<FilterName, string | null | undefined>> = { ...row, tool, label, session };
+  const names: Partial<Record<FilterName, string | null | undefined>> = {
+    ...row,
+    tool,
+    label,
+    session,
+  };
   return FILTERS.every((name) => {
     const wanted = filters[name];
     if (wanted === undefined || !(name in names)) return true;
