@@ -16,10 +16,10 @@ const MOST: Readonly<Record<string, number>> = {
   "src/bridges": 62,
   "src/recording": 5,
   "src/gateway": 95,
-  "src/web": 53,
+  "src/web": 52,
   "src/cli src/commands": 115,
   "src/demo": 6,
-  src: 545,
+  src: 544,
   test: 622,
 };
 
