@@ -316,6 +316,16 @@ const WANTED: readonly Wanted[] = [
     where: /^live\/.*\[path-messages(?:-a)?\]\.(?:requests_hour|spent_(?:today|total)_usd|charge_today_usd)$/,
   },
   {
+    why: "the refusals of a path and of a foreign login have another order or other words",
+    where: /^traffic\/.*\/client\/body\.error\.message$/,
+    old: /With this key, call .*\. Groups that fit it: |does not look like one of it \(/,
+  },
+  {
+    why: "the note of a seller's missing amount says that the price book's amount counts",
+    where: /^traffic\/bill-reported.*\/line\/.*\.suspect$/,
+    old: /the seller named no amount for all of it: the price book's counts/,
+  },
+  {
     why: "a whole answer without a content-type gets that of bytes from the runtime",
     where: /^traffic\/.*\/client\/field\/content-type$/,
     old: /^\(absent\)$/,
