@@ -90,8 +90,7 @@ interface Cells {
   readonly isPlain: boolean;
 }
 
-const NO_CELLS: Cells = { texts: [], isPlain: true };
-
+/** What fills a cell, by the length of its text. */
 function listGaps(width: number): string[] {
   return Array.from({ length: width + 1 }, (_, length) => " ".repeat(width - length));
 }
@@ -105,11 +104,12 @@ export function createTable<Row extends object>(listed: Columns<Row>) {
     const last = fitted.findLastIndex((width) => width > 0);
     const shown = columns.flatMap(({ align, paint }, index) => {
       const width = fitted[index] ?? 0;
-      const { texts, isPlain } = cells[index] ?? NO_CELLS;
-      const own = rows.length === 0 ? undefined : paint;
-      const gaps = isPlain && own === undefined ? listGaps(width) : [];
+      const own = cells[index];
+      if (own === undefined || width === 0) return [];
+      const painting = rows.length === 0 ? undefined : paint;
+      const gaps = own.isPlain && painting === undefined ? listGaps(width) : [];
       const place = align === "right" ? 1 : 0;
-      return width === 0 ? [] : [{ texts, width, align, paint: own, gaps, place, isLast: index === last }];
+      return [{ ...own, width, align, paint: painting, gaps, place, isLast: index === last }];
     });
     const pieces = shown.flatMap(() => ["", "", BETWEEN]).slice(0, -1);
     return (shown[0]?.texts ?? []).map((_, at) => {
