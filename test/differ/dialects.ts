@@ -44,7 +44,6 @@ export function request(
   return { target: isPath ? `/v1beta/models/${MODELS.content}:${verb}` : `/v1/${paths[dialect]}`, body };
 }
 
-/** Returns the events of a stream. */
 export function events(dialect: Dialect, model: string = MODELS[dialect]): string[] {
   return read(dialect, "event").map((event: string) => event.replaceAll(MODELS[dialect], model));
 }

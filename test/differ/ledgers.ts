@@ -70,7 +70,6 @@ function spread(folder: string, first: string, everyMs: number): void {
 
 const SETTINGS = { prices: { "claude-unheard-of": { input: 3, output: 15 } } };
 
-/** Runs a command for the config of a folder. */
 export type Run = (words: readonly string[], folder: string) => Promise<{ status: number; stdout: string }>;
 
 export function runOf(executable: string): Run {

@@ -319,11 +319,13 @@ const WANTED: readonly Wanted[] = [
     why: "the refusals of a path and of a foreign login have another order or other words",
     where: /^traffic\/.*\/client\/body\.error\.message$/,
     old: /With this key, call .*\. Groups that fit it: |does not look like one of it \(/,
+    new: / group\. Groups that fit it: |which only .* may use, /,
   },
   {
     why: "the note of a seller's missing amount says that the price book's amount counts",
     where: /^traffic\/bill-reported.*\/line\/.*\.suspect$/,
     old: /the seller named no amount for all of it: the price book's counts/,
+    new: /the seller named no amount for the whole answer: the price book's amount counts/,
   },
   {
     why: "a whole answer without a content-type gets that of bytes from the runtime",
