@@ -118,9 +118,18 @@ function textLike(pattern: string) {
 const SHAPES = {
   text: { type: ["string", "number", "boolean"] },
   name: { type: ["string", "number"], pattern: `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$|${REFERENCE}` },
-  flag: { type: undefined, anyOf: [{ type: "boolean" }, textLike("^(true|false)$")] },
-  count: { type: undefined, anyOf: [{ type: "integer", minimum: 0 }, textLike("^\\d+$")] },
-  decimal: { type: undefined, anyOf: [{ type: "number", minimum: 0 }, textLike("^\\d+(\\.\\d+)?$")] },
+  flag: {
+    type: undefined,
+    anyOf: [{ type: "boolean" }, textLike("^(true|false)$")],
+  },
+  count: {
+    type: undefined,
+    anyOf: [{ type: "integer", minimum: 0 }, textLike("^\\d+$")],
+  },
+  decimal: {
+    type: undefined,
+    anyOf: [{ type: "number", minimum: 0 }, textLike("^\\d+(\\.\\d+)?$")],
+  },
   duration: textLike("^\\d+(\\.\\d+)? ?(ms|s|m|h|d)$"),
   size: {
     type: undefined,
