@@ -48,7 +48,7 @@ describe("an answer's schema reaches Claude in the form that Claude accepts", ()
     },
   );
 
-  test("an answer's schema reaches Claude with its limits in the description, and the client is told so", () => {
+  test("Claude gets the limits of an answer's schema in its descriptions, and the client is told so", () => {
     const a = { type: "integer", description: "A.", minimum: 1, maximum: 5 };
     const { schema, notes } = ask("chat", { ...CLOSED, properties: { a } });
     expect(schema.properties.a).toEqual({ type: "integer", description: 'A.\n\n{"minimum":1,"maximum":5}' });

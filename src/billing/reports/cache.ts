@@ -52,6 +52,7 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
   return {
     ...describeHead(scope, zone),
     requests: Number(requests),
+    /** Requests without a session, as in 0.1.0: their prompts were not analysed. */
     unanalysed: scope.only?.session === undefined ? Number(unanalysed) : 0,
     rows,
     causes: misses.causes,

@@ -22,7 +22,7 @@ import { hasTables, makeTables, type TableDatabase } from "./schema.ts";
 
 /** SQLite's own files come before the table's file. */
 const TAILS = ["-wal", "-shm", "-journal", ""];
-/** Another process may lock the table for so long, while it reads the ledger. */
+/** Another process may lock the table for this long, while it reads the ledger. */
 const BUSY_MS = 10_000;
 /** Bytes of the ledger per transaction: a second of work. */
 const STEP_BYTES = 32 << 20;

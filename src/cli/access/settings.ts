@@ -64,6 +64,7 @@ function findSetting(name: string, settings: ReadonlyMap<string, Form>) {
 export function describeChange({ path, value }: Change): string {
   const setting = path.join(".");
   if (value === null) return `no ${setting}`;
+  // Credentials and headers may be secrets.
   const isHidden = ["credential", "headers"].includes(path[0] ?? "");
   return isHidden ? setting : `${setting} ${[value].flat().join(", ")}`;
 }

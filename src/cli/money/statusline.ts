@@ -44,6 +44,7 @@ async function findLastSession(ledgerPath: string): Promise<string> {
   return findLast(table, "session") ?? "";
 }
 
+/** A status bar may leave stdin open. */
 const MAX_STDIN_BYTES = 1 << 20;
 /** A status bar may leave stdin open. */
 const STDIN_WAIT_MS = 300;

@@ -157,6 +157,7 @@ function findAlias({ channels }: Group, asked: string): { model: string; name: s
   return null;
 }
 
+/** With a login, only the price book has a list. */
 export function findNewestSmall(
   { smallModels }: Tool,
   group: Group,

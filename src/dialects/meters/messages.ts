@@ -207,6 +207,7 @@ function readCacheReason(reported: unknown): Reading["cacheReason"] {
   return { because, missed: getCount(getField(reported, "cache_missed_input_tokens")) ?? null };
 }
 
+/** `cache_creation` only splits what was written, by lifetime. */
 function countPrompt(counters: Counters): number {
   const written = getCount(counters["cache_creation_input_tokens"]) ?? sumLifetimes(counters);
   const read = getCount(counters["cache_read_input_tokens"]) ?? 0;

@@ -26,7 +26,7 @@ const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:
 
 const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
-/** So many messages are read first, and more while all are the same call and result. */
+/** The last messages that are read first. If all repeat one call, more are read. */
 const FIRST_MESSAGES = 8;
 
 /** `findChain`: finds earlier calls by response id. */

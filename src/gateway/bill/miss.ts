@@ -73,6 +73,7 @@ function describeTurn(line: LineDraft, { r, reading }: Answered, counted: Counte
     responseId: id === undefined ? null : hashText(id),
     channel: line.channel,
     isKeptLong: Number(line.usage["cache_write_12h"]) > 0,
+    // Anthropic's own API leaves Claude Code's line about itself out of the prompt.
     dropsAttribution: r.tried?.channel.baseUrl.hostname === "api.anthropic.com",
   };
 }

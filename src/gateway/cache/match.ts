@@ -31,6 +31,7 @@ export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Con
   return found === null ? null : { kept: found, branched: false };
 }
 
+/** A turn that goes on is preferred to one that the user left. */
 function findAlikest(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean): Continuation | null {
   let shared = 1;
   let alikest: PastTurn[] = [];

@@ -104,6 +104,7 @@ export class Channels {
     if (tried !== null && group.channels.length > 1) this.#stored.set(id, tried.channel.name);
   }
 
+  /** The error does not repeat an upstream's words. */
   explainNone({ group, candidates }: Request, now: number): GatewayError {
     const waits: number[] = [];
     const reasons = candidates.map((candidate) => {

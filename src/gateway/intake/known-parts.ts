@@ -4,7 +4,7 @@ import type { PartFacts } from "../../dialects/prompt/blocks.ts";
 import type { Lists } from "../../lib/scan.ts";
 
 const MAX_CONVERSATIONS = 16;
-/** All sessions' parts take up to 30 MB. */
+/** The parts of all sessions together: up to 30 MB. */
 const MAX_PARTS = 65_536;
 
 type Known = Lists<PartFacts>;

@@ -17,7 +17,7 @@ const MASK_BYTES = 4;
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 /** Each fragment costs memory, too. */
 const MAX_FRAGMENTS = 65_536;
-/** After so many steps, other work gets its turn. */
+/** After this many steps, other work gets a turn. */
 const STEPS_IN_TURN = 128;
 
 export type Frame =

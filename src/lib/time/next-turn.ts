@@ -7,7 +7,7 @@ export function nextTurn(): Promise<void> {
 
 const LONG_BYTES = 1024 * 1024;
 
-/** Whether work on so many bytes takes milliseconds. */
+/** Whether it takes milliseconds to work on this many bytes. */
 export function isLongWork(bytes: number): boolean {
   return bytes > LONG_BYTES;
 }
