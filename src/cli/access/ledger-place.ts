@@ -24,9 +24,10 @@ export function findLedger(flags: LedgerFlags): string {
   return hasFiles(path) ? path : fail(describeMissing(path, flags));
 }
 
-export function findLedgerOrEmpty(flags: LedgerFlags): string {
-  if (flags.ledger !== undefined) return findLedger(flags);
-  const path = locateLedger(flags);
+/** Without --ledger, the ledger may be missing. `loaded` is null only with it. */
+export function findLedgerOrEmpty(loaded: LoadedConfig | null, flags: LedgerFlags): string {
+  if (loaded === null || flags.ledger !== undefined) return findLedger(flags);
+  const { path } = loaded.catalog.ledger;
   if (!hasFiles(path)) printNote(describeMissing(path, flags));
   return path;
 }

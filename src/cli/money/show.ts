@@ -41,8 +41,8 @@ export function showReport<Flags extends ReportFlags>(
   flags: Flags,
   ask: (query: Query<Flags>) => Shown,
 ): void {
-  const path = findLedgerOrEmpty(flags);
   const loaded = openConfigUnless(flags.ledger !== undefined, flags);
+  const path = findLedgerOrEmpty(loaded, flags);
   const clock = { zone: loaded?.catalog.zone ?? createZone("system"), now: new Date() };
   const period = readPeriod(flags, clock);
   using table = openTable(path, flags);
