@@ -131,9 +131,9 @@ export function createTable<Row extends object>(listed: Columns<Row>) {
   const head = (room: number): string => paintText("dim", write(titles, room, []).join(""));
   /** Columns are as wide as their widest cell so far. */
   const writeRows = (rows: readonly Row[], room: number): string[] => {
-    const cells = columns.map(({ read, align }, index) => {
+    const cells = columns.map(({ read }, index) => {
       const all = read(rows);
-      const isPlain = align === "right" || arePlain(all);
+      const isPlain = arePlain(all);
       const texts = isPlain ? all : all.map((text) => escapeText(text));
       let most = widths[index] ?? 0;
       for (const text of texts) if (!isPlain || text.length > most) most = Math.max(most, measure(text));
