@@ -19,7 +19,6 @@ export interface EndedResponse {
   readonly outcome: Outcome;
   readonly status: number | null;
   readonly reading: Reading | null;
-  /** False: the answer is one body, whose zeros are not believed. */
   readonly streamed: boolean;
   readonly estimatedInput: number;
 }
@@ -56,7 +55,7 @@ function assessEnd(ended: EndedResponse, reading: Reading): Assessment {
   const { outcome, status, streamed, estimatedInput } = ended;
   if (status === null) return UNKNOWN;
   const tokens = sumTokens(reading.parts);
-  // A request without reported tokens is one `call`, charged if it was answered.
+  // A search or picture without reported tokens is one `call`, charged if answered.
   if (tokens.hasCall)
     return outcome === "complete" && reading.final ? { ...NOTHING, parts: reading.parts } : UNKNOWN;
   if (outcome === "upstream_error") return assessFailed(reading, streamed, tokens);
@@ -120,16 +119,16 @@ export function describePaidTwice(channels: readonly string[]): string {
   return `the request may have been paid ${channels.length === 2 ? "twice" : `${channels.length} times`}: by ${names}`;
 }
 
-/** For an answer that ended early without a cut.
- *  Limits also count output that it did not report. */
+/** For an answer that ended before its final usage report.
+ *  Limits also count output that was seen and not reported. */
 function assessReported({ parts, estimatedOutput, hasText }: Reading, { output }: Tokens): Assessment {
   if (parts.length === 0) return hasText ? { ...UNKNOWN, suspect: NO_USAGE } : UNKNOWN;
   const reported: Assessment = { ...NOTHING, basis: "partial", parts };
   return estimatedOutput > output ? { ...reported, lacksOutput: true } : reported;
 }
 
-/** For a cut answer. Its reported usage counts, with the output
- *  that was seen if that is more than reported. */
+/** For an answer that broke off. If more output was seen than reported,
+ *  an estimate of it replaces the reported count. */
 function assessBroken(reading: Reading, estimatedInput: number): Assessment {
   const { parts, estimatedOutput } = reading;
   const last = parts.at(-1);

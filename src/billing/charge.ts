@@ -59,7 +59,6 @@ export function computeCharge(billed: BilledAnswer) {
     charge,
     unpricedBecause: priced[parts.indexOf(null)]?.because ?? null,
     unpricedUsage: unpriced,
-    /** If only some kinds have no price: the charge for the other kinds. */
     atLeast,
   };
 }
@@ -146,7 +145,7 @@ type Entry = readonly [kind: string, count: number];
 const TOKENS_PLACES = 6;
 const CALLS_PLACES = 3;
 
-/** Null: a used kind has no price, and `unpriced` does not collect it. */
+/** Null if a used kind has no price. A list `unpriced` collects such kinds instead. */
 function multiplyUsage(usage: Counts, prices: Prices, unpriced: Entry[] | null = null): Decimal | null {
   let tokens = ZERO_DECIMAL;
   let calls = ZERO_DECIMAL;
@@ -235,7 +234,7 @@ type Derived = Readonly<Record<"official" | "charge", string | null>> & {
   readonly parts: readonly (string | null)[];
 };
 
-/** Null: the line has no prices. Throws on a malformed decimal. */
+/** Amounts are null if a price is missing. Throws on a malformed decimal. */
 export function deriveAmounts(line: Derivable): Derived {
   const { multiplier, parts, reported } = line;
   if (reported !== undefined) {

@@ -60,7 +60,6 @@ export class CountReader {
     return 0;
   }
 
-  /** Notes a total that its parts do not add up to. */
   compareTotal(
     from: unknown,
     name: string,
@@ -85,9 +84,8 @@ export class CountReader {
       this.note("detail_unreadable", name);
   }
 
-  /** Notes unknown members of a usage object. Names with `ending` count tokens.
-   *  `known` has its members, each with the names inside it,
-   *  or with null if it is a count. */
+  /** Notes unknown members whose names end in `ending`. `known` maps each known
+   *  member to the names inside it, or to null if the member is a count. */
   noteMembers(
     usage: Counters,
     known: ReadonlyMap<string, KnownNames | null>,
@@ -174,7 +172,7 @@ export class Reports {
     this.#hasMadeLess ||= isFinal && readFirst(usage, OUTPUTS) < readFirst(last, OUTPUTS);
   }
 
-  /** The usage to charge. `hasPasses`: the totals lack some passes. */
+  /** The usage to charge. With passes, a smaller prompt is no fault: totals lack some passes. */
   read(counts: CountReader, hasPasses = false): Counters | null {
     if (this.#isChanged) counts.note("usage_changed", "usage");
     else if (this.#hasMadeLess) counts.note("output_shrank", "output");

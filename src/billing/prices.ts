@@ -2,8 +2,8 @@
 //
 // A known provider's channel pays that provider's prices, or else those of the models' makers.
 // At an unknown address, the model's name decides, and the price's source says `(by name)`.
-// The lists of the platform's makers are searched first, then those of all makers:
-// there, exactly one must have the name.
+// The lists of the platform's makers are searched first. If they lack the name,
+// exactly one list of all makers must have it.
 
 import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import type { Channel } from "../config/catalog.ts";

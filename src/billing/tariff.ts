@@ -71,11 +71,11 @@ function chooseRates(rates: Rates, usage: Counts) {
 const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
 
 /**
- * What a kind without a price pays instead, where platforms charge so:
+ * A kind without a price is charged like another kind, where platforms do so:
  * - pictures and video in the prompt, and what tools put into it, are ordinary input;
  * - cached tokens pay the full price if no cached price is listed (OpenAI's pro models);
- * - a write of unknown lifetime is one of five minutes, and costs nothing extra
- *   without a price for writes (OpenAI before GPT-5.6);
+ * - a write of unknown lifetime is one of five minutes, or ordinary input if writes
+ *   have no price (OpenAI before GPT-5.6);
  * - Google charges searches by the query or by the prompt: the unlisted way is free.
  * Other kinds without a price stay unpriced.
  */

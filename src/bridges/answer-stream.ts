@@ -61,7 +61,7 @@ const RETRY_MISSES = 32;
 
 export class AnswerStream implements EventTaker {
   readonly #parts: StreamParts;
-  /** The form of the last event around its text, and the block of this text. */
+  /** What surrounds the text in the last event, and the block that got this text. */
   #form: TextForm = [];
   #block: Block | null = null;
   #misses = 0;

@@ -91,14 +91,14 @@ const SIDES: Readonly<Record<DialectName, Side>> = {
     Writer: ContentAnswerWriter,
     writeWhole: writeWholeContent,
     path(model, stream) {
-      // A client may send half a character, a path may not.
+      // `encodeURIComponent` throws at a lone surrogate.
       const name = encodeURIComponent(model.toWellFormed());
       return `/v1beta/models/${name}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
     },
   },
 };
 
-/** A chat client on a responses channel: both dialects are OpenAI's. */
+/** Chat and responses are both OpenAI's dialects. */
 export function isShared(client: string, upstream: string): boolean {
   return client === "chat" && upstream === "responses";
 }

@@ -6,7 +6,7 @@ import type { Json } from "./neutral/notes.ts";
 
 // Schemas.
 
-/** A tool's schema needs an object at its root, and for OpenAI its members:
+/** The root of a tool's schema must be an object. OpenAI also wants `properties` there:
  *  https://github.com/spring-projects/spring-ai/issues/4776,
  *  https://github.com/farion1231/cc-switch/issues/5490 */
 export function completeSchema(schema: Json): Json {
@@ -20,7 +20,7 @@ export function completeSchema(schema: Json): Json {
  * https://platform.claude.com/docs/en/build-with-claude/structured-outputs */
 const CLAUDE_WORDS = new Set("type required enum const $ref title description default".split(" "));
 const CLAUDE_FORMATS = new Set("date-time time date duration email hostname uri ipv4 ipv6 uuid".split(" "));
-/** Words whose values hold schemas: an object of them by name, or a list. */
+/** Words whose value is an object of schemas by name, or a list of schemas. */
 const NAMED = new Set(["properties", "$defs", "definitions"]);
 const LISTED = new Set(["anyOf", "oneOf", "allOf"]);
 
@@ -137,7 +137,7 @@ export function refusesBothSamplings(model: string): boolean {
   return /claude-opus-4-1|claude-(?:opus|sonnet|haiku)-4-[56]/.test(model);
 }
 
-// Effort, and limits that follow from a model's name.
+// Effort and limits.
 
 /** The tokens for each effort, for models that count them. */
 export const BUDGETS: Readonly<Record<Effort, number>> = {
@@ -196,7 +196,7 @@ export function isOpenaiReasoner(model: string): boolean {
   return /^(?:o\d|gpt-[5-9])/.test(bareName(model));
 }
 
-/** Whether a prompt can say where to cache it. */
+/** Whether a prompt may have marks for the cache. */
 export function takesBreakpoints(model: string): boolean {
   return /^gpt-(?:5\.[6-9]|[6-9])/.test(bareName(model));
 }

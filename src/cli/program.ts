@@ -76,7 +76,6 @@ function readBelow([word = "", ...others]: readonly string[], row: CommandRow): 
   return [meant in commands ? meant : word, ...others];
 }
 
-/** Commander does not wrap help in less room. */
 const MIN_HELP_CELLS = 20;
 
 /** Commander's own exit would lose unwritten output. */
@@ -95,7 +94,7 @@ function prepare(command: Command): void {
   command.commands.forEach(prepare);
 }
 
-/** Without "[options]": descriptions need the room. */
+/** Leaves out "[options]", because the descriptions need the room. */
 function subcommandTerm(command: Command): string {
   return [command.name(), ...command.registeredArguments.map(nameArgument)].join(" ");
 }

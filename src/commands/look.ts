@@ -117,7 +117,7 @@ export const LOOK: CommandTable = {
         "group by one word, or two with a comma, such as key,model",
         {
           choices: DIMENSIONS,
-          // `usage` reads the one or two dimensions in it.
+          // Commander's own check would refuse two words, such as key,model.
           read: (text) => text,
           default: "day",
         },
@@ -161,7 +161,7 @@ export const LOOK: CommandTable = {
       LEDGER,
     ],
     remark:
-      "A session `inferred-…` was not named by its tool: it is one key, tool and label without a pause of 30 minutes.",
+      "`inferred-…` is a session that no tool named: the requests of a key, tool and label until a pause of 30 minutes.",
     examples: [
       "gateway sessions  # the newest sessions",
       "gateway sessions show last  # the agents of the last session",
@@ -213,7 +213,7 @@ export const LOOK: CommandTable = {
     remark: "Shares are estimates, by the lengths of the parts.",
     examples: [
       "gateway context  # of the last session",
-      "gateway context servers 30d  # of MCP servers, in a month",
+      "gateway context servers 30d  # what MCP servers cost in a month",
     ],
     run: call(() => import("../cli/money/context.ts"), "showContext"),
     commands: {
@@ -233,7 +233,7 @@ export const LOOK: CommandTable = {
     flags: [
       ["--format <text>", "your own text, with the fields below"],
       ["--session <id>", "the session, where stdin does not name it"],
-      ["--key <name>", "the key whose limits it shows before a request"],
+      ["--key <name>", "the key whose limits are shown before the first request"],
       LEDGER,
     ],
     remark: [

@@ -106,7 +106,7 @@ const KEYS_ROW: CommandRow = {
       about: "bind a key to another group, with the same secret",
       args: [KEY],
       flags: [["--group <group>", "the new group"]],
-      examples: ["gateway keys move laptop --group claude-max  # at the other multiplier"],
+      examples: ["gateway keys move laptop --group claude-max  # at that group's multiplier"],
       run: call(keyChange, "moveKey"),
     },
     limit: {
@@ -114,7 +114,7 @@ const KEYS_ROW: CommandRow = {
       args: [KEY, LIMITS],
       examples: [
         "gateway keys limit laptop usd_per_day=5 usd_per_month=50  # two limits",
-        "gateway keys limit laptop unpriced=allow  # let models without a price in",
+        "gateway keys limit laptop unpriced=allow  # accept models without a price",
       ],
       run: async (name, words, flags) => (await keyChange()).limit("key", name, words, flags),
     },
@@ -367,7 +367,7 @@ export const MANAGE: CommandTable = {
         examples: [
           "gateway prices update  # from the newest release",
           "gateway prices update --from data.json  # from another machine",
-          "gateway prices update --from package/dist/index.js  # of `npm pack @pydantic/genai-prices`",
+          "gateway prices update --from package/dist/index.js  # from `npm pack @pydantic/genai-prices`",
         ],
         run: call(() => import("../cli/money/prices-update.ts"), "updatePrices"),
       },

@@ -31,7 +31,7 @@ export const USE: CommandTable = {
     flags: [
       ["--statusline", "show spending in Claude Code's status line, for this run"],
       ["--record <name>", "record prompts and answers, for `gateway serve --replay`"],
-      ["--budget <usd>", "what this run may cost; then its requests are refused"],
+      ["--budget <usd>", "the most that this run may cost; further requests are refused"],
       ["--quiet", "do not say what the run has cost"],
       ["--list", "list the tools, and which are installed"],
       ["--json", "with --list: one JSON document on stdout"],
@@ -63,7 +63,7 @@ export const USE: CommandTable = {
       'eval "$(gateway env claude)"  # set up Claude Code in this shell',
       "gateway env codex laptop --secret - < secret.txt  # with the key laptop",
       "GATEWAY_KEY=sk-… gateway env openai --json  # for a script",
-      "gateway env claude-desktop  # what to enter there; also codex-app",
+      "gateway env claude-desktop  # what to enter in the app; also for codex-app",
     ],
     run: call(() => import("../cli/tools/env.ts"), "printEnv"),
   },

@@ -13,6 +13,6 @@ export const CALL_KINDS = [
   "google_search",
   "google_search_prompt",
   "maps_grounding",
-  // A request without reported tokens.
+  // The whole request, if the answer reports no tokens.
   "call",
 ] as const;

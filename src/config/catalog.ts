@@ -54,7 +54,7 @@ export function isPlanInForce(plan: Plan, now: Date): boolean {
   return plan.active && (plan.until === null || now < plan.until);
 }
 
-/** Limits count official amounts × this, also where a plan pays. */
+/** Limits count official amount × this. If a plan pays, the amount counts in full. */
 export function limitMultiplier({ usesLogin, multiplier }: Pick<Group, "usesLogin" | "multiplier">): string {
   return usesLogin ? "1" : multiplier;
 }
@@ -70,7 +70,7 @@ export function judgeKey(key: Key, now: Date): "active" | "disabled" | "expired"
 }
 
 export interface CatalogContext {
-  /** Absolute and without links: all processes use the same lock next to it. */
+  /** Absolute, and not a link, so that all processes use one lock next to it. */
   readonly ledgerPath: string;
   readonly authorities: ReadonlyMap<string, string>;
   readonly lacking: ReadonlyMap<string, string>;
@@ -103,7 +103,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
       name,
       usesLogin,
       mixesDialects: group.convert || usable.some(({ platform }) => platform !== group.platform),
-      // A client's own login belongs to a plan, which has already paid.
+      // A client's own login costs nothing more: its plan pays.
       multiplier: group.multiplier ?? (usesLogin ? "0" : "1"),
       channels: usable.sort((a, b) => a.priority - b.priority),
       listed: group.channels,

@@ -1,4 +1,4 @@
-// The proxy for a target, as curl reads the variables. Loopback never uses one.
+// The proxy for a target, from HTTPS_PROXY and the like. Loopback never uses one.
 
 import type { Environment } from "./yaml/expand.ts";
 
@@ -12,7 +12,7 @@ export function findProxy(target: URL, env: Environment): URL | null {
   return proxy !== null && /^https?:$/.test(proxy.protocol) ? proxy : null;
 }
 
-/** As bound (`::1`) or as in a URL (`[::1]`). */
+/** An IPv6 host may have brackets, as in a URL. */
 export function isLoopback(host: string): boolean {
   return /^(?:(?:.*\.)?localhost|\[::1\]|::1|127(?:\.\d+){3})$/i.test(host);
 }

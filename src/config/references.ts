@@ -1,4 +1,4 @@
-// Checks that concern several settings.
+// Checks settings that depend on each other.
 // A client's login goes only to its vendor, and comes only from this machine.
 
 import { looksSecret } from "../lib/secret.ts";

@@ -1,5 +1,4 @@
 // The only definition of the config file.
-// scalars.ts reads scalars; references.ts checks names.
 
 import { messageOf } from "../lib/errors.ts";
 import { z } from "zod";
@@ -12,7 +11,7 @@ import * as scalars from "./yaml/scalars.ts";
 export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
-/** `responses` groups may have chat channels: they serve Chat Completions, too. */
+/** A `responses` group also serves Chat Completions, so it may have chat channels. */
 export const CHAT = "chat";
 export const CHAT_GROUP: Platform = "responses";
 export const CHANNEL_WORDS = [...PLATFORMS, CHAT] as const;
@@ -23,7 +22,7 @@ export function groupPlatform(platform: ChannelPlatform): Platform {
 }
 
 interface PlatformFacts {
-  /** Names of its best-known maker or its API. */
+  /** Makers, tools and APIs that users may name instead. */
   readonly alsoCalled: readonly string[];
   /** Whose prices count at an unknown address. */
   readonly makers: readonly string[];
@@ -203,7 +202,7 @@ const chat = z.strictObject({
   cap: z.enum(["max_tokens", "max_completion_tokens", "none"]).optional(),
   /** The field that says how much the model thinks. */
   reasoning: z.enum(["none", "effort", "deepseek", "openrouter", "qwen"]).optional(),
-  /** The model needs the thoughts of every turn with calls. */
+  /** The model must get back its thoughts of each turn with tool calls. */
   replay: optionalFlag,
   files: optionalFlag,
   schemas: optionalFlag,
@@ -249,7 +248,7 @@ const channel = z
     price_provider: orNull(name),
     bill: z.enum(["book", "reported"]).optional(),
     free: flag.default(false),
-    /** False: never asks the upstream for one. */
+    /** False: the upstream is never asked for a WebSocket. */
     websocket: flag.default(true),
     chat: chat.optional(),
     /** Undefined: the address decides. */
@@ -279,7 +278,7 @@ const channel = z
     probeMs: probe,
   }));
 
-/** With a client's login, requests use HTTP only. */
+/** With a client's login, requests use no WebSocket. */
 function readCredential(given: { credential?: string | undefined; websocket: boolean }) {
   const { credential = NO_CREDENTIAL, websocket } = given;
   const usesLogin = credential === CLIENT_LOGIN;

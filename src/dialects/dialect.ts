@@ -7,7 +7,6 @@ import type { GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http/fields.ts";
 import type { Layout } from "./prompt/layouts.ts";
 
-/** The dialects that convert into each other. */
 export const DIALECT_NAMES = ["messages", "responses", "chat", "content"] as const;
 export type DialectName = (typeof DIALECT_NAMES)[number];
 
@@ -20,19 +19,18 @@ const listOf = (...purposes: Purpose[]): ReadonlySet<Purpose> => new Set(purpose
 /** `other` requests get a line in the ledger, too,
  *  but no cost is known. */
 export const BILLED = listOf("generate", "embed", "other");
-/** Purposes that need a model. */
 export const FOR_MODELS = listOf("generate", "embed", "count");
 export const WITH_PROMPTS = listOf("generate", "count");
 export const LISTS = listOf("list", "model");
 
 export interface Endpoint {
-  /** In the ledger and in messages: `/v1beta/models/{id}:generateContent`. */
+  /** Its name in messages and the ledger: `/v1beta/models/{id}:generateContent`. */
   readonly label: string;
   readonly purpose: Purpose;
   /** Keys of groups of these platforms may use it. */
   readonly platforms: readonly Platform[];
   readonly dialect: Dialect;
-  /** This platform's channels serve it without speaking its dialect. */
+  /** Channels of this platform serve it, too, although they have another dialect. */
   readonly alsoOn?: ChannelPlatform;
   readonly keySources: readonly KeySource[];
   /** No member of a request caps the output. */
@@ -80,9 +78,9 @@ export interface Dialect {
   /** Header fields that a tool needs to show the gateway's error. */
   reasonFields?(error: GatewayError): readonly Field[];
   errorEvent(error: GatewayError, requestId: string, at?: StreamBreak): string;
-  /** Ends an event in which the stream broke off. */
+  /** Comes after an event that the upstream began and did not finish. */
   readonly eventCloser: string;
-  /** True: clients notice the break only by a reset after the event. */
+  /** Clients notice the break only if the connection is reset after the event. */
   readonly resetAfterErrorEvent: boolean;
   readonly numbersEvents?: true;
   /** A client can ask for an answer by its id. */
@@ -99,6 +97,6 @@ export interface Dialect {
   readonly listPath: string;
   /** Upstreams refuse the gateway's own requests without these. */
   readonly ownRequestFields?: readonly Field[];
-  /** The dialects whose lists together make this one. */
+  /** If an upstream has no list of this dialect, their lists are joined instead. */
   readonly listFallbacks?: readonly Dialect[];
 }

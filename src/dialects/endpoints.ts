@@ -141,7 +141,6 @@ export function buildTable({ relayPrefix, vendor }: Naming) {
   const served = PLATFORMS.flatMap((platform) =>
     formRows(readPathPrefix(platform, relayPrefix), LINES[platform]),
   );
-  // Path → method → row.
   const exact = new Map<string, Map<string, PathRow>>();
   for (const [method, path, row] of [...listOwnRows(relayPath), ...served])
     exact.getOrInsertComputed(path, () => new Map()).set(method, row);

@@ -165,7 +165,7 @@ function isListed(path: string, lookup: Lookup): boolean {
 function refusePath(path: string, given: string, lookup: Lookup): Recognition {
   const { method } = lookup;
   const query = dropKey(lookup.query);
-  // With this status, Codex uses HTTP, and shows the error.
+  // After this status, Codex tries HTTP, and shows the error that it gets.
   if (path.endsWith("/responses") && isUpgrade(lookup)) {
     const error = new GatewayError("upgrade_required", "This gateway speaks HTTP here, not WebSocket.");
     return { kind: "unknown", error, other: null, query, dialect: responses };
@@ -175,7 +175,7 @@ function refusePath(path: string, given: string, lookup: Lookup): Recognition {
     return kind === "target" || kind === "own";
   });
   const shown = path.slice(0, MAX_SHOWN_CHARACTERS);
-  // `…/models/m:unheardOf` is an id, but nobody posts to a model.
+  // A GET may ask for a model `m:unheardOf`. A POST to it is an unknown path.
   const isUnknown = allow.length === 0 || (method === "POST" && /\/models\/.*:/.test(path));
   const isPassable = isUnknown && (method === "GET" || method === "POST");
   const isKnown = (each: string): boolean => isListed(each, lookup);

@@ -1,4 +1,4 @@
-// Paths that go upstream unchanged, if no server can read one as a billed path.
+// Unknown paths may go upstream unchanged, unless a server could take one for a billed path.
 
 import type { Platform } from "../config/schema.ts";
 import type { Target } from "./dialect.ts";
@@ -28,7 +28,7 @@ export function readOther(
 
 const MAX_LENGTH = 512;
 
-/** `names`: also all paths below them. */
+/** Paths below these names count, too. */
 export function isForwarded({ path }: OtherPath, names: readonly string[]): boolean {
   return names.some((name) => path === name || path.startsWith(`${name}/`));
 }

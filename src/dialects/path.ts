@@ -1,4 +1,4 @@
-// A request's target and ids. An id must not read as another path.
+// Reads a request's target and its ids. No upstream may take an id for another path.
 
 export const RESPONSE_ID = /^[\w\-=]{1,512}$/;
 /** Upstreams parse paths differently, and some decode twice. */

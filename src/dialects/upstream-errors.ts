@@ -15,8 +15,8 @@ export type ErrorKind =
   | "refused"
   | "server";
 
-/** Upstreams' names for errors. The status is for a stream's first event (null: the client
- *  gets the event). The kind is for a converted error (null: its status decides). */
+/** Upstreams' names for errors. Converted errors need the kind. If it is null, their status decides.
+ *  An error as the first event of a stream needs the status. If it is null, the client gets the event. */
 type Row = readonly [kind: ErrorKind | null, status: number | null, names: string];
 const ROWS: readonly Row[] = [
   ["overflow", null, "context_length_exceeded model_max_prompt_tokens_exceeded exceed_context_size_error"],
@@ -55,7 +55,7 @@ export function readErrorMessage(body: unknown): string {
   return typeof error === "string" ? error : getText(getField(error, "message"));
 }
 
-/** True for an event without usage before the response itself. */
+/** True for an event that comes before all output and has no usage. */
 export function isPrelude(event: unknown): boolean {
   return PRELUDES.has(getField(event, "type"));
 }
@@ -65,7 +65,7 @@ export function isPrelude(event: unknown): boolean {
 export function readErrorEvent(event: unknown): { readonly status: number; readonly message: string } | null {
   const error = findError(event);
   if (error === null) return null;
-  // Usage is billed: the response is passed on.
+  // An error with usage is billed, so it is passed on.
   const usage = getField(getField(event, "response"), "usage") ?? getField(event, "usage");
   if (usage !== undefined && usage !== null) return null;
   const [code, type] = [getField(error, "code"), getField(error, "type")];

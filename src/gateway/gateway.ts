@@ -52,7 +52,7 @@ export interface Gateway {
   readonly contexts: ContextNotes | null;
   readonly alerts: Alerts;
   readonly recorder: Recorder;
-  /** A request is priced by the book at its end. */
+  /** A request's prices are from the book in force when it ends. */
   prices: PriceBook;
   readonly channels: Channels;
   readonly lists: ModelLists;

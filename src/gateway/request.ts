@@ -79,7 +79,7 @@ const UNFINISHED: Ending = { ...OWN_ANSWER, outcome: "interrupted", status: 0 };
 export class Request {
   // The arrival.
   readonly id: string;
-  /** A recorded request's exchange notes body and answer. */
+  /** If the request is recorded, this exchange also notes body and answer. */
   exchange: Exchange;
   readonly time: number;
   readonly isoTime: string;
@@ -134,7 +134,7 @@ export class Request {
 
   // The response on its way to the client.
   answered: Omit<ChannelResponse, "body"> | null = null;
-  /** Null if nothing can be billed and no stream's end matters. */
+  /** Null if the response cannot have usage and is no stream, or if its path is unknown. */
   meter: Meter | null = null;
   /** The events end with the dialect's terminal event. */
   streamed = false;

@@ -41,7 +41,7 @@ export class CodingError extends Error {
   }
 }
 
-/** The codings, the first applied first. */
+/** In the order in which they were applied. */
 export function readCodings(contentEncoding = ""): string[] {
   if (contentEncoding === "") return [];
   const codings = contentEncoding.split(",").map((coding) => coding.trim().toLowerCase());
@@ -85,7 +85,6 @@ async function* decode(coded: Pieces, decoder: Transform): AsyncGenerator<Buffer
   if (fault !== null) throw fault;
 }
 
-/** Rejects with BodyTooLarge beyond `limit`. */
 export async function decodeBody(
   bytes: Uint8Array,
   contentEncoding: string | undefined,

@@ -1,5 +1,5 @@
 // Numbers that a double cannot hold. Only this file and json/slices.ts call
-// JSON.rawJSON. Code that keeps such a value reads its text at once (`textOf`).
+// JSON.rawJSON. Code that keeps such a number keeps its text (`textOf`).
 
 import { MAX_DEPTH, parseFlatJson, parseJson } from "./json/json.ts";
 
@@ -25,7 +25,7 @@ export function parseExact(text: string): unknown {
 }
 
 /** Like parseExact, but for events: amounts keep their digits, too.
- *  Numbers beyond a double's range do not: no event has one. */
+ *  Numbers beyond a double's range lose theirs, but no event has such numbers. */
 export function parseEvent(text: string): unknown {
   const value = parseFlatJson(text);
   const isOdd = AMOUNT.test(text) || (LONG_NUMBER.test(text) && hasInexact(value));

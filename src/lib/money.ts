@@ -29,7 +29,7 @@ export function parseDecimal(text: string): Decimal {
   return { units: readDigits(digits), scale: places.length };
 }
 
-/** Prices and multipliers are the same few texts. */
+/** The same few prices and multipliers are read again and again. */
 export const parseRate = remember(1000, parseDecimal);
 
 const NUMBER = /^(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/;
@@ -128,7 +128,7 @@ export function roundDecimal(value: Decimal, places: number): Decimal {
   return { units: (units < 0n ? units - half : units + half) / unit, scale: places };
 }
 
-/** Less than half of the last place of an amount, and more than a double's error. */
+/** Half of an amount's last place. The error of a double below 1,000 is smaller. */
 const BELOW_HALF = 5e-13;
 const MAX_DOUBLE = 1000;
 
@@ -162,7 +162,6 @@ export function parseUsd(text: string): Usd {
   return lastUsd;
 }
 
-/** Rounds half away from zero. */
 export function roundUsd(amount: Decimal): Usd {
   if (amount.scale === CHARGE_PLACES) return usd(amount.units);
   const { units, scale } = roundDecimal(amount, CHARGE_PLACES);

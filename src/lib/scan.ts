@@ -34,7 +34,7 @@ export type Lists<About> = ReadonlyMap<string, Parts<About>>;
 export interface Wanted<About> {
   /** The members to find (ASCII). */
   readonly names: ReadonlySet<string>;
-  /** How many members of other names are found, too. */
+  /** At most this many members of other names are found, too. */
   readonly others?: number;
   /** Lists whose elements are wanted, too. */
   readonly lists?: ReadonlySet<string>;
@@ -173,11 +173,10 @@ export const MAX_PART_BYTES = 8 * 1024 * 1024;
 const NULL_START = 0x6e;
 
 class Divider<About> {
-  /** The known head of this list. */
   #head: Head | null = null;
   #starts: number[] = [];
   #parts: ListPart<About>[] = [];
-  /** How many first parts are those of an earlier list. */
+  /** How many parts at the beginning are those of an earlier list. */
   #shared = 0;
   readonly #json: Scanner;
   readonly #finder: PartFinder<About>;
@@ -314,7 +313,6 @@ class PartFinder<About> {
     }
   }
 
-  /** Finds an earlier list whose head is at `start`. */
   findHead(start: number): (Parts<About> & { readonly head: Head }) | null {
     for (const list of this.#lists) {
       const { head, parts } = list;

@@ -52,7 +52,6 @@ export class EventReader {
     return whole;
   }
 
-  /** Throws if an event was too long. */
   takeText(): string {
     const events = this.take();
     if (!this.#hasLost) return events.join("");
@@ -135,8 +134,8 @@ export function openSseParser() {
   };
 }
 
-/** What the text's last event lacks to be complete for every client. Some clients do
- *  not end a line at a CR alone: its LF has to follow. `closer` ends a line and an event. */
+/** What has to follow, so that every client takes the last event as complete. Some clients
+ *  do not end a line at a CR alone, so its LF has to follow. `closer` ends a line and an event. */
 export function findMissingEnd(text: string, closer: string): string {
   if (text.endsWith("\r\n\r")) return "\n";
   return text === "" || /(?:\n\n|[\n\r]\r\n?)$/.test(text.slice(-4)) ? "" : closer;

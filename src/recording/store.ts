@@ -116,7 +116,7 @@ const LISTS = ["messages", "input", "contents", "tools", "system"];
 /** A smaller file would take a block of the disk, too. */
 const MIN_PIECE_BYTES = 2048;
 
-/** Cuts after elements of lists: earlier requests have stored most pieces. */
+/** Cuts after elements of lists, so that earlier requests have stored most pieces. */
 function cutPieces(bytes: Uint8Array): Uint8Array[] {
   const scan = scanMembers(bytes, LISTS);
   const spans = LISTS.flatMap((name) => scan?.get(name) ?? []).toSorted((a, b) => a.start - b.start);
@@ -176,8 +176,7 @@ function readPiece(folder: string, hash: string): Buffer {
   throw new Error(`the piece ${hash} of the recording was changed`);
 }
 
-/** Reads a plain file, not a link.
- *  Only the folder's owner can put it there. */
+/** Refuses links. Only the folder's owner can put a plain file there. */
 function readOwned(path: string): Buffer {
   if (lstatSync(path).isSymbolicLink()) throw new ForeignFile(`${path} is a link`);
   const fd = openPlain(path);
@@ -196,7 +195,6 @@ export function listRecordings(root: string) {
     .filter((name) => RECORDING_NAME.test(name) && lstatSync(join(root, name)).isDirectory())
     .map((name) => {
       const folder = join(root, name);
-      // `usedAt`: the last write.
       return { name, bytes: measureFolder(folder), usedAt: lstatSync(folder).mtimeMs };
     })
     .toSorted((a, b) => b.usedAt - a.usedAt);

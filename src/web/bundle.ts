@@ -5,7 +5,6 @@ import { gzipSync } from "node:zlib";
 import { createHash } from "node:crypto";
 
 export interface BundledFile {
-  /** The content's hash: a changed file gets another address. */
   readonly hash: string;
   readonly gzip: string;
 }

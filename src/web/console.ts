@@ -1,5 +1,5 @@
-// The server of the console's page: sign-in and addresses. Only a sign-in, the
-// shell and its assets need no cookie and no token (sign-ins.ts).
+// The server of the console's page: sign-in and addresses. Only a sign-in, the shell and
+// its assets are served without a cookie and a token (sign-ins.ts).
 
 import { pathOf, queryOf } from "../dialects/path.ts";
 import { z } from "zod";
@@ -28,7 +28,7 @@ interface Inside extends ApiParts {
   readonly cookie: () => string;
 }
 
-/** `command` starts this program, in lines to copy. */
+/** Lines to copy begin with `command`, which starts this program. */
 export function createConsole(parts: ApiParts, command: string): Console {
   const { gateway, port } = parts;
   const { console: where, listen } = gateway.catalog;
@@ -138,7 +138,7 @@ function signOut(exchange: Exchange, { signIns, cookie }: Inside): void {
   reply(exchange, 200, {}, [field]);
 }
 
-/** Other sites' forms cannot send JSON, and their scripts' preflight is refused. */
+/** Forms of other sites cannot send JSON. The preflight of their scripts is refused. */
 async function readBody(exchange: Exchange): Promise<unknown> {
   if (exchange.field("content-type") !== "application/json") return refuseUsage("The page sends JSON only.");
   return parseJson(Buffer.from(await exchange.readBody(MAX_BODY_BYTES)).toString());

@@ -26,7 +26,6 @@ function refuseSite(exchange: Exchange, isShell: boolean): string | null {
   return site === "same-origin" || site === "none" ? null : "Pages of another site may not use the console.";
 }
 
-/** Only the page's own scripts and styles, no other host, no frame. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -203,8 +203,8 @@ function listLimits({
     unpriced > 0 && `${countOf(unpriced, "request")} without a price: tokens count, dollars do not.`,
     failed > 0 && `${countOf(failed, "request")} failed without usage: not counted as turns.`,
     unknown > 0 && `${countOf(unknown, "request")} without usage: in no sum of tokens or dollars.`,
-    "Missed tokens, from reported usage: what the request before left in the cache (at most this request's " +
-      "input), less what this one read. If earlier messages became shorter, new text counts, too.",
+    "Missed tokens come from the reported usage: what the previous request left in the cache (at most this " +
+      "request's input), minus what this one read. If earlier messages shrank, new text may count as missed.",
     "After a start of the gateway, a session's first request has none to compare with.",
     "The cause is the first difference between the two prompts. The gateway keeps no text of them.",
     lost.unpriced_tokens > 0 && `${formatCount(lost.unpriced_tokens)} of the missed tokens have no price.`,

@@ -17,7 +17,7 @@ const SECRET_BYTES = 32;
 /** A link should fit in a terminal's line. */
 const CODE_BYTES = 16;
 
-/** `used`: a second use, which also ended the first one's sign-in. */
+/** `used`: the code was used before. The browser that used it first is now signed out, too. */
 export type CodeFault = "unknown" | "expired" | "used";
 
 interface Code {
@@ -30,7 +30,7 @@ interface Kept {
   readonly until: number;
 }
 
-/** `path`: the file of sign-ins; null: they end with this run. */
+/** `path`: the file of sign-ins. Without a file (null), they end with this run. */
 export function createSignIns(now: () => number, path: string | null) {
   /** Keyed by hashes: comparing secrets byte by byte would show how much is right. */
   const codes = new BoundedMap<string, Code>(MAX_CODES);

@@ -149,7 +149,7 @@ export async function startFloor(upstream: number): Promise<Target> {
 /** The command of each gateway, by the gateway's name in the table of results. */
 export type Gateways = ReadonlyMap<string, readonly string[]>;
 
-/** Lists the gateway from its source, and each of these executables. */
+/** Lists these executables, and the gateway as it runs from its source. */
 export function listGateways(executables: readonly string[]): Gateways {
   const others = executables.map((file) => [basename(file), [file]] as const);
   return new Map<string, readonly string[]>([["gateway", [process.execPath, MAIN]], ...others]);

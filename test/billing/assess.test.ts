@@ -137,7 +137,7 @@ describe("a complete answer is charged for what it reports", () => {
     expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: true });
   });
 
-  test("the cost of an answer whose response still runs in the background is unknown, and not suspect", () => {
+  test("an answer has an unknown cost, but is not suspect, if its response still runs in the background", () => {
     const stored = { id: "resp_1", goesOn: true };
     const shown = judge(readingOf(null, { ...FINAL, stored }), whole);
     expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: false });

@@ -67,11 +67,11 @@ describe("P135: a kind of usage without a price leaves the line without an amoun
     });
   });
 
-  test("no kind of usage is named as one without a price if all kinds have a price", () => {
+  test("if all kinds of usage have a price, the bill names no kind without a price", () => {
     expect(bill("gpt-5", { input: 1 })).toMatchObject({ unpricedUsage: null, atLeast: null });
   });
 
-  test("a kind of usage without a price leaves the cost of the other kinds as the least amount, whatever the counts are", () => {
+  test("if a kind of usage has no price, the least amount is the cost of the other kinds, whatever the counts are", () => {
     const count = fc.integer({ min: 0, max: 10 ** 9 });
     fc.assert(
       fc.property(count, count, count, (input, output, audio) => {
@@ -120,7 +120,7 @@ describe("P130: several calls to the model in one answer are priced one by one",
     expect(mixed.parts.map(({ tier }) => tier)).toEqual(["standard", "standard", "standard+over_100000"]);
   });
 
-  test("several calls to a model whose price does not depend on the prompt's length are one part", () => {
+  test("several calls are billed as one part if the model's price does not depend on the prompt's length", () => {
     expect(bill("claude-sonnet-5", {}, { parts: [part(calls)] }).parts).toHaveLength(1);
   });
 });
@@ -226,7 +226,7 @@ describe("an answer in parts names the prices of its parts", () => {
   const advisor = { model: "claude-opus-4-8", pass: "advisor_message", usage: { input: 1 } };
   const compaction = { model: "claude-haiku-4-5", pass: "compaction", usage: { input: 1 } };
 
-  test("an answer in parts shows the prices of the model that it names, whichever part that model made", () => {
+  test("an answer in parts shows the prices of the model that the answer names, even if another model made the first part", () => {
     const parts = [advisor, { model: null, pass: "message", usage: { input: 1 } }];
     expect(bill("claude-sonnet-5", {}, { parts })).toMatchObject({ prices: { input: "2" } });
     const asked = { parts, model: null, requested: "claude-sonnet-5" };
@@ -334,7 +334,7 @@ describe("P130: how an answer was served decides the price", () => {
     expectUnpriced(model, { input: 1 }, { [name]: value }, `${name}=${value.toLowerCase()} of ${model}`);
   });
 
-  test("a pass without a price leaves the answer without an amount, but not the other pass", () => {
+  test("if one pass has no price, the answer has no amount, but the other pass keeps its amount", () => {
     const parts = [
       { model: null, pass: "message", usage: { input: 1_000_000 } },
       { model: "claude-nova-9", pass: "fallback_message", usage: { input: 1 } },
@@ -504,7 +504,7 @@ describe("P129: the charge for any usage, prices and multiplier is exact", () =>
   });
 });
 
-test("a line with one part without a price has no amount, but has the amounts of the other parts", () => {
+test("if one part of a line has no price, the line has no amount, but the other parts keep theirs", () => {
   const parts = [
     { usage: { input: 2 }, prices: { input: "1" } },
     { usage: { input: 1 }, prices: null },

@@ -1,4 +1,4 @@
-// Tests how much more missed tokens cost than if they had been read from the cache.
+// Tests the cost of missed tokens: what they cost, minus what a read from the cache would have cost.
 
 import { describe, expect, test } from "bun:test";
 import { deriveMissCost, splitMissed } from "../../src/billing/charge.ts";

@@ -73,7 +73,7 @@ describe("a name that means the newest version costs what that version costs", (
     }
   });
 
-  test("a name that means the newest version has no price without a start date in an updated book", () => {
+  test("in an updated book, a name that means the newest version has only those prices that have a start date", () => {
     const model = (id: string, prices: unknown) => ({ id, match: { equals: id }, prices });
     const published = publishedSchema.parse([
       {
@@ -156,9 +156,9 @@ describe("a model's price is found", () => {
 
 /**
  * The book is compared with the package. These differences are known, and the book is right:
- * - the package charges long-context rates of OpenAI from 272 000 tokens on, the book only above, as OpenAI says;
- * - the package charges claude-sonnet-4-5's long-context rates above 200 000 tokens, the book only until the
- *   1M context ended on 2026-04-30;
+ * - the package charges OpenAI's long-context rates at 272 000 tokens, but OpenAI only above 272 000;
+ * - the package still has claude-sonnet-4-5's long-context rates above 200 000 tokens, but the 1M context
+ *   ended on 2026-04-30;
  * - the package knows no service tiers, regions, speeds, previews of search, containers and searches of Google.
  */
 describe("the price book agrees with the package that it is made from", () => {

@@ -427,7 +427,7 @@ describe("the ledger's table is made safely, read consistently and replaced if d
     expect(readFileSync(target, "utf8")).toBe("mine");
   });
 
-  test("the ledger's table with a damaged page is replaced by one in memory, the report says so, and the next report makes it again", () => {
+  test("if a page of the ledger's table is damaged, a report says so and reads the ledger, and the next report makes the table again", () => {
     write(path, lines);
     makeTable(path);
     damageTable(path);
@@ -443,7 +443,7 @@ describe("the ledger's table is made safely, read consistently and replaced if d
     expect(look).toThrow(`The index ${path}.index is damaged: remove it`);
   });
 
-  test("the ledger's table stays in use after a wrong query, but one in memory replaces it if a cell is not JSON", () => {
+  test("the ledger's table stays in use after a wrong query, but a table in memory replaces it if a cell is not JSON", () => {
     write(path, lines);
     makeTable(path);
     const notes: string[] = [];

@@ -1,4 +1,4 @@
-// Checks charges that were calculated by hand, from an answer's bytes on, at every multiplier. Their file is read in place, never copied.
+// Compares charges with those in a shared file, which were calculated by hand. The file is never copied here.
 
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";

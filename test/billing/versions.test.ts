@@ -145,7 +145,7 @@ test.each([
   expect(found.map(describeChange)).toEqual(sentences);
 });
 
-test("a report says how much of a plan's window was used since the request before a cache miss, whatever its session", () => {
+test("a report compares a plan's window at a cache miss with that at the request before, even if another session sent it", () => {
   const client = { session: "a" };
   const cache = { missed: 1000, usd: "0", because: "tools_changed" } as const;
   const drafts = [

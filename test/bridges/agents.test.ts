@@ -21,7 +21,7 @@ function sealThought(upstream: DialectName): Any {
 
 describe("a conversion does what Codex needs", () => {
   test.each(UPSTREAMS)(
-    "Codex's thought of an answer that broke off does not reach a %s upstream",
+    "if Codex sends back the thought of an answer that broke off, a %s upstream does not get the thought",
     (upstream) => {
       const thought = sealThought(upstream);
       for (const history of [
@@ -90,7 +90,7 @@ describe("a conversion does what Claude Code needs", () => {
   );
 
   test.each(["gpt-5.6", "gpt-5.1"])(
-    "a cache mark of Claude Code on a tool's result changes nothing else in the result for %s",
+    "%s gets the same result of a tool with and without a cache mark of Claude Code",
     (model) => {
       const ask = (mark: Any): Any => [
         { role: "user", content: "Hi" },
@@ -122,7 +122,7 @@ describe("a conversion does what Claude Code needs", () => {
 });
 
 test.each(["constructor", "__proto__", "toString", "hasOwnProperty"])(
-  "a word that every JavaScript object has as a member's name is an unknown value, in requests and answers: %s",
+  "%s, which is a member of every JavaScript object, is an unknown value in requests and answers",
   (word) => {
     for (const client of DIALECT_NAMES) {
       for (const upstream of DIALECT_NAMES) {

@@ -279,7 +279,7 @@ describe("failures of an upstream reach the client in its dialect", () => {
     ["chat", { error: { code: 502, message: "Busy." } }],
     ["content", { error: { code: 503, status: "UNAVAILABLE", message: "Busy." } }],
   ])(
-    "an error event of a %s upstream is a status before the answer, and an event during the answer",
+    "an error of a %s upstream sets the response's status, or becomes an event if the answer has begun",
     (upstream, event) => {
       for (const client of DIALECT_NAMES.filter((each) => each !== upstream)) {
         if (`${client}>${upstream}` === "chat>responses") continue;
@@ -326,7 +326,7 @@ test("a JSON answer to a request for a stream becomes a stream for the client", 
   expect(textOf(output)).toContain('"text":"Hello"');
 });
 
-test("the long last event of a responses stream comes in slices, which can be read twice", () => {
+test("a responses stream's long last event comes in short slices, which can be read a second time", () => {
   const content = '"\\u002d"\u{1f600}\u0001'.repeat(200_000);
   const body = { choices: [{ message: { content }, finish_reason: "stop" }] };
   const output = openStream(ask("responses>chat").conversion).pushWhole(Buffer.from(JSON.stringify(body)));

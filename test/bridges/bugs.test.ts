@@ -1,5 +1,5 @@
-// Tests for bugs that other projects had, as their issues tell them. Each row has the names of the issues, the direction, and what
-// is right.
+// Tests that bugs of other projects do not happen here. Each row has the names of the issues, the direction
+// of the conversion, and a check.
 
 import { expect, test } from "bun:test";
 import {
@@ -655,7 +655,7 @@ test.each(ROWS.map((row) => [...row] as const))(
   (_bug, direction, check) => check(direction),
 );
 
-test("R3: the text of a second choice reaches no client, also after an equal text of the first choice", () => {
+test("R3: the text of a second choice reaches no client, even if the first choice sent the same text", () => {
   const say = (index: number, content: string): Any => ({ choices: [{ index, delta: { content } }] });
   const events = [say(0, "a"), say(0, "b"), say(0, "same"), say(1, "same"), say(1, "other"), say(0, "c")];
   const { text } = stream(convert("messages>chat", ask()), [sse(events)]);

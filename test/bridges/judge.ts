@@ -1,4 +1,4 @@
-// A request as a provider of each dialect sees it, and the rules by which the provider refuses one.
+// How a provider of each dialect reads a request, and the rules by which the provider refuses a request.
 // Written by hand from the providers' documents, without any code of the bridges.
 
 import type { DialectName } from "../../src/dialects/dialect.ts";

@@ -851,7 +851,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
 describe.each(Object.entries(TABLES))("%s: what the client wants", (direction, rows) => {
   const cases = rows.map((row) => [...row] as const);
   test.each(cases)(
-    `${direction}: the upstream gets of the client's request what its dialect can express: %s`,
+    `${direction}: the upstream gets as much of a client's option as its own dialect can express: %s`,
     (_, sent, seen, notes = [], setting = {}) => {
       const base = BASES[direction.split(">")[0] ?? ""];
       const { body, conversion } = convert(direction, { ...base, ...sent }, setting);

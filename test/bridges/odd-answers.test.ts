@@ -220,29 +220,29 @@ test("Mistral's thinking parts are thoughts for a messages client", () => {
   ]);
 });
 
-describe("a chat stream without an end is over after its finish reason", () => {
+describe("a chat stream without [DONE] is over after its finish reason", () => {
   const open = () => openStream(ask("messages>chat").conversion);
 
-  test("a chat stream with a finish reason but without an end is over when its usage has come", () => {
+  test("a chat stream with a finish reason but without [DONE] is over when its usage has come", () => {
     const usage = { object: "chat.completion.chunk", choices: [], usage: USAGE };
     const { phase } = open().push(Buffer.from(sse([chunk({ content: "a" }), chunk({}, "stop"), usage])));
     expect(phase).toBe("done");
   });
 
-  test("a chat stream with a finish reason but without an end is over when nothing more comes", () => {
+  test("a chat stream with a finish reason but without [DONE] is over when nothing more comes", () => {
     const answer = open();
     expect(answer.push(Buffer.from(sse([chunk({ content: "a" }), chunk({}, "stop")]))).phase).toBe("open");
     expect(answer.idle().phase).toBe("done");
   });
 
-  test("a chat stream with neither a finish reason nor an end is not over when nothing more comes", () => {
+  test("a chat stream without a finish reason and without [DONE] stays open when nothing more comes", () => {
     const answer = open();
     answer.push(Buffer.from(sse([chunk({ content: "a" })])));
     expect(answer.idle().phase).toBe("open");
   });
 });
 
-test("Claude Code gets Gemini's searches as its own, with their sources and their number", () => {
+test("Gemini's searches reach Claude Code as web searches of Claude, with their sources and number", () => {
   const groundingMetadata = {
     webSearchQueries: ["bun", "zig"],
     groundingChunks: [{ web: { uri: "https://bun.sh", title: "Bun" } }],
@@ -310,7 +310,7 @@ test.each([
   [500, 500],
   [503, 503],
   [422, 422],
-])("an upstream's error %i has the code %i in its body for a content client", (status, code) => {
+])("a content client gets the upstream's error status %i, and %i as the code in the body", (status, code) => {
   const { conversion } = ask("content>chat");
   const answer = conversion.convertError(status, Buffer.from('{"error":{"message":"No."}}'));
   expect([answer.status, JSON.parse(answer.body).error.code]).toEqual([status, code]);
@@ -328,7 +328,7 @@ test("an error in a stream keeps its kind for a responses client", () => {
 describe("an upstream's value that cannot become a string does not stop a conversion", () => {
   const ITEM = { type: "message", id: "m", content: [] };
 
-  test.each(["HUGE", { toString: 1 }])("a conversion goes on after %j as an index and as a status", (odd) => {
+  test.each(["HUGE", { toString: 1 }])("a conversion goes on even if index and status are %j", (odd) => {
     const place = { output_index: odd, content_index: odd };
     const events = [
       { type: "response.output_item.added", output_index: odd, item: ITEM },

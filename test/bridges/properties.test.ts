@@ -1,7 +1,7 @@
-// Rules for every direction and every session. fast-check makes the sessions; a failure names its seed. R1: what a
-// dialect can hold arrives. R2: a request keeps the bytes and the thoughts of the request before it. R3: it does not matter
-// where a stream is cut. R4: what broke never looks complete. R5: the client's usage is the meter's. R6: hostile input is
-// converted or refused. R7: a strict provider takes each request.
+// Rules for every direction and every session. fast-check makes the sessions, and a failure names its seed.
+// R1: what a dialect can hold arrives. R2: a request keeps the bytes and the thoughts of the request before.
+// R3: it does not matter where a stream is cut. R4: a broken answer never looks complete. R5: the client gets
+// the meter's usage. R6: hostile input is converted or refused. R7: a strict provider accepts every request.
 
 import { describe, expect, spyOn, test } from "bun:test";
 import * as fc from "fast-check";
@@ -274,7 +274,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     };
     const converted = convert(direction, formRequest(client, formUser(client, ASK, []), true));
     const bytes = Buffer.from(sse(formAnswer(upstream, turn, USAGE)));
-    // The stream is cut in turn by a connection that breaks and by one that ends.
+    // At every second place the connection breaks, and at the others it ends normally.
     for (let at = 0; at < bytes.length; at += 5) {
       const broken = at % 2 === 0;
       const { phase, text, refusal } = stream(converted, [bytes.subarray(0, at)], broken);

@@ -1,4 +1,4 @@
-// A provider does not get what it refuses although its dialect allows it: schemas, sampling, media, searches.
+// Converted requests obey a provider's rules that are stricter than its dialect, such as those for schemas.
 
 import { describe, expect, test } from "bun:test";
 import { type Any, BASES, convert, HI, readDirection, refusal, type Setting } from "./calls.ts";
@@ -37,7 +37,7 @@ describe("an answer's schema reaches Claude in the form that Claude accepts", ()
   };
 
   test.each(["responses", "chat", "content"])(
-    "a %s client's answer schema forbids Claude unnamed members, at every depth",
+    "Claude gets a %s client's answer schema with `additionalProperties: false` in every object",
     (client) => {
       const { schema, notes } = ask(client, {
         ...OPEN,
@@ -48,7 +48,7 @@ describe("an answer's schema reaches Claude in the form that Claude accepts", ()
     },
   );
 
-  test("Claude gets the limits of an answer's schema in its descriptions, and the client is told so", () => {
+  test("Claude gets the limits of an answer's schema in descriptions, and the client is told so", () => {
     const a = { type: "integer", description: "A.", minimum: 1, maximum: 5 };
     const { schema, notes } = ask("chat", { ...CLOSED, properties: { a } });
     expect(schema.properties.a).toEqual({ type: "integer", description: 'A.\n\n{"minimum":1,"maximum":5}' });
@@ -138,7 +138,7 @@ describe("a choice among some tools is converted for each upstream", () => {
     },
   };
 
-  test("a chat client's choice among some tools sends Claude only these tools", () => {
+  test("if a chat client allows only some of its tools, Claude gets only these", () => {
     const { body } = send("chat>messages", sent);
     expect([body.tools.map(({ name }: Any) => name), body.tool_choice.type]).toEqual([["a", "b"], "any"]);
   });
@@ -175,7 +175,7 @@ describe("a web search on Gemini is refused or changed if Gemini lacks an option
     expect(refusal("messages>content", sent)).toBe(`400 tools[].${name}`);
   });
 
-  test("a web search on Gemini goes without its place and limit, and the client is told", () => {
+  test("a web search is sent to Gemini without its place and limit, and the client is told so", () => {
     const { notes } = send(
       "messages>content",
       search({ max_uses: 3, user_location: { type: "approximate" } }),

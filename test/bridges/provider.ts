@@ -11,7 +11,7 @@ export interface Counts {
   readonly reasoning: number;
 }
 
-/** The events of the stream of an answer. `pieces` cuts its texts. */
+/** Returns the events of a streamed answer. `pieces` cuts each text of the answer into pieces. */
 export function formAnswer(
   upstream: DialectName,
   turn: ModelTurn,

@@ -1,5 +1,5 @@
-// Recorded answers of real providers, for clients of every other dialect: the texts, the calls and the usage are those of the
-// recording, and a cut answer does not look complete.
+// Tests that recorded answers of real providers keep their texts, their calls and their usage for clients of
+// other dialects.
 
 import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
@@ -22,7 +22,7 @@ interface Expected {
   readonly calls: string[];
 }
 
-/** A manifest entry's answer, in one form for all dialects. Null: it was cut, it failed, or the bridges never ask for such an answer. */
+/** Returns the manifest's answer. Null stands for one that was cut or failed, or that no bridge asks for. */
 function readExpected(fixture: Fixture): Expected | null {
   const { error } = fixture.expect;
   return error === null || error === undefined ? EXPECTED[fixture.family](fixture) : null;

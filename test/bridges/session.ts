@@ -91,7 +91,7 @@ type FormUser = (results: readonly (ModelCall & { readonly result: string })[], 
 
 const URL = `data:image/png;base64,${PIXEL}`;
 
-/** Writes the given parts as a message of the user; nothing without parts. */
+/** Writes the given parts as a message of the user, or no message if all parts are null. */
 function say(parts: readonly Any[], more: Any = {}, field = "content"): Any[] {
   const said = parts.filter((part) => part !== null);
   return said.length === 0 ? [] : [{ ...more, role: "user", [field]: said }];
@@ -135,7 +135,7 @@ const USERS: Readonly<Record<DialectName, FormUser>> = {
     ),
 };
 
-/** Returns what a client adds to its history for an answer: the stream's events, or a whole answer. */
+/** Returns what a client adds to its history for an answer. A whole answer is a list of one event. */
 export function keepAnswer(client: DialectName, events: readonly Any[]): Any[] {
   return KEEP[client](events);
 }

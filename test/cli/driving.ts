@@ -7,7 +7,7 @@ import { type Circumstances, cleanEnv, MAIN, type Outcome, PROGRAM, runProcess }
 
 export { type Outcome, runProcess } from "../harness/program.ts";
 
-/** These commands start programs that write to the same output, or their test is about the process. */
+/** These commands do not run in this process: they start programs, or their tests are about a process. */
 const OWN_PROCESS = new Set(["run", "serve", "statusline", "service"]);
 
 /** Runs a command without a terminal. Commands run in this process in turn, unless they need a process of their own. */
@@ -25,7 +25,7 @@ export function runHere(circumstances: Circumstances, ...args: string[]): Promis
   return outcome;
 }
 
-/** Gives the command the process that it would have: its streams, words, variables, folder and exit status. */
+/** Replaces this process's streams, arguments, variables, folder and exit status while the command runs. */
 async function runInside({ folder, env, stdin }: Circumstances, args: readonly string[]): Promise<Outcome> {
   const [stdout, stderr] = [openSink(), openSink()];
   const before = {
@@ -90,7 +90,7 @@ export interface TerminalRun {
   readonly status: Promise<number>;
 }
 
-/** Runs a command on a terminal of 100 columns. `captured`: stdout, or stderr, goes to this file, as in `$(gateway …)`. */
+/** Runs a command on a terminal of 100 columns. If `captured` is given, stream `what` goes into that file. */
 export function runOnTerminal(
   { folder, env, captured, what = 1 }: Circumstances & { captured?: string; what?: 1 | 2 },
   ...args: string[]

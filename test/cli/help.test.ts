@@ -73,7 +73,7 @@ test("help begins with what the command does", () => {
   for (const { text } of pages) expect(text).toMatch(/^Usage: gateway.*\n\n\S.{10,}/);
 });
 
-/** Whether each `gateway …` of the line names a page of help that has its flags. */
+/** Whether each `gateway …` in the line is a command, and the command's page of help has the flags. */
 function isKnown(line: string, pages: readonly Page[]): boolean {
   const calls = [...line.matchAll(/\bgateway ((?!\w*\.)[a-z][^|>)&"']*)/g)].map(([, rest]) => rest ?? "");
   return calls.every((call) => {

@@ -7,7 +7,7 @@ import { makeTempFolder } from "../harness/temp.ts";
 
 const EXAMPLE = join(import.meta.dir, "../../config.example.yaml");
 const text = readFileSync(EXAMPLE, "utf8");
-/** The example with all settings switched on: one that is off is a line `# name: value`. */
+/** The example with all settings switched on. A setting that is off is a comment `# name: value`. */
 const uncommented = text.replaceAll(/^( +)# ([a-z_]+: \S+)$/gm, "$1$2");
 
 test("the example config loads, without any environment", () => {

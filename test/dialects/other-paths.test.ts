@@ -1,4 +1,4 @@
-// Tests which paths a group with `other_paths` may forward: no path that any server could take for a billed one.
+// A group with `other_paths` must not forward a path that some server could take for a billed path.
 
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
@@ -9,7 +9,7 @@ import { pathOf } from "../../src/dialects/path.ts";
 
 const NAMING = { relayPrefix: "relay", vendor: "goog" };
 
-/** Names the platforms whose groups forward the path, and the path upstream. `names`: the paths that the groups list. */
+/** Says which platforms forward the target, and as which path, if their groups list the paths `names`. */
 function see(method: string, target: string, names: readonly string[] = [pathOf(target)]): string {
   const found = recognise({ method, target, field: () => undefined }, NAMING);
   if (found.kind !== "unknown") return found.kind;

@@ -160,7 +160,7 @@ export class Comparison {
     this.fields(`${where}/handshake`, old.handshakes.flat(), fresh.handshakes.flat());
   }
 
-  /** Compares the ledgers' lines with this label. */
+  /** Compares the lines that have this label in the two ledgers. */
   lines(label: string, old: readonly Section[], fresh: readonly Section[]): void {
     if (this.#apart.has(label)) return;
     const where = `traffic/${label}`;

@@ -1,5 +1,5 @@
-// The four dialects as traffic needs them: a request, and answers of an upstream, whole and as a stream. answers/ has
-// their texts: each answer says "Hello world" and calls a tool, with the same counts.
+// Requests and answers in each of the four dialects. The folder answers/ has their texts. Each answer exists
+// in one piece and as a stream. All answers say "Hello world", call a tool, and have the same counts.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -89,8 +89,8 @@ export interface Old {
   readonly executable: string;
 }
 
-/** Makes a ledger of each version over three months with a correction; one with a mark and an acceptance,
- *  a damaged one, and one whose journal names a request in flight. */
+/** Makes a ledger of each version over three months, with a correction. Also makes three of the last version:
+ *  one has an accepted mark, one is damaged, and the journal of one names a request in flight. */
 export async function makeSmall(olds: readonly Old[], folder: string): Promise<void> {
   const all = listScenarios();
   const pick = (pattern: RegExp): Scenario[] => all.filter(({ name }) => pattern.test(name));
@@ -216,8 +216,8 @@ export function copyLedger(from: string, to: string): void {
   for (const name of readdirSync(to)) chmodSync(join(to, name), name.endsWith(".context") ? 0o700 : 0o600);
 }
 
-/** Commands that read a ledger: all, most (the snapshot of the ledger 0.2.0 has these), or few (the snapshots of the
- *  other ledgers have these). */
+/** Lists commands that read a ledger. The snapshot of the ledger 0.2.0 has the output of `most` commands, and
+ *  the snapshots of the other ledgers have the output of `few`. */
 export function listCommands(folder: string, which: "all" | "most" | "few"): readonly string[] {
   const lines = readLines(folder);
   const read = (pattern: RegExp): string =>

@@ -25,7 +25,7 @@ import { listScenarios } from "./traffic.ts";
 /** The number of lines that the large ledger has. */
 const LARGE = 100_000;
 
-/** Which commands read the ledger of a version. A few commands read the other ledgers. */
+/** Which commands are compared on these ledgers. On the other ledgers, `few` commands are compared. */
 const READ: Readonly<Record<string, "all" | "most">> = { "0.2.0": "all", "0.1.0": "most" };
 const SETTINGS: Section = { max_body: "2MiB", failover: { attempts: 3, total: "20s" } };
 

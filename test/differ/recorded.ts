@@ -39,7 +39,7 @@ function replay({ file, status, response_headers: fields }: Recording): Script {
   return { status, fields: [["content-type", type], ...kept], pieces: [readFileSync(join(FOLDER, file))] };
 }
 
-/** Returns the endpoint of a recording: the end of its path, from the part on that a dialect knows. */
+/** Returns the gateway's path for the endpoint of a recording, whose own path may begin differently. */
 function pathOf({ family, url_path: path, file }: Recording, stream: boolean): string {
   if (family === "anthropic")
     return path.endsWith("count_tokens") ? "/v1/messages/count_tokens" : "/v1/messages";

@@ -38,8 +38,8 @@ export interface Scenario {
   /** Also the name of the group and the key. */
   readonly name: string;
   readonly group: Section;
-  /** The channels by short name, which is also the end of their upstream's address. `at: nobody` is
-   *  where nobody listens, `at: socket` the upstream of WebSockets. */
+  /** The channels by short name. The base URL of a channel ends in this name. With `at: nobody`, nobody
+   *  listens at that URL. With `at: socket`, the upstream of WebSockets listens there. */
   readonly channels: Readonly<Record<string, Section>>;
   readonly key?: Section;
   readonly steps: readonly Step[];
@@ -55,8 +55,8 @@ export interface Outcome {
 
 const digest = (text: string): string =>
   new Bun.CryptoHasher("sha256").update(text).digest("hex").slice(0, 32);
-/** The secret of a key, or the credential of a channel. It has no words in it: the gateway would
- *  take them for the secret in the texts of errors. */
+/** The secret of a key, or the credential of a channel. It is a hash, because the gateway would hide words
+ *  of a readable secret in the texts of errors. */
 export const secretOf = (name: string): string => `sk-${digest(name)}`;
 /** A step's name. The step's lines in the ledger have it as their label. */
 export const labelOf = ({ name, steps }: Scenario, step: number): string =>

@@ -1,4 +1,4 @@
-// The program prints of ledgers of 0.1.0, 0.1.1 and 0.2.0 what 0.2.0 printed, but for the differences in wanted.ts.
+// For the stored ledgers, commands must print what 0.2.0 printed, except for the differences in wanted.ts.
 
 import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -10,8 +10,8 @@ import { listStored } from "./ledgers.ts";
 import { printAll, readSnapshot } from "./snapshots.ts";
 import { Verdict } from "./wanted.ts";
 
-describe("commands print of earlier versions' ledgers what 0.2.0 printed, except for wanted differences", () => {
-  test.each([...listStored()])("each report of the ledger %s prints what 0.2.0 printed", async (name) => {
+describe("for earlier ledgers, commands print what 0.2.0 printed, except for wanted differences", () => {
+  test.each([...listStored()])("for the ledger %s, commands print what 0.2.0 printed", async (name) => {
     const folder = mkdtempSync(join(tmpdir(), "gateway-snapshots-"));
     const printed = await printAll((words, copy) => run({ folder: copy }, ...words), name, folder);
     const comparison = new Comparison(new Map(), new Map());

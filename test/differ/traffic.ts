@@ -480,7 +480,7 @@ function* passing(): Generator<Scenario> {
   ]);
 }
 
-/** Scenarios with conversations of agents, which show who asked, sessions and caches. */
+/** Scenarios in which agents converse. The ledger notes who asked, the session, and what caches missed. */
 function* agents(): Generator<Scenario> {
   const [messages, responses, , content] = FRONTS;
   const claude = fieldsOf(

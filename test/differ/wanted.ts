@@ -10,7 +10,7 @@ export interface Wanted {
   readonly new?: RegExp;
 }
 
-/** Chat Completions of clients on channels that speak Responses. */
+/** The scenarios in which Chat Completions requests go to channels that speak Responses. */
 const CHAT_ON_RESPONSES = String.raw`^traffic/(?:(?:over-|access-|aliases-)?bridged|chat-by-responses|rec-chat-to-responses|rec-responses-for-chat)`;
 /** The scenarios in which a request and its answer are converted. */
 const CONVERTED = String.raw`^traffic/(?:rec-\w+-(?:for|to)|\w+-by)-\w+`;
@@ -149,7 +149,7 @@ const WANTED: readonly Wanted[] = [
     where:
       /^traffic\/rec-content[\w-]*\.\d+-gemini-(?:vertexai-test-data--vertexai-unary-success-function-call-|crewai--test-gemma3-).*(?:usage\.|\.limit_usd)/,
   },
-  // The bridges. Chat Completions on Responses goes through the neutral form as all other directions.
+  // Conversions. From Chat Completions to Responses, they now use the neutral form, as all others do.
   {
     why: "P162: Chat Completions on a Responses channel is a conversion and says so",
     where: within(CHAT_ON_RESPONSES, "(?:client/field/x-gateway-converted|line/1:.converted)$"),
@@ -299,7 +299,7 @@ const WANTED: readonly Wanted[] = [
     why: "P103: after a 404 that does not speak of a model, no other channel is tried",
     where: /^(?:traffic|live)\/.*over-[\w-]+-s404(?:\.\d\/|-\w\]|\])/,
   },
-  // Decision 0029: the runtime's server towards clients.
+  // Since decision 0029, the runtime's server answers clients, in place of our own server.
   {
     why: "header fields that are repeated are joined by a comma",
     where: /^traffic\/fields-\w+\.1\/(?:client|upstream\/1)\/field\/(?:x-odd|anthropic-beta)$/,

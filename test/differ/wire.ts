@@ -165,8 +165,8 @@ export interface Script {
   readonly pieces?: readonly (string | Buffer)[];
   /** How the end of the body is announced. */
   readonly framing?: "chunked" | "length" | "close";
-  /** After the pieces: `cut` closes before the announced end, `hold` waits until the gateway leaves. Without an answer:
-   *  `close` closes at once, `silence` waits until the gateway leaves. */
+  /** `cut` sends the pieces and closes before the announced end. `hold` sends them and waits until the
+   *  gateway leaves. Without any answer, `close` closes, and `silence` waits until the gateway leaves. */
   readonly ending?: "cut" | "hold" | "close" | "silence";
   /** Bytes in place of an answer. */
   readonly raw?: string;

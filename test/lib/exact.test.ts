@@ -35,7 +35,7 @@ describe("an amount of an upstream's usage keeps all its digits", () => {
     expect(JSON.stringify(parseWithAmounts(text))).toBe(text.replace(" : ", ":"));
   });
 
-  test("an amount of an upstream's usage keeps its number as written, and no other member does", () => {
+  test("an amount of an upstream's usage keeps its digits, but other members and texts do not", () => {
     const read = parseWithAmounts('{"cost":1.50,"price":1.50,"total_cost":"1.50"}');
     expect(["cost", "price", "total_cost"].map((name) => readNumberText(getField(read, name)))).toEqual([
       "1.50",
@@ -45,11 +45,11 @@ describe("an amount of an upstream's usage keeps all its digits", () => {
     expect(getField(read, "price")).toBe(1.5);
   });
 
-  test("an amount of an upstream's usage is not read from an object with rawJSON", () => {
+  test("an object with a member rawJSON is not taken for an amount of an upstream's usage", () => {
     expect(readNumberText(getField(parseWithAmounts('{"cost":{"rawJSON":"5"}}'), "cost"))).toBeUndefined();
   });
 
-  test("text with an amount of an upstream's usage is still invalid if it is not JSON", () => {
+  test("JSON that breaks off after an amount of an upstream's usage is invalid", () => {
     expect(parseWithAmounts('{"cost":1.5')).toBeUndefined();
   });
 });

@@ -1,4 +1,4 @@
-// The members that are found in a body's bytes are those of JSON.parse.
+// Tests that the scan of a body's bytes finds the members that JSON.parse finds.
 
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
@@ -120,7 +120,7 @@ test.each([
   [2, `{"model":"m","ｍodel":"x"}`],
   [2, `{"model":"m"," model\\u0000y":"x"}`],
   [1, `{"model":"m","metadata":{"Model":"x"},"Models":1,"model_x":2}`],
-])("some parser would take %d members for the model: %s", (count, text) => {
+])("%d members have a name that some parser would read as `model`: %s", (count, text) => {
   expect(scan(text)?.spellings).toBe(count);
 });
 
@@ -184,7 +184,7 @@ describe("a scan of any JSON finds what JSON.parse finds", () => {
     );
   });
 
-  test("a scan in pieces of any size finds what one step finds, with known parts and without", async () => {
+  test("a scan in pieces of any size finds the same as a scan in one step, whether parts are known or not", async () => {
     const scans = fc.oneof(
       fc.tuple(object, space).map(([made, indent]) => JSON.stringify(made, null, indent)),
       noise,

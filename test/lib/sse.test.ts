@@ -47,7 +47,7 @@ describe("the parser of event streams", () => {
   });
 });
 
-test("the line ends that a stream's last event needs are found, also for clients that know CRLF only", () => {
+test("findMissingEnd returns what must follow a cut stream to end its last event, even for a client that knows only CRLF", () => {
   const added = ["", "x\r\n\r\n", "x\r\n\r", "x\r\n", "x\r", "x"].map((text) =>
     findMissingEnd(text, "\r\n\r\n"),
   );

@@ -65,7 +65,7 @@ test.each(Object.entries(INNER_ORDER))("inside %s, imports follow the order: %s"
   expect(listStrays(inside, isLeft)).toEqual([]);
 });
 
-test("docs/architecture.md has the rooms, their order and the steps of a request as the code has them", () => {
+test("docs/architecture.md has the folders of src, their order and a request's steps as in the code", () => {
   const text = readFileSync(join(SRC, "../docs/architecture.md"), "utf8");
   expect(text).toContain(`\`${ORDER.join(" → ")}\``);
   const rooms = [...text.matchAll(/^\| `src\/(\w+)\/` \|/gm)].map(([, room]) => room);
@@ -139,7 +139,7 @@ function listLoaded(...entries: readonly string[]): string[] {
   return [...loaded];
 }
 
-test("`gateway serve` loads nothing that only some starts need, and `--help` loads no folder from src/billing to src/web", () => {
+test("`serve` loads no code for rare starts, and `--help` loads only src/{lib,config,cli,commands}", () => {
   const rare =
     /^(demo|web\/page)\/|^cli\/(setup\/init|serve\/demo|serve\/spans|channels\/change)\.ts|^web\/assets\.ts/;
   expect(listLoaded("main.ts", "cli/serve/serve.ts").filter((file) => rare.test(file))).toEqual([]);

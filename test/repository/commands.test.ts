@@ -86,7 +86,7 @@ function writeSettings(settings: readonly Setting[]): string[] {
   );
 }
 
-/** Fields, each with its column in the table next to the ledger, if it has one. */
+/** Writes a line for each field. If the ledger's index has a column for the field, the line names it. */
 function writeFields(shape: Readonly<Record<string, z.ZodType>>, above = ""): string[] {
   return Object.entries(shape).flatMap(([name, schema]) => {
     const { description = "", column } = schema.meta() ?? {};

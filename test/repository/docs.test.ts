@@ -168,7 +168,7 @@ describe("commands that documents name exist, with their flags", () => {
   });
 });
 
-test("outside of test, no file names a package registry or a place outside of a clone", () => {
+test("documents, sources and configs name no package registry and no folder outside of a clone", () => {
   const files = [
     ...documents,
     ...new Glob("{src,examples,.ci,.github,.vscode}/**/*.{ts,mjs,sh,yml,yaml,json}").scanSync({

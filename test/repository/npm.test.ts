@@ -1,5 +1,5 @@
-// Tests the npm packages, with a small program in the place of the executable: packed, installed from the tarballs into an
-// empty folder without network, and started. `.ci/run` does the same with the real executable.
+// Packs the npm packages, installs them from the tarballs into an empty folder without network, and starts
+// the command. A small program stands for the executable here. `.ci/run` does the same with the real one.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -70,7 +70,7 @@ describe("the installed command starts the executable of its platform", () => {
     expect(await child.exited).toBe(7);
   });
 
-  test("the installed command names the platform's package if it is missing, and starts no other program of its own name", () => {
+  test("the installed command starts only its own executable, or says which package is missing", () => {
     const own = join("lone/node_modules", OWNER.npm);
     const start = (): string => {
       const env = { ...process.env, NODE_PATH: folder.join("path/node_modules") };

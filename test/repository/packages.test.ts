@@ -21,7 +21,7 @@ const lock: { packages: Record<string, LockedPackage> } = JSON.parse(
 );
 const packages = Object.entries(lock.packages).filter(([path]) => path !== "");
 
-/** The newest release of the stated major version: some packages need a late one. */
+/** The newest release of the stated major version, because its first one is too old for some packages. */
 const NODE = manifest.engines.node.replace(/^>=(\d+)$/, "$1.999.999");
 
 test("every package supports the stated version of Node", () => {

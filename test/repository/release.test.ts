@@ -15,7 +15,7 @@ import { VERSION } from "../../src/lib/version.ts";
 
 const read = (file: string): string => readFileSync(join(import.meta.dir, "../..", file), "utf8");
 
-test("a release takes its version's dated section of the changelog", () => {
+test("the notes of a release are its section of the changelog, and this section needs a date", () => {
   const changelog =
     "## [Unreleased]\n\n- later\n\n## [0.2.0] - 2026-12-01\n\n- second\n\n## [0.1.0]\n\n- undated\n";
   expect(findSection(changelog, "0.2.0")).toBe("- second");
@@ -58,7 +58,7 @@ test("P198: a release needs the public key of its signature, and says how to sig
   expect(notes).toContain("(https://github.com/somebody/gateway/blob/v0.3.0/docs/more.md)");
 });
 
-test("P197: executables are built for Linux and Windows, and each foreign one is tried where it can start", () => {
+test("P197: executables for Linux and Windows are built, and tried in emulators where needed", () => {
   const [build, emulate, run] = [read(".ci/build.ts"), read(".ci/emulate.ts"), read(".ci/run")];
   const foreign = ["linux-arm64", "linux-x64-musl", "linux-arm64-musl", "windows-x64"];
   for (const target of ["linux-x64", ...foreign]) expect(build).toContain(`"bun-${target}"`);
@@ -69,7 +69,7 @@ test("P197: executables are built for Linux and Windows, and each foreign one is
   expect(tests.filter((path) => !existsSync(join(import.meta.dir, "../..", path)))).toEqual([]);
 });
 
-test("P197: the executable of this machine starts without a home, a terminal or a variable", () => {
+test("P197: the executable starts without a terminal, a home folder or the user's variables", () => {
   const { stdout, exitCode } = Bun.spawnSync([...PROGRAM, "--version"], { env: MACHINE, cwd: "/" });
   expect([exitCode, stdout.toString().trim()]).toEqual([0, VERSION]);
 });

@@ -66,7 +66,7 @@ export interface Death {
 const SECOND = 1_000_000;
 const MAX_EVENTS = 3_000_000;
 const MAX_US = 3600 * SECOND;
-/** No upstream of this world names a time to wait. docs/failures.md has the longest time that the gateway chooses. */
+/** The longest cooldown that the gateway chooses (docs/failures.md). No upstream here asks for more. */
 const LONGEST_COOLDOWN_US = 10 * 60 * SECOND;
 const FINAL = 100;
 const FINAL_NUMBER = 900_000;
@@ -90,7 +90,7 @@ export class World {
   readonly deaths: Death[] = [];
   /** When a gateway began to serve. */
   readonly boots: number[] = [];
-  /** The name of the send that got each request id. */
+  /** For each request id, the name of the send whose answer had it. */
   readonly ids = new Map<string, string>();
   /** Whether a process was suspended. */
   stoodStill = false;
@@ -190,7 +190,7 @@ export class World {
     );
   }
 
-  /** Runs events until a condition holds. False: it never did, or the events never stopped. */
+  /** Runs events until `reached()` is true. Returns false if too much time passes or too many events run. */
   #until(reached: () => boolean, within = MAX_US): boolean {
     const end = this.scheduler.now + within;
     while (!reached()) {
@@ -436,13 +436,13 @@ export class World {
     );
   }
 
-  /** Whether the refusal is right: a limit is spent, or the gateway's clock was changed and the minute of a rate limit goes on. */
+  /** Whether a limit rightly refuses. If the clock was changed, the minute of a rate limit may be longer. */
   #isSpent(text: string): boolean {
     const isEarly = text.includes("requests_per_minute") && (this.bends.length > 0 || this.stoodStill);
     return isEarly || (text.includes("has spent") && !text.includes("reserved"));
   }
 
-  /** Checks that channels that work again are used again: for each platform, the one with the best priority. */
+  /** Checks that channels are used again after faults. Each platform uses a channel of its best priority. */
   #checkChannels(from: number): void {
     const arrived = this.arrivals.slice(from);
     const used = new Set(arrived.map(({ channel }) => channel));

@@ -29,7 +29,7 @@ test("a seed decides everything in a simulated run: its trace is the same in ano
   expect([own, other]).toEqual([elsewhere ?? "", expect.not.stringMatching(own)]);
 }, 120_000);
 
-test("P125: a power cut costs at most the last 100 ms of lines on a disk that keeps up", async () => {
+test("P125: on a disk that keeps up, a power cut costs at most the lines of the last 100 ms", async () => {
   const run = Bun.spawn([process.execPath, MAIN, "--seeds", "1..3", "--power-cuts", "--no-shrink"], {
     stdout: "pipe",
   });

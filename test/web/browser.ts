@@ -18,8 +18,8 @@ const PATIENCE_MS = 60_000;
 
 export const hasBrowser = isThere("browser");
 
-/** Features that a browser without a window loads for each page, too: its search field, and a spare
- *  process. They take half of a page's time. The last two would use the network. */
+/** Features that the browser loads for each page although it has no window: its search field, and a spare
+ *  process. They take half of a page's time. The last two features would use the network. */
 const UNUSED = [
   "WebUIOmniboxPopup",
   "WebUIOmniboxAimPopup",

@@ -163,7 +163,7 @@ onPage(
   },
 );
 
-test.skipIf(!hasBrowser)("P182: a used sign-in link says so, and how to get another one", async () => {
+test.skipIf(!hasBrowser)("P182: a used sign-in link fails, and the page says how to go on", async () => {
   const link = await makeLink(gateway);
   const context = await browser.newContext();
   const first = await context.newPage();
@@ -305,7 +305,7 @@ onPage(
 );
 
 onPage(
-  "a session says that its limit is spent, and the refused request is on the page without a line",
+  "a session says that its limit is spent, and the page lists the refused request, which has no ledger line",
   async ({ page, problems }) => {
     const session = "0f0e0d0c-bbbb-4bbb-8ccc-121212121212";
     const metadata = { user_id: JSON.stringify({ device_id: "d", account_uuid: "", session_id: session }) };
@@ -376,7 +376,7 @@ onPage("P121: the page shows a limit that is spent, and the refused request", as
 });
 
 onPage(
-  "P185: keys are disabled, moved, removed and get a new secret, as by the commands",
+  "P185: the page disables, moves and removes a key, and gives it a new secret, as the commands do",
   async ({ page }) => {
     await openView(page, "Keys");
     const card = rowOfKey(page, "content");
@@ -443,7 +443,7 @@ onPage(
     await page.getByText("There is no such view").waitFor();
     expect(await page.title()).not.toBe("owned");
     expect(await page.locator("img, main script").count()).toBe(0);
-    // Even if some text became markup, the policy stops it.
+    // Even if a text became a script, the page's content security policy would stop the script.
     const attempt = `const each = document.createElement("script");
       each.textContent = "document.title = 1"; document.body.append(each)`;
     await page.evaluate(attempt).catch(() => {});
@@ -486,7 +486,7 @@ onPage("the open filter menu is inside the window", async ({ page }) => {
     }
 });
 
-test.skipIf(!hasBrowser)("the month's cost is projected, and a chosen day shows its own shares", async () => {
+test.skipIf(!hasBrowser)("the month's cost is projected, and choosing a day shows its costs", async () => {
   const own = makeTempFolder();
   const days = [
     { ago: 9, model: "claude-opus-4-5", charge_usd: "40" },
@@ -533,7 +533,7 @@ test.skipIf(!hasBrowser)("the month's cost is projected, and a chosen day shows 
   await page.keyboard.press("ArrowLeft");
   await legend.getByText("$0").first().waitFor();
   expect((await readCells())[1]).toEqual(["claude-opus-4-5", "$4.00", "100 %"]);
-  // As people see them, both bounds are the same number.
+  // Both bounds are $13 when they are rounded, so the page shows no range.
   await page.route(/reports\/overview/, async (route) => {
     const projection = { usd: "13.1", low_usd: "12.9", high_usd: "13.4" };
     await route.fulfill({ json: { ...(await (await route.fetch()).json()), projection } });
@@ -636,7 +636,7 @@ describe("everybody can use the console's page", () => {
       ] as const;
       for (const [view, title] of [...VIEWS, ...panels]) {
         await show(page, view, title);
-        // Another language only writes other numbers: they fit where the longest names fit.
+        // Other locales change only how times are written, so two widths are enough for them.
         for (const width of locale === "en-US" ? [360, 480, 600, 900, 1024, 1280, 2560] : [360, 900]) {
           await page.setViewportSize({ width, height: 800 });
           await page.waitForFunction(PLOT_FITS);
@@ -702,7 +702,7 @@ describe("everybody can use the console's page", () => {
 });
 
 onPage(
-  "links lead from a name to its sessions, their requests and each request's derivation; filters stay set",
+  "links lead from a label to its requests, and from a session to its requests; filters stay set",
   async ({ page, problems }) => {
     await page.goto(`${gateway.url}/console?period=7d&by=label`);
     await page.getByRole("rowheader", { name: "orchard" }).first().getByRole("link").click();

@@ -117,7 +117,7 @@ describe("another web page cannot use the console", () => {
     expectNothing(await tryAll({ ...OWN(), "sec-fetch-site": "same-site" }), 403);
   });
 
-  test("another web page whose name was bound to this address gets nothing", async () => {
+  test("another web page that reaches the gateway by DNS rebinding gets nothing", async () => {
     const host = `evil.example:${gateway.port}`;
     const fields = { ...OWN(), host, origin: `http://${host}` };
     for (const target of [...DATA, "/console", "/console/assets/icon.svg"]) {
@@ -176,7 +176,7 @@ describe("another web page cannot use the console", () => {
     expect(answer.status).toBe(403);
   });
 
-  test("P184: another web page cannot show the page in a frame, and no policy names another host", async () => {
+  test("P184: no site can show the console in a frame; the console's policy names no host", async () => {
     const answer = await visit(gateway, "/console", {
       fields: { "sec-fetch-dest": "iframe", "sec-fetch-site": "cross-site" },
     });
@@ -249,7 +249,7 @@ test("a sign-out ends the session", async () => {
   expect((await visit(gateway, "/console/api/reports/keys", { fields })).status).toBe(401);
 });
 
-test("cookies of the same name that a page on another port has set change nothing", async () => {
+test("a page on another port cannot disturb a session with a cookie of the same name", async () => {
   const own = await signIn(gateway);
   const name = own.cookie.split("=")[0] ?? "";
   const fields = { ...knownFields(gateway, own), cookie: `${name}=foreign; ${own.cookie}` };
@@ -314,7 +314,7 @@ test("data is never cached, and script comes from the page's own files only", as
   expect(text).not.toMatch(/<script(?![^>]* src=)|<style|\son\w+=|style=/);
 });
 
-test("P18, P31: only the answer to adding a key has its secret, and adding it keeps the config's comments", async () => {
+test("P18, P31: a new key's secret is in one answer only, and the config keeps its comments", async () => {
   const secrets = [...Object.values({ a: keyOf("messages"), b: keyOf("relay") }), CREDENTIAL, visitor.token];
   for (const target of DATA.filter((each) => !each.endsWith("live"))) {
     const { text } = await visit(gateway, target, { fields: OWN() });
@@ -333,7 +333,7 @@ test("P18, P31: only the answer to adding a key has its secret, and adding it ke
   expect(text).not.toContain(made.secret.text);
 });
 
-test("P83, P181: no path without a key or a sign-in names a key or shows an amount", async () => {
+test("P83, P181: without a key or a sign-in, no path shows a key's name or an amount", async () => {
   const config = makeConfig(upstream);
   const secret = "sk-test-zebra";
   const other = startGatewayHere({
@@ -393,7 +393,7 @@ describe("P183: the console's page is served to browsers at the right addresses 
       200,
     ],
     ["is not served with console: never", { console: "never" }, 404],
-  ])("the page %s", async (_, config, status) => {
+  ])("the console's page %s", async (_, config, status) => {
     const other = start(config);
     for (const target of ["/console", "/console/"]) expect((await visit(other, target)).status).toBe(status);
     const root = await visit(other, "/", { fields: { accept: "text/html" } });
@@ -404,7 +404,7 @@ describe("P183: the console's page is served to browsers at the right addresses 
     await other.stop();
   });
 
-  test("a host name that was bound to the gateway's address gets nothing", async () => {
+  test("a request with a host name that the config does not allow is refused", async () => {
     const other = start({
       listen: { port: 0, host: "0.0.0.0" },
       console: "always",
@@ -424,7 +424,7 @@ test("P184: the page's script and style name no address of another host", () => 
     .map(({ gzip }) => gunzipSync(Buffer.from(gzip, "base64")).toString())
     .join("\n");
   const addresses = text.match(/(?:https?:)?\/\/[\w.-]+\.\w+/g) ?? [];
-  // The names of XML namespaces, which nobody requests.
+  // An address at w3.org is the name of an XML namespace, and nobody requests it.
   expect(addresses.filter((address) => !address.endsWith("//www.w3.org"))).toEqual([]);
   expect(text).not.toMatch(/\beval\(|new Function\(/);
 });

@@ -19,7 +19,7 @@ const COUNTS = [
 export function readCodex(path: string, history: History): void {
   /** `session`: the main agent's thread. */
   let [id, session, provider, project, model] = ["", "", "", "", ""];
-  /** The id read last: a fork's log has its own, then its parent's. */
+  /** From the last `session_meta`. A fork's log has its own, then its parent's. */
   let origin = "";
   /** Copied events have the parent's turn. */
   let turn = "";

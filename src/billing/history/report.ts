@@ -138,7 +138,7 @@ const PROVIDERS: Readonly<Record<string, string>> = {
 
 function priceEntry(entry: LogEntry, { book, overrides }: BookPrices) {
   const { tool, provider = "" } = entry;
-  // A name that the user gave a provider says nothing.
+  // The user may have invented the name: only names in the book say whose prices count.
   const named = lookUp(PROVIDERS, provider) ?? provider;
   const known = book.providers.includes(named) ? named : null;
   const { model, usage, parts = [{ model: null, pass: "message", usage }], tariff, time, basis } = entry;

@@ -49,15 +49,15 @@ export class LedgerFiles {
     const { path } = options;
     this.#options = options;
     this.#journalPath = `${path}.open`;
-    // The journal is opened first: if a power cut took a ledger's first lines,
-    // it shows that the file is a ledger.
+    // The journal is made first. If a power cut takes a ledger's first lines,
+    // the journal shows that the file is a ledger.
     this.#journal = AppendFile.open(this.#journalPath, false);
     this.#lines = AppendFile.open(path, true);
     this.#prev = prev;
     this.#month = month;
     this.#hasFailed = noted?.failed === true && isFromThisStart(noted);
-    // After lost lines, the next line shows the gap, and a power cut could take it, too:
-    // until it is on the disk, the end before the gap stays noted.
+    // If lines were lost, their end stays noted as synced. Otherwise a power cut could take
+    // the next line, which alone shows the gap, and nobody would know of the loss.
     const known = endState === "unexplained" ? null : (noted?.synced ?? null);
     this.#synced = doubts.isEndGone ? this.#position : known;
     for (const each of [this.#journalPath, `${path}.channels.json`, `${path}.alerts.json`])

@@ -50,8 +50,8 @@ const recordSchema = z.lazy(() =>
 type JournalRecord = z.infer<typeof recordSchema>;
 export type EndRecord = Extract<JournalRecord, { end: Position }>;
 
-/** A journal begins with the record of `encodeStart`. The lines
- *  of its requests come after that record's position. */
+/** A journal begins with the record of `encodeStart`. In the ledger, the lines
+ *  of all requests that the journal names come after that record's position. */
 export function encode(record: JournalRecord): string {
   return JSON.stringify(record);
 }
@@ -73,7 +73,7 @@ export function requireJournal(path: string): void {
   if (!isJournal) throw new ForeignFile(`${path} is not the journal of a ledger: move it away`);
 }
 
-/** A torn record is ignored: its request waited for it and was never sent. */
+/** A torn record is ignored: no request is sent before its record is complete. */
 export function readJournal(path: string) {
   const open = new Map<string, OpenRequest>();
   const named = new Set<string>();
@@ -178,9 +178,9 @@ export interface NotedEnd {
   readonly end: Position;
   /** After the last line that is certainly on the disk. Null: unknown. */
   readonly synced: Position | null;
-  /** The start of the machine in which this was noted. Null: unknown. */
+  /** The machine's boot id when this was noted. Null: unknown. */
   readonly boot: string | null;
-  /** A sync failed during this start of the machine. */
+  /** A sync has failed since the machine started. */
   readonly failed?: true | undefined;
 }
 
@@ -213,7 +213,7 @@ const oldSchema = z.lazy(() =>
   z.object({ end: positionSchema, synced: positionSchema.nullable(), boot: z.string().nullable() }),
 );
 
-/** The end that version 0.2 noted, after a line with its hash. */
+/** Version 0.2's file has two lines: the hash of the second, and the noted end. */
 export function readOldEnd(path: string): NotedEnd | null {
   try {
     const [check, body = ""] = (readOwn(`${path}.end`) ?? "").split("\n");

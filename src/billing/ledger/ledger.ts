@@ -101,7 +101,7 @@ function describeMissingEnd(path: string, state: EndState): string {
 const LAST_REQUESTS = 1000;
 
 function readAnswers(table: Table): AnswerHistory {
-  // Skips estimates: there `counted` is not the charge, although no plan pays.
+  // If no plan pays, `counted` differs from the charge only in lines with an estimate: skip these.
   const found = table.list(
     `SELECT model, output FROM requests
      WHERE line > (SELECT MAX(line) FROM requests) - ${LAST_REQUESTS} AND output IS NOT NULL

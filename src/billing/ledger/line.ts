@@ -14,7 +14,7 @@ export const FAILED_OUTCOMES: ReadonlySet<string> = new Set<Outcome>([
   "interrupted",
 ]);
 const BASES = ["exact", "partial", "unpriced", "unknown"] as const;
-/** Who pays: a plan, or its account when the plan is used up. */
+/** `plan_overage`: the plan is used up, so its account pays. */
 const PAYERS = ["plan", "plan_overage"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 export type Basis = (typeof BASES)[number];
@@ -66,7 +66,6 @@ const part = z.looseObject({
 
 const attempt = z.looseObject({ channel: text, status: z.int().optional(), error: text.optional() });
 
-/** Who sent the request. Unknown fields are absent. */
 export const clientSchema = z.object({
   tool: about(text.optional(), "the tool", "tool"),
   version: about(text.optional(), "the tool's version", "version"),
@@ -80,7 +79,7 @@ export const clientSchema = z.object({
 /** What should have come from the cache and did not. */
 export const cacheSchema = z.looseObject({
   missed: about(count, "tokens", "missed_tokens", "count"),
-  usd: about(amount, "how much more they cost than cache reads; null without a price", "missed", "usd"),
+  usd: about(amount, "what the missed tokens cost above cache reads; null without a price", "missed", "usd"),
   because: about(text, "the cause", "cause"),
   at: about(
     z.int().positive().optional(),
@@ -111,7 +110,7 @@ const line = z.object({
   outcome: about(z.enum(OUTCOMES), "how the request ended", "outcome"),
   basis: about(z.enum(BASES), "how well the amounts are known", "basis"),
   usage: about(usage, "tokens and calls by kind"),
-  parts: about(z.array(part).optional(), "the passes; their usage adds up to usage"),
+  parts: about(z.array(part).optional(), "each pass of a model, if there are several; usage is their sum"),
   raw_usage: about(z.unknown(), "the usage as the upstream reported it"),
   prices: about(prices, "USD per million tokens, and per thousand calls"),
   price_source: about(text.nullable(), "where the prices are from"),
@@ -120,23 +119,23 @@ const line = z.object({
   multiplier: about(decimal, "the multiplier of the group"),
   charge_usd: about(amount, "official_usd times multiplier", "charge", "usd"),
   provider_usd: about(decimal.optional(), "what the answer says the request cost", "named", "usd"),
-  paid_by: about(z.enum(PAYERS).optional(), "the plan or account that pays instead of the charge", "paid_by"),
+  paid_by: about(z.enum(PAYERS).optional(), "the payer, if it is a plan or a plan's account", "paid_by"),
   first_byte_ms: about(count.nullable(), "time until the answer's first byte", "first_byte", "count"),
-  duration_ms: about(count.nullable(), "time until its end", "duration", "count"),
+  duration_ms: about(count.nullable(), "time until the answer's end", "duration", "count"),
   attempts: about(z.array(attempt), "the channels that were tried"),
   client: about(clientSchema.optional(), "who sent the request; absent parts are not known"),
   upstream_request_id: about(text.optional(), "the upstream's own id of the request"),
   converted: about(text.optional(), "the dialect that the channel spoke, if it was not the client's"),
   suspect: about(text.optional(), "why a person should check the amounts"),
-  limit_usd: about(decimal.optional(), "what limits count instead of the charge", "counted", "usd"),
+  limit_usd: about(decimal.optional(), "the amount that limits count, if not the charge", "counted", "usd"),
   cache: about(cacheSchema.optional(), "what the prompt missed in the upstream's cache"),
   windows: about(windows.optional(), "how full the plan's windows were, in %", "windows", "json"),
   replaces: about(replaced.optional(), "the earlier line whose usage was missing and is here"),
   transport: about(text.optional(), "websocket"),
-  path: about(text.optional(), "the path, if endpoint is other"),
-  requested_model: about(text.optional(), "the model as sent, if neither client nor answer names it"),
+  path: about(text.optional(), "the path, if `endpoint` is `other`"),
+  requested_model: about(text.optional(), "the model requested upstream, if no other field names it"),
   estimated: about(z.array(text).optional(), "the kinds of usage that were estimated"),
-  priced_as: about(text.optional(), "the model whose price was used, if the answer's name has none"),
+  priced_as: about(text.optional(), "the model whose price was used, if the answer's model has none"),
   unpriced_because: about(text.optional(), "why there is no price"),
   unpriced_usage: about(usage.optional(), "the usage without a price"),
   at_least_usd: about(decimal.optional(), "the charge for the usage that has a price"),
@@ -202,11 +201,11 @@ const mark = z.object({
   time: shape.time,
   mark: about(text, "what was found, for people"),
   accepts: about(text.optional(), "the mark that the owner accepts with this line"),
-  request_time: about(time, "the day in which limits count it"),
+  request_time: about(time, "limits count the amount in the day of this time"),
   key: shape.key,
   group: shape.group,
   client: shape.client,
-  limit_usd: about(decimal.optional(), "what limits count for lines that may be lost"),
+  limit_usd: about(decimal.optional(), "the amount that limits count for lines that may be lost"),
   replaces: shape.replaces,
   prev: shape.prev,
 });

@@ -26,8 +26,8 @@ export const END_GONE = "a start found that lines were gone or changed, so their
 /** A mark's sums of lost requests, by key and day. */
 export type Lost = Pick<MarkDraft, "request_time" | "key" | "group" | "limit_usd">;
 
-/** Sums up the lines that the growing file lost,
- *  without `others`, the requests that limits count anyway. */
+/** Sums up the lines that the growing file lost. The requests in `others` are left out:
+ *  limits count them anyway. */
 export function listLost(path: string, others: readonly string[]): Lost[] {
   if (!existsSync(nameTable(path))) return [];
   try {

@@ -62,7 +62,7 @@ export function findLastLineEnd(source: Source): number {
   });
 }
 
-/** The line before `end` (default: the file's), without its newline. */
+/** The line that ends at `end` (default: the end of the file), without its newline. */
 export function readLineBefore(source: Source, end?: number): Buffer | null {
   return look(source, (fd) => {
     const { size } = fstatSync(fd);

@@ -56,8 +56,8 @@ export function judgeLedger(path: string) {
     /** The ends that the last gateways noted, the newest first. */
     ends,
     endState: judgeEnds(ends, isThere),
-    /** After lost lines the chain goes on from here, so that a restored backup closes
-     *  the gap. Null: no gap, or the chain already goes on after it. */
+    /** Where lost lines ended. The next line follows the last of them, so that a restored backup
+     *  closes the gap. Null: no unexplained gap, or a line follows already. */
     missing: removed?.end ?? null,
     doubts: {
       isEndGone: removed !== undefined && removed.end.prev !== GENESIS,

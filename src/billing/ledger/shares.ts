@@ -9,7 +9,7 @@ import type { AnyLine, Line } from "./line.ts";
 
 export interface Amounts {
   readonly charged: Usd;
-  /** Limits also count estimates, and what plans pay. */
+  /** Limits count this besides the charge: estimates, and what plans pay. */
   readonly estimated: Usd;
   /** What plans pay. The charge does not include it. */
   readonly byPlan: Usd;

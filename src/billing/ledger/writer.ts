@@ -1,5 +1,5 @@
-// Writes the ledger of a running gateway. The journal names a request before it goes
-// out, the ledger gets its line at its end. Each turn of the event loop writes once.
+// Writes the ledger of a running gateway. Before a request goes out, the journal names it. When
+// the request has ended, the ledger gets its line. Each turn of the event loop writes once.
 
 import { GatewayError, messageOf } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
@@ -73,12 +73,11 @@ export class LedgerWriter {
 
   start(unfinished: ReadonlyMap<string, OpenRequest>, marks: readonly MarkDraft[]): void {
     this.#endWatch = everySecond(() => this.#watch());
-    // A start does not wait for this.
     setTimeout(compileDraftCheck, COMPILE_AFTER_MS).unref();
     for (const [id, request] of unfinished) this.#open.set(id, request);
     if (marks.length > 0) {
       for (const mark of marks) this.#add(mark);
-      // Marks are written before the journal notes the end by which the next start judges.
+      // The marks come first: once the journal notes the file's new end, no start finds the gap.
       this.#writeLines();
     }
     for (const request of unfinished.values()) this.append(draftInterrupted(request));
@@ -104,7 +103,7 @@ export class LedgerWriter {
     return this.#named.promise;
   }
 
-  /** `isFirst`: nothing was sent to the request's first channel. */
+  /** `isFirst`: the request's first attempt goes to another channel than its intent names. */
   attempt(id: string, channel: string, isFirst = false): void {
     if (addAttempt(this.#open, id, channel, isFirst))
       this.#record(encode({ id, channel, ...(isFirst && { first: true }) }));
@@ -115,8 +114,7 @@ export class LedgerWriter {
     if (this.#open.delete(id)) this.#record(encode({ discard: id }));
   }
 
-  /** Writes the line of an open request, without amounts if `verify` would reject them,
-   *  and returns it. `estimatedInput`: the prompt's tokens by its size, for forecasts. */
+  /** Writes and returns the line of an open request, without amounts if `verify` would reject them. */
   append(draft: LineDraft, estimatedInput: number | null = null): LineDraft {
     if (this.#closing) {
       this.#options.report(
@@ -271,7 +269,7 @@ export class LedgerWriter {
     this.#scheduleSync();
   }
 
-  /** During a problem, lines need no journal: the next start marks unnamed ones. */
+  /** During a problem, lines do without the journal. The next start marks lines that the journal lacks. */
   #writeJournal(records: readonly string[]): void {
     try {
       this.#files.writeJournal(records);

@@ -16,11 +16,10 @@ export interface CallChain {
 }
 
 const MAX_RESPONSES = 4096;
-/** The result of a call beyond this number restarts the count. */
+/** Calls kept of an answer. The result of a further call restarts the count for `same_call`. */
 const MAX_CALLS = 64;
 
 export class CallChains {
-  /** By key and response. */
   readonly #chains = new BoundedMap<string, CallChain & { readonly calls: Map<string, string> }>(
     MAX_RESPONSES,
   );
@@ -29,8 +28,7 @@ export class CallChains {
     return this.#chains.get(nameChain(key, responseId)) ?? null;
   }
 
-  /** Keeps an answer's calls.
-   *  `pairs`: the last calls of its request, or null if that fetches a stored answer. */
+  /** `pairs`: the count of the request's last calls. Null: the request fetches a stored answer. */
   follow(key: string, pairs: LastPairs | null): CallListener {
     let calls: Map<string, string> | undefined;
     return {

@@ -73,7 +73,7 @@ interface Kept {
 /** Upstreams keep a prompt in the cache at least this long. */
 const KEPT_MS = 5 * 60_000;
 const MAX_CONVERSATIONS = 10_000;
-/** Between estimated and real tokens, up or down. */
+/** An estimate is corrected by at most this factor, up or down. */
 const MAX_SCALE = 3;
 
 export class CachedPrompts {

@@ -234,7 +234,7 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
 
 interface Claim {
   readonly request: Forecast;
-  /** The request has waited: no other waiting one goes first. */
+  /** The request has waited: it need not give way to others that wait. */
   readonly hasWaited: boolean;
 }
 
@@ -267,9 +267,9 @@ function findNoRoom(sides: readonly Placed[], claim: Claim, sums: Spending, now:
 }
 
 /** Null: the request fits.
- *  What is spent, and what others in flight will probably cost, must be below the limit.
- *  If there are others, the most that all may cost must be at most twice the limit,
- *  or the limit plus the dearest request. */
+ *  What is spent, plus what others in flight will probably cost, must be below the limit.
+ *  If there are others, what is spent plus the most that all may cost must be at most
+ *  twice the limit, or the limit plus the dearest request if that is more. */
 function findInWay(
   { shares, waiting }: Flight,
   counted: Usd,

@@ -104,7 +104,7 @@ const TOKENS_PER_ATTACHMENT = 1500;
 const ATTACHMENT = Buffer.from(";base64,");
 const QUOTE = 0x22;
 
-/** Estimates by the body's size, also for responses cut before their usage. */
+/** Estimates a prompt's tokens by its size, also if the answer was cut before it reported them. */
 export function estimateInputTokens(body: Uint8Array): number {
   const bytes = asBuffer(body);
   let attached = 0;

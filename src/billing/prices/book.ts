@@ -138,7 +138,6 @@ export function placeOfBook(configPath: string): string {
   return join(dirname(configPath), `${basename(configPath, extname(configPath))}.prices.jsonl`);
 }
 
-/** The built-in book, or a newer one next to the config. */
 export function loadBook(configPath: string | null = null): PriceBook {
   const stored = configPath === null ? null : readStored(placeOfBook(configPath));
   return stored === null || stored.head.form !== FORM || stored.date < BUILT_IN.date ? BUILT_IN : stored;

@@ -5,7 +5,7 @@ interface Rule {
   readonly when?: RegExp;
   /** Absent: the pattern's first group. */
   readonly maker?: string;
-  /** Providers that price names with and without the decoration separately. */
+  /** These providers price both forms of a name, so the rule does not apply to them. */
   readonly except?: readonly string[];
 }
 

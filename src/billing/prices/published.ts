@@ -161,7 +161,7 @@ export function readProvider({ id: provider, models }: PublishedData[number]): B
   return REVIEWED.has(provider) ? entries : withoutTwins(entries);
 }
 
-/** An id of two models belongs to the one whose first id it is. */
+/** An id of several models stays only with a model whose first id it is. */
 function withoutTwins(entries: readonly BookedModel[]): BookedModel[] {
   const owners = new Map<string, number>();
   for (const { ids } of entries) for (const id of ids) owners.set(id, (owners.get(id) ?? 0) + 1);

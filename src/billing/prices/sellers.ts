@@ -35,8 +35,8 @@ const HUGGING_FACE =
     " ",
   );
 
-/** Provider → its hosts (`*`: labels, or a part of one), with a path if providers
- *  share the host. */
+/** Provider → its hosts. `*` stands for labels of the host's name, or for a part of a label.
+ *  If providers share a host, its path follows. */
 const ADDRESSES: Readonly<Record<string, string>> = {
   anthropic: "api.anthropic.com",
   openai: "api.openai.com *.api.openai.com",
@@ -109,7 +109,6 @@ function matchesHost(pattern: string, host: string): boolean {
 /** The host sets the region: https://developers.openai.com/api/docs/guides/data-residency */
 const REGIONAL = /^(us|eu|au|in|jp)\.api\.openai\.com$/;
 
-/** Adds the region, which only the address shows. */
 export function addRegion(tariff: Tariff, seller: Seller | undefined): Tariff {
   const region = seller?.region ?? null;
   return region === null ? tariff : { ...tariff, region };

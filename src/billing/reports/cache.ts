@@ -102,7 +102,6 @@ function describeMisses(row: SumRow) {
 export type Misses = ReturnType<typeof describeMisses>;
 export type MissTotals = Readonly<Misses["totals"]>;
 
-/** The row's last names describe the cause. */
 function describeRow({ names, totals }: Misses): Cause & MissTotals {
   const [because = "", part = "", detail = "", from = "", at = ""] = names.slice(-Object.keys(CAUSE).length);
   const cause: { -readonly [Name in keyof Cause]: Cause[Name] } = { because };
@@ -118,14 +117,14 @@ export type CauseRow = ReturnType<typeof describeRow>;
 const HOUR_MS = 3_600_000;
 const WORTH = parseUsd("0.01");
 
-/** The time since the previous prompt with a cached end. */
+/** The time since the agent's previous prompt that read or wrote the cache. */
 const PAUSE = `at - (SELECT MAX(earlier.at) FROM requests AS earlier WHERE earlier.session = names.session
   AND earlier.at < lines.at AND earlier.agent IS names.agent
   AND earlier.channel IS names.channel AND earlier.model IS names.model
   AND ${addColumns([...READ_KINDS, ...WRITE_KINDS])} > 0)`;
 
-/** What a cache lifetime of an hour would have saved, by tool and label, if at least a cent and 1 %.
- *  Prompts after a pause would then be cache reads; other writes would cost `hour` more. */
+/** Finds tools and labels for which a cache lifetime of an hour would save at least a cent and 1 %.
+ *  Misses after a pause would then be cache reads, and the other writes would cost `hour` more. */
 export function findHourSavings(table: Table, scope: Scope) {
   const by = ["tool", "label"] as const;
   const isWritten = "paid_by IS NULL AND hour IS NOT NULL";

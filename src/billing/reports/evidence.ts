@@ -218,7 +218,7 @@ function listEvents(table: Table, scope: Scope, versions: readonly SumRow[], has
   return events.toSorted((a, b) => (a.time < b.time ? -1 : 1));
 }
 
-/** `version`: the version whose first request this is. */
+/** `version`: the change of version that begins with this request. */
 function describeEvent(line: unknown, version: string | undefined, hasLabels: boolean) {
   const [client, cache] = [getField(line, "client"), getField(line, "cache")];
   const cause = {

@@ -33,7 +33,6 @@ const FIRST: Readonly<Record<Order, string>> = {
   missed: "missed DESC,",
 };
 
-/** `values`: first and last time, agents, and the last request's facts. */
 function sumSessions(table: Table, query: Scope & Pick<SumsQuery, "where" | "order">) {
   return sumRequests(table, {
     order: NEWEST,

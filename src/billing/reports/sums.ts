@@ -89,12 +89,11 @@ const SUMS: Readonly<Record<string, string>> = {
   partial: "SUM(requests) FILTER (WHERE basis = 'partial')",
 };
 
-/** SQL: an amount as text. */
 const writeUsd = (pico: string): string =>
   `IIF(${pico}, rtrim(rtrim(printf('%d.%012d', ${pico} / ${ONE}, ${pico} % ${ONE}), '0'), '.'), '0')`;
 const ONE = "1000000000000";
 
-/** SQL: orders by a sum with the amounts in `exact`, the largest first. */
+/** SQL: orders by a sum, including the amounts in `exact`, the largest first. */
 export const orderUsd = (sum: string, name: string): string =>
   `IFNULL(${sum}, 0) + IIF(exact IS NULL, 0, (
     SELECT ROUND(TOTAL(value ->> '${name}') * ${ONE})
@@ -108,7 +107,6 @@ function quote(name: string, sql = "NULL"): string {
   return `json_quote(${isClients ? sql : `IFNULL(${sql}, '')`})`;
 }
 
-/** The JSON members of a row, with SQL for their values. */
 function describeOwn(
   places: readonly string[],
   values: readonly string[],
@@ -152,7 +150,7 @@ export type Span = readonly [name: string, since: number, until: number];
 export interface SumsQuery extends Scope {
   /** The names that rows are grouped by, or `span`. */
   readonly by: readonly string[];
-  /** Words for the names. With them, rows are only totals, which begin with the names. */
+  /** Members of `totals` for a row's names, in the order of `by`. Rows then have only totals. */
   readonly as?: readonly string[];
   /** The order of rows, as SQL. In it, `n0` is the first name,
    *  `v0` the first value, and sums have their names. */
@@ -163,7 +161,7 @@ export interface SumsQuery extends Scope {
   readonly columns?: Readonly<Record<string, string>>;
   /** The usual sums to compute. Absent: all. Each takes time. */
   readonly of?: readonly string[];
-  /** Further sums and values: SQL of names and of the sums in BY_WHO. */
+  /** Further sums and values, as SQL over the names and the sums in BY_WHO. */
   readonly sums?: Readonly<Record<string, string>>;
   readonly values?: readonly string[];
   /** Further sums next to those in BY_WHO. */

@@ -51,7 +51,7 @@ const MIN_SESSIONS = 9;
 const LEAST_OF_KIND = 3;
 const MAX_SESSIONS = 24;
 const MIN_PERCENT = 5;
-/** Each kind of session must rise by at least the common rise divided by this. */
+/** The input of each kind of session must rise by at least the common rise divided by this. */
 const MAX_DIFFERENCE = 3;
 /** One session with very much input must not hide the others. */
 const MAX_HEIGHT = 0.5;
@@ -93,8 +93,8 @@ function hasOtherWeek(inOrder: readonly SessionStart[], update: number, width: n
   return place - first >= WEEK_MS || last - place >= WEEK_MS;
 }
 
-/** The rises of kinds that were used shortly before and after the update.
- *  If only projects change, not all kinds rise. */
+/** How far the input of each kind rose, from shortly before the update to shortly after it.
+ *  If only the projects changed, some kinds do not rise. */
 function listRises(inOrder: readonly SessionStart[], heights: readonly number[], update: number): number[] {
   const places = [...heights.keys()].slice(Math.max(0, update - 2 * MAX_SESSIONS), update + 2 * MAX_SESSIONS);
   return [...Map.groupBy(places, (at) => inOrder[at]?.kind).values()].map((own) => {

@@ -82,7 +82,7 @@ const HELP: Readonly<Record<string, string>> = {
   channel_changed: "give the first channel more room, or add the second one only for emergencies (priority)",
   model_changed: "use one model for a conversation: each has a cache of its own",
   tier_changed: "use one service tier for a conversation",
-  marks_changed: "set cache_control at the end of each request, fewer than 20 blocks after the last one",
+  marks_changed: "set cache_control at the end of each request, fewer than 20 blocks after the mark before",
 };
 
 export function adviseOn({ because, detail }: Cause): string | null {
@@ -102,8 +102,8 @@ interface Agent {
   readonly parent: string | null;
 }
 
-/** The main agent, even without requests, then the others, each before those that it
- *  started. Agents with an unknown parent, or first in a circle, are below the main one. */
+/** Lists the main agent first, even without requests, and each agent before those that it started.
+ *  An agent with an unknown parent is below the main agent, and so is the first agent of a circle. */
 export function listTree<Row extends Agent>(rows: readonly Row[]) {
   const known = new Set(rows.map(({ agent }) => agent));
   const others = rows.filter(({ agent }) => agent !== null);

@@ -136,7 +136,6 @@ export function askDatabase(database: TableDatabase, sql: string, parameters: Pa
   return database.query(sql).safeIntegers(true).values(parameters);
 }
 
-/** False: somebody changed the rows of the file. */
 export function isIntact(path: string): boolean {
   if (!existsSync(nameTable(path))) return true;
   using table = new Table(path, { report: () => {}, isAsItWas: true });

@@ -26,7 +26,7 @@ export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "missed
 
 export interface FieldColumn extends Column {
   readonly field: string;
-  /** The member of the line that has the field. Null: the line has it. */
+  /** The member of the line in which the field is. Null: the line itself. */
   readonly of: "client" | "cache" | null;
 }
 
@@ -85,10 +85,10 @@ const EDITS = [
   "UPDATE OF position ON state",
 ];
 
-/** Most requests share their names, so sums are made first by `who`, in an index's
- *  order, then by the wanted names. `first_at`, `last_at`: the times of the first and last line
- *  with these names. `marks`: those not yet accepted. `state`: one row with the sums of weighRows
- *  while lines were read, and whether somebody else has changed a row since. */
+/** Most requests share their names, so sums are made first by `who`, in an index's order, then by
+ *  the wanted names. `first_at`, `last_at`: the times of the first and last line with these names.
+ *  `marks`: those not yet accepted. `state` has one row: how far the ledger is read, the checksums of
+ *  what was read (`weighRows`), and whether somebody else has changed a row since. */
 const OBJECTS = [
   `CREATE TABLE lines (${LINE_COLUMNS.join(", ")}) STRICT`,
   `CREATE TABLE names (who INTEGER PRIMARY KEY, first_at INTEGER, last_at INTEGER, ${declare(NAME_COLUMNS).join(", ")}) STRICT`,

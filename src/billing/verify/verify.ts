@@ -25,7 +25,6 @@ export interface VerifyOptions {
   readonly partial: boolean;
   /** A gateway is writing: the last line may be incomplete. */
   readonly running: boolean;
-  /** The ledger must contain this anchor's lines. */
   readonly anchor?: Anchor | null;
   /** The id of the first line to check, or its day. */
   readonly since?: string | undefined;
@@ -54,7 +53,7 @@ const REPORT =
 
 const ACCEPT =
   "Compare the lines before it with a backup. `gateway ledger accept` accepts the ledger as it is.";
-const END_MISSING = "the gateway wrote after a line that is missing: lines at the end are missing or changed";
+const END_MISSING = "the ledger lacks the end that the gateway noted: the last lines are missing or changed";
 const WHY_MISSING = {
   "taken by a power cut":
     "If a power cut took them, the lines are lost, and the next start of the gateway continues here.",
@@ -254,8 +253,8 @@ function readCharge(line: ParsedLine): string | null {
   return textIn(line, "charge_usd") || null;
 }
 
-/** Proves later that a ledger still has its lines: their number, and the last one's
- *  hash, which covers all. Users keep it away from those who can change the ledger. */
+/** The number of a ledger's lines, and the last line's hash, which covers all. It proves later that
+ *  they are still there. Users keep it away from those who can change the ledger. */
 export type Anchor = ReturnType<typeof takeAnchor>;
 
 export function takeAnchor({ position: { lines, files } }: Table) {

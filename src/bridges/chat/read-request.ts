@@ -20,7 +20,7 @@ export function readChatRequest(body: Json, to: ReadingFor): Conversation {
   const { options } = reading;
   const isLegacy = getList(body["functions"]).length > 0;
   if (isLegacy) options.parallel = false;
-  // OpenAI's own word for effort is passed on, and chat clients see no thoughts.
+  // Here `own_effort` passes on OpenAI's word, and the client shows no thoughts.
   if (to.isShared) {
     delete options.effort;
     delete options.thoughts;

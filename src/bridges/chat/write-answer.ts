@@ -196,7 +196,7 @@ function joinBlocks(blocks: readonly Block[], kind: Block["kind"]): string {
     .join(SEPARATOR);
 }
 
-/** Tools look for the upstream's id in the provider's records. */
+/** The id contains the upstream's, so that tools find it in the provider's records. */
 function formHead(object: string, { id, created, model, tier }: AnswerAbout, context: AnswerContext): Json {
   return {
     id: `chatcmpl-${(id ?? context.stamp.id).replace(/^(?:resp|req)_/, "")}`,

@@ -100,7 +100,7 @@ const MODES: Table<FreeChoice> = {
   AUTO: { kind: "auto" },
   ANY: { kind: "any" },
   NONE: { kind: "none" },
-  // The model chooses freely. Only this provider checks its calls.
+  // Like `AUTO`, but Google checks the calls. No other dialect has this.
   VALIDATED: { kind: "auto" },
 };
 

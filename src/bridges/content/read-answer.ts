@@ -92,7 +92,7 @@ export class ContentAnswerReader extends AnswerReader {
     if (typeof signature === "string") this.#sign({ signature, after: true });
   }
 
-  /** A signature without a thought before it counts as a thought. */
+  /** Closes the thought that the signature belongs to, or adds an empty thought for it. */
   #sign(seal: { readonly signature: string; readonly after?: true }): void {
     if (this.spoken?.kind === "reasoning" && seal.after !== true) return this.closeSpoken(seal);
     this.closeSpoken();

@@ -36,7 +36,7 @@ class Thoughts {
   }
 
   add({ kind, text, seal }: Block): void {
-    // With a `field`, a chat upstream needs the text itself back.
+    // A seal with a `field` comes from a chat upstream, which needs the thought's text back.
     if (kind === "reasoning" && seal !== null) this.#held.push({ text: "field" in seal ? text : "", seal });
   }
 

@@ -29,7 +29,7 @@ type Members = Table<unknown>;
 
 interface OpenBlock {
   readonly type: unknown;
-  /** The neutral block. Null: it has no place in an answer. */
+  /** The neutral block. Null for searches and unknown types. */
   readonly block: Block | null;
   readonly start: Members;
   /** The text of the deltas, for blocks that are read at their end. */

@@ -32,7 +32,6 @@ const DELTAS: Readonly<Record<Exclude<Block["kind"], "search">, [type: string, n
 };
 
 export class MessagesAnswerWriter extends AnswerWriter {
-  /** A search counts as two blocks. */
   #index = 0;
 
   begin(): void {
@@ -132,7 +131,7 @@ function writeSignature({ seal }: Block, context: AnswerContext): string {
   return seal === null ? "" : context.closeSeal(seal);
 }
 
-/** A search as two blocks, which Claude Code counts. */
+/** A search has two blocks. Claude Code counts such blocks. */
 function writeSearch({ id, text, sources }: Block): Json[] {
   const made = `srvtoolu_${sha256Hex(id).slice(0, 24)}`;
   const content = sources.map(({ title, url }) => ({

@@ -32,13 +32,13 @@ export type ContentPart = TextPart | MediaPart;
 export interface Message {
   readonly type: "message";
   readonly role: "system" | "user" | "assistant";
-  /** The client wrote `system`. OpenAI also has `developer`. */
+  /** Set if a chat client wrote `system`, not `developer`. */
   readonly word?: "system";
   readonly parts: readonly ContentPart[];
 }
 
 /** What an upstream needs back unchanged, such as the signature of a thought.
- *  With `after`, it belongs to the block before it. */
+ *  With `after`, it signs the block before the thought. */
 export type Seal = Json;
 
 export interface Reasoning {
@@ -70,7 +70,7 @@ export interface Tool {
   /** `search`: the provider's own web search. */
   readonly kind: "function" | "custom" | "search";
   readonly name: string;
-  /** The tool's namespace and name, which `name` joins. */
+  /** The parts of a `name` that has a namespace. */
   readonly inside?: { readonly namespace: string; readonly name: string };
   /** The client has a special form for calls of the tool. */
   readonly form?: "tool_search" | "local_shell";
@@ -176,8 +176,8 @@ export interface Destination {
   /** The upstream's name of the model. */
   readonly model: string;
   readonly quirks: Quirks;
-  /** It stands for the session in cache keys, and names no user.
-   *  Null: unknown. */
+  /** A pseudonym of the session, for cache keys.
+   *  Null: the session is unknown. */
   readonly session: string | null;
 }
 

@@ -1,5 +1,5 @@
-// Thoughts that only the upstream can read travel in the client's history, with a proof. The
-// proof's key follows from the channel's credential and the model's family: no other upstream opens it.
+// Thoughts that only the upstream can read travel in the client's history, each with a proof.
+// The proof depends on the channel's credential and the model's family: no other upstream gets them.
 
 import { DIALECT_NAMES, type DialectName } from "../../dialects/dialect.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -45,7 +45,7 @@ export function openEnvelopes(secret: () => string, model: string, dialect: Dial
 
 const QUOTED_START = `"${ENVELOPE_START}`;
 
-/** The body without envelopes. Null: it has none. */
+/** Null: the body has no envelopes, or is not JSON. */
 export function dropEnvelopes(body: Uint8Array | null): Uint8Array | null {
   if (body === null || !asBuffer(body).includes(QUOTED_START)) return null;
   const value = parseFlatJson(new TextDecoder().decode(body));
@@ -68,7 +68,7 @@ function isEnvelope(value: unknown): boolean {
   return typeof value === "string" && value.startsWith(ENVELOPE_START);
 }
 
-/** A sealed part is dropped. One with a `thoughtSignature` only loses this member. */
+/** Such a part is dropped. A part with a `thoughtSignature` only loses that member. */
 function isSealed(value: unknown): boolean {
   return (
     isObject(value) && ["signature", "encrypted_content", "data"].some((name) => isEnvelope(value[name]))

@@ -59,7 +59,7 @@ export function blameAnswer(message: string, status = 502): UpstreamError {
   return { kind: "server", status, message, code: null, param: null, tokens: null };
 }
 
-/** An unknown reason may be anything but a normal end. */
+/** An unknown reason counts as a failure. */
 export function blameEnd(reason: unknown): UpstreamError {
   const word = (typeof reason === "string" ? reason : "none").slice(0, 40).replaceAll(/\W/g, "_");
   return blameAnswer(`The upstream ended its answer for an unknown reason: ${word}.`);
@@ -75,7 +75,7 @@ function readMessage(value: unknown): string {
 function chooseKind(status: number, error: unknown, message: string): ErrorKind {
   for (const name of [getField(error, "code"), getField(error, "type"), getField(error, "status")]) {
     const kind = kindOfName(name);
-    // The message says more than `refused` does, and a status like 400 more than `server`.
+    // `refused` says less than the message, and `server` less than a status like 400.
     const isVague = kind === "refused" || (kind === "server" && status >= 400 && status < 500);
     if (kind !== undefined && !isVague) return kind;
   }
@@ -158,7 +158,7 @@ export function toClientError(failure: UpstreamError, client: DialectName): Gate
   });
 }
 
-/** `translate` returns null if the client sent no such field. */
+/** `translate` returns null if the client's dialect has no such field. */
 export function nameFields(
   failure: UpstreamError,
   translate: (path: string) => string | null,
@@ -172,7 +172,7 @@ export function nameFields(
 }
 
 const QUOTED_PATH = /'([a-z_]{2,40}(?:\.[a-z_]{2,40}|\[\d{1,5}\]){0,8})'/g;
-/** A place in the upstream's request, for which `translate` finds the client's field. */
+/** A place in the upstream's request. */
 const PLACE = /\b(?:input|messages|contents)(?:\[\d{1,5}\]|\.\d{1,5})(?:\[\d{1,5}\]|\.\w{1,40}){0,8}/g;
 
 function explain({ kind, message }: UpstreamError): string {

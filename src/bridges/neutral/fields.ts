@@ -23,7 +23,7 @@ interface Field {
   readonly path: string;
   /** The name in notes, if options share a path. */
   readonly label?: string;
-  /** Absent: the `option` decides, or code reads the field. */
+  /** Absent: the `option` decides what becomes of the field. */
   readonly rule?: Rule;
   /** Which values change nothing: by default, empty ones. */
   readonly unless?: (value: unknown) => boolean;
@@ -59,14 +59,14 @@ export interface FieldTable {
   readonly rows: readonly FieldRow[];
   readonly root: FieldNode;
   readonly options: readonly OptionRow[];
-  /** Fields by the path of their object: empty for the request, or `tools[]`. */
+  /** The key is the path of the fields' object, such as `tools[]`. Empty: the request. */
   readonly placed: ReadonlyMap<string, readonly Placed[]>;
   readonly written: ReadonlySet<string>;
   readonly names: ReadonlyMap<string, string>;
 }
 
 /** Makes a row for each field in `words`, which lists names by rule.
- *  `at`: the object that has them; empty: the request. */
+ *  `at` is the path of their object, and empty for the request. */
 export function listFields(at: string, words: { readonly [Name in Rule]?: string }): FieldRow[] {
   return (["kept", "silent", "noted", "refused"] as const).flatMap((rule) =>
     (words[rule]?.split(" ") ?? []).map((name) => ({ path: join(at, name), rule })),
@@ -85,7 +85,6 @@ export function same(option: string, path: string, read: ReadOption<MemberName>)
   return { option, path, read, write: asIs };
 }
 
-/** The upstream has only values near the wanted ones. */
 export function nearest<Name extends MemberName>(
   option: Name,
   path: string,
@@ -133,7 +132,7 @@ export interface FieldCheck {
   readonly isShared: boolean;
 }
 
-/** No field is dropped silently, at any depth. */
+/** Notes or refuses unknown fields at any depth. */
 export function checkFields(body: Json, { root }: FieldTable, check: FieldCheck): void {
   checkMembers(body, root, "", check);
 }
@@ -288,7 +287,7 @@ export function ifFilled(text: string): string | null {
 /** For fields that depend on others: code handles them. */
 export function byCode(): undefined {}
 
-/** Null: the client sent no such field. */
+/** Null: the dialect `to` has no such field. */
 export function translateField(path: string, from: FieldTable, to: FieldTable, notes: Notes): string | null {
   const plain = path.replaceAll(/\[\d+\]|\.\d+/g, "[]");
   const row = from.rows.find((each) => each.path === plain);

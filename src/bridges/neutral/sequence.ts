@@ -66,7 +66,7 @@ export interface AnswerListener {
   fail(failure: UpstreamError): void;
 }
 
-/** Real answers have fewer blocks, and less text than long requests. */
+/** Real answers stay below both limits. */
 export const MAX_BLOCKS = 10_000;
 const MAX_HELD_CHARACTERS = 8 * 1024 * 1024;
 const TOO_LONG = "The upstream's answer is too long to convert.";
@@ -147,7 +147,7 @@ export class Sequence {
     if (block.index === this.#shown && this.#listener !== null) this.#pending += piece;
   }
 
-  /** Sends pieces together: each costs the client as much as a sentence. */
+  /** Sends pieces together: a small event costs the client as much as a large one. */
   flush(): void {
     const [piece, block] = [this.#pending, this.blocks[this.#shown]];
     if (piece === "" || block === undefined) return;
@@ -178,7 +178,7 @@ export class Sequence {
     this.#advance();
   }
 
-  /** The reason `done` becomes `calls` or `declined` if the answer has such a block. */
+  /** `done` becomes `calls` if the answer has a call, or else `declined` if it has a refusal. */
   end(reason: EndReason, stop: string | null = null): void {
     if (this.isOver) return;
     this.begin();

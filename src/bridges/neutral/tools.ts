@@ -90,13 +90,13 @@ export function parseInput(text: string): Json {
   return isObject(value) ? value : {};
 }
 
-/** Some models write the object as a text inside a text. */
+/** Some models write the object as a JSON string. */
 function unwrapObject(text: string): string {
   const inside = text.trimStart().startsWith('"') ? parseExact(text) : undefined;
   return typeof inside === "string" && isObject(parseExact(inside)) ? inside : text;
 }
 
-/** Models do not always call the input of a custom tool `input`. */
+/** Some models use another name than `input`, or none. */
 function unwrapInput(text: string, { name }: Tool): string {
   const value = parseFlatJson(text);
   const found = ["input", "patch", "command"].map((name) => getField(value, name));

@@ -26,7 +26,7 @@ export interface RequestStamp {
 export interface AnswerContext {
   readonly client: DialectName;
   readonly stamp: RequestStamp;
-  /** As the client asked: Claude Code drops thoughts of other models. */
+  /** The client's name of the model. Claude Code drops thoughts of other models. */
   readonly model: string;
   readonly tools: ToolTable;
   /** Codex takes a capped answer for a broken one. */
@@ -49,7 +49,7 @@ export abstract class AnswerWriter implements AnswerListener {
   protected tool: Tool | null = null;
   /** The open block is written only at its end. */
   protected isHeld = false;
-  /** A call's input waits for its end if it may not be an object. */
+  /** The call's input has not begun. If it begins without a `{`, the block is held. */
   #mayBeOdd = false;
   /** The output so far: texts, and values that become JSON. */
   #parts: (string | Json)[] = [];

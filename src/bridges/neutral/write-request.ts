@@ -81,7 +81,7 @@ class Draft {
   readonly #open = new Map<string, CallState>();
   readonly #uses = new Map<string, number>();
   readonly #given = new Map<string, Result>();
-  /** Thoughts that wait for the model's next text or call: upstreams refuse them alone. */
+  /** Thoughts that wait for the model's next text or call. Upstreams refuse thoughts alone. */
   #thoughts: Reasoning[] = [];
 
   constructor(notes: Notes) {
@@ -192,7 +192,7 @@ export function keepFunctions({ tools, options: { choice }, notes }: Conversatio
   return kept;
 }
 
-/** Some upstreams cannot limit a choice: the other tools are not sent. */
+/** Some upstreams cannot limit a choice, so they get only the allowed tools. */
 export function keepAllowed(tools: readonly Tool[], choice: Choice | undefined): readonly Tool[] {
   const only = choice?.kind === "tool" ? undefined : choice?.only;
   if (only === undefined) return tools;

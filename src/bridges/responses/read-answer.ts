@@ -24,7 +24,7 @@ import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 type Event = Table<unknown>;
 type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;
 
-/** `response.created` does not begin the answer: a first error still gets a status. */
+/** `response.created` does not begin the answer, so that an error after it gets a status. */
 const RULES: Table<EventRule> = {
   "response.created": (reader, event) => reader.note(event["response"]),
   "response.output_item.added": (reader, event) => reader.openItem(event),
@@ -256,7 +256,7 @@ const LOGPROB_LENGTH = 64;
 /** Reads only citations of pages: files have no address. */
 function readCitations(parts: readonly unknown[]): Citation[] {
   const citations: Citation[] = [];
-  // Counting takes as long as all other work on a text.
+  // Counting characters takes as long as all other work on a text.
   if (parts.every((part) => listIn(part, "annotations").length === 0)) return citations;
   let offset = 0;
   for (const part of parts) {

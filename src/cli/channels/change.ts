@@ -82,7 +82,7 @@ async function chooseProvider(
   if (credential === undefined && !isGiven(preset)) {
     if (canPrompt()) return askProvider(preset, path);
     if (preset.variable !== "")
-      refuseUsage(`--credential - is missing (reads stdin), or set ${preset.variable}.`);
+      refuseUsage(`The credential is missing: set ${preset.variable}, or use \`--credential -\` (stdin).`);
   }
   const provider = fillProvider(preset, path, credential && (await readSecret(credential)));
   if (check) printNote(await requireAccepted(provider, path));

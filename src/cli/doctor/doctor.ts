@@ -57,7 +57,7 @@ async function checkChannel(channel: Channel, examined: Examined): Promise<Docto
     return bad(check, `${text}: ${describePlace(examined.path, name)}`, adviseCredential(name));
   if (HARMLESS.has(result.status)) return note(check, text);
   if (result.isTls === true)
-    return bad(check, text, "for a company's own certificate, name its authority's file in `ca`");
+    return bad(check, text, "if the certificate is a company's own, set `ca` to the file of its authority");
   const isOwn = isLoopback(baseUrl.hostname);
   const what = isOwn ? "start the program that serves there, or check" : "check the network,";
   const advice = `${what} channels.${name}.base_url and the proxy`;

@@ -83,7 +83,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
 
 const MAX_GRACE_MS = 366 * 86_400_000;
 
-/** The old secret never works after the key's old or new expiry. */
+/** The grace ends early if the key's old or new expiry comes first. */
 function readGrace(text: string | undefined, key: Key, expires: Date | null, now: Date): Date | null {
   if (text === undefined) return null;
   const end = readFuture(text, now);

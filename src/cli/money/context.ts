@@ -41,7 +41,7 @@ export function showContext(words: string | undefined, flags: ReportFlags): void
         drawResults(results),
         ...(idle === undefined
           ? []
-          : ["", `Never called, for $${formatAmount(idle.official_usd)} (official): ${names.join(", ")}`]),
+          : ["", `Unused tools cost $${formatAmount(idle.official_usd)} (official): ${names.join(", ")}`]),
       ],
       notes: () => [
         "Estimated: the tokens of a prompt are divided among its parts by their lengths.",

@@ -20,7 +20,7 @@ import { formatCount } from "../terminal/text.ts";
 function locateRecording(name: string, flags: LedgerFlags): string {
   if (/[/\\]/.test(name)) return resolve(name);
   if (!RECORDING_NAME.test(name))
-    refuseUsage(`"${name}" is not the name of a recording (letters, digits, - and _), and no path.`);
+    refuseUsage(`"${name}" is no path, and no name of a recording (letters, digits, - and _).`);
   return `${nameRecordings(locateLedger(flags))}/${name}`;
 }
 

@@ -58,7 +58,7 @@ function save(text: string, path: string): string {
     const found = lstatSync(path, { throwIfNoEntry: false });
     if (found?.isFile() === false) return fail(`${path} is a folder, a link or a device: ${ADVICE}.`);
     if (found !== undefined && !isUnchanged(readPlain(path)))
-      return fail(`${path} exists, and is not an unchanged report: ${ADVICE}.`);
+      return fail(`${path} is not a report, or it was changed: ${ADVICE}.`);
     replaceFile(path, text, { mode: 0o644 });
     return path;
   } catch (error) {

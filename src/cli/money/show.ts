@@ -46,7 +46,7 @@ export function showReport<Flags extends ReportFlags>(
   const clock = { zone: loaded?.catalog.zone ?? createZone("system"), now: new Date() };
   const period = readPeriod(flags, clock);
   using table = openTable(path, flags);
-  // What follows reads few rows: compile it less (60, not 20). Decision 0030.
+  // Few rows follow, so functions are compiled even later than before: decision 0030.
   Bun.unsafe.setJITPolicy(60);
   const scope = { ...period, only: readFilter(flags, table) };
   refuseUnknownNames(scope.only, table, loaded);
@@ -80,7 +80,7 @@ function readFilter(flags: ReportFlags, table: Table): Filter {
   return Object.fromEntries(names.filter(([, name]) => name !== undefined));
 }
 
-/** Refuses unknown names: a mistyped one would seem to spend nothing. */
+/** A mistyped name would seem to spend nothing. */
 function refuseUnknownNames(only: Filter, table: Table, loaded: LoadedConfig | null): void {
   for (const name of ["key", "group", "channel"] as const) {
     const [wanted, own] = [only[name], loaded?.catalog[`${name}s`]];
@@ -125,7 +125,7 @@ export function writeCsv(
   return [[...by, ...columns].join(","), ...lines];
 }
 
-/** Spreadsheets run cells that begin with these, also after a semicolon. */
+/** Spreadsheets run cells that begin with these. A cell may begin after a semicolon. */
 const FORMULA = /(?<=^|;)(?= *[=+\-@＝＋－＠])/g;
 
 function quote(text: string): string {

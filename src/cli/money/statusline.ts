@@ -44,7 +44,6 @@ async function findLastSession(ledgerPath: string): Promise<string> {
   return findLast(table, "session") ?? "";
 }
 
-/** A status bar may leave stdin open. */
 const MAX_STDIN_BYTES = 1 << 20;
 /** A status bar may leave stdin open. */
 const STDIN_WAIT_MS = 300;
@@ -103,7 +102,7 @@ function describeSession(session: Status["session"]) {
 
 function writeUsual(parts: ReturnType<typeof describeParts>): string {
   const { model, session, plan, today, context, cached, left, limit, windows, recording } = parts;
-  // Charges and a plan's payments are never added.
+  // A charge and a plan's payment are shown as two amounts, never as their sum.
   const paid = [session === "$0.00" && plan !== "" ? "" : session, plan && `${plan} paid by a plan`];
   const spent = paid.filter((part) => part !== "").join(" + ");
   return [

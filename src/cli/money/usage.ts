@@ -131,8 +131,8 @@ function describeSellers({ table, scope }: Query<UsageFlags>): string[] {
   const { requests, named_usd: named, charge_usd: charged, differ } = sumSellers(table, scope);
   if (requests === 0) return [];
   const [sum, charge] = [named, charged].map((usd) => `$${formatAmount(usd)}`);
-  const differing = `${differ} of them ${differ === 1 ? "differs" : "differ"}`;
-  return [`Sellers named ${sum} for ${formatCount(requests, "request")}. Charged: ${charge}; ${differing}.`];
+  const differing = `${formatCount(differ, "official amount")} ${differ === 1 ? "differs" : "differ"}`;
+  return [`Sellers named ${sum} for ${formatCount(requests, "request")}. Charged: ${charge}. ${differing}.`];
 }
 
 const GIVE_PRICE =

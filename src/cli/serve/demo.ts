@@ -43,8 +43,7 @@ export function startDemo() {
   };
   const { catalog } = checkConfigText(JSON.stringify(config), join(folder, "gateway.yaml"), {});
   const { path } = catalog.ledger;
-  /** Returns the ledger's path.
-   *  Null: it was empty and has been removed. */
+  /** Returns the ledger's path, or null if it was empty and has been removed. */
   const stop = (): string | null => {
     for (const { upstream } of parts) upstream.stop();
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return path;

@@ -115,7 +115,7 @@ class ReplayServer {
       if (this.#log !== "off") print(`${asked.method} ${pathOf(asked.target)}: ${what}`);
       return found.exchange;
     }
-    // Only the place, because a log must not have prompts.
+    // `where` quotes no request, because a log must not have prompts.
     printNote(`not in the recording: ${found.where}`);
     throw new GatewayError("bad_request", `This is not in the recording: ${found.why}.`);
   }

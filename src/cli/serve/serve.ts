@@ -278,7 +278,7 @@ function createPriceLook(
   };
 }
 
-/** Without a terminal, SIGHUP means what the parent has set. */
+/** Without a terminal, SIGHUP keeps its inherited effect, for `nohup`. */
 function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<void> {
   const first = Promise.withResolvers<void>();
   let stopping = false;
@@ -297,7 +297,7 @@ function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<vo
 
 const LIMIT_MS = 10_000;
 const CLOSE_MS = 2000;
-/** Thousands of keys may reach a percentage at once. */
+/** Thousands of keys may reach a percentage of their limits at once. */
 const MAX_RUNNING = 16;
 
 function createAlertCommand(

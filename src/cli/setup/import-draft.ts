@@ -199,7 +199,7 @@ function requireUsable(place: Place | null): Place | null {
   }
 }
 
-/** Only the default route's channel gets a group: no prompt goes to another. */
+/** Only the default route's channel gets a group, so that no other provider gets a prompt. */
 export function readCcr(document: unknown, draft: Draft): void {
   const channels = new Map<string, string>();
   for (const provider of getList(getField(document, "Providers")))
@@ -260,7 +260,7 @@ function readRoute(router: unknown, name: string): { provider: string; model: st
 const CHAT_SERVERS =
   /^(?:openai|openai_like|custom_openai|hosted_vllm|vllm|ollama|ollama_chat|lm_studio|llamafile)$/;
 
-/** Each provider has its own group: no prompt goes to another. */
+/** Each provider has its own group, so that failover sends no prompt to another provider. */
 export function readLitellm(document: unknown, draft: Draft): void {
   const channels = new Map<string, string>();
   const groups = new Map<string, string>();
@@ -312,7 +312,7 @@ function findPlace(address: string, provider: string): Place | null {
     };
   }
   if (!CHAT_SERVERS.test(provider)) return null;
-  // LiteLLM has the address of Ollama's own API.
+  // LiteLLM uses Ollama's own API. Chat Completions are below /v1.
   const baseUrl = provider.startsWith("ollama") && url.pathname === "/" ? `${url.origin}/v1` : address;
   return { ...describeChatServer(baseUrl, provider), channel };
 }

@@ -83,7 +83,7 @@ async function chooseProviders(path: string, { yes, login }: InitFlags): Promise
     if (isNamed ? isAsking || needsAddress(preset) : !isServer) return;
     const provider = describeProvider(preset, path);
     const result = await checkProvider(provider, path);
-    // Any program may listen on a model server's port: it has to answer like one.
+    // Another program may use this port, so the answer has to be a model server's.
     if (!isNamed && result.kind !== "accepted") return;
     if (!isAsking) printNote(`${preset.title}: ${describeCheck(result)}`);
     if (result.kind !== "refused") found.set(preset, provider);

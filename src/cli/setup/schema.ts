@@ -60,7 +60,7 @@ function isNode(value: unknown): value is Node {
   return isObject(value);
 }
 
-/** Null: the path has a name that users choose. */
+/** Returns null if the path ends with a name of the user's choice. */
 function findNode(root: Node, path: readonly string[]): Node | null {
   let node: unknown = root;
   let isSetting = true;

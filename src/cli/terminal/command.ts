@@ -86,7 +86,6 @@ function detail<T extends Argument | Option>(target: T, [, , details = {}]: Para
 
 type Action = (...given: unknown[]) => Promise<void>;
 
-/** Flags of parent commands count, too. */
 function createAction(run: NonNullable<CommandRow["run"]>): Action {
   return async (...given) => {
     const command = given.at(-1);

@@ -19,7 +19,7 @@ import {
 interface Layout {
   /** For numbers, which are never cut. */
   readonly align?: "right";
-  /** Without room, the column of the highest number is left out first. */
+  /** If room is short, columns with a higher number are left out first. */
   readonly spare?: number;
 }
 
@@ -82,7 +82,7 @@ function describeUnpriced({ unpriced = 0, requests, compared }: Priced): string 
 const BETWEEN = "  ";
 /** A cut cell is so wide that `plan inactive` fits. */
 const CUT_CELLS = 13;
-/** No column is left out to show more of a text than this. */
+/** Spare columns make room for other columns' texts only up to this width. */
 const WHOLE_CELLS = 48;
 
 interface Cells {
@@ -90,7 +90,7 @@ interface Cells {
   readonly isPlain: boolean;
 }
 
-/** What fills a cell, by the length of its text. */
+/** The blanks that fill a cell, by the length of its text. */
 function listGaps(width: number): string[] {
   return Array.from({ length: width + 1 }, (_, length) => " ".repeat(width - length));
 }
@@ -129,7 +129,6 @@ export function createTable<Row extends object>(listed: Columns<Row>) {
   };
   const titles = columns.map(({ title }) => ({ texts: [title], isPlain: true }));
   const head = (room: number): string => paintText("dim", write(titles, room, []).join(""));
-  /** Columns are as wide as their widest cell so far. */
   const writeRows = (rows: readonly Row[], room: number): string[] => {
     const cells = columns.map(({ read }, index) => {
       const all = read(rows);

@@ -9,7 +9,7 @@ import { wrapWords } from "./text.ts";
 
 export { fail, readGiven, refuseUsage } from "../../lib/refusal.ts";
 
-/** Prints a line. A name in it cannot control the terminal. */
+/** A name in the line cannot control the terminal. */
 export function print(line: string): void {
   process.stdout.write(`${escapeText(line)}\n`);
 }

@@ -58,14 +58,14 @@ export function formatCount(count: number, word: string): string {
   return `${groupDigits(String(count))} ${word}${count === 1 ? "" : "s"}`;
 }
 
-/** A short id, which `gateway ledger show` accepts. */
+/** `gateway ledger show` accepts the short id. */
 export function shortenId(id: string): string {
   return id.replace(/^req_/, "").slice(0, 9);
 }
 
 const INFERRED = /^inferred-/;
 
-/** A short session id. `~`: the tool did not name the session. */
+/** `~` stands for a session that the tool did not name. */
 export function shortenSession(id: string, length = 8): string {
   return INFERRED.test(id) ? `~${id.replace(INFERRED, "").slice(0, length)}` : id.slice(0, length);
 }

@@ -19,7 +19,7 @@ import {
 
 const OWN_FOLDER = "CLAUDE_CONFIG_DIR";
 
-/** If two files have a value, the earlier file's counts. */
+/** If several files have a value, the first file wins. */
 function listFiles(env: Environment): string[] {
   const project = join(process.cwd(), ".claude");
   const own = folderOf(env, OWN_FOLDER, ".claude");
@@ -45,7 +45,7 @@ const ASSUMED_OUTPUT = 32_000;
 /** Claude Code accepts no smaller number. */
 const LEAST_COMPACTED = 100_000;
 
-/** Claude Code names Anthropic's models for titles, summaries and subagents.
+/** For titles, summaries and subagents, Claude Code would ask for Anthropic's models.
  *  https://code.claude.com/docs/en/llm-gateway, https://code.claude.com/docs/en/model-config */
 function nameForeignModels(connection: Connection): Record<string, string> {
   const { foreign, limits } = connection;
@@ -60,7 +60,7 @@ function nameForeignModels(connection: Connection): Record<string, string> {
         ANTHROPIC_DEFAULT_FABLE_MODEL: main,
         ANTHROPIC_DEFAULT_HAIKU_MODEL: small,
         CLAUDE_CODE_SUBAGENT_MODEL: main,
-        // The model menu has no other place for another maker's name.
+        // Only this variable puts another maker's model into the model menu.
         ANTHROPIC_CUSTOM_MODEL_OPTION: main,
       }),
     ...(main !== null && listWindow(limits?.get(main))),

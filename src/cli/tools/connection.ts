@@ -1,4 +1,4 @@
-// Finds the gateway's address and a key for a tool: given, from the file of keys, or new.
+// Finds the gateway's address and a key for a tool. The key is given, stored or new.
 
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import { isAllAt } from "../../billing/prices.ts";
@@ -53,8 +53,7 @@ export interface ToolConnection {
 export interface ConnectOptions {
   readonly label?: string;
   readonly onAbsent?: (loaded: LoadedConfig) => Promise<Address>;
-  /** `plan`: a group whose plan would pay.
-   *  Throws if the user says no. */
+  /** Throws if the user says no. `plan` names a group for which a plan would pay. */
   readonly onMetered?: (plan: string | null) => Promise<void>;
 }
 
@@ -77,7 +76,7 @@ export async function connect(
   return connectElsewhere(tool, given, label, secret);
 }
 
-/** In ASCII, because some tools send no other characters. */
+/** Some tools send only ASCII. */
 function encodeLabel(label = ""): string | null {
   if (label === "") return null;
   return /^[\w .-]+$/.test(label) ? label : encodeURIComponent(label);
@@ -140,7 +139,7 @@ function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
   };
 }
 
-/** A tool that gives up before the gateway would send again. */
+/** If the tool gave up before the gateway, it would send its request again. */
 const MORE_PATIENCE_MS = 60_000;
 const NO_LIMIT_MS = 86_400_000;
 
@@ -216,7 +215,6 @@ export interface KeyFlags {
 export interface KeyContext {
   readonly catalog: Catalog;
   readonly path: string;
-  /** Throws if the user says no. */
   readonly agree: (group: Group) => Promise<void>;
 }
 
@@ -226,8 +224,8 @@ export interface ToolKey {
   readonly secret: string;
 }
 
-/** `--secret -` is read here: other users can see arguments.
- *  `word`: a key's name or secret. */
+/** With `--secret -`, asks for the secret, because other users can see arguments.
+ *  `word` is a key's name or secret. */
 async function readKeyFlags<Flags extends KeyFlags>(
   word: string | null,
   flags: Flags,

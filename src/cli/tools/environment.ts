@@ -23,7 +23,7 @@ export function describeMisleading(title: string, names: readonly string[], env:
 export function prepare(tool: Tool, connection: Connection, started: Environment): ToolEnvironment {
   const env = { ...started, ...tool.readVariables?.(started) };
   const { args, defaults = {}, ...setting } = tool.connect(connection, env);
-  // Also names not set here: the lines of `gateway env` may run in another shell.
+  // Unsets even absent variables: the lines of `gateway env` may run in another shell.
   const unset = listMisleading(tool, connection).filter(
     (name) => !ADDS_HEADERS.test(name) || isMisleading(name, env[name]),
   );

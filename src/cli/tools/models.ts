@@ -234,7 +234,6 @@ function readShortName(word: string, tool: Tool, connection: Connection, env: En
 }
 
 export function findNamedModel({ variable, flags }: OwnModels, { words, env }: Given): string | null {
-  // The last flag counts.
   for (const [index, word] of [...words.entries()].toReversed())
     for (const flag of flags) {
       if (word === flag) return words[index + 1] ?? null;
@@ -288,7 +287,7 @@ export function findSmallModel(models: readonly string[]): string | null {
   return SMALL.map((small) => findNewest(fit.filter((model) => small.test(model)))).find(Boolean) ?? null;
 }
 
-/** The newest by major version, kind, minor version and date. */
+/** The newest by version, kind and date. Claude's kind counts before the minor version. */
 function findNewest(models: readonly string[], kinds: readonly RegExp[] = []): string | null {
   const rank = (model: string): number[] => {
     const date = /20\d{2}-?\d{2}-?\d{2}(?!\d)/.exec(model)?.[0] ?? "";

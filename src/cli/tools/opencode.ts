@@ -1,4 +1,4 @@
-// opencode: a config in a variable, with the gateway as its only providers.
+// opencode gets a config in a variable. All providers in it lead to the gateway.
 
 import { join } from "node:path";
 import { PLATFORM_FACTS } from "../../config/schema.ts";
@@ -52,7 +52,7 @@ export const opencode: ToolRow = {
   },
 };
 
-/** opencode sends these fields to a maker, but not to a config's provider. */
+/** opencode sends these header fields to its own providers, but not to those of a config. */
 const BETAS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   anthropic: { "anthropic-beta": "interleaved-thinking-2025-05-14,fine-grained-tool-streaming-2025-05-14" },
 };

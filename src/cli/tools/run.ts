@@ -139,7 +139,6 @@ async function record(
   };
 }
 
-/** Asks once per tool. */
 export async function agreeToMeteredBilling(
   tool: Tool,
   { yes, plan }: { readonly yes: boolean; readonly plan: string | null },

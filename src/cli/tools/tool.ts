@@ -73,10 +73,10 @@ export interface OwnModels {
   readonly pattern: RegExp;
   readonly variable: string | null;
   readonly flags: readonly string[];
-  /** The variable that names the model of a word such as `sonnet`. */
+  /** Finds the variable with the model for a word such as `sonnet`. */
   readonly variableOf?: (word: string) => string | null;
   readonly asked: { readonly main: readonly string[]; readonly small: string };
-  /** A run names a foreign model by an argument. */
+  /** A run gives the tool a foreign model as an argument. */
   readonly isFixed?: true;
 }
 
@@ -115,7 +115,7 @@ export interface ToolRow {
   readonly needsModels?: true;
   readonly hasCaches?: true;
   readonly hasStatusline?: true;
-  /** With a base URL, the tool uses its main model instead. */
+  /** With a base URL, the tool would use its main model instead of these. */
   readonly smallModels?: RegExp;
   readonly findOwnModel?: (env: Environment) => string | null;
   readonly ownModels?: OwnModels;

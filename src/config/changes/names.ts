@@ -1,4 +1,4 @@
-// What a change of the config names: existing keys and groups, free names, dates.
+// Checks what a user gives for a change of the config: names and dates.
 
 import { fail, readGiven, refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog, Group, Limits } from "../catalog.ts";
@@ -42,7 +42,7 @@ export function readExpiry(text: string | undefined, now: Date, flag = "--expire
   return moment;
 }
 
-/** Null: no time, or a year of five digits. */
+/** Null: the text is not a time, or its year has five digits. */
 export function readFuture(text: string, now: Date): Date | null {
   try {
     if (!/^\d+(\.\d+)?[a-z]+$/.test(text)) return readMoment(text);

@@ -89,7 +89,7 @@ export function readConfigText(path: string): string {
     throw error instanceof ConfigError ? error : new ConfigError(describeUnreadable(path, error));
   }
   try {
-    // Strict, and with the byte order mark, so that an edit keeps all other bytes.
+    // An edit must keep all other bytes: invalid bytes are refused, a byte order mark stays.
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     throw new ConfigError(`The config file ${path} is not UTF-8 text.`);
@@ -141,7 +141,6 @@ export function checkConfigText(
     ...authorities.problems,
     ...(parsed.success ? findDangling(parsed.data, expanded.fromEnvironment) : []),
   ].map(place);
-  // Each setting is reported once.
   const reported = new Set(found.map(({ path }) => formatPath(path)));
   const others = issues.filter(({ path }) => !reported.has(formatPath(path)));
   const problems = [...source.problems, ...found, ...others];
@@ -198,14 +197,14 @@ function readAuthorities(config: Config | undefined, folder: string) {
   return { texts, problems };
 }
 
-/** A link to something else may be planted.
- *  Then this returns the link itself, which opening the ledger refuses. */
+/** Follows a link only to a ledger, because others may plant links to other files.
+ *  Opening the ledger refuses a link that was not followed. */
 function placeLedger(path: string): string {
   const target = followLinks(path);
   return target === path || isLedger(target) ? target : path;
 }
 
-/** Right after a rotation, only the journal shows a ledger. */
+/** Right after a rotation the ledger is empty, but has its journal. */
 function isLedger(path: string): boolean {
   if (existsSync(`${path}.open`)) return true;
   try {

@@ -19,9 +19,9 @@ import type { Environment } from "../yaml/expand.ts";
 import { checkConfigText, readConfigText } from "./load.ts";
 import { ConfigError } from "../yaml/problems.ts";
 
-/** When one process holds the lock for longer, this one gives up. */
+/** If another process holds the lock for longer, this one gives up. */
 const LOCK_WAIT_MS = 30_000;
-/** Editors take no lock. After one has saved, an edit starts again. */
+/** Editors take no lock. If an editor has saved the file, the edit starts again. */
 const ROUNDS = 5;
 
 /** Called while the lock is held. If it throws, nothing changes. */
@@ -44,7 +44,6 @@ export async function editConfig(path: string, env: Environment, decide: Decide)
       const after = applyEdits(before, decide(catalog));
       if (after === before) return { catalog, sha256: sha256Hex(before) };
       const changed = checkConfigText(after, path, env, { missing: "keep" });
-      // Keep what an editor saved in the meantime.
       if (readConfigText(file) !== before) continue;
       replaceConfig(file, after);
       return { catalog: changed.catalog, sha256: sha256Hex(after) };

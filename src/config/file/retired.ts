@@ -8,7 +8,6 @@ interface RetiredSetting {
   readonly place: string;
   /** Absent: any value. */
   readonly values?: readonly unknown[];
-  /** It guarded something: it is refused, not ignored. */
   readonly isGuard?: true;
   readonly text: string;
 }
@@ -22,7 +21,7 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
       values: [true, "true"],
       isGuard: true,
       text:
-        "was removed: spending may now exceed a limit by as much again, or by one request. " +
+        "was removed: spending may now exceed a limit by its own amount, or by one request. " +
         "Remove the line, and lower the limit or set `concurrent_requests: 1`",
     },
     {
@@ -86,7 +85,7 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   ),
   reconcile:
     "`gateway usage --history --both` shows what only the logs or " +
-    "only the ledger have, and `gateway usage` what sellers named",
+    "only the ledger have, and `gateway usage` the costs that sellers named",
   export:
     "`otlp:` in the config sends a span for each request; " +
     "the past is in `gateway usage --csv` and in the ledger, which is JSONL",

@@ -1,4 +1,4 @@
-// Notices new content of the config or gateway.env, also behind a changed link.
+// Notices new content of the config or gateway.env, also if a link to it changes.
 
 import { messageOf } from "../../lib/errors.ts";
 import { statSync } from "node:fs";
@@ -19,7 +19,7 @@ export type ConfigOutcome =
   | { readonly kind: "applied" }
   | { readonly kind: "refused"; readonly message: string };
 
-/** With the pause and a check, this is less than the promised second. */
+/** A poll, the pause and the check together take less than the promised second. */
 const POLL_MS = 500;
 /** After this pause, no editor is still writing. */
 const SETTLE_MS = 50;
@@ -64,7 +64,8 @@ export function watchConfig(loaded: LoadedConfig, env: Environment, listener: Co
   // The file may have changed after it was loaded.
   if (nameContent(readConfig(path)) !== seen) settle();
   return {
-    /** Resolves when this or newer content is in force or refused. Null: no watch. */
+    /** Resolves when `written` or newer content is in force or refused.
+     *  Null: the file is not watched. */
     follow: async (written: string): Promise<ConfigOutcome | null> => {
       for (; !ended.signal.aborted; await Bun.sleep(SETTLE_MS)) {
         const reading = readConfig(path);
@@ -107,7 +108,6 @@ function nameContent({ sha256, variables }: Pick<LoadedConfig, "sha256" | "varia
 interface Place {
   readonly path: string;
   readonly env: Environment;
-  /** Aborted when a newer text exists. */
   readonly signal: AbortSignal;
 }
 
@@ -132,7 +132,7 @@ async function report(
   }
 }
 
-/** Copied times of a file cannot hide a change: the system sets ctime. */
+/** No change stays hidden: a program can set mtime back, but not ctime. */
 function stampOf(path: string): string {
   const stamps = [path, placeEnvFile(path)].map((file) => {
     const stats = statSync(file, { bigint: true, throwIfNoEntry: false });

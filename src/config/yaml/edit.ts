@@ -22,7 +22,7 @@ export function applyEdits(text: string, edits: readonly Edit[]): string {
   );
   const wanted = steps.reduce((node, step) => changeAt(node, step.path, step), tree);
   if (changed !== null && (steps.length === 0 || meansSame(changed, wanted))) return changed;
-  // Made one by one, as an edit may need the result of another.
+  // Then one by one: an edit may need the result of the edit before it.
   if (edits.length > 1) return edits.reduce((before, edit) => applyEdits(before, [edit]), text);
   const parts = steps[0] ? planItems(tree, steps[0]) : null;
   if (parts !== null) return applyEdits(text, parts);

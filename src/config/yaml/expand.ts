@@ -13,7 +13,6 @@ export const LACK = "keychain lacks:";
 
 /** `isUsed`: the command needs the channels' credentials. */
 export function expandTree(tree: unknown, env: Environment, isUsed = false) {
-  /** References without a value, and why. */
   const unset: Array<{ readonly path: Path; readonly message: string }> = [];
   /** Any of them may be a secret. */
   const fromEnvironment = new Set<string>();

@@ -81,7 +81,7 @@ export function suggestValue(typed: string, known: readonly string[]): string {
   return didYouMean(typed, known);
 }
 
-/** A secret with a comma is divided there: its end looks like a setting's name. */
+/** In `{ secret: a,b }`, YAML takes the end of the secret for a setting's name. */
 const WORD = /^[a-z][a-z_-]*$/i;
 
 function explainUnknown(issue: core.$ZodIssueUnrecognizedKeys, tree: unknown, source: Source): Problem[] {

@@ -88,7 +88,7 @@ export function readSize(text: string): number {
   return bytes;
 }
 
-/** A date alone is its first moment in UTC. */
+/** A date without a time means its midnight in UTC. */
 export function readMoment(text: string): Date {
   const plain = text.trim();
   const [, day = "", clock = ""] =
@@ -102,7 +102,7 @@ export function readMoment(text: string): Date {
 
 export const readOtherPath = readForm(
   /^\/v1(?:beta)?(?:\/[\w@~-][\w@~.:=+,-]*)+$/,
-  "expected a version and names, such as /v1/files, no escapes, no slash at the end",
+  "expected a path of a version and names, such as /v1/files, without escapes or a final slash",
 );
 
 /** Only characters that a header can carry. */

@@ -30,7 +30,7 @@ export interface Problem extends Position {
 
 export type Source = ReturnType<typeof parseSource>;
 
-/** Braces would end a map: `{ secret: ${NAME} }`. Stand-ins keep the offsets. */
+/** In a flow map, the `}` of `${NAME}` would end the map. Stand-ins keep all positions. */
 const STAND_INS = new Map(Object.entries({ "\uFDD0": "{", "\uFDD1": "}" }));
 const STAND_IN = /[\uFDD0\uFDD1]/g;
 
@@ -45,7 +45,7 @@ export function parseYaml(text: string, lineCounter = new LineCounter()): Docume
   });
   visit(document, {
     Pair(_, { key }) {
-      // Refused: zod silently drops this name.
+      // This name is refused, because zod would drop it silently.
       if (!isScalar(key) || key.value !== "__proto__") return;
       const [start = 0, end = start] = key.range ?? [];
       document.errors.push(new YAMLParseError([start, end], "BAD_PROP_ORDER", ""));

@@ -53,13 +53,13 @@ export function findSplice(text: string, document: Document.Parsed, edit: Edit):
   const inFlow = parent.flow === true;
   const rendered = renderValue(edit.value, inFlow);
   if (entry !== undefined) return replace(text, entry, rendered);
-  // A setting goes before the sections of its entry.
+  // A new setting goes after the last one that has a single line.
   const short = entries.findLast(({ start, end }) => !text.slice(start, end).includes("\n"));
   const after = short ?? (isObject(edit.value) ? entries.at(-1) : undefined);
   return insert(text, parent, [`${renderValue(name, inFlow)}: ${rendered}`], after);
 }
 
-/** Entries are kept: many edits ask for those of one list. */
+/** Keeps each list's entries, because many edits ask for them. */
 const known = new WeakMap<Collection, Entry[]>();
 
 function listEntries(text: string, around: Collection): Entry[] {
@@ -220,7 +220,7 @@ export function renderValue(value: Value, inFlow = false): string {
   }).trimEnd();
 }
 
-/** Without comments after the node. */
+/** The span ends before a comment that follows the node. */
 function spanOf(text: string, node: unknown): { readonly start: number; readonly end: number } {
   const [start = 0, end = 0] = (isScalar(node) || isCollection(node) ? node.range : null) ?? [];
   // An empty value has its range anywhere after the colon.

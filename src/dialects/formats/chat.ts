@@ -1,4 +1,4 @@
-// The chat dialect: of clients of responses groups, and of channels.
+// The chat dialect. Channels speak it, and clients of responses groups.
 
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -25,7 +25,7 @@ const LAYOUT: Layout = {
 export const chat: Dialect = {
   ...OPENAI_PARTS,
   name: "chat",
-  /** No `[DONE]` follows, or the answer would look complete. */
+  /** With a `[DONE]` after the error, the answer would look complete. */
   errorEvent: (error) => `data: ${JSON.stringify({ error: formWireError(error) })}\n\n`,
   openMeter: openChatMeter,
   capNames: ["max_tokens", "max_completion_tokens"],
@@ -57,7 +57,7 @@ const MAX_HELD_BYTES = 16 * 1024;
 /** Every usage chunk has this text. */
 const COUNTS = "_tokens";
 const NO_CHOICES = /"choices"\s*:\s*\[\s*\]/;
-/** A blank line, after LF, CRLF or CR. */
+/** A blank line. Lines end in LF, CRLF or CR. */
 const EVENT_END = /\n\r?\n|\r\r/g;
 /** The last bytes may be the beginning of an event's end. */
 const END_BYTES = 3;

@@ -33,7 +33,7 @@ const LAYOUT: Layout = {
 
 export const content: Dialect = {
   name: "content",
-  // The header of upstreams. `vendor` in the config names the one of clients.
+  // Upstreams want this header. `vendor` in the config names the header of clients.
   sign: (credential) => ["x-goog-api-key", credential],
   errorBody: formError,
   errorEvent(error, requestId, at = {}) {

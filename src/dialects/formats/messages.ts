@@ -37,8 +37,8 @@ export const messages: Dialect = {
   errorBody: formError,
   // Clients ignore an event without an `event:` line.
   errorEvent: (error, requestId) => `event: error\ndata: ${formError(error, requestId)}\n\n`,
-  // The error joins the broken event:
-  // at the end of such an event, clients would stop.
+  // The error becomes part of the broken event,
+  // because clients would stop at the end of such an event.
   eventCloser: "\n",
   resetAfterErrorEvent: false,
   openMeter: openMessagesMeter,

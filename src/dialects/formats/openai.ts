@@ -25,7 +25,7 @@ export function formWireError({ code: name, message, param, wireCode, resetsAt }
 
 const MAX_REASON_LENGTH = 500;
 
-/** From this header alone, Codex shows why a limit is spent. */
+/** Only this header tells Codex why a limit is spent. */
 export function reasonFields({ code, message }: GatewayError): Field[] {
   if (code !== "limit_spent") return [];
   const reason = message

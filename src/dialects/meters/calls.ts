@@ -12,7 +12,7 @@ export const SEARCH_PRICE = "codex-search";
 
 interface Endpoint {
   readonly names?: "embeddings";
-  /** The name that has a call's price, if it is not the model. */
+  /** The name in the price book, if it is not the model's. */
   readonly name?: string;
   /** The usage of an answer that reports none. */
   readonly call?: Usage;

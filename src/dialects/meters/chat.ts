@@ -102,8 +102,8 @@ function listCalls(said: unknown): readonly unknown[] {
   return [...calls.map((call) => getField(call, "function") ?? getField(call, "custom")), legacy];
 }
 
-/** Moonshot: in the last choice (earendil-works/pi#2017).
- *  Groq: in `x_groq` (vercel/ai#1651). */
+/** Moonshot puts the usage into the last choice (earendil-works/pi#2017),
+ *  Groq into `x_groq` (vercel/ai#1651). */
 function findUsage(chunk: unknown): unknown {
   const choices = getList(getField(chunk, "choices"));
   const holders = [chunk, ...choices, getField(chunk, "x_groq")];

@@ -30,7 +30,7 @@ export class ContentReader implements UsageReader {
   #finished = false;
   #failed = false;
   #mapped = false;
-  /** The answer has pages or pictures, but does not name a search. */
+  /** The answer names web pages. */
   #foundWeb = false;
   #soughtImages = false;
   /** The model read pages that the request names: they cost only tokens. */
@@ -113,7 +113,7 @@ export class ContentReader implements UsageReader {
     if (chunks.some((piece) => isObject(getField(piece, "web")))) this.#foundWeb = true;
   }
 
-  /** Before Gemini 3, a prompt with searches costs a fee; later, a query does. */
+  /** Before Gemini 3, a prompt with searches costs a fee. Since then, each query does. */
   #countCalls(): Usage {
     return {
       ...(this.#queries.size > 0 ? { google_search: this.#queries.size, google_search_prompt: 1 } : {}),
@@ -219,7 +219,7 @@ function readOutputs(
   return { output: text + thoughts, ...usage };
 }
 
-/** All other tokens are text, cached or not. */
+/** What is in none of MEDIA is text, cached or not. */
 function readInputs(snapshot: unknown, prompt: number, counts: CountReader): Usage {
   const cachedCount = counts.readDetail(snapshot, "cachedContentTokenCount");
   const cached = counts.limitPart(cachedCount, prompt, "cachedContentTokenCount");

@@ -10,7 +10,7 @@ import { CountReader, dropZeros, readTariff, Reports } from "../../billing/count
 
 type Counters = Readonly<Record<string, unknown>>;
 
-// Also finds results of server tools and signatures, which are not output.
+// These also find signatures and the results of server tools. Neither is output.
 const NEEDLES = listNeedles("message_", 'error"', "block_start", "signature_");
 
 const ONLY_TEXT =
@@ -189,7 +189,6 @@ function measureBlock(block: unknown): number {
   const said = sizeOf(block["text"]) + sizeOf(block["thinking"]) + sizeOf(block["partial_json"]);
   const type = getName(block["type"]) ?? "";
   if (COMPACTIONS.has(type)) return said + sizeOf(block["content"]);
-  // Results of server tools are not output.
   return type.endsWith("tool_use") ? said + sizeOf(block["name"]) + sizeOf(block["input"]) : said;
 }
 
@@ -197,7 +196,7 @@ function hasServerCalls({ server_tool_use: calls }: Counters): boolean {
   return isObject(calls) && Object.values(calls).some((count) => count !== 0);
 }
 
-/** The upstream could not compare. */
+/** The upstream could not compare the prompts. */
 const NOT_COMPARED: ReadonlySet<string> = new Set(["previous_message_not_found", "unavailable"]);
 
 /** https://platform.claude.com/docs/en/build-with-claude/cache-diagnostics */
@@ -336,7 +335,7 @@ function addExtras(usage: Usage, counters: Counters, counts: CountReader): Usage
   return usage;
 }
 
-/** All known members, each with those inside it; null: a count. Web fetches and tool searches are free:
+/** Known members, and the members inside each. Null: a count. Web fetches and tool searches are free:
  * https://docs.digitalocean.com/notes/2026/inference-tool-search/ */
 const KNOWN: ReadonlyMap<string, ReadonlySet<string> | null> = new Map([
   // Some relays add names of Chat Completions.

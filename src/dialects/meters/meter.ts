@@ -261,7 +261,6 @@ function findEnd(events: Buffer | string, from: number): number {
 const BODY_FRAME_BYTES = 1000;
 /** Longer bodies have pictures or sound. */
 const MAX_TEXT_BODY_BYTES = 512 * 1024;
-/** Longer bodies are not read. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 const SHORT_BYTES = 64 * 1024;
 /** Longer texts may be pictures or vectors. */
@@ -332,7 +331,7 @@ class BodyMeter implements Meter {
     const mayEndHere = isList && !(isCutInside(body) && reader.mayGoOn === true);
     const isOver = isWhole || (mayEndHere && report.end === "complete");
     const end = report.end === "error" ? "error" : isOver ? "complete" : "open";
-    // A cut body does not tell its length.
+    // The text of a cut body cannot be measured.
     const isMeasured = isList || (isWhole && textBytes > 0);
     return makeReading(
       { ...report, end, final: isOver, isFinished: isOver },

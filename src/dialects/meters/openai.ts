@@ -9,7 +9,7 @@ interface Names {
   readonly output: string;
   /** A missing output is not a fault. */
   readonly hasNoOutput?: true;
-  /** Google's endpoint counts thinking only in the total. */
+  /** A larger total is a fault. Not in chat: Google counts thinking only in the total. */
   readonly hasTotal?: true;
 }
 
@@ -63,7 +63,7 @@ const OUTPUT_DETAILS = ["reasoning_tokens", "accepted_prediction_tokens", "rejec
 
 type Member = readonly [name: string, inside: { has(name: string): boolean } | null];
 
-/** All known members, each with those inside it; null: a count.
+/** Known members, and the members inside each. Null: a count.
  *  Text, predictions and video count as ordinary tokens. */
 const KNOWN: ReadonlyMap<string, Member[1]> = new Map(
   Object.values(NAMES).flatMap(({ input, output }): Member[] => [
@@ -82,7 +82,7 @@ function readCounts(usage: unknown, names: Names, counts: CountReader): Usage {
   const produced = counts.readTotal(usage, names.output) ?? 0;
   noteMissing(usage, names, counts);
   if (isObject(usage)) counts.noteMembers(usage, KNOWN, "_tokens");
-  // Mistral counts sound next to the prompt, other upstreams thoughts next to the output.
+  // Mistral does not count sound in the prompt. Others do not count thoughts in the output.
   const beside = counts.readDetail(usage, "total_tokens") - prompt - produced;
   const [input, output] = [`${names.input}_details`, `${names.output}_details`];
   const isBeside = (details: string, name: string): boolean =>

@@ -31,7 +31,7 @@ interface BilledCall {
   readonly feeKey: string;
 }
 
-// Also finds repeated text, hidden reasoning and pictures, which are not output.
+// These also find repeated text, hidden reasoning and pictures. None of them is output.
 const NEEDLES = listNeedles('"response"', '.done"', '"error"', 'output_item.added"', 'partial_image"');
 
 export class ResponsesReader implements UsageReader {
@@ -61,7 +61,7 @@ export class ResponsesReader implements UsageReader {
   #lacksUsage = false;
   readonly #called = new CalledTools();
   readonly #calls = new Map<string, BilledCall>();
-  /** The key of each call by its kind and output index. */
+  /** From a call's kind and output index to its key in `#calls`. */
   readonly #positions = new Map<string, string>();
 
   constructor(listener: CallListener | null = null) {

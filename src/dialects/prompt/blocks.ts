@@ -4,13 +4,13 @@ import { getField, getList, getText, isObject, parseFlatJson, textOf } from "../
 import { findCall, findResult, nameTool, type ToolCall, type ToolResult } from "./calls.ts";
 import type { Layout, Section } from "./layouts.ts";
 
-/** A mark up to which to cache.
+/** The upstream caches the prompt up to a mark.
  *  Null: the upstream's default lifetime. */
 export type BlockMark = { readonly lifetimeMs: number | null; readonly hash: number };
 
 /** A tool, a part of the system prompt, or a block of a message. */
 export interface PromptBlock {
-  /** A text and a block with only this text have one hash. */
+  /** A text has the same hash as a block with only this text. */
   readonly hash: number;
   /** In the system prompt, a hash that ignores digits. */
   readonly shape: number;
@@ -38,7 +38,7 @@ export interface NamedPiece extends Piece {
 
 export interface PartFacts {
   readonly blocks: readonly PromptBlock[];
-  /** The section of a message at the prompt's beginning. */
+  /** The section of this part, if it is at the prompt's beginning. */
   readonly opening: Section;
   /** New text of the user, not the result of a tool. */
   readonly isText: boolean;
@@ -103,7 +103,6 @@ function readBlock(value: unknown, section: Section, role: unknown, frame = 0): 
   };
 }
 
-/** With these, clients mark how far to cache. */
 export const MARK_NAMES: ReadonlySet<string> = new Set(["cache_control", "prompt_cache_breakpoint"]);
 
 /** The part as JSON without its marks, which go to `marks`. */

@@ -63,7 +63,6 @@ export function nameTool(tool: unknown, namespace = getText(getField(tool, "name
   return (isServer ? `${namespace.replace(/_+$/, "")}__${name}` : name).slice(0, MAX_NAME_LENGTH);
 }
 
-/** More tools are not noted. */
 const MAX_TOOLS = 128;
 
 export class CalledTools {

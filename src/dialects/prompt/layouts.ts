@@ -36,7 +36,6 @@ export interface CacheRules {
   readonly marked: boolean;
   /** Cached tokens are multiples of this. */
   readonly blockTokens: number;
-  /** Shorter prompts are not cached. */
   minimumTokens(model: string): number;
   /** How long a prompt is kept after its last use. */
   readonly lifetimeMs: number;

@@ -1,4 +1,4 @@
-// A prompt as a cache sees it: a hash of each part. Known parts are not read.
+// A prompt as a cache sees it: a hash of each part. Parts of earlier requests are not read again.
 
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { readString } from "../../lib/json/scanner.ts";
@@ -32,10 +32,10 @@ export interface Prompt {
   readonly messages: number;
   /** For each part of the system prompt, a hash that ignores digits. */
   readonly shapes: readonly number[];
-  /** The number of each block's message. Later prompts add to the list. */
+  /** For each block, the number of its message. Later prompts add to the list. */
   readonly numbers: readonly number[];
-  /** A hash of Claude Code's line about itself, which changes.
-   *  In `parts`, a constant stands for it. */
+  /** The hash of Claude Code's line about itself.
+   *  This line changes, so `parts` has a constant for it. */
   readonly attribution: number;
   /** Settings on which a cache depends: a hash by name. */
   readonly settings: ReadonlyMap<string, number>;
@@ -58,7 +58,7 @@ export interface Prompt {
 /** Agents send a few thousand. Larger prompts are not read. */
 const MAX_PARTS = 10_240;
 const MAX_MARKS = 256;
-/** First messages that may be part of the system prompt. */
+/** How many of the first messages can belong to the system prompt. */
 const MAX_OPENING = 64;
 /** This much takes less than a millisecond to read. */
 const STEP_BYTES = 64 * 1024;
@@ -120,7 +120,7 @@ export class SentPrompt {
   }
 }
 
-/** Null: no prompt, or too long. Undefined: parts are left. */
+/** Null: there is no prompt, or it is too long. Undefined: some parts must still be read. */
 export function readPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null | undefined {
   const { bytes, scan } = body;
   const rows: PartRow[] = [];
@@ -163,7 +163,7 @@ function readSettings(body: ScannedBody, layout: Layout): Settings {
   }
   for (const [name, { start, end }] of scan.members) {
     const isOther = !UNCACHED.has(name) && !scan.lists.has(name) && PLAIN_NAME.test(name);
-    // A copy: a part of a text keeps the whole text in memory.
+    // The name is copied, because a part of a text keeps the whole text in memory.
     if (isOther && end - start < MAX_PART_BYTES)
       settings.others.set(Buffer.from(name).toString(), hashBytes(bytes.subarray(start, end)));
   }
@@ -227,8 +227,8 @@ class PartRow {
   readonly pieces: NamedPiece[] = [];
   marks: (CacheMark & { readonly section: Section; readonly part: number })[] = [];
   attribution = 0;
-  /** Hashes of the last prompt's parts,
-   *  and behind them those that longer prompts had. */
+  /** Begins with the hashes of the last prompt's parts.
+   *  Hashes of a longer, earlier prompt may follow. */
   parts: number[] = [];
   numbers: number[] = [];
   count = 0;
@@ -248,7 +248,7 @@ class PartRow {
     return listed.at(-1)?.about?.isText === true && listed.some(({ about }) => about?.isThinking);
   }
 
-  /** Keeps the equal first parts. If no message is equal, it may be another conversation. */
+  /** Keeps the parts with which both lists begin. Without an equal message, a new row begins. */
   keep(parts: readonly ListPart<PartFacts>[]): PartRow {
     const { listed } = this;
     let same = 0;

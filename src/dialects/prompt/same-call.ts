@@ -16,7 +16,6 @@ const LISTS = ["content", "parts", "tool_calls"] as const;
  * Copilot: `<shellId: 310 completed`, Gemini CLI: `PGID: 26330`. */
 const NOISE =
   /(?:chunk[_ ]id|wall[_ ]time(?:_seconds)?|duration_seconds)\W{1,6}[\w.-]+|(?:shellId|PGID): \d+/gi;
-/** A longer result is compared unchanged. */
 const MAX_CLEANED_LENGTH = 64 * 1024;
 
 /** Claude Code, opencode and Cline add such texts in the user's name. */
@@ -26,10 +25,9 @@ const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:
 
 const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
-/** The last messages that are read first. If all repeat one call, more are read. */
+/** How many messages are read, from the end. If all of them repeat one call, more are read. */
 const FIRST_MESSAGES = 8;
 
-/** `findChain`: finds earlier calls by response id. */
 export function countSameCalls(
   body: ScannedBody,
   layout: Layout,
@@ -65,7 +63,6 @@ function hashCall({ name, input }: ToolCall): string {
   return `${name} ${Bun.hash.wyhash(writeJson(input))}`;
 }
 
-/** Deeper values are not compared. */
 const MAX_DEPTH = 64;
 
 /** Writes JSON itself:
@@ -80,7 +77,7 @@ function writeJson(value: unknown, without?: ReadonlySet<string>, depth = 0): st
 }
 
 class PairCounter {
-  /** The last call and result, counted since the user's last text. */
+  /** The last call with its result, and how often they came in a row since the user's last text. */
   last: LastPairs = NO_PAIRS;
   /** Messages that were not read cannot change the result. */
   isCertain = false;

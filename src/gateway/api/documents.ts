@@ -1,4 +1,4 @@
-// The types of what routes read and answer. The page has them, too.
+// The types of what routes read and answer. The page imports them.
 
 import type { Holder } from "../../billing/ledger/sums.ts";
 import type { Group } from "../../config/catalog.ts";

@@ -20,7 +20,6 @@ type Labels = Readonly<Record<string, string | null>>;
 type Value = number | Usd;
 type Sample = readonly [labels: string, value: Value];
 
-/** Requests with the same labels. */
 interface Series {
   readonly first: RequestRecord;
   readonly model: string | null;
@@ -136,7 +135,7 @@ function describeChannels(views: readonly ChannelView[], detail: MetricsDetail):
     write(
       "gauge",
       "gateway_first_byte_seconds",
-      "From a request to the first byte of its response, of a channel's last responses.",
+      "Seconds from a request to the first byte of its response, for a channel's last responses.",
       firstBytes,
     ),
     write("gauge", "gateway_channel_state", "1 for the state that a channel is in.", states),

@@ -1,5 +1,5 @@
 // A gateway's private socket, named after the ledger's path: a ledger has one gateway.
-// Windows needs a port: there, a private file has its number and two tokens.
+// On Windows it is a port. A private file has the port's number and two tokens.
 
 import {
   chmodSync,
@@ -26,7 +26,7 @@ import { randomHex, sha256Hex } from "../../lib/secret.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The best place first. A service may have another environment than a command. */
+/** All possible places, the best one first: a service's environment may differ from a command's. */
 export function locateControl(ledgerPath: string, env: Environment = process.env) {
   const name = `${sha256Hex(identifyLedger(ledgerPath)).slice(0, 16)}.sock`;
   return listFolders(env).map((folder) => ({ folder, path: join(folder, name) }));

@@ -1,4 +1,4 @@
-// What a running gateway shows to its user: no secret.
+// What a running gateway shows to its user, without secrets.
 
 import type { Amounts } from "../../billing/ledger/shares.ts";
 import { formatUsd } from "../../lib/money.ts";
@@ -24,7 +24,7 @@ export function buildState({ gateway, activity, port, configPath, follow }: ApiP
     recent: [...activity.recent()],
     spend: readSpend(gateway),
     websockets: gateway.openSockets,
-    /** `key`: null for a run. */
+    /** In a run's recording, `key` is null. */
     recordings: [...gateway.recorder.active],
     totals: activity.totals(),
   };

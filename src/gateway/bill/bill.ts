@@ -29,10 +29,10 @@ export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   const { plain } = r.body;
   r.estimatedInput = r.open && plain !== null ? estimateInputTokens(plain) : 0;
   let waiting: Promise<void> | null = null;
-  // A `count` of tokens counts only in limits on the number of requests.
+  // A `count` asks for a number of tokens. Only limits on the number of requests apply to it.
   if ((r.open || purpose === "count") && isLimited(r.key, r.run)) waiting = enterLimits(r, gateway);
   else if (purpose === "resource" && limitsCalls(r.key)) {
-    // The request that fetches a background response gets its tool calls.
+    // A request that fetches a background response gets the tool calls of that response.
     r.calls = gateway.chains.follow(r.key.name, null);
   }
   if (!r.open) return waiting;

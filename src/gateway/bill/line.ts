@@ -142,7 +142,7 @@ export function mayHaveArrived({ error }: AttemptRecord): boolean {
 }
 
 /** Refusals, redirects and pages that are no answer cost nothing.
- *  An upstream with no response, or an empty one, may have worked on the request. */
+ *  An upstream may have worked on a request although its response is missing or empty. */
 function mayBePaid(attempt: AttemptRecord): boolean {
   const { status, error } = attempt;
   const isRefusal = status !== undefined && (status >= 300 || error !== undefined);
@@ -219,7 +219,6 @@ function compare({ assessment, charge, reading }: Bill): string | null {
     : null;
 }
 
-/** An owner's price is not doubted. */
 function doubtModel({ reading, charge: { pricedAs, priceSource } }: Bill): string | null {
   if (pricedAs === null || priceSource === "config") return null;
   const model = reading.model ?? pricedAs;

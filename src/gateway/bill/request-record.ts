@@ -67,7 +67,7 @@ function describeUnsent(r: Request, { catalog }: Gateway): Partial<RequestRecord
   };
 }
 
-/** A path without an endpoint is untrusted: only the problem may repeat it. */
+/** The path has no endpoint and is untrusted: only the text of the error may repeat it. */
 export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Gateway): void {
   gateway.observer.requestDone({
     id: call.id,
@@ -91,8 +91,8 @@ export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Ga
 export function reportToChannel(r: Request, { channels, now }: Gateway): void {
   if (r.tried === null || !r.isTelling) return;
   const last = r.attempts.at(-1);
-  // Tells the channel how a response ended, unless it began as an error:
-  // an incomplete one counts against the channel, unless the client left.
+  // If the response did not begin as an error, the channel learns how it ended. An incomplete
+  // response counts against the channel, unless the client left.
   const hadBegun = last?.status !== undefined && last.status < 400 && last.error === undefined;
   if (hadBegun) channels.reportEnd(r.tried.channel, r.ending, now());
 }

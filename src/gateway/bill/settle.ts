@@ -98,7 +98,6 @@ function analyseCache(r: Request, draft: LineDraft, gateway: Gateway): LineDraft
   return line;
 }
 
-/** If a plan paid, the line says how full its windows are. */
 function noteAllowance(r: Request, draft: LineDraft | null, gateway: Gateway): LineDraft | null {
   if (r.answered === null) return draft;
   const { response, candidate } = r.answered;

@@ -6,10 +6,9 @@ import type { PastTurn, CacheTurn } from "./turn.ts";
 
 export interface Change {
   readonly because: "tools_changed" | "system_changed" | "settings_changed" | "messages_changed";
-  /** The tool, part of the system prompt or message, counted from 1. */
+  /** The number of the tool, the message or the part of the system prompt, from 1. */
   readonly at?: number;
   readonly part?: string;
-  /** What happened to the part. */
   readonly detail?: "added" | "removed" | "order" | "digits" | "attribution" | "perhaps";
 }
 
@@ -56,7 +55,7 @@ export function findChange({ turn: { prompt: before }, end }: PastTurn, turn: Ca
   return { because: "messages_changed", at: at ?? countMessages(now) + 1 };
 }
 
-/** The number of equal parts. A changed setting ends them after the system prompt. */
+/** How many first parts are equal. If a setting changed, only those before the messages count. */
 export function countSame({ turn: { prompt: before } }: PastTurn, turn: CacheTurn): number {
   const end = findSetting(before, turn.prompt) === undefined ? Infinity : before.messages;
   return Math.min(countShared(before, turn.prompt), findLine(before, turn), end);
@@ -71,7 +70,7 @@ function findSetting({ settings: before }: Prompt, { settings: now }: Prompt): s
 /** Anthropic caches these with the messages. */
 const WITH_MESSAGES: ReadonlySet<string> = new Set(["thinking", "tool_choice"]);
 
-/** A changed member, header or mark, which may change what comes before the messages. */
+/** The name of a changed member, header or mark. The change may be why the cache was missed. */
 export function findOther({ prompt: before }: CacheTurn, { prompt: now, rules }: CacheTurn): string | null {
   const names = new Set([...before.others.keys(), ...now.others.keys()]);
   for (const name of rules.marked ? names.difference(WITH_MESSAGES) : names)
@@ -92,7 +91,7 @@ function sortTools({ parts, tools }: Prompt): readonly number[] {
   return parts.slice(0, tools).toSorted((a, b) => a - b);
 }
 
-/** Finds Claude Code's line about itself if it changed, unless the cache was read. */
+/** Where Claude Code's line about itself is, if it changed and nothing was read from the cache. */
 function findLine(before: Prompt, { prompt, dropsAttribution, tokens }: CacheTurn): number {
   const isIgnored = dropsAttribution || tokens.read > 0 || before.attribution === prompt.attribution;
   return isIgnored ? Infinity : before.tools + before.shapes.indexOf(ATTRIBUTION_SHAPE);

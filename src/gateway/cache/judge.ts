@@ -48,7 +48,7 @@ export function judgeMiss(turn: CacheTurn, continuation: Continuation | null): M
   return { missed, ...cause, ...(!kept.proven && { unproven: true }) };
 }
 
-/** After a restart, only the upstream may know an earlier request. */
+/** After a restart, the gateway knows no earlier requests, but the upstream may. */
 function judgeUnknown({ tokens, reason }: CacheTurn): Miss | null {
   const cause = reason === null ? null : translate(reason.because);
   const missed = Math.min(reason?.missed ?? 0, tokens.total - tokens.read);
@@ -113,7 +113,7 @@ function explain(turn: CacheTurn, kept: PastTurn, change: Change | null): Cause 
   return change ?? (isFound(turn, kept, kept.end) ? null : { because: "marks_changed" });
 }
 
-/** Whether a cached part before the change was not read either. */
+/** Whether a part before the change was lost: it was cached, and this turn did not read it. */
 function hasLost(turn: CacheTurn, kept: PastTurn, left: Left | null): boolean {
   if (left === null || turn.prompt.edited || kept.turn.prompt.continues !== null) return false;
   const least = leastOf({ because: "upstream_lost" }, { ...kept, ...left });

@@ -77,7 +77,7 @@ function findEarlier(before: PastTurn, turn: CacheTurn, isLonger: boolean): Left
   return isContinued({ ...before, end: earlier.end }, turn) ? earlier : null;
 }
 
-/** A changed prompt reads at most what it shares with one of `all`. */
+/** A changed prompt reads at most what it shares with one turn of `all`. */
 function findRead(before: PastTurn, turn: CacheTurn, all: readonly PastTurn[]): Left {
   if (before.turn.prompt.continues !== null) return NOTHING;
   const { read } = turn.tokens;

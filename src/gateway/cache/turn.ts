@@ -35,7 +35,7 @@ export interface PastTurn {
   /** The upstream is known to cache this conversation. */
   readonly proven: boolean;
   readonly lifetimeMs: number;
-  /** What the turn before left, to which a request may go back. */
+  /** What the turn before this one left. A request may go back to that. */
   readonly earlier: Left | null;
   /** What was read up to a change. It serves only to find what was lost. */
   readonly read: Left;

@@ -36,7 +36,7 @@ export function readWindows(fields: Fields, seen: number): Allowance[] {
   return windows;
 }
 
-/** Answers to Claude Code with a plan name the used share of `5h`, `7d` or `7d_oi`. */
+/** If Claude Code uses a plan, answers name the used share of `5h`, `7d` or `7d_oi`. */
 const SHARE = /^(anthropic-ratelimit-unified-(\d{1,3}[hd](?:[_-][a-z0-9]{1,12})?)-)utilization$/;
 
 function readShare(fields: Fields, seen: number, field: string, value: string): Allowance | null {
@@ -48,7 +48,7 @@ function readShare(fields: Fields, seen: number, field: string, value: string): 
   return describe("window", span.replace(/[_-]/, " "), { used, resets, seen });
 }
 
-/** Codex 0.169 reads these fields: its two windows, and those of single models. */
+/** Codex 0.169 reads these fields: two windows of the plan, and windows of single models. */
 const PERCENT = /^(x-codex-(?:([a-z0-9]{1,20})-)?(primary|secondary)-)used-percent$/;
 
 function readPercent(fields: Fields, seen: number, field: string, value: string): Allowance | null {

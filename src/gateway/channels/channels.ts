@@ -235,7 +235,6 @@ export class Channels {
     if (!this.#isClosed) this.#saving ??= setTimeout(() => this.#save(), SAVE_DELAY_MS).unref();
   }
 
-  /** If saving fails, the gateway goes on. */
   #save(): void {
     if (this.#saving === null) return;
     clearTimeout(this.#saving);

@@ -197,7 +197,6 @@ export async function fetchListPage(
   };
 }
 
-/** Throws if no list is known. */
 export async function listGroup(
   group: Group,
   modelLists: Pick<ModelLists, "ofChannel">,

@@ -105,7 +105,7 @@ interface Policy {
   readonly scope: "channel" | "model";
   readonly state: "resting" | "unavailable";
   readonly strikes: number;
-  /** The first rest if the upstream names no time. More failures double it. */
+  /** How long the first rest is if the upstream names no time. Later failures double it. */
   readonly firstMs: number;
   readonly longestMs: number;
 }

@@ -133,7 +133,7 @@ export function updateCondition(channel: Channel, record: ChannelRecord, now: nu
   return condition;
 }
 
-/** For the log. An upstream's words could repeat a prompt. */
+/** For the log. It leaves out an upstream's words, which could repeat a prompt. */
 export function nameCondition(channel: Channel, record: ChannelRecord, now: number): string {
   const name: Explain = ({ because, status, message }) => `${because}: ${status ?? message}`;
   return judgeCondition(channel, record, now, name).reason ?? "";
@@ -156,7 +156,7 @@ function judgeCondition(channel: Channel, record: ChannelRecord, now: number, ex
   return judgeModels(record, now, explain) ?? judgeRecent(record, now);
 }
 
-/** A channel with resting models is only degraded if another model has answered since. */
+/** If another model has answered since, a channel with resting models is just `degraded`. */
 function judgeModels(record: ChannelRecord, now: number, explain: Explain): Condition | null {
   const resting = [...record.models].filter(([model]) => findRest(record, model, now) !== null);
   const [first] = resting;

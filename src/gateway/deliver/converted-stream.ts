@@ -1,4 +1,4 @@
-// Converts a stream. The client gets its status once an answer has begun.
+// Converts a stream. The client gets no status before an answer has begun.
 
 import type { AnswerOutput, AnswerStream } from "../../bridges/answer-stream.ts";
 import { type Body, UpstreamFault } from "../../lib/http/upstream.ts";

@@ -131,8 +131,8 @@ const NUMBER_NAME = '"sequence_number"';
 const NUMBER = /^"sequence_number"\s*:\s*(\d+)\D/;
 const MAX_NUMBER_LENGTH = 64;
 
-/** In dialects that number events, an error event has the next number. The bytes
- *  may end in a number. */
+/** In dialects that number events, an error event has the next number. The last number
+ *  in the bytes may be incomplete: then the one before it counts. */
 function readNumber(bytes: Buffer, tries = 2): number | null {
   const at = bytes.lastIndexOf(NUMBER_NAME);
   if (at < 0 || tries === 0) return null;

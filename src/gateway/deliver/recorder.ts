@@ -1,4 +1,4 @@
-// Records requests: which ones, within which bounds, without which words.
+// Decides which requests are recorded, bounds their size, and removes secrets.
 
 import { join } from "node:path";
 import type { LineDraft } from "../../billing/ledger/line.ts";

@@ -94,7 +94,6 @@ async function readChunks(r: Request, body: Body, maxBytes: number): Promise<Buf
     return chunks;
   } catch (fault) {
     if (!(fault instanceof UpstreamFault)) throw fault;
-    // What came before the cut is metered.
     r.meter?.see(await r.secrets.maskInTurns(joinChunks(chunks), true));
     return fault;
   }

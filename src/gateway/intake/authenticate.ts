@@ -105,7 +105,7 @@ export function findKey(
 const KEYS_HELP = "`gateway keys list` shows the keys that it knows, `gateway keys add` makes a new one.";
 
 function refuseOwn(): never {
-  const text = `This gateway does not know the key in ${OWN_KEY_FIELD}, and then reads no other header. ${KEYS_HELP}`;
+  const text = `This gateway does not know the key in ${OWN_KEY_FIELD}. With this header, it reads no other. ${KEYS_HELP}`;
   throw new GatewayError("key_unknown", text);
 }
 

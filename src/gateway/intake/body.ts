@@ -119,7 +119,6 @@ export function* scanBody(
 
 const MAX_SESSION_LENGTH = 256;
 
-/** Only bodies of the same dialect, key and session share known parts. */
 function nameParts({ exchange, target, foundKey }: BodyCall): string {
   const session = readSessionField(exchange) ?? "";
   return `${target.endpoint.dialect.name}\n${foundKey?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;

@@ -170,14 +170,12 @@ const PLAIN_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
 /** A key in the wrong place. */
 const KEY = /sk-[\w-]{24}/;
 
-/** An id as received, or its hash if it may hold something else. */
 export function storeId(id: string | undefined): string | undefined {
   if (id === undefined || id === "") return undefined;
   return PLAIN_ID.test(id) && !KEY.test(id) ? id : sha256Hex(id);
 }
 
 const MAX_LABEL_LENGTH = 128;
-// Control and format characters.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** Headers have one character per byte. Labels may be UTF-8 or percent-encoded. */

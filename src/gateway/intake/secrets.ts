@@ -60,12 +60,12 @@ type Keys = Catalog["keysBySha256"];
 const MADE_KEY = /^sk-[\dA-Za-z]{43}$/;
 const MADE_START = "sk-";
 const MADE_LENGTH = 46;
-/** At a cut, a shorter beginning of a key may be a word. */
+/** Where a body is cut, a shorter beginning of a key may be a word. */
 const MIN_CUT_KEY = 23;
 /** State: no secret begins like this text. */
 const LOST = -1;
 const MAX_STARTS = 16;
-/** At most two escaped letters and a part of a third are open. */
+/** How long an unfinished start can be: two escaped letters, and a third without its last byte. */
 const MAX_OPEN_START = 17;
 
 function isMade(letter: number, count: number): boolean {
@@ -117,7 +117,7 @@ export class Secrets {
   add(texts: readonly string[]): void {
     for (const text of texts.filter(isLong)) {
       const written = JSON.stringify(text).slice(1, -1);
-      // If a secret ends like an escape, digits after it would belong to it.
+      // If a secret ends with the start of an escape, digits after it would complete the escape.
       const forms = [text, text.replace(/(?:%[2-7]?|\\)$/, ""), written, written.replaceAll("/", "\\/")];
       // The search reads bytes without their escapes.
       const read = new Set([...forms, ...forms.map(decode)].filter(isLong));
@@ -179,7 +179,7 @@ export class Secrets {
     }
   }
 
-  /** In a cut body, also masks a secret's beginning at its end. */
+  /** If the body is cut, also masks the beginning of a secret at the body's end. */
   mask(bytes: Uint8Array, isCut = false): Uint8Array {
     const all = asBuffer(bytes);
     if (!isCut && !this.mayHold(all)) return bytes;
@@ -310,7 +310,6 @@ const MAX_SENDERS = 64;
 /** Clients' keys that `keys add` did not make. The config may have only their hashes. */
 const brought = new BoundedMap<string, true>(1000);
 
-/** All channels' credentials, and the gateway's keys. */
 export class KnownSecrets extends Secrets {
   /** What looks like a key of any gateway or provider. */
   protected override readonly likely = /(?:^|[\s"'=:,;-])sk-[\w-]{8}/;
@@ -323,7 +322,6 @@ export class KnownSecrets extends Secrets {
     this.add([...brought.keys()].filter((key) => keysBySha256.has(sha256Hex(key))));
   }
 
-  /** Learns a key that a request brought. */
   note(key: string): void {
     if (MADE_KEY.test(key) || brought.has(key)) return;
     brought.set(key, true);

@@ -31,7 +31,7 @@ import { forward } from "./forward.ts";
 /** How an attempt ended. failover.ts has a row for each kind. */
 export interface Attempted {
   readonly kind: "answered" | "elsewhere" | "failed" | "broken" | "short" | "left";
-  /** An `answered` error counts as a failure, too, if the account has no credit. */
+  /** Set for an `answered` error, too, if it says that the account has no credit. */
   readonly failure: Failure | null;
   readonly answer: ChannelResponse | null;
 }
@@ -41,11 +41,10 @@ const MAX_ERROR_WAIT_MS = 10_000;
 const MAX_ERROR_BYTES = 256 * 1024;
 /** How long a prelude event, which clients show, is held back. */
 const MAX_PRELUDE_MS = 1000;
-/** Clients decide about retries by these, the status and the body. */
+/** Clients decide about retries by these fields, together with the status and the body. */
 const REPEATED_FIELDS = new Set(["content-type", "x-should-retry"]);
 const MAX_REPEATED_BYTES = 16 * 1024;
 
-/** `isLast`: no other channel can be tried afterwards. */
 export async function attempt(
   r: Request,
   candidate: Candidate,
@@ -56,7 +55,6 @@ export async function attempt(
   let answer: Answer;
   try {
     const sent = (r.upstream = forward(r, candidate, gateway));
-    // The answer replaces what was sent.
     r.upstream = answer = decodeAnswer(await sent.answer);
   } catch (fault) {
     if (!(fault instanceof UpstreamFault)) {
@@ -84,8 +82,8 @@ function kindOf({ kind, sent }: UpstreamFault): "failed" | "broken" | "short" | 
   return sent === "yes" ? "broken" : "failed";
 }
 
-/** Claude Code reads these headers for its "usage credits" (2.1.197).
- *  ChatGPT has no documented sign: a used-up window and credits show it. */
+/** Claude Code reads these headers for its "usage credits" (2.1.197). ChatGPT documents no sign:
+ *  if a window is used up and there are credits, the credits pay. */
 function readPayer(head: UpstreamResponse): Payer {
   const { fields, status } = head;
   const unified = (name: string) => fields.get(`anthropic-ratelimit-unified-${name}`) ?? "";
@@ -190,7 +188,7 @@ function judgeBeginning(
   isLast: boolean,
 ): Judged | Promise<Judged> {
   const { head, whole } = answer;
-  // An event stream's head is not held until the body comes.
+  // On the last channel, a stream's head does not wait for the body.
   const isEventStream = head.fields.get("content-type")?.startsWith("text/event-stream") === true;
   const isStream = !isLast && stream;
   const mayBeForeign = FOR_MODELS.has(target.endpoint.purpose) && !(stream && isEventStream);

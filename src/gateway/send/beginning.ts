@@ -76,7 +76,6 @@ export class Beginning {
     return null;
   }
 
-  /** Reads an error that stands alone or in a list, not in an event. */
   #readError(): BeginningVerdict {
     const text = Buffer.concat(this.held).toString().trim();
     return judgeEvent(parseJson(text.replace(/^\[/, "").replace(/[,\]]$/, "")));
@@ -89,7 +88,7 @@ function judgeEvent(event: unknown): BeginningVerdict {
   return error === null || !blamesChannel(error.status) ? GOOD : { kind: "error", ...error };
 }
 
-/** Few characters, so that each chunk costs the same. */
+/** Keeps only the first characters, so that each chunk costs the same. */
 function extendStart(before: string, chunk: Buffer): string {
   if (before.length >= MAX_START_BYTES) return before;
   let from = 0;

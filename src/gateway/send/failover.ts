@@ -45,7 +45,7 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
     if (bad !== null && channels.readinessOf(candidate, now()) === "closed") continue;
     const misfit = findMisfit(r, candidate);
     if (misfit !== null) {
-      // On NOT_KEPT, the client sends the whole conversation, which this channel can get.
+      // After NOT_KEPT, the client sends the whole conversation. This channel can serve that.
       if (bad === null || misfit.wireCode === NOT_KEPT)
         bad = { candidate, failure: null, answer: null, misfit };
       continue;
@@ -116,7 +116,7 @@ function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelRespons
   throw toError(failure);
 }
 
-/** A resting channel that was not tried. One that needs its owner must be the only channel. */
+/** A resting channel that was not tried. If it needs its owner, there must be no other channel. */
 function findWait(r: Request, bad: Bad | null, { channels, now }: Gateway): ChannelWait | null {
   if (bad === null ? r.candidates.length > 1 : !isFinal(bad)) return null;
   const waits = r.candidates.flatMap((candidate) => {

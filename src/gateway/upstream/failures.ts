@@ -27,11 +27,11 @@ interface Rule {
 export interface Failure extends Rule {
   readonly channel: string;
   readonly message: string;
-  /** An error inside a stream has an equivalent status. Null: no response. */
+  /** For an error inside a stream: the status that stands for it. Null: no response. */
   readonly status: number | null;
   readonly fault: UpstreamFault["kind"] | null;
   readonly waitMs: number | null;
-  /** `waitMs` was not in `retry-after`, so clients do not wait. */
+  /** `waitMs` was not in `retry-after`, where clients would have seen it. */
   readonly waitIsHidden: boolean;
   /** What the client gets while the channel rests. */
   readonly response: RefusedResponse | null;
@@ -76,7 +76,7 @@ const STATUS_RULES: Readonly<Partial<Record<number, Rule>>> = {
   529: rule("overloaded", "overload", "is overloaded"),
 };
 
-/** For any status below 500. A prompt that an error repeats does not match: its quotes are escaped. */
+/** For any status below 500. A prompt inside an error does not match, because its quotes are escaped. */
 const BODY_RULES: ReadonlyArray<readonly [words: RegExp, rule: Rule]> = [
   [/"API_KEY_INVALID"/, REFUSED],
   [/"insufficient_quota"|"billing_hard_limit_reached"|"Your credit balance is too low/, OUT_OF_CREDIT],
@@ -114,7 +114,7 @@ export function failureOf(channel: string, { kind, message }: UpstreamFault): Fa
 }
 
 export function failureOfStatus(channel: string, status: number, message: string): Failure {
-  // A second line could look like one of the gateway in its log.
+  // With a line break, the message could forge a line of the log.
   const line = message.slice(0, MAX_MESSAGE_LENGTH).replaceAll(/\s+/g, " ").trim();
   return { ...NOTHING, ...ruleOf(status), channel, status, message: line };
 }
@@ -157,7 +157,7 @@ export function mayRefuse(status: number): boolean {
   return status === 400 || status === 403 || status === 404 || blamesChannel(status);
 }
 
-/** The client gets no refused credential, redirect or proxy's error. */
+/** A refused credential, a redirect or a proxy's error is not passed on. */
 export function isForClient({ status, cause }: Failure): boolean {
   return status !== null && status >= 400 && status !== 407 && cause !== "credential";
 }
@@ -179,7 +179,7 @@ export function toError(failure: Failure): GatewayError {
   return new GatewayError(code, text, { retrySeconds: toRetryAfter(waitMs ?? 5000) });
 }
 
-/** These words would make Claude Code say "Please run /login", but the login is fine. */
+/** At `x-api-key` or `oauth`, Claude Code says "Please run /login", but the login is fine. */
 function adviseCredential(explained: string, channel: string): string {
   const reworded = explained.replaceAll(/\bx-api-key\b/gi, "API key").replaceAll(/\boauth /gi, "");
   return `${reworded.replace(/\.$/, "")}. \`gateway channels set ${channel} --credential -\` replaces it; \`gateway doctor\` says where it is.`;

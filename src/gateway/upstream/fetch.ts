@@ -3,7 +3,7 @@
 import { readUpTo, type Upstream, type UpstreamRequest } from "../../lib/http/upstream.ts";
 import { decodeAnswer } from "./decode.ts";
 
-/** The limit for a pause would never end an answer that trickles. */
+/** Ends an answer that trickles in. A limit for pauses would not. */
 const MAX_WAIT_MS = 30_000;
 
 export const endOfWait = () => performance.now() + MAX_WAIT_MS;

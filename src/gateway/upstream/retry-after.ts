@@ -1,4 +1,4 @@
-// How long an upstream asks us to wait. Pure.
+// How long an upstream asks us to wait.
 
 import type { Fields } from "../../lib/http/fields.ts";
 
@@ -38,7 +38,7 @@ function readSpan(text: string): number | null {
 /** No limit lasts longer. */
 const MAX_RESET_MS = 400 * 86_400_000;
 
-/** Seconds since 1970, ISO time or a span, in ms. Null: not useful. */
+/** Reads seconds since 1970, an ISO time or a span. Returns the moment in ms (null: not useful). */
 export function readReset(text: string | undefined, now: number): number | null {
   if (text === undefined || text.length > 40) return null;
   const span = readSpan(text);

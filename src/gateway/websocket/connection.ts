@@ -1,4 +1,4 @@
-// A client's WebSocket and its upstream's: messages in both directions, and turns.
+// Carries messages between a client's WebSocket and an upstream's, and keeps the turns.
 
 import {
   CREATE,
@@ -39,7 +39,7 @@ export interface ConnectionOptions {
   readonly call: Request;
   readonly gateway: Gateway;
   readonly newId: () => string;
-  /** Called when all lines are made. */
+  /** Called when all responses have their ledger lines. */
   readonly ended: (responses: number) => void;
 }
 
@@ -113,7 +113,7 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  /** A message may depend on the one before. It also waits for slow readers. */
+  /** Handles one message after the other, because a message may depend on the one before. */
   async #handleQueue(): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
@@ -161,7 +161,6 @@ export class SocketConnection implements ClientListener {
     void this.#upstream?.send({ kind: "text", bytes: create });
   }
 
-  /** Returns what goes upstream. */
   async #begin(r: Request, bytes: Uint8Array): Promise<Uint8Array> {
     const { gateway } = this.#options;
     if (this.#stopping) throw this.#askToReconnect("The gateway is stopping.");
@@ -241,7 +240,7 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  /** Silence ends the connection: late events could seem a later response's. */
+  /** Cuts off a silent upstream: its late events could be taken for a later response. */
   #watchSilence(streamId: string | null): void {
     const turn = this.#turns.find((other) => other.streamId === streamId);
     turn?.watchSilence(() => {
@@ -252,7 +251,7 @@ export class SocketConnection implements ClientListener {
     });
   }
 
-  /** An error is for its stream's newest request until that is answered. */
+  /** `response.created` and errors are for the stream's oldest unanswered request, if any. */
   #findTurn({ type, streamId }: SocketEvent): SocketTurn | undefined {
     if (type !== "error" && !type.startsWith("response.")) return undefined;
     const own = this.#turns.filter((turn) => turn.streamId === streamId);
@@ -261,14 +260,14 @@ export class SocketConnection implements ClientListener {
     return type === "response.created" || type === "error" ? (waiting ?? running) : (running ?? waiting);
   }
 
-  /** For a response without a bill. A client that left may have requested it. */
+  /** The response has no bill. A client that has left may have requested it. */
   #refuseUnrequested(): void {
     const text = `The channel "${this.#candidate.channel.name}" sent a response that nobody requested. Its WebSocket was closed.`;
     if (!this.#clientGone) this.#options.gateway.observer.notice("warning", text);
     this.#upstream?.reset();
   }
 
-  /** The next request replaces an unused connection. */
+  /** If the connection was not used, the client keeps its side. Its next request dials again. */
   #lose({ code, reason }: Closing): void {
     this.#upstream = null;
     const isUsed = this.#bound || this.#turns.length > 0;

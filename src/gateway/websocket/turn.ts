@@ -41,7 +41,7 @@ export class SocketTurn {
     beginDelivery(r, response, candidate, gateway);
   }
 
-  /** The upstream is at work: it may be silent as long as over HTTP. */
+  /** From now on, the upstream works on this turn. It may be silent as long as over HTTP. */
   watchSilence(expired: () => void): void {
     if (this.#silence !== null) return;
     this.#silence = new Deadline(expired);
@@ -60,7 +60,7 @@ export class SocketTurn {
     if (!this.begun) {
       this.begun = true;
       r.noteFirstByte();
-      // An error as the first event is a refusal, with the status that HTTP has.
+      // A first event that is an error is a refusal, with the status that it would have over HTTP.
       if (event.type === "error") return this.#refuse(message);
       this.#report({ status: 200 }, null);
     }

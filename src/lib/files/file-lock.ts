@@ -1,5 +1,5 @@
-// A lock on a path, which one process holds until it ends. The system frees it however the
-// process ends: on all systems, only SQLite can do so. It writes nothing into the file.
+// A lock on a path, which one process holds until it ends. However it ends, the system frees the lock.
+// Only SQLite has such locks on all systems. SQLite writes nothing into the file.
 
 import { constants as sqlite, Database } from "bun:sqlite";
 import { type BigIntStats, closeSync, constants, fstatSync } from "node:fs";
@@ -50,7 +50,7 @@ export class LockHeld extends Error {
  *  opening and closing one again would free its lock. */
 const held = new Set<string>();
 
-/** `owner`: the user whose file the administrator locks. */
+/** If the administrator takes the lock, its files belong to `owner`. */
 export function takeLock(path: string, owner?: Owner): FileLock {
   // Resolved, because SQLite refuses a path with a link among its folders.
   const place = resolveFolder(path);

@@ -42,7 +42,7 @@ export interface OpenOptions {
   /** Without O_CREAT the file must exist. */
   readonly flags: number;
   readonly mode?: number;
-  /** May be a hard link: its content shows who wrote it. */
+  /** Allows a hard link: the content shows whose file it is. */
   readonly shared?: boolean;
 }
 
@@ -250,8 +250,8 @@ function keepOthersOut(path: string): void {
 }
 
 // ── Windows ── There, an open file cannot be replaced, only renamed. So the old file
-// becomes `PATH.former`, and then the new file gets the path. Between the two, readers
-// wait. After a kill there, the next reader renames the old file back.
+// becomes `PATH.former`, and then the new file gets the path. In between, readers
+// wait. If the process is killed then, the next reader renames the old file back.
 
 function replaceName(draft: string, path: string): void {
   try {
@@ -336,7 +336,6 @@ function returns(path: string): boolean {
   return restoreFormer(path) || existsSync(path);
 }
 
-/** Undoes a replacement that was killed halfway. */
 function restoreFormer(path: string): boolean {
   if (PLATFORM.replacesOpen || existsSync(path)) return false;
   try {

@@ -16,7 +16,6 @@ interface Platform {
   readonly noBlock: number;
   /** The command by which users keep others out of a file. */
   keepOut(path: string): string;
-  /** The command by which users end a process. */
   end(pid: number): string;
 }
 
@@ -30,7 +29,7 @@ const POSIX: Platform = {
   end: (pid) => `kill ${pid}`,
 };
 
-/** Windows has neither flag: a file is compared with its path instead. */
+/** Without the flags, an opened file is compared with what was at its path. */
 const WINDOWS: Platform = {
   hasModes: false,
   replacesOpen: false,
@@ -52,7 +51,7 @@ export function readBootId(): string | null {
   }
 }
 
-/** `folder`: has the module and its worker.ts. In the executable, modules are
+/** `folder` holds the module and its worker.ts. In the executable, modules are
  *  at the root, and workers in their folders. */
 export function locateWorker(moduleUrl: string, folder: string): URL {
   const isSource = moduleUrl.includes(`/src/${folder}/`);

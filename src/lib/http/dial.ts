@@ -70,7 +70,7 @@ async function openTunnel({ host, port, ca }: Origin, proxy: URL, wire: Wire): P
   outer.upgradeTLS<Wire>({ data: wire, tls: tlsOptions(host, ca), socket: WIRE_EVENTS });
 }
 
-/** Without a server name, the runtime compares a tunnel's certificate with nothing. */
+/** In a tunnel, the runtime does not check whether a certificate is for an IP address. */
 function requireAddress({ host }: Origin, { socket }: Wire): void {
   const name = unbracket(host);
   if (isIP(name) === 0 || socket === null) return;
@@ -104,7 +104,7 @@ function tlsOptions(host: string, ca: string | undefined): TLSOptions {
 
 const contexts = new Map<string, unknown>();
 
-/** Adds default authorities to `ca`, once: it takes 2.5 ms, and loading node:tls 20 ms. */
+/** Adds the default authorities. The result is kept: it takes 2.5 ms, and node:tls takes 20 ms to load. */
 function trustAlso(ca: string): unknown {
   return contexts.getOrInsertComputed(ca, () => {
     const { createSecureContext, getCACertificates } = process.getBuiltinModule("node:tls");

@@ -18,7 +18,7 @@ export interface Exchange {
   answer(status: number, fields: SentFields, body: Uint8Array | string): void;
   /** The head leaves with the first bytes of the body. */
   begin(status: number, fields: SentFields): void;
-  /** A promise if the client reads slowly, until it has all or left. */
+  /** For a slow client, a promise that resolves when it has everything or has left. */
   write(chunk: Uint8Array): Promise<void> | null;
   /** A text becomes bytes when the client reads it. */
   end(rest?: Uint8Array | Slices): void;

@@ -1,4 +1,4 @@
-// Frames of RFC 6455, as a client. Forbidden bytes end the connection.
+// Reads and writes frames of RFC 6455 as a client. Forbidden bytes end the connection.
 
 import { isUtf8 } from "node:buffer";
 import { joinChunks, NOTHING } from "../memory/bytes.ts";
@@ -119,7 +119,7 @@ export class FrameReader {
     this.#fragments = [];
     this.#messageBytes = 0;
     const held = this.#held;
-    // By then the message has been read, and one copy waits for the client.
+    // In the next turn, the message has been read, and one copy of it waits for the client.
     setImmediate(() => held?.shrink(bytes.length));
     if (kind === "text" && !isUtf8(bytes)) return refuse("a text is not UTF-8", CLOSE_CODES.invalidText);
     return { message: { kind, bytes } };

@@ -129,8 +129,8 @@ export class BodyDecoder {
     this.done = length === 0;
   }
 
-  /** Returns the input's bytes of the body (null: none).
-   *  It may move them inside the input. */
+  /** Returns the part of the input that belongs to the body (null: none).
+   *  Its bytes may be moved inside the input. */
   decode(input: Buffer): Buffer | null {
     let at = 0;
     let start = -1;
@@ -155,7 +155,7 @@ export class BodyDecoder {
     return this.done;
   }
 
-  /** Moves data and the plain chunks behind it. A call for each takes twice as long. */
+  /** Moves data and the plain chunks after it. One call for each chunk would take twice as long. */
   #moveData(input: Buffer, from: number, to: number): number {
     let at = from;
     let end = to;

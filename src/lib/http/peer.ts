@@ -12,7 +12,7 @@ import type { Wire } from "./wire.ts";
 const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /** The longest silence inside a message. */
 const PIECE_MS = 60_000;
-/** To answer a close frame, and then to read unsent bytes. */
+/** The upstream has this long to answer a close frame, and then to read unsent bytes. */
 const CLOSE_MS = 5_000;
 const MAX_UNSENT_FOR_PONG = 64 * 1024;
 
@@ -36,7 +36,6 @@ export class UpstreamPeer implements UpstreamSocket {
   readonly #reader: FrameReader;
   readonly #deadline = new Deadline(() => this.#wire.terminate());
   #closeSent = false;
-  /** What `read` returns once it is set. */
   #closing: Closing | null = null;
 
   constructor(wire: Wire, memory: MemoryBudget, start: Buffer) {

@@ -21,7 +21,7 @@ const DEFAULT_LIMITS = { bodyMs: 60_000, stallMs: 15 * 60_000, idleSeconds: 90 }
 const SOCKET_IDLE_SECONDS = 960;
 /** A body up to this length is read by one call, in half the time. */
 const SHORT_BODY_BYTES = 1024 * 1024;
-/** The runtime does not say when a client has all of a longer reply. */
+/** A longer reply is sent in pieces: the runtime would not say when a client has all of it. */
 const PIECE_BYTES = 256 * 1024;
 /** A reset discards what the client has not read in this time. */
 const RESET_WAIT_MS = 1000;
@@ -191,7 +191,7 @@ class ServedExchange implements Exchange {
     this.#sent();
   }
 
-  /** The runtime copies all it gets: a long rest goes at the client's pace. */
+  /** The runtime copies all it gets, so a long rest is sent as fast as the client reads. */
   async #sendLast(rest: Uint8Array | Slices): Promise<void> {
     for (const piece of cutPieces(rest, this.#request.signal)) await (this.#send(piece) ?? nextTurn());
     await this.#unsent;
@@ -261,7 +261,6 @@ class ServedExchange implements Exchange {
     return unsent;
   }
 
-  /** Acts when the runtime asks for the stream. */
   #onceOpen(act: () => unknown): void {
     if (this.#stream !== null) return void act();
     if (this.#onStream !== null) return void this.#onStream.push(act);

@@ -36,7 +36,7 @@ export interface UpstreamRequest {
   readonly fields: SentFields;
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
-  /** Asks for a WebSocket. Its large messages wait for this memory. */
+  /** Set for a WebSocket, whose large messages wait for this memory. */
   readonly memory?: MemoryBudget;
 }
 

@@ -1,4 +1,4 @@
-// A WebSocket on either side, above frames, pings and the handshake.
+// A WebSocket on either side, without its frames, pings and handshake.
 
 export interface Payload {
   readonly kind: "text" | "binary";
@@ -39,7 +39,7 @@ export interface WebSocketPeer {
   /** A promise if the other side reads slowly. */
   readonly unsent: Promise<void> | null;
   send(message: Payload): Promise<void> | null;
-  /** Ends with the other side's answer, or at a time limit. */
+  /** The connection ends when the other side answers, or at a time limit. */
   close(closing: Closing): void;
   /** The other side sees code 1006: there is no closing handshake. */
   reset(): void;

@@ -31,7 +31,6 @@ class Walk {
   #at = 0;
   /** Up to here, the text is JSON once its containers are closed. */
   #safe = 0;
-  /** The next string is a name. */
   #isNaming = false;
   #isInside = false;
   /** The text ends inside a string that is a value. */

@@ -6,7 +6,7 @@ export function isObject(value: unknown): value is Table<unknown> {
 
 export type Table<Value> = Readonly<Record<string, Value>>;
 
-/** A word from outside may name a part of all objects (`constructor`). */
+/** A word from outside may name something that all objects have (`constructor`). */
 export function lookUp<Value>(table: Table<Value>, word: unknown): Value | undefined {
   return typeof word === "string" && Object.hasOwn(table, word) ? table[word] : undefined;
 }
@@ -68,7 +68,7 @@ export function isNestedDeeply(value: unknown, levels = MAX_DEPTH): boolean {
   return false;
 }
 
-/** For a value that is written again: undefined also if nested too deeply. */
+/** For values that are written again. Undefined: not JSON, or nested too deeply. */
 export function parseFlatJson(text: string): unknown {
   const value = parseJson(text);
   return text.length > MAX_DEPTH && isNestedDeeply(value) ? undefined : value;

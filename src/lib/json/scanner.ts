@@ -27,7 +27,7 @@ for (const byte of Buffer.from("[{")) KINDS[byte] = DEEPER;
 for (const byte of Buffer.from("]}")) KINDS[byte] = HIGHER;
 KINDS[QUOTE] = STRING;
 
-/** Searching text in windows takes a tenth of the time. After a jump, the first one is short. */
+/** Text is searched in a tenth of the time of bytes. The first window after a jump is short. */
 const [FIRST_WINDOW_BYTES, WINDOW_BYTES] = [256, 4 * 1024] as const;
 
 /** Forward only, until an error sets `failed`. */
@@ -37,7 +37,7 @@ export class Scanner {
   failed = false;
   /** Where the last name begins. */
   keyStart = 0;
-  /** Outside of strings is a byte that JSON does not have there. */
+  /** Outside of strings, there is a byte that JSON does not allow there. */
   isForeign = false;
   #text = "";
   #base = 0;

@@ -1,7 +1,7 @@
 // Writes long texts as JSON.
 
-/** Pieces of a text that are made while it is read.
- *  No plain string is allowed: it would be read character by character. */
+/** Pieces of a text. Each piece is made when it is read.
+ *  A plain string is not allowed: it would be read character by character. */
 export type Slices = Iterable<string> & object;
 
 const SLICE_LENGTH = 65_536;

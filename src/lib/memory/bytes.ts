@@ -1,4 +1,4 @@
-// Avoids slow operations of the runtime: a view takes longer than most work.
+// Avoids slow operations of the runtime. Making a view of a buffer takes longer than most work.
 
 import { remember } from "./bounded-map.ts";
 

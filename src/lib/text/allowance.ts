@@ -4,7 +4,7 @@ export interface Allowance {
   readonly kind: "window" | "rate";
   /** `5h`, `requests`. */
   readonly name: string;
-  /** Percent. Null: a rate. */
+  /** The percentage of a window. Null for a rate. */
   readonly used: number | null;
   /** Decimals: how much is left, and of how much. */
   readonly left: string | null;

@@ -1,5 +1,5 @@
 // Makes others' text harmless for terminals and parsers: escape sequences
-// can type in the user's name, and bidirectional overrides reorder a line.
+// can type as if they were the user, and bidirectional overrides reorder a line.
 
 /** Stands where a secret was. */
 export const REMOVED = "[secret removed]";
@@ -12,7 +12,6 @@ export function escapeText(text: string): string {
   return text.replaceAll(UNPRINTABLE, escapeUnits);
 }
 
-/** Keeps the line breaks. */
 export function escapeLines(text: string): string {
   return text.split("\n").map(escapeText).join("\n");
 }

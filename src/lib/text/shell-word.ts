@@ -1,7 +1,7 @@
 // Quotes a path or a name as one word for the user's shell.
 
 /** Unchanged if no shell interprets it. Otherwise quoted for POSIX shells, fish
- *  and PowerShell, and a path on Windows for cmd, too. */
+ *  and PowerShell. On Windows, most quoted paths work in cmd, too. */
 export function quoteWord(text: string): string {
   return process.platform === "win32" ? quoteForWindows(text) : quoteForPosix(text);
 }

@@ -25,7 +25,7 @@ const SYSTEM: Zone = {
   fromLocal: (local) => Date.parse(new Date(local).toISOString().slice(0, -1)),
 };
 
-/** "system": this machine's. Throws a RangeError for an unknown name. */
+/** "system" is this machine's zone. Throws a RangeError for an unknown name. */
 export function createZone(wanted: string): Zone {
   if (wanted === "system") return SYSTEM;
   return {
@@ -48,7 +48,7 @@ export const UTC: Zone = { name: "UTC", toLocal: (ms) => ms, fromLocal: (local) 
 export function findNextSpan(span: TimeSpan, zone: Zone, ms: number): number {
   const local = zone.toLocal(ms);
   const end = startOfNextSpan(span, startOfSpan(span, local));
-  // Mostly, no clock changes meanwhile.
+  // The zone's offset seldom changes.
   const next = ms + end - local;
   return zone.toLocal(next) === end ? next : zone.fromLocal(end);
 }

@@ -1,6 +1,6 @@
 // Long work is divided into turns of the event loop. What can wait comes last.
 
-/** First, the event loop serves what has arrived. */
+/** Resolves after the event loop has served what has arrived. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
@@ -42,7 +42,7 @@ export function atTurnEnd(moment: Moment, run: () => void): void {
   if (!isScheduled) schedule();
 }
 
-/** All requests take a step one after the other: warm code is faster. */
+/** Waiting requests take their step one after the other: code that has just run is faster. */
 export function inStep(): Promise<void> {
   return new Promise((resolve) => atTurnEnd("steps", resolve));
 }

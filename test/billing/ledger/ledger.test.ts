@@ -372,7 +372,7 @@ describe("P126: if another program changes the ledger, requests are refused and 
     },
   );
 
-  test("a ledger that another program moved away gets the lines that waited as soon as it is back", async () => {
+  test("lines that could not be written while the ledger was moved away are written when it is back", async () => {
     const path = newLedgerPath();
     const messages: string[] = [];
     const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
@@ -452,7 +452,7 @@ test("a ledger can be opened although a rotated file has a torn end", async () =
   await ledger.close();
 });
 
-test("P143: a place in the chain is found in a renamed file, but not by a wrong offset or hash", () => {
+test("P143: a place in the chain is found by its offset and hash in any of the files, but not if one of the two is wrong", () => {
   const path = newLedgerPath();
   let prev = GENESIS;
   const places: Array<{ file: number; offset: number; prev: string }> = [];
@@ -594,7 +594,7 @@ describe("the ledger's sums are right after a restart, with an index or without"
     expect(await count()).toEqual([0, 0]);
   });
 
-  test("a correction's difference counts on the request's day", async () => {
+  test("a correction changes the sum of the day on which the request was made", async () => {
     const path = newLedgerPath();
     const options = optionsFor(path, at("2026-11-20T12:00:00Z"));
     const ledger = openLedger(options);
@@ -709,7 +709,7 @@ test("the last lines of a killed gateway are brought to the disk as soon as the 
   await ledger.close();
 });
 
-test("P122: a line that verify would reject has no amounts, and other requests still get their lines", async () => {
+test("P122: a request whose amounts verify would reject gets a line without amounts, and other requests still get their lines", async () => {
   const path = newLedgerPath();
   const ledger = openLedger(optionsFor(path));
   for (const id of ["req_1", "req_2", "req_3"]) void ledger.open(intentOf(id));

@@ -110,7 +110,7 @@ describe("P113: a USD limit refuses requests when it is spent", () => {
     await ledger.close();
   });
 
-  test("a group's USD limit per month counts, and so does a key's in total", async () => {
+  test("a group's USD limit per month and a key's USD limit in total refuse requests when they are spent", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("3", "2026-11-01T00:00:00.000Z");
       await spend("4", "2026-10-31T00:00:00.000Z");
@@ -173,7 +173,7 @@ test("P118: a request that the gateway's death cut short counts with what it had
 });
 
 test.each([true, false])(
-  "P118: a line that replaces an earlier one takes back that line's estimate, in that line's day and month (sums in memory: %p)",
+  "P118: if a line replaces an earlier one, the earlier line's estimate leaves the sums of its day and month (sums in memory: %p)",
   async (isKept) => {
     await withLedger(async (ledger) => {
       const spentOf = (window: "day" | "month") =>
@@ -209,7 +209,7 @@ describe("P113: a rate limit counts the requests of a minute", () => {
     });
   });
 
-  test("a rate limit of requests per minute counts all requests of one instant, and a limit of one lets one through", async () => {
+  test("a limit of requests per minute counts requests of the same instant, and a limit of 1 lets one request through each minute", async () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinute: 3 });
       for (const _each of [1, 2, 3]) admit(gate, key, NOON, null).release();
@@ -293,7 +293,7 @@ describe("P119: the limits of a session count each session by itself", () => {
     admit(gate, key, later, costing("0"), "a");
   });
 
-  test("a group's limits of a session apply to the session with any key", async () => {
+  test("a session limit of a group counts what the session has spent with any key of the group", async () => {
     await withLedger(async (ledger, gate) => {
       await spendIn(ledger, "req_1", "2", inSession("a"));
       const other = limitedKey({}, { usdPerSession: "2" }, "other");

@@ -1,6 +1,6 @@
-// Both sides of a limit in USD: agents whose sessions cost less than the limit are not refused, and many requests at once with
-// longer answers than ever before do not spend many times the limit. The shapes are those of Claude Code, Codex and Gemini CLI:
-// prompts that grow and are read from the cache, small requests next to them, subagents at the same time, high caps or none.
+// A limit in USD refuses no agents whose sessions cost less than it. Many requests at once do not spend many
+// times the limit, even if their answers are longer than all before. Agents work like Claude Code, Codex and
+// Gemini CLI: prompts grow and are cached, small requests and subagents run at once, caps are high or absent.
 
 import { describe, expect, test } from "bun:test";
 import { array, assert, asyncProperty, integer, record } from "fast-check";
@@ -156,7 +156,7 @@ interface Burst {
   readonly cap: number | null;
   readonly output: number;
   readonly prompt: number;
-  /** How many answers of 50 tokens came before, and how many requests come at once. */
+  /** How many answers of 50 tokens came before, and how many of their requests ran at once. */
   readonly before?: number;
   readonly together?: number;
 }

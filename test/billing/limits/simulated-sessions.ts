@@ -211,7 +211,7 @@ export class Simulation {
     return new Promise((resolve) => void this.after(ms, resolve));
   }
 
-  /** Sends a turn, again if it is refused. Null: the agent has given up. */
+  /** Sends a turn, and sends it again if it is refused. Returns null if the agent gives up. */
   async #send(agent: Agent, turn: Turn): Promise<Admission | null> {
     for (let tries = 0; ; tries += 1) {
       const since = this.#now;

@@ -1,5 +1,5 @@
-// Answers that count something newer than this program, or that contradict themselves: each line says so, and nothing that
-// was counted is free.
+// Tests answers that count something newer than this program, or that contradict themselves. Their lines are
+// marked as suspect. Tokens of a new cache lifetime, or in an iteration of a new kind, are charged.
 
 import { collectCases, pay, type Term, testCases, type Wanted } from "./oracle.ts";
 import { responsesUsage, writeContent, writeMessage, writeResponse } from "./wire.ts";

@@ -1,4 +1,4 @@
-// Tests what an answer costs whose counts cannot be read, or have other names.
+// Tests what an answer costs if its counts cannot be read or have other names.
 
 import { collectCases, pay, testCases, type Wanted } from "./oracle.ts";
 import { writeChat, writeContent, writeMessage, writeResponse } from "./wire.ts";

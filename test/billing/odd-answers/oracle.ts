@@ -37,7 +37,7 @@ interface Case {
   readonly calls?: readonly Term[];
   readonly factor?: string;
   readonly suspect?: boolean;
-  /** If some kinds have no price: the cost of those that have one. */
+  /** What the kinds with a price cost, if other kinds have no price. */
   readonly least?: readonly Term[];
   readonly isFree?: boolean;
   readonly pricedAs?: string;

@@ -1,4 +1,4 @@
-// A part larger than its total counts as ordinary tokens, and a count too large for any answer is not believed.
+// Tests a count that exceeds the total it is a part of, and a count that is too large for any answer.
 
 import { collectCases, pay, type Term, testCases, type Wanted } from "./oracle.ts";
 import { writeChat, writeContent, writeMessage, writeResponse } from "./wire.ts";

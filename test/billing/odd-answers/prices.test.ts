@@ -1,4 +1,4 @@
-// Tests what an answer costs whose tier, length, parts, lifetimes or calls have a price of their own.
+// Tests what an answer costs if its tier, length, parts, lifetimes or calls have a price of their own.
 
 import { collectCases, pay, testCases } from "./oracle.ts";
 import { responsesUsage, writeContent, writeMessage, writeResponse } from "./wire.ts";

@@ -89,7 +89,7 @@ async function goOn(path: string, id = "req_later"): Promise<string[]> {
   return reports;
 }
 
-const END = "the gateway wrote after a line that is missing: lines at the end are missing or changed";
+const END = "the ledger lacks the end that the gateway noted: the last lines are missing or changed";
 const GAP = /^it (?:does not follow|follows a line that is missing)/;
 const WHOLE: Sight = { problems: [], notes: [] };
 
@@ -150,8 +150,8 @@ test("lines that a restored backup brings back close the ledger's gap", async ()
   expect(look(stopped)).toEqual(WHOLE);
 });
 
-/** The problems that `verify` finds, except for repeated lines: a start writes new lines for requests in the journal whose lines
- *  are missing, and then a backup brings back the old lines. */
+/** What `verify` finds, except for repeated lines. If the journal names requests without lines, a start
+ *  writes new lines for them. A backup then brings back the old lines, too. */
 function findOtherThanTwice(path: string): string[] {
   return look(path).problems.filter((problem) => problem !== "this request has a line already");
 }
@@ -186,7 +186,7 @@ describe("missing lines are found also if the next gateway is killed after it we
   ];
 
   test.each(["killed", "stopped"] as const)(
-    "a killed gateway leaves one gap, which a backup closes (the gateway before was %s)",
+    "whenever the next gateway is killed, missing lines leave one gap, which a backup closes (the gateway before it was %s)",
     async (how) => {
       const path = (await makeLedgers())[how];
       const lines = linesOf(path);
@@ -216,7 +216,7 @@ describe("missing lines are found also if the next gateway is killed after it we
   });
 });
 
-test("lines that are missing before the end that the journal notes leave one gap, which a backup closes", async () => {
+test("if lines are missing before the end that the journal noted, `verify` finds one gap, which a backup closes", async () => {
   const { killed } = await makeLedgers(false);
   const lines = linesOf(killed);
   const ends = lines.map((_, index) => lastEndOf(lines.slice(0, index + 1).join("")));

@@ -142,7 +142,7 @@ describe("P139: `verify` checks the chain", () => {
     ]);
   });
 
-  test("the chain is checked as it was at the start, whatever a gateway writes and rotates meanwhile", () => {
+  test("the chain is checked as it was when `verify` began, whatever a gateway writes and rotates meanwhile", () => {
     const wrong = draftOf("req_1", { charge_usd: "1" });
     const later = [draftOf("req_4"), draftOf("req_5")];
     const texts = readFileSync(writeChain([wrong, draftOf("req_2"), ...later]), "utf8").split(/(?<=\n)/);
@@ -374,7 +374,7 @@ describe("P139: `verify` checks each line", () => {
     expect(findingsOf(writeChain([draftOf("req_1", { ...whole, usage: { input: 4 } })]))).toEqual([
       "ledger.jsonl:1 usage.input is 4, but the parts have 3",
     ]);
-    // Only the line counts this kind, not its parts. It costs nothing, so no amount shows it.
+    // The line counts this kind, but its parts do not. The kind is free, so no amount shows the fault.
     const silent = { ...whole, usage: { input: 3, reasoning: 1 } };
     expect(findingsOf(writeChain([draftOf("req_1", silent)]))).toEqual([
       "ledger.jsonl:1 usage.reasoning is 1, but the parts have 0",

@@ -120,7 +120,7 @@ describe("a chat client gets what Chat Completions can hold of a Responses answe
     expect(completion["choices"][0]).toMatchObject({ message: { content: "" }, finish_reason: "stop" });
   });
 
-  test("a chat client gets parallel calls, also custom ones, with the ids that results must name", () => {
+  test("a chat client gets parallel calls of functions and custom tools with `call_id` as the id", () => {
     const first = call("call_a", "f", '{"a":1}');
     const second = {
       type: "custom_tool_call",
@@ -277,7 +277,7 @@ describe("a chat client gets what Chat Completions can hold of a Responses answe
     expect(unfinished("max_output_tokens")["usage"].total_tokens).toBe(15);
   });
 
-  test("a chat client gets citations of the web, with their places in the joined text, and none of files", () => {
+  test("a chat client gets web citations with their places in the joined text, but no file citations", () => {
     const web = {
       type: "url_citation",
       start_index: 0,
@@ -532,7 +532,7 @@ test("an answer without an id and a date gets the id and the date of the request
 });
 
 describe("deltas of several items are kept apart", () => {
-  test("each new part of the reasoning begins a paragraph, even if another item has a part of that index", () => {
+  test("each reasoning part begins a paragraph, even if another item's part had the same index", () => {
     const reasoning = { type: "reasoning", id: "r", summary: [] };
     const say = (id: string, index: number, summary_index: number, delta: string) => ({
       type: "response.reasoning_summary_text.delta",

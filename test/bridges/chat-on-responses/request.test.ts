@@ -125,7 +125,7 @@ describe("defaults that differ between the two APIs are written out", () => {
     });
   });
 
-  test("a value that the client sends reaches the upstream where the two APIs' defaults differ", () => {
+  test("where the defaults of the two APIs differ, a value of the client reaches the upstream", () => {
     const strict = { ...schema, json_schema: { ...schema.json_schema, strict: true, description: "d" } };
     const upstream = convert({
       store: true,
@@ -137,7 +137,7 @@ describe("defaults that differ between the two APIs are written out", () => {
     expect(upstream["text"].format).toMatchObject({ strict: true, description: "d" });
   });
 
-  test("a legacy function is not strict, and only one is called at a time", () => {
+  test("legacy functions are not strict, and the model may call only one of them at a time", () => {
     const upstream = convert({
       functions: [{ name: "f", parameters: { type: "object" } }],
       function_call: "auto",

@@ -1,4 +1,4 @@
-// Makes checks of the two APIs' published schemas, which lie in a folder next to the project.
+// Checks values by the schemas that OpenAI publishes, which lie in a folder next to the project.
 
 import { Ajv, type ValidateFunction } from "ajv";
 import { readFileSync } from "node:fs";
@@ -23,7 +23,7 @@ function mend(schemas: Schemas): Schemas {
   return mended;
 }
 
-/** An OpenAPI schema as a JSON schema. `oneOf` becomes `anyOf`: an InputMessage is an EasyInputMessage, too. */
+/** Translates to JSON Schema. `oneOf` becomes `anyOf`: every InputMessage is also an EasyInputMessage. */
 function translate(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(translate);
   if (!isObject(value)) return value;

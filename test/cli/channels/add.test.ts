@@ -58,7 +58,7 @@ describe("`gateway channels add` adds a channel and checks it", () => {
       "DEEPSEEK_2",
     ],
     ["named after the channel, if another config reads it", {}, "x", "GATEWAY_DEEPSEEK", "DEEPSEEK_2"],
-  ])("a credential does not go into a variable %s", async (_, env, other, old, own) => {
+  ])("`channels add` does not overwrite a variable %s", async (_, env, other, old, own) => {
     const [variables, place] = [`${old}_API_KEY=sk-old-1\n`, folder.join("gateway.env")];
     writeFileSync(folder.join("gateway.yaml"), CONFIG.replace("credential: x", `credential: ${other}`), {
       mode: 0o600,
@@ -69,7 +69,7 @@ describe("`gateway channels add` adds a channel and checks it", () => {
     expect(readFileSync(place, "utf8")).toBe(`${variables}GATEWAY_${own}_API_KEY=sk-new-1\n`);
   });
 
-  test("`gateway channels add` adds a URL with a new group, and puts the credential into gateway.env, out of git", async () => {
+  test("`gateway channels add` adds a URL with a new group, and puts the credential into gateway.env, which git ignores", async () => {
     Bun.spawnSync(["git", "init", "-q", folder.path]);
     const flags = ["--platform", "messages", "--name", "demo", "--credential", "-", "--json"];
     const { status, stdout, stderr } = await add("secret-12345\n", upstream.url, ...flags);
@@ -147,7 +147,7 @@ describe("`gateway channels add` adds a channel and checks it", () => {
     expect(text()).toContain("  claude: { platform: messages, channels: [main, second] } # at cost\n");
   });
 
-  test("`gateway channels add` refers to a preset's variable that is set, and does not copy the variable's value", async () => {
+  test("if a preset's variable is set, `channels add` refers to it and does not copy its value", async () => {
     const env = { DEEPSEEK_API_KEY: "hush-hush-1" };
     const { status } = await run({ folder: folder.path, env }, "channels", "add", "deepseek", "--no-check");
     expect(status).toBe(0);

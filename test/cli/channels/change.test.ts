@@ -155,7 +155,7 @@ describe("`gateway channels set` changes a channel and checks it", () => {
       ]);
     });
 
-    test("a credential's variable is replaced, too, if only the running gateway's environment has it", async () => {
+    test("a credential's variable is replaced if only the environment of the running gateway has it", async () => {
       const env = { MAIN_KEY: "old-secret-1", MAIN_API_KEY: "another" };
       const gateway = await startGateway({ config: `listen: { port: 0 }\n${REFERRING}`, folder, env });
       await replace();

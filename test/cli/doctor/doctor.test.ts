@@ -144,7 +144,7 @@ describe("`doctor` says what is wrong with a channel", () => {
   });
 
   test.skipIf(Bun.which("openssl") === null)(
-    "`doctor` names `ca` for a channel whose certificate nobody vouches for",
+    "if nobody vouches for a channel's certificate, `doctor` suggests the setting `ca`",
     async () => {
       using folder = makeTempFolder();
       const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
@@ -324,7 +324,7 @@ describe("`doctor` says what is wrong with the port and the ledger", () => {
     expect(port?.detail).toBe(`the gateway is running on ${url} (process ${pid})`);
   });
 
-  test("a variable that only this shell lacks is a note while the gateway is running", async () => {
+  test("`doctor` only notes a variable that this shell lacks and the running gateway has", async () => {
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     using runtime = makeTempFolder();
     const config = makeConfig(upstream);
@@ -383,7 +383,7 @@ describe("`doctor` says what is wrong with the port and the ledger", () => {
     ]);
   });
 
-  test("models in use without a price are a note", async () => {
+  test("`doctor` only notes requests whose model has no price", async () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url));

@@ -35,7 +35,7 @@ test("P33: `keys add` offers the selectable groups with platform, multiplier and
   expect(groupOf("new")).toBe("codex");
 });
 
-test("P28: on a terminal, no command asks for what a flag says", async () => {
+test("P28: on a terminal, no command asks for a value that a flag has given", async () => {
   const silent = async (...words: string[]): Promise<void> => {
     const screen = runOnTerminal({ folder: folder.path }, ...words);
     expect([words.join(" "), await screen.status]).toEqual([words.join(" "), 0]);

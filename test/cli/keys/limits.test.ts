@@ -84,7 +84,7 @@ describe("`keys limit` and `groups limit` change limits", () => {
   });
 });
 
-test("keys list and show say what limits count for requests without a known cost, and list all limits", async () => {
+test("keys list and show name the estimate that counts for requests of unknown cost, and list all limits", async () => {
   const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
   const entry = { key: "ci", group: "claude", time: new Date().toISOString() };
   await bill(ledger, "req_1", { ...entry, charge_usd: null, official_usd: null, limit_usd: "1.5" });

@@ -10,7 +10,7 @@ import { type Watched, watch } from "../../harness/terminal/watching.ts";
 let folder: TempFolder;
 let upstream: DemoUpstream;
 let gateway: ChildGateway;
-/** Held here, because a stream that is garbage-collected leaves the gateway. */
+/** The response is kept, because a client disconnects when its response is garbage-collected. */
 let held: Response;
 const leaving = new AbortController();
 
@@ -165,7 +165,7 @@ describe("`gateway top` prints once in scripts", () => {
     expect(rows.length).toBeGreaterThan(2);
   });
 
-  test("`top --json` prints one JSON document, without the requests of tools for lists of models", async () => {
+  test("`top --json` prints one JSON document, which leaves out requests for the list of models", async () => {
     const { status, stdout } = await run({ folder: folder.path }, "top", "--json");
     expect(status).toBe(0);
     const { streams, recent, totals } = JSON.parse(stdout);

@@ -1,4 +1,4 @@
-// Tests imports of another gateway's config: the examples of docs/coming-from.md, word for word, and what they leave out.
+// Tests imports of another gateway's config, such as the examples of docs/coming-from.md, word for word.
 
 import { expect, test } from "bun:test";
 import { rmSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -79,7 +79,7 @@ test("`import` writes nothing if a credential has a line break, which would set 
   ]);
 });
 
-test("P40: a credential goes into gateway.env, out of git, and no secret is printed or in the config", async () => {
+test("P40: a credential goes into gateway.env, which git ignores, and no secret is printed or in the config", async () => {
   Bun.spawnSync(["git", "init", "-q", folder.path]);
   const text = (BLOCKS[0] ?? "").replace(/"api_key": "[^"]*"/, '"api_key": "sk-ant-api03-their-own"');
   const { stdout, stderr } = await importText("ccr", text, "--json");

@@ -216,7 +216,7 @@ describe("`gateway init` asks on a terminal for what is missing", () => {
     expect(readFileSync(path(), "utf8")).toContain('credential: "${RELAY_API_KEY}"');
   });
 
-  test("gateway init on a terminal asks again after a refused credential, and keeps that one if none is pasted", async () => {
+  test("gateway init on a terminal asks again after a refused credential, and keeps it if no other is pasted", async () => {
     const seen: (string | null)[] = [];
     using upstream = Bun.serve({
       hostname: "127.0.0.1",

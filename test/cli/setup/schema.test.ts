@@ -68,7 +68,7 @@ describe("the config's schema accepts right configs and refuses wrong ones", () 
     expect(channel.properties.priority.description).toContain("Equal priorities share by weight");
     expect(channel.properties.probe.description).toContain("Ask this often");
     expect(properties.keys.items.properties.limits.description).toBe("The limits of this key alone.");
-    // A comment about one channel, or about settings above it, describes no setting.
+    // A comment about one channel, or about the settings above the comment, describes no setting.
     expect(channel.description).toBeUndefined();
     expect(channel.properties.weight.description).toBeUndefined();
     expect(properties.keys.items.properties.name.description).toBeUndefined();

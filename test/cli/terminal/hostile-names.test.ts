@@ -11,7 +11,7 @@ import { draftOf } from "../../billing/ledger/ledger-samples.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { run, runOnTerminal } from "../driving.ts";
 
-/** A name with the escape for red, which commands also write. */
+/** A hostile name. It also has the escape for red, which commands themselves write. */
 const HOSTILE = "zz\u001B[31m\u001B]0;x\u0007\u001B[8m\u009B31m\u202Eb\u2066\u200B\u2028\r\nfaked line\tc";
 /** The name without the line break, which a command may print if the user has typed it. */
 const TYPED = HOSTILE.replace("\r\n", "");

@@ -1,5 +1,3 @@
-// What the gateway changes for a tool is in the list of wanted differences.
-
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -68,7 +68,7 @@ describe("P46: each shell reads the lines of `env` as intended", () => {
     );
 
     test.skipIf(Bun.which(program) === null)(
-      `${shell} starts the tool with its arguments first`,
+      `in ${shell}, the tool gets the arguments of \`env\` before the user's own`,
       async () => {
         using folder = makeTempFolder();
         writeFileSync(folder.join("codex"), '#!/bin/sh\nprintf "<%s>" "$@"\n');
@@ -89,7 +89,7 @@ describe("`env` prints the settings that each tool needs", () => {
   const connect = (name: string, platform: Platform, models: string[] = []) =>
     findTool(name).connect(connectionOf(platform, { models }), {});
 
-  test("Codex gets OpenAI's name for a group at OpenAI's own address, without the search that the gateway would refuse", async () => {
+  test("at OpenAI's own address, Codex's provider is named OpenAI, and a search that would be refused is off", async () => {
     using folder = makeTempFolder();
     const write = (more: string) =>
       writeFileSync(
@@ -520,7 +520,7 @@ describe("`env` prints the right address of the gateway", () => {
     upstream.stop();
   });
 
-  test("`env` fails if a start chooses the port and no gateway runs", async () => {
+  test("`env` fails if the config's port is 0 and no gateway runs", async () => {
     using folder = prepare();
     writeFileSync(folder.join("gateway.yaml"), CONFIG.replace("4999", "0"));
     const { status, stderr } = await run({ folder: folder.path }, "env", "claude", "sk-laptop");

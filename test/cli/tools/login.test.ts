@@ -31,7 +31,7 @@ describe("a tool's own login stays in use", () => {
     expect(unset).not.toContain("CLAUDE_CODE_OAUTH_TOKEN");
   });
 
-  test("Codex gets a provider that uses its login, and the key by a variable", () => {
+  test("Codex gets a provider that uses Codex's login, and a variable with the key", () => {
     const { env, args } = prepare(findTool("codex"), connection("responses"), {});
     expect(env).toMatchObject({ GATEWAY_CODEX_KEY: "sk-s" });
     expect(args).toContain("model_providers.gateway.name=OpenAI");

@@ -22,7 +22,7 @@ import { expectMode, makeTempFolder, type TempFolder } from "../../harness/temp.
 import { run, runHere, runOnTerminal } from "../driving.ts";
 import { PROGRAM } from "../../harness/program.ts";
 
-/** The lines of a run before the tool starts. */
+/** What `run` prints before the tool starts. */
 const ROUTE =
   "The OpenAI SDK: key openai, group responses (127.0.0.1:9), billed by use at official prices.\n";
 const WHERE = ["--url", "http://127.0.0.2:1", "--secret", "sk-s"];
@@ -166,7 +166,7 @@ describe("P43: Gemini CLI's home keeps the user's own files", () => {
     expect((await start(folder, ["gemini"], 'echo "[$GEMINI_CLI_HOME]"')).stdout).toBe("[]\n");
   });
 
-  test("`run` keeps Gemini CLI's first memory and a file that it replaced, but not changed settings, and says so", async () => {
+  test("`run` keeps files that Gemini CLI made or replaced, and says that changed settings are lost", async () => {
     using folder = makeTempFolder();
     const rewrite = (name: string, text: string) =>
       `cd "$GEMINI_CLI_HOME/.gemini"; rm -f ${name}; echo ${text} > ${name}; `;
@@ -289,7 +289,7 @@ describe("P43: `run` uses a running gateway, or offers to start one", () => {
     }
   });
 
-  test("a gateway that is not running is an error without a terminal, and nothing is created", async () => {
+  test("without a terminal, `run` fails if no gateway runs, and leaves the config alone", async () => {
     using setup = prepareRun();
     const before = readFileSync(setup.path("gateway.yaml"), "utf8");
     const { status, stdout, stderr } = await setup.run("run", "openai", "app");
@@ -418,7 +418,7 @@ describe("P157: `run` does not replace a subscription login without asking", () 
     ["opencode", ".local/share/opencode/auth.json", { openai: { type: "oauth" } }],
   ];
   test.each(LOGINS)(
-    "a subscription login of %s (%s) needs --yes once without a terminal",
+    "without a terminal, `run` refuses a subscription login of %s (%s) until --yes was given once",
     async (tool, file, content) => {
       using folder = makeTempFolder();
       write(folder, { [file]: content, ".local/state/gateway/agreed-tools.json": ["another tool"] });
@@ -478,7 +478,7 @@ test("options before the tool's name are the gateway's, all others the tool's, a
   expect(await show("-p", "--", "hi")).toBe("<-p><--><hi>");
 });
 
-/** Prepares a config with a key for no tool, and a program `app`. */
+/** Prepares a config without keys, and a program `app`. */
 function prepareRun(script = 'echo "base=$OPENAI_BASE_URL args=$*"') {
   const folder = makeTempFolder();
   const runtime = makeTempFolder();

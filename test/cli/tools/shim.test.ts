@@ -1,4 +1,4 @@
-// Tests how the files are read with which npm starts programs on Windows. Here, these files have only the lines that matter.
+// Tests how the `.cmd` files that npm writes for programs on Windows are read. Here they have few lines.
 
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Tests credentials in the system's keychain. A keychain of the test stands in for it; the last test uses the real one.
+// Tests credentials in a keychain. The last test uses the system's keychain, the others a simulated one.
 
 import { describe, expect, spyOn, test } from "bun:test";
 import { writeFileSync } from "node:fs";
@@ -29,7 +29,7 @@ function makeKeychain(get: (name: string) => Promise<string | null>): typeof sys
 const VALUE = { VALUE: "keychain:main" };
 
 describe("P7, P8: a credential in the keychain is read for its channel", () => {
-  test("a credential in the keychain is named by the file, never by a variable's value", () => {
+  test("only the config file can name a credential in the keychain, and a variable's value cannot", () => {
     expect([...listKeychainNames(TEXT)]).toEqual([
       ["main", ["a"]],
       ["other", ["b"]],

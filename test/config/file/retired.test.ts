@@ -1,4 +1,4 @@
-// Tests the settings and commands of earlier versions: each row of the table, in a file, in the doctor, and while the gateway runs.
+// Tests what the gateway says about each setting and each command that only earlier versions had.
 
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { checkConfigText } from "../../../src/config/file/load.ts";
 import { run } from "../../cli/driving.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
-/** A value for each setting of which every value is retired. */
+/** The settings that are retired whatever their value is, each with a value as an example. */
 const OLD_VALUES: Readonly<Record<string, unknown>> = {
   "channels.*.warm": true,
   "channels.*.balance": "off",
@@ -18,7 +18,7 @@ const OLD_VALUES: Readonly<Record<string, unknown>> = {
   "groups.*.limits.agents": 10,
 };
 
-/** Without these arguments, `diff` would be an argument of `sessions`. */
+/** The old command had these arguments. Without them, `sessions` would take `diff` for its own argument. */
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = { "sessions diff": ["last", "db7f03b5"] };
 
 const CONFIG = {

@@ -129,10 +129,10 @@ test("a file that is written in pieces is applied when it is complete, and not b
   setSystemTime(Date.now() - 3_600_000);
   let pieces = 0;
   const looked = Promise.withResolvers<void>();
-  // The next piece always comes before the watch has looked at this piece twice.
+  // A new piece comes every 5 ms. The watch applies a file only if it stays the same for 50 ms.
   const writer = setInterval(() => {
     writeFileSync(path, write(10_000 + (pieces += 1)));
-    // The watch has looked twice by now.
+    // All pieces took more than a second, in which the watch polled twice.
     if (pieces === 240) looked.resolve();
   }, 5);
   try {
@@ -170,8 +170,8 @@ describe("P14: a bad config file is reported, and the gateway goes on watching",
   });
 });
 
-describe("a watch that a command tells of a write looks at the file at once", () => {
-  test("a watch that a command tells of a write applies the written file at once", async () => {
+describe("when a command says that it has written the file, the watch looks at the file at once", () => {
+  test("when a command says that it has written the file, the watch applies the file at once", async () => {
     const { path } = setUp();
     const watch = start(path);
     writeFileSync(path, write(2));

@@ -17,7 +17,7 @@ const SECRETS = [
   "gsk_9Zr4Bs6Hw1Ye3",
 ];
 
-/** Writes the example with a secret for each value that may be a secret, and flow maps, in which a missing space joins two words. */
+/** Puts secrets into the example, and adds keys as flow maps, in which a missing space joins two words. */
 function writeConfig(): string {
   let next = 0;
   const filled = EXAMPLE.replaceAll(/\$\{\w+:-[^}]*\}/g, () => SECRETS[next++ % SECRETS.length] ?? "");
@@ -64,7 +64,7 @@ function mistype(text: string, roll: (sides: number) => number): string {
   return changed;
 }
 
-/** The number of mistyped configs, which are other ones in each run of the tests. */
+/** How many mistyped configs each run tries. No two runs try the same configs. */
 const ROUNDS = 40;
 const FIRST_SEED = Math.floor(Math.random() * 1e9);
 

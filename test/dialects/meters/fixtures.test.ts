@@ -1,4 +1,4 @@
-// The meters read from every native recording the usage that its manifest entry names, in whatever pieces it comes.
+// The meters must read the usage that the manifest names for a native recording, however its bytes are cut.
 // The manifest and the recordings are read in place and never copied.
 
 import { describe, expect, test } from "bun:test";
@@ -71,11 +71,11 @@ function bytesOf(fixture: Fixture): Uint8Array {
 }
 
 /**
- * Where the manifest is not followed, and why:
- * - An error body reports no usage. The manifest of the messages family writes a line of zeros without a model for
- *   it, the meter writes no line: both cost nothing.
- * - openinference…file-uri-image-true reports 23 candidate and 67 thought tokens but no prompt count, for which the
- *   manifest has no billing. The meter reads 90 tokens of output, with a fault: the usage is unknown.
+ * This test does not follow the manifest in two cases:
+ * - An error body reports no usage. The manifest of the messages family gives it a line of zeros that names
+ *   no model, and the meter gives it no line. Both cost nothing.
+ * - openinference…file-uri-image-true counts 23 candidate and 67 thought tokens, and no prompt. The manifest
+ *   gives it no billing. The meter reads 90 tokens of output and reports a fault: the usage is unknown.
  */
 const REPORTED_IN_PART =
   "gemini/openinference--test-instrumentation-test-generate-content-with-file-uri-image-true";
@@ -118,7 +118,7 @@ for (const family of ["anthropic", "openai-responses", "openai-chat", "gemini"] 
       }
     });
 
-    test("every recording gives the same usage, cut in two at thirty places", () => {
+    test("every recording gives the same usage if it is cut in two, at any of thirty places", () => {
       for (const fixture of ofFamily) {
         const bytes = bytesOf(fixture);
         const whole = settled(readWhole(fixture));
@@ -132,7 +132,7 @@ for (const family of ["anthropic", "openai-responses", "openai-chat", "gemini"] 
       }
     });
 
-    test("every recording gives the same usage, byte by byte", () => {
+    test("every short recording gives the same usage if it is read byte by byte", () => {
       for (const fixture of ofFamily) {
         const bytes = bytesOf(fixture);
         if (bytes.length > SMALL) continue;
@@ -148,7 +148,7 @@ for (const family of ["anthropic", "openai-responses", "openai-chat", "gemini"] 
 }
 
 test.skipIf(!present)(
-  "every recorded stream of the responses dialect gives the same usage as the messages of a WebSocket",
+  "every recorded Responses stream gives the same usage if its events come as WebSocket messages",
   () => {
     const streams = fixtures.filter(
       ({ family, file }) => family === "openai-responses" && file.endsWith(".sse"),

@@ -1,5 +1,5 @@
-// Output that is missing from an upstream's counts, at any place of the answer: such an answer
-// always has a doubt, because limits would not count the output.
+// An upstream's counts may leave out some output, wherever it is in the answer. The usage of such an answer
+// must be doubted, because limits would not count the missing output.
 
 import { describe, expect, test } from "bun:test";
 import { assess } from "../../../src/billing/assess.ts";
@@ -74,7 +74,7 @@ describe("the usage of a messages answer is doubted if output is missing from it
     expect(judge(openMessagesMeter, events)).toMatchObject(DOUBTED);
   });
 
-  test("a tool call by the server's running code is not charged, and the answer's line is exact", () => {
+  test("a tool call by code that runs at the upstream is not charged, and the line is exact", () => {
     const content = [
       { type: "tool_use", name: "f", input: { a: TEXT }, caller: { type: "code_execution_20250825" } },
     ];

@@ -120,7 +120,7 @@ describe("a meter knows how an answer ended", () => {
     expect(read(openContentMeter, `[${value({})}]`, "application/json")).toMatchObject({ end: "complete" });
   });
 
-  test("the first byte tells JSON from a stream where the content type does not", () => {
+  test("if the content type does not say whether an answer is JSON or a stream, its first byte does", () => {
     expect(read(openChatMeter, ' {"usage":{"prompt_tokens":1}}', "").end).toBe("complete");
     expect(read(openChatMeter, events("[DONE]"), "text/plain").end).toBe("complete");
     expect(openChatMeter("").read()).toMatchObject({ end: "open", parts: [] });
@@ -173,7 +173,7 @@ describe("the meter of messages reads reports, passes and calls", () => {
     expect(usage(read(openMessagesMeter, void_))).toEqual([{ input: 41, output: 2 }]);
   });
 
-  test("passes are parts of the usage if their kinds or models differ; otherwise the totals count", () => {
+  test("passes are separate parts of the usage only if their kinds or models differ", () => {
     const own = { type: "message", input_tokens: 5, output_tokens: 6 };
     const advisor = { type: "advisor_message", model: "other", input_tokens: 7, output_tokens: 8 };
     const totals = {
@@ -658,7 +658,7 @@ describe("the meter of Responses reads tool calls and the service tier", () => {
     expect(usage(read(openResponsesMeter, blank))).toEqual([{ input: 3, output: 4, ...calls }]);
   });
 
-  test("a tool call whose id changes from event to event is counted once, also among several", () => {
+  test("each of several tool calls is counted once, even if its id changes from event to event", () => {
     const again = { ...search, id: "ws_other" };
     const second = { ...search, id: "ws_2" };
     const done = events(item(search, 0), item(second, 1));
@@ -714,7 +714,7 @@ describe("the meter of Responses reads tool calls and the service tier", () => {
 });
 
 describe("the meter of the content dialect reads modalities, searches and embeddings", () => {
-  test("audio, images and video come from the details, the rest is text, and cached tokens are text first", () => {
+  test("details say which tokens are not text, and without details the text counts as cached first", () => {
     const modal = (modality: string, tokenCount: number) => ({ modality, tokenCount });
     const of = (usageMetadata: object) => usage(read(openContentMeter, events({ usageMetadata })));
     expect(
@@ -751,7 +751,7 @@ describe("the meter of the content dialect reads modalities, searches and embedd
     ]);
   });
 
-  test("the content dialect's enums are read as numbers, too, as clients can ask for numbers", () => {
+  test("the content dialect's enums are also read if they are numbers, which clients can ask for", () => {
     const usageMetadata = {
       promptTokenCount: 1000,
       promptTokensDetails: [
@@ -771,7 +771,7 @@ describe("the meter of the content dialect reads modalities, searches and embedd
     expect(read(openContentMeter, events({ promptFeedback: { blockReason: 1 } })).end).toBe("complete");
   });
 
-  test("searches are counted by query and by prompt, each query once", () => {
+  test("each different query counts as one search, and the prompt that caused them counts once", () => {
     const grounded = (...webSearchQueries: string[]) => ({
       candidates: [{ groundingMetadata: { webSearchQueries, groundingChunks: [{ maps: { title: "x" } }] } }],
     });

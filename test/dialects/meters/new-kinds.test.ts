@@ -80,7 +80,7 @@ describe("new kinds of usage in Responses answers are counted and priced", () =>
   });
 
   test.each([undefined, null, {}, { ttl_12h_tokens: "3000" }, { ttl_12h_tokens: 0 }])(
-    "cache writes of a Responses answer that names no twelve hours (%j) count as kept for half an hour",
+    "with the details %j, all cache writes of a Responses answer count as kept for half an hour",
     (details) => {
       const shown = readJson(openResponsesMeter, answer({ usage: usage(4000, details) }));
       expect(shown.parts[0]?.usage).toEqual({ input: 6000, cache_write: 4000, output: 10 });
@@ -116,7 +116,7 @@ describe("new kinds of usage in Responses answers are counted and priced", () =>
     }));
     const end = { type: "response.completed", response: answer({ usage: usage(0), output }) };
     expect(readEvents(openResponsesMeter, ...done, end).parts[0]?.usage).toMatchObject({ hosted_shell: 2 });
-    // The container's minutes are not reported: there is no price, and the line says so.
+    // No price is known, because the upstream does not report the container's minutes. The line says so.
     expect(billOf(shown, "gpt-6.2-sol")).toMatchObject({
       official: null,
       unpricedUsage: { hosted_shell: 2 },
@@ -250,7 +250,7 @@ describe("calls of xAI's own tools are counted and priced", () => {
       usage: used,
     });
 
-  // Counts and cost_in_usd_ticks of published answers: a tick is a ten thousand millionth of a dollar.
+  // Counts and cost_in_usd_ticks of published answers. A dollar has 10,000,000,000 ticks.
   test.each([
     [7583, 3072, 3192, 3, 292_331_500],
     [12_190, 3072, 4801, 5, 490_144_000],

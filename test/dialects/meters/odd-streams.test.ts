@@ -29,7 +29,7 @@ function read(open: Open, text: string, pieceBytes = WHOLE): Reading {
 }
 
 describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, write) => {
-  test.each([33_000, 40_000, 63_000, 70_000, 300_000])("%d bytes of text in one event count", (bytes) => {
+  test.each([33_000, 40_000, 63_000, 70_000, 300_000])("%d bytes of an event's text are counted", (bytes) => {
     for (const pieceBytes of [WHOLE, 16_384, 1000]) {
       const reading = read(open, write("x".repeat(bytes)), pieceBytes);
       expect(reading.hasText).toBe(true);
@@ -135,7 +135,7 @@ describe("a JSON body that is labelled as a stream of events is metered", () => 
     expect(reading.estimatedOutput).toBeGreaterThan(400);
   });
 
-  test("a JSON body labelled as a stream is a failure if it has an error, and events after it are read", () => {
+  test("a JSON error labelled as a stream is a failure, and the events after it are read", () => {
     const error = JSON.stringify({ error: { message: "overloaded" } }, null, 2);
     expect(read(openChatMeter, error).end).toBe("error");
     expect(read(openChatMeter, `${error}\n\ndata: [DONE]\n\n`).end).toBe("error");

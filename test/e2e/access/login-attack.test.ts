@@ -259,7 +259,7 @@ test("P153: no part of a login is in an error, the log, a file, a trace, a proce
     shown.push([words, stdout + stderr]);
   }
   home.remove();
-  // Upstream, the login may be in its own fields, and in a body, whose prompt may repeat it.
+  // The upstream may get the login in the login's own fields, and in the body, where a prompt may repeat it.
   for (const { target, fields } of upstream.requests)
     shown.push([
       "the upstream",

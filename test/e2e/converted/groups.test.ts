@@ -96,7 +96,7 @@ test.each([0, "100", null])(
 test.each([
   ["requests_per_minute", [200, 200, 429]],
   ["concurrent_requests", [200, 200, 200]],
-])("the limit %s counts converted count_tokens requests", async (limit, expected) => {
+])("with a limit %s of 2, three converted count_tokens requests get %j", async (limit, expected) => {
   const far = openUpstream("responses");
   const gateway = openFar("messages", channelOf("responses", far), { key: { limits: { [limit]: 2 } } });
   const statuses = [];

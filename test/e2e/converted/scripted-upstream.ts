@@ -1,5 +1,5 @@
-// An upstream of any dialect whose model's turns come from a script, and that is as strict as a provider: it notes each rule
-// that a request breaks. It counts tokens and what its cache has as a provider does.
+// An upstream of any dialect that plays a model's turns from a script. It is as strict as a provider: it
+// notes each rule that a request breaks. Its counts of tokens come from the script, or else from COUNTS.
 
 import type { DialectName } from "../../../src/dialects/dialect.ts";
 import { type Any, sse } from "../../bridges/calls.ts";

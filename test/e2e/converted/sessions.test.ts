@@ -30,7 +30,7 @@ const SCRIPT: readonly ModelTurn[] = [
   { thought: null, text: "Done: ä 🙂", calls: [] },
 ];
 
-/** The platform of a channel, and of a group whose clients speak the dialect. */
+/** The platform of channels that speak a dialect. GROUP_OF has that of groups whose clients speak it. */
 const PLATFORM_OF: Readonly<Record<DialectName, string>> = {
   messages: "messages",
   responses: "responses",

@@ -35,8 +35,8 @@ export const SITTINGS: readonly (readonly Step[])[] = [
   [{ thought: "Last.", acts: [{ do: "read", file: "a.txt" }] }, { text: "All is done." }],
 ];
 
-/** In this sitting, the model reports a prompt that fills its window: in the last turn, or in an earlier turn for
- *  an agent that looks at the reported size only while it runs. */
+/** In this sitting, the model reports that the prompt fills its window. It does so in the last turn. With
+ *  `isFullEarly`, it does so before, because some agents look at the reported size only while they run. */
 const FULL_SITTING = 1;
 const FULL_TOKENS = 9_000_000;
 const SUMMARY = "What happened: the numbers were read, and one was changed.";
@@ -125,7 +125,7 @@ export class ScriptedTask {
   #step = 0;
   #calls = 0;
   #stalled: () => void = () => {};
-  /** Resolves when the turn has begun that the user cancels, because its answer does not go on. */
+  /** Resolves when the stalled answer has begun. The user then cancels this turn. */
   readonly stalled = new Promise<void>((resolve) => (this.#stalled = resolve));
   isStalled = false;
 
@@ -247,7 +247,7 @@ function countShared(one: string, other: string): number {
   return at;
 }
 
-/** Measures the smallest share of a turn's input with which the next turn of the sitting begins. */
+/** Measures how much of a turn's input the next turn of the sitting repeats. Returns the smallest share. */
 export function measureShare(turns: ScriptedTask["turns"]): number {
   const shares = turns.flatMap(({ sitting, text }, at) => {
     const next = turns[at + 1];

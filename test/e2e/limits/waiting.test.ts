@@ -16,7 +16,7 @@ import {
 import { openRaw, rawRequest, writeRequest } from "../../harness/raw.ts";
 import { openSocket, responseEvents, startSocketUpstream } from "../../harness/web-socket.ts";
 
-/** One request at a time fits into this limit: two at once may cost more than twice the limit. */
+/** This limit lets in one request at a time. One alone may cost anything, but a second one has to fit. */
 const LIMITS = { usd_per_day: "0.001" };
 
 const message = (more: object = {}) => ({

@@ -95,7 +95,7 @@ function costOf(dialect: CachingDialect, tokens: number): string {
   return `${text.slice(0, -12)}.${text.slice(-12)}`.replace(/\.?0+$/, "");
 }
 
-test.each(DIALECT_NAMES)("P144: a miss names the changed tool, with its cost: %s", async (dialect) => {
+test.each(DIALECT_NAMES)("P144: a line names the changed tool and the miss's cost: %s", async (dialect) => {
   for (const stream of [false, true]) {
     const world = openOwnWorld();
     const session = new Session(world, dialect, stream);
@@ -110,7 +110,7 @@ test.each(DIALECT_NAMES)("P144: a miss names the changed tool, with its cost: %s
   }
 });
 
-test("P144: the line has the upstream's reason for a miss, and the place that the gateway found if both reasons agree", async () => {
+test("P144: a line has the upstream's reason for a miss, and the place if the gateway agrees", async () => {
   const world = openOwnWorld();
   for (const stream of [false, true]) {
     const session = new Session(world, "messages", stream);

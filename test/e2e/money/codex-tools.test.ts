@@ -1,5 +1,5 @@
-// The endpoints that Codex calls for its tools: a web search and pictures. They are served for groups at OpenAI's own address.
-// In these tests the simulated upstream is the proxy of a channel with that address, so that nothing leaves the machine.
+// Codex has tools for searches and pictures. Their endpoints need a group whose channels are all at OpenAI.
+// In these tests the simulated upstream is the proxy of such a channel, so that nothing leaves the machine.
 
 import { describe, expect, onTestFinished, test } from "bun:test";
 import { startDemoUpstream, type DemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
@@ -200,7 +200,7 @@ test.each(["generations", "edits"])(
       endpoint: `/v1/images/${kind}`,
       basis: "exact",
       usage: { input: text, output: 272, ...(seen > 0 && { input_image: seen }) },
-      // gpt-image-2: $5, pictures $8, output $30 per million.
+      // A million tokens of gpt-image-2 cost $5 for text, $8 for pictures and $30 for output.
       official_usd: String(Number(((text * 5 + seen * 8 + 272 * 30) / 1e6).toFixed(9))),
     });
   },

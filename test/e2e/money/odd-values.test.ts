@@ -1,5 +1,5 @@
-// An upstream that is broken or dishonest: numbers where texts belong, texts where counts belong. Whatever it answers, each
-// request that reached it has one line while the gateway runs, no estimate is above what arrived, and the ledger is right.
+// A broken or dishonest upstream sends numbers in place of texts, and texts in place of counts. Even so, each
+// request gets one line while the gateway runs, no estimate exceeds what arrived, and the ledger is right.
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 

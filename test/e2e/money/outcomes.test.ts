@@ -147,7 +147,7 @@ const bodyOf = ({ family, body }: Speech): Answer =>
 /** Returns the place after the last word. */
 const middleOf = ({ before, words }: Speech): number => before.length + words.length;
 
-/** Words of the prompt that give the client's body 400 bytes: 100 tokens, as estimates count. */
+/** How many letters of prompt give the client's body 400 bytes, which estimates count as 100 tokens. */
 const FILLER: Record<DialectName, { readonly body: number; readonly stream: number }> = {
   messages: { body: 314, stream: 315 },
   responses: { body: 361, stream: 362 },
@@ -189,7 +189,7 @@ function ask(dialect: DialectName, form: Form): RequestLines {
   }
 }
 
-/** A line's fields about money; the amounts are 10^-6 USD times the number in the comment. */
+/** A line's fields about money. The comments below compute the amounts in millionths of a dollar. */
 interface Money {
   readonly basis: string;
   readonly usage: Readonly<Record<string, number>>;
@@ -241,7 +241,7 @@ const BROKEN: Record<DialectName, Money> = {
   },
   responses: SEEN,
   chat: SEEN,
-  // The last snapshot reports 5 + 16, more than the words: 600 + 21 × 15 = 915; × 0.8 = 732
+  // The last snapshot reports 5 + 16 tokens, more than the words' 20. 600 + 21 × 15 = 915; × 0.8 = 732
   content: {
     basis: "partial",
     usage: { ...READ, output: 21, reasoning: 16 },
@@ -259,7 +259,7 @@ const MAYBE_BILLED: Money = {
   suspect: "the upstream sent output before its error, and may charge for it",
 };
 
-/** An error in the stream: the usage reported before it, and nothing more. */
+/** What a stream with an error costs: the usage that it reported before the error, and nothing more. */
 const FAILED: Record<DialectName, Money> = {
   // 1650 + 1 × 15 = 1665; × 0.8 = 1332
   messages: {

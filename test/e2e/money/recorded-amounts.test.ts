@@ -1,5 +1,5 @@
-// Answers that name their own price, to a key whose requests are recorded: the recording has each of them, and the line has the
-// amount with all its digits.
+// The upstream's answers name their own price, and the key's requests are recorded. Each request must have a
+// recording, and its line must have the amount with all its digits.
 
 import { expect, onTestFinished, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Passthrough like a direct connection: the bytes that the upstream got are compared with those that
-// the client sent, and the reverse.
+// The gateway passes on bytes as a direct connection would: the upstream must get the bytes that the client
+// sent, and the client must get the bytes that the upstream sent.
 
 import { KEY_SOURCES, nameField, OWN_KEY_FIELD } from "../../../src/config/key-fields.ts";
 import { PLATFORMS } from "../../../src/config/schema.ts";

@@ -22,7 +22,7 @@ const KILLS = Number(process.env["KILLS"] ?? 8);
 const LEDGERS = [{}, { rotate: { monthly: true } }] as const;
 const CLIENTS = 8;
 
-/** A request, as its client knows it. Each has its own model name: a dated snapshot costs what its model costs. */
+/** A request, as its client knows it. Its model's name has a unique date, which does not change the price. */
 interface Sent {
   readonly model: string;
   /** The `x-request-id` of the answer, if so much of it arrived. */

@@ -124,7 +124,7 @@ const FORMER = "end sums hours open.new sums.new channels.json.new lock-journal 
   .map((tail) => `ledger.jsonl.${tail}`);
 
 describe.skipIf(WINDOWS)("P192: links and files that are planted do no harm", () => {
-  test("the target of a link at any name that the gateway uses is not changed", async () => {
+  test("if a link has the name of a gateway's file, the link's target is not changed", async () => {
     using folder = makeTempFolder();
     const seen = await watchNames(folder, () => live(folder));
     const names = seen.filter((name) => name !== "gateway.yaml" && !DRAFT.test(name));
@@ -233,7 +233,7 @@ describe.skipIf(WINDOWS)("commands that find a link in the place of a gateway's 
     expect(said).toContain(`rm ${quoteWord(path)}`);
   });
 
-  test("commands that only read change nothing where a link is planted", async () => {
+  test("a read-only command does not write through a planted link", async () => {
     for (const tail of ["lock", "channels.json"]) {
       using planted = plant("symbolic link", `ledger.jsonl.${tail}`);
       const { folder } = planted;
@@ -308,7 +308,7 @@ describe.skipIf(WINDOWS)("a config that is a link is used like a file", () => {
     expect(readdirSync(other.path)).toEqual(["mine.yaml"]);
   });
 
-  test("a config that is a link shares the file's lock: twenty writers through both names lose nothing", async () => {
+  test("a config and a link to it share a lock: twenty edits at once through both are all kept", async () => {
     using folder = makeTempFolder();
     writeFileSync(folder.join("real.yaml"), JSON.stringify({ ...CONFIG, keys: [] }), { mode: 0o600 });
     symlinkSync("real.yaml", folder.join("gateway.yaml"));

@@ -14,7 +14,7 @@ async function ask(client: RawConnection) {
 }
 
 test.skipIf(Bun.which("prlimit") === null)(
-  "a gateway that may open no more files answers 503, and later serves the clients that waited until it may open more",
+  "a gateway that may open no more files answers 503, and serves waiting clients once it may open more",
   async () => {
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     const gateway = await startGateway({ config: makeConfig(upstream, { warm: false }) });

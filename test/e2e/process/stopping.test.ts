@@ -164,7 +164,7 @@ function serveTo(folder: TempFolder, stdout: Sink, stderr: Sink): Bun.Subprocess
     stdin: "ignore",
     stdout,
     stderr,
-    // The limit only ends a gateway that would never end. A busy machine may take long.
+    // This kills only a gateway that hangs. It is so long because a busy machine is slow.
     timeout: 55_000,
     killSignal: "SIGKILL",
   });

@@ -26,7 +26,7 @@ type Key = keyof typeof KEYS;
 
 const GROUPS = ["messages", "responses", "content", "login", "chatgpt"] as const;
 
-/** The platforms of groups that do not have their platform's name. */
+/** The platforms of the groups that are not called after their platform. */
 const PLATFORM_OF: Readonly<Record<string, string>> = { login: "messages", chatgpt: "responses" };
 
 /** The variables that a user without the gateway has. */
@@ -140,10 +140,10 @@ function describeChannels({ url: proxy, authority: ca }: Vendor): object {
 
 const STAND_INS = ["claude", "codex", "gemini", "opencode"];
 
-/** Whether the case can run. If no tools are installed, small programs stand in, opencode's only once: its groups are alike. */
+/** Whether the case can run. If no tools are installed, small programs stand in for them. */
 function isCompared({ tool, args, group, sockets, onTerminal }: Case): boolean {
   if (WANTED !== "") return hasTool(tool);
-  // The small programs know HTTP only.
+  // The small programs speak only HTTP, and the one for opencode speaks only Anthropic's protocol.
   return (
     STAND_INS.includes(tool) &&
     !args.includes(WORK) &&

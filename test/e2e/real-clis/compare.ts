@@ -20,7 +20,7 @@ export function compareRequests(direct: readonly Arrived[], through: readonly Ar
   return [...places].toSorted();
 }
 
-/** Matches requests for a profile, settings, switches or telemetry, of which only the number is compared. */
+/** Matches requests about profiles, settings, switches and telemetry. Only their number is compared. */
 const WITHOUT_INFERENCE = /^\w+ \/(?:api|mcp-registry|backend-api\/(?!codex\/responses))/;
 
 /** Groups requests by method and path, because a tool requests a title and an answer at once, in any order. */
@@ -71,7 +71,7 @@ function differ(one: readonly string[], other: readonly string[]): string[] {
   return [...subtract(one, other), ...subtract(other, one)];
 }
 
-/** Lists each value with its place, without positions in lists, but for the names of tools, whose order counts for caches. */
+/** Lists each value with its place, and the order of the tools, because the order matters to caches. */
 function listMembers(body: string): string[] {
   if (body === "") return [];
   const members: string[] = [];

@@ -27,13 +27,13 @@ interface Agent {
   /** Asks for the compaction of the conversation. Otherwise the agent begins it when its window is full. */
   readonly compact?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** The agent knows a prompt's size only from this run: in a resumed session, Gemini CLI estimates it. */
+  /** The window gets full before a run's last turn: Gemini CLI forgets the reported size after a run. */
   readonly isFullEarly?: true;
   /** Files in the user's home. */
   readonly files?: (url: string) => Readonly<Record<string, unknown>>;
   /** The agent knows no model by itself. */
   readonly needsModel?: true;
-  /** These files name the gateway: `gateway run` knows no way to have the tool speak this dialect. */
+  /** `gateway run` cannot make the tool speak this dialect, so `files` has the gateway's address. */
   readonly isStartedAlone?: true;
 }
 
@@ -117,7 +117,7 @@ const CASES = AGENTS.filter(({ tool }) => hasTool(tool)).flatMap((agent) =>
   }),
 );
 
-/** Chat to responses is left out. opencode and pi speak Chat Completions to a group with chat channels. */
+/** opencode and pi speak Chat Completions to chat channels themselves. Chat to responses is not tested. */
 function isConverted({ client, tool }: Agent, upstream: DialectName): boolean {
   const pair = `${client} → ${upstream}`;
   const isSpoken = pair === "responses → chat" && ["opencode", "pi"].includes(tool);

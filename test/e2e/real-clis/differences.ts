@@ -53,15 +53,15 @@ export const DIFFERENCES: readonly Difference[] = [
   {
     tools: ["claude"],
     part: /^(?:beta (?:redact-thinking|thinking-display-updates)\S*|body thinking\.display)$/,
-    what: "2.1.282 on a terminal: no thoughts in the answer, where it shows them at Anthropic's own address",
-    because: "only newer versions ask for them behind another address",
+    what: "2.1.282 on a terminal: no thoughts in the answer",
+    because: "only newer versions ask for them at another address than Anthropic's own",
   },
   {
     tools: ["codex"],
     part: /^(?:header version|body client_metadata\.mcp_attribution)$/,
-    what: "no field `version`, whose value `user-agent` has too, and no `mcp_attribution`",
+    what: "no field `version` (`user-agent` still has the version) and no `mcp_attribution`",
     because:
-      "Codex adds them for its built-in provider only, and that one sends no header for a key or a label",
+      "Codex adds them for its built-in provider only, and that provider sends no header for a key or a label",
   },
   {
     tools: ["codex"],
@@ -78,7 +78,7 @@ export const DIFFERENCES: readonly Difference[] = [
   {
     tools: ["codex"],
     part: /^(?:request GET \/backend-api\/codex\/responses|header x-openai-account-routing-override|body input\[\]\.(?:type|reasoning\.effort))$/,
-    what: "with a ChatGPT login: no WebSocket, no `x-openai-account-routing-override`, and the effort once more in an item of its own",
+    what: "with a ChatGPT login: no WebSocket, no `x-openai-account-routing-override`, and one more item in `input`, which repeats the effort",
     because:
       "the gateway passes on no login over a WebSocket, and Codex adds the field for its built-in provider only",
   },

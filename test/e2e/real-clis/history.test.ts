@@ -1,5 +1,5 @@
-// The logs of the released tools, through the gateway and next to it: what the simulated upstream reported, what the ledger
-// has and what the reader of logs finds agree to the last token. What a log does not have is listed, with its reason.
+// Runs the released tools through the gateway and without it. To the last token, their logs must agree with
+// the simulated upstream's reports and with the ledger. Requests that a log lacks are listed with the reason.
 // `REAL_CLIS=FOLDER bun test test/e2e/real-clis/history.test.ts` prints the table of docs/history.md.
 
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "bun:test";
@@ -223,7 +223,6 @@ describe.skipIf(WANTED === "")("the logs of real tools agree with the ledger", (
     return found?.[0] ?? null;
   }
 
-  /** Joins the entries of the logs to the lines of the ledger. */
   function compare({ name }: Scene, home: string, lines: readonly OurLine[]) {
     const { entries } = readHistory({ tools: [name], env: { HOME: home }, usageOf: readLoggedUsage });
     const own = lines.filter(({ client }) => client?.tool === name);
@@ -253,7 +252,7 @@ describe.skipIf(WANTED === "")("the logs of real tools agree with the ledger", (
   }
 
   test.each(SCENES.filter(({ tool }) => hasTool(tool)).map((scene) => [scene.tool, scene] as const))(
-    "%s: the upstream, the log and the ledger agree, and without the gateway, the upstream and the log",
+    "%s: the log agrees with the upstream, and with the ledger if the requests went through the gateway",
     async (tool, scene) => {
       using folder = makeTempFolder();
       const home = join(folder.path, "home");
@@ -268,7 +267,7 @@ describe.skipIf(WANTED === "")("the logs of real tools agree with the ledger", (
       const hidden = expectLogged(scene, home, through);
       using table = new Table(gateway.folder.join("ledger.jsonl"), { report: () => {} });
       const lines = [...listOurLines(table, { since: null, until: null })];
-      // Each request has its line, with the counts of the upstream unless it was stopped.
+      // Each request has its line. An exact line has the counts that the upstream reported.
       expect(lines.map((line) => String(line.upstream_request_id)).toSorted()).toEqual(
         through.map(({ id }) => id).toSorted(),
       );

@@ -26,12 +26,12 @@ export interface Surroundings {
   /** The folder of the user who starts the tool: the home, the temporary files, the work. */
   readonly folder: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** The tool is ended when it has waited this long in all. While it runs, or waits for a processor, it does not wait: a
-   *  crowded machine ends no tool. */
+  /** The tool is killed when it was idle this long in all. While it waits for a processor, it is not idle, so
+   *  that no tool is killed only because the machine is busy. */
   readonly mostIdleMs?: number;
   /** When this resolves, the tool's user stops it. */
   readonly stopped?: Promise<void>;
-  /** The tool has a terminal, whose user leaves a moment after these words. */
+  /** The tool gets a terminal. Its user leaves a moment after the tool has shown these words. */
   readonly leftAfter?: RegExp;
 }
 

@@ -1,5 +1,6 @@
-// Released agents run once with recording, and three times offline: with the same output. Each run has
-// another home and another working folder, some with blanks in their paths. `REAL_CLIS=FOLDER bun test test/e2e/real-clis/replay.test.ts`.
+// Each released agent runs once while the gateway records, and three times from the recording. The output
+// must be the same. Each run has another home and another working folder, some with blanks in their paths.
+// `REAL_CLIS=FOLDER bun test test/e2e/real-clis/replay.test.ts` runs this.
 
 import { describe, expect, test } from "bun:test";
 import { startGateway } from "../../harness/gateway.ts";

@@ -35,7 +35,7 @@ const FULL_TOKENS = 9_000_000;
 
 type Input = Readonly<Record<string, string>>;
 
-/** How each tool starts a subagent. opencode and Copilot CLI have the same name for it, and other parameters. */
+/** How each tool starts a subagent. opencode and Copilot CLI both have `task`, with different parameters. */
 const SUBAGENTS: Readonly<Record<string, (prompt: string) => Input>> = {
   Agent: (prompt) => ({ description: "a part", prompt, subagent_type: "general-purpose" }),
   task: (prompt) => ({

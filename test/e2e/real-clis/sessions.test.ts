@@ -1,5 +1,5 @@
-// Who sent a request, with the released tools: a session with a subagent, continued twice, whose conversation was
-// replaced by a summary in between. And a loop, which is stopped. `REAL_CLIS=FOLDER bun test
+// Whether the ledger shows who sent a request. Each released tool starts a subagent in a session, and goes on
+// before and after a compaction. It also runs into a loop, which is stopped. `REAL_CLIS=FOLDER bun test
 // test/e2e/real-clis/sessions.test.ts` prints the tables of docs/decisions/0018-who-sent-it.md.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -38,7 +38,7 @@ function signClaude(): Record<string, string> {
   return { authorization: `Bearer ${readLogin()}`, "anthropic-beta": "oauth-2025-04-20" };
 }
 
-/** Writes Claude Code's requests. By the host, it decides whether it asks for what only Anthropic's own API has. */
+/** Writes Claude Code's request. Only for Anthropic's own host, it uses what only Anthropic's API has. */
 function askClaude(): Sent {
   const base = env["ANTHROPIC_BASE_URL"] ?? "https://api.anthropic.com";
   const isOwn = new URL(base).host === "api.anthropic.com";
@@ -81,7 +81,7 @@ function writeClaude(isOwn: boolean): object {
   };
 }
 
-/** Writes Codex's requests. By the provider's name, it decides whether it offers the web search. */
+/** Writes Codex's request. Codex offers the web search only if the provider's name is OpenAI. */
 function askCodex(args: readonly string[]): Sent {
   const set = new Map(
     args.flatMap((word) => {

@@ -282,7 +282,7 @@ function startRecorder() {
 
 const CREDENTIAL_FIELDS = ["authorization", "x-api-key", "x-goog-api-key"];
 
-/** Starts a proxy before the gateway, which notes the path and the credentials of each request. */
+/** Starts a proxy in front of the gateway. The proxy notes the path and the credentials of each request. */
 function startFront(target: string) {
   const received: { path: string; credentials: string[] }[] = [];
   const server = Bun.serve({
@@ -304,7 +304,7 @@ function startFront(target: string) {
   return { url: `http://${host}`, host, received, stop: () => server.stop(true) };
 }
 
-/** Every misleading variable and every proxy, with a login and a home like those of a user of the platforms. */
+/** Sets each variable that could mislead a tool, and fills the home with foreign logins and settings. */
 async function makeHostile(home: string, proxy: string): Promise<Record<string, string>> {
   const login = { type: "oauth", access: "sk-theirs", refresh: "x", expires: 9e15, accountId: "x" };
   const logins = JSON.stringify({ openai: login, anthropic: login });

@@ -1,6 +1,6 @@
-// Real sockets, random by a seed, and what the simulator does not have: framing, pieces, connections that are
-// used again while they end, answers that nobody requested, half-closed connections, and requests that two parsers could
-// read differently. Whatever happens, no client gets bytes of another request, and no POST arrives twice.
+// Random traffic on real sockets, with what the simulator lacks: framing, pieces, connections that end when
+// they are used again, unrequested answers, half-closed connections, requests that parsers read differently.
+// Whatever happens, no client gets bytes of another request, and no POST arrives twice.
 
 import { expect, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
@@ -54,7 +54,7 @@ test.each(SEEDS)(
   },
 );
 
-/** Returns the model's name of a request. Each request has its own, by which its ledger line can be found. */
+/** Names the model of one request. No other request has it, so that its ledger line can be found. */
 const modelOf = (mark: string): string => `claude-sonnet-4-5-${mark}`;
 
 // The upstream, whose answers have random forms and ends.

@@ -71,7 +71,7 @@ describe("a client that stops reading makes its upstream wait", () => {
       const sent = await upstream.received(1);
       await waitUntilStill(() => sent.sentBytes());
       expect(sent.sentBytes()).toBeLessThan(32 * 1024 * 1024);
-      // The answer has 64 MB. A gateway that runs from its source takes up to 24 MB more on a busy machine.
+      // The answer has 64 MB. On a busy machine, a gateway that runs from its source grows by up to 24 MB.
       expect(readResident(gateway.pid) - before).toBeLessThan(40);
       client.resume();
       await client.until(64 * 1024 * 1024);

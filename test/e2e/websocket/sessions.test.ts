@@ -238,7 +238,7 @@ describe("a slow client of a WebSocket makes its upstream wait", () => {
 });
 
 describe("P108, P172: a refused response.create gets an error event", () => {
-  test("P171: a message by a key that was disabled or expired meanwhile gets an error event", async () => {
+  test("P171: if the key of a WebSocket is disabled or expired, a message gets an error event", async () => {
     const upstream = startUpstream();
     const { gateway, client } = await connectTo(upstream);
     await runResponse(client);
@@ -255,7 +255,7 @@ describe("P108, P172: a refused response.create gets an error event", () => {
     expect(upstream.received).toHaveLength(1);
   });
 
-  test("a response.create on a channel that was disabled meanwhile gets the advice to connect again, and then another channel serves", async () => {
+  test("a client whose channel was disabled is told to connect again, and gets another channel", async () => {
     const [first, second] = [startUpstream(), startUpstream()];
     const gateway = startGateway({ first, second });
     const client = await openSocket(gateway.port, KEY);
@@ -360,7 +360,7 @@ describe("each end of a response on a WebSocket is recorded", () => {
     expect(gateway.ledger()).toMatchObject([{ outcome: "complete", basis: "exact" }]);
   });
 
-  test("P124: a gateway that is killed leaves one line for each running response at the next start", async () => {
+  test("P124: the start after a kill writes one line for each response that was running", async () => {
     const upstream = startUpstream(HALF);
     const folder = makeTempFolder();
     const config = {

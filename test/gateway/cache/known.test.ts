@@ -28,14 +28,14 @@ const turn: fc.Arbitrary<Turn> = fc.tuple(
 );
 const A = { role: "user", content: "a" };
 const NONE = { role: "user", content: [] };
-/** The last message is the same in both prompts, but the second in one and the third in the other. */
+/** Both prompts end with the same message: it is the second of one prompt and the third of the other. */
 const MOVED: Turn[] = [
   [0, 0, [A, A], "s", 2, false],
   [0, 1, [NONE, A], "s", 2, false],
 ];
 
 test.each(["messages", "chat", "responses"] as const)(
-  "a prompt of %s is read the same way with or without known earlier requests, at once or later",
+  "a prompt of %s is read the same way, whatever earlier and later requests the gateway knows",
   (dialect) => {
     const layout = DIALECTS[dialect].promptLayout;
     const run = (turns: Turn[]): void => {

@@ -1,5 +1,5 @@
-// Prompts that change in each place, in each dialect: the miss names the place, with the exact number of
-// tokens. It names another cause if the cache was lost for another reason.
+// Changes prompts in each place, in each dialect. The miss must name the place and the exact count of tokens.
+// If the cache was lost for another reason, the miss must name this reason.
 
 import { describe, expect, test } from "bun:test";
 import type { Miss } from "../../../src/gateway/cache/judge.ts";
@@ -150,7 +150,7 @@ describe.each(CLIENTS)("P144: in the dialect %s, with JSON as %s writes it,", (d
     }
   });
 
-  test("a change in each turn's previous message is not blamed for a cache that the upstream lost", () => {
+  test("a lost cache is the upstream's fault, even if each turn changes the message before it", () => {
     const session = new Session(dialect, writer);
     const talk = openConversation("a", "", "gemini-2.5-pro");
     for (const turn of [1, 2, 3, 4]) {
@@ -164,7 +164,7 @@ describe.each(CLIENTS)("P144: in the dialect %s, with JSON as %s writes it,", (d
     }
   });
 
-  test("a changed system prompt is blamed also if the turn before it read what an older system prompt had left", () => {
+  test("a changed system prompt is blamed even after a turn that returned to an older one", () => {
     const session = new Session(dialect, writer);
     const talk = openConversation("a", textOf(2400, "question"), "gemini-2.5-pro");
     const misses = ["plan", "act", "plan", "check"].map((mode) => {
@@ -191,7 +191,7 @@ describe.each(CLIENTS)("P144: in the dialect %s, with JSON as %s writes it,", (d
   });
 });
 
-test("a time in the system prompt causes a miss in requests with one message each and a mark before the time", () => {
+test("in requests of one message, a time in the system prompt before the only mark causes a miss", () => {
   const session = new Session("messages");
   const ask = (time: string): Miss | null => {
     const talk = openConversation("a", "");

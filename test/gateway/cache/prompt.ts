@@ -9,7 +9,7 @@ import { runAtOnce } from "../../../src/lib/time/next-turn.ts";
 
 const OTHERS = ["model", "stream", "metadata", "prompt_cache_key"];
 
-/** Null: the body is not a JSON object. `known`: the parts of earlier bodies. */
+/** Returns null if the body is not a JSON object. `known` has the parts of earlier bodies. */
 export function scanBody(
   bytes: Uint8Array,
   layout: Layout,

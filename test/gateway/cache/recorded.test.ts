@@ -1,5 +1,5 @@
-// Recorded requests: sessions with the usage that their provider reported, and each request as the beginning of an
-// ordinary conversation. Nothing in them is called a miss.
+// Recorded requests have no cache miss: neither in their sessions, with the usage that providers reported,
+// nor when each request is continued as an ordinary conversation.
 
 import { describe, expect, test } from "bun:test";
 import { countPrompt, sumUsage } from "../../../src/billing/usage.ts";

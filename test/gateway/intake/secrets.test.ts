@@ -99,7 +99,7 @@ describe("P189: a secret in an answer is masked, and nothing else is changed", (
     expect(Buffer.from(masked).includes(WRITTEN)).toBe(false);
   });
 
-  test("a secret in an answer is not masked below 12 characters, where it may be a word", () => {
+  test("a secret in an answer is not masked if it has fewer than 12 characters: it may be a word", () => {
     const secrets = channelSecrets({ credential: "ollama", headers: [["x-key", "secret-word"]] });
     expect(secrets.maskText("ollama, secret-word")).toBe("ollama, secret-word");
   });
@@ -122,7 +122,7 @@ test("the redactor does not hold back an event's end, and changes only what may 
   expect(pass(String.raw`"\ud800":{"type":"text_delta`, [9])).toEndWith(`"type":"text_delta`);
 });
 
-test("a request's key is found in lower case, and a key stored as a hash once a request has brought it", () => {
+test("a key is found in lower case, too, and one that is stored as a hash after its first request", () => {
   const [late, login] = ["token-of-a-team-42", "login-0123456789"];
   const known = new KnownSecrets(
     checkConfigText(CONFIG.replace(sha256Hex(BROUGHT), sha256Hex(late)), "/x/gateway.yaml", {}).catalog,

@@ -1,4 +1,4 @@
-// Reads a request's body as the simulated upstream does, and finds a fault of its answer by the fault's name.
+// Reads a request's body for the simulated upstream, and turns the name of a fault into the fault.
 
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { parseJson } from "../../../src/lib/json/json.ts";

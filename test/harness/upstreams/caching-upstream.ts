@@ -1,5 +1,5 @@
-// An upstream that caches prompts as its platform says it does, written from the platforms' documentation and not from
-// the gateway's code: it works on the request's values, with four characters to a token.
+// An upstream that caches prompts by the rules in its platform's documentation, not by the gateway's code.
+// It works on the parsed values of a request, and counts four characters as one token.
 
 import { getField, isObject } from "../../../src/lib/json/json.ts";
 

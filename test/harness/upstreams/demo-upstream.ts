@@ -138,7 +138,7 @@ function nameBehaviour(behaviour: Behaviour | FaultName): Behaviour {
   return typeof behaviour === "string" ? { fault: behaviour } : behaviour;
 }
 
-/** Whether a gateway asks with this request whether the upstream is a gateway, too. It asks each upstream once. */
+/** A starting gateway requests this path from its own port. Here, such a request belongs to no test. */
 const isWho = ({ target }: WireRequest): boolean => target === "/healthz";
 const isList = ({ method, target }: WireRequest): boolean =>
   method === "GET" && isModelPath(readUrl(target).pathname);

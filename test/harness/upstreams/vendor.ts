@@ -45,7 +45,7 @@ export interface Vendor {
   readonly authority: string;
   /** A message of a WebSocket has the method MESSAGE. */
   readonly arrived: readonly Arrived[];
-  /** Whether the vendor accepts WebSockets, and the newest small model in its list. */
+  /** `sockets`: whether the vendor accepts WebSockets. `haiku`: the newest small model in its list. */
   readonly settings: { sockets: boolean; haiku: string };
   stop(): void;
 }

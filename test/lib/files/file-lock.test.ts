@@ -85,7 +85,7 @@ test("a journal of SQLite that someone puts next to a lock is not applied", () =
   const before = readFileSync(path);
   const journal = Buffer.alloc(8192);
   Buffer.from("d9d505f920a163d7", "hex").copy(journal);
-  // The journal's head: its pages, a random number, the pages that the file had, bytes of a sector and of a page.
+  // The journal's head: number of its pages, a random number, pages of the file, sector size, page size.
   for (const [index, value] of [0, 0, 1, 4096, 4096].entries()) journal.writeUInt32BE(value, 8 + index * 4);
   writeFileSync(`${path}-journal`, journal, { mode: 0o600 });
   takeLock(path).release();

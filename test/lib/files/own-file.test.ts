@@ -217,7 +217,7 @@ describe.skipIf(!WINDOWS)("P200: a file that is open is replaced and removed on 
     expect(readOwn(path)).toBeNull();
   });
 
-  test("a removed file does not come back from a replacement that was killed at its end", () => {
+  test("after a killed replacement, removing the new file does not bring back the old one", () => {
     using folder = makeTempFolder();
     const path = folder.join("a");
     writeFileSync(`${path}.former`, "before");

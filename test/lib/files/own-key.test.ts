@@ -14,7 +14,7 @@ test("a key file is made once, only its user can read it, and its key never chan
 });
 
 test.each(["", "0", "00".repeat(31), `${"00".repeat(32)}00`, "zz".repeat(32)])(
-  "a damaged key file (%p) is replaced: nobody may guess the key",
+  "a damaged key file (%p) is replaced by a file with a random key",
   (text) => {
     using folder = makeTempFolder();
     const path = folder.join("key");

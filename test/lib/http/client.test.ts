@@ -33,7 +33,7 @@ test.skipIf(process.platform === "win32")(
 );
 
 describe("a request to an upstream arrives complete, or is not sent", () => {
-  test("a request does not time out because the process stood still: bytes that arrived meanwhile are read first", async () => {
+  test("an answer that arrived while the process stood still is read, even past a time limit", async () => {
     const upstream = await startUpstream((socket, { turn }) => {
       socket.write(OK);
       if (turn === 2) Bun.sleepSync(2400); // as after Ctrl-Z, a suspended machine, a long turn of the event loop
@@ -133,8 +133,8 @@ describe("an answer of an upstream is read by its framing", () => {
         for (const way of ["end", "resetAndDestroy"] as const) {
           leave = way;
           const read = client.send(outbound(upstream.origin)).answer.then(readAll);
-          // After a clean end of the connection, a body counts as complete if only this end delimits it
-          // (`closeDelimited` warns of it), or if its last chunk has arrived.
+          // A clean end of the connection completes a body that has no other end (`closeDelimited` warns of
+          // it). It also completes a body whose last chunk has arrived.
           const isUnseen = closes || wire.slice(0, end).includes("\r\n0\r\n");
           const blind = isUnseen && end >= headEnd && leave === "end";
           const kind = end < headEnd ? "reset" : "cut";
@@ -286,7 +286,7 @@ describe("connections to upstreams are reused only if that is safe", () => {
     ["ended", (socket: Socket) => new Promise<void>((resolve) => void socket.end(() => resolve()))],
     ["reset", (socket: Socket) => void socket.resetAndDestroy()],
     ["sent unexpected bytes", (socket: Socket) => void socket.write(OK)],
-  ])("a connection that had %s is not used, even before the event loop says so", async (_, disturb) => {
+  ])("a connection that has %s is not used, even before the event loop reports it", async (_, disturb) => {
     const upstream = await startUpstream(reply(OK));
     const client = openClient();
     for (let turn = 1; turn <= 20; turn++) {

@@ -35,7 +35,7 @@ async function read(
   return result;
 }
 
-/** Returns the payload of a frame that our side has written, as a server reads it. */
+/** Reads a masked frame of the client, as a server would. */
 function unmask(frame: Uint8Array): { opcode: number; payload: Buffer } {
   const read: { opcode: number; payload: Buffer }[] = [];
   readFrames((opcode, payload) => void read.push({ opcode, payload }))(frame);

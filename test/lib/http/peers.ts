@@ -1,5 +1,5 @@
-// The other sides that the tests of HTTP/1.1 talk to, on node:net, which knows
-// nothing of our code: an upstream that follows a script, and a bare client.
+// Starts what the tests of our HTTP client need: an upstream on node:net, which shares no code
+// with the client, and the client itself.
 
 import { onTestFinished } from "bun:test";
 import { createServer, type Server as NetServer, type Socket } from "node:net";
@@ -32,7 +32,7 @@ export interface Upstream {
   stop(): Promise<void>;
 }
 
-/** The upstream stops when the test has finished. `onRequest` is called with each whole request (of known length). */
+/** `onRequest` gets each complete request. The upstream reads no chunked bodies, and stops after the test. */
 export async function startUpstream(
   onRequest: (socket: Socket, request: SeenRequest) => void,
   onConnection: (socket: Socket) => void = () => {},
@@ -104,7 +104,7 @@ export function openClient(...options: Parameters<typeof createClient>): ReturnT
   return client;
 }
 
-/** Returns the size of the request that `held` begins, once its head is complete. */
+/** Returns how many bytes the first request in `held` has, or 0 if its head is not complete yet. */
 function countNeeded(held: Buffer): number {
   const end = held.indexOf("\r\n\r\n");
   if (end < 0) return 0;

@@ -35,7 +35,7 @@ async function connectPair(onServer: SocketHandler = {}, onClient: SocketHandler
 }
 
 describe("a socket of this runtime behaves as src/lib/http assumes", () => {
-  test("a socket of this runtime takes only as much as it has room for, write returns how much, and drain follows (wire.ts)", async () => {
+  test("a full socket of this runtime takes a part of the bytes, write returns how many, and drain is called when there is room (wire.ts)", async () => {
     const drained = Promise.withResolvers<void>();
     const received = Promise.withResolvers<number>();
     let count = 0;
@@ -97,7 +97,7 @@ describe("a socket of this runtime behaves as src/lib/http assumes", () => {
     expect(await how.promise).toBeUndefined();
   });
 
-  test("a socket of this runtime still receives after shutdown, while the other side has learned of the end (peer.ts)", async () => {
+  test("after shutdown, a socket of this runtime has told the other side that it ends, and still receives bytes (peer.ts)", async () => {
     const came = Promise.withResolvers<string>();
     const learned = Promise.withResolvers<void>();
     const listener = Bun.listen({
@@ -261,7 +261,7 @@ describe("the runtime's server behaves as src/lib/http assumes", () => {
     },
   );
 
-  test("the runtime's server breaks off a request that still waits if the client sends another behind it (serve.ts)", async () => {
+  test("the runtime's server aborts a request that is not answered yet if the client sends a second one behind it (serve.ts)", async () => {
     const seen: string[] = [];
     const { port } = serve(({ url, signal }) => {
       seen.push(new URL(url).pathname);

@@ -133,7 +133,7 @@ describe("a request of a client arrives as it was sent", () => {
   test.each([
     ["short", 10],
     ["long", 2 << 20],
-  ])("a %s body that the runtime never ends is given up when it stops arriving", async (_, length) => {
+  ])("reading a %s body fails if no more bytes come, though the runtime still waits", async (_, length) => {
     const never = new Promise<never>(() => {});
     using _whole = spyOn(Request.prototype, "arrayBuffer").mockReturnValue(never);
     using pieces = spyOn(ReadableStream.prototype, Symbol.asyncIterator);
@@ -440,7 +440,7 @@ describe("a WebSocket of a client carries messages in both directions", () => {
     expect(heard).toEqual([["text", "\ufeff\u00e9"]]);
   });
 
-  test("a message sent before the 101 ends the connection: nothing is billed", async () => {
+  test("if a client sends a message before its upgrade is accepted, the connection ends and the upgrade fails", async () => {
     const { client, exchange } = await begin(UPGRADE);
     client.send(writeText("early", true));
     await client.ended;
@@ -479,7 +479,7 @@ describe("a WebSocket of a client carries messages in both directions", () => {
     await closed;
   });
 
-  test("a client that leaves 16 MB unread, or anything for too long, is closed", async () => {
+  test("a WebSocket is closed if its client leaves 16 MB unread, or reads nothing for too long", async () => {
     const many = await open();
     many.client.pause();
     for (let count = 0; count < 64 && many.peer.open; count += 1)
@@ -504,7 +504,7 @@ describe("a WebSocket of a client carries messages in both directions", () => {
     expect(await bare.closed).toMatchObject({ code: 1006 });
   });
 
-  test("a server that stops tells each WebSocket, and waits until all have ended", async () => {
+  test("a server that stops tells its WebSocket so, and waits until it has ended", async () => {
     const { server, client, peer, heard } = await open();
     const stopped = server.stop();
     expect(heard).toEqual(["stopping"]);

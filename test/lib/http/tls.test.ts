@@ -113,7 +113,7 @@ describe.skipIf(noOpenssl)("P194: requests over TLS are sent only if the certifi
     const origin = originOf(upstream);
     await readAll(await client.send(outbound(origin)).answer);
     await readAll(await client.send(outbound(origin)).answer);
-    // For the kernel, the end of a TLS session is bytes like others.
+    // A TLS session ends with an alert. For the kernel, its bytes are like any others.
     for (const socket of upstream.sockets) await new Promise<void>((resolve) => socket.end(() => resolve()));
     const inbound = await client.send(outbound(origin, { method: "POST" })).answer;
     expect((await readAll(inbound)).toString()).toBe("ok");

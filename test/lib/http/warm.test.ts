@@ -54,7 +54,7 @@ async function ask(client: HttpClient, origin: Origin): Promise<string> {
   return (await readAll(await client.send(outbound(origin)).answer)).toString();
 }
 
-/** Starts a client whose six connections for an expected use are open. */
+/** Starts a client that expects a use of the upstream, and waits until it has opened six connections. */
 async function startSix(): Promise<Awaited<ReturnType<typeof start>>> {
   const started = await start();
   const { client, upstream, origin } = started;
@@ -86,7 +86,7 @@ describe("warm connections are kept open, and replaced in time", () => {
     expect(upstream.requests[0]?.connection).toBeGreaterThan(6);
   });
 
-  test("a dial for a warm connection keeps no request waiting longer than the request's own limit", async () => {
+  test("a request that waits for a warm connection to open fails after the request's own time limit", async () => {
     // An upstream that accepts connections, but whose TLS handshake never ends.
     const upstream = await startUpstream(() => {});
     const client = open();

@@ -70,7 +70,7 @@ test.each(SENT)("P122: a request that %s has one line", async (_, streamed, scri
   expect(await world.line(await plain.ask("messages", { stream: streamed }))).toMatchObject(line);
 });
 
-test("P122, P144: a request that two channels get has one line, and a refused or unbilled request has none", async () => {
+test("P122, P144: a request that two channels get has one line, and a request that is refused, free or never sent has none", async () => {
   two.channel("first").next(no(500));
   expect((await world.line(await two.ask("messages")))["attempts"]).toHaveLength(2);
   const embed = { model: "test-model", input: "x" };
@@ -187,7 +187,7 @@ test("P135: a model without a price has amounts null and basis unpriced", async 
   expect(line["usage"]).toMatchObject({ input: 800, output: 300 });
 });
 
-test("P136: a cut response is charged for its reported usage, the rest estimated, basis partial", async () => {
+test("P136: a cut response is charged for its reported usage and an estimate of the rest, and its basis is partial", async () => {
   const text = "x".repeat(400);
   const pieces = stream("messages", { text }).slice(0, 3);
   plain.channel().next({ pieces, ending: "cut" });
@@ -202,7 +202,7 @@ test("P136: a cut response is charged for its reported usage, the rest estimated
   expect(half["usage"].output).toBeWithin(400, 600);
 });
 
-test("P136: a response whose client left is charged for its reported usage, the rest estimated", async () => {
+test("P136: a response whose client left is charged for its reported usage and an estimate of the rest", async () => {
   plain.channel().next(async (_, out) => {
     out.head(200, { "content-type": "text/event-stream" });
     for (const piece of stream("messages", { text: "y".repeat(40) }).slice(0, 3)) out.write(piece);
@@ -286,7 +286,7 @@ test("P131: each token is charged once, and input excludes cached tokens, in eve
   }
 });
 
-/** Each row has the kind, the dialect, the upstream's report, the line's usage and charge; sound has no price here. */
+/** Each row has the kind, the dialect, the upstream's report, the line's usage, and the charge if any. */
 const PARTS: readonly (readonly [string, Dialect, Line, Line, string | null])[] = [
   [
     "cache writes",
@@ -381,7 +381,7 @@ test("P132: web searches have a price and a kind of usage of their own", async (
 });
 
 test.each(["0.1.0", "0.1.1", "0.2.0"])(
-  "P143: commands verify, report and show a ledger of %s",
+  "P143: `ledger verify`, `usage` and `ledger show` read the ledger of gateway %s",
   async (version) => {
     const copy = world.path(`of-${version}.jsonl`);
     copyFileSync(join(import.meta.dir, `ledgers/${version}.jsonl`), copy);

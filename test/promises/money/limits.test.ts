@@ -152,7 +152,7 @@ test("P114: with no other request in flight, a request is let in as long as less
   expect(await statuses(exact, 1)).toEqual([429]);
 });
 
-test("P115: requests at the same time spend at most twice the limit, or the limit and one request", async () => {
+test("P115: requests that run at the same time spend at most twice their limit", async () => {
   const counts = { input: 1000, read: 0, output: 10_000 };
   many.channel().always(async () => {
     await Bun.sleep(30);
@@ -168,7 +168,7 @@ test("P115: requests at the same time spend at most twice the limit, or the limi
   expect(total).toBeLessThanOrEqual(0.1);
 });
 
-test("P115: a limit of $0.50 refuses no request of five agents at once, even before the model's first answer", async () => {
+test("P115: five agents that start at once with a limit of $0.50 are never refused, even before the model's first answer", async () => {
   const model = "claude-opus-5-5";
   const body = whole("messages", { model, counts: { input: 4000, read: 3500, output: 400 } });
   const answer = async (ms: number) => {
@@ -191,7 +191,7 @@ test("P115: a limit of $0.50 refuses no request of five agents at once, even bef
 }, 20_000);
 
 test.each(unpriced)(
-  "P116: %s of a %s refuses a model without a price, unless unpriced: allow",
+  "P116: %s of a %s refuses a model without a price, unless `unpriced: allow` is set",
   async (_, __, group) => {
     const refused = await group.ask("messages", { model: "mystery-9" }, session(group.name));
     expect(refused.status).toBe(403);
@@ -227,7 +227,7 @@ test("P117: a free channel costs nothing, whatever its model costs elsewhere", a
     }
 });
 
-test("P118: a request of unknown cost counts with limit_usd until a later line replaces it", async () => {
+test("P118: a limit counts a request of unknown cost with its line's limit_usd, until a later line has the cost", async () => {
   const queued = { ...whole("responses"), status: "queued", output: [], usage: null };
   background.channel().next({ body: queued });
   const first = await background.ask("responses", { background: true, max_output_tokens: 10_000 });
@@ -258,7 +258,7 @@ const doubtful = UNKNOWN.flatMap(([how, script], index) =>
 });
 
 test.each(doubtful)(
-  "P118: a request whose answer %s counts with limit_usd: %s",
+  "P118: a request whose answer %s counts with its line's limit_usd towards %s",
   async (how, name, script, group) => {
     group.channel().next(script);
     const prompt = { max_tokens: 1000, messages: [{ role: "user", content: "words ".repeat(500) }] };

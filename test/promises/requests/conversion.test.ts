@@ -53,7 +53,7 @@ const returning = world.group("returning", mixed);
 const plain = world.group("plain");
 const looped = world.group("looped", { key: { limits: { same_call: 3 } } });
 
-/** Returns the text that an answer says, read as its client reads it. */
+/** Returns the model's words in an answer of the client's dialect. */
 function textOf(dialect: Dialect, text: string, streamed: boolean): string {
   const parts = streamed
     ? [...text.matchAll(/^data: (\{.*)$/gm)].map(([, data = "{}"]) => JSON.parse(data))
@@ -177,7 +177,7 @@ test.each(NAMED)(
 const JSON_OBJECT = { type: "json_object" };
 const WORDS = { role: "assistant", content: "I begin" };
 const config = (name: string, value: unknown) => [{ generationConfig: { [name]: value } }, name] as const;
-/** Each row has a client's dialect, the channels' dialects, and fields of the client's for which those have nothing. */
+/** Each row has a client's dialect, channels' dialects, and fields of the client that these channels lack. */
 const REFUSED: readonly (readonly [
   Dialect,
   readonly ChannelPlatform[],
@@ -249,7 +249,7 @@ const refused = REFUSED.flatMap(([client, channels, fields]) =>
 
 const refusedIds: unknown[] = [];
 test.each(refused)(
-  "P164: a field of %s that %s lacks gets 400 that names it, before anything is billed: %s",
+  "P164: a %s request with a field that %s lacks gets a 400 that names the field, and does not go upstream: %s",
   async (client, channel, name, more) => {
     const group = groupOf(client, channel);
     const before = group.channel().seen.length;
@@ -292,7 +292,7 @@ test("P165: a messages request with thread gets 400 where it would be converted,
           expect([channel, answer.status, answer.text.includes("thread")]).toEqual([channel, 400, true]);
           expect(group.channel().seen).toHaveLength(before);
         }
-        // The thread is also passed on if a limit reads the conversation, and with `convert: true` to a messages channel.
+        // None of these groups converts the request. `looped` has a limit that reads the conversation.
         for (const group of [plain, looped, groupOf("messages", "messages")]) {
           expect((await group.ask("messages", more)).status).toBe(200);
           expect(JSON.parse(group.channel().seen.at(-1)!.text)).toMatchObject({ thread, messages });
@@ -395,7 +395,7 @@ describe("P168: an answer that the upstream cut is an error in the client's dial
   });
 
   test.each(crossed.filter(([, channel]) => channel === "chat"))(
-    "an answer that was cut before its usage is an error for a %s client of a %s channel",
+    "an answer that was cut before its usage came is an error for a %s client of a %s channel",
     async (client, channel) => {
       const group = groupOf(client, channel);
       group.channel().next({ pieces: stream(channel).slice(0, 3), ending: "cut" });

@@ -229,7 +229,7 @@ test("P61: another path gets 404, and a listed path with another method 405 with
   expect(messages.channel().seen.filter(({ path }) => path.includes("strange"))).toEqual([]);
 });
 
-test("P63: other_paths forwards GET and POST at and below its paths, with the channel's credential", async () => {
+test("P63: GET and POST to a path of other_paths, or to a path below it, go upstream with the channel's credential", async () => {
   const get = await world.request("/v1/files/abc?limit=2", keyFields("messages", files.key));
   const post = await world.request("/v1/files", keyFields("messages", files.key), { purpose: "test" });
   const beyond = await world.request("/v1/filesystem", keyFields("messages", files.key));
@@ -258,7 +258,7 @@ test.each([
 });
 
 test.each([...limited, limitedGroup, only, laterOnly])(
-  "P64: a path of other_paths gets 403 where a limit in USD or a channel's models apply: $name",
+  "P64: a path of other_paths gets 403 if a limit in USD applies or a channel has `models`: $name",
   async (group) => {
     const answer = await world.request("/v1/files", keyFields("messages", group.key));
     expect(answer.status).toBe(403);
@@ -350,7 +350,7 @@ test("P68: x-gateway-key is accepted everywhere and is the only key that counts"
   }
 });
 
-test("P69: the first header with a known key counts, Authorization first", async () => {
+test("P69: of a request's headers, the first with a known key counts, and Authorization comes before the others", async () => {
   const { target, body } = ask("messages");
   const unknownFirst = { ...bearer("sk-unknown-0123456789"), "x-api-key": messages.key };
   expect((await world.request(target, unknownFirst, body)).status).toBe(200);
@@ -654,7 +654,7 @@ test.each([
   expect(JSON.parse(aliases.channel().seen.at(-1)!.text).model).toBe(upstreams);
 });
 
-test("P81: default_model replaces a model that no channel, alias or models names, and no other model", async () => {
+test("P81: default_model replaces a model only if no channel lists it and neither an alias nor `models` names it", async () => {
   for (const model of ["strange-model", "test-model", "fast"]) await fallback.ask("messages", { model });
   const seen = fallback.channel().seen.map(({ text }) => JSON.parse(text).model);
   expect(seen).toEqual(["test-model", "test-model", "test-model"]);
@@ -679,7 +679,7 @@ test("P82: x-gateway-adjusted names the model that default_model or an alias wit
   expect(both.field("x-gateway-adjusted")).toBe("model=test-model, top_k");
 });
 
-test("P83: /metrics has a key's own series; with metrics: all, those of every key; without a key, on loopback, sums without names and amounts", async () => {
+test("P83: in /metrics, a key sees its own series, a key with metrics: all sees every key's, and without a key no names or amounts are seen", async () => {
   await world.line(await plain.ask("messages"));
   await world.line(await all.ask("messages"));
   const text = (await world.request("/metrics", bearer(plain.key))).text;

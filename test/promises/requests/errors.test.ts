@@ -260,7 +260,7 @@ test.each<[Dialect, "messages" | "responses" | "content", string, string]>([
   ["chat", "messages", "responses", "/v1/messages"],
   ["content", "messages", "content", "/v1/messages"],
 ])(
-  "P87: a wrong-platform error names the key's group, platform and endpoint, the needed platform and groups: %s with a key of %s",
+  "P87: if a key has the wrong platform, the error names its group, platform and endpoint, and the platform and groups that the request needs: %s with a key of %s",
   async (dialect, own, needed, endpoint) => {
     const answer = await send(dialect, { "x-gateway-key": groups[own].key });
     const { message } = readError(dialect, answer);

@@ -160,7 +160,7 @@ const said = (
   return [what, ...row, pairFor(`said-${at}`, platform, { aliases: { "test-model": "o1" } })] as const;
 });
 const [begun, odd, breaking] = [pairFor("begun"), pairFor("odd"), pairFor("breaking")];
-/** Each row has how an upstream says how long to wait: the form, header fields, the body's `retryDelay`, the seconds. */
+/** Each row has a form of retry-after, with header fields, a `retryDelay`, and the seconds of rest. */
 const waits = (
   [
     ["seconds", { "retry-after": "90000" }, "", 3600],

@@ -84,7 +84,7 @@ test.each(["forwarded", "converted"] as const)("P93: no piece of a %s stream is 
     times.push(performance.now());
   }
   client.close();
-  // Only the fastest ten pieces in a row count: on a busy machine, most others take longer.
+  // On a busy machine, most pieces take longer. Only the ten in a row that came fastest are measured.
   const fastest = Math.min(...times.slice(10).map((at, index) => at - times[index]!));
   expect(fastest).toBeLessThan(40);
 });
@@ -185,7 +185,7 @@ test.each([...DIALECTS])(
   },
 );
 
-test("P94: if a JSON body breaks that is too long to be held back, the client's connection is reset", async () => {
+test("P94: if a JSON body is too long to be held back and then breaks, the client's connection is reset", async () => {
   const begun = Promise.withResolvers<void>();
   messages.channel().next(async (_, out) => {
     out.head(200, { "content-type": "application/json", "content-length": String(9 << 20) });
@@ -272,7 +272,7 @@ test("P95: an upstream that is silent in a stream for longer than idle counts as
   expect((await own.line(answer))["outcome"]).toBe("upstream_cut");
 });
 
-/** The channel streams `pieces`, and `later` after `go()`. `closed` resolves when the gateway has left it. */
+/** The channel streams `pieces`, and `later` after `go()`. `closed` resolves when the gateway disconnects. */
 function leaveAfter(group: Group, pieces: readonly string[], later: readonly string[] = []) {
   const closed = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
@@ -289,7 +289,7 @@ function leaveAfter(group: Group, pieces: readonly string[], later: readonly str
 
 describe("P96: when a client leaves, the upstream request ends", () => {
   test.each([...DIALECTS])(
-    "the upstream request of a client that leaves ends at once, and the line says so, in %s",
+    "when a client leaves, its upstream request ends at once, and the line says so, in %s",
     async (dialect) => {
       const { closed } = leaveAfter(groups[dialect], stream(dialect).slice(0, 1));
       const client = await groups[dialect].open(dialect, { stream: true });
@@ -302,7 +302,7 @@ describe("P96: when a client leaves, the upstream request ends", () => {
     },
   );
 
-  test("the upstream request of a client that leaves ends at once, also before a response", async () => {
+  test("when a client leaves before a response has begun, its upstream request ends at once", async () => {
     const left = Promise.withResolvers<void>();
     messages.channel().next((_, out) => out.left.then(left.resolve));
     const before = messages.channel().seen.length;
@@ -418,7 +418,7 @@ test("P98: a stopping gateway lets running answers finish", async () => {
   });
 });
 
-test("P99: a request that an upstream may have worked on is sent again only by failover, and attempts lists it", async () => {
+test("P99: a request that an upstream may have worked on is sent again only by failover, and the line lists both attempts", async () => {
   for (let round = 0; round < 3; round += 1) {
     messages.channel().next({ body: whole("messages") });
     expect((await messages.ask("messages")).status).toBe(200);

@@ -28,7 +28,7 @@ let upstream: SocketUpstream;
 let received: string[] = [];
 let posts = 0;
 
-/** Channels at the upstream with WebSockets. The config of http-main says `websocket: false` all the same. */
+/** Channels whose upstream supports WebSockets. The config switches them off for http-main. */
 const SOCKETS = "socket-main mixed-main http-main twin-one twin-two bridged-main fallback-main".split(" ");
 const world = new World({
   config: (built) => ({
@@ -305,7 +305,7 @@ test("P173, P174: response.inject and response.interrupt go upstream; a message 
 
 describe("P175: the end of the upstream's WebSocket reaches the client", () => {
   test.each([1000, 1001, 1008, 1013, 4007])(
-    "the close code of the upstream is the client's: %d",
+    "the client's WebSocket closes with the same code as the upstream's: %d",
     async (code) => {
       const client = await openSocket(world.port, socket.key);
       act = (_, connection) => connection.close(code);
@@ -314,7 +314,7 @@ describe("P175: the end of the upstream's WebSocket reaches the client", () => {
     },
   );
 
-  test("a broken connection closes with 1011", async () => {
+  test("if the connection to the upstream breaks, the client's WebSocket closes with 1011", async () => {
     const client = await openSocket(world.port, socket.key);
     act = (event, connection) => {
       connection.send(JSON.stringify(responseEvents(event)[0]));

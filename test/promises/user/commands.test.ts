@@ -344,7 +344,7 @@ test.skipIf(!hasIpv6)("P41: `serve` prints an address of IPv6 in brackets", asyn
   });
 });
 
-test("P41, P42, P59: serve --demo without a log needs no config, account or network, and prints a key for each group", async () => {
+test("P41, P42, P59: serve --demo --log off needs no config, account or network, and prints a key for each group", async () => {
   await inFolder(async (folder) => {
     const server = await serveIn(folder, ["--demo", "--curl", "--port", "0", "--log", "off"], {
       GATEWAY_CONFIG: "",
@@ -435,7 +435,7 @@ test("P44: under a budget, a model without a price is refused, even if the key's
   expect(stderr).toContain('This run: 0 requests, $0.00. "mystery-9" has no price: ');
 });
 
-test("P45: at its end, run prints one line with its cost on stderr, none with --quiet or without a cost", async () => {
+test("P45: at its end, run prints one line with its cost on stderr, but no line with --quiet or if it cost nothing", async () => {
   const lines = async (script: string, ...flags: string[]): Promise<string[]> => {
     const { stderr, status } = await runCalls(`${script}; exit 3`, ...flags);
     expect(status).toBe(3);
@@ -457,7 +457,7 @@ test("P45: at its end, run prints one line with its cost on stderr, none with --
   expect(await lines("true")).toEqual([]);
 });
 
-test("if the gateway was killed during a run, the run's last line says that it counts from the restart", async () => {
+test("if the gateway was killed and restarted during a run, the run's last line counts only what came after, and says so", async () => {
   const [sent, go] = [world.path("sent"), world.path("go")];
   const port = String(world.port);
   const run = runCalls(
@@ -675,7 +675,7 @@ test("P51, P52: `usage --history` reads the agents' logs without a config, count
       env: { GATEWAY_CONFIG: "" },
     });
     expect(status).toBe(0);
-    // Two answers of 1,000 × $1 and 100 × $5 a million.
+    // Each of the two answers has 1,000 input tokens at $1 and 100 output tokens at $5 a million.
     expect(JSON.parse(stdout).total).toMatchObject({ requests: 2, official_usd: "0.003" });
     expect(snapshot(folder)).toBe(before);
   });
@@ -835,7 +835,7 @@ test("P53, P55: the cache misses in a report have time, request id, version, cha
   }
 });
 
-test("a report does not count a failed request as a turn, and has every number even if all requests failed", async () => {
+test("a report does not count a failed request as a turn, and leaves no number empty even if all requests failed", async () => {
   const fields = { ...CLAUDE, "x-claude-code-session-id": "failed-session" };
   const fail = async (): Promise<void> => {
     plain.channel().next({ status: 400, body: { type: "error", error: { type: "x", message: "No" } } });

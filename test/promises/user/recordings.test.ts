@@ -30,7 +30,7 @@ async function record(prompt: string): Promise<void> {
   await eventually(() => textOf(world.path(FOLDER, "script")).includes(prompt));
 }
 
-test("P176: only run --record, and record on a key, make a recording, and the log says so", async () => {
+test("P176: requests are recorded only with `run --record` or with `record` on their key, and the log says so", async () => {
   await world.line(await plain.ask("messages"));
   expect(existsSync(world.path(FOLDER))).toBe(false);
   await record("the prompt of a recorded request");
@@ -180,7 +180,7 @@ describe("`serve --replay` answers only recorded requests, without an upstream",
     expect(await replay.stop()).toBe(0);
   });
 
-  test("recordings remove refuses a recording that a key or a run still writes, because it would come back", async () => {
+  test("recordings remove refuses to remove a recording as long as a key or a run writes to it", async () => {
     const remove = (name: string) => world.run("recordings", "remove", name, "--yes");
     await record("a prompt before the removal");
     expect(await remove("script")).toMatchObject({

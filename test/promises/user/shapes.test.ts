@@ -1,4 +1,4 @@
-// Tests that documents have the fields that the contract's table names. test/cli/help.test.ts has the flags.
+// Tests that commands' JSON has the contract's fields. test/cli/help.test.ts tests the contract's flags.
 
 import { beforeAll, describe, expect, onTestFinished, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";

@@ -45,7 +45,7 @@ export interface Group {
   channel(name?: string): Channel;
   /** Sends a request in a dialect with the group's key. */
   ask(dialect: Dialect, more?: Section, fields?: Fields): Promise<Exchanged>;
-  /** Sends the same request as `ask`, for tests that see how the answer arrives. */
+  /** Sends the same request as `ask`, but resolves at once: the test reads the answer while it arrives. */
   open(dialect: Dialect, more?: Section, fields?: Fields): Promise<RawConnection>;
 }
 
@@ -56,7 +56,7 @@ interface RunOptions {
 }
 
 interface WorldOptions {
-  /** Added to the config. A function gets what was built from the groups. */
+  /** Settings to add to the config. A function gets the settings that the world has made from its groups. */
   readonly config?: Section | ((built: BuiltConfig) => Section);
   readonly env?: Fields;
   readonly args?: readonly string[];
@@ -71,7 +71,7 @@ const DIALECT_OF: Readonly<Record<Platform, Dialect>> = {
   relay: "messages",
 };
 
-/** The hash stands for the name in secrets: a message that names a key must not seem to show its secret. */
+/** Secrets contain the name's hash, so that a message with the name does not seem to contain the secret. */
 const hashOf = (name: string): string => Bun.hash(name).toString(16).padStart(16, "0");
 const secretOf = (name: string): string => `sk-test-${hashOf(name)}`;
 
@@ -310,7 +310,7 @@ export class World {
     return all.filter((line) => line.includes(text)).map((line) => JSON.parse(line));
   }
 
-  /** Returns the one line of an answer. Fails if there are two. */
+  /** Returns the ledger line of the request that got this answer. Fails if the request has two lines. */
   async line(answer: Exchanged): Promise<Line> {
     const id = answer.field("x-request-id");
     if (id === undefined) throw new Error(`the answer has no x-request-id: ${answer.bytes.toString()}`);

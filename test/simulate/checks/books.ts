@@ -35,7 +35,7 @@ export function checkBooks(world: World): void {
   checkJournal(world, lines);
 }
 
-/** All lines of the ledger: the rotated files first, the growing file last. Null: a line is torn. */
+/** Returns all lines of the ledger, those of the oldest file first, or null if a line is torn. */
 function readLedger(world: World): string[] | null {
   // A month has a second file if more of its lines came after its first file was renamed.
   const rotated = world.disk
@@ -79,7 +79,7 @@ function checkChain(world: World, texts: readonly string[]): void {
   }
 }
 
-/** Whether the ledger may have a mark at a gap: a line whose sync failed is not written again, and a power cut may take it. */
+/** Whether lines may be missing before a mark: a power cut may have taken lines whose sync had failed. */
 function mayHaveGap(world: World): boolean {
   return hasBadDisk(world.plan) && world.deaths.some(({ how }) => how === "without power");
 }
@@ -219,7 +219,7 @@ function checkExact(world: World, name: string, line: Line, { counts }: Arrival)
 /** Whether a power cut may have taken the line of this request. */
 function mayBeLost(world: World, arrival: Arrival): boolean {
   const sentAt = latestSending(arrival);
-  // checkDurable looks for the lines that a sync has covered, or should have.
+  // Every line from before a power cut may be lost here. checkDurable says which of them must be there.
   return world.deaths.some(({ at, how }) => how === "without power" && sentAt <= at);
 }
 

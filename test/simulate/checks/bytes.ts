@@ -82,7 +82,7 @@ function checkTail(world: World, send: Send, reply: Reply, arrivals: readonly Ar
   const { body } = reply;
   const longest = Math.max(0, ...arrivals.map((arrival) => countSame(arrival, body)));
   const tail = JSON.stringify(body.toString("latin1", longest).slice(0, 100));
-  // If the gateway's error begins with the same bytes as the rest of the upstream's answer, it begins before `longest`.
+  // The gateway's error begins before `longest` if its first bytes are also the upstream's next bytes.
   const begins = Array.from({ length: 120 }, (_, back) =>
     body.toString("latin1", Math.max(0, longest - back)),
   );
@@ -103,7 +103,7 @@ function isClosed(arrival: Arrival, got: Buffer): boolean {
   return hasNoMore(got) && hasNoMore(arrival.body ?? got);
 }
 
-/** Whether the text is the beginning of the gateway's error, in which the connection may have broken. */
+/** Whether the text is the first part of the gateway's error, after which the connection has broken. */
 function isBeginningOfTail(text: string): boolean {
   const plain = text.replace(/^(?:\r?\n){0,2}(?:\r$)?/, "");
   return ["event: error\n", 'data: {"error"'].some((tail) => tail.startsWith(plain));

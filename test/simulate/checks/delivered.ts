@@ -36,7 +36,7 @@ function isWhole({ plan, sent, status }: Arrival): boolean {
   return plan.kind === "answer" && plan.cut === null && sent && status === 200;
 }
 
-/** Whether the answer could reach the gateway within the gateway's time limits. On a slow connection, the request takes long. */
+/** Whether the answer could reach the gateway in time. `waited` begins when the request is sent. */
 function isInTime({ bySend }: World, { send, at, waited }: Arrival): boolean {
   const first = bySend.get(send)?.[0]?.at ?? at;
   const limit = Math.min(FIRST_BYTE_SECONDS * SECOND, TOTAL_SECONDS * SECOND - (at - first));

@@ -1,5 +1,5 @@
-// Looks for lines that are gone. Synced lines stay on the disk, and a gateway begins its syncs in
-// time. Until a sync ends, which depends on the disk, a power cut may take its lines.
+// Looks for lines that are gone. A power cut may take a line until a sync of the line has ended. The gateway
+// has to begin each sync in time, but the disk decides when the sync ends.
 
 import { hasBadDisk } from "../plan/plan.ts";
 import type { Death, World, Written } from "../run.ts";

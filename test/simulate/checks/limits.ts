@@ -6,7 +6,7 @@ import { hasBadDisk } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 
-/** A line's fields that limits count. */
+/** The fields of a ledger line that the checks of limits read. */
 export interface Counted {
   readonly id: string;
   readonly time: string;
@@ -38,8 +38,8 @@ function mayMissLines(world: World): boolean {
   return mayForget(world) || hasBadDisk(world.plan) || world.stoodStill;
 }
 
-/** Whether limits may have forgotten spending: lines that a power cut took no longer count. A kill loses
- *  nothing, because a request that reached an upstream has its line, or a record in the journal. */
+/** Whether limits may have forgotten spending because a power cut took lines. A kill takes no lines: each
+ *  request that reached an upstream has its line, or a record in the journal. */
 function mayForget(world: World): boolean {
   return world.deaths.some(({ how }) => how === "without power");
 }
@@ -88,8 +88,8 @@ function checkConcurrent(
   }
 }
 
-/** How long a request was certainly in flight: while the answer that its client got was being sent, and its client was
- *  connected. */
+/** Returns the time up to which a request was certainly in flight. Up to then, the upstream was sending the
+ *  answer, and the client was connected. */
 function findStay(send: Send | undefined, own: readonly Arrival[]): number {
   const last = send?.whole ?? own.at(-1);
   if (send === undefined || last === undefined || !isPlain(last, send)) return Number.NEGATIVE_INFINITY;
@@ -129,8 +129,8 @@ interface Spending {
   readonly window: (wall: number) => number;
 }
 
-/** Checks what a key has spent. A request is let in while less than the limit is spent. So the requests of a window spend at
- *  most twice the limit or, if that is more, the limit and the charge of the dearest request. */
+/** Checks what a key has spent in each window. A request is let in while less than the limit is spent, so the
+ *  sum may be twice the limit, or the limit plus the charge of the dearest request if that is more. */
 function checkSpent(world: World, key: string, lines: readonly Counted[], { limit, window }: Spending): void {
   if (limit === undefined) return;
   const written = new Map(world.written.map(({ id, at }) => [id, at]));

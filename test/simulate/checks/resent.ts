@@ -34,7 +34,7 @@ function listTimes(posts: readonly Arrival[]): string {
   return posts.map(({ at }) => `${(at / 1000).toFixed(1)} ms`).join(", ");
 }
 
-/** Whether another channel may be tried after this answer. A cut answer may look empty if the connection ends its body. */
+/** Whether another channel may be tried. A body that ends with its connection may look empty after a cut. */
 function isFailure({ plan, status }: Arrival): boolean {
   if (plan === null || plan.kind === "error event") return true;
   return status >= 300 || (plan.cut !== null && plan.framing === "close");

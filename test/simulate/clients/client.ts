@@ -78,7 +78,7 @@ export class Client {
     this.#later(waitMs ?? this.plan.requests[this.#at]?.gapMs ?? SETTLE_MS, () => this.#next());
   }
 
-  /** In how many ms the client sends again, as the official SDKs do: in 500 or more, or as retry-after says. Null: never. */
+  /** Returns after how many ms the client retries, as the official SDKs do, or null if it does not retry. */
   #retryAfter({ end, reply }: Send): number | null {
     if (this.#again >= this.plan.retries || end === "left" || end === "gave up") return null;
     const backoff = 500 * 2 ** this.#again;

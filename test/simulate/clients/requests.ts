@@ -33,7 +33,6 @@ export interface Ask {
   readonly request: RequestPlan;
 }
 
-/** Writes the request as the gateway's server hands it on. */
 export function writeCall(ask: Ask): Call {
   const { name, client, request } = ask;
   const { dialect, key } = client;

@@ -166,7 +166,7 @@ type Make = (random: Random, channels: readonly ChannelPlan[]) => Happening;
 
 const at = (random: Random): number => random.skewed(20, 12_000);
 
-/** This many kinds at the beginning of KINDS end the gateway. They are frequent: no other test can cause them at every moment. */
+/** The first two KINDS kill the gateway. They are frequent: no other test can kill it at every moment. */
 const DEATHS = 2;
 
 const KINDS: readonly Make[] = [

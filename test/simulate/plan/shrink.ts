@@ -3,7 +3,7 @@
 import { GOOD_ANSWER } from "../upstreams/upstream.ts";
 import type { ClientPlan, Plan, RequestPlan } from "./plan.ts";
 
-/** The most CPU time for one plan: a busy machine shortens it as much as an idle one. A result can be shortened again. */
+/** This is CPU time, so a busy machine gets as far as an idle one. A result can be shortened again. */
 const MAX_MS = 60_000;
 const MAX_TRIES = 600;
 

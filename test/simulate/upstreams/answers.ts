@@ -26,8 +26,8 @@ export interface Question {
   readonly failsAfter: number | null;
 }
 
-/** Finds the marks in a text. A random id may have the letters and digits of a mark in it, so only a mark counts that has other
- *  characters around it, or a word's number after it. */
+/** Finds the marks in a text. A random id may contain the same characters, so no letter or digit may touch a
+ *  mark. Only the number of a word (`w5`) may follow it. */
 export function listMarks(text: string): string[] {
   return [...text.matchAll(/(?<![0-9a-z])c\d+r\d+s\d+a\d+(?=w\d|[^0-9a-z]|$)/g)].map(([mark]) => mark);
 }

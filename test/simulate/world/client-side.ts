@@ -147,7 +147,7 @@ export class SimExchange implements Exchange, Connection {
     const { body, isBodyWhole } = this.#call;
     if (this.gone) return Promise.reject(new seam.ClientGone("the client has left"));
     if (body.length > limit) return Promise.reject(new seam.BodyTooLarge("the body is too large"));
-    // A copy, because the gateway may change it.
+    // The gateway gets a copy, because it may change the bytes.
     if (isBodyWhole) return Promise.resolve(Buffer.from(body));
     this.#body = Promise.withResolvers();
     scheduler.after(BODY_US, this.#host, `the body of ${this.name} does not come`, () => this.terminate());

@@ -1,6 +1,6 @@
-// A disk: files as inodes under names, and their state after a power cut. Data is safe once its file
-// was synced. Names are kept in order, as in a file system with a journal: a sync makes all earlier
-// changes of names safe. File descriptors and the functions of node:fs are in files.ts.
+// A disk: files as inodes under names, and their state after a power cut. Data is safe once its file was
+// synced. Changes of names reach the disk in their order, as in a file system with a journal: a sync of any
+// file makes all earlier ones safe. File descriptors and the functions of node:fs are in files.ts.
 
 import type { Random } from "./random.ts";
 
@@ -64,8 +64,8 @@ export class Inode {
     this.#made += 1;
   }
 
-  /** Commits a database. SQLite's journal keeps a commit whole. Without a sync, a power cut may take the last commit. Nobody may
-   *  change `bytes`, and nothing else writes into a database. */
+  /** Commits a database. As with SQLite's journal, a power cut leaves the whole commit or the one before.
+   *  The disk keeps `bytes`, so the caller must not change them. Only this method writes into a database. */
   commit(bytes: Buffer): void {
     this.#commits = [this.content, bytes];
     this.#bytes = bytes;
@@ -93,7 +93,7 @@ export class Inode {
     for (const change of this.#changes.slice(0, count)) change.isForgotten = true;
   }
 
-  /** Cuts the power. Where bytes are not safe, each page is left old, new, or half of each, and any length is possible. */
+  /** Cuts the power. Changes that are not safe may be lost wholly or in part: `tear` says what is left. */
   cutPower(random: Random): void {
     const safe = this.#commits === null ? this.#safe.subarray(0, this.#safeSize) : random.pick(this.#commits);
     this.#safe = this.#changes.length > 0 ? tear(safe, this.#changes, random) : Buffer.from(safe);

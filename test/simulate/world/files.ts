@@ -1,5 +1,5 @@
-// The functions of node:fs that the gateway uses, on a simulated disk. Any other one throws, so that a missing one is
-// noticed.
+// The functions of node:fs that the gateway uses, on a simulated disk. All other functions of node:fs throw,
+// so that a missing one is noticed.
 
 import * as realFs from "node:fs";
 import { basename, dirname } from "node:path";
@@ -18,7 +18,7 @@ const { constants } = realFs;
 
 export function fail(code: string, call: string, path?: string): Error {
   const about = path === undefined ? "" : ` '${path}'`;
-  // The error has no stack, which would cost more than all other work: `call` says where it came from.
+  // To make a stack would cost more than all other work. `call` says where the error came from.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   const error = new Error(`${code}: ${call}${about}`);

@@ -1,5 +1,5 @@
-// The runtime's global names: those that the simulator replaces, and those that a simulated process cannot use. All others
-// only compute. A simulated process can use only the parts of a module or a name that the simulator has replaced.
+// The runtime's global names that the simulator replaces or refuses. All other names stay, because they only
+// compute. A simulated process can use only the parts of a name or a module that the simulator gives it.
 
 export const GLOBALS = {
   replaced:

@@ -1,6 +1,5 @@
-// The simulated network at the level of the two interfaces: clients on one side, upstreams on the
-// other, and the gateway's processes between them. Bytes in flight stay in order, are cut into pieces
-// anywhere, are limited in number, and may be lost at the end.
+// The simulated network between the clients, the gateway's processes and the upstreams. Bytes in flight stay
+// in order. They may be cut into pieces anywhere, their number is limited, and the last of them may be lost.
 
 import type { Trouble } from "../plan/plan.ts";
 import type { Call, ClientEars, SimExchange, SimServer } from "./client-side.ts";
@@ -36,7 +35,7 @@ export class Pipe {
   readonly #net: Network;
   readonly #ends: Ends;
   readonly #random: Random;
-  /** Bytes, and what happens after them. */
+  /** Bytes in flight, and functions that run once all bytes before them have arrived. */
   #queue: (Buffer | (() => void))[] = [];
   #queued = 0;
   #isReading = true;
@@ -122,7 +121,7 @@ export class Pipe {
     if (typeof first === "function") {
       this.#queue.shift();
       first();
-      // What arrived at the same time is seen at once, or a little later.
+      // The next element of the queue arrives at the same moment or a little later.
       if (this.#queue.length > 0 && this.#random.chance(500)) return this.#arrive();
     } else {
       const bytes = this.#take(first);

@@ -60,7 +60,7 @@ class SimUpstream implements Upstream {
 /** While the gateway has more unread chunks than this, nothing more is read from the upstream. */
 const MAX_UNREAD_CHUNKS = 3;
 
-/** Both ends of one request. The upstream's methods run in its own time, and what they cause arrives here later. */
+/** Both ends of one request. What the upstream does at its end reaches the gateway's end later. */
 class SimConnection implements SentRequest, Connection {
   readonly #reused: boolean;
   readonly #answer = Promise.withResolvers<Answer>();

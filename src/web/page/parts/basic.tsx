@@ -158,7 +158,7 @@ export function Snippet({ text, label }: { readonly text: string; readonly label
   );
 }
 
-/** The browser keeps the focus inside. It closes only if `mayClose` agrees. */
+/** The browser keeps the focus in the dialog. It stays open if `mayClose` returns false. */
 export function Dialog({
   title,
   onClose,
@@ -245,7 +245,7 @@ export function Amount({ usd }: { readonly usd: string }) {
   return <span title={formatExact(usd)}>{formatUsd(usd)}</span>;
 }
 
-/** What was charged. Brackets: a plan paid, which is not a charge. */
+/** What a plan paid is not a charge, and is shown in brackets. */
 export function Charge({ usd, plan }: { readonly usd: string | null; readonly plan?: string | undefined }) {
   if (plan !== undefined) return <span title={`A plan paid ${formatExact(plan)}`}>({formatUsd(plan)})</span>;
   return usd === null ? <>–</> : <Amount usd={usd} />;

@@ -14,7 +14,7 @@ type Bars = Pick<Overview, "spans" | "series" | "show">;
 interface ChartProps {
   readonly bars: Bars;
   readonly label: string;
-  /** The address of a name's requests; for null, of all requests. */
+  /** The address of the requests with this name. Null stands for all names. */
   readonly linkTo: (name: string | null) => string | null;
 }
 
@@ -185,7 +185,7 @@ function useColourScheme(): string {
   return isDark ? "dark" : "light";
 }
 
-/** The highest series is drawn first. */
+/** The tallest bars come first, so that the others are drawn over them. */
 function stack({ spans, series }: Bars): Plot.AlignedData {
   const sums = spans.map(() => 0);
   const stacked = series.map(({ values }) =>
@@ -269,7 +269,7 @@ function chooseTicks(count: number, width: number, [from, to]: readonly [number,
 
 const COLOURS = 10;
 
-/** CSS colours: that of the name's hash, or the next free one. */
+/** A name's hash chooses its colour, or the next one if that is taken. */
 function colourNames(series: Bars["series"]): readonly string[] {
   const used = new Set<number>();
   return series.map(({ name }) => {

@@ -68,8 +68,8 @@ export function formatShort(count: number): string {
   return compact.format(count);
 }
 
-/** `+12 %` more than before.
- *  Null: nothing to compare, or no difference. */
+/** Writes a change such as `+12 %`.
+ *  Returns null if nothing changed, or if the value was 0. */
 export function formatChange(now: string | number, before: string | number): string | null {
   const [is, was] = [Number(now), Number(before)];
   if (was === 0) return null;
@@ -113,7 +113,7 @@ export function formatSpan(ms: number): string {
   return `${Math.floor(hours / 24)} d`;
 }
 
-/** 24 hours, as in the commands: short enough for a phone in any language. */
+/** Hours go to 23, as in the commands, so that a time fits on a phone in any language. */
 const hourCycle = "h23";
 const FORMS = {
   clock: { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle },

@@ -17,7 +17,7 @@ interface Place {
   readonly asOf?: string | undefined;
   /** The data is still that of the previous address. */
   readonly isCounting?: boolean;
-  /** A view without a period names its filters. */
+  /** The filters of a view without a period. Other views have all filters. */
   readonly names?: readonly FilterName[];
   readonly children?: ComponentChildren;
 }

@@ -1,4 +1,4 @@
-// A table is its columns: title, class, and what a cell shows.
+// A table. Each column has a title, a class, and a function that fills its cells.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -6,8 +6,8 @@ import { MAX_ROWS, ROWS } from "../../api.ts";
 import { go } from "../state/route.ts";
 import { formatCount } from "./format.ts";
 
-/** `name`: text of others, cut if long. `number`: right-aligned.
- *  `more`: not on a phone; `some`: not on a narrow screen; `rare`: only on a wide one. */
+/** `name`: a text that is cut if it is long. `number`: right-aligned.
+ *  `more`: hidden on a phone; `some`: on a narrow screen; `rare`: on all but wide screens. */
 type ColumnClass = `${"" | "name" | "number" | "share" | "text"}${"" | " more" | " some" | " rare"}`;
 
 export type Column<T> = readonly [title: string, className: ColumnClass, cell: (row: T) => ComponentChildren];

@@ -47,16 +47,15 @@ interface Sample {
 
 type Samples = Map<string, readonly Sample[]>;
 
-/** A rate is the mean of this time, so that it does not jump. */
+/** A rate is the mean over this time, so that it does not jump. */
 const RATE_MS = 3000;
 const MAX_REQUESTS = 200;
 const FIRST_WAIT_MS = 300;
 const MAX_WAIT_MS = 5000;
 /** The gateway sends something every five seconds.
- *  After this silence, it is stopped or hangs. */
+ *  If it is silent for this time, it has stopped or hangs. */
 const SILENCE_MS = 15_000;
 
-/** The feed of this page. */
 export const feed = createFeed();
 
 function createFeed() {

@@ -15,7 +15,7 @@ export class Refused extends Error {
   }
 }
 
-/** Only this origin's pages can read it. Servers on other ports get the cookie. */
+/** Only pages of this origin can read the token. The cookie also reaches servers on other ports. */
 export function readToken(): string | null {
   return localStorage.getItem(TOKEN_NAME);
 }

@@ -73,7 +73,7 @@ export function useRetry(isPartial: boolean, afterMs: number, { data, load }: Lo
   }, [data, isPartial, load]);
 }
 
-/** Pauses so that loading takes at most a hundredth of the time. */
+/** Returns a pause so long that loading takes at most a hundredth of the time. */
 export function spaceOut(everyMs: number, tookMs: number): number {
   return Math.max(everyMs, 100 * tookMs);
 }

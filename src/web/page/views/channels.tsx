@@ -209,7 +209,7 @@ const BAR_WIDTH = 8;
 const BAR_HEIGHT = 28;
 const EMPTY_HEIGHT = 2;
 
-/** A bar's height counts requests, its colour failures. */
+/** The height of a bar shows its requests. The colour shows how many failed. */
 function Strip({
   counts,
   label,

@@ -226,7 +226,6 @@ const SDK_LINES: Readonly<Record<string, (url: string) => readonly string[]>> = 
 };
 const SDK_KEY = 'api_key=os.environ["GATEWAY_KEY"]';
 
-/** The line asks for the secret, so that no shell's history has it. */
 function ToolLine({ tools, start }: { readonly tools: readonly string[]; readonly start: string }) {
   const [chosen, setChosen] = useState(tools[0] ?? "");
   return (

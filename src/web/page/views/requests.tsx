@@ -165,7 +165,6 @@ function Requests({ scope, linkTo }: Links & { readonly scope: ViewScope }) {
   );
 }
 
-/** Requests without a ledger line: they cost nothing. */
 function Unbilled({ requests, linkTo }: Links & { readonly requests: readonly RequestRecord[] }) {
   const columns: readonly Column<RequestRecord>[] = [
     ["Ended", "", ({ time, durationMs }) => formatClock(time + durationMs)],

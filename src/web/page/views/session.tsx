@@ -115,7 +115,6 @@ function Turns({ session, agents }: { readonly session: string; readonly agents:
   );
 }
 
-/** An agent, or the sum of all. */
 interface AgentLine {
   /** Empty: the main agent. */
   readonly name?: string;
@@ -146,7 +145,6 @@ const AGENT_COLUMNS: readonly Column<AgentLine>[] = [
 ];
 
 type Miss = SessionDocument["misses"][number];
-/** A miss, or the sum of all. */
 type MissLine = Pick<Miss, "missed" | "usd"> & Partial<Miss>;
 
 const MISS_COLUMNS: readonly Column<MissLine>[] = [

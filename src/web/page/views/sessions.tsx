@@ -111,7 +111,6 @@ function Sessions({
   );
 }
 
-/** A session, or a sum with a title. */
 interface Line extends Totals, Partial<Omit<SessionRow, keyof Totals>> {
   readonly title?: string;
   readonly href: string;

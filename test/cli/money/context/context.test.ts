@@ -45,7 +45,7 @@ test("`context` shows official amounts next to charges, because a plan's session
       "LARGEST RESULTS  FIRST IN  TOKENS  SENT  OFFICIAL $  CHARGED $",
       "Read             1            200     2    0.001200   0.000600",
       "",
-      "Never called, for $0.000600 (official): mcp__git__log",
+      "Unused tools cost $0.000600 (official): mcp__git__log",
     ],
   ]);
   expect(stderr).toStartWith("Estimated: ");

@@ -1,4 +1,4 @@
-// The first sums of a new user: agents' logs from before the gateway, also in older and rewritten forms.
+// Tests `usage --history` on logs that another program has written again, with spaces in their JSON.
 
 import { expect, test } from "bun:test";
 import { CLAUDE, claudeRow, makeHome } from "../../../billing/history/made-logs.ts";

@@ -18,7 +18,7 @@ export function writeLedger(drafts: ReadonlyArray<Partial<LineDraft> & { id: str
   return path;
 }
 
-/** Here, a command finds no config unless it names one. */
+/** In these circumstances, a command finds no config unless its arguments name one. */
 export const AROUND = { folder: "/", env: { GATEWAY_CONFIG: "" } };
 
 export function run(...args: string[]): Promise<Outcome> {

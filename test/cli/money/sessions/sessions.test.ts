@@ -90,7 +90,7 @@ describe("`gateway sessions` shows what sessions cost and contain", () => {
     ]);
   });
 
-  test("`gateway sessions` lists the turns of a session that its tool did not name", async () => {
+  test("`gateway sessions` lists the turns of a session that the tool did not name", async () => {
     const reported = await lines("sessions", "show", "~4e4f", "--turns");
     expect(reported[0]).toBe("Session inferred-4e4f7a1bce01d2aa (the tool did not name it)");
     expect(reported.slice(-2)).toEqual([
