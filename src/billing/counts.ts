@@ -172,7 +172,8 @@ export class Reports {
     this.#hasMadeLess ||= isFinal && readFirst(usage, OUTPUTS) < readFirst(last, OUTPUTS);
   }
 
-  /** The usage to charge. With passes, a smaller prompt is no fault: totals lack some passes. */
+  /** The usage to charge. With passes, a smaller prompt is no fault:
+   *  totals lack some passes. */
   read(counts: CountReader, hasPasses = false): Counters | null {
     if (this.#isChanged) counts.note("usage_changed", "usage");
     else if (this.#hasMadeLess) counts.note("output_shrank", "output");

@@ -134,7 +134,8 @@ export class Request {
 
   // The response on its way to the client.
   answered: Omit<ChannelResponse, "body"> | null = null;
-  /** Null if the response cannot have usage and is no stream, or if its path is unknown. */
+  /** Null if the response cannot have usage and is no stream,
+   *  or if its path is unknown. */
   meter: Meter | null = null;
   /** The events end with the dialect's terminal event. */
   streamed = false;

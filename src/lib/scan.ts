@@ -358,7 +358,8 @@ class PartFinder<About> {
 
 const PLAIN_KEY = /^[a-z0-9_]*$/;
 
-/** A name as the most lenient parser reads it: lower case, cut at a NUL, compatible letters. */
+/** A name as the most lenient parser reads it:
+ *  lower case, cut at a NUL, compatible letters. */
 function foldKey(name: string): string {
   if (PLAIN_KEY.test(name)) return name;
   const [first = ""] = name.normalize("NFKC").toLowerCase().split("\0");

@@ -34,7 +34,8 @@ export function looksSecret(word: string): boolean {
   );
 }
 
-/** Whether a name may hold a secret. Without a space, YAML reads `secret:…` as one name. */
+/** Whether a name may hold a secret.
+ *  Without a space, YAML reads `secret:…` as one name. */
 export function looksJoined(name: string): boolean {
   return /[\s:="'`,{}]/.test(name) || looksSecret(name);
 }

@@ -23,7 +23,8 @@ export interface About {
   /** Null: a demo has no config file. */
   readonly config: string | null;
   readonly timezone: string;
-  /** A command that starts a tool and asks for the secret. The tool's name goes after it. */
+  /** A command that starts a tool and asks for the secret.
+   *  The tool's name goes after it. */
   readonly run: string;
 }
 

@@ -17,7 +17,8 @@ const SECRET_BYTES = 32;
 /** A link should fit in a terminal's line. */
 const CODE_BYTES = 16;
 
-/** `used`: the code was used before. The browser that used it first is now signed out, too. */
+/** `used`: the code was used before.
+ *  The browser that used it first is now signed out, too. */
 export type CodeFault = "unknown" | "expired" | "used";
 
 interface Code {

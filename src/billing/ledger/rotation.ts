@@ -9,7 +9,8 @@ import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { GENESIS, hashLine } from "./line.ts";
 import { readLineBefore, readLines, type Source } from "./reader.ts";
 
-/** Where a line begins. `prev`, the hash of the line before, finds the place after a rotation. */
+/** Where a line begins. `prev`, the hash of the line before,
+ *  finds the place after a rotation. */
 export interface Position {
   readonly offset: number;
   readonly prev: string;

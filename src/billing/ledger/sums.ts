@@ -169,7 +169,8 @@ export class Sums {
     return tally;
   }
 
-  /** One query also reads the shorter windows. A start reads all, so that no request waits for it. */
+  /** One query also reads the shorter windows.
+   *  A start reads all, so that no request waits for it. */
   load(window: Window = "total"): Tally {
     const tallies = WINDOWS.slice(WINDOWS.indexOf(window)).map((each) => this.#open(each));
     const [tally = this.#open(window)] = tallies;

@@ -114,7 +114,8 @@ export class LedgerWriter {
     if (this.#open.delete(id)) this.#record(encode({ discard: id }));
   }
 
-  /** Writes and returns the line of an open request, without amounts if `verify` would reject them. */
+  /** Writes and returns the line of an open request,
+   *  without amounts if `verify` would reject them. */
   append(draft: LineDraft, estimatedInput: number | null = null): LineDraft {
     if (this.#closing) {
       this.#options.report(
@@ -269,7 +270,8 @@ export class LedgerWriter {
     this.#scheduleSync();
   }
 
-  /** During a problem, lines do without the journal. The next start marks lines that the journal lacks. */
+  /** During a problem, lines do without the journal.
+   *  The next start marks lines that the journal lacks. */
   #writeJournal(records: readonly string[]): void {
     try {
       this.#files.writeJournal(records);

@@ -28,7 +28,8 @@ export class CallChains {
     return this.#chains.get(nameChain(key, responseId)) ?? null;
   }
 
-  /** `pairs`: the count of the request's last calls. Null: the request fetches a stored answer. */
+  /** `pairs`: the count of the request's last calls. Null:
+   *  the request fetches a stored answer. */
   follow(key: string, pairs: LastPairs | null): CallListener {
     let calls: Map<string, string> | undefined;
     return {

@@ -150,7 +150,8 @@ export type Span = readonly [name: string, since: number, until: number];
 export interface SumsQuery extends Scope {
   /** The names that rows are grouped by, or `span`. */
   readonly by: readonly string[];
-  /** Members of `totals` for a row's names, in the order of `by`. Rows then have only totals. */
+  /** Members of `totals` for a row's names, in the order of `by`.
+   *  Rows then have only totals. */
   readonly as?: readonly string[];
   /** The order of rows, as SQL. In it, `n0` is the first name,
    *  `v0` the first value, and sums have their names. */

@@ -15,7 +15,8 @@ import {
 import { nameIn, type ReadingFor, readText, RequestReading, type Said } from "../neutral/read-request.ts";
 import { MESSAGES_FIELDS } from "./fields.ts";
 
-/** Begins a system block that changes with each request: it is left out, so that what follows is cached. */
+/** Begins a system block that changes with each request:
+ *  it is left out, so that what follows is cached. */
 const ATTRIBUTION = "x-anthropic-billing-header:";
 
 export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {

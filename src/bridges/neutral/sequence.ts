@@ -178,7 +178,8 @@ export class Sequence {
     this.#advance();
   }
 
-  /** `done` becomes `calls` if the answer has a call, or else `declined` if it has a refusal. */
+  /** `done` becomes `calls` if the answer has a call,
+   *  or else `declined` if it has a refusal. */
   end(reason: EndReason, stop: string | null = null): void {
     if (this.isOver) return;
     this.begin();

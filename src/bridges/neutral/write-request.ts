@@ -81,7 +81,8 @@ class Draft {
   readonly #open = new Map<string, CallState>();
   readonly #uses = new Map<string, number>();
   readonly #given = new Map<string, Result>();
-  /** Thoughts that wait for the model's next text or call. Upstreams refuse thoughts alone. */
+  /** Thoughts that wait for the model's next text or call.
+   *  Upstreams refuse thoughts alone. */
   #thoughts: Reasoning[] = [];
 
   constructor(notes: Notes) {

@@ -199,7 +199,8 @@ function requireUsable(place: Place | null): Place | null {
   }
 }
 
-/** Only the default route's channel gets a group, so that no other provider gets a prompt. */
+/** Only the default route's channel gets a group,
+ *  so that no other provider gets a prompt. */
 export function readCcr(document: unknown, draft: Draft): void {
   const channels = new Map<string, string>();
   for (const provider of getList(getField(document, "Providers")))

@@ -82,7 +82,8 @@ function readModels(list: unknown): ListedModel[] {
   });
 }
 
-/** The fields of OpenRouter and Together, Groq, Mistral, vLLM, Anthropic, Google, llama.cpp. */
+/** The fields of OpenRouter and Together, Groq, Mistral, vLLM,
+ *  Anthropic, Google, llama.cpp. */
 const CONTEXT_FIELDS = [
   "context_length",
   "context_window",

@@ -52,7 +52,8 @@ export const opencode: ToolRow = {
   },
 };
 
-/** opencode sends these header fields to its own providers, but not to those of a config. */
+/** opencode sends these header fields to its own providers,
+ *  but not to those of a config. */
 const BETAS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   anthropic: { "anthropic-beta": "interleaved-thinking-2025-05-14,fine-grained-tool-streaming-2025-05-14" },
 };

@@ -120,7 +120,8 @@ export class SentPrompt {
   }
 }
 
-/** Null: there is no prompt, or it is too long. Undefined: some parts must still be read. */
+/** Null: there is no prompt, or it is too long. Undefined:
+ *  some parts must still be read. */
 export function readPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null | undefined {
   const { bytes, scan } = body;
   const rows: PartRow[] = [];
@@ -248,7 +249,8 @@ class PartRow {
     return listed.at(-1)?.about?.isText === true && listed.some(({ about }) => about?.isThinking);
   }
 
-  /** Keeps the parts with which both lists begin. Without an equal message, a new row begins. */
+  /** Keeps the parts with which both lists begin.
+   *  Without an equal message, a new row begins. */
   keep(parts: readonly ListPart<PartFacts>[]): PartRow {
     const { listed } = this;
     let same = 0;

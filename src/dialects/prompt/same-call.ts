@@ -25,7 +25,8 @@ const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:
 
 const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
-/** How many messages are read, from the end. If all of them repeat one call, more are read. */
+/** How many messages are read, from the end.
+ *  If all of them repeat one call, more are read. */
 const FIRST_MESSAGES = 8;
 
 export function countSameCalls(

@@ -117,7 +117,8 @@ function warnOfLimits(line: LineDraft, key: Key, { ledger, alerts, now }: Gatewa
   if (session !== undefined) alerts.check(listSessionUses(key, session, ledger.sums));
 }
 
-/** A background response is charged once it is fetched complete, to the key that began it. */
+/** A background response is charged once it is fetched complete,
+ *  to the key that began it. */
 function billBackground(
   r: Request,
   draft: LineDraft | null,

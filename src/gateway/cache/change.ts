@@ -55,7 +55,8 @@ export function findChange({ turn: { prompt: before }, end }: PastTurn, turn: Ca
   return { because: "messages_changed", at: at ?? countMessages(now) + 1 };
 }
 
-/** How many first parts are equal. If a setting changed, only those before the messages count. */
+/** How many first parts are equal. If a setting changed,
+ *  only those before the messages count. */
 export function countSame({ turn: { prompt: before } }: PastTurn, turn: CacheTurn): number {
   const end = findSetting(before, turn.prompt) === undefined ? Infinity : before.messages;
   return Math.min(countShared(before, turn.prompt), findLine(before, turn), end);
@@ -70,7 +71,8 @@ function findSetting({ settings: before }: Prompt, { settings: now }: Prompt): s
 /** Anthropic caches these with the messages. */
 const WITH_MESSAGES: ReadonlySet<string> = new Set(["thinking", "tool_choice"]);
 
-/** The name of a changed member, header or mark. The change may be why the cache was missed. */
+/** The name of a changed member, header or mark.
+ *  The change may be why the cache was missed. */
 export function findOther({ prompt: before }: CacheTurn, { prompt: now, rules }: CacheTurn): string | null {
   const names = new Set([...before.others.keys(), ...now.others.keys()]);
   for (const name of rules.marked ? names.difference(WITH_MESSAGES) : names)

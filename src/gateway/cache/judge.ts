@@ -113,7 +113,8 @@ function explain(turn: CacheTurn, kept: PastTurn, change: Change | null): Cause 
   return change ?? (isFound(turn, kept, kept.end) ? null : { because: "marks_changed" });
 }
 
-/** Whether a part before the change was lost: it was cached, and this turn did not read it. */
+/** Whether a part before the change was lost:
+ *  it was cached, and this turn did not read it. */
 function hasLost(turn: CacheTurn, kept: PastTurn, left: Left | null): boolean {
   if (left === null || turn.prompt.edited || kept.turn.prompt.continues !== null) return false;
   const least = leastOf({ because: "upstream_lost" }, { ...kept, ...left });

@@ -57,7 +57,8 @@ function listMessages({ parts, count, messages }: Prompt, from = 0): readonly nu
   return parts.slice(messages + from, count);
 }
 
-/** Whether the user went back to an earlier message: then the prompt repeats no later one. */
+/** Whether the user went back to an earlier message:
+ *  then the prompt repeats no later one. */
 function isBranch(
   { turn: before, end }: PastTurn,
   shared: number,
@@ -85,7 +86,8 @@ function findSingle(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean)
   return isLonger && turn.prompt.messages > 0 ? last : null;
 }
 
-/** Finds a turn of which only the opening was cached. The openings may differ in digits. */
+/** Finds a turn of which only the opening was cached.
+ *  The openings may differ in digits. */
 function findOpening(kept: readonly PastTurn[], { tools, shapes }: Prompt): PastTurn | null {
   const isAlike = ({ turn: { prompt }, end }: PastTurn): boolean =>
     end <= prompt.messages && prompt.tools === tools && Bun.deepEquals(prompt.shapes, shapes);

@@ -48,7 +48,8 @@ function readShare(fields: Fields, seen: number, field: string, value: string): 
   return describe("window", span.replace(/[_-]/, " "), { used, resets, seen });
 }
 
-/** Codex 0.169 reads these fields: two windows of the plan, and windows of single models. */
+/** Codex 0.169 reads these fields:
+ *  two windows of the plan, and windows of single models. */
 const PERCENT = /^(x-codex-(?:([a-z0-9]{1,20})-)?(primary|secondary)-)used-percent$/;
 
 function readPercent(fields: Fields, seen: number, field: string, value: string): Allowance | null {

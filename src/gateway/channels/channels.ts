@@ -293,7 +293,8 @@ function keyOfConversation(r: Request): string | null {
   return name === null ? null : nameIn(group.name, model, name);
 }
 
-/** Sorts by: listed, unconverted, the conversation's channel, priority, weighted chance. */
+/** Sorts by: listed, unconverted, the conversation's channel,
+ *  priority, weighted chance. */
 function orderCandidates(
   candidates: readonly Candidate[],
   current: string | null,

@@ -97,7 +97,8 @@ export class ModelLists {
     return Promise.all(unknown.map((channel) => this.ofChannel(channel)));
   }
 
-  /** Marks channels that list the model. If all lists lack it, the default model's channels are used. */
+  /** Marks channels that list the model.
+   *  If all lists lack it, the default model's channels are used. */
   findCandidates(group: Group, model: string | null): readonly Candidate[] {
     const found = this.#found.getOrInsertComputed(group, () => new BoundedMap(MAX_FOUND));
     let candidates = found.get(model);

@@ -105,7 +105,8 @@ interface Policy {
   readonly scope: "channel" | "model";
   readonly state: "resting" | "unavailable";
   readonly strikes: number;
-  /** How long the first rest is if the upstream names no time. Later failures double it. */
+  /** How long the first rest is if the upstream names no time.
+   *  Later failures double it. */
   readonly firstMs: number;
   readonly longestMs: number;
 }

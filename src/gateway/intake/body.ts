@@ -31,7 +31,8 @@ export interface RequestBody {
   readonly encoded: boolean;
 }
 
-/** Copies in memory: received, joined, decoded; in a bridge also parsed, converted, written. */
+/** Copies in memory: received, joined, decoded;
+ *  in a bridge also parsed, converted, written. */
 const COPIES = 3;
 const COPIES_CONVERTED = 6;
 

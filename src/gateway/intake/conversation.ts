@@ -46,7 +46,8 @@ function hashBeginning(body: ScannedBody): string | null {
   return String(hashBytes(hashedBytes));
 }
 
-/** Notes hashes of a member's first parts. A member without parts has one, of its beginning. */
+/** Notes hashes of a member's first parts.
+ *  A member without parts has one, of its beginning. */
 function noteMember({ bytes, scan }: ScannedBody, name: string, row: number): void {
   const span = scan.get(name);
   if (span === undefined) return;

@@ -35,7 +35,8 @@ export class KnownParts {
 
 const MAX_FIRST = 4;
 
-/** Whether lists of the same name begin alike. Claude Code's line about itself may differ. */
+/** Whether lists of the same name begin alike.
+ *  Claude Code's line about itself may differ. */
 function isContinued(known: Known, lists: Known): boolean {
   for (const [name, { parts }] of known) {
     const now = lists.get(name)?.parts;

@@ -65,7 +65,8 @@ const MIN_CUT_KEY = 23;
 /** State: no secret begins like this text. */
 const LOST = -1;
 const MAX_STARTS = 16;
-/** How long an unfinished start can be: two escaped letters, and a third without its last byte. */
+/** How long an unfinished start can be:
+ *  two escaped letters, and a third without its last byte. */
 const MAX_OPEN_START = 17;
 
 function isMade(letter: number, count: number): boolean {
@@ -77,7 +78,8 @@ function isMade(letter: number, count: number): boolean {
 interface Scan {
   readonly text: string;
   readonly found: (readonly [start: number, end: number])[];
-  /** `open`: where an unfinished secret may begin. `cut`: the same if the body is cut here. */
+  /** `open`: where an unfinished secret may begin. `cut`:
+   *  the same if the body is cut here. */
   open: number;
   cut: number;
 }

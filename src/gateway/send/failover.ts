@@ -116,7 +116,8 @@ function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelRespons
   throw toError(failure);
 }
 
-/** A resting channel that was not tried. If it needs its owner, there must be no other channel. */
+/** A resting channel that was not tried.
+ *  If it needs its owner, there must be no other channel. */
 function findWait(r: Request, bad: Bad | null, { channels, now }: Gateway): ChannelWait | null {
   if (bad === null ? r.candidates.length > 1 : !isFinal(bad)) return null;
   const waits = r.candidates.flatMap((candidate) => {

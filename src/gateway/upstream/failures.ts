@@ -76,7 +76,8 @@ const STATUS_RULES: Readonly<Partial<Record<number, Rule>>> = {
   529: rule("overloaded", "overload", "is overloaded"),
 };
 
-/** For any status below 500. A prompt inside an error does not match, because its quotes are escaped. */
+/** For any status below 500. A prompt inside an error does not match,
+ *  because its quotes are escaped. */
 const BODY_RULES: ReadonlyArray<readonly [words: RegExp, rule: Rule]> = [
   [/"API_KEY_INVALID"/, REFUSED],
   [/"insufficient_quota"|"billing_hard_limit_reached"|"Your credit balance is too low/, OUT_OF_CREDIT],
@@ -179,7 +180,8 @@ export function toError(failure: Failure): GatewayError {
   return new GatewayError(code, text, { retrySeconds: toRetryAfter(waitMs ?? 5000) });
 }
 
-/** At `x-api-key` or `oauth`, Claude Code says "Please run /login", but the login is fine. */
+/** At `x-api-key` or `oauth`, Claude Code says "Please run /login",
+ *  but the login is fine. */
 function adviseCredential(explained: string, channel: string): string {
   const reworded = explained.replaceAll(/\bx-api-key\b/gi, "API key").replaceAll(/\boauth /gi, "");
   return `${reworded.replace(/\.$/, "")}. \`gateway channels set ${channel} --credential -\` replaces it; \`gateway doctor\` says where it is.`;

@@ -38,7 +38,8 @@ function readSpan(text: string): number | null {
 /** No limit lasts longer. */
 const MAX_RESET_MS = 400 * 86_400_000;
 
-/** Reads seconds since 1970, an ISO time or a span. Returns the moment in ms (null: not useful). */
+/** Reads seconds since 1970, an ISO time or a span.
+ *  Returns the moment in ms (null: not useful). */
 export function readReset(text: string | undefined, now: number): number | null {
   if (text === undefined || text.length > 40) return null;
   const span = readSpan(text);

@@ -267,7 +267,8 @@ export class SocketConnection implements ClientListener {
     this.#upstream?.reset();
   }
 
-  /** If the connection was not used, the client keeps its side. Its next request dials again. */
+  /** If the connection was not used, the client keeps its side.
+   *  Its next request dials again. */
   #lose({ code, reason }: Closing): void {
     this.#upstream = null;
     const isUsed = this.#bound || this.#turns.length > 0;

@@ -41,7 +41,8 @@ export class SocketTurn {
     beginDelivery(r, response, candidate, gateway);
   }
 
-  /** From now on, the upstream works on this turn. It may be silent as long as over HTTP. */
+  /** From now on, the upstream works on this turn.
+   *  It may be silent as long as over HTTP. */
   watchSilence(expired: () => void): void {
     if (this.#silence !== null) return;
     this.#silence = new Deadline(expired);

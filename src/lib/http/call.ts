@@ -165,7 +165,8 @@ function toFault(error: unknown): UpstreamFault {
 
 const announcesBody = ({ length }: ResponseHead): boolean => length !== "unknown" && length !== 0;
 
-/** How long the connection can be kept: `timeout=N`, less a second for the way. Null: not at all. */
+/** How long the connection can be kept:
+ *  `timeout=N`, less a second for the way. Null: not at all. */
 function readKeepMs({ staysOpen, fields }: ResponseHead): number | null {
   if (!staysOpen) return null;
   const [, seconds] = /\btimeout=(\d{1,9})/i.exec(fields.get("keep-alive") ?? "") ?? [];

@@ -104,7 +104,8 @@ function tlsOptions(host: string, ca: string | undefined): TLSOptions {
 
 const contexts = new Map<string, unknown>();
 
-/** Adds the default authorities. The result is kept: it takes 2.5 ms, and node:tls takes 20 ms to load. */
+/** Adds the default authorities. The result is kept:
+ *  it takes 2.5 ms, and node:tls takes 20 ms to load. */
 function trustAlso(ca: string): unknown {
   return contexts.getOrInsertComputed(ca, () => {
     const { createSecureContext, getCACertificates } = process.getBuiltinModule("node:tls");

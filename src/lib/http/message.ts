@@ -155,7 +155,8 @@ export class BodyDecoder {
     return this.done;
   }
 
-  /** Moves data and the plain chunks after it. One call for each chunk would take twice as long. */
+  /** Moves data and the plain chunks after it.
+   *  One call for each chunk would take twice as long. */
   #moveData(input: Buffer, from: number, to: number): number {
     let at = from;
     let end = to;

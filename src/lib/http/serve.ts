@@ -21,7 +21,8 @@ const DEFAULT_LIMITS = { bodyMs: 60_000, stallMs: 15 * 60_000, idleSeconds: 90 }
 const SOCKET_IDLE_SECONDS = 960;
 /** A body up to this length is read by one call, in half the time. */
 const SHORT_BODY_BYTES = 1024 * 1024;
-/** A longer reply is sent in pieces: the runtime would not say when a client has all of it. */
+/** A longer reply is sent in pieces:
+ *  the runtime would not say when a client has all of it. */
 const PIECE_BYTES = 256 * 1024;
 /** A reset discards what the client has not read in this time. */
 const RESET_WAIT_MS = 1000;

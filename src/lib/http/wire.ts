@@ -186,7 +186,8 @@ const polled = new Int32Array(2);
 const READABLE = 1;
 let poll: ((polled: Int32Array, count: number, waitMs: number) => number) | null = null;
 
-/** Asks the system, which knows before the runtime. A failing read would take four times as long. */
+/** Asks the system, which knows before the runtime.
+ *  A failing read would take four times as long. */
 export function hasUnread(socket: object | null): boolean {
   if (process.platform === "win32" || socket === null) return false;
   if (!("fd" in socket) || typeof socket.fd !== "number") return false;

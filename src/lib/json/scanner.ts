@@ -27,7 +27,8 @@ for (const byte of Buffer.from("[{")) KINDS[byte] = DEEPER;
 for (const byte of Buffer.from("]}")) KINDS[byte] = HIGHER;
 KINDS[QUOTE] = STRING;
 
-/** Text is searched in a tenth of the time of bytes. The first window after a jump is short. */
+/** Text is searched in a tenth of the time of bytes.
+ *  The first window after a jump is short. */
 const [FIRST_WINDOW_BYTES, WINDOW_BYTES] = [256, 4 * 1024] as const;
 
 /** Forward only, until an error sets `failed`. */

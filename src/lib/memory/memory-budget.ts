@@ -2,7 +2,8 @@
 
 /** Bodies up to this size are not counted. */
 export const LARGE_BYTES = 1024 * 1024;
-/** An answer takes this many times its size: as pieces, text, values, output and garbage. */
+/** An answer takes this many times its size:
+ *  as pieces, text, values, output and garbage. */
 export const ANSWER_COPIES = 10;
 
 export interface Reservation {

@@ -9,7 +9,8 @@ const STANDSTILL_MS = 100;
 const armed: Deadline[] = [];
 let timer: ReturnType<typeof setTimeout> | null = null;
 let wakeAt = Infinity;
-/** A standstill postpones one sweep. If it postponed more, a slow loop would disable all limits. */
+/** A standstill postpones one sweep.
+ *  If it postponed more, a slow loop would disable all limits. */
 let postponed = false;
 
 export class Deadline {
@@ -60,7 +61,8 @@ export class Deadline {
   }
 }
 
-/** Sockets are read between two turns. On a busy machine, the timer may run before that. */
+/** Sockets are read between two turns.
+ *  On a busy machine, the timer may run before that. */
 function sweepAfterReading(): void {
   setImmediate(() => setImmediate(Deadline.sweep));
 }

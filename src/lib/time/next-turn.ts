@@ -42,7 +42,8 @@ export function atTurnEnd(moment: Moment, run: () => void): void {
   if (!isScheduled) schedule();
 }
 
-/** Waiting requests take their step one after the other: code that has just run is faster. */
+/** Waiting requests take their step one after the other:
+ *  code that has just run is faster. */
 export function inStep(): Promise<void> {
   return new Promise((resolve) => atTurnEnd("steps", resolve));
 }

@@ -66,7 +66,7 @@ describe("the config's schema accepts right configs and refuses wrong ones", () 
     expect(properties.relay_prefix.description).toStartWith("The path under which groups of the relay");
     const channel = properties.channels.additionalProperties;
     expect(channel.properties.priority.description).toContain("Equal priorities share by weight");
-    expect(channel.properties.probe.description).toContain("Ask this often");
+    expect(channel.properties.probe.description).toContain("checks this often");
     expect(properties.keys.items.properties.limits.description).toBe("The limits of this key alone.");
     // A comment about one channel, or about the settings above the comment, describes no setting.
     expect(channel.description).toBeUndefined();

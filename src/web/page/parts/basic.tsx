@@ -158,7 +158,8 @@ export function Snippet({ text, label }: { readonly text: string; readonly label
   );
 }
 
-/** The browser keeps the focus in the dialog. It stays open if `mayClose` returns false. */
+/** The browser keeps the focus in the dialog.
+ *  It stays open if `mayClose` returns false. */
 export function Dialog({
   title,
   onClose,

@@ -15,7 +15,8 @@ export class Refused extends Error {
   }
 }
 
-/** Only pages of this origin can read the token. The cookie also reaches servers on other ports. */
+/** Only pages of this origin can read the token.
+ *  The cookie also reaches servers on other ports. */
 export function readToken(): string | null {
   return localStorage.getItem(TOKEN_NAME);
 }
