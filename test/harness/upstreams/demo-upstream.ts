@@ -94,12 +94,12 @@ export function startDemoUpstream(options: DemoUpstreamOptions = {}): DemoUpstre
     return arrival.promise;
   };
   const record = (request: ReceivedRequest): void => {
-    if (options.records === false || isWho(request)) return;
+    if (options.records === false) return;
     if (isList(request)) listRequests.push(request);
     else arrivals.get(requests.push(request) - 1)?.resolve(request);
   };
   const choose = (request: ReceivedRequest): Behaviour => {
-    const applies = ({ when }: Behaviour): boolean => when?.(request) ?? !(isList(request) || isWho(request));
+    const applies = ({ when }: Behaviour): boolean => when?.(request) ?? !isList(request);
     const index = queue.findIndex(applies);
     const [taken] = index < 0 ? [] : queue.splice(index, 1);
     return taken ?? (applies(usual) ? usual : {});
@@ -138,8 +138,6 @@ function nameBehaviour(behaviour: Behaviour | FaultName): Behaviour {
   return typeof behaviour === "string" ? { fault: behaviour } : behaviour;
 }
 
-/** A starting gateway requests this path from its own port. Here, such a request belongs to no test. */
-const isWho = ({ target }: WireRequest): boolean => target === "/healthz";
 const isList = ({ method, target }: WireRequest): boolean =>
   method === "GET" && isModelPath(readUrl(target).pathname);
 
