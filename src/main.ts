@@ -1,6 +1,6 @@
 #!/usr/bin/env -S bun --no-env-file --config=/dev/null
-// These flags ignore .env and bunfig.toml: the current folder may be a stranger's repository.
-// cli/program.ts turns errors into a sentence and an exit status.
+// These flags ignore .env and bunfig.toml:
+// the current folder may be a stranger's repository.
 
 import { runProgram } from "./cli/program.ts";
 import { findOwnCommand } from "./cli/terminal/own-command.ts";

@@ -32,7 +32,7 @@ const UNBILLED_REFUSALS: ReadonlySet<string | null> = new Set(["cyber"]);
 export const UNBILLED_REFUSAL = "unbilled refusal";
 const MAYBE_BILLED = "the upstream sent output before its error, and may charge for it";
 const NO_USAGE = "the upstream reported no tokens for its answer";
-const MAYBE_UNBILLED = "refused before any output: the upstream may not charge it";
+const MAYBE_UNBILLED = "the upstream refused before any output, and may charge nothing";
 const EXCESS = "the upstream reported more tokens than is usual for an answer";
 
 export function assess(ended: EndedResponse): Assessment {
@@ -77,7 +77,6 @@ function assessFailed(reading: Reading, streamed: boolean, tokens: Tokens): Asse
 /** An estimate of fewer tokens is too rough to doubt a report. */
 const MIN_DOUBTED_OUTPUT = 256;
 const MAX_ESTIMATE_RATIO = 8;
-/** No usual request has more tokens. */
 const MAX_ORDINARY_TOKENS = 1_000_000;
 
 function listDoubts({ faults = [] }: Reading, parts: readonly Part[], estimatedInput: number): string[] {

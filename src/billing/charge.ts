@@ -145,7 +145,8 @@ type Entry = readonly [kind: string, count: number];
 const TOKENS_PLACES = 6;
 const CALLS_PLACES = 3;
 
-/** Null if a used kind has no price. A list `unpriced` collects such kinds instead. */
+/** Null if a used kind has no price.
+ *  A list `unpriced` collects such kinds instead. */
 function multiplyUsage(usage: Counts, prices: Prices, unpriced: Entry[] | null = null): Decimal | null {
   let tokens = ZERO_DECIMAL;
   let calls = ZERO_DECIMAL;
@@ -251,7 +252,8 @@ export function deriveAmounts(line: Derivable): Derived {
   };
 }
 
-/** The last result is kept: the writer checks each line right after it was charged. */
+/** The last result is kept: the writer checks each line right
+ *  after it was charged. */
 let last: (Derivable & { readonly derived: Derived }) | null = null;
 
 function deriveOne({ usage, prices }: Priced, multiplier: string): Derived {
@@ -300,7 +302,7 @@ const MEDIA = [
 ] as const;
 
 /** Takes the prompt's first paid tokens as the missed ones.
- *  `paid` has their kinds; `read` counts them as cache reads. */
+ *  `paid` counts them by their kinds, `read` as cache reads. */
 export function splitMissed(usage: Counts, missed: number) {
   const paid: Usage = {};
   const read: Usage = {};

@@ -53,7 +53,7 @@ export class CountReader {
     return this.#read(from, name, "detail_unreadable") ?? 0;
   }
 
-  /** A part larger than its total counts as 0, so all tokens are ordinary. */
+  /** A part larger than its total counts as 0, so all tokens have the usual price. */
   limitPart(part: number, total: number, place: string): number {
     if (part <= total) return part;
     this.note("detail_too_large", place);
@@ -172,8 +172,8 @@ export class Reports {
     this.#hasMadeLess ||= isFinal && readFirst(usage, OUTPUTS) < readFirst(last, OUTPUTS);
   }
 
-  /** The usage to charge. With passes, a smaller prompt is no fault:
-   *  totals lack some passes. */
+  /** The usage to charge. If the answer took several passes, its prompt may shrink:
+   *  its last totals leave out some passes. */
   read(counts: CountReader, hasPasses = false): Counters | null {
     if (this.#isChanged) counts.note("usage_changed", "usage");
     else if (this.#hasMadeLess) counts.note("output_shrank", "output");

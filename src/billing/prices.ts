@@ -3,7 +3,7 @@
 // A known provider's channel pays that provider's prices, or else those of the models' makers.
 // At an unknown address, the model's name decides, and the price's source says `(by name)`.
 // The lists of the platform's makers are searched first. If they lack the name,
-// exactly one list of all makers must have it.
+// the model has a price only if exactly one other list has it.
 
 import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import type { Channel } from "../config/catalog.ts";

@@ -1,12 +1,12 @@
-// The unit prices of one part of an answer, as words and decimals, from which
-// a line's amounts can be derived again.
+// Chooses the unit prices of one part of an answer. The line keeps them,
+// so that its amounts can be derived again.
 
 import type { Price, Rates } from "./prices.ts";
 import { CALL_KINDS } from "../config/call-kinds.ts";
 import { type Counts, countTokens, PROMPT_KINDS, type Tariff, type Usage } from "./usage.ts";
 
-/** `factor:service_tier=flex` multiplies the price of every token. */
 export interface TariffChoice {
+  /** The entry `factor:service_tier=flex` multiplies the price of every token. */
   readonly prices: Readonly<Record<string, string>>;
   /** `standard`, or what differs: `flex`, `fast+us`, `standard+over_272000`. */
   readonly tier: string;
@@ -40,7 +40,6 @@ export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): Tariff
   return { prices, tier: words.join("+"), unpriced };
 }
 
-/** The tariff if nothing is charged: every used kind costs 0. */
 export function chooseNothing(usage: Counts): TariffChoice {
   const kinds = Object.keys(usage).filter((kind) => kind !== "reasoning");
   return {
@@ -74,9 +73,9 @@ const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
  * A kind without a price is charged like another kind, where platforms do so:
  * - pictures and video in the prompt, and what tools put into it, are ordinary input;
  * - cached tokens pay the full price if no cached price is listed (OpenAI's pro models);
- * - a write of unknown lifetime is one of five minutes, or ordinary input if writes
- *   have no price (OpenAI before GPT-5.6);
- * - Google charges searches by the query or by the prompt: the unlisted way is free.
+ * - a cache write of unknown lifetime is charged like one that lasts five minutes, or
+ *   like ordinary input if writes have no price (OpenAI before GPT-5.6);
+ * - Google charges searches by the query or by the prompt: the way without a price is free.
  * Other kinds without a price stay unpriced.
  */
 const STAND_INS: Readonly<Record<string, readonly string[]>> = {

@@ -85,7 +85,7 @@ export type UsageKind = (typeof USAGE_KINDS)[number];
 export type CallKind = (typeof CALL_KINDS)[number];
 export type Usage = Partial<Record<UsageKind | CallKind, number>>;
 
-/** One pass of one model. Compaction, advisor and fallback add passes. */
+/** What a model used in one pass. Compaction, advisor and fallback are passes, too. */
 export interface Part {
   /** Null: the answer's own model. */
   readonly model: string | null;
@@ -102,13 +102,12 @@ export interface Tariff {
   readonly inference_geo?: string;
   readonly speed?: string;
   readonly traffic_type?: string;
-  /** Known only from the upstream's address, if the address decides it. */
+  /** No answer says it: the upstream's host decides it. */
   readonly region?: string;
 }
 
 export interface CountFault {
   readonly basis: "unknown" | "suspect";
-  /** For people: `the upstream's input_tokens cannot be read`. */
   readonly text: string;
   readonly lacksOutput?: true;
 }
@@ -123,7 +122,7 @@ export interface CacheReason {
 export interface ReportedAmount {
   /** A decimal in USD. Null: unreadable. */
   readonly usd: string | null;
-  /** False: the answer goes on, or a provider bills the user, too. */
+  /** False if the answer goes on, or if a provider bills the user in addition. */
   readonly isWhole: boolean;
 }
 
@@ -159,7 +158,6 @@ export interface Reading {
 
 /** Gets an answer's tool calls. A call may come more than once. */
 export interface CallListener {
-  /** The answer's id. It comes before its calls. */
   begin(responseId: string): void;
   /** `hash`: of the tool and its input. */
   add(callId: string, hash: string): void;
@@ -171,9 +169,9 @@ export interface ParsedEvent {
   readonly value: unknown;
 }
 
-/** Gets the events of a stream.
- *  `size`: the bytes of text in one event.
- *  Events like earlier ones need not be parsed. */
+/** Gets the events of a stream. `size` is the number of bytes of text in the event.
+ *  If only an event's text differs from an earlier event, `takeText` returns the text
+ *  and the event's end. Otherwise it returns null, and the event has to be parsed. */
 export interface EventTaker {
   take(parsed: ParsedEvent, event?: string, size?: number): void;
   takeText(text: string, from: number): readonly [piece: string, end: number] | null;
@@ -182,9 +180,9 @@ export interface EventTaker {
 /** Sees an answer's bytes as they pass, and never delays them. */
 export interface Meter {
   see(chunk: Uint8Array): void;
-  /** Like `see`, but a bridge gets the completed events. Null: nothing follows. */
+  /** Like `see`, but hands each complete event to the bridge. Null comes after the last chunk. */
   readEvents(chunk: Uint8Array | null, bridge: EventTaker): void;
-  /** `final` of the reading. Cheap enough for each chunk. */
+  /** The same as `read().final`, but cheap enough for each chunk. */
   readonly isFinal: boolean;
   read(): Reading;
 }

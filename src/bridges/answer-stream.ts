@@ -55,7 +55,7 @@ interface StreamParts {
   readonly meter: Meter;
 }
 
-/** After this many events without the expected form, only every 32nd is tried. */
+/** After this many events without a match, a form is learned only from every 32nd event. */
 const MAX_MISSES = 4;
 const RETRY_MISSES = 32;
 
@@ -157,7 +157,7 @@ export class AnswerStream implements EventTaker {
 // Nearly all events of a stream differ only in a piece of text. They are not
 // parsed, which would take longer than all other work.
 
-/** A JSON string. Half of a character ends it: the next piece may have the other half. */
+/** Text in a JSON string. An escaped surrogate ends it: the next piece may have the other half. */
 const TEXT = /[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[\da-fA-F]{4})[ !#-[\]-\uffff]*)*/y;
 const NUMBER = /0|[1-9]\d{0,14}/y;
 const NOTHING = /(?:)/y;

@@ -98,7 +98,6 @@ const SIDES: Readonly<Record<DialectName, Side>> = {
   },
 };
 
-/** Chat and responses are both OpenAI's dialects. */
 export function isShared(client: string, upstream: string): boolean {
   return client === "chat" && upstream === "responses";
 }
@@ -123,7 +122,7 @@ export interface ConvertedCall {
   readonly conversion: Conversion;
 }
 
-/** Converts a request. Errors name the client's field. Each step takes at most 0.1 s. */
+/** Errors name the client's field. Each step takes at most 0.1 s. */
 export function* convertCall(order: ConversionOrder): Steps<ConvertedCall> {
   const { to, client } = order;
   const upstream = SIDES[to.dialect];

@@ -230,7 +230,6 @@ export function findOutputCap(model: string): number | null {
   return OUTPUT_CAPS.find(([pattern]) => pattern.test(name))?.[1] ?? null;
 }
 
-/** `openai/gpt-5.1` → `gpt-5.1`. */
 function bareName(model: string): string {
   return model.slice(model.lastIndexOf("/") + 1).toLowerCase();
 }

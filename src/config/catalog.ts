@@ -54,7 +54,8 @@ export function isPlanInForce(plan: Plan, now: Date): boolean {
   return plan.active && (plan.until === null || now < plan.until);
 }
 
-/** Limits count official amount × this. If a plan pays, the amount counts in full. */
+/** A limit counts official amount × this factor,
+ *  and the full amount if a plan pays. */
 export function limitMultiplier({ usesLogin, multiplier }: Pick<Group, "usesLogin" | "multiplier">): string {
   return usesLogin ? "1" : multiplier;
 }

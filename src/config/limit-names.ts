@@ -1,4 +1,4 @@
-// The page is bundled for a browser, so this file imports nothing.
+// This file imports nothing, because the browser's page uses it, too.
 
 export const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total", "usd_per_session"] as const;
 export const COUNT_LIMITS = [

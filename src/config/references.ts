@@ -89,14 +89,14 @@ function checkLogin(channel: Channel, host: string, refuse: Refuse): void {
   if (address === undefined)
     refuse(["platform"], "`credential: client` is for the platforms messages and responses");
   else if (!LOOPBACK.test(baseUrl.hostname) && baseUrl.href !== new URL(address).href) {
-    const advice = "with `credential: client`, use that";
+    const advice = "use this address with `credential: client`";
     refuse(["base_url"], `the client's own login belongs to ${address} only; ${advice}`);
   }
   for (const [name] of headers)
     if (KEY_FIELD.test(name) || /account-id$|^cookie$/i.test(name))
       refuse(["headers", name], "would replace the client's own login");
   if (proxy !== null && baseUrl.protocol === "http:")
-    refuse(["proxy"], "would read the client's own login: a proxy is for an address with https");
+    refuse(["proxy"], "would read the client's own login, because base_url has no https");
   if (probeMs !== null) refuse(["probe"], "a channel without a credential of its own cannot be probed");
   if (!isLoopback(host)) {
     const advice = "so the gateway may listen on loopback only: change listen.host";

@@ -11,7 +11,8 @@ import * as scalars from "./yaml/scalars.ts";
 export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
-/** A `responses` group also serves Chat Completions, so it may have chat channels. */
+/** A `responses` group also serves Chat Completions,
+ *  so it may have chat channels. */
 export const CHAT = "chat";
 export const CHAT_GROUP: Platform = "responses";
 export const CHANNEL_WORDS = [...PLATFORMS, CHAT] as const;
@@ -24,9 +25,9 @@ export function groupPlatform(platform: ChannelPlatform): Platform {
 interface PlatformFacts {
   /** Makers, tools and APIs that users may name instead. */
   readonly alsoCalled: readonly string[];
-  /** Whose prices count at an unknown address. */
+  /** Whose prices count if the channel's address is not known. */
   readonly makers: readonly string[];
-  /** The only address for its tool's login. */
+  /** Besides loopback, only this address may get a client's own login. */
   readonly loginAddress?: string;
   /** There is a bridge for its dialect. */
   readonly converts?: true;
@@ -69,7 +70,7 @@ const PRICE_KINDS = [...TOKENS, ...OTHER_TOKENS, ...CALL_KINDS.map((call) => `${
 /** One schema is shared: creating more would slow the start. */
 const sourceText = z.string();
 
-/** `shape`: its JSON schema. */
+/** `shape`: the value's JSON schema. */
 function scalar<T>(read: (text: string) => T, shape: z.core.GlobalMeta = {}) {
   const schema = sourceText.transform((text, context) => {
     try {
@@ -248,7 +249,6 @@ const channel = z
     price_provider: orNull(name),
     bill: z.enum(["book", "reported"]).optional(),
     free: flag.default(false),
-    /** False: the upstream is never asked for a WebSocket. */
     websocket: flag.default(true),
     chat: chat.optional(),
     /** Undefined: the address decides. */

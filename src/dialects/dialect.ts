@@ -63,9 +63,9 @@ export interface StreamBreak {
   readonly form?: "sse" | "json-array";
   /** A part of the JSON array has been sent. */
   readonly begun?: boolean;
-  /** `sequence`: the next event's number. */
   readonly id?: string;
   readonly model?: string;
+  /** The next event's number. */
   readonly sequence?: number;
 }
 
@@ -97,6 +97,6 @@ export interface Dialect {
   readonly listPath: string;
   /** Upstreams refuse the gateway's own requests without these. */
   readonly ownRequestFields?: readonly Field[];
-  /** If an upstream has no list of this dialect, their lists are joined instead. */
+  /** If an upstream has no model list in this dialect, its lists in these dialects are joined. */
   readonly listFallbacks?: readonly Dialect[];
 }

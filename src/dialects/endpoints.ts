@@ -71,7 +71,6 @@ const CONTENT = familyOf(content, "content", CONTENT_KEYS);
 const RELAY_MESSAGES = familyOf(messages, "relay", MESSAGES_KEYS);
 const RELAY_CONTENT = familyOf(content, "relay", CONTENT_KEYS);
 const RELAY_LIST = familyOf(relay, "relay", KEY_SOURCES);
-/** Paths of all platforms but the relay. */
 const SHARED: Family = {
   dialect: responses,
   shared: SHARED_DIALECTS,

@@ -23,8 +23,8 @@ import { type OtherPath, readOther } from "./other-paths.ts";
 import { PLATFORM_ROWS } from "./platforms.ts";
 import { responses } from "./formats/responses.ts";
 
-/** `dialect`: for errors before the key is known.
- *  `upgrade`: to a WebSocket. */
+/** `dialect` is for errors before the key is known.
+ *  `upgrade` asks for a WebSocket. */
 export type Recognition = { readonly dialect: Dialect } & (
   | { readonly kind: "target" | "upgrade"; readonly target: Target; readonly query: string }
   | { readonly kind: "own"; readonly page: OwnPage }
@@ -165,7 +165,7 @@ function isListed(path: string, lookup: Lookup): boolean {
 function refusePath(path: string, given: string, lookup: Lookup): Recognition {
   const { method } = lookup;
   const query = dropKey(lookup.query);
-  // After this status, Codex tries HTTP, and shows the error that it gets.
+  // After a 426, Codex tries HTTP, and shows the error that it gets there.
   if (path.endsWith("/responses") && isUpgrade(lookup)) {
     const error = new GatewayError("upgrade_required", "This gateway speaks HTTP here, not WebSocket.");
     return { kind: "unknown", error, other: null, query, dialect: responses };

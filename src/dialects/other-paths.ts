@@ -1,4 +1,5 @@
-// Unknown paths may go upstream unchanged, unless a server could take one for a billed path.
+// Unknown paths may go upstream unchanged,
+// unless a server could take one for a billed path.
 
 import type { Platform } from "../config/schema.ts";
 import type { Target } from "./dialect.ts";
@@ -7,14 +8,13 @@ import { dialectOf } from "./platforms.ts";
 
 export interface OtherPath {
   readonly path: string;
-  /** The path came below the relay's prefix. */
   readonly relayed: boolean;
 }
 
 /** Paths that all servers read alike. */
 const PLAIN = /^\/v1(?:beta)?(?:\/[\w@~-][\w@~.:=+,-]*)+$/;
 
-/** Null: never forwarded. `isListed`: the path has an endpoint. */
+/** Null if the path is never forwarded. `isListed` says whether it has an endpoint. */
 export function readOther(
   path: string,
   relayPath: string,
@@ -33,7 +33,7 @@ export function isForwarded({ path }: OtherPath, names: readonly string[]): bool
   return names.some((name) => path === name || path.startsWith(`${name}/`));
 }
 
-/** Null: not this platform's API version or prefix. */
+/** Null if the platform does not have the path's prefix or API version. */
 export function describeOther({ path, relayed }: OtherPath, platform: Platform): Target | null {
   const isBeta = path.startsWith("/v1beta/");
   if (relayed !== (platform === "relay")) return null;

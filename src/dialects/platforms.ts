@@ -79,7 +79,6 @@ export function dialectOf(platform: ChannelPlatform): Dialect {
 interface ChannelRow extends Pick<PlatformRow, "dialect" | "spoken" | "answerPaths"> {
   /** A base URL may end in a version of its own instead of `/v1`. */
   readonly ownVersions?: true;
-  /** A stream reports usage only on request. */
   readonly asksUsage?: true;
 }
 

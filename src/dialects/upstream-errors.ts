@@ -15,8 +15,8 @@ export type ErrorKind =
   | "refused"
   | "server";
 
-/** Upstreams' names for errors. Converted errors need the kind. If it is null, their status decides.
- *  An error as the first event of a stream needs the status. If it is null, the client gets the event. */
+/** Upstreams' names for errors. `kind` is for converted errors. If it is null, their status decides.
+ *  `status` is for an error event that begins a stream. If it is null, the client gets the event. */
 type Row = readonly [kind: ErrorKind | null, status: number | null, names: string];
 const ROWS: readonly Row[] = [
   ["overflow", null, "context_length_exceeded model_max_prompt_tokens_exceeded exceed_context_size_error"],
@@ -60,8 +60,7 @@ export function isPrelude(event: unknown): boolean {
   return PRELUDES.has(getField(event, "type"));
 }
 
-/** `status` is the error's HTTP equivalent.
- *  Null: the event goes to the client. */
+/** Returns an error with its HTTP status, or null if the client gets the event. */
 export function readErrorEvent(event: unknown): { readonly status: number; readonly message: string } | null {
   const error = findError(event);
   if (error === null) return null;

@@ -1,4 +1,5 @@
-// The parts of a running gateway. Later steps get them in this record.
+// The parts of a running gateway.
+// The steps that serve a request get them in this record.
 
 import type { Ledger } from "../billing/ledger/ledger.ts";
 import type { LineDraft } from "../billing/ledger/line.ts";
@@ -24,12 +25,12 @@ import type { ModelLists } from "./channels/model-list.ts";
 import type { MetricsDetail, Observer, ShortageAlarm } from "./observe/observer.ts";
 
 export interface Recorder {
-  /** `message`: of a WebSocket's turn. */
+  /** A turn on a WebSocket has its body in `message`. */
   open(r: Request, message?: Uint8Array): void;
   /** `line`: null if the request was not billed. */
   finish(r: Request, tap: Tap, line: LineDraft | null): void;
   follow(catalog: Catalog): void;
-  /** `name` null: records no more. Returns what was recorded. */
+  /** Stops recording if `name` is null. Returns what was recorded. */
   recordRun(session: string, name: string | null): { readonly folder: string; readonly requests: number };
   readonly active: readonly { readonly name: string; readonly key: string | null }[];
   close(): Promise<void>;
@@ -38,7 +39,8 @@ export interface Recorder {
 export interface Gateway {
   /** A reload replaces it. Running requests keep the old one. */
   catalog: Catalog;
-  /** The config converts or has converted: conversations may have envelopes. */
+  /** True if a group converts or did before a reload.
+   *  Conversations may then have envelopes. */
   converts: boolean;
   readonly client: Upstream;
   readonly memory: MemoryBudget;

@@ -91,7 +91,7 @@ function requireNoSecret(text: string, where: string, secrets: Secrets, known: K
 
 async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
   const { key, run } = r;
-  // So `gateway run --url` learns that its budget is spent.
+  // `gateway run --url` asks here, and so learns that its budget is spent.
   if (run?.isSpent === true)
     throw new GatewayError("limit_spent", `This run has spent its budget of $${run.budget}.`);
   const { endpoint, model } = r.target;
@@ -114,7 +114,8 @@ async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
   throw new GatewayError("unknown_model", text);
 }
 
-/** Tools compact by this count. For another dialect, it is an estimate. */
+/** Tools decide by this count when to compact. It is an estimate:
+ *  the upstream has another dialect. */
 async function answerCount(r: Request, gateway: Gateway): Promise<Ending> {
   await openBill(r, gateway);
   r.memory?.free();
@@ -143,8 +144,8 @@ function deliver(
   return isStream ? convertStream(r, body, gateway) : convertWhole(r, body, conversion, gateway);
 }
 
-/** Cancels the upstream request if a client disconnects early: at once,
- *  or, if billed, after `on_disconnect.drain`, to get the usage. */
+/** Cancels the upstream request of a client that left. If the request is billed,
+ *  this waits for `on_disconnect.drain`, to get the usage. */
 function leave(r: Request, { catalog, halt }: Gateway): void {
   if (r.endWait !== null) return r.endWait();
   noteLeft(r);

@@ -89,7 +89,7 @@ export class Request {
   readonly transport: "websocket" | null;
 
   // Who sent the request, and what for.
-  /** Null until it is found. A request that is refused later has it. */
+  /** Null until the key is known. It stays if the request is refused later. */
   foundKey: Key | null = null;
   run: ToolRun | null = null;
   /** `NOBODY` until the body has been read. */
@@ -103,7 +103,7 @@ export class Request {
   /** The name by which a conversation keeps its channel. */
   conversation: string | null = null;
   memory: Reservation | null = null;
-  /** The request in the tried channel's dialect. Null: it is the client's. */
+  /** The request in the tried channel's dialect. Null if that is the client's. */
   converted: ConvertedRequest | null = null;
 
   // What the request may cost.
@@ -137,7 +137,7 @@ export class Request {
   /** Null if the response cannot have usage and is no stream,
    *  or if its path is unknown. */
   meter: Meter | null = null;
-  /** The events end with the dialect's terminal event. */
+  /** The response is a stream, and ends with the dialect's terminal event. */
   streamed = false;
   left = false;
   firstByteMs: number | null = null;

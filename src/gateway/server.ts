@@ -1,4 +1,4 @@
-// Listens, refuses foreign hosts and preflights, answers own pages.
+// Listens, refuses foreign hosts, answers preflights and the gateway's pages.
 
 import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";

@@ -37,7 +37,8 @@ import { closeBills } from "./bill/settle.ts";
 import { rehearse } from "./send/rehearse.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
-/** For bodies above 1 MiB. 64 MiB more are left for beginnings of bodies that wait. */
+/** The memory for all bodies above 1 MiB. If bodies wait for it,
+ *  their first bytes may take 64 MiB more. */
 const LARGE_BODIES_BYTES = 448 * 1024 * 1024;
 const MAX_BACKGROUND_RESPONSES = 10_000;
 /** The rehearsal must not delay the start. */

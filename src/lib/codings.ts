@@ -50,7 +50,6 @@ export function readCodings(contentEncoding = ""): string[] {
 
 type Pieces = AsyncIterable<Buffer> | Iterable<Buffer>;
 
-/** Throws CodingError at once. */
 export function decodePieces(coded: Pieces, codings: readonly string[]): Pieces {
   if (codings.length > MAX_CODINGS)
     throw new CodingError(false, `it is encoded more than ${MAX_CODINGS} times`);

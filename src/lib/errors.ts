@@ -1,4 +1,4 @@
-// The error that the gateway throws on purpose. dialects/ has the names of each code.
+// An error of the gateway itself. Each dialect has its own names for the codes.
 
 const STATUS_OF = {
   key_missing: 401,
@@ -42,7 +42,7 @@ export interface ErrorDetails {
   /** A more specific code, for responses and chat errors. */
   readonly wireCode?: string | null;
   readonly retrySeconds?: number | null;
-  /** In milliseconds. Null: a spent limit never begins anew. */
+  /** When the spent limit begins anew, in epoch milliseconds. Null: never. */
   readonly resetsAt?: number | null;
   readonly allow?: readonly string[];
   readonly status?: number;

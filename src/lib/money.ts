@@ -128,7 +128,7 @@ export function roundDecimal(value: Decimal, places: number): Decimal {
   return { units: (units < 0n ? units - half : units + half) / unit, scale: places };
 }
 
-/** Half of an amount's last place. The error of a double below 1,000 is smaller. */
+/** Half a unit of an amount's last place. Doubles below 1,000 err by less. */
 const BELOW_HALF = 5e-13;
 const MAX_DOUBLE = 1000;
 

@@ -38,7 +38,8 @@ export interface Wanted<About> {
   readonly others?: number;
   /** Lists whose elements are wanted, too. */
   readonly lists?: ReadonlySet<string>;
-  /** Names in lower case. Members that some parser takes for one of these are counted. */
+  /** Names in lower case. `spellings` counts the members
+   *  that a lenient parser takes for one of them. */
   readonly alike?: ReadonlySet<string>;
   /** The lists of earlier objects, the likeliest first. */
   readonly known?: readonly Lists<About>[];
@@ -51,7 +52,6 @@ export class Scan<About = never> {
   /** Repeated names: parsers disagree on which counts. */
   readonly repeated = new Set<string>();
   isForeign = false;
-  /** How many members some parser takes for one of `alike`. */
   spellings = 0;
   readonly #spans = new Map<string, Span>();
 
@@ -100,7 +100,6 @@ export function scanMembers(
   return runAtOnce(scanSteps<never>(bytes, { names: new Set(names), alike: new Set(alike) }));
 }
 
-/** A scan that may stop after each piece. */
 class Search<About> {
   readonly #json: Scanner;
   readonly #wanted: Wanted<About>;
@@ -151,7 +150,7 @@ class Search<About> {
   }
 
   #divide(lists: ReadonlySet<string>): Divider<About> {
-    // `#name` is a part of the text, which it would keep in memory.
+    // `#name` may be a slice, which would keep the whole text in memory.
     for (const list of lists) if (list === this.#name) this.#name = list;
     return new Divider(this.#json, this.#name, this.#wanted);
   }

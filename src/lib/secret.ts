@@ -28,7 +28,8 @@ export function sha256Hex(text: string): string {
 
 /** Whether a displayed word may contain a misplaced secret. */
 export function looksSecret(word: string): boolean {
-  // After a letter or a digit, such a prefix counts only if a digit follows: "task-runner" is a name.
+  // After a letter or a digit, such a prefix counts only if a digit follows:
+  // "task-runner" is a name.
   return /(?<![A-Za-z0-9])(sk|AIza|eyJ|xai|gsk|ghp)[-_A-Za-z0-9]{6}|(sk-|AIza|eyJ|xai-|gsk_|ghp_)(?=[-_A-Za-z]{0,64}\d)[-_A-Za-z0-9]{10}/.test(
     word,
   );

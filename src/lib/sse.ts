@@ -17,7 +17,6 @@ export const BYTE_ORDER_MARK = "\ufeff";
 /** A stream's last event may repeat the answer and the request's tools. */
 export const MAX_EVENT_BYTES = 32 * 1024 * 1024;
 
-/** Returns the events that have ended, and keeps the rest. */
 export class EventReader {
   #fresh: Buffer[] = [];
   #begun: Buffer[] = [];

@@ -6,7 +6,7 @@ import { VOLATILE_MEMBERS, VOLATILE_TEXTS, OWN_FOLDERS } from "./rules.ts";
 
 type Comparable = ReturnType<typeof readComparable>;
 
-/** Further folders are compared as they are: the work stays linear. */
+/** At most this many folders are replaced, so that the work stays linear. */
 const MAX_FOLDERS = 20;
 
 const ESCAPED_BACKSLASHES = /(?:\\\\)+/g;

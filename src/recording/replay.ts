@@ -1,5 +1,6 @@
 // Finds a request's recorded exchange: the first unused one with the same
-// request. A repeated request, as for a list of models, gets the last answer again.
+// request. A repeated request, as for a list of models,
+// gets the last answer again.
 
 import { dropKey, pathOf, queryOf } from "../dialects/path.ts";
 import { type Difference, findDifference, readComparable } from "./match.ts";
@@ -82,8 +83,8 @@ export class Replay {
   }
 }
 
-/** Names the most similar recorded request.
- *  It is the unused one whose first difference comes last. */
+/** Names the recorded request that begins most like the sent one.
+ *  Unused requests come first. */
 function explainMiss(what: string, differences: ReadonlyMap<Entry, Difference>): FoundExchange {
   const [nearest] = [...differences].toSorted(
     ([a, one], [b, other]) => Number(a.isUsed) - Number(b.isUsed) || other.equal - one.equal,

@@ -1,5 +1,5 @@
-// What differs between two runs of one script without meaning anything.
-// A tool with other clocks or ids needs a rule, and no code.
+// Lists the meaningless differences between two runs of one script.
+// A tool with other forms of times or ids needs a rule here, and no other code.
 
 /** Texts of these forms count as equal. The first rule that fits wins.
  *  Backslashes were replaced by `/` before. */
@@ -30,8 +30,8 @@ export const VOLATILE_TEXTS: readonly RegExp[] = [
   /\bOS Version: [^\n]*/g,
 ];
 
-/** A folder's name with at most two blanks: more are a sentence.
- *  `others`: forbidden characters. */
+/** Matches a folder's name. A text with more than two blanks is taken for a sentence.
+ *  `others` has more characters that may not be in the name. */
 function writeName(others = ""): string {
   const word = String.raw`[^\s\\/\x60"<>${others}]{1,100}`;
   return `${word}(?: ${word}){0,2}`;
@@ -41,7 +41,7 @@ function writeName(others = ""): string {
 const FOLDER = String.raw`(?:[A-Za-z]:)?(?:\/${writeName()}){1,20}(?=[\x60"<\\])`;
 const HOME_NAME = writeName(String.raw`'()[\],:;`);
 
-/** The agent's working folder or home, whose name counts as equal. */
+/** Rules for the agent's working folder or home, whose name may differ. */
 export const OWN_FOLDERS: readonly RegExp[] = [
   String.raw`((?:\b[A-Za-z]:)?(?:\/${HOME_NAME}){1,12})\/\.(?:claude|codex|gemini|config|cache|local)\b`,
   String.raw`(?:working directory|current directory|working in the directory)(?: is)?: ?\x60?(${FOLDER}|[^\s\x60<"\\]{2,})`,
@@ -50,7 +50,6 @@ export const OWN_FOLDERS: readonly RegExp[] = [
   String.raw`Workspace Directories:\*\*\\n +- (${FOLDER})`,
 ].map((rule) => new RegExp(rule, "gi"));
 
-/** The values of these members are never compared. */
 export const VOLATILE_MEMBERS: readonly RegExp[] = [
   /(?:^|_)(?:duration|elapsed|timestamp|created|created_at|started_at)(?:_ms|_s)?$/,
   /^(?:user_id|session_id|prompt_cache_key|user_prompt_id|safety_identifier|client_metadata|installation_id)$/,

@@ -113,10 +113,11 @@ export class RecordingWriter {
 
 /** Lists that an agent sends again with each request. */
 const LISTS = ["messages", "input", "contents", "tools", "system"];
-/** A smaller file would take a block of the disk, too. */
+/** Smaller files would save nothing: each takes a block of the disk. */
 const MIN_PIECE_BYTES = 2048;
 
-/** Cuts after elements of lists, so that earlier requests have stored most pieces. */
+/** Cuts after elements of lists:
+ *  most pieces are then stored already, by earlier requests. */
 function cutPieces(bytes: Uint8Array): Uint8Array[] {
   const scan = scanMembers(bytes, LISTS);
   const spans = LISTS.flatMap((name) => scan?.get(name) ?? []).toSorted((a, b) => a.start - b.start);

@@ -1,5 +1,6 @@
 // What the page and its server share, except the reports and actions of gateway/api.
-// Texts come from clients, upstreams or the config: the page shows none of their markup.
+// Texts come from clients, upstreams or the config:
+// the page shows none of their markup.
 
 import type { ChannelView } from "../gateway/channels/view.ts";
 import type { OpenStream, RequestRecord } from "../gateway/observe/observer.ts";
@@ -15,7 +16,6 @@ export interface StreamRow extends Omit<OpenStream, "tokens"> {
   readonly tokens: number;
 }
 
-/** This run of the gateway. */
 export interface About {
   readonly version: string;
   readonly since: string;

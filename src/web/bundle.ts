@@ -13,7 +13,7 @@ export function bundlePage() {
   return { script: bundle("main.tsx"), style: bundle("style.css") };
 }
 
-/** In a macro, only Bun's command can bundle. */
+/** A macro cannot call `Bun.build`, but it can start `bun build`. */
 function bundle(entry: string): BundledFile {
   const folder = `${import.meta.dir}/page`;
   const flags = ["--minify", "--target=browser", "--production"];

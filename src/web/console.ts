@@ -1,5 +1,5 @@
-// The server of the console's page: sign-in and addresses. Only a sign-in, the shell and
-// its assets are served without a cookie and a token (sign-ins.ts).
+// Serves the console. Everybody gets the page without data, and may sign in. The data
+// need a cookie and a token (sign-ins.ts).
 
 import { pathOf, queryOf } from "../dialects/path.ts";
 import { z } from "zod";
@@ -28,7 +28,7 @@ interface Inside extends ApiParts {
   readonly cookie: () => string;
 }
 
-/** Lines to copy begin with `command`, which starts this program. */
+/** `command` starts this program: lines to copy on the page begin with it. */
 export function createConsole(parts: ApiParts, command: string): Console {
   const { gateway, port } = parts;
   const { console: where, listen } = gateway.catalog;
@@ -61,8 +61,8 @@ export function createConsole(parts: ApiParts, command: string): Console {
 }
 
 const NOT_SERVED =
-  "The page is served on loopback only, or `console: never` is set. " +
-  "`console: always` serves it on any address.";
+  "The page is served on loopback only, unless the config says `console: always`. " +
+  "With `console: never` it is not served.";
 
 async function answer(call: UnroutedCall, inside: Inside): Promise<void> {
   const { exchange } = call;
@@ -87,7 +87,7 @@ async function answerApi(exchange: Exchange, path: string, inside: Inside): Prom
   try {
     if (`${method} ${path}` === "POST sign-in") return await signIn(exchange, inside);
     if (!isSignedIn(exchange, inside))
-      return refuse(exchange, 401, "You are not signed in. `gateway open` opens a page that is.");
+      return refuse(exchange, 401, "You are not signed in. `gateway open` signs you in.");
     if (`${method} ${path}` === "POST sign-out") return signOut(exchange, inside);
     if (`${method} ${path}` === "GET live")
       return inside.live.open(exchange, () => isSignedIn(exchange, inside));
@@ -122,7 +122,7 @@ async function signIn(exchange: Exchange, { signIns, cookie, gateway }: Inside):
     if (result === "used")
       gateway.observer.notice(
         "warning",
-        "the sign-in link of the console was used twice: both are signed out",
+        "a sign-in link of the console was used twice: the browser that used it first is signed out",
       );
     refuse(exchange, 403, FAULTS[result]);
     return;
@@ -138,7 +138,8 @@ function signOut(exchange: Exchange, { signIns, cookie }: Inside): void {
   reply(exchange, 200, {}, [field]);
 }
 
-/** Forms of other sites cannot send JSON. The preflight of their scripts is refused. */
+/** Forms of other sites cannot send JSON.
+ *  The preflight of their scripts is refused. */
 async function readBody(exchange: Exchange): Promise<unknown> {
   if (exchange.field("content-type") !== "application/json") return refuseUsage("The page sends JSON only.");
   return parseJson(Buffer.from(await exchange.readBody(MAX_BODY_BYTES)).toString());

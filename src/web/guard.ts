@@ -18,7 +18,8 @@ export function refuseForeign(exchange: Exchange, catalog: Catalog, isShell: boo
   return refuseSite(exchange, isShell);
 }
 
-/** Other pages may link to the shell, which has no data, but not frame it. */
+/** The shell has no data: other sites may link to it,
+ *  but not show it in a frame. */
 function refuseSite(exchange: Exchange, isShell: boolean): string | null {
   const site = exchange.field("sec-fetch-site") ?? "same-origin";
   const into = exchange.field("sec-fetch-dest") ?? "document";
@@ -50,8 +51,8 @@ export const SAFE_FIELDS: readonly Field[] = [
 
 export const NOT_CACHED: Field = ["cache-control", "no-store"];
 
-/** A page on another port of this host can set cookies of this name.
- *  Browsers send cookies of longer paths first: the gateway's are the last. */
+/** Pages on other ports of this host can set cookies with the same name as the gateway's.
+ *  Browsers send cookies of longer paths first, so the gateway's is one of the last. */
 const MAX_COOKIES = 16;
 
 /** The last cookies of this name.

@@ -205,7 +205,7 @@ function listLimits({
     unknown > 0 && `${countOf(unknown, "request")} without usage: in no sum of tokens or dollars.`,
     "Missed tokens come from the reported usage: what the previous request left in the cache (at most this " +
       "request's input), minus what this one read. If earlier messages shrank, new text may count as missed.",
-    "After a start of the gateway, a session's first request has none to compare with.",
+    "After a start of the gateway, a session's first request cannot be compared with an earlier one.",
     "The cause is the first difference between the two prompts. The gateway keeps no text of them.",
     lost.unpriced_tokens > 0 && `${formatCount(lost.unpriced_tokens)} of the missed tokens have no price.`,
     expired.misses > 0 &&

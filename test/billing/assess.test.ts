@@ -114,7 +114,7 @@ describe("an answer that never came costs nothing, or an unknown amount", () => 
     ["without a status", null, OPEN],
     ["without a status, though usage was read", null, readingOf({ input: 5 }, FINAL)],
     ["with a status, and nothing that could be read", 200, null],
-  ])("the cost of an answer that never came, %s, is unknown", (_, status, reading) => {
+  ])("if an answer comes %s, its cost is unknown", (_, status, reading) => {
     for (const outcome of ["upstream_error", "client_closed", "interrupted"] as const) {
       const { basis, parts } = assess({ outcome, status, reading, streamed: true, estimatedInput: 70 });
       expect({ basis, parts }).toEqual({ basis: "unknown", parts: [] });
@@ -137,7 +137,7 @@ describe("a complete answer is charged for what it reports", () => {
     expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: true });
   });
 
-  test("an answer has an unknown cost, but is not suspect, if its response still runs in the background", () => {
+  test("while a response runs in the background, its cost is unknown, and this is not suspect", () => {
     const stored = { id: "resp_1", goesOn: true };
     const shown = judge(readingOf(null, { ...FINAL, stored }), whole);
     expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: false });

@@ -279,7 +279,7 @@ describe("P130: how an answer was served decides the price", () => {
     ["gemini-3-flash-preview", { traffic_type: "ON_DEMAND_FLEX" }, "1.75", "flex"],
     ["gemini-3-flash-preview", { service_tier: "SERVICE_TIER_FLEX" }, "1.75", "flex"],
     ["gemini-3.8-flash", { traffic_type: "ON_DEMAND_PRIORITY", service_tier: "priority" }, "8.1", "priority"],
-  ])("%s served as %p costs %s", (model, tariff, official, tier) => {
+  ])("for %s with %p, a million tokens of input and of output cost $%s", (model, tariff, official, tier) => {
     expect(bill(model, million, { tariff })).toMatchObject({ official, tier, unpricedBecause: null });
   });
 
@@ -431,7 +431,7 @@ describe("P133: a price in the config comes before those of the book", () => {
   });
 });
 
-// An oracle that shares no code with the product: plain fractions of integers.
+// Calculates the expected charge with fractions of integers. It shares no code with the gateway.
 function fraction(text: string): [bigint, bigint] {
   const [whole = "0", places = ""] = text.split(".");
   return [BigInt(whole + places), 10n ** BigInt(places.length)];
@@ -522,6 +522,6 @@ test("if one part of a line has no price, the line has no amount, but the other 
   });
 });
 
-test("the product before rounding, which an explanation of a charge shows, has all its decimals", () => {
+test("a product before rounding has all its decimals", () => {
   expect(multiplyExactly("0.0000000000001", "0.3")).toBe("0.00000000000003");
 });

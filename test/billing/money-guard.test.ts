@@ -1,6 +1,6 @@
 // Money is computed in one place: src/billing/charge.ts, with src/lib/money.ts. This test reads the source and fails
 // where another module multiplies or rounds an amount, or where any module makes a float of an amount. The test
-// knows amounts by their names only: they are called by the words below, and by nothing else.
+// recognises an amount by its name: it has one of the words below, and no other name has them.
 
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";

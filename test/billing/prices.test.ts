@@ -215,8 +215,8 @@ describe("the price book agrees with the package that it is made from", () => {
     expect(compared).toBeGreaterThan(5000);
   });
 
-  /** The package's provider with this model only: some ids fit the patterns of several models. The book leaves out some of
-   *  the package's ids, so the model is also searched for by its pattern. */
+  /** Returns the provider with this model only, because an id can fit the patterns of several models.
+   *  If no model has the id, a model whose pattern names the id is taken. */
   function packageWith(provider: string, id: string): Provider {
     const found = findProvider({ providerId: provider });
     const named = (each: Provider["models"][number]) =>

@@ -154,7 +154,7 @@ const samples = array(
   { minLength: 1, maxLength: 25 },
 );
 
-test("P49: the table's sums of random lines equal plain arithmetic, by name and time zone, in a file and in memory", () => {
+test("P49: the sums of random lines are the same in a table's file, in a table in memory and by plain arithmetic", () => {
   const queries: UsageQuery[] = [
     ALL,
     { ...ALL, by: ["session", "agent"] },
@@ -392,7 +392,7 @@ describe("the ledger's table is made safely, read consistently and replaced if d
     expect([look(), look()]).toEqual([{ ...RICH, notes: AGAIN }, RICH]);
   });
 
-  test("a changed byte in a name or an amount that reports sum is found by verify and by a gateway", () => {
+  test("verify and a gateway find a changed byte in a name, and in an amount that is part of a report's sums", () => {
     writeRich();
     const others =
       /lines SET (?:line|place|id|corrections|named|status|first_byte|duration|cause|changed_at|part|detail|from_channel|windows) /;
@@ -405,7 +405,7 @@ describe("the ledger's table is made safely, read consistently and replaced if d
     }
   });
 
-  test("a changed byte in an amount that limits count is found when a gateway starts", () => {
+  test("when a gateway starts, it finds a changed byte in an amount that counts towards a limit", () => {
     writeRich();
     const counted = /lines SET (?:at|charge|counted|official|exact) |SET (?:key|group_name|channel|paid_by) /;
     for (const sql of listChanges(["lines", "names"]).filter((each) => counted.test(each))) {
@@ -436,7 +436,7 @@ describe("the ledger's table is made safely, read consistently and replaced if d
     expect(look()).toEqual(FINE);
   });
 
-  test("the ledger's table is named in the error if its exact amounts are not JSON", () => {
+  test("an error tells the user to remove the ledger's table if the table's exact amounts are not JSON", () => {
     write(path, lines);
     makeTable(path);
     changeUnseen("UPDATE lines SET exact = 'x'");
@@ -458,7 +458,7 @@ describe("the ledger's table is made safely, read consistently and replaced if d
     expect([changed.isInMemory, existsSync(`${path}.index`), notes.length]).toEqual([true, false, 1]);
   });
 
-  test("the ledger's table is in memory for a copy of a ledger, in a read-only folder, or if a folder has the table's name", () => {
+  test("the ledger's table is kept in memory if the ledger is a copy, its folder is read-only, or a folder has the table's name", () => {
     write(path, lines);
     using copy = new Table(path, { report: () => {}, isCopy: true });
     expect([copy.isInMemory, count(copy), existsSync(`${path}.index`)]).toEqual([true, 40, false]);

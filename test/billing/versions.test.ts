@@ -1,4 +1,4 @@
-// A newer version of a tool is named only if its sessions have more input than older sessions of the same kind, beyond chance.
+// A report names a newer version if its sessions have more input than older sessions, and not by chance.
 
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
@@ -93,7 +93,7 @@ test("one session with very much input does not change the report about the othe
   expect(compareVersions(make(1.1))).toMatchObject([{ percent: 10 }]);
 });
 
-test("a rise of the input is named only if there is a week of other sessions to compare it with", () => {
+test("a newer version with more input is not named if the other sessions span less than a week", () => {
   const sessions = makeSessions((index) => (index < UPDATE ? 20_000 : 24_000) + (index % 97));
   expect(compareVersions(sessions)).toHaveLength(1);
   expect(compareVersions(sessions.slice(20, 220))).toEqual([]);
@@ -137,7 +137,7 @@ test.each([
   ["2 % more input", 16_990, []],
   ["less input", 9000, []],
   ["as much input, after fewer failed requests", 16_620, []],
-])("a report judges twelve sessions of a newer version with %s", (title, input, sentences) => {
+])("a report on twelve sessions with %s says whether the input rose", (title, input, sentences) => {
   const label = title.includes("without") ? undefined : "orchard";
   const path = writeLedger(input, title.includes("failed") ? 2 : 0, label);
   using table = new Table(path, { report: () => {} });
@@ -145,7 +145,7 @@ test.each([
   expect(found.map(describeChange)).toEqual(sentences);
 });
 
-test("a report compares a plan's window at a cache miss with that at the request before, even if another session sent it", () => {
+test("a report counts how much a plan's window rose at a cache miss, compared with the last request of any session", () => {
   const client = { session: "a" };
   const cache = { missed: 1000, usd: "0", because: "tools_changed" } as const;
   const drafts = [
@@ -184,7 +184,7 @@ test("the newest versions of one tool do not hide the newest versions of another
   ]);
 });
 
-test("what may be somebody's number or address is not shown as a model or a version", () => {
+test("a model or version that may be somebody's number or address is shown as a hash", () => {
   const shown = [showName("model", "command-r-4929"), showName("version", "10.0.0.7")];
   expect(shown.join(" ")).toMatch(/^model-[\da-f]{8} version-[\da-f]{8}$/);
   expect(showName("version", "2.1.332")).toBe("2.1.332");

@@ -326,7 +326,7 @@ test("a JSON answer to a request for a stream becomes a stream for the client", 
   expect(textOf(output)).toContain('"text":"Hello"');
 });
 
-test("a responses stream's long last event comes in short slices, which can be read a second time", () => {
+test("the long last event of a stream in the responses dialect is written in short slices, which give the same text when read again", () => {
   const content = '"\\u002d"\u{1f600}\u0001'.repeat(200_000);
   const body = { choices: [{ message: { content }, finish_reason: "stop" }] };
   const output = openStream(ask("responses>chat").conversion).pushWhole(Buffer.from(JSON.stringify(body)));

@@ -848,10 +848,10 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
   ],
 };
 
-describe.each(Object.entries(TABLES))("%s: what the client wants", (direction, rows) => {
+describe.each(Object.entries(TABLES))("a client's options are converted (%s)", (direction, rows) => {
   const cases = rows.map((row) => [...row] as const);
   test.each(cases)(
-    `${direction}: the upstream gets as much of a client's option as its own dialect can express: %s`,
+    `the upstream gets what its dialect can express of %s (${direction})`,
     (_, sent, seen, notes = [], setting = {}) => {
       const base = BASES[direction.split(">")[0] ?? ""];
       const { body, conversion } = convert(direction, { ...base, ...sent }, setting);
@@ -886,7 +886,7 @@ test.each([
     "contents.parts.fileData.fileUri",
     { contents: [{ parts: [{ fileData: { fileUri: "gs://bucket/a.png" } }] }] },
   ],
-])("%s: the refusal names the field %s", (direction, field, sent) => {
+])("the bridge %s refuses a request and names the field %s", (direction, field, sent) => {
   const base = BASES[direction.split(">")[0] ?? ""];
   expect(refusal(direction, { ...base, ...sent })).toBe(`400 ${field}`);
 });

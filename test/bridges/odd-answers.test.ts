@@ -91,7 +91,7 @@ describe("the input of a call is an object for messages and content", () => {
     ),
   );
 
-  test.each(rows)("input %s is an object for a %s client of a %s channel", (written, client, own, read) => {
+  test.each(rows)("input %s becomes an object for a %s client (%s channel)", (written, client, own, read) => {
     const call = { name: "f", arguments: written.replace("HUGE", HUGE) };
     const output = [{ type: "function_call", id: "fc", call_id: "c", ...call }];
     const message = { role: "assistant", tool_calls: [{ id: "c", type: "function", function: call }] };
@@ -120,7 +120,7 @@ describe("the input of a call is an object for messages and content", () => {
     expect(streamed.text.replace('"partial_json":" ', '"partial_json":"')).toContain(whole);
   });
 
-  test.each(rows)("input %s is an object for a %s channel of a %s client", (written, channel, own, read) => {
+  test.each(rows)("input %s is an object for a %s channel (%s client)", (written, channel, own, read) => {
     const call = { name: "f", arguments: written.replace("HUGE", HUGE) };
     const messages = [
       { role: "user", content: "Hi" },
@@ -179,7 +179,7 @@ describe("an answer without a finish reason is complete only if all of it came",
   test.each([
     ["without usage", [chunk({ content: "4" }), "[DONE]"]],
     ["without [DONE]", [chunk({ content: "4" }), chunk({}, null, { usage: USAGE })]],
-  ])("a stream without a finish reason and %s is a failure", (_name, events) => {
+  ])("a stream %s is a failure if no finish reason came", (_name, events) => {
     expect(stream(ask("messages>chat"), [sse(events)]).phase).toBe("broken");
   });
 });

@@ -119,7 +119,7 @@ const PIECES = new Set(
   "text thinking partial_json delta content refusal reasoning_content arguments input".split(" "),
 );
 
-/** Joins the texts of events in a row that differ only in their piece of text. */
+/** Joins the texts of successive events that differ only in their piece of text. */
 function joinPieces(events: readonly Any[]): [frame: string, text: string][] {
   const joined: [string, string][] = [];
   for (const event of events) {
@@ -233,7 +233,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     );
   });
 
-  test(`R3, ${direction}: an event that differs from the one before only in its text is not parsed, but converted the same`, () => {
+  test(`R3, ${direction}: an event that differs from the one before only in its text is converted without parsing, with the same result`, () => {
     const converted = convert(direction, formRequest(client, formUser(client, ASK, []), true));
     const say = (texts: string[], thought: string | null = null): Any[] =>
       formAnswer(upstream, { thought, text: texts.join(""), calls: [] }, USAGE, () => texts);

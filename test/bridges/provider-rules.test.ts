@@ -108,7 +108,7 @@ test.each([
   [{ temperature: 0.5, top_p: 0.9 }, "claude-sonnet-4-5", { temperature: 0.5 }, ["top_p"]],
   [{ temperature: 0.5, top_p: 0.9 }, "claude-3-7-sonnet", { temperature: 0.5, top_p: 0.9 }, []],
   [{ top_p: 0.9 }, "claude-haiku-4-5", { top_p: 0.9 }, []],
-])("the sampling %j is sent as %s accepts it", (sent, model, seen, notes) => {
+])("if a chat client sends %j, %s gets only values that it accepts", (sent, model, seen, notes) => {
   const { body, notes: noted } = send("chat>messages", sent, { model });
   const { temperature, top_p } = body;
   expect(JSON.parse(JSON.stringify({ temperature, top_p }))).toEqual(seen);
@@ -251,7 +251,7 @@ describe("P163: nothing inside a tool, a message or a part is lost in silence", 
     ],
   ];
 
-  test.each(noted)("%s: what is left out of %j is named", (direction, sent, name) => {
+  test.each(noted)("%s: the request %j loses a field, and the gateway names it", (direction, sent, name) => {
     expect(send(direction, sent).notes).toContain(name);
   });
 
@@ -271,7 +271,7 @@ describe("P163: nothing inside a tool, a message or a part is lost in silence", 
       { contents: [{ parts: [{ inlineData: { mimeType: "application/zip", data: "AA" } }] }] },
       "contents.parts",
     ],
-  ])("%s: the refusal of %j names its place", (direction, sent, name) => {
+  ])("%s: the request %j is refused, and the error names the field", (direction, sent, name) => {
     expect(refusal(direction, { ...BASES.content, ...sent })).toBe(`400 ${name}`);
   });
 });

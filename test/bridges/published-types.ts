@@ -7,7 +7,7 @@ import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
 
 const MODULES = join(import.meta.dir, "../../node_modules");
 
-/** `Body`: what a request may be. In the content dialect, the SDK's outermost names are not those of the wire. */
+/** The type of each dialect's requests. Google's SDK gives the outermost members other names than the wire. */
 const TYPES: Readonly<Record<DialectName, string>> = {
   messages: `export type { MessageCreateParams as Body } from "${MODULES}/@anthropic-ai/sdk/resources/messages/messages.mjs";`,
   responses: `export type { ResponseCreateParams as Body } from "${MODULES}/openai/resources/responses/responses.mjs";`,

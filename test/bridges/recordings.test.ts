@@ -22,7 +22,7 @@ interface Expected {
   readonly calls: string[];
 }
 
-/** Returns the manifest's answer. Null stands for one that was cut or failed, or that no bridge asks for. */
+/** Returns the manifest's answer, or null if the answer was cut, failed, or has what no bridge asks for. */
 function readExpected(fixture: Fixture): Expected | null {
   const { error } = fixture.expect;
   return error === null || error === undefined ? EXPECTED[fixture.family](fixture) : null;

@@ -172,10 +172,10 @@ export class Comparison {
   }
 }
 
-/** The members of events whose texts are parts of one longer text. */
+/** In a stream, each of these members has a part of one longer text. */
 const DELTAS = /^(?:delta|text|thinking|partial_json|content|reasoning_content|arguments)$/;
 
-/** The events of a stream. Events in a row that differ only in one text of DELTAS become one event. */
+/** The events of a stream. If neighbours differ only in one member of DELTAS, they become one event. */
 function readEvents(text: string): unknown[] {
   const joined: { event: string; data: unknown; frame: string; delta: string | null }[] = [];
   for (const lines of text.split(/\r?\n\r?\n/)) {

@@ -216,8 +216,7 @@ export function copyLedger(from: string, to: string): void {
   for (const name of readdirSync(to)) chmodSync(join(to, name), name.endsWith(".context") ? 0o700 : 0o600);
 }
 
-/** Lists commands that read a ledger. The snapshot of the ledger 0.2.0 has the output of `most` commands, and
- *  the snapshots of the other ledgers have the output of `few`. */
+/** Lists commands that read a ledger. Snapshots use `most` for the ledger of 0.2.0, and `few` for others. */
 export function listCommands(folder: string, which: "all" | "most" | "few"): readonly string[] {
   const lines = readLines(folder);
   const read = (pattern: RegExp): string =>

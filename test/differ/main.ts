@@ -29,7 +29,7 @@ const LARGE = 100_000;
 const READ: Readonly<Record<string, "all" | "most">> = { "0.2.0": "all", "0.1.0": "most" };
 const SETTINGS: Section = { max_body: "2MiB", failover: { attempts: 3, total: "20s" } };
 
-/** Commands that ask the running gateways after the traffic, and the members that depend on the moment. */
+/** After the traffic, the running gateways get the commands `LIVE`. Members named in `MOVING` may differ. */
 const LIVE = ["channels", "cache today", "keys list", "models --group aliases", "top"];
 const MOVING =
   /^(?:latency_\w+|\w+_ms|pid|version|address|since|until|seen|connections|hour|day|last_used|time|id|recent|streams|state|reason)$/;

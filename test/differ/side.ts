@@ -253,7 +253,7 @@ export class Side {
   }
 }
 
-/** Gives the responses of a scenario ids of its own, because the gateway remembers the ids. */
+/** Makes the ids of responses differ between scenarios, because the gateway remembers these ids. */
 const ownId = (text: string, name: string): string =>
   text.replaceAll("resp_01ABC", `resp_${digest(name).slice(0, 8)}`);
 

@@ -1,4 +1,4 @@
-// The traffic of both executables: each scenario has its own channels, group and key.
+// The traffic that both compared executables get. Each scenario has its own channels, group and key.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ import {
 import { type Scenario, type Section, secretOf, type Step } from "./side.ts";
 import type { Fields, Script } from "./wire.ts";
 
-/** An endpoint with the platform that serves it, and the platform of its channel. */
+/** An endpoint, the platform of the group that serves it, and the platform of the group's channel. */
 interface Front {
   readonly name: string;
   readonly dialect: Dialect;
@@ -216,7 +216,7 @@ function* conversions(): Generator<Scenario> {
   yield scene("no-convert", { ...FRONTS[1]!, channel: "chat" }, [ask(FRONTS[1]!, false, [])]);
 }
 
-/** Answers that the gateway bills: answers/bills.jsonl has their counts and their further members. */
+/** Answers that the gateway bills. What makes each of them special is in answers/bills.jsonl. */
 function* bills(): Generator<Scenario> {
   const told: [name: string, dialect: Dialect, usage: object, model: string | null, more: object][] =
     readFileSync(join(import.meta.dir, "answers/bills.jsonl"), "utf8")

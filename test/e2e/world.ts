@@ -136,7 +136,7 @@ export function makeRequest(dialect: DialectName, stream = false, more: Section 
   }
 }
 
-/** Opens a separate world for one test, whose channels remember nothing. */
+/** Opens a world for one test. Its channels remember nothing of other tests. */
 export function openOwnWorld(...options: Parameters<typeof openWorld>): World {
   const world = openWorld(...options);
   onTestFinished(() => world.stop());

@@ -1,5 +1,5 @@
-// The manifest of the recordings says what each answer costs, in words that differ by family. This file brings what a
-// meter read from an answer, and what the manifest says, to a form in which they can be compared.
+// The manifest of the recordings says what each answer costs, in words that differ by family. To compare
+// them with what a meter read from the answer, this file writes both in the same form.
 
 import type { Part, Reading, Usage } from "../../src/billing/usage.ts";
 import type { Fixture } from "./fixtures.ts";

@@ -1,4 +1,4 @@
-// Writes and reads WebSocket frames for the other sides in tests, without our code.
+// Writes and reads the WebSocket frames of test clients and test upstreams, without the gateway's own code.
 
 export const FRAMES = { text: 0x1, close: 0x8, ping: 0x9, pong: 0xa } as const;
 

@@ -208,7 +208,7 @@ export function startGatewayHere(
     url: `http://127.0.0.1:${running.port}`,
     running,
     notices,
-    /** Requests are recorded a turn of the event loop after their answers. */
+    /** A request is recorded one turn of the event loop after its answer. `flush` records it now. */
     get records() {
       running.gateway.finished.flush();
       return records;

@@ -143,7 +143,7 @@ export interface RawAnswer {
   /** The body, joined from its chunks if it has any. */
   readonly body: Buffer;
   readonly text: string;
-  /** The body is complete by its framing. A body that only the connection ends is never complete. */
+  /** The body has all that its length or its chunks announce. A body with neither of them is never complete. */
   readonly complete: boolean;
 }
 
@@ -167,7 +167,7 @@ function seekEnd(): (bytes: Buffer) => boolean {
   };
 }
 
-/** Reads how an answer is framed. Null: the head is not complete. A body that only the connection ends has an infinite length. */
+/** Null: the head is not complete. A body without chunks and without a `content-length` has the length Infinity. */
 function readFraming(bytes: Buffer): { start: number; chunked: boolean; length: number } | null {
   const end = bytes.indexOf("\r\n\r\n");
   if (end < 0) return null;

@@ -76,7 +76,7 @@ export const canBeOther = process.getuid?.() === 0;
 
 export const OTHER_ID = 65_534;
 
-/** `imports`: the path of each module with the names that the code uses of it. Returns what the code printed. */
+/** Runs `code` as another user, and returns what it prints. `imports` maps each module to names in it. */
 export function runAsOther(imports: Readonly<Record<string, string>>, code: string): string {
   const lines = Object.entries(imports).map(
     ([path, names]) => `import { ${names} } from ${JSON.stringify(path)};`,

@@ -7,7 +7,7 @@ test("a new secret is sk- and 43 letters and digits, and no two are the same", (
   expect(new Set(secrets).size).toBe(1000);
 });
 
-test("in new secrets, all 62 digits occur at every place but the first, which 256 bits fill only in part", () => {
+test("all 62 letters and digits occur at every place of new secrets, except at sk- and the character after it", () => {
   const secrets = Array.from({ length: 2000 }, newSecret);
   for (let place = 4; place < 46; place += 1) {
     expect(new Set(secrets.map((secret) => secret[place])).size).toBe(62);

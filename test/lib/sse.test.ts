@@ -34,7 +34,7 @@ describe("the parser of event streams", () => {
     expect(parser.push(encode("\ndata: b\r\r"))).toEqual([{ name: "", data: "b" }]);
   });
 
-  test("the parser of event streams gives an event without its closing blank line at the end", () => {
+  test("the parser of event streams gives the last event at the stream's end, even without a closing blank line", () => {
     const parser = openSseParser();
     expect(parser.push(encode("data: a\n\ndata: b"))).toEqual([{ name: "", data: "a" }]);
     expect(parser.end()).toEqual([{ name: "", data: "b" }]);

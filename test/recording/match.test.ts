@@ -92,7 +92,7 @@ describe("a request is not the recorded one, and the first difference is named",
   });
 });
 
-test("a difference shows the words that differ, with … in place of a clock time before them", () => {
+test("the description of a difference shows both texts, with … in place of a clock time", () => {
   const [one, other] = ["at 10:00:00 Hello", "at 11:30:00 Goodbye"].map((text) =>
     readComparable(Buffer.from(JSON.stringify(prompt(text)))),
   );
@@ -120,7 +120,7 @@ test.each<[what: string, change: Record<string, unknown>, damaged: number]>([
   ["with a field of two lines", { fields: [["x", "a\r\nb: c"]] }, 1],
   ["whose answer is cut", { chunks: [[0, 4]] }, 1],
   ["under the name of another exchange", { id: "b" }, 1],
-])("P180: only a whole exchange is replayed, and only for its path: an exchange %s", (_, change, damaged) => {
+])("P180: an exchange is replayed only for its path, and only if whole (one %s)", (_, change, damaged) => {
   const { line = null, chunks = [[0, 3]], id = "a", fields = [] } = change;
   const request = { method: "GET", target: "/", fields: [], pieces: [] };
   const response = { status: 200, fields, chunks, end: "whole" };

@@ -34,7 +34,7 @@ test.each([
   ["0.9.0", "0.10.0", "is older"],
   ["0.2.0", "0.2.0", "exists already"],
   ["v0.3.0", "0.2.0", "is not a version"],
-])("the version %j after %s is refused: %s", (version, current, message) => {
+])("the version %j after %s is refused because it %s", (version, current, message) => {
   expect(() => checkVersion(version, current, ["v0.2.0"])).toThrow(message);
   expect(() => checkVersion("0.10.0", "0.9.0", [])).not.toThrow();
 });
@@ -48,7 +48,7 @@ test.each(["package.json", "package-lock.json", "src/lib/version.ts"])(
   },
 );
 
-test("P198: a release needs the public key of its signature, and says how to sign and how to check", () => {
+test("P198: a release needs a public key, its owner is told how to sign it, and its notes say how to check it", () => {
   const owner = { npm: "@somebody/gateway", repository: "somebody/gateway", public_key: "RWQkey" };
   expect(() => requireOwner({ ...owner, public_key: null })).toThrow("no public_key");
   expect(() => requireOwner(owner)).not.toThrow();

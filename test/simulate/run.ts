@@ -46,7 +46,7 @@ export interface Written {
   readonly made: number;
 }
 
-/** A sync of a file makes its first `made` changes safe when it ends. */
+/** When a sync of a file has ended, the file's first `made` changes are safe. */
 export interface Sync {
   readonly process: SimProcess;
   readonly inode: Inode;
@@ -96,7 +96,7 @@ export class World {
   stoodStill = false;
   /** When the clock was changed. */
   readonly bends: Array<{ readonly at: number; readonly byMs: number }> = [];
-  /** Whether the last gateway has stopped, as it does when it is asked to. */
+  /** Whether the gateway stopped at the end of the run, when it was asked to. */
   stopped = false;
   process: SimProcess | null = null;
   served: Served | null = null;
@@ -216,7 +216,7 @@ export class World {
     return {
       latency: Math.max(4, random.between(latency >> 1, latency * 2)),
       window,
-      // Only some connections cut bytes into pieces: otherwise most of the time would go into single bytes.
+      // Only some connections cut bytes into pieces, because this takes much of a run's time.
       piece: random.chance(350) ? piece : 0,
     };
   }

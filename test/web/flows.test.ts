@@ -148,7 +148,7 @@ async function listViolations(page: Page): Promise<string[]> {
 }
 
 onPage(
-  "P184: a link signs the page in and disappears from the address, and a reload does not sign the page out",
+  "P184: a sign-in link leaves no code in the address, and the page stays signed in after a reload",
   async ({ page, context, problems, requested }) => {
     expect(page.url()).toBe(`${gateway.url}/console`);
     await page.reload();
@@ -452,7 +452,7 @@ onPage(
 );
 
 test.skipIf(!hasBrowser)(
-  "a restart of the gateway signs no page out; without its stored sign-in, a page says that it is signed out",
+  "a page stays signed in when the gateway restarts, unless the gateway's file of sign-ins is gone",
   async () => {
     const own = makeTempFolder();
     const first = await startGateway({ config: writeConfig(), folder: own });

@@ -23,7 +23,7 @@ function readCode(link: string): string {
   return link.slice(link.indexOf("#code=") + "#code=".length);
 }
 
-/** Returns the request as a page of this origin sends it. */
+/** Returns the headers with which a page of this origin sends a request. */
 export function ownFields({ port }: Listening): Record<string, string> {
   const host = `127.0.0.1:${port}`;
   return { host, origin: `http://${host}`, "sec-fetch-site": "same-origin" };

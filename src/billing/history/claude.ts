@@ -1,4 +1,5 @@
-// Reads Claude Code's transcripts. A row has one block of an answer and the usage so far.
+// Reads Claude Code's transcripts.
+// A row has one block of an answer and the usage so far.
 
 import { getField, isObject } from "../../lib/json/json.ts";
 import { type History, readText, type Row, scanRows } from "./entry.ts";

@@ -19,7 +19,7 @@ const COUNTS = [
 export function readCodex(path: string, history: History): void {
   /** `session`: the main agent's thread. */
   let [id, session, provider, project, model] = ["", "", "", "", ""];
-  /** From the last `session_meta`. A fork's log has its own, then its parent's. */
+  /** The id in the last `session_meta`. A fork's log has its own, then its parent's. */
   let origin = "";
   /** Copied events have the parent's turn. */
   let turn = "";
@@ -87,7 +87,7 @@ function describeUsage(usage: Row) {
   };
 }
 
-/** Null: the total began anew, or is unreadable. */
+/** Returns null if the total began anew or is unreadable. */
 function subtract(total: Row, before: Row): Row | null {
   const count = (counts: Row, name: string): number => getCount(counts[name] ?? 0) ?? Number.NaN;
   const grown = COUNTS.map((name) => [name, count(total, name) - count(before, name)] as const);

@@ -63,7 +63,7 @@ export class History {
     this.#usageOf = usageOf;
   }
 
-  /** Of a response's rows, the one with the most output counts, because output grows.
+  /** A response's row with the highest output count is kept, because output grows.
    *  Names and time come from the first row: those of a copy may differ. */
   add(id: string, { words, reported, isCut = false, time: named, ...names }: LogRow): void {
     const counted = describeReading(this.#usageOf[words](reported), isCut);

@@ -1,5 +1,6 @@
 // Agents' logs and ledger lines, as rows of one table in memory.
-// A log's amounts are by the price book: the log does not say who paid.
+// Logs do not say whether a plan or a key paid,
+// so their amounts are official amounts.
 
 import { Database } from "bun:sqlite";
 import { basename } from "node:path";
@@ -138,7 +139,7 @@ const PROVIDERS: Readonly<Record<string, string>> = {
 
 function priceEntry(entry: LogEntry, { book, overrides }: BookPrices) {
   const { tool, provider = "" } = entry;
-  // The user may have invented the name: only names in the book say whose prices count.
+  // Users may invent providers. Only a provider in the book says whose prices count.
   const named = lookUp(PROVIDERS, provider) ?? provider;
   const known = book.providers.includes(named) ? named : null;
   const { model, usage, parts = [{ model: null, pass: "message", usage }], tariff, time, basis } = entry;
@@ -191,7 +192,7 @@ export function reportHistory(table: Questions, query: HistoryFilter) {
     return {
       requests,
       usage,
-      /** Null: nothing has a price. That is not a cost of 0. */
+      /** Null if no request has a known cost. 0 would say that they were free. */
       official_usd: requests > 0 && unpriced + unknown === requests ? null : official,
       ...amounts,
       cache_hit_rate,

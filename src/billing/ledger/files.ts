@@ -56,8 +56,8 @@ export class LedgerFiles {
     this.#prev = prev;
     this.#month = month;
     this.#hasFailed = noted?.failed === true && isFromThisStart(noted);
-    // If lines were lost, their end stays noted as synced. Otherwise a power cut could take
-    // the next line, which alone shows the gap, and nobody would know of the loss.
+    // If lines were lost, the position after them is noted as synced. The next line will show
+    // the gap, but a power cut could take that line. With the note, a start finds the loss anyway.
     const known = endState === "unexplained" ? null : (noted?.synced ?? null);
     this.#synced = doubts.isEndGone ? this.#position : known;
     for (const each of [this.#journalPath, `${path}.channels.json`, `${path}.alerts.json`])
@@ -192,7 +192,6 @@ export class LedgerFiles {
 
 const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
-/** Reused for the bytes of each write. */
 const room = Buffer.allocUnsafe(1 << 17);
 
 /** A file that grows by whole lines. What a failed write left is removed. */

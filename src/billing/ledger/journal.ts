@@ -64,8 +64,8 @@ export type JournalReading = ReturnType<typeof readJournal>;
 
 const RECORD_BEGINS = ['{"from":', '{"end":', '{"open":', '{"id":', '{"discard":', '{"unopened":'];
 
-/** Throws if the file is not a journal: a user's file may have its name.
- *  A power cut may leave zeros or a part of a record. */
+/** Throws for a file of the user that has the journal's name.
+ *  After a power cut, a journal may be zeros or a part of a record. */
 export function requireJournal(path: string): void {
   const text = readOwn(path) ?? "";
   const isJournal =
@@ -138,7 +138,7 @@ export function addAttempt(
 
 const NOT_COMPUTED = "the gateway failed to compute the amounts";
 
-/** A line without amounts: limits count what was reserved. */
+/** The line has no amounts. Limits count the reservation instead. */
 export function draftUnknown(
   request: OpenRequest,
   { status, outcome, first_byte_ms, duration_ms, attempts, raw_usage }: UnknownEnd,
@@ -187,8 +187,7 @@ export interface NotedEnd {
 const END_STATES = ["unexplained", "taken by a power cut", "whole"] as const;
 export type EndState = (typeof END_STATES)[number];
 
-/** `isThere`: the ledger has the line before the position,
- *  or a line whose `prev` is that line's hash. */
+/** `isThere`: the ledger has the line before the position, or the line after it. */
 export function judgeEnd(noted: NotedEnd, isThere: (position: Position) => boolean): EndState {
   const { end, synced } = noted;
   if (synced !== null && !isThere(synced)) return "unexplained";

@@ -89,7 +89,7 @@ function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
 
 const MAX_REPORTED = 10;
 const ACCEPT =
-  "Each start says so, and limits count lost lines, until `gateway ledger accept`; `gateway ledger verify` names the line";
+  "Each start reports this, and limits count what lost lines cost, until `gateway ledger accept`; `gateway ledger verify` names the line";
 
 function describeMissingEnd(path: string, state: EndState): string {
   const gone = `lines at the end of ${path} are gone or changed since it was written`;
@@ -101,7 +101,8 @@ function describeMissingEnd(path: string, state: EndState): string {
 const LAST_REQUESTS = 1000;
 
 function readAnswers(table: Table): AnswerHistory {
-  // If no plan pays, `counted` differs from the charge only in lines with an estimate: skip these.
+  // If `counted` is not the charge, a plan paid or it is an estimate.
+  // Estimates are left out.
   const found = table.list(
     `SELECT model, output FROM requests
      WHERE line > (SELECT MAX(line) FROM requests) - ${LAST_REQUESTS} AND output IS NOT NULL

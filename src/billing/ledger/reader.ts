@@ -62,7 +62,8 @@ export function findLastLineEnd(source: Source): number {
   });
 }
 
-/** The line that ends at `end` (default: the end of the file), without its newline. */
+/** The line that ends at `end` (default:
+ *  the end of the file), without its newline. */
 export function readLineBefore(source: Source, end?: number): Buffer | null {
   return look(source, (fd) => {
     const { size } = fstatSync(fd);

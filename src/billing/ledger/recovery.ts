@@ -41,7 +41,6 @@ export function recoverLedger(path: string, journalPath: string) {
 
 export type Recovery = ReturnType<typeof recoverLedger>;
 
-/** Whether a ledger is as its last gateway left it. */
 export function judgeLedger(path: string) {
   const files = listLedgerFiles(path);
   const journal = readJournal(`${path}.open`);
@@ -56,8 +55,8 @@ export function judgeLedger(path: string) {
     /** The ends that the last gateways noted, the newest first. */
     ends,
     endState: judgeEnds(ends, isThere),
-    /** Where lost lines ended. The next line follows the last of them, so that a restored backup
-     *  closes the gap. Null: no unexplained gap, or a line follows already. */
+    /** The noted end, if its line was removed. The next line is chained to that line: restoring it from a
+     *  backup closes the gap. Null: the line is there, a power cut took it, or the line after it is there. */
     missing: removed?.end ?? null,
     doubts: {
       isEndGone: removed !== undefined && removed.end.prev !== GENESIS,
@@ -131,7 +130,7 @@ function findUnwritten(fd: number, size: number): number | null {
   return at - readBackToNewline(fd, at).length;
 }
 
-/** A power cut loses less than this: the lines of 100 ms and of a slow sync. */
+/** A power cut loses the lines of 100 ms and of a slow sync: fewer bytes than this. */
 const MAX_LOST_BYTES = 8 << 20;
 
 function readTail(fd: number, size: number): Buffer {

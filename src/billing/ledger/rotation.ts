@@ -112,7 +112,6 @@ export function isMentioned(files: readonly Source[], { prev }: Position): boole
   );
 }
 
-/** Lines that are not JSON are skipped. */
 export function* readLinesFrom(
   files: readonly Source[],
   place: FileOffset = { file: 0, offset: 0 },

@@ -74,7 +74,8 @@ export class Sums {
   readonly #sessions = new BoundedMap<string, SessionSum>(MAX_SESSIONS);
   /** Lines that are not yet in the files. */
   #waiting: AnyLine[] = [];
-  /** Only a table in memory is kept: reading it again takes long. */
+  /** Making a table in memory takes long, so it is kept.
+   *  A table in a file is opened for each query. */
   #table: Table | null = null;
 
   constructor(options: SumsOptions) {
@@ -169,8 +170,8 @@ export class Sums {
     return tally;
   }
 
-  /** One query also reads the shorter windows.
-   *  A start reads all, so that no request waits for it. */
+  /** Reads the window and all shorter ones with one query.
+   *  A start does this for `total`, so that no request waits for the table. */
   load(window: Window = "total"): Tally {
     const tallies = WINDOWS.slice(WINDOWS.indexOf(window)).map((each) => this.#open(each));
     const [tally = this.#open(window)] = tallies;

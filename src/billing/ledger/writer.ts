@@ -1,5 +1,6 @@
 // Writes the ledger of a running gateway. Before a request goes out, the journal names it. When
-// the request has ended, the ledger gets its line. Each turn of the event loop writes once.
+// the request has ended, the ledger gets its line.
+// Each turn of the event loop writes once.
 
 import { GatewayError, messageOf } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
@@ -77,7 +78,7 @@ export class LedgerWriter {
     for (const [id, request] of unfinished) this.#open.set(id, request);
     if (marks.length > 0) {
       for (const mark of marks) this.#add(mark);
-      // The marks come first: once the journal notes the file's new end, no start finds the gap.
+      // Written first, because the journal's new end hides what the marks report.
       this.#writeLines();
     }
     for (const request of unfinished.values()) this.append(draftInterrupted(request));
@@ -200,7 +201,7 @@ export class LedgerWriter {
         `${left === 1 ? "1 line" : `${left} lines`} could not be written: ${this.#problem}`,
       );
     await this.#syncing;
-    // The next gateway needs the lock, whatever fails.
+    // Whatever fails, the lock must be released for the next gateway.
     await this.#files.sync().catch((error: unknown) => {
       this.#options.report(`the ledger's last lines may not be on the disk: ${String(error)}`);
     });
@@ -209,7 +210,7 @@ export class LedgerWriter {
     try {
       if (left === 0) this.#files.rewriteJournal(this.#open);
     } catch {
-      // The existing journal names the last lines, too.
+      // The next start can use the existing journal.
     }
     this.#files.close();
     this.#lock.release();
@@ -248,7 +249,8 @@ export class LedgerWriter {
     if (hasWork && !this.#closing && this.#problem === null) this.#flush();
   }
 
-  /** The journal is written first: requests in it may go out even if lines cannot be written. */
+  /** Writes the journal first: the requests that it
+   *  names may go out even if writing lines fails. */
   #flush(): void {
     const records = this.#records;
     const named = this.#named;
@@ -270,7 +272,7 @@ export class LedgerWriter {
     this.#scheduleSync();
   }
 
-  /** During a problem, lines do without the journal.
+  /** During a problem, lines are written even if the journal fails.
    *  The next start marks lines that the journal lacks. */
   #writeJournal(records: readonly string[]): void {
     try {

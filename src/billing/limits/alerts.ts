@@ -92,7 +92,7 @@ export function findWarning(use: LimitUse, percentages: readonly number[]): Limi
   return percent === undefined ? null : { ...use, percent };
 }
 
-/** False also for a raised limit: it has new percentages. */
+/** A changed limit warns anew, as in a new period. */
 function isSamePeriod(one: ReportedLimit, other: ReportedLimit): boolean {
   const isSameKey = one.since === undefined || one.since === other.since;
   return isSameKey && one.usd === other.usd && one.resets === other.resets;

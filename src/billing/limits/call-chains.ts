@@ -1,5 +1,6 @@
 // Remembers tool calls for the limit `same_call` if the upstream keeps the conversation.
-// The next request then has only their results, so hashes of the calls are kept in memory.
+// The next request then has only their results,
+// so hashes of the calls are kept in memory.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { CallListener } from "../usage.ts";
@@ -16,7 +17,7 @@ export interface CallChain {
 }
 
 const MAX_RESPONSES = 4096;
-/** Calls kept of an answer. The result of a further call restarts the count for `same_call`. */
+/** The most calls kept of an answer. The result of any other call restarts the count for `same_call`. */
 const MAX_CALLS = 64;
 
 export class CallChains {
@@ -28,8 +29,8 @@ export class CallChains {
     return this.#chains.get(nameChain(key, responseId)) ?? null;
   }
 
-  /** `pairs`: the count of the request's last calls. Null:
-   *  the request fetches a stored answer. */
+  /** `pairs` says how often the last call was repeated.
+   *  It is null if the request fetches a stored answer. */
   follow(key: string, pairs: LastPairs | null): CallListener {
     let calls: Map<string, string> | undefined;
     return {

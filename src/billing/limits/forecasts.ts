@@ -29,7 +29,7 @@ export class AnswerHistory {
     return means && Math.ceil(means.output);
   }
 
-  /** The model whose name begins with the most words of this name. */
+  /** Finds the model whose name agrees with this one for the most words. */
   #findSimilar(model: string): Means | null {
     const words = listWords(model);
     let most = 0;

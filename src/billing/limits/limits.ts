@@ -11,9 +11,10 @@ import type { Forecast } from "./reserve.ts";
 export interface Admission {
   /** Counted until the cost is known. Null: no USD limit counts it. */
   readonly reservedUsd: string | null;
-  /** For a response that goes on after its request: the most it may cost. */
+  /** The most that the request may cost.
+   *  Limits count it if the response goes on in the background. */
   readonly mostUsd: string | null;
-  /** A USD limit let the request in without a price. */
+  /** A USD limit let the request in although its model has no price. */
   readonly unpriced: boolean;
   /** Called when the line is in the ledger. */
   release(): void;
@@ -22,7 +23,7 @@ export interface Admission {
 /** When another request ends, this one may be let in. */
 export interface NoRoom {
   readonly noRoom: GatewayError;
-  /** The full limit, with the number of requests that wait. */
+  /** The limit that has no room, with the number of requests that wait for it. */
   readonly at: { waiting: number };
 }
 
@@ -53,7 +54,7 @@ export type Gate = ReturnType<typeof createGate>;
 
 const MINUTE_MS = 60_000;
 const IN_FLIGHT_RETRY_SECONDS = 2;
-/** Clients must not wait for a limit that never resets. */
+/** So long that no client waits for a limit that never resets. */
 const NEVER_RESETS_RETRY_SECONDS = 86_400;
 
 export interface UsdLimit {
@@ -266,10 +267,9 @@ function findNoRoom(sides: readonly Placed[], claim: Claim, sums: Spending, now:
   return null;
 }
 
-/** Null: the request fits.
- *  What is spent, plus what others in flight will probably cost, must be below the limit.
- *  If there are others, what is spent plus the most that all may cost must be at most
- *  twice the limit, or the limit plus the dearest request if that is more. */
+/** Returns null if the request fits, or else what the other requests in flight reserve.
+ *  What is spent, plus what the others will probably cost, must be below the limit.
+ *  If there are others, `ceiling` bounds what is spent plus the most that all may cost. */
 function findInWay(
   { shares, waiting }: Flight,
   counted: Usd,

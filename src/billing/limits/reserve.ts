@@ -1,5 +1,6 @@
 // Forecasts what a request may cost, for limits only. `expected` is with the model's mean
-// output, `most` with the output's cap or 32,000 tokens, whichever is less. Decision 0017.
+// output, `most` with the output's cap or 32,000 tokens, whichever is less.
+// Decision 0017.
 
 import { parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -78,7 +79,6 @@ function readOutput({ body, scan, capNames }: ReservedRequest): { cap: number; a
   return { cap: known.length === 0 ? Infinity : Math.max(...known) * answers, answers };
 }
 
-/** The body's members of these names, or none if the body repeats a name. */
 function readMembers(
   body: Uint8Array,
   names: readonly string[],
@@ -104,7 +104,8 @@ const TOKENS_PER_ATTACHMENT = 1500;
 const ATTACHMENT = Buffer.from(";base64,");
 const QUOTE = 0x22;
 
-/** Estimates a prompt's tokens by its size, also if the answer was cut before it reported them. */
+/** Estimates a prompt's tokens by its size, for requests
+ *  that only count them and for answers that report none. */
 export function estimateInputTokens(body: Uint8Array): number {
   const bytes = asBuffer(body);
   let attached = 0;

@@ -1,4 +1,4 @@
-// Requests that wait until others leave room, in order at each limit.
+// Requests that wait for room at a limit. Those at one limit enter in order.
 
 import type { GatewayError } from "../../lib/errors.ts";
 import { Deadline } from "../../lib/time/deadline.ts";

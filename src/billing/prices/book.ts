@@ -17,7 +17,8 @@ export interface Period {
   from?: string | undefined;
   /** The first moment after the period. */
   until?: string | undefined;
-  /** The times (UTC) with this price, as pairs from and until: `01:00`. */
+  /** The times of day (UTC) with this price.
+   *  `[["01:00", "04:00"]]` is from 1 until 4 o'clock. */
   hours?: (readonly string[])[] | undefined;
   /** Only on workdays of this country. */
   workdays?: string | undefined;
@@ -64,7 +65,6 @@ export class PriceBook {
   #opened: { readonly text: string; readonly head: BookHead } | null = null;
   readonly #lists = new Map<string, ProviderList>();
 
-  /** `read` gives the checked text when a price is needed. */
   constructor(read: () => string) {
     this.#read = read;
   }
@@ -84,7 +84,6 @@ export class PriceBook {
     return this.head.date;
   }
 
-  /** `book 2026-11-21`. Stored books add the start of their hash. */
   get label(): string {
     const { date, sha256 } = this.head;
     return sha256 === undefined ? `book ${date}` : `book ${date}#${sha256.slice(0, 8)}`;

@@ -7,11 +7,11 @@ import { type PublishedData, readProvider } from "./published.ts";
 
 interface Rule {
   readonly provider: string;
-  /** The first ids of models. `*` is any text. */
+  /** Patterns for a model's first id. `*` is any text. */
   readonly models: readonly string[];
 }
 
-/** A period is divided where the change begins and ends. */
+/** A period in which a change begins or ends is divided there. */
 interface Change extends Rule {
   readonly from?: string;
   readonly until?: string;
@@ -66,7 +66,7 @@ function changePeriods(making: Making): void {
   }
 }
 
-/** `replaces`: false if the package's prices are newer. */
+/** Without `replaces`, a rate of genai-prices stays: it is newer. */
 function addTo(rates: Record<string, string>, added: Written, replaces: boolean): void {
   for (const [kind, rate] of Object.entries(added))
     if (rate !== undefined && (replaces || rates[kind] === undefined)) rates[kind] = rate;

@@ -3,7 +3,7 @@
 interface Rule {
   readonly pattern: RegExp;
   readonly when?: RegExp;
-  /** Absent: the pattern's first group. */
+  /** If absent, the pattern's first group is the maker. */
   readonly maker?: string;
   /** These providers price both forms of a name, so the rule does not apply to them. */
   readonly except?: readonly string[];
@@ -71,7 +71,7 @@ export type ModelNames = ReturnType<typeof listNames>;
 /** Names with more decorations do not occur. */
 const MAX_STEPS = 6;
 
-/** Longer names come first: a snapshot's own price counts.
+/** Lists longer names first, because a snapshot may have its own price.
  * `provider`: null for any. `maker`: null if unknown. */
 export function listNames(model: string, provider: string | null) {
   const names = new Set<string>();

@@ -8,14 +8,13 @@ import type { BookedModel, Period } from "./book.ts";
 
 export const RELEASE_URL = "https://api.github.com/repos/pydantic/genai-prices/releases/latest";
 
-/** The data of a release, not of `main`. */
 export function placeOfData(tag: string): string {
   const path = tag.split("/").map(encodeURIComponent).join("/");
   return `https://raw.githubusercontent.com/pydantic/genai-prices/${path}/prices/new_data/v2/data.json`;
 }
 
-/** With one price out of range, the whole book is refused:
- *  nobody would notice that a model was left out. */
+/** If one price is out of range, the whole book is refused:
+ *  nobody would notice if only its model were left out. */
 const OUT_OF_RANGE = { error: "a price must be 0, or a number from 1e-12 to 1e9" };
 const amountSchema = z
   .number(OUT_OF_RANGE)
@@ -84,7 +83,6 @@ export function describeFault(document: unknown, [issue]: readonly core.$ZodIssu
 
 type Model = z.infer<typeof modelSchema>;
 
-/** The package's words for kinds. */
 const KINDS: Readonly<Record<string, string>> = {
   cache_audio_read_mtok: "cache_read_audio",
   cache_image_read_mtok: "cache_read_image",
@@ -118,7 +116,7 @@ function periodOf({ constraint, prices }: Model["prices"][number], provider: str
         const tier = price.tiers.findLast((each) => each.start <= least);
         return [kind, writeDecimal(tier?.price ?? price.base)];
       });
-      // OpenAI's long context begins above 272,000, not at it.
+      // The package says 271,999, but OpenAI's long context begins above 272,000 tokens.
       return { over: least === 271_999 ? 272_000 : least, rates: Object.fromEntries(own) };
     });
   return {
@@ -131,7 +129,7 @@ function periodOf({ constraint, prices }: Model["prices"][number], provider: str
 
 const REVIEWED = new Set(["anthropic", "openai", "google"]);
 
-/** Texts by which the package finds a model count as ids. */
+/** Each text by which the package finds a model is an id of the model. */
 function idsOf(model: Model): string[] {
   const ids = [model.id, ...wordsOf(model.match)].map((id) => id.replace(/[-@]+$/, ""));
   // Fine-tuned models are private, and half a version is not an id.
@@ -149,7 +147,6 @@ function wordsOf(match: unknown): string[] {
 }
 
 export function readProvider({ id: provider, models }: PublishedData[number]): BookedModel[] {
-  // A model priced for an unknown kind of usage is left out.
   const isWhole = ({ prices }: Model): boolean =>
     prices.every((each) => Object.keys(each.prices).every((key) => kindOf(key, provider) !== undefined));
   const entries = models.filter(isWhole).map((model): BookedModel => ({
@@ -161,7 +158,7 @@ export function readProvider({ id: provider, models }: PublishedData[number]): B
   return REVIEWED.has(provider) ? entries : withoutTwins(entries);
 }
 
-/** An id of several models stays only with a model whose first id it is. */
+/** If several models share an id, a model keeps it only as its first id. */
 function withoutTwins(entries: readonly BookedModel[]): BookedModel[] {
   const owners = new Map<string, number>();
   for (const { ids } of entries) for (const id of ids) owners.set(id, (owners.get(id) ?? 0) + 1);

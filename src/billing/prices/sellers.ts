@@ -11,7 +11,7 @@ export interface Seller {
   /** For an unknown address: the makers whose lists are searched first. */
   readonly makers: readonly string[];
   readonly free: boolean;
-  /** The region in which OpenAI processes, which costs more: `eu`. */
+  /** Where OpenAI processes requests, such as `eu`. A region costs more. */
   readonly region: string | null;
   /** The book's price, or the amount in the answer. */
   readonly bill: "book" | "reported";
@@ -26,7 +26,7 @@ export const ANY_SELLER: Seller = {
   bill: "book",
 };
 
-/** The makers to search by name. Not zhipuai, which is zai in another market. */
+/** The makers to search by name, without zhipuai, which is zai in another market. */
 export const ALL_MAKERS: readonly string[] = [...NAMED_MAKERS, "voyageai", "arcee", "alibaba"];
 
 /** Providers behind Hugging Face, each at its own address. */
@@ -36,7 +36,7 @@ const HUGGING_FACE =
   );
 
 /** Provider → its hosts. `*` stands for labels of the host's name, or for a part of a label.
- *  If providers share a host, its path follows. */
+ *  A path follows if providers share the host. */
 const ADDRESSES: Readonly<Record<string, string>> = {
   anthropic: "api.anthropic.com",
   openai: "api.openai.com *.api.openai.com",

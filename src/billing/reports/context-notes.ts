@@ -44,7 +44,7 @@ export function nameFile(folder: string, session: string): string {
   return join(folder, `${new Bun.CryptoHasher("sha256").update(session).digest("hex").slice(0, 32)}.jsonl`);
 }
 
-/** `parts`: of the prompt, in order. `called`: the tools that the answer calls. */
+/** Each turn has its prompt's `parts` in order, and in `called` the tools that its answer calls. */
 export function readTurns(folder: string, session: string) {
   if (!existsSync(folder)) return [];
   const lists = new Map<string, NotedPart[]>();
@@ -70,8 +70,6 @@ export function readTurns(folder: string, session: string) {
   });
 }
 
-/** Removes the oldest sessions until the folder has at most `most` bytes.
- *  Returns its size. */
 export function shrinkFolder(folder: string, most = MAX_FOLDER_BYTES): number {
   const names = readdirSync(folder).filter((name) => name.endsWith(".jsonl"));
   const files = names.map((name) => {

@@ -27,7 +27,7 @@ interface Cost {
 interface Part extends Cost {
   readonly kind: string;
   readonly name: string;
-  /** The first request that sent the part. `size`: its tokens there. */
+  /** The part was first sent in this request, and had `size` tokens there. */
   readonly id: string;
   readonly size: number;
   last: number;
@@ -157,7 +157,7 @@ function addTurn(parts: Map<string, Part>, line: Line, turn: NotedTurn) {
   return { time: line.time, id: line.id, agent: turn.agent || null, tokens };
 }
 
-/** An answer of several passes has no single price for its prompt. */
+/** An answer of several model runs has no single price for its prompt. */
 function isPriced({ prices, parts = [] }: Line): boolean {
   return prices !== null && parts.length < 2;
 }

@@ -132,7 +132,7 @@ function listLargest(turns: readonly SumRow[], lost: readonly Misses[]) {
   return { rows: rows.slice(0, MAX_ROWS), more: Math.max(0, rows.length - MAX_ROWS) };
 }
 
-/** The beginning of a UUID, or of a hash: a client can choose any other text. */
+/** An id that is no UUID may be words of a user, so its hash is shown instead. */
 function nameSession(id: string): string {
   return /^(?:run-)?([\da-f]{8})(?:-[\da-f]{4}){3}-[\da-f]{12}$/i.exec(id)?.[1] ?? sha256Hex(id).slice(0, 8);
 }
@@ -218,7 +218,7 @@ function listEvents(table: Table, scope: Scope, versions: readonly SumRow[], has
   return events.toSorted((a, b) => (a.time < b.time ? -1 : 1));
 }
 
-/** `version`: the change of version that begins with this request. */
+/** `version` says how the tool's version changed at this request. */
 function describeEvent(line: unknown, version: string | undefined, hasLabels: boolean) {
   const [client, cache] = [getField(line, "client"), getField(line, "cache")];
   const cause = {
@@ -241,7 +241,7 @@ function describeEvent(line: unknown, version: string | undefined, hasLabels: bo
   };
 }
 
-/** The points by which plans' windows rose in requests that missed the cache. */
+/** How many percentage points plans' windows rose in requests that missed the cache. */
 function sumPoints(table: Table, scope: Scope): Readonly<Record<string, number>> {
   const { sql, values } = describeScope(scope);
   const found = table.list(

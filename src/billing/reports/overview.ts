@@ -153,8 +153,7 @@ const MIN_DAYS = 7;
 const EIGHT_OF_TEN = 1.2816;
 
 /** The charges of today and this month, and a projection from the last four weeks,
- *  with its 80 % interval.
- *  Null: too few days. */
+ *  with its 80 % interval. With too few days, the projection is null. */
 function sumMonth(table: Table, only: Filter, { zone, now }: Clock) {
   const local = zone.toLocal(now.getTime());
   const today = startOfSpan("day", local);

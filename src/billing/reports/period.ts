@@ -1,4 +1,5 @@
-// A report's period: a word (`yesterday`), or `--since` and `--until`, in the config's zone.
+// A report's period: a word (`yesterday`), or `--since` and `--until`,
+// in the config's zone.
 
 import { readMoment } from "../../config/yaml/scalars.ts";
 import { refuseUsage } from "../../lib/refusal.ts";

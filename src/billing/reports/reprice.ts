@@ -82,8 +82,8 @@ export function* listRequestLines(
   }
 }
 
-/** With `other`, all usage is priced as this model's, at the channel's provider or else by name.
- *  Returns null for an unknown kind of usage. */
+/** If `other` names a model, all usage has that model's prices: those of the channel's seller, or else of any
+ *  seller. Returns null for an unknown kind of usage. */
 export function chargeLine(line: Line, prices: CurrentPrices, other: string | null = null): Charge | null {
   const { book, overrides } = prices;
   const parts = readParts(line, prices.readCalls(line.raw_usage));
@@ -122,7 +122,8 @@ function readParts(line: Line, calls: readonly Usage[]): readonly Part[] | null 
     const known = KINDS.flatMap((kind) => (usage[kind] === undefined ? [] : [[kind, usage[kind]]]));
     return { model: model === line.upstream_model ? null : model, pass, usage: Object.fromEntries(known) };
   });
-  // A line has a part for each call only if its price had tiers. Otherwise the calls are added here.
+  // A line has a part for each call only if its price had tiers.
+  // Otherwise its only part gets the calls here.
   const [part, second] = parts;
   if (part === undefined || second !== undefined || calls.length < 2) return parts;
   const sum = sumUsage(calls.map((usage) => ({ ...part, usage })));

@@ -61,7 +61,7 @@ export function listPasses({ parts = [], tier, usage, prices, price_source: sour
       });
 }
 
-/** `price` is before the factors, `usd` is after them. */
+/** `usd` includes the factors, `price` does not. */
 function priceUsage({ usage, prices }: Pick<Money, "usage" | "prices">, source: string | null) {
   const factors = Object.entries(prices ?? {}).filter(([name]) => name.startsWith(FACTOR));
   const amounts = Object.entries(usage).map(([kind, count]) => {

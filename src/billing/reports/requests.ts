@@ -1,4 +1,4 @@
-// Requests one by one, and the search for one by the start of its id.
+// Lists single requests, and finds ids by their beginning.
 
 import { formatDecimal } from "../../lib/money.ts";
 import { getList, parseJson } from "../../lib/json/json.ts";

@@ -18,7 +18,7 @@ const FILTERS = [...NAMES, "outcome"] as const;
 /** An empty text finds requests without this name. */
 export type Filter = Readonly<Partial<Record<(typeof FILTERS)[number], string>>>;
 
-/** Requests from one ISO time until before another. Null: no limit. */
+/** Requests from `since` on and before `until` (ISO times). Null: no limit. */
 export interface Scope {
   readonly since: string | null;
   readonly until: string | null;
@@ -65,7 +65,7 @@ export const HAS_FAILED = `outcome IN (${[...FAILED_OUTCOMES].map((each) => `'${
 
 const RARE = { more: "group_concat(more)", exact: "group_concat(exact)" };
 const ADDED = [...KIND_COLUMNS, "official", "charge", "counted", "missed", "missed_tokens", "hour"];
-/** Sums of requests with the same names. */
+/** Sums by `who`. All requests of one `who` have the same names. */
 const BY_WHO: Readonly<Record<string, string>> = {
   requests: "COUNT(*)",
   priced: "COUNT(official)",
@@ -93,7 +93,7 @@ const writeUsd = (pico: string): string =>
   `IIF(${pico}, rtrim(rtrim(printf('%d.%012d', ${pico} / ${ONE}, ${pico} % ${ONE}), '0'), '.'), '0')`;
 const ONE = "1000000000000";
 
-/** SQL: orders by a sum, including the amounts in `exact`, the largest first. */
+/** SQL that orders by a sum and its amounts in `exact`, the largest first. */
 export const orderUsd = (sum: string, name: string): string =>
   `IFNULL(${sum}, 0) + IIF(exact IS NULL, 0, (
     SELECT ROUND(TOTAL(value ->> '${name}') * ${ONE})
@@ -126,7 +126,7 @@ function describeTotals(sum: (name: string) => string): Cell[] {
   const prompt = addColumns(PROMPT_KINDS, sum);
   const cached = `IFNULL(${sum("cache_read")}, 0) * 1.0`;
   const share = `CAST(${cached} / (${prompt}) * 10000 AS INTEGER) / 10000.0`;
-  // Also written if `exact` has amounts, which addRare adds.
+  // A 0 is written only if `exact` has amounts, which addRare may add to it.
   const writePlan = (name: string, payer: string): string =>
     `IIF(${sum(payer)} OR ${sum("exact")} IS NOT NULL,
       '"${name}":"' || ${writeUsd(sum(payer))} || '",',
@@ -150,29 +150,28 @@ export type Span = readonly [name: string, since: number, until: number];
 export interface SumsQuery extends Scope {
   /** The names that rows are grouped by, or `span`. */
   readonly by: readonly string[];
-  /** Members of `totals` for a row's names, in the order of `by`.
-   *  Rows then have only totals. */
+  /** The keys under which a row's `totals` have the names of `by`, in that order.
+   *  With these keys, the row has no `names`, `values` and `sums`. */
   readonly as?: readonly string[];
   /** The order of rows, as SQL. In it, `n0` is the first name,
    *  `v0` the first value, and sums have their names. */
   readonly order?: string;
-  /** Further lists of names or columns, each with rows of its own. */
+  /** Further lists to group by. The result's `also` has the rows of each. */
   readonly also?: readonly (readonly string[])[];
-  /** Further columns to group by: names, and their SQL over a line. */
+  /** Further columns to group by, and the SQL that reads them. */
   readonly columns?: Readonly<Record<string, string>>;
   /** The usual sums to compute. Absent: all. Each takes time. */
   readonly of?: readonly string[];
   /** Further sums and values, as SQL over the names and the sums in BY_WHO. */
   readonly sums?: Readonly<Record<string, string>>;
   readonly values?: readonly string[];
-  /** Further sums next to those in BY_WHO. */
   readonly byWho?: Readonly<Record<string, string>>;
-  /** Periods. With them, `span` is a name, and only lines in a period count. */
+  /** Periods to group by with the name `span`. Lines outside of them do not count. */
   readonly spans?: readonly Span[];
   /** A row for each span, even without requests. */
   readonly hasEmpty?: boolean;
   readonly where?: Condition;
-  /** The lines, and the index for reading them. */
+  /** SQL that reads `lines` by an index. */
   readonly from?: string;
 }
 
@@ -202,14 +201,14 @@ export interface SumRow {
   readonly exact?: readonly unknown[];
 }
 
-/** Returns one of the sums. A count is the result's `units`. */
+/** Adds the amounts in `exact` to a sum. If the sum is a count, it is in `units`. */
 export function addSum({ sums, exact = [] }: SumRow, name: string): Decimal {
   return addAmount(BigInt(sums[name] ?? 0), exact, name);
 }
 
 /** SQL that sums by all names, then makes a list for each grouping. The database writes JSON
  *  in a third of the time that our code needs.
- *  Values that are not sums are only in rows with all names. */
+ *  In a grouping by fewer names, a value that cannot be added up is null. */
 function describeQuery(query: SumsQuery): string {
   const { by, also = [], as = [], of = Object.keys(SUMS), values = [], order } = query;
   const main = [...by.map(columnOf), ...Object.keys(query.columns ?? {})];
@@ -265,13 +264,13 @@ function describeQuery(query: SumsQuery): string {
     ${selects.join(" UNION ALL ")}`;
 }
 
-/** `used` is SQL that names the wanted sums.
- *  The result `parts` is SQL for sums by who, span and columns. */
+/** `used` is SQL that names the wanted sums. The result `parts`
+ *  computes them by `who`, span and columns. */
 function describeRows({ spans, columns = {}, from, where, ...query }: SumsQuery, used: string) {
   const words = new Set(used.match(/\w+/g));
   const scope = describeScope(query).sql;
-  // Without a condition, SQLite reads one index in its order,
-  // and `names` has the first and last times.
+  // If all lines count, SQLite reads one index from end to end.
+  // The times `first` and `last` are in `names`.
   const isAll = [spans, from, where].every((each) => each === undefined) && scope === ALL_ROWS;
   const sums = Object.entries({ ...BY_WHO, ...query.byWho }).filter(
     ([name]) => words.has(name) && !(isAll && (name === "first" || name === "last")),
@@ -311,8 +310,8 @@ interface OwnTotals {
   usage: Counts;
   official_usd: string;
   charge_usd: string;
-  /** A plan's payments by official prices, and its account's overage.
-   *  No charge includes them. */
+  /** At official prices: what a plan paid, and the overage that
+   *  its account paid. No charge includes them. */
   paid_by_plan_usd?: string;
   plan_overage_usd?: string;
   cache_hit_rate: number | null;

@@ -70,8 +70,8 @@ export function describeNames<N extends string>(by: readonly N[], texts: readonl
   return names;
 }
 
-/** From the start of the period to its end or now.
- *  Without a period: the span of the requests. */
+/** Lists the spans from the period's start to its end or now.
+ *  Without a period, they reach from the first request to the last. */
 export function listSpans(
   table: Questions,
   query: Scope & Pick<UsageQuery, "zone" | "now">,

@@ -67,7 +67,8 @@ export function follow(database: TableDatabase, sources: readonly Source[], most
   }
 }
 
-/** Null: the tables are missing, or have another version or ledger. */
+/** Returns null if the tables are missing,
+ *  of another version or from another ledger. */
 function findPosition(database: TableDatabase, sources: readonly Source[]): FollowPosition | null {
   const position = hasTables(database) ? readPosition(database) : null;
   return position !== null && fitsLedger(position, sources) ? position : null;

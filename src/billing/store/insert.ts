@@ -28,7 +28,6 @@ const ADD_NAMES = `INSERT INTO names (${NAMES.join(", ")}) VALUES (${placeholder
 const INSERT = `INSERT INTO lines VALUES (${placeholders(LINE_COLUMNS.length)})`;
 const FIND = "SELECT line, exact, corrections FROM lines WHERE id = ? ORDER BY line LIMIT 1";
 const CORRECT = `UPDATE lines SET official = ?, charge = ?, counted = ?, exact = ?, corrections = ? WHERE line = ?`;
-/** Makes limits count the charge in place of an estimate. */
 const FREE = `UPDATE lines SET counted = charge, exact = json_patch(exact, json_object('counted', exact ->> 'charge'))
   WHERE line = ?`;
 const MAX_COUNT = 2 ** 31;
@@ -43,7 +42,7 @@ export class Inserter {
   readonly #before: number;
   /** Names of this transaction. Finding them in the database takes longer. */
   readonly #known = new Map<string, Value>();
-  /** By how much the weights of earlier rows changed. */
+  /** By how much the checksums of earlier rows changed (`weights.ts`). */
   weight = 0;
   paid = 0;
 

@@ -1,5 +1,5 @@
-// Opens a ledger's table, with all lines: the file next to the ledger, or a table
-// in memory for a copy, for another user, and if the file fails.
+// Opens a ledger's table, with all lines: the file next to the ledger, or one in memory
+// if that file is damaged, or if this user may not write there.
 
 import { constants as sqlite, Database } from "bun:sqlite";
 import { closeSync, existsSync } from "node:fs";
@@ -33,7 +33,7 @@ export function nameTable(path: string): string {
 }
 
 export type CellValue = string | number | bigint | null | boolean | Uint8Array;
-/** By name, with the `$`. */
+/** Each name begins with `$`. */
 export type Parameters = Readonly<Record<string, string | number | null>>;
 
 export interface TableOptions {
@@ -130,7 +130,7 @@ const SPANS = [
   "REPLACE INTO spans SELECT value ->> 1, value ->> 2, value ->> 0 FROM json_each($spans)",
 ];
 
-/** `$spans`: the periods that the query finds in the table `spans`. */
+/** Puts the periods of `$spans` into the table `spans` for the query. */
 export function askDatabase(database: TableDatabase, sql: string, parameters: Parameters): CellValue[][] {
   if ("$spans" in parameters) for (const each of SPANS) database.query(each).run(parameters);
   return database.query(sql).safeIntegers(true).values(parameters);
@@ -142,7 +142,7 @@ export function isIntact(path: string): boolean {
   return table.hasItsSums;
 }
 
-/** Null: the file is unusable. */
+/** Returns null if the file is unusable. */
 function openFile(path: string, options: TableOptions): TableDatabase | null {
   const name = nameTable(path);
   for (let isFirst = true; ; isFirst = false) {
@@ -150,7 +150,7 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
     try {
       database = openDatabase(name);
       if (options.isAsItWas !== true) followLedger(database, path, options);
-      // All answers are from one moment, while other processes write.
+      // All queries see the table as it is now, even if other processes write.
       database.run("BEGIN");
       readPosition(database);
       return database;

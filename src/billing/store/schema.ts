@@ -19,9 +19,9 @@ export function addColumns(kinds: readonly string[], read = (kind: string): stri
 /** SQL: whether a request was a turn with known tokens. */
 export const IS_TURN = `(${KIND_COLUMNS.map((kind) => `${kind} > 0`).join(" OR ")})`;
 
-/** Amounts in pico-dollars. One that is too large is 0, with its text in `exact`.
- *  `counted` is what limits count, `named` is the seller's amount,
- *  `hour` is the extra cost if writes lasted an hour. */
+/** Whole pico-dollars. An amount above $1,000 or with a fraction is 0 here, and text in `exact`.
+ *  `counted` is what limits count. `named` is the seller's amount.
+ *  `hour` is how much more the cache writes would cost if they lasted an hour. */
 export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "missed", "hour"] as const;
 
 export interface FieldColumn extends Column {
@@ -75,7 +75,7 @@ export const COLUMN_NAMES = [...LINE_COLUMNS, ...declare(NAME_COLUMNS)].map((col
   column.replace(/ .*/, ""),
 );
 
-/** Triggers note edits that `follow` never makes.
+/** Triggers note edits. While `follow` writes, `edited` is 1 and switches them off.
  *  A trigger for added lines would make reading a third slower. */
 const EDITS = [
   ...["lines", "names", "marks", "unreadable"].flatMap((table) => [
@@ -85,10 +85,10 @@ const EDITS = [
   "UPDATE OF position ON state",
 ];
 
-/** Most requests share their names, so sums are made first by `who`, in an index's order, then by
- *  the wanted names. `first_at`, `last_at`: the times of the first and last line with these names.
- *  `marks`: those not yet accepted. `state` has one row: how far the ledger is read, the checksums of
- *  what was read (`weighRows`), and whether somebody else has changed a row since. */
+/** Many requests share a row of `names`, whose key is `who`. Reports first sum the lines of each `who` in
+ *  an index's order, and then group these few sums. `marks` has the marks that are not yet accepted.
+ *  `state` has one row: how far the ledger is read, the checksums of what was read (`weighRows`),
+ *  and whether somebody else changed a row. */
 const OBJECTS = [
   `CREATE TABLE lines (${LINE_COLUMNS.join(", ")}) STRICT`,
   `CREATE TABLE names (who INTEGER PRIMARY KEY, first_at INTEGER, last_at INTEGER, ${declare(NAME_COLUMNS).join(", ")}) STRICT`,

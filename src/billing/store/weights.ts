@@ -1,5 +1,5 @@
-// Checksums of the table's rows, noted while lines are read and compared later.
-// SQL weighs numbers. Names and exact amounts are hashed here.
+// Checksums of the table's rows. They are noted when lines are read, and compared later.
+// SQL adds up the numbers, and `weighText` hashes names and exact amounts.
 
 import { getList, parseJson } from "../../lib/json/json.ts";
 import { KIND_COLUMNS, NAMES, type TableDatabase } from "./schema.ts";
@@ -11,7 +11,7 @@ function weigh(names: readonly string[]): string {
   return `SUM((${sum}) % ${PRIME} * (at % 997 + line % 991 + 1) % ${PRIME})`;
 }
 
-/** SQL: what limits count, by key, group, channel and payer. */
+/** SQL for the checksum of the amounts that limits depend on. */
 export const PAID = {
   payer: "json_array(key, group_name, channel, paid_by)",
   amounts: weigh(["official", "charge", "counted"]),
@@ -40,8 +40,7 @@ export function weighRows(database: TableDatabase, from: string, $line = 0) {
   return sum;
 }
 
-/** `rare`: JSON of the few rows that have rare values,
- *  joined with commas. */
+/** `rare` joins JSON arrays with commas: one for each row that has rare values. */
 export function weighText(text: unknown, sum: unknown, rare: unknown): number {
   const hash = (row: unknown): number => Bun.hash.xxHash32(String(text) + JSON.stringify(row)) | 0;
   const rows = typeof rare === "string" ? getList(parseJson(`[${rare}]`)) : [];

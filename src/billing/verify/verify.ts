@@ -77,7 +77,6 @@ class Verifier {
   readonly #marks = new Map<string, Finding>();
   #file = "";
   #line = 0;
-  /** Where the last line of the earlier files is. */
   #before = "";
   readonly #counts = { lines: 0, corrections: 0, findings: 0, unchecked: 0 };
   #reported = 0;
@@ -86,7 +85,7 @@ class Verifier {
     this.#options = options;
     this.#report = report;
     this.#judged = judgeLedger(path);
-    // A running gateway still names lines in its journal.
+    // The journal was read before a running gateway named its newest lines.
     this.#unnamed = new Set(options.running ? [] : this.#judged.doubts.unnamed.map(({ prev }) => prev));
     this.#path = path;
     this.#isAnchored = options.anchor === undefined || options.anchor === null;
@@ -204,7 +203,6 @@ class Verifier {
     this.#find(null, "the last line lacks its newline", "The next start of the gateway adds it.");
   }
 
-  /** `unchecked`: lines before `since`. `notes`: what was not checked, for people. */
   end() {
     const { endState: state } = this.#judged;
     if (state !== "whole")
@@ -253,8 +251,8 @@ function readCharge(line: ParsedLine): string | null {
   return textIn(line, "charge_usd") || null;
 }
 
-/** The number of a ledger's lines, and the last line's hash, which covers all. It proves later that
- *  they are still there. Users keep it away from those who can change the ledger. */
+/** The number of a ledger's lines, and the last line's hash, which covers all lines before it.
+ *  It proves that they are unchanged, if it is kept away from everybody who can change the ledger. */
 export type Anchor = ReturnType<typeof takeAnchor>;
 
 export function takeAnchor({ position: { lines, files } }: Table) {

@@ -120,8 +120,7 @@ export class ChatAnswerReader extends AnswerReader {
     if (isObject(delta["function_call"])) this.#readCall({ function: delta["function_call"] }, 0);
   }
 
-  /** `field`: where the client's history keeps the thought.
-   *  Null: nowhere. */
+  /** `field`: where the client's history keeps the thought. Null: nowhere. */
   #think(field: string | null, text: unknown): void {
     if (!isFilled(text)) return;
     if (field !== null) this.#seal ??= { field };
@@ -180,7 +179,7 @@ interface StreamedCall {
 
 type CallName = Omit<StreamedCall, "block"> & { readonly name: string };
 
-/** The upstream needs a detail back in one piece. */
+/** Joins a detail's pieces, because the upstream needs the whole detail back. */
 function joinDetail(details: Json[], detail: Json): void {
   const last = details.at(-1);
   const isPiece = last !== undefined && last["type"] === detail["type"] && last["index"] === detail["index"];

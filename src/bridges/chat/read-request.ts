@@ -20,7 +20,8 @@ export function readChatRequest(body: Json, to: ReadingFor): Conversation {
   const { options } = reading;
   const isLegacy = getList(body["functions"]).length > 0;
   if (isLegacy) options.parallel = false;
-  // Here `own_effort` passes on OpenAI's word, and the client shows no thoughts.
+  // The upstream gets `own_effort`, the client's word, instead of `effort`.
+  // Chat clients show no thoughts, so none are asked for.
   if (to.isShared) {
     delete options.effort;
     delete options.thoughts;
@@ -50,7 +51,7 @@ function addTool(reading: RequestReading, { type, ...tool }: Json, place: string
 // Messages.
 
 class ChatReading extends RequestReading {
-  /** Calls without a result, by name, for `function_call`. */
+  /** Ids of calls by name, because a `function_call` has no id. */
   readonly #legacyCalls = new Map<string, string>();
 
   add(message: Json, index: number): void {

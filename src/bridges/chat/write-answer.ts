@@ -196,7 +196,8 @@ function joinBlocks(blocks: readonly Block[], kind: Block["kind"]): string {
     .join(SEPARATOR);
 }
 
-/** The id contains the upstream's, so that tools find it in the provider's records. */
+/** The id contains the upstream's, so
+ *  that tools find it in the provider's records. */
 function formHead(object: string, { id, created, model, tier }: AnswerAbout, context: AnswerContext): Json {
   return {
     id: `chatcmpl-${(id ?? context.stamp.id).replace(/^(?:resp|req)_/, "")}`,
@@ -243,7 +244,7 @@ function formDetail({ seal, index }: Block, context: AnswerContext): Json {
   return { type: "reasoning.encrypted", id: null, index, data: context.closeSeal(seal ?? {}) };
 }
 
-/** Chat counts code points from the beginning of all texts. */
+/** In chat, a citation's place counts code points from the first text on. */
 function listCitations(texts: readonly Block[]): Json[] {
   const citations: Json[] = [];
   // Counting takes as long as all other work on a text.

@@ -1,4 +1,4 @@
-// An answer of a content upstream → blocks. It ends with the stream.
+// An answer of a content upstream → blocks. The answer ends with the stream.
 
 import { getField, getList, getText, isObject, listIn, lookUp, type Table } from "../../lib/json/json.ts";
 import { blameAnswer, blameEnd, isError, readUpstreamError } from "../neutral/error.ts";

@@ -64,7 +64,8 @@ function addTools(reading: RequestReading, tool: Json): void {
 
 // Contents.
 
-/** Most clients send no ids: results follow calls by name. */
+/** Most clients send no ids.
+ *  A result then belongs to the first open call of its name. */
 class CallIds {
   readonly #open = new Map<string, Set<string>>();
 

@@ -57,7 +57,7 @@ export class ContentAnswerWriter extends AnswerWriter {
 
   begin(): void {}
 
-  /** Comments would break the parser of Gemini CLI. */
+  /** An SSE comment would break Gemini CLI's parser. */
   idle(): void {
     this.#chunk(NOTHING);
   }

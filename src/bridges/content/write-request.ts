@@ -75,7 +75,8 @@ function writeTurn(turn: Turn, names: CallNames, { model }: Destination): Json {
   return { role: "user", parts: [...results, ...media, ...said] };
 }
 
-/** A signature belongs to the next part. With `after`, it belongs to the previous part. */
+/** A signature belongs to the next part.
+ *  With `after`, it belongs to the previous part. */
 function writeModelParts(items: readonly ModelItem[], signed: boolean): Json[] {
   const parts: Json[] = [];
   let next: unknown = null;

@@ -15,8 +15,8 @@ import {
 import { nameIn, type ReadingFor, readText, RequestReading, type Said } from "../neutral/read-request.ts";
 import { MESSAGES_FIELDS } from "./fields.ts";
 
-/** Begins a system block that changes with each request:
- *  it is left out, so that what follows is cached. */
+/** A system block that begins with this changes with each request.
+ *  It is left out, because nothing after it could be cached. */
 const ATTRIBUTION = "x-anthropic-billing-header:";
 
 export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {

@@ -38,7 +38,7 @@ export interface Message {
 }
 
 /** What an upstream needs back unchanged, such as the signature of a thought.
- *  With `after`, it signs the block before the thought. */
+ *  With `after`, it signs the item before the `Reasoning` that has it. */
 export type Seal = Json;
 
 export interface Reasoning {
@@ -158,7 +158,7 @@ export interface Conversation {
   readonly options: Options;
   readonly notes: Notes;
   readonly wishes: Wishes;
-  /** Both sides speak OpenAI's dialects: the client knows their rules. */
+  /** A chat client talks to a responses upstream. Both dialects are OpenAI's. */
   readonly isShared: boolean;
 }
 

@@ -1,5 +1,6 @@
 // Thoughts that only the upstream can read travel in the client's history, each with a proof.
-// The proof depends on the channel's credential and the model's family: no other upstream gets them.
+// The proof depends on the channel's credential and the model's family:
+// no other upstream gets them.
 
 import { DIALECT_NAMES, type DialectName } from "../../dialects/dialect.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -30,7 +31,7 @@ export function openEnvelopes(secret: () => string, model: string, dialect: Dial
       const content = Buffer.from(JSON.stringify(seal)).toString("base64url");
       return `${start}${prove(content)}.${content}`;
     },
-    /** Null: the text was changed, or closed for another upstream. */
+    /** Returns null if the text was changed, or is an envelope of another upstream. */
     open: (text: unknown): Seal | null => {
       if (typeof text !== "string" || !text.startsWith(start) || text.length > MAX_ENVELOPE_LENGTH)
         return null;
@@ -45,7 +46,7 @@ export function openEnvelopes(secret: () => string, model: string, dialect: Dial
 
 const QUOTED_START = `"${ENVELOPE_START}`;
 
-/** Null: the body has no envelopes, or is not JSON. */
+/** Returns null if the body has no envelopes, or is not JSON. */
 export function dropEnvelopes(body: Uint8Array | null): Uint8Array | null {
   if (body === null || !asBuffer(body).includes(QUOTED_START)) return null;
   const value = parseFlatJson(new TextDecoder().decode(body));
@@ -68,7 +69,8 @@ function isEnvelope(value: unknown): boolean {
   return typeof value === "string" && value.startsWith(ENVELOPE_START);
 }
 
-/** Such a part is dropped. A part with a `thoughtSignature` only loses that member. */
+/** A part with an envelope in these members is dropped.
+ *  A part with a `thoughtSignature` stays without it. */
 function isSealed(value: unknown): boolean {
   return (
     isObject(value) && ["signature", "encrypted_content", "data"].some((name) => isEnvelope(value[name]))
@@ -80,7 +82,7 @@ function hasContent(value: unknown): boolean {
   return !Array.isArray(content) || content.length > 0 || getField(value, "role") === undefined;
 }
 
-/** A dated name is the same model. */
+/** Names that differ only in a date mean the same model. */
 function nameFamily(model: string): string {
   return model.replace(/[-@](?:\d{8}|\d{4}-\d\d-\d\d|latest)$/, "");
 }

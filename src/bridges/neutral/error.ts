@@ -15,7 +15,7 @@ export interface UpstreamError {
   readonly tokens: { readonly used: number; readonly most: number } | null;
 }
 
-/** https://github.com/Menci/Floway has many servers' words.
+/** https://github.com/Menci/Floway has the error texts of many servers.
  *  The first match counts. */
 const WORDS: readonly (readonly [RegExp, ErrorKind])[] = [
   [/tokens? \(\d+ in the messages, \d+ in the completion\)|requested \d+ output tokens/i, "output_overflow"],
@@ -59,7 +59,6 @@ export function blameAnswer(message: string, status = 502): UpstreamError {
   return { kind: "server", status, message, code: null, param: null, tokens: null };
 }
 
-/** An unknown reason counts as a failure. */
 export function blameEnd(reason: unknown): UpstreamError {
   const word = (typeof reason === "string" ? reason : "none").slice(0, 40).replaceAll(/\W/g, "_");
   return blameAnswer(`The upstream ended its answer for an unknown reason: ${word}.`);
@@ -172,7 +171,6 @@ export function nameFields(
 }
 
 const QUOTED_PATH = /'([a-z_]{2,40}(?:\.[a-z_]{2,40}|\[\d{1,5}\]){0,8})'/g;
-/** A place in the upstream's request. */
 const PLACE = /\b(?:input|messages|contents)(?:\[\d{1,5}\]|\.\d{1,5})(?:\[\d{1,5}\]|\.\w{1,40}){0,8}/g;
 
 function explain({ kind, message }: UpstreamError): string {

@@ -1,12 +1,12 @@
-// What becomes of each field. Reading, writing, refusals, `x-gateway-adjusted`
-// and docs/bridges.md follow from these tables.
+// Tables say what a conversion does with each field of a request. From them follow
+// reading, writing, refusals, `x-gateway-adjusted` and docs/bridges.md.
 
 import { getField, isObject, lookUp } from "../../lib/json/json.ts";
 import type { Conversation, Destination, Options, Tool, ToolMembers } from "./conversation.ts";
 import { isAbsent, type Json, type Notes, refuseField } from "./notes.ts";
 
-/** `kept`: code reads the field. `silent`: it is left out without a note,
- *  because no answer depends on it. */
+/** A `kept` field is converted by code of its own. A `silent` field is left out
+ *  without a note, because no answer depends on it. */
 export type Rule = "kept" | "silent" | "noted" | "refused";
 
 type Members = Options & ToolMembers;
@@ -25,14 +25,14 @@ interface Field {
   readonly label?: string;
   /** Absent: the `option` decides what becomes of the field. */
   readonly rule?: Rule;
-  /** Which values change nothing: by default, empty ones. */
+  /** The rule does not apply to these values: by default, false, 0 and empty ones. */
   readonly unless?: (value: unknown) => boolean;
 }
 
 type OptionRow<Name extends MemberName = MemberName> = {
   readonly [Option in Name]: Field & {
     readonly option: Option;
-    /** Reads a client's field. Undefined: nothing is asked for. */
+    /** Reads a client's field. Undefined: it asks for nothing. */
     readonly read?: (value: unknown, path: string) => Members[Option] | undefined;
     /** Undefined or null: the option is left out. */
     readonly write?: (value: NonNullable<Members[Option]>, writing: Writing) => unknown;
@@ -59,14 +59,12 @@ export interface FieldTable {
   readonly rows: readonly FieldRow[];
   readonly root: FieldNode;
   readonly options: readonly OptionRow[];
-  /** The key is the path of the fields' object, such as `tools[]`. Empty: the request. */
+  /** A key is the path of an object, such as `tools[]`, or empty for the request. */
   readonly placed: ReadonlyMap<string, readonly Placed[]>;
   readonly written: ReadonlySet<string>;
   readonly names: ReadonlyMap<string, string>;
 }
 
-/** Makes a row for each field in `words`, which lists names by rule.
- *  `at` is the path of their object, and empty for the request. */
 export function listFields(at: string, words: { readonly [Name in Rule]?: string }): FieldRow[] {
   return (["kept", "silent", "noted", "refused"] as const).flatMap((rule) =>
     (words[rule]?.split(" ") ?? []).map((name) => ({ path: join(at, name), rule })),
@@ -128,11 +126,10 @@ function join(path: string, name: string): string {
 
 export interface FieldCheck {
   readonly notes: Notes;
-  /** Unknown fields are refused; if false, they are left out. */
+  /** If true, an unknown field is refused. If false, it is left out and noted. */
   readonly isShared: boolean;
 }
 
-/** Notes or refuses unknown fields at any depth. */
 export function checkFields(body: Json, { root }: FieldTable, check: FieldCheck): void {
   checkMembers(body, root, "", check);
 }

@@ -16,7 +16,7 @@ export class Notes {
     this.#names = new Map(names);
   }
 
-  /** Several fields can set an option: notes name the one that was used. */
+  /** Several fields can set one option. Notes name the field that did. */
   use(option: string, name: string): void {
     this.#names.set(option, name);
   }
@@ -31,7 +31,7 @@ export class Notes {
     this.#noted.add(plain);
   }
 
-  /** `value`: the nearest possible value. */
+  /** `value` is what the upstream gets instead of the client's value. */
   addOption(option: string, value?: number): void {
     this.add(value === undefined ? this.nameOf(option) : `${this.nameOf(option)}=${value}`);
   }
@@ -41,7 +41,7 @@ export class Notes {
   }
 }
 
-/** On this code, clients send the whole conversation. */
+/** After this code, clients send the whole conversation. */
 export const NOT_KEPT = "previous_response_not_found";
 
 export function refuseField(param: string, why: string, wireCode = "unsupported_parameter"): never {

@@ -36,7 +36,7 @@ export abstract class AnswerReader {
     this.cut();
   }
 
-  /** Whether only the stream's own end may follow. */
+  /** Whether the answer is complete. Its usage may still follow. */
   isFinished(): boolean {
     return false;
   }

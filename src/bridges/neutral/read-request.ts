@@ -23,7 +23,6 @@ export type Said = ContentPart | Item;
 
 export interface ReadingFor {
   readonly openSeal: OpenSeal;
-  /** The upstream speaks OpenAI's other dialect. */
   readonly isShared: boolean;
 }
 
@@ -68,8 +67,7 @@ export class RequestReading implements Conversation {
     flush();
   }
 
-  /** `at`: the path of tools in the table.
-   *  `place`: the path of this tool. */
+  /** `at` is the path of tools in the field table. `place` is the path of this tool in the request. */
   addTool(
     kind: Tool["kind"],
     value: unknown,

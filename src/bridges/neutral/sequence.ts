@@ -25,7 +25,7 @@ export interface Block {
   sources: readonly WebSource[];
   /** The input is free text, not JSON. */
   readonly isFree: boolean;
-  /** The block is next to the answer, not a part of it. */
+  /** A remark, not the answer: `phase` is `commentary` in Responses. */
   readonly isAside: boolean;
   readonly logprobs: unknown[];
   citations: readonly Citation[];
@@ -197,7 +197,7 @@ export class Sequence {
     if (this.hasBegun) this.#listener?.fail(this.failure);
   }
 
-  /** Counts characters that are kept here or by the reader. */
+  /** Counts characters that this object or its reader keeps. */
   hold(length: number): void {
     this.#steps += 1;
     this.held += length;

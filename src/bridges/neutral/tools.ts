@@ -1,4 +1,4 @@
-// Tools and their calls, as upstreams take them and clients sent them.
+// Writes tools as upstreams accept them, and repairs the calls that models make.
 
 import type { DialectName } from "../../dialects/dialect.ts";
 import { parseExact } from "../../lib/exact.ts";
@@ -9,7 +9,8 @@ import type { Call, Tool, ToolMembers } from "./conversation.ts";
 import type { Json } from "./notes.ts";
 import type { Block } from "./sequence.ts";
 
-// Names. They depend only on the client's names, so they never change.
+// An upstream gets a name that depends only on the client's name,
+// so it is the same in every request.
 
 const HASH_LENGTH = 12;
 const MAX_ID_LENGTH = 64;
@@ -21,7 +22,7 @@ export function nameTool(name: string, dialect: DialectName): string {
   return fit(name, dialect === "messages" ? 128 : 64);
 }
 
-/** Other servers may need their ids unchanged. */
+/** A server of chat or responses may need the ids of its calls unchanged. */
 export function nameCall(id: string, dialect: DialectName): string {
   if (dialect === "messages") return fit(id, MAX_ID_LENGTH);
   return dialect === "responses" && id.length > MAX_ID_LENGTH ? fit(id, MAX_ID_LENGTH) : id;

@@ -116,7 +116,7 @@ export function isFreeText({ isFree }: Block, tool: Tool | null): boolean {
   return isFree || tool?.kind === "custom";
 }
 
-/** Some servers repeat their ids: Claude Code would see one answer. */
+/** Some servers repeat their ids, and Claude Code treats answers with the same id as one. */
 export function nameAnswer({ stamp }: Pick<AnswerContext, "stamp">): string {
   return stamp.id.replace(/^req_/, "");
 }

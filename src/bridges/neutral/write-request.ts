@@ -68,7 +68,7 @@ export function arrange(items: readonly Item[], notes: Notes, ends: "user" | "an
   return { system: items.slice(0, first).filter((item) => item.type === "message"), turns };
 }
 
-/** The user is last: some upstreams answer only the user. */
+/** For upstreams that need a message of the user. */
 export function arrangeForUser({ items, notes, client }: Conversation): Turns {
   const arranged = arrange(items, notes);
   if (arranged.turns.length > 0) return arranged;
@@ -159,7 +159,7 @@ class Draft {
     return this.#openTurn() ?? this.#begin();
   }
 
-  /** Null if the user has spoken since. */
+  /** Null if the user or a tool spoke last. */
   #openTurn(): OpenTurn | null {
     const last = this.#turns.at(-1);
     return last !== undefined && last.messages.length === 0 && !last.isAnswered ? last : null;
@@ -180,8 +180,6 @@ class Draft {
 export function remind(text: string): string {
   return `<system-reminder>\n${text}\n</system-reminder>`;
 }
-
-// Parts, tools and options.
 
 /** A search that the client forces cannot be left out. */
 export function keepFunctions({ tools, options: { choice }, notes }: Conversation): readonly Tool[] {

@@ -24,7 +24,7 @@ const PART = {
   silent: "annotations logprobs parsed prompt_cache_breakpoint",
 } as const;
 
-/** Rules for OPENAI_OPTIONS. Those without a rule here change no answer. */
+/** Rules for OPENAI_OPTIONS. An option without a rule changes no answer. */
 const OWN_RULES: Table<Rule> = {
   store: "noted",
   moderation: "noted",

@@ -1,4 +1,4 @@
-// An answer of a responses upstream → blocks. The last event repeats it.
+// An answer of a responses upstream → blocks. Its last event repeats all of it.
 
 import {
   getField,
@@ -24,8 +24,8 @@ import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 type Event = Table<unknown>;
 type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;
 
-/** `response.created` does not begin the answer,
- *  so that an error after it gets a status. */
+/** `response.created` does not begin the answer:
+ *  an error after it still sets the status. */
 const RULES: Table<EventRule> = {
   "response.created": (reader, event) => reader.note(event["response"]),
   "response.output_item.added": (reader, event) => reader.openItem(event),
@@ -281,7 +281,7 @@ function isCall(type: unknown): boolean {
   return type === "function_call" || type === "custom_tool_call";
 }
 
-/** Null: the response has not ended. */
+/** Returns null if the response has not ended. */
 function chooseReason(status: unknown, why: unknown): EndReason | null {
   if (status === "completed" || status === "complete" || status === undefined) return "done";
   if (status !== "incomplete") return null;

@@ -1,5 +1,5 @@
-// Blocks → an answer for a responses client.
-// The last event repeats all of it.
+// Writes blocks as an answer for a responses client.
+// Its last event repeats the whole answer.
 
 import type { Usage } from "../../billing/usage.ts";
 import type { StreamBreak } from "../../dialects/dialect.ts";
@@ -49,7 +49,7 @@ export class ResponsesAnswerWriter extends AnswerWriter {
     this.idle();
   }
 
-  /** Codex ignores the comments of event streams. */
+  /** Sends an event, because Codex ignores comments in a stream. */
   idle(): void {
     this.#event("response.in_progress", this.#begun);
   }

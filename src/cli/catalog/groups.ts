@@ -56,7 +56,7 @@ export async function addGroup(name: string, flags: AddGroupFlags): Promise<void
   const { channel = [], multiplier, description, exclusive } = flags;
   const known = PLATFORMS.filter((platform) => PLATFORM_FACTS[platform].converts);
   const clients = known.find((platform) => platform === flags.convert);
-  if (flags.convert !== clients) refuseUsage(`--convert: expected what clients speak: ${known.join(", ")}.`);
+  if (flags.convert !== clients) refuseUsage(`--convert: expected a client's dialect: ${known.join(", ")}.`);
   const [first] = channel;
   if (first === undefined) return refuseUsage("--channel is missing: a group needs at least one.");
   await openConfig(flags).edit((current) => {
@@ -97,10 +97,10 @@ function planRemoval(catalog: Catalog, name: string): Edit[] {
   const group = findGroup(catalog, name);
   const bound = [...catalog.keys.values()].filter((key) => key.group === group).map((key) => key.name);
   const some = `${formatCount(bound.length, "key")} (${bound.slice(0, MAX_KEYS_SHOWN).join(", ")})`;
-  if (bound.length > 0) fail(`"${name}" was not removed: it has ${some}. \`gateway keys move\` them first.`);
+  if (bound.length > 0) fail(`"${name}" was not removed: it has ${some}. Use \`gateway keys move\` first.`);
   const uses = group.plans.map(({ name: plan, groups }): Edit => {
     if (groups.length > 1) return { kind: "remove", path: ["plans", plan, "groups", groups.indexOf(name)] };
-    const advice = `\`gateway plans remove ${plan}\` first`;
+    const advice = `Use \`gateway plans remove ${plan}\` first`;
     return fail(`"${name}" was not removed: the plan "${plan}" has no other group. ${advice}.`);
   });
   return [...uses, { kind: "remove", path: ["groups", name] }];

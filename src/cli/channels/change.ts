@@ -325,6 +325,6 @@ function listGroupsOf(catalog: Catalog, name: string): Group[] {
   const using = groups.flatMap((group) => catalog.groups.get(group) ?? []);
   const emptied = using.find((group) => group.listed.length === 1)?.name;
   if (emptied === undefined) return using;
-  const remove = `\`gateway groups remove ${emptied}\` first, or add a channel to it`;
+  const remove = `Use \`gateway groups remove ${emptied}\` first, or add a channel to it`;
   return fail(`"${name}" was not removed: the group "${emptied}" has no other channel. ${remove}.`);
 }

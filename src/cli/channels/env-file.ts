@@ -38,7 +38,7 @@ export async function changeVariables(
   }
 }
 
-/** Refuses a link: to replace it would lose its variables. */
+/** Refuses a link, because its target's variables would be lost. */
 export function requireWritable(configPath: string, variables: Readonly<Record<string, string>>): void {
   const lines = Object.keys(variables).map((name) => `${name}=…`);
   if (lines.length === 0) return;

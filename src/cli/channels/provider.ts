@@ -1,4 +1,4 @@
-// The known providers, and a provider for the config.
+// The known providers, and what each adds to the config.
 
 import { z } from "zod";
 import { checkConfigText } from "../../config/file/load.ts";
@@ -20,8 +20,8 @@ const preset = z.object({
   group: z.string(),
   description: z.string(),
   tool: z.string(),
-  /** `bearer`: sent in `Authorization`.
-   *  `local`: a server on this machine, free. */
+  /** `bearer`: the credential is sent in `Authorization`.
+   *  `local`: a server on this machine, which costs nothing. */
   kind: z.enum(["key", "bearer", "local", "login"]),
 });
 export type Preset = Readonly<z.infer<typeof preset>>;
@@ -47,8 +47,6 @@ export interface PresetGroup {
   readonly tool: string;
 }
 
-/** A local server also has a group for Claude Code.
- *  Both groups convert. */
 export function listGroups(preset: Preset): PresetGroup[] {
   const { id, group, platform, description, tool, kind } = preset;
   const own = {
@@ -100,7 +98,6 @@ export function describeProvider(preset: Preset, path: string, secret: string | 
   return { preset, baseUrl, credential, variables: {} };
 }
 
-/** For tests: the servers that count as running. */
 const TEST_SERVERS = "GATEWAY_TEST_LOCAL_SERVERS";
 
 export function locate({ id, baseUrl, kind }: Preset): string | undefined {

@@ -82,7 +82,6 @@ function describeLimits({ limits }: Key, { limits: used }: Spent, now: Date): Re
   return Object.fromEntries(all);
 }
 
-/** Limits count an estimate for requests of unknown cost. */
 function describeUse({ spent, estimated }: Spent["limits"][number]): string {
   return `$${spent}${estimated === "0" ? "" : ` + $${estimated} estimated`}`;
 }

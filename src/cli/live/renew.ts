@@ -23,7 +23,7 @@ export async function renew<T>(
   for (let seen = first; !out.destroyed; seen = await look()) {
     const { columns, rows } = readSize();
     const lines = draw(seen, columns).slice(0, Math.max(0, rows - 1));
-    // Clears first: after a full line, the cursor is still on that line.
+    // CLEAR_LINE after a full line would delete its last character.
     const shown = [...lines, paint("dim", cutText(FOOT, columns))].map((line) => CLEAR_LINE + line);
     out.write(HOME + shown.join("\r\n") + CLEAR_BELOW);
     await Bun.sleep(REFRESH_MS);

@@ -153,8 +153,8 @@ export function checkPrices(flags: LedgerFlags) {
   const lacking = all.filter((each) => !hasPrice(catalog, book, each));
   const rows = lacking.map(({ channel, model, requests }) => ({ channel, model, requests }));
   const note =
-    `These have no price in ${book.label}. \`gateway prices set\` gives them one, ` +
-    "or `price_provider:` or `free: true` of the channel.";
+    `These have no price in ${book.label}. \`gateway prices set\` gives them one. ` +
+    "Or set `price_provider:` or `free: true` for the channel.";
   const empty = `All models in use have a price (${all.length} of ${all.length}, ${book.label}).`;
   return {
     rows,

@@ -40,7 +40,7 @@ export function writeReport(what: string | undefined, flags: EvidenceFlags): voi
 
 const ADVICE = "name another file with -o, or - for stdout";
 
-/** Writes to a new name: two reports may be of the same second. */
+/** Adds a number if a report of the same second has the name. */
 function saveNew(text: string, name: string): string {
   for (let count = 1; ; count += 1) {
     const path = resolve(count === 1 ? name : name.replace(".html", `-${count}.html`));

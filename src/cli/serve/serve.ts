@@ -1,4 +1,4 @@
-// `gateway serve`: the gateway until a signal stops it.
+// `gateway serve` runs the gateway until a signal stops it.
 
 import { statSync } from "node:fs";
 import { dirname } from "node:path";

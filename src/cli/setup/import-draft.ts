@@ -98,7 +98,7 @@ export class Draft {
     if (channel !== undefined) this.channels[name] = { ...channel, ...settings };
   }
 
-  /** Uses a new variable: an old one could be for another address. */
+  /** Uses a new variable: an existing one may belong to another address. */
   #storeCredential(name: string, given: string, baseUrl: string): string | null {
     // In our config, this word would mean the client's own login.
     const secret = given === CLIENT_LOGIN ? "" : given;
@@ -247,7 +247,7 @@ function readRoutes(router: unknown, channels: ReadonlyMap<string, string>, draf
   const isSame = small?.provider === main.provider;
   const aliases = { "claude-*": main.model, ...(isSame && { "claude-haiku-*": small.model }) };
   if (small !== null && !isSame)
-    draft.lost.push("Router.background: another provider. Its requests go where the default's go");
+    draft.lost.push("Router.background: it names another provider. Background requests go to Router.default");
   const models = draft.channels[name]?.models;
   const all = models && { models: [...new Set([...models, ...Object.values(aliases)])] };
   draft.change(name, { aliases, ...all });
@@ -261,7 +261,8 @@ function readRoute(router: unknown, name: string): { provider: string; model: st
 const CHAT_SERVERS =
   /^(?:openai|openai_like|custom_openai|hosted_vllm|vllm|ollama|ollama_chat|lm_studio|llamafile)$/;
 
-/** Each provider has its own group, so that failover sends no prompt to another provider. */
+/** Each provider has its own group, so
+ *  that failover sends no prompt to another provider. */
 export function readLitellm(document: unknown, draft: Draft): void {
   const channels = new Map<string, string>();
   const groups = new Map<string, string>();

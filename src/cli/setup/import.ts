@@ -121,7 +121,7 @@ function describeReach(draft: Draft, catalog: Catalog, kept: Environment): strin
       return `Whoever has the key "${name}"${from} can use the group ${group}.`;
     }),
     ...(isLoopback(host) ? [] : [`It listens on ${host}: other machines can reach it.`]),
-    ...(idle.length === 0 ? [] : ["Without a group, no request goes there. Add them with:"]),
+    ...(idle.length === 0 ? [] : ["Channels without a group get no requests. Add groups with:"]),
     ...idle.map(({ name, platform }) => add(name, name, platform !== "messages")),
     ...(other === undefined
       ? []

@@ -1,5 +1,6 @@
 // `gateway schema`: JSON Schemas, whose fields are never removed. The config's schema has
-// the comments of config.example.yaml. It may be looser than the loader, never stricter.
+// the comments of config.example.yaml.
+// It may be looser than the loader, never stricter.
 
 import { z } from "zod";
 import example from "../../../config.example.yaml" with { type: "text" };
@@ -60,7 +61,6 @@ function isNode(value: unknown): value is Node {
   return isObject(value);
 }
 
-/** Returns null if the path ends with a name of the user's choice. */
 function findNode(root: Node, path: readonly string[]): Node | null {
   let node: unknown = root;
   let isSetting = true;
@@ -91,7 +91,7 @@ function readComments(text: string) {
     if (above.length > 0) comments.push({ path: open.map(({ name }) => name), text: above.join(" ") });
     above = [];
   }
-  // "… or as" continues a sentence about another setting.
+  // A comment that begins with "…" continues that of another setting.
   return comments.filter((comment) => !comment.text.startsWith("…"));
 }
 

@@ -82,7 +82,7 @@ function describeUnpriced({ unpriced = 0, requests, compared }: Priced): string 
 const BETWEEN = "  ";
 /** A cut cell is so wide that `plan inactive` fits. */
 const CUT_CELLS = 13;
-/** Spare columns make room for other columns' texts only up to this width. */
+/** Spare columns are left out before other texts are cut below this width. */
 const WHOLE_CELLS = 48;
 
 interface Cells {
@@ -98,7 +98,7 @@ function listGaps(width: number): string[] {
 export function createTable<Row extends object>(listed: Columns<Row>) {
   const columns = readColumns(listed);
   const widths = columns.map(({ title }) => measure(title));
-  /** Takes few steps for a cell, because nothing has compiled this code yet. */
+  /** Takes few steps for a cell, because it runs before the JIT compiles it. */
   const write = (cells: readonly Cells[], room: number, rows: readonly Row[]): string[] => {
     const fitted = fitColumns(columns, widths, room);
     const last = fitted.findLastIndex((width) => width > 0);

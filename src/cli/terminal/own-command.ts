@@ -24,7 +24,7 @@ export function noteConfig(file: string | undefined): void {
 
 const BEGINNING = /^gateway run|^gateway(?: [^\s,-][^\s,]*)+/;
 
-/** A command that a message proposes must not change another config. */
+/** Adds `--config`, so that a proposed command uses the config of this run. */
 export function keepConfig(command: string): string {
   if (config === undefined || command.includes("--config")) return command;
   const flag = ` --config ${quoteWord(config)}`;

@@ -1,4 +1,5 @@
-// Claude Code. A run's settings override the user's, which override the environment.
+// Claude Code. A run's settings override the user's,
+// which override the environment.
 
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
@@ -87,7 +88,8 @@ function listWindow(
   };
 }
 
-/** The default in 2.1.330 is five minutes with an API key, an hour with a login. */
+/** The default in 2.1.330 is five minutes with an API key,
+ *  an hour with a login. */
 const CACHE_VARIABLES = {
   "1h": { ENABLE_PROMPT_CACHING_1H: "1", FORCE_PROMPT_CACHING_5M: "" },
   "5m": { ENABLE_PROMPT_CACHING_1H: "", FORCE_PROMPT_CACHING_5M: "1" },

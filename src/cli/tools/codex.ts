@@ -1,4 +1,4 @@
-// Codex: arguments make the gateway its provider.
+// Codex gets the gateway as its provider by arguments.
 
 import { join } from "node:path";
 import { getField, isObject } from "../../lib/json/json.ts";
@@ -38,7 +38,7 @@ export const codex: ToolRow = {
   // A `-c` value that is not TOML is plain text.
   connect: (connection) => {
     const { isDirect, patienceMs, secret, usesLogin, websocket } = connection;
-    // Variables hold the fields: a label in an argument could be read as a number.
+    // Variables hold the headers: in an argument, a label could become a number.
     const fields = Object.entries(listHeaders(connection)).map(([header, value]) => {
       return {
         header,

@@ -1,4 +1,5 @@
-// Finds the gateway's address and a key for a tool. The key is given, stored or new.
+// Finds the gateway's address and a key for a tool.
+// The key is given, stored or new.
 
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import { isAllAt } from "../../billing/prices.ts";
@@ -361,7 +362,7 @@ async function chooseFittingGroup(tool: Tool, flag: string | undefined, catalog:
     if (misfit === null) return group;
     return fail(names === "" ? misfit : `${misfit} Groups that fit: ${names}.`);
   }
-  // The user chooses between a plan and metered billing.
+  // Only a user can choose a plan over metered billing.
   const metered = fitting.filter(({ usesLogin }) => !usesLogin);
   const groups = metered.length > 0 && !canPrompt() ? metered : fitting;
   const [only, ...others] = groups;

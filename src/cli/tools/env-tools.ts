@@ -167,7 +167,7 @@ export const APPS: ReadonlyMap<string, App> = new Map<string, App>([
       }),
       place: () => [
         "In Claude Desktop: Help > Troubleshooting > Enable Developer Mode,",
-        "then Developer > Configure Third-Party Inference. Without https, only on this machine.",
+        "then Developer > Configure Third-Party Inference. Without https, the gateway must be on this machine.",
       ],
     },
   ],

@@ -55,7 +55,8 @@ export const PROXY_NAMES = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].flatMap((n
   name.toLowerCase(),
 ]);
 
-/** For IPv6, Gemini CLI and opencode need brackets, on which Python's httpx fails. */
+/** For IPv6, Gemini CLI and opencode need brackets,
+ *  on which Python's httpx fails. */
 function exemptGateway(base: string, env: Environment, bracketed: boolean): Record<string, string> {
   const { protocol, hostname } = new URL(base);
   const bare = hostname.replace(/^\[(.*)\]$/, "$1");

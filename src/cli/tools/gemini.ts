@@ -1,5 +1,6 @@
-// Gemini CLI uses an API key only if a settings file says so.
-// Otherwise a run gets a temporary home with links to the user's files.
+// Gemini CLI uses an API key only if its settings file says so. If the user's file does not,
+// a run gets a temporary home with a changed copy of it
+// and links to the other files.
 
 import { cpSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";

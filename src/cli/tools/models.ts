@@ -82,8 +82,8 @@ function readModels(list: unknown): ListedModel[] {
   });
 }
 
-/** The fields of OpenRouter and Together, Groq, Mistral, vLLM,
- *  Anthropic, Google, llama.cpp. */
+/** In order: the fields of OpenRouter and Together, Groq, Mistral,
+ *  vLLM, Anthropic, Google and llama.cpp. */
 const CONTEXT_FIELDS = [
   "context_length",
   "context_window",
@@ -129,7 +129,8 @@ function isChat({ platform }: Channel): boolean {
   return platform === CHAT;
 }
 
-/** Null: the tool knows all of these models. */
+/** Returns null if the group converts nothing,
+ *  or if the tool can use its own models. */
 function describeForeign({ ownModels }: Tool, group: Group, models: readonly string[]): Foreign | null {
   const { channels, convert, defaultModel } = group;
   // `anthropic/claude-…` is a reseller's name.
@@ -158,7 +159,7 @@ function findAlias({ channels }: Group, asked: string): { model: string; name: s
   return null;
 }
 
-/** With a login, only the price book has a list. */
+/** If the group passes on a login, only the price book lists its models. */
 export function findNewestSmall(
   { smallModels }: Tool,
   group: Group,
@@ -228,7 +229,6 @@ function listServed({ platform, channels }: Group, asked: string): string[] {
   return all.flatMap((channel) => resolveModel(channel, asked) ?? []);
 }
 
-/** A word such as `sonnet` stands for the model in a variable. */
 function readShortName(word: string, tool: Tool, connection: Connection, env: Environment): string {
   const variable = tool.ownModels?.variableOf?.(word) ?? "";
   return env[variable] || (tool.connect(connection, env).defaults?.[variable] ?? word);
@@ -288,7 +288,8 @@ export function findSmallModel(models: readonly string[]): string | null {
   return SMALL.map((small) => findNewest(fit.filter((model) => small.test(model)))).find(Boolean) ?? null;
 }
 
-/** The newest by version, kind and date. Claude's kind counts before the minor version. */
+/** The newest by version, kind and date.
+ *  Claude's kind counts before the minor version. */
 function findNewest(models: readonly string[], kinds: readonly RegExp[] = []): string | null {
   const rank = (model: string): number[] => {
     const date = /20\d{2}-?\d{2}-?\d{2}(?!\d)/.exec(model)?.[0] ?? "";

@@ -68,7 +68,7 @@ export async function runTool(
     label: basename(process.cwd()),
     onAbsent: offerStart,
   });
-  // A library gets no name: its user agent may name the calling program.
+  // For an SDK, no tool is named: the user agent may name the program.
   const run = { session: `run-${crypto.randomUUID()}`, tool: tool.program === null ? null : tool.name };
   const secret = await nameSecret(connected, run.session, flags, budget);
   const connection = { ...connected.connection, secret, run };
@@ -99,7 +99,8 @@ function checkFlags({ title, hasStatusline }: Tool, { record: recording, statusl
     refuseUsage(`--statusline: ${title} has no status line that can be set.`);
 }
 
-/** An older gateway refuses a key with a run's name. */
+/** Names the run in the key. Older gateways refuse such a key,
+ *  so they get it only with a budget. */
 async function nameSecret(
   { connection: { secret }, loaded }: ToolConnection,
   id: string,

@@ -1,4 +1,5 @@
-// A tool is a row. The user's files never change: a run gets its own.
+// `gateway run` never changes a user's settings files.
+// It writes new ones for the tool.
 
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -73,10 +74,10 @@ export interface OwnModels {
   readonly pattern: RegExp;
   readonly variable: string | null;
   readonly flags: readonly string[];
-  /** Finds the variable with the model for a word such as `sonnet`. */
+  /** A word such as `sonnet` stands for the model in this variable. */
   readonly variableOf?: (word: string) => string | null;
   readonly asked: { readonly main: readonly string[]; readonly small: string };
-  /** A run gives the tool a foreign model as an argument. */
+  /** `gateway run` names a foreign model in an argument. */
   readonly isFixed?: true;
 }
 
@@ -102,7 +103,7 @@ export interface ToolRow {
   ) => Pick<ToolSettings, "env" | "args">;
   /** After the run: keeps what the tool wrote into `folder`. */
   readonly keep?: (env: Environment, folder: string) => void;
-  /** `words`: a run's arguments; null: `gateway env`. */
+  /** `words` has a run's arguments, and is null for `gateway env`. */
   readonly describe?: (
     connection: Connection,
     env: Environment,

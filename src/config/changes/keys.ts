@@ -1,4 +1,5 @@
-// Creates and changes keys in the config file. The file gets only hashes of secrets.
+// Creates and changes keys in the config file.
+// The file gets only hashes of secrets.
 
 import { sha256Hex } from "../../lib/secret.ts";
 import { fail } from "../../lib/refusal.ts";

@@ -53,7 +53,7 @@ function matchKey({ key: name, secret }: ToolSecret, { keysBySha256 }: Catalog) 
   return key?.name === name ? [{ key, secret }] : [];
 }
 
-/** If the config's path is a link, this is next to the link's target. */
+/** If the config's path is a link, the file is next to the link's target. */
 function placeFile(configPath: string): string {
   const file = resolveLinks(configPath);
   return join(dirname(file), `.${basename(file)}.tool-keys`);

@@ -51,7 +51,7 @@ const LOCAL_ADVICE =
   `The ${FILE_NAME} in this folder is not read by itself: a file that came with a repository could send your ` +
   `credentials to a stranger. If it is yours, name it: \`--config ${FILE_NAME}\`.`;
 
-/** True also for a broken link: opening the file explains it. */
+/** A broken link counts, too: the error of opening it says what is wrong. */
 function isThere(path: string): boolean {
   try {
     whileReplaced(path, () => lstatSync(path));

@@ -39,7 +39,8 @@ export function listKeychainNames(text: string): ReadonlyMap<string, readonly st
   return names;
 }
 
-/** Returns the secrets as variables, under names that no `${}` or shell can use. */
+/** Returns the secrets as variables,
+ *  under names that no `${}` or shell can use. */
 export async function readKeychain(
   text: string,
   keychain = systemKeychain,

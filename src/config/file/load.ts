@@ -66,7 +66,6 @@ function check(path: string, text: string, env: Environment, options: LoadOption
   return { ...checkConfigText(text, path, env, options), path, sha256: sha256Hex(text), variables };
 }
 
-/** Adds secrets of the keychain, which few configs need. */
 export async function addKeychain(text: string, env: Environment): Promise<Environment> {
   if (!text.includes(KEYCHAIN)) return env;
   const { readKeychain } = await import("./keychain.ts");
@@ -132,7 +131,7 @@ export function checkConfigText(
   const concerned = new Set(issues.map(({ path }) => formatPath(path)));
   const authorities = readAuthorities(parsed.data, dirname(file));
   const isHarmless = ({ path }: ReferenceProblem): boolean =>
-    // A value that is invalid without its variable needs the variable.
+    // The variable is needed if the schema refuses the value without it.
     !concerned.has(formatPath(path)) && (isUsed ? isIdle(path, tree) : !isNeeded(path));
   const idle = isUsed ? expanded.unset.filter(isHarmless) : [];
   const found = [

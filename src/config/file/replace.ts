@@ -1,4 +1,5 @@
-// Replaces the config file: under a lock, by a valid text, completely or not at all.
+// Replaces the config file:
+// under a lock, by a valid text, completely or not at all.
 
 import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -21,7 +22,8 @@ import { ConfigError } from "../yaml/problems.ts";
 
 /** If another process holds the lock for longer, this one gives up. */
 const LOCK_WAIT_MS = 30_000;
-/** Editors take no lock. If an editor has saved the file, the edit starts again. */
+/** Editors take no lock. If an editor has saved the file,
+ *  the edit starts again. */
 const ROUNDS = 5;
 
 /** Called while the lock is held. If it throws, nothing changes. */

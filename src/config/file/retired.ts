@@ -21,7 +21,7 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
       values: [true, "true"],
       isGuard: true,
       text:
-        "was removed: spending may now exceed a limit by its own amount, or by one request. " +
+        "was removed: spending may now reach twice the limit, or the limit plus one request. " +
         "Remove the line, and lower the limit or set `concurrent_requests: 1`",
     },
     {
@@ -70,7 +70,6 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
 
 const ENV_TOOLS = ["qwen", "copilot", "continue", "cline"];
 
-/** A command → what to use instead. */
 export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   console: "use the page (`gateway open`) and the commands (`gateway --help`)",
   "import cliproxy": "write the config with `gateway init` and `gateway channels add`",

@@ -22,7 +22,8 @@ export function applyEdits(text: string, edits: readonly Edit[]): string {
   );
   const wanted = steps.reduce((node, step) => changeAt(node, step.path, step), tree);
   if (changed !== null && (steps.length === 0 || meansSame(changed, wanted))) return changed;
-  // Then one by one: an edit may need the result of the edit before it.
+  // Otherwise the edits are applied one by one:
+  // one may need the result of the edit before it.
   if (edits.length > 1) return edits.reduce((before, edit) => applyEdits(before, [edit]), text);
   const parts = steps[0] ? planItems(tree, steps[0]) : null;
   if (parts !== null) return applyEdits(text, parts);

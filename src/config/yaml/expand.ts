@@ -6,7 +6,7 @@ import type { Path } from "./source.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** `keychain:NAME` is a credential. The variable of this name has the secret. */
+/** A credential `keychain:NAME` stands for the secret in the variable `keychain:NAME`. */
 export const KEYCHAIN = "keychain:";
 /** A variable with this prefix says why the keychain gave nothing. */
 export const LACK = "keychain lacks:";
@@ -51,7 +51,7 @@ export function expandTree(tree: unknown, env: Environment, isUsed = false) {
   };
 }
 
-/** `value` is from the file: a variable's value is never a `keychain:NAME`. */
+/** `value` is from the file: a variable's value cannot refer to the keychain. */
 function isInKeychain(value: string, [section, , setting]: Path): boolean {
   return section === "channels" && setting === "credential" && value.startsWith(KEYCHAIN);
 }

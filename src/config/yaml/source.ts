@@ -30,7 +30,8 @@ export interface Problem extends Position {
 
 export type Source = ReturnType<typeof parseSource>;
 
-/** In a flow map, the `}` of `${NAME}` would end the map. Stand-ins keep all positions. */
+/** In a flow map, the `}` of `${NAME}` would end the map. So one other
+ *  character stands for each brace, and all positions stay. */
 const STAND_INS = new Map(Object.entries({ "\uFDD0": "{", "\uFDD1": "}" }));
 const STAND_IN = /[\uFDD0\uFDD1]/g;
 

@@ -14,7 +14,7 @@ import {
 import { isObject } from "../../lib/json/json.ts";
 import type { Path } from "./source.ts";
 
-/** Scalars are source texts: the schema reads them later. */
+/** A string is written as it is: "5" becomes the number 5 in the file. */
 export type Value = string | readonly string[] | { readonly [name: string]: Value };
 
 export type Edit =

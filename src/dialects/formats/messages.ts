@@ -8,7 +8,7 @@ import { openMessagesMeter } from "../meters/messages.ts";
 import { FIVE_MINUTES, type Layout, listMembers } from "../prompt/layouts.ts";
 
 /** https://platform.claude.com/docs/en/build-with-claude/prompt-caching.
- * The minimum is the largest of any model. */
+ * The minimum for caching differs by model: this is the largest. */
 const LAYOUT: Layout = {
   members: listMembers({
     tools: "tools",
@@ -37,8 +37,7 @@ export const messages: Dialect = {
   errorBody: formError,
   // Clients ignore an event without an `event:` line.
   errorEvent: (error, requestId) => `event: error\ndata: ${formError(error, requestId)}\n\n`,
-  // The error becomes part of the broken event,
-  // because clients would stop at the end of such an event.
+  // The error continues the broken event. If that event ended first, clients would stop at it.
   eventCloser: "\n",
   resetAfterErrorEvent: false,
   openMeter: openMessagesMeter,
@@ -59,7 +58,6 @@ function formError(error: GatewayError, requestId: string): string {
   return JSON.stringify({ type: "error", error: { type, message: error.message }, request_id: requestId });
 }
 
-/** The epoch means an unknown date. */
 const DATE_UNKNOWN = "1970-01-01T00:00:00Z";
 
 function formRecord(model: ModelEntry): Readonly<Record<string, unknown>> {

@@ -19,7 +19,7 @@ export const relay: Dialect = {
     }),
   modelBody: (model) => JSON.stringify(formRow(model)),
   listPath: "/models",
-  // With a dialect's header, some relays list only its models.
+  // Some relays list only one dialect's models if they get that dialect's header.
   ownRequestFields: [],
   listFallbacks: [messages, content],
 };

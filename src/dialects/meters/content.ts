@@ -30,7 +30,6 @@ export class ContentReader implements UsageReader {
   #finished = false;
   #failed = false;
   #mapped = false;
-  /** The answer names web pages. */
   #foundWeb = false;
   #soughtImages = false;
   /** The model read pages that the request names: they cost only tokens. */
@@ -124,7 +123,7 @@ export class ContentReader implements UsageReader {
 
 export const openContentMeter = meterOf(() => new ContentReader());
 
-/** What the model writes of a call. */
+/** The members of a call that the model wrote. */
 const CALLED = ["name", "args", "partialArgs"] as const;
 
 /** A picture's bytes say nothing of tokens. */
@@ -136,7 +135,7 @@ function measurePart(part: unknown): number {
   return sizeOf(text) + called + shown;
 }
 
-/** Enums are words, or numbers on request. */
+/** An enum is a number if the client asks for `enum-encoding=int`. */
 function isReason(value: unknown): boolean {
   if (typeof value === "number") return value > 0;
   return getName(value) !== undefined && value !== "FINISH_REASON_UNSPECIFIED";
@@ -184,7 +183,7 @@ function noteUnknown(snapshot: unknown, counts: CountReader): void {
 
 function readUsage(snapshot: unknown, counts: CountReader): Usage | null {
   if (!TOTALS.some((name) => (getField(snapshot, name) ?? null) !== null)) return null;
-  // A zero count is left out, but every prompt has tokens.
+  // Google omits zero counts, but every prompt has tokens.
   const totals = TOTALS.map((name) => counts.readTotal(snapshot, name));
   const [prompt, candidates, thoughts, tools] = totals;
   if ((getField(snapshot, "promptTokenCount") ?? null) === null)
@@ -219,7 +218,7 @@ function readOutputs(
   return { output: text + thoughts, ...usage };
 }
 
-/** What is in none of MEDIA is text, cached or not. */
+/** Tokens are text unless their medium is in MEDIA. */
 function readInputs(snapshot: unknown, prompt: number, counts: CountReader): Usage {
   const cachedCount = counts.readDetail(snapshot, "cachedContentTokenCount");
   const cached = counts.limitPart(cachedCount, prompt, "cachedContentTokenCount");

@@ -10,7 +10,8 @@ import { CountReader, dropZeros, readTariff, Reports } from "../../billing/count
 
 type Counters = Readonly<Record<string, unknown>>;
 
-// These also find signatures and the results of server tools. Neither is output.
+// Signatures and results of server tools are read,
+// because a sample would count them as output.
 const NEEDLES = listNeedles("message_", 'error"', "block_start", "signature_");
 
 const ONLY_TEXT =
@@ -138,7 +139,7 @@ export class MessagesReader implements UsageReader {
     if (Object.keys(given).length === 0) return false;
     const { last } = this.#reports;
     if (last === null) return this.#reports.add(given, how);
-    // A split that contradicts a later total is out of date.
+    // If the earlier split by lifetime exceeds this report's total, the split is out of date.
     const total = getCount(reported["cache_creation_input_tokens"]);
     const isOutdated = total !== undefined && total < sumLifetimes(last);
     const earlier = isOutdated ? { ...last, cache_creation: undefined } : last;
@@ -263,8 +264,8 @@ function listIterations({ iterations: listed }: Counters, counts: CountReader): 
   return iterations;
 }
 
-/** Counts that only the whole answer has
- *  are added to the model's own largest pass. */
+/** Reasoning and searches are only counted for the whole answer.
+ *  They are added to the `message` pass with the most output. */
 function readPasses(
   iterations: readonly Counters[],
   counters: Counters,
@@ -335,8 +336,8 @@ function addExtras(usage: Usage, counters: Counters, counts: CountReader): Usage
   return usage;
 }
 
-/** Known members, and the members inside each. Null: a count. Web fetches and tool searches are free:
- * https://docs.digitalocean.com/notes/2026/inference-tool-search/ */
+/** Known members, each with the members inside it, or null for a count. Web fetches and tool searches
+ *  are free: https://docs.digitalocean.com/notes/2026/inference-tool-search/ */
 const KNOWN: ReadonlyMap<string, ReadonlySet<string> | null> = new Map([
   // Some relays add names of Chat Completions.
   ...[...TOTALS, "prompt_tokens", "completion_tokens", "total_tokens"].map((name) => [name, null] as const),

@@ -20,9 +20,9 @@ import { BLANK_LINE, BYTE_ORDER_MARK, CR, EventReader, LF, readEvent, type SseEv
 export interface UsageReader {
   /** Every event that must be read has one of these texts. */
   readonly needles: readonly Buffer[];
-  /** A listener to calls needs each event at once. */
+  /** Somebody listens to tool calls, so each event is read at once. */
   readonly isFollowed?: boolean;
-  /** Matches events with only text (the first group): they need no parser. */
+  /** Matches events that need no parser. The first group is the text. */
   readonly onlyText?: RegExp;
   /** Events may follow the event that ends an answer. */
   readonly mayGoOn?: boolean;
@@ -49,7 +49,7 @@ export function sizeOf(value: unknown): number {
   return isContainer ? Buffer.byteLength(JSON.stringify(value)) : 0;
 }
 
-/** Stands for a content type: each piece is a WebSocket message. */
+/** Used as the content type of a WebSocket, where each piece is a message. */
 export const MESSAGES = "messages";
 
 export function meterOf(open: (calls?: CallListener) => UsageReader) {
@@ -85,11 +85,12 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
 const BATCH_BYTES = 4096;
 /** A smaller sample does not show a stream's share of text. */
 const SAMPLE_BYTES = 1024;
-/** For this many bytes, one sample is read. */
+/** A sample is read once in so many bytes. */
 const SAMPLED_BYTES = 64 * 1024;
 /** Only pictures and sound make events longer. */
 const LONG_EVENT_BYTES = 1024 * 1024;
-/** Some upstreams end a broken stream with an error in plain JSON, without an event. */
+/** Some upstreams end a broken stream with an error in plain JSON,
+ *  without an event. */
 const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
 
 /** If the upstream reports no count, the output is estimated from its text.
@@ -275,7 +276,6 @@ const IN_TEXT = /[^\s\d[\]{}:,.+\-Etruefalsn]/;
 /** No line of JSON begins like this. */
 const EVENT_LINE = /[\r\n](?:data|event):/;
 
-/** Reads a JSON body, or a list of JSON values in pieces, on demand. */
 class BodyMeter implements Meter {
   readonly isFinal = false;
   readonly #open: () => UsageReader;
@@ -364,7 +364,6 @@ function shorten(chunk: Buffer): Buffer {
     kept = to;
   };
   for (let at = 0, quote = -1, end = 0; at + GAP_BYTES < text.length; at = end + 1) {
-    // One search is enough for all lists before the next quote.
     if (quote < at) quote = find('"', at);
     end = quote;
     if (quote - at < GAP_BYTES) continue;

@@ -9,7 +9,8 @@ interface Names {
   readonly output: string;
   /** A missing output is not a fault. */
   readonly hasNoOutput?: true;
-  /** A larger total is a fault. Not in chat: Google counts thinking only in the total. */
+  /** Total > input + output is a fault, except in chat:
+   *  Google counts thinking only in the total. */
   readonly hasTotal?: true;
 }
 
@@ -63,7 +64,7 @@ const OUTPUT_DETAILS = ["reasoning_tokens", "accepted_prediction_tokens", "rejec
 
 type Member = readonly [name: string, inside: { has(name: string): boolean } | null];
 
-/** Known members, and the members inside each. Null: a count.
+/** Known members, each with the members inside it, or null for a count.
  *  Text, predictions and video count as ordinary tokens. */
 const KNOWN: ReadonlyMap<string, Member[1]> = new Map(
   Object.values(NAMES).flatMap(({ input, output }): Member[] => [
@@ -111,12 +112,12 @@ function readPrompt(usage: unknown, name: string, total: number, counts: CountRe
   const rest = total - read - written - audio;
   // At most `rest`: xAI and OpenRouter count a cached picture twice.
   const fresh = Math.min(readPart("image_tokens", total - audio), rest);
-  // All other writes are kept for half an hour.
   const kept = counts.readDetail(getField(details, LIFETIMES), "ttl_12h_tokens");
   const long = counts.limitPart(kept, written, LIFETIMES);
   return {
     input: rest - fresh,
     cache_read: read,
+    // These tokens are kept for half an hour.
     cache_write: written - long,
     cache_write_12h: long,
     input_audio: audio,
@@ -143,7 +144,7 @@ function findCached(usage: unknown, details: unknown): [from: unknown, name: str
   return own === undefined || isCounted(details, "cached_tokens") ? [details, "cached_tokens"] : [usage, own];
 }
 
-/** xAI bills the calls of this member: the answer also shows failed calls.
+/** Whether the usage counts the calls that xAI bills. The answer also shows failed calls.
  * https://docs.x.ai/developers/tools/tool-usage-details */
 export function countsServerTools(usage: unknown): boolean {
   return isObject(getField(usage, SERVER_TOOLS));

@@ -8,7 +8,7 @@ import { reportCall } from "../prompt/same-call.ts";
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { countsServerTools, PAINTING, readOpenaiUsage, readToolUsage } from "./openai.ts";
 
-/** Members of an item, or of an event about a part, that are text. */
+/** The text members of an item, or of an event about a part. */
 const TEXTS = ["text", "refusal", "name", "arguments", "input", "code"] as const;
 const ACTIONS = ["action", "actions", "operation"] as const;
 const ACTING_CALLS: ReadonlySet<string> = new Set([
@@ -31,7 +31,8 @@ interface BilledCall {
   readonly feeKey: string;
 }
 
-// These also find repeated text, hidden reasoning and pictures. None of them is output.
+// These also find repeated text, hidden reasoning and pictures,
+// which would count as output if a sample had them.
 const NEEDLES = listNeedles('"response"', '.done"', '"error"', 'output_item.added"', 'partial_image"');
 
 export class ResponsesReader implements UsageReader {
@@ -136,7 +137,6 @@ export class ResponsesReader implements UsageReader {
     return [part, { model: this.#painter ?? PAINTING, pass: PAINTING, usage: tools.pictures }];
   }
 
-  /** False: there is no usage. */
   #learnUsage(holder: unknown): boolean {
     return this.#reports.add(getField(holder, "usage"), { isLate: this.#end !== "open" });
   }

@@ -56,7 +56,7 @@ export function findResult(part: unknown): ToolResult | null {
 
 const MAX_NAME_LENGTH = 128;
 
-/** Empty without a name. In responses, MCP servers are namespaces. */
+/** Returns "" without a name. In `responses`, an MCP server is a namespace. */
 export function nameTool(tool: unknown, namespace = getText(getField(tool, "namespace"))): string {
   const name = getText(getField(tool, "name"));
   const isServer = name !== "" && namespace.startsWith("mcp__") && !name.startsWith("mcp__");

@@ -26,9 +26,9 @@ export type Role =
 
 /** Members outside of what upstreams cache. */
 export const UNCACHED: ReadonlySet<string> = new Set(
-  `background frequency_penalty max_completion_tokens max_output_tokens max_tokens max_tool_calls metadata model n
-  presence_penalty previous_response_id safety_identifier seed stop stop_sequences store stream stream_options temperature
-  top_k top_p user`.split(/\s+/),
+  `background frequency_penalty max_completion_tokens max_output_tokens max_tokens max_tool_calls
+  metadata model n presence_penalty previous_response_id safety_identifier seed stop
+  stop_sequences store stream stream_options temperature top_k top_p user`.split(/\s+/),
 );
 
 export interface CacheRules {

@@ -1,4 +1,5 @@
-// A prompt as a cache sees it: a hash of each part. Parts of earlier requests are not read again.
+// A prompt as a cache sees it: a hash of each part.
+// Parts of earlier requests are not read again.
 
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { readString } from "../../lib/json/scanner.ts";
@@ -235,7 +236,7 @@ class PartRow {
   count = 0;
   /** How many `parts` precede the messages. */
   #opening = 0;
-  /** How many of the list precede the first message. */
+  /** How many of `listed` precede the first message. */
   #leading = 0;
   readonly #section: Section;
 

@@ -24,7 +24,7 @@ export function buildState({ gateway, activity, port, configPath, follow }: ApiP
     recent: [...activity.recent()],
     spend: readSpend(gateway),
     websockets: gateway.openSockets,
-    /** In a run's recording, `key` is null. */
+    /** For a recorded `gateway run`, `key` is null. */
     recordings: [...gateway.recorder.active],
     totals: activity.totals(),
   };

@@ -29,7 +29,8 @@ export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   const { plain } = r.body;
   r.estimatedInput = r.open && plain !== null ? estimateInputTokens(plain) : 0;
   let waiting: Promise<void> | null = null;
-  // A `count` asks for a number of tokens. Only limits on the number of requests apply to it.
+  // A `count` asks for a number of tokens.
+  // Only limits on the number of requests apply to it.
   if ((r.open || purpose === "count") && isLimited(r.key, r.run)) waiting = enterLimits(r, gateway);
   else if (purpose === "resource" && limitsCalls(r.key)) {
     // A request that fetches a background response gets the tool calls of that response.

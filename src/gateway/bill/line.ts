@@ -78,7 +78,7 @@ export function draftLine(r: Request, gateway: Gateway): LineDraft {
     requested_model: nameRequested(r, reading.model),
     estimated: listIfMore(assessment.estimated, 0),
     priced_as: orAbsent(charge.pricedAs),
-    // `reprice` needs these. Without any price, `usage` says what is unpriced.
+    // `reprice` needs these. If no kind has a price, all of `usage` is unpriced.
     unpriced_because: orAbsent(charge.unpricedBecause),
     unpriced_usage: charge.atLeast === null ? undefined : orAbsent(charge.unpricedUsage),
     at_least_usd: orAbsent(charge.atLeast),
@@ -232,7 +232,8 @@ function doubtAttempts({ method, attempts }: Request): string | null {
   return paid.length > 1 ? describePaidTwice(paid.map(({ channel }) => channel)) : null;
 }
 
-/** Limits also count estimates and what a plan pays. Null: they count the charge. */
+/** Limits also count estimates and what a plan pays. Null:
+ *  they count the charge. */
 function countForLimits(r: Request, bill: Bill, gateway: Gateway): string | null {
   const { basis, assessment } = bill;
   const isKnown = isCharged(basis) && assessment.lacksOutput !== true;

@@ -1,5 +1,5 @@
-// What a request missed in the upstream's cache.
-// It runs after the response, and its failure never costs the line.
+// Finds what a request missed in the upstream's cache, after the response has ended.
+// If this fails, the request still gets its line.
 
 import { deriveMissCost, splitMissed } from "../../billing/charge.ts";
 import type { CacheMiss, LineDraft } from "../../billing/ledger/line.ts";

@@ -67,7 +67,8 @@ function describeUnsent(r: Request, { catalog }: Gateway): Partial<RequestRecord
   };
 }
 
-/** The path has no endpoint and is untrusted: only the text of the error may repeat it. */
+/** No endpoint has the request's path. This path is untrusted,
+ *  so only the error's text may have it. */
 export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Gateway): void {
   gateway.observer.requestDone({
     id: call.id,

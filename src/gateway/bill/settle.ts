@@ -117,8 +117,8 @@ function warnOfLimits(line: LineDraft, key: Key, { ledger, alerts, now }: Gatewa
   if (session !== undefined) alerts.check(listSessionUses(key, session, ledger.sums));
 }
 
-/** A background response is charged once it is fetched complete,
- *  to the key that began it. */
+/** Charges a background response to the key that began it,
+ *  when a request has fetched all of it. */
 function billBackground(
   r: Request,
   draft: LineDraft | null,

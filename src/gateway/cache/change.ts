@@ -1,4 +1,4 @@
-// Finds the first part that differs from an earlier prompt's. Pure.
+// Finds the first part that differs from an earlier prompt's.
 
 import { ATTRIBUTION_SHAPE } from "../../dialects/prompt/blocks.ts";
 import type { Prompt } from "../../dialects/prompt/prompt.ts";
@@ -24,7 +24,8 @@ export function countSharedMessages(a: Prompt, b: Prompt): number {
   return countShared(a, b, a.messages, b.messages);
 }
 
-/** Claude Code's line about itself may differ. */
+/** Claude Code's line about itself makes no difference:
+ *  its hash is the same in all prompts. */
 export function hasSameOpening(a: Prompt, b: Prompt): boolean {
   if (a.tools !== b.tools || a.messages !== b.messages) return false;
   for (let at = 0; at < a.messages; at += 1) if (a.parts[at] !== b.parts[at]) return false;
@@ -49,7 +50,7 @@ export function findChange({ turn: { prompt: before }, end }: PastTurn, turn: Ca
   if (end <= before.messages) return null;
   const part = findSetting(before, now);
   if (part !== undefined) return { because: "settings_changed", part };
-  // The upstream has the conversation's earlier messages.
+  // If the prompt continues a response, the upstream has the earlier messages.
   if (now.continues !== null || shared === end) return null;
   const at = shared < now.count ? now.numbers[shared - now.messages] : undefined;
   return { because: "messages_changed", at: at ?? countMessages(now) + 1 };
@@ -93,7 +94,8 @@ function sortTools({ parts, tools }: Prompt): readonly number[] {
   return parts.slice(0, tools).toSorted((a, b) => a - b);
 }
 
-/** Where Claude Code's line about itself is, if it changed and nothing was read from the cache. */
+/** Where Claude Code's line about itself is,
+ *  if it changed and nothing was read from the cache. */
 function findLine(before: Prompt, { prompt, dropsAttribution, tokens }: CacheTurn): number {
   const isIgnored = dropsAttribution || tokens.read > 0 || before.attribution === prompt.attribution;
   return isIgnored ? Infinity : before.tools + before.shapes.indexOf(ATTRIBUTION_SHAPE);

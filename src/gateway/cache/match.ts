@@ -10,7 +10,7 @@ export interface Continuation {
   readonly branched: boolean;
 }
 
-/** `all`: the last used one is last. */
+/** `all` ends with the turn used last. */
 export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Continuation | null {
   const { prompt } = turn;
   if (prompt.continues !== null) {
@@ -57,8 +57,8 @@ function listMessages({ parts, count, messages }: Prompt, from = 0): readonly nu
   return parts.slice(messages + from, count);
 }
 
-/** Whether the user went back to an earlier message:
- *  then the prompt repeats no later one. */
+/** Whether the user went back to an earlier message.
+ *  If so, the prompt repeats no message after it. */
 function isBranch(
   { turn: before, end }: PastTurn,
   shared: number,
@@ -72,7 +72,8 @@ function isBranch(
   return later.length === 0 || new Set(later).isDisjointFrom(new Set(listMessages(before.prompt, shared)));
 }
 
-/** Finds the turn that shares the most messages, also if the first ones have changed. */
+/** Finds the turn that shares the most messages,
+ *  also if the first ones have changed. */
 function findOverlapping(kept: readonly PastTurn[], prompt: Prompt): PastTurn | null {
   const now = new Set(listMessages(prompt));
   const counts = kept.map(({ turn }) => listMessages(turn.prompt).filter((part) => now.has(part)).length);

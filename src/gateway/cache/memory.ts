@@ -1,4 +1,4 @@
-// Remembers what each session's requests left in upstreams' caches, without texts.
+// Remembers, without texts, what each session's requests left in upstreams' caches.
 
 import { countSame, findChange } from "./change.ts";
 import { judgeMiss, type Miss } from "./judge.ts";
@@ -6,7 +6,7 @@ import { findContinuation } from "./match.ts";
 import { type CountedTurn, isShort, type Left, type PastTurn, keepTurn, type CacheTurn } from "./turn.ts";
 
 const MAX_KEPT_PER_SESSION = 16;
-/** All parts take 37 MB if prompts have 128 parts. */
+/** So many parts take 37 MB if each prompt has 128. */
 const MAX_PARTS = 2_097_152;
 const PARTS_FOR_PROMPT = 128;
 const NOTHING: Left = { tokens: 0, end: 0 };
@@ -20,7 +20,7 @@ export class CacheMemory {
     return this.#parts;
   }
 
-  /** False: nothing can be missed or left in the cache. */
+  /** False: the turn can neither miss nor leave anything in the cache. */
   needsPrompt(session: string, turn: CountedTurn): boolean {
     const { tokens, reason } = turn;
     if (tokens.total === 0) return false;

@@ -35,9 +35,11 @@ export interface PastTurn {
   /** The upstream is known to cache this conversation. */
   readonly proven: boolean;
   readonly lifetimeMs: number;
-  /** What the turn before this one left. A request may go back to that. */
+  /** What an earlier turn left in the cache.
+   *  A client that goes back continues from there. */
   readonly earlier: Left | null;
-  /** What was read up to a change. It serves only to find what was lost. */
+  /** What a turn read in front of a change.
+   *  If a later turn does not read it, the cache lost it. */
   readonly read: Left;
 }
 
@@ -77,7 +79,7 @@ export function isShort({ rules, model, tokens }: CountedTurn): boolean {
 
 function countLeft({ prompt, rules, tokens }: CacheTurn, isReported: boolean): number {
   if (isReported) return tokens.read + tokens.written;
-  // A named cache is only read. Other parts of the prompt may not be cached.
+  // A named cache is only read. Nothing says whether the rest is cached.
   if (prompt.named) return tokens.read;
   return Math.max(tokens.read, tokens.total - (tokens.total % rules.blockTokens));
 }

@@ -1,4 +1,5 @@
-// How much of a plan's windows or a key's rates is left. It limits nothing.
+// How much of a plan's windows or a credential's rates is left.
+// Nothing is refused because of it.
 
 import type { Allowance } from "../../lib/text/allowance.ts";
 import type { Fields } from "../../lib/http/fields.ts";
@@ -8,7 +9,7 @@ import type { ChannelRecord } from "./record.ts";
 const OF_LIMIT = /^(?:anthropic-ratelimit|x-ratelimit|x-codex)-/;
 
 export function noteHead(record: ChannelRecord, fields: Fields, seen: number): void {
-  // An answer that came later may have been noted before.
+  // Answers may be noted out of order: the newest one counts.
   if (seen < (record.head?.seen ?? 0)) return;
   for (const field of fields)
     if (OF_LIMIT.test(field[0])) {
@@ -36,7 +37,8 @@ export function readWindows(fields: Fields, seen: number): Allowance[] {
   return windows;
 }
 
-/** If Claude Code uses a plan, answers name the used share of `5h`, `7d` or `7d_oi`. */
+/** If Claude Code uses a plan, answers name the used share of `5h`,
+ *  `7d` or `7d_oi`. */
 const SHARE = /^(anthropic-ratelimit-unified-(\d{1,3}[hd](?:[_-][a-z0-9]{1,12})?)-)utilization$/;
 
 function readShare(fields: Fields, seen: number, field: string, value: string): Allowance | null {

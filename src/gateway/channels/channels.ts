@@ -1,4 +1,4 @@
-// Which channels of a match are tried, and what their responses teach.
+// Chooses channels for requests, and notes how the channels responded.
 
 import type { Catalog, Channel, Group } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -77,7 +77,7 @@ export class Channels {
     const ordered = candidates.length === 1 ? candidates : orderCandidates(candidates, current, random);
     const open = ordered.filter((each) => this.readinessOf(each, now) === "open");
     const ready = open.length > 0 ? open : ordered.filter((each) => this.readinessOf(each, now) === "trial");
-    // A new session's requests go to one channel. Only an answer keeps them there.
+    // A new conversation stays on this channel for TRIAL_MS, or longer if answered.
     const [first] = ready;
     if (current === null && r.isTelling && first !== undefined)
       this.keepConversation(r, first, now - MAX_AGE_MS + records.TRIAL_MS);
@@ -216,7 +216,7 @@ export class Channels {
     }
   }
 
-  /** Saves for the last time: the next gateway may have the file. */
+  /** Saves once more, and never again: the file may then be another gateway's. */
   close(): void {
     this.#save();
     this.#isClosed = true;
@@ -261,12 +261,14 @@ function readSaved(path: string): records.ChannelRecord[] {
   }
 }
 
-/** The wait until the rest ends or, if its end is a guess, until the trial ends. */
+/** How long to wait: until the time that the upstream named,
+ *  or else until the trial ends. */
 function waitOf({ isNamed, until, trialUntil }: records.Rest, now: number): number {
   return (isNamed ? until : trialUntil) - now;
 }
 
-/** Searches, pictures and unknown paths go where their session goes, and never move it. */
+/** Searches, pictures and unknown paths go where their session goes,
+ *  and never move it. */
 function followsSession({ target }: Request): boolean {
   return target.endpoint.onlyAt !== undefined || target.endpoint.purpose === "other";
 }
@@ -289,7 +291,7 @@ function keyOfConversation(r: Request): string | null {
   if (followsSession(r) || model === null) return keyOfSession(r);
   const { plain, scan } = r.body;
   const name = nameConversation(client, plain && scan && { bytes: plain, scan });
-  // Prompt caches belong to one model, and so do most rests.
+  // Prompt caches and most cooldowns belong to one model.
   return name === null ? null : nameIn(group.name, model, name);
 }
 

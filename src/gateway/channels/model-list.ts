@@ -204,7 +204,7 @@ export async function listGroup(
   dialect: Dialect = dialectOf(group.platform),
 ): Promise<ServedModel[]> {
   const lists = await Promise.all(
-    // If channels have several dialects, each gives its own list.
+    // If the group mixes dialects, each channel is asked in its own dialect.
     group.channels.map((channel) => modelLists.ofChannel(channel, group.mixesDialects ? undefined : dialect)),
   );
   const merged = new Map<string, ServedModel>();

@@ -10,7 +10,8 @@ import type { FailureCause, Failure } from "../upstream/failures.ts";
 
 export interface Rest {
   readonly failure: Failure;
-  /** Responses broke off, so a mere beginning does not end the rest. */
+  /** The cause was responses that broke off,
+   *  so only a complete response ends this rest early. */
   readonly isBreak: boolean;
   readonly since: number;
   readonly at: number;
@@ -231,7 +232,8 @@ export function readinessOf(record: ChannelRecord, model: string | null, now: nu
   return rests.some(isClosed) ? "closed" : "trial";
 }
 
-/** `until` 0: the trial is over. A rest for broken responses notes no trial. */
+/** An `until` of 0 ends the trial.
+ *  In a rest with `isBreak`, `trialUntil` stays 0. */
 export function setTrial({ whole, models }: ChannelRecord, model: string | null, until: number): void {
   const own = model === null ? undefined : models.get(model);
   if (whole?.isNamed === false && !whole.isBreak) whole.trialUntil = until;

@@ -102,7 +102,7 @@ export function describeChannel(
     since: state === "unknown" ? null : new Date(record.shown.since).toISOString(),
     reason,
     until: until === null ? null : new Date(until).toISOString(),
-    // Errors can exceed requests: one that began earlier may fail now.
+    // Requests of earlier minutes may fail now, so there can be more errors than requests.
     success_rate: recent.requests === 0 ? null : Math.max(0, 1 - recent.errors / recent.requests),
     latency_ms: findQuantile(record, 0.5),
     latency_p95_ms: findQuantile(record, 0.95),
@@ -156,7 +156,8 @@ function judgeCondition(channel: Channel, record: ChannelRecord, now: number, ex
   return judgeModels(record, now, explain) ?? judgeRecent(record, now);
 }
 
-/** If another model has answered since, a channel with resting models is just `degraded`. */
+/** If another model has answered since,
+ *  a channel with resting models is just `degraded`. */
 function judgeModels(record: ChannelRecord, now: number, explain: Explain): Condition | null {
   const resting = [...record.models].filter(([model]) => findRest(record, model, now) !== null);
   const [first] = resting;

@@ -27,7 +27,8 @@ import { readWhole } from "./whole.ts";
 const MAX_LINGER_MS = 1000;
 /** Gemini CLI gives up after a minute if no answer has begun. */
 const MAX_QUIET_SECONDS = 15;
-/** Copies of a large event: its bytes, text and values, and as much again as garbage. */
+/** A large event needs this many times its size: for its
+ *  bytes, text and values, and as much again for garbage. */
 const EVENT_COPIES = 10;
 /** The garbage collector lets the heap grow to twice its use. */
 const KEPT_COPIES = 2;
@@ -60,7 +61,7 @@ function maskTexts(texts: string | Slices, secrets: Secrets): Uint8Array | Slice
   return isLong ? maskSlices([texts], secrets) : secrets.mask(Buffer.from(texts));
 }
 
-/** A recording can read the slices again. */
+/** The result is no generator: a recording reads it again. */
 const maskSlices = (texts: Iterable<string>, secrets: Secrets): Slices => ({
   *[Symbol.iterator]() {
     const redactor = new StreamRedactor(secrets);
@@ -150,7 +151,7 @@ class ConvertedStream {
   #write({ texts, phase, refusal }: AnswerOutput): Promise<void> | null {
     const { exchange, secrets } = this.#r;
     if (exchange.gone || phase === "held") return null;
-    // Pings, thoughts and some calls' input become no text for the client.
+    // Some upstream events, such as pings, give the client no text.
     if (texts !== "") this.#quiet = 0;
     this.#r.noteFirstByte();
     if (phase === "refused") {

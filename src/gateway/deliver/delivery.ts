@@ -57,7 +57,8 @@ function countOutput({ parts, final, estimatedOutput }: Reading): number {
   return final ? reported : Math.max(reported, estimatedOutput);
 }
 
-/** The client may ask for a stored response at once. False: no id yet. */
+/** Notes which channel stores the response. The client may soon ask for it.
+ *  Returns false without an id. */
 export function keepStored(r: Request, { channels }: Gateway): boolean {
   if (r.group.channels.length === 1) return true;
   const { id } = r.meter?.read().stored ?? {};
@@ -100,7 +101,6 @@ function judgeEnd(reading: Reading | null, showsEnd: boolean, fault: UpstreamFau
   return lacksEnd ? "upstream_cut" : "complete";
 }
 
-/** A complete response can fail in the conversion. */
 export function convertEnding(ending: Ending, status: number, whole = status < 400): Ending {
   if (whole || ending.outcome !== "complete")
     return ending.status === status ? ending : { ...ending, status };

@@ -25,7 +25,7 @@ class PassedStream {
   readonly #gateway: Gateway;
   #last: Uint8Array[] = [];
   #lastBytes = 0;
-  /** Null: no event has a number. */
+  /** The last event number that was read, or null. */
   #number: number | null = null;
   readonly #remover: UsageRemover | null;
   #looks: number;
@@ -57,7 +57,7 @@ class PassedStream {
     return slow;
   }
 
-  /** Only the last piece can be long: it is not copied. */
+  /** Only the last piece can be long, so it is not copied as a whole. */
   #forget(): void {
     const last = asBuffer(this.#last.at(-1) ?? NOTHING);
     const before = asBuffer(joinChunks([...this.#last.slice(0, -1), last.subarray(0, END_BYTES)]));

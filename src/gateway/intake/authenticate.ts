@@ -54,7 +54,6 @@ export function findOther(
   return target && { target, query };
 }
 
-/** Null: no usable key, so the path stays unknown. */
 function findKeyOrNull(exchange: Exchange, catalog: Catalog, now: number): Key | null {
   try {
     return findKey(exchange, KEY_SOURCES, catalog, now)?.key ?? null;
@@ -76,7 +75,7 @@ function refuseMissingKey({ keySources }: Endpoint, { vendor }: Catalog): Gatewa
 
 interface FoundKey {
   readonly key: Key;
-  /** The secret, and the run's name behind it, if any. */
+  /** The secret, followed by the run's name if it was sent. */
   readonly sent: string;
 }
 
@@ -105,7 +104,7 @@ export function findKey(
 const KEYS_HELP = "`gateway keys list` shows the keys that it knows, `gateway keys add` makes a new one.";
 
 function refuseOwn(): never {
-  const text = `This gateway does not know the key in ${OWN_KEY_FIELD}. With this header, it reads no other. ${KEYS_HELP}`;
+  const text = `This gateway does not know the key in ${OWN_KEY_FIELD}. With this header, no other key is read. ${KEYS_HELP}`;
   throw new GatewayError("key_unknown", text);
 }
 

@@ -174,7 +174,8 @@ function refuseModel(text: string, wireCode: string): GatewayError {
 }
 
 // An alias, a `models` list and a USD limit depend on the model. With these, a body
-// is refused if another parser may find another model. Otherwise the upstream judges it.
+// is refused if another parser may find another model.
+// Otherwise the upstream judges it.
 
 function requireOneModel({ bytes, scan }: ScannedBody, model: string): void {
   if (scan.isForeign)

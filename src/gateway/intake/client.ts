@@ -38,7 +38,7 @@ const TOOLS: readonly ToolRow[] = [
   { tool: "copilot", userAgent: /^(?:copilot|GitHubCopilot)/i },
 ];
 
-/** Up to the first slash, or all of a short user agent. */
+/** A product's name ends at the first slash, or with the user agent. */
 const PRODUCT = /^([A-Za-z][A-Za-z0-9._ -]{0,63})(?:\/|$)/;
 
 /** An SDK names its language before its version: `Anthropic/JS 0.115.0`. */
@@ -48,7 +48,8 @@ interface Agent extends Pick<Identity, "tool" | "version"> {
   readonly read: ToolRow["read"];
 }
 
-/** `gateway run` names the tool whose user agent is a library's. */
+/** The user agent of an SDK does not say which tool uses it,
+ *  but `gateway run` does. */
 const readAgent = remember(1000, (agent): Agent => {
   const [userAgent = "", named = ""] = agent.split("\n");
   const row = TOOLS.find((each) => each.userAgent.test(userAgent));
@@ -75,7 +76,7 @@ function readProduct(userAgent: string): string | undefined {
   return product === undefined || KEY.test(product) ? undefined : product;
 }
 
-/** Leaves out what holds a secret. `own` has what `listOwnSecrets` finds. */
+/** Leaves out what holds a secret. */
 export function readSender(
   { exchange }: UnroutedCall,
   catalog: Catalog,
@@ -147,7 +148,7 @@ const SESSION_FIELDS = [
   "conversation_id",
   "thread-id",
   "thread_id",
-  // `gateway run` names the run, for a tool that names no session.
+  // `gateway run` sends this, in case the tool names no session.
   "x-gateway-session",
 ];
 const SESSION_RANKS = new Map(SESSION_FIELDS.map((name, rank) => [name, rank]));
@@ -167,7 +168,7 @@ function textOf(value: unknown): string | undefined {
 
 const PLAIN_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
 
-/** A key in the wrong place. */
+/** A key that was sent as an id or a label. */
 const KEY = /sk-[\w-]{24}/;
 
 export function storeId(id: string | undefined): string | undefined {

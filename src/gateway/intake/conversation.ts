@@ -33,7 +33,8 @@ const MAX_FIRST_PARTS = 4;
 const MAX_SEARCHED_BYTES = 1024;
 const ROLE = /"role"\s*:\s*"(\w+)"/;
 
-/** Hashes of a body's first parts, one row for each list. All bodies share this memory. */
+/** Hashes of a body's first parts, one row for each list.
+ *  All bodies share this memory. */
 const hashes = new Float64Array((PROMPT_STARTS.length + 1) * MAX_FIRST_PARTS);
 const hashedBytes = new Uint8Array(hashes.buffer);
 
@@ -46,8 +47,6 @@ function hashBeginning(body: ScannedBody): string | null {
   return String(hashBytes(hashedBytes));
 }
 
-/** Notes hashes of a member's first parts.
- *  A member without parts has one, of its beginning. */
 function noteMember({ bytes, scan }: ScannedBody, name: string, row: number): void {
   const span = scan.get(name);
   if (span === undefined) return;

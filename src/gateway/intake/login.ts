@@ -41,7 +41,8 @@ interface Tool {
   readonly login: readonly [field: string, holds: RegExp];
 }
 
-/** Seen in Claude Code 2.1.330 and Codex 0.169. Qwen Code is `claude-cli/0.…`. */
+/** Seen in Claude Code 2.1.330 and Codex 0.169.
+ *  Qwen Code sends `claude-cli/0.…`. */
 const TOOLS: Partial<Record<Platform, Tool>> = {
   messages: {
     name: "Claude Code",
@@ -106,7 +107,7 @@ export function explainPlan(exchange: Exchange): string | null {
     PLAN_TOKEN.test(exchange.field("authorization") ?? "") ||
     exchange.field("chatgpt-account-id") !== undefined;
   return isPlan
-    ? "The request has the login of a plan in Authorization, and no key of this gateway. Send the key in x-gateway-key, a key of a group whose channel has `credential: client`. `gateway run claude` and `gateway run codex` do so."
+    ? "The request has the login of a plan in Authorization, and no key of this gateway. Send in x-gateway-key a key of a group whose channel has `credential: client`. `gateway run claude` and `gateway run codex` do so."
     : null;
 }
 

@@ -1,4 +1,4 @@
-// Whether a key may call an endpoint, and which channels can serve the model. Pure.
+// Whether a key may call an endpoint, and which channels can serve the model.
 
 import {
   adviseActivation,
@@ -18,7 +18,7 @@ export interface Candidate {
   readonly channel: Channel;
   readonly model: string | null;
   readonly isListed?: boolean;
-  /** A `*` alias or a default model replaces the client's. */
+  /** A `*` alias or a default model replaces the client's model. */
   readonly isReplaced?: boolean;
   readonly isConverted?: true;
 }

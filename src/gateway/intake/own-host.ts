@@ -1,11 +1,12 @@
-// Which Host headers name this gateway: a web page's name may resolve to 127.0.0.1.
+// Checks Host headers, because the name of a web page may resolve to 127.0.0.1.
 
 import type { Catalog } from "../../config/catalog.ts";
 import { isLoopback } from "../../config/proxy.ts";
 
 const IP_LITERAL = /^(\d{1,3}(\.\d{1,3}){3}|\[[0-9a-f:.]+\])$/;
 
-/** The console also accepts numeric addresses, which no web page can give itself. */
+/** The console also accepts numeric addresses,
+ *  which no web page can give itself. */
 export function isConsoleHost(hostField: string | undefined, catalog: Catalog): boolean {
   const name = readHostName(hostField ?? "");
   return isLoopback(name) || catalog.allowedHosts.includes(name) || IP_LITERAL.test(name);

@@ -7,7 +7,7 @@ import { countTokens, PROMPT_KINDS, READ_KINDS } from "../../billing/usage.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 
-/** `=` ends the secret, so it is found even with a run's name behind it. */
+/** `=` ends the secret, so masking finds a secret even with a run's name behind it. */
 const RUN_KEY = /^(.+)=(run-[0-9a-f-]{36})(?:=usd-(\d{1,12}(?:\.\d{1,12})?))?$/;
 
 export function nameRun(secret: string, id: string, budget: string | null): string {

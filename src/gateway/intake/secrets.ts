@@ -8,13 +8,11 @@ import { asBuffer, hasText, joinChunks, NOTHING } from "../../lib/memory/bytes.t
 import { sha256Hex } from "../../lib/secret.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
 
-/** Shorter credentials are words such as "ollama". Answers have them, too. */
+/** Shorter credentials are words such as "ollama", which answers may contain. */
 export const MIN_LENGTH = 12;
 /** All that looks like a key is longer. */
 const MAX_HARMLESS = 10;
-/** In a header's `Bearer x`, the secret is x. */
 const SCHEME = /^(?:basic|bearer|token)\s+/i;
-/** A channel's own headers that may hold a secret. */
 const SECRET_HEADER = /key|auth|cookie|credential|secret|token/i;
 /** All keys of Anthropic begin like this, which is not secret. */
 const PUBLIC_PREFIX = /^sk-ant-(?:[a-z]+\d+-)?/;
@@ -45,7 +43,7 @@ function decode(text: string): string {
 
 const DIGITS = Float64Array.from({ length: 256 }, (_, code) => Number(`0x${String.fromCharCode(code)}`));
 
-/** Returns a letter's code plus 256 for each character that it takes. */
+/** Returns a letter's code + 256 × its length: 3 or 6 if it is escaped. */
 function readLetter(text: string, at: number): number {
   const first = text.charCodeAt(at);
   const length = first === PERCENT ? 3 : first === BACKSLASH ? 6 : 1;
@@ -60,7 +58,7 @@ type Keys = Catalog["keysBySha256"];
 const MADE_KEY = /^sk-[\dA-Za-z]{43}$/;
 const MADE_START = "sk-";
 const MADE_LENGTH = 46;
-/** Where a body is cut, a shorter beginning of a key may be a word. */
+/** A cut body's end is masked if it has this much of a key. Less may be a word. */
 const MIN_CUT_KEY = 23;
 /** State: no secret begins like this text. */
 const LOST = -1;
@@ -90,7 +88,7 @@ function noteOpen(scan: Scan, start: number, at: number, least: number): void {
   if (at - start >= least) scan.cut = Math.min(scan.cut, start);
 }
 
-/** Finds secrets: what begins like one is read letter by letter. */
+/** Finds secrets: text that begins like a secret is read letter by letter. */
 export class Secrets {
   readonly #secrets: readonly string[];
   readonly #base: Secrets | null;
@@ -121,7 +119,7 @@ export class Secrets {
       const written = JSON.stringify(text).slice(1, -1);
       // If a secret ends with the start of an escape, digits after it would complete the escape.
       const forms = [text, text.replace(/(?:%[2-7]?|\\)$/, ""), written, written.replaceAll("/", "\\/")];
-      // The search reads bytes without their escapes.
+      // The search decodes all escapes.
       const read = new Set([...forms, ...forms.map(decode)].filter(isLong));
       for (const form of read) this.#learn(Buffer.from(form));
     }
@@ -175,7 +173,7 @@ export class Secrets {
       state = this.#next.get((state << 8) | letter) ?? LOST;
       if (this.#ends.has(state)) scan.found.push([start, at]);
       mayBeKey &&= isMade(letter, count);
-      // A key that is known by its hash is found at its end.
+      // The whole key has to be read, because only its hash is known.
       const isWhole = mayBeKey && count === MADE_LENGTH;
       if (isWhole && this.#keys.has(sha256Hex(decode(text.slice(start, at))))) scan.found.push([start, at]);
     }
@@ -252,7 +250,7 @@ function listPieces(secret: string): string[] {
 }
 
 const SLICE_BYTES = 16 * 1024;
-/** Above this, a held beginning is read again only when it has doubled. */
+/** If more bytes are held, they are read again only when they have doubled. */
 const MAX_READ_AGAIN = 512;
 
 export class StreamRedactor {
@@ -273,7 +271,7 @@ export class StreamRedactor {
       this.#held = bytes;
       return NOTHING;
     }
-    // If no secret begins in these bytes, one may begin in the last ones.
+    // If no secret's first letters are in `bytes`, a part of them may be at the end.
     const from = this.#secrets.mayHold(bytes) ? 0 : Math.max(0, bytes.length - MAX_OPEN_START);
     const { found, open } = this.#secrets.scan(bytes.subarray(from));
     const clean = found.length === 0 ? bytes : cover(bytes, found);
@@ -309,7 +307,8 @@ export function channelSecrets(channel: SecretHolder): Secrets {
 }
 
 const MAX_SENDERS = 64;
-/** Clients' keys that `keys add` did not make. The config may have only their hashes. */
+/** Clients' keys that `keys add` did not make.
+ *  The config may have only their hashes. */
 const brought = new BoundedMap<string, true>(1000);
 
 export class KnownSecrets extends Secrets {

@@ -12,7 +12,6 @@ export interface RequestRecord {
   readonly group: string | null;
   readonly model: string | null;
   readonly channel: string | null;
-  /** For a refused request: what its header fields show. */
   readonly client: Identity | null;
   readonly endpoint: string;
   readonly status: number;
@@ -43,7 +42,8 @@ export interface Observer {
   notice(level: "note" | "warning" | "error", text: string): void;
 }
 
-/** `public`: without keys' names and amounts. An object: only this key's series. */
+/** `public`: no amounts and no key names. An object:
+ *  only the series of its key. */
 export type MetricsDetail = "all" | "public" | { readonly key: string };
 
 export type Listener = Partial<Observer>;

@@ -31,7 +31,7 @@ import { forward } from "./forward.ts";
 /** How an attempt ended. failover.ts has a row for each kind. */
 export interface Attempted {
   readonly kind: "answered" | "elsewhere" | "failed" | "broken" | "short" | "left";
-  /** Set for an `answered` error, too, if it says that the account has no credit. */
+  /** `answered` has a failure only if the error says that the account has no credit. */
   readonly failure: Failure | null;
   readonly answer: ChannelResponse | null;
 }
@@ -39,9 +39,11 @@ export interface Attempted {
 /** Upstreams send short error bodies at once. */
 const MAX_ERROR_WAIT_MS = 10_000;
 const MAX_ERROR_BYTES = 256 * 1024;
-/** How long a prelude event, which clients show, is held back. */
+/** Events such as `response.created`, which clients show,
+ *  wait at most this long. */
 const MAX_PRELUDE_MS = 1000;
-/** Clients decide about retries by these fields, together with the status and the body. */
+/** Clients decide about retries by these fields,
+ *  together with the status and the body. */
 const REPEATED_FIELDS = new Set(["content-type", "x-should-retry"]);
 const MAX_REPEATED_BYTES = 16 * 1024;
 
@@ -82,8 +84,8 @@ function kindOf({ kind, sent }: UpstreamFault): "failed" | "broken" | "short" | 
   return sent === "yes" ? "broken" : "failed";
 }
 
-/** Claude Code reads these headers for its "usage credits" (2.1.197). ChatGPT documents no sign:
- *  if a window is used up and there are credits, the credits pay. */
+/** Claude Code (2.1.197) tells by the `unified` fields whether "usage credits" pay. ChatGPT does
+ *  not say who pays. If a window is used up and there are credits, we assume they pay. */
 function readPayer(head: UpstreamResponse): Payer {
   const { fields, status } = head;
   const unified = (name: string) => fields.get(`anthropic-ratelimit-unified-${name}`) ?? "";

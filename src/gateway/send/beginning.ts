@@ -10,7 +10,7 @@ export type BeginningVerdict = { readonly kind: "good" } | BadBeginning;
 
 export type BadBeginning =
   | { readonly kind: "empty" | "foreign" }
-  /** An error after which another channel may succeed, with an equivalent status. */
+  /** An error after which another channel may succeed. `status` is its status in HTTP. */
   | { readonly kind: "error"; readonly status: number; readonly message: string };
 
 export const GOOD: BeginningVerdict = { kind: "good" };
@@ -59,7 +59,6 @@ export class Beginning {
     return isOpen || BARE_ERROR.test(this.#start) ? null : GOOD;
   }
 
-  /** Judges what has come so far, without waiting for more. */
   conclude(hasEnded: boolean): BeginningVerdict {
     const start = judgeStart(this.#start, hasEnded) ?? GOOD;
     return this.#isStream && BARE_ERROR.test(this.#start) ? this.#readError() : start;
@@ -82,7 +81,7 @@ export class Beginning {
   }
 }
 
-/** A real response, or an error without a status, is for the client. */
+/** The client gets an error that does not blame the channel. */
 function judgeEvent(event: unknown): BeginningVerdict {
   const error = readErrorEvent(event);
   return error === null || !blamesChannel(error.status) ? GOOD : { kind: "error", ...error };

@@ -35,7 +35,7 @@ export function requireServed({ name, convert, channels }: Group, endpoint: Endp
   throw explainUnserved(name, endpoint);
 }
 
-/** With the code of a wrong platform, Codex does not try again. */
+/** Codex does not repeat a request that gets the code `wrong_platform`. */
 function explainUnserved(group: string, { label }: Endpoint): GatewayError {
   const text = `The group "${group}" serves this with channels that speak Chat Completions, and they have no ${label}. Use POST /v1/chat/completions, or set \`convert: true\` on the group: then requests are converted for them.`;
   return new GatewayError("wrong_platform", text);
@@ -97,7 +97,7 @@ function* convert(call: Request, candidate: Candidate): Steps<ConvertedRequest |
       quirks: quirksOf(channel),
     },
     stamp: call,
-    // An envelope's proof must not help to guess a short credential.
+    // From an envelope's proof, a short credential could be guessed.
     secret: () => (listSecrets({ credential, headers: [] }).length > 0 ? credential : baseUrl.host),
     isCodex: /^codex/i.test(field("originator") ?? field("user-agent") ?? ""),
   });
@@ -115,7 +115,7 @@ function* convert(call: Request, candidate: Candidate): Steps<ConvertedRequest |
 function nameForUpstream({ key, client, exchange }: Request): string | null {
   const { session, agent = "", tool = "", label = "", inferred } = client;
   if (session === undefined) return null;
-  // The gateway's own session id changes with each run. The session may go on.
+  // The gateway's session ids change with each run, but the session may go on.
   const isOurs = inferred === true || exchange.field("x-gateway-session") === session;
   const name = isOurs ? `${tool}\n${label}` : `${session}\n${agent}`;
   return sha256Hex(`${key.name}\n${name}`).slice(0, 32);

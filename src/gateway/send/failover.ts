@@ -11,7 +11,8 @@ import { repeatResponse } from "./answer.ts";
 import { type Attempted, attempt } from "./attempt.ts";
 import { convertFor } from "./convert.ts";
 
-/** `goesOn`: the next channel is tried. `tells`: this one is judged. */
+/** `goesOn`: the next channel is tried. `tells`:
+ *  the attempt shows whether this channel works. */
 const NEXT: Record<Attempted["kind"], { readonly goesOn: boolean; readonly tells: boolean }> = {
   answered: { goesOn: false, tells: true },
   elsewhere: { goesOn: true, tells: true },
@@ -116,8 +117,8 @@ function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelRespons
   throw toError(failure);
 }
 
-/** A resting channel that was not tried.
- *  If it needs its owner, there must be no other channel. */
+/** Finds the resting channel with the shortest wait.
+ *  A channel that needs its owner counts only if it is the only candidate. */
 function findWait(r: Request, bad: Bad | null, { channels, now }: Gateway): ChannelWait | null {
   if (bad === null ? r.candidates.length > 1 : !isFinal(bad)) return null;
   const waits = r.candidates.flatMap((candidate) => {

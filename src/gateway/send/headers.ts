@@ -1,4 +1,4 @@
-// Forwards all header fields but those here and in docs/contract.md. Pure.
+// Which header fields are forwarded. docs/contract.md lists those that are not.
 
 import { KEY_FIELD } from "../../config/key-fields.ts";
 import type { Field, Fields } from "../../lib/http/fields.ts";
@@ -26,9 +26,10 @@ const forwardRequest = allExcept(
 /** Leaves out the channel's account and instructions to browsers, too. */
 const forwardResponse = allExcept(
   `${HOP_BY_HOP} alt-svc set-cookie set-cookie2 strict-transport-security
-  clear-site-data nel refresh report-to reporting-endpoints service-worker-allowed x-frame-options x-content-type-options`,
+  clear-site-data nel refresh report-to reporting-endpoints service-worker-allowed
+  x-frame-options x-content-type-options`,
   /^(?:access-control-|content-security-policy|cross-origin-|(?:x-)?(?:openai|anthropic)-(?:organi[sz]ation|project|workspace))/,
-  // The client's x-request-id is the gateway's own.
+  // The gateway sends the client another x-request-id.
   (name) => (name === "x-request-id" ? "x-upstream-request-id" : name),
 );
 
@@ -41,7 +42,7 @@ export function requestFields(fields: Fields, keepEncoding: boolean, secrets: Kn
     const forwarded = forwardRequest(name);
     return forwarded === null || secrets.holds(name) || secrets.holds(value) ? null : forwarded;
   });
-  // Responses are metered, and no client gets bytes that it cannot read.
+  // No upstream may compress: responses are metered, and some clients cannot decompress.
   return forwarded.push(PLAIN);
 }
 

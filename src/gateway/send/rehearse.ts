@@ -1,4 +1,4 @@
-// Runs once what the first request would wait for: new code is slow.
+// Runs code before a request needs it, because the first run of code is slow.
 
 import { dialectOf } from "../../dialects/platforms.ts";
 import { listWanted } from "../../dialects/prompt/prompt.ts";

@@ -1,4 +1,4 @@
-// Where a channel's upstream is, computed once for a catalog's channel.
+// The address of a channel's upstream, computed once for each channel.
 
 import type { Channel } from "../../config/catalog.ts";
 import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
@@ -24,7 +24,6 @@ function resolveAddress({ platform, baseUrl, proxy, ca, timeouts }: Channel) {
     firstByteMs: timeouts.firstByteMs || Infinity,
     idleMs: timeouts.idleMs || Infinity,
   };
-  // "" or "/relay".
   const basePath = baseUrl.pathname.replace(/\/+$/, "");
   // A Chat Completions base URL may end in a version such as `/v4`.
   const mayHave = CHANNEL_ROWS[platform].ownVersions === true;
@@ -43,7 +42,8 @@ export function overrideFields(fields: Fields, { headers }: Channel): Fields {
   return fields.without(new Set(own.map(([name]) => name))).addAll(own);
 }
 
-// A base URL or a proxy may lead to this gateway. Without TLS, a header shows it.
+// A channel's base URL or proxy may lead back to this gateway:
+// a header finds the loop.
 
 const HOP_HEADER = "x-gateway-hop";
 /** Requests with marks of other gateways may pass. */

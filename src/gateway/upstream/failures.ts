@@ -1,4 +1,5 @@
-// The table of a channel's failures: the cause, the client's error, the words.
+// What each failure of a channel means:
+// its cause, the client's error and the message.
 
 import type { ChannelPlatform } from "../../config/schema.ts";
 import { readErrorMessage } from "../../dialects/upstream-errors.ts";
@@ -27,7 +28,8 @@ interface Rule {
 export interface Failure extends Rule {
   readonly channel: string;
   readonly message: string;
-  /** For an error inside a stream: the status that stands for it. Null: no response. */
+  /** An error inside a stream has the status that stands for it.
+   *  Null without a response. */
   readonly status: number | null;
   readonly fault: UpstreamFault["kind"] | null;
   readonly waitMs: number | null;
@@ -120,7 +122,7 @@ export function failureOfStatus(channel: string, status: number, message: string
   return { ...NOTHING, ...ruleOf(status), channel, status, message: line };
 }
 
-/** Null: the error is about the request. */
+/** Returns null if the error is about the request. */
 export function readFailure(
   channel: string,
   head: UpstreamResponse | Pick<UpstreamResponse, "status">,
@@ -148,7 +150,7 @@ function ruleOf(status: number): Rule {
   return STATUS_RULES[status] ?? (status < 400 ? REDIRECT : SERVER_ERROR);
 }
 
-/** True: another channel may succeed. */
+/** Whether another channel may succeed. */
 export function blamesChannel(status: number): boolean {
   return status >= 500 || (status >= 300 && status < 400) || STATUS_RULES[status] !== undefined;
 }
@@ -167,7 +169,6 @@ export function needsOwner({ cause }: Failure): boolean {
   return cause === "credential" || cause === "credit";
 }
 
-/** "is rate limited: 429 Slow down". */
 export function explainFailure({ because, status, message }: Failure): string {
   return `${because}: ${`${status ?? ""} ${message}`.trim()}`;
 }
@@ -180,7 +181,7 @@ export function toError(failure: Failure): GatewayError {
   return new GatewayError(code, text, { retrySeconds: toRetryAfter(waitMs ?? 5000) });
 }
 
-/** At `x-api-key` or `oauth`, Claude Code says "Please run /login",
+/** If an error has `x-api-key` or `oauth`, Claude Code says "Please run /login",
  *  but the login is fine. */
 function adviseCredential(explained: string, channel: string): string {
   const reworded = explained.replaceAll(/\bx-api-key\b/gi, "API key").replaceAll(/\boauth /gi, "");

@@ -12,7 +12,8 @@ export function readRetryAfter(fields: Pick<Fields, "get">, now: number): number
   return Number.isNaN(wait) ? null : Math.max(0, wait);
 }
 
-/** Google's error details have it, where no client looks: `"retryDelay": "34.4s"`. */
+/** Google's error details have the wait, where no client looks:
+ *  `"retryDelay": "34.4s"`. */
 export function readRetryDelay(body: string): number | null {
   const [, seconds] = /"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d+)?)s"/.exec(body) ?? [];
   return seconds === undefined ? null : Number(seconds) * 1000;

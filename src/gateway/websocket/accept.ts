@@ -16,7 +16,8 @@ import { dial } from "./dial.ts";
 /** 16 bytes in base64. */
 const NONCE = /^[A-Za-z\d+/]{22}==$/;
 
-/** `r`, the handshake, ends when its connection has ended and all responses have lines. */
+/** `r`, the handshake, ends when its connection has ended
+ *  and all responses have lines. */
 export function serveWebSocket(r: Request, newId: () => string, gateway: Gateway): void {
   gateway.finished.enter();
   accept(r, newId, gateway).then(

@@ -1,4 +1,5 @@
-// Carries messages between a client's WebSocket and an upstream's, and keeps the turns.
+// Carries messages between a client's WebSocket and an upstream's,
+// and keeps the turns.
 
 import {
   CREATE,
@@ -113,7 +114,8 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  /** Handles one message after the other, because a message may depend on the one before. */
+  /** Handles one message after the other,
+   *  because a message may depend on the one before. */
   async #handleQueue(): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
@@ -260,15 +262,16 @@ export class SocketConnection implements ClientListener {
     return type === "response.created" || type === "error" ? (waiting ?? running) : (running ?? waiting);
   }
 
-  /** The response has no bill. A client that has left may have requested it. */
+  /** The response is not billed. If the client has left, it may have requested
+   *  the response, so there is no warning. */
   #refuseUnrequested(): void {
     const text = `The channel "${this.#candidate.channel.name}" sent a response that nobody requested. Its WebSocket was closed.`;
     if (!this.#clientGone) this.#options.gateway.observer.notice("warning", text);
     this.#upstream?.reset();
   }
 
-  /** If the connection was not used, the client keeps its side.
-   *  Its next request dials again. */
+  /** If the connection was not used, the client's WebSocket stays open.
+   *  The client's next request dials again. */
   #lose({ code, reason }: Closing): void {
     this.#upstream = null;
     const isUsed = this.#bound || this.#turns.length > 0;
@@ -303,7 +306,6 @@ export class SocketConnection implements ClientListener {
     if (this.#drain !== null) clearTimeout(this.#drain);
     gateway.halt.removeEventListener("abort", this.#onHalt);
     this.#upstream?.close({ code: goingAway, reason: "" });
-    // Writes the responses' lines.
     gateway.finished.flush();
     ended(this.#responses);
   }

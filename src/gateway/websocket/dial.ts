@@ -43,7 +43,8 @@ export async function dial(call: Request, r: Request, gateway: Gateway): Promise
   throw new GatewayError("upgrade_required", text);
 }
 
-/** Null: the upstream speaks only HTTP, the request is at fault, or the client left. */
+/** Null: the upstream speaks only HTTP, the request is at fault,
+ *  or the client left. */
 async function connect(
   call: Request,
   candidate: Candidate,

@@ -34,7 +34,7 @@ export interface LockHolder {
 
 export class LockHeld extends Error {
   override readonly name = "LockHeld";
-  /** Null: it has not written its name yet. */
+  /** Null if the holder has not written who it is, or could not. */
   readonly holder: LockHolder | null;
   constructor(path: string, holder: LockHolder | null) {
     super(

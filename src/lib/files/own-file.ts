@@ -39,14 +39,12 @@ export interface Owner {
 }
 
 export interface OpenOptions {
-  /** Without O_CREAT the file must exist. */
   readonly flags: number;
   readonly mode?: number;
-  /** Allows a hard link: the content shows whose file it is. */
+  /** Allows a hard link. The caller then checks what the file is. */
   readonly shared?: boolean;
 }
 
-/** Throws ForeignFile for anything but a plain file of this user. */
 export function openOwn(path: string, { flags, mode = 0o600, shared = false }: OpenOptions): number {
   const before = requireOwn(path, shared);
   let fd: number;
@@ -69,7 +67,7 @@ export function openOwn(path: string, { flags, mode = 0o600, shared = false }: O
   }
 }
 
-/** Null: nothing is there.
+/** Returns null if nothing is there.
  *  Throws ForeignFile if the gateway must not write to the path. */
 export function requireOwn(path: string, shared = false): BigIntStats | null {
   const look = () => lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
@@ -85,7 +83,7 @@ function refuseForeign(path: string, found: BigIntStats, shared: boolean): void 
 
 function describeForeign(path: string, found: BigIntStats, shared: boolean): string | null {
   if (found.isSymbolicLink())
-    return `is a link${describeTarget(path)}, and the gateway writes through none: rm ${quoteWord(path)}`;
+    return `is a link${describeTarget(path)}, which the gateway does not follow: rm ${quoteWord(path)}`;
   if (!found.isFile()) return "is not a regular file: move it away";
   if (!isOurs(found)) return `belongs to user ${found.uid}, not to you: move it away, or change its owner`;
   if (!shared && found.nlink > 1n)
@@ -133,7 +131,7 @@ function readAndClose(fd: number): string {
   }
 }
 
-/** Null: it does not exist, or is not the gateway's. */
+/** Returns null if the file does not exist, or is not the gateway's. */
 export function readOwn(path: string): string | null {
   try {
     return readAndClose(openOwn(path, { flags: constants.O_RDONLY }));
@@ -376,7 +374,6 @@ export function truncateOwn(fd: number, path: string, size: number): void {
   }
 }
 
-/** A file that the administrator writes still belongs to its user. */
 export function keepOwner(fd: number, { uid, gid }: Owner): void {
   if (process.getuid?.() === 0) fchownSync(fd, uid, gid);
 }

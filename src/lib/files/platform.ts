@@ -29,7 +29,7 @@ const POSIX: Platform = {
   end: (pid) => `kill ${pid}`,
 };
 
-/** Without the flags, an opened file is compared with what was at its path. */
+/** Without the flags, own-file.ts compares an opened file with what was at its path before. */
 const WINDOWS: Platform = {
   hasModes: false,
   replacesOpen: false,

@@ -9,8 +9,7 @@ import { PLATFORM } from "./platform.ts";
 const OTHERS = 0o077;
 export const OTHERS_WRITE = 0o022;
 
-/** False: there is no folder.
- *  Throws ForeignFile for a link, and for a folder that others own or can use. */
+/** Returns false if there is no folder. */
 export function requireFolder(path: string, forbidden: number): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) return false;
@@ -26,8 +25,6 @@ export function requireFolder(path: string, forbidden: number): boolean {
   return true;
 }
 
-/** False: the folder is there already.
- *  Throws as requireFolder does. */
 export function makeFolder(path: string): boolean {
   let isNew = true;
   try {

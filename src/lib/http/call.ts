@@ -10,7 +10,7 @@ import { requireFit, UpstreamPeer, writeHandshake } from "./peer.ts";
 import { type Answer, type SentRequest, UpstreamFault, type UpstreamRequest } from "./upstream.ts";
 import type { Wire } from "./wire.ts";
 
-/** Up to this length, copying a body costs less than a second packet. */
+/** Up to this length, copying a body costs less than another packet. */
 const MAX_COPIED_BYTES = 16 * 1024;
 const METHODS_WITH_BODY = new Set(["POST", "PUT", "PATCH"]);
 const BODILESS = new Set([101, 204, 304]);
@@ -165,8 +165,8 @@ function toFault(error: unknown): UpstreamFault {
 
 const announcesBody = ({ length }: ResponseHead): boolean => length !== "unknown" && length !== 0;
 
-/** How long the connection can be kept:
- *  `timeout=N`, less a second for the way. Null: not at all. */
+/** A second of `timeout=N` may pass on the way. Null:
+ *  the connection is not kept. */
 function readKeepMs({ staysOpen, fields }: ResponseHead): number | null {
   if (!staysOpen) return null;
   const [, seconds] = /\btimeout=(\d{1,9})/i.exec(fields.get("keep-alive") ?? "") ?? [];

@@ -6,8 +6,8 @@ import { Call } from "./call.ts";
 import { MAX_SPARES, Pool } from "./pool.ts";
 import type { ClientStats, Origin, Upstream } from "./upstream.ts";
 
-/** After such a pause between two beats, the machine has slept:
- *  timers stop then. */
+/** After a longer pause between two beats,
+ *  the machine has slept: sleep stops timers. */
 const SLEPT_MS = 10_000;
 
 export function createClient(readInterfaces = networkInterfaces): Upstream {
@@ -55,7 +55,7 @@ export function createClient(readInterfaces = networkInterfaces): Upstream {
   };
 }
 
-/** After a change of these addresses, connections may be dead. */
+/** If these addresses change, open connections may be dead. */
 function describeNetwork(interfaces: ReturnType<typeof networkInterfaces>): string {
   const all = Object.values(interfaces).flatMap((list) => list ?? []);
   const outer = all.filter(({ internal, address }) => !internal && !/^fe80:/i.test(address));

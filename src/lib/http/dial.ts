@@ -1,4 +1,5 @@
-// Opens a connection to an origin, through its proxy: TCP, then TLS, always verified.
+// Opens a connection to an origin, through its proxy:
+// TCP, then TLS, always verified.
 
 import { closeSync, openSync } from "node:fs";
 import { isIP } from "node:net";
@@ -64,7 +65,7 @@ async function openTunnel({ host, port, ca }: Origin, proxy: URL, wire: Wire): P
   if (head.status < 200 || head.status > 299 || head.rest.length > 0)
     throw new Error(`the proxy refused the tunnel (status ${head.status})`);
   const outer = wire.socket;
-  // The outer socket still reports the encrypted bytes.
+  // This closed wire drops the encrypted bytes that still come.
   outer.data = new Wire();
   outer.data.isClosed = true;
   outer.upgradeTLS<Wire>({ data: wire, tls: tlsOptions(host, ca), socket: WIRE_EVENTS });
@@ -104,8 +105,8 @@ function tlsOptions(host: string, ca: string | undefined): TLSOptions {
 
 const contexts = new Map<string, unknown>();
 
-/** Adds the default authorities. The result is kept:
- *  it takes 2.5 ms, and node:tls takes 20 ms to load. */
+/** Trusts `ca` and the default authorities. Each context is kept: to create it takes 2.5 ms.
+ *  node:tls is loaded late, because that takes 20 ms. */
 function trustAlso(ca: string): unknown {
   return contexts.getOrInsertComputed(ca, () => {
     const { createSecureContext, getCACertificates } = process.getBuiltinModule("node:tls");
@@ -122,7 +123,6 @@ const SHORTAGES: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: "this system has no port left for a connection there (ip_local_port_range)",
 };
 
-/** Null: it failed for another reason. */
 function explainShortage(error: unknown): string | null {
   try {
     // Without a free descriptor, the runtime reports "connection refused".

@@ -18,9 +18,10 @@ export interface Exchange {
   answer(status: number, fields: SentFields, body: Uint8Array | string): void;
   /** The head leaves with the first bytes of the body. */
   begin(status: number, fields: SentFields): void;
-  /** For a slow client, a promise that resolves when it has everything or has left. */
+  /** For a slow client, a promise that resolves
+   *  when the client has everything or has left. */
   write(chunk: Uint8Array): Promise<void> | null;
-  /** A text becomes bytes when the client reads it. */
+  /** Slices become bytes as the client reads. */
   end(rest?: Uint8Array | Slices): void;
   /** No client can mistake the reply for a complete one. */
   reset(): void;
@@ -52,7 +53,6 @@ export interface ListenOptions {
   readonly onExchange: (exchange: Exchange) => void;
   readonly onError: (error: unknown) => void;
   readonly maxMessageBytes: number;
-  /** How long a connection may wait between requests. */
   readonly idleSeconds?: number;
   /** The longest pause inside a body. */
   readonly bodyMs?: number;

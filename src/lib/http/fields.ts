@@ -10,13 +10,14 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const FORBIDDEN_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 /** Only framing code writes these. */
 export const FRAMING_FIELDS = new Set(["connection", "keep-alive", "content-length", "transfer-encoding"]);
-/** The runtime compares each name with all before it: 5,000 names would take 200 ms. */
+/** The runtime compares each name with all before it:
+ *  5,000 names would take 200 ms. */
 const MAX_FIELDS = 256;
 
 export class Fields implements Iterable<Field> {
   readonly #list: Field[] = [];
-  /** A bit for the length of each name,
-   *  so that `get` seldom searches for a missing one. */
+  /** Has a bit for each name's length (modulo 32),
+   *  so that `get` seldom searches for a missing name. */
   #lengths = 0;
 
   /** Refuses a folded line, a name with a blank, and a lone CR or LF. */
@@ -49,7 +50,6 @@ export class Fields implements Iterable<Field> {
     return this.#list[Symbol.iterator]();
   }
 
-  /** `name` is in lower case. Throws Malformed. */
   add(name: string, value: string): this {
     requireHarmless(name, value);
     return this.push([name, value.trim()]);

@@ -1,4 +1,5 @@
-// Reads and writes frames of RFC 6455 as a client. Forbidden bytes end the connection.
+// Reads and writes frames of RFC 6455 as a client.
+// Forbidden bytes end the connection.
 
 import { isUtf8 } from "node:buffer";
 import { joinChunks, NOTHING } from "../memory/bytes.ts";

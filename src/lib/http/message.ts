@@ -117,7 +117,7 @@ export class BodyDecoder {
   readonly #isChunked: boolean;
   /** Bytes left of the body, or of this chunk. */
   #left: number;
-  /** What has come of the framing between two chunks. */
+  /** The received part of the framing between two chunks. */
   #framing = LINE_END;
   #isBehindLast = false;
   #hasTrailers = false;

@@ -12,7 +12,8 @@ import type { Wire } from "./wire.ts";
 const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /** The longest silence inside a message. */
 const PIECE_MS = 60_000;
-/** The upstream has this long to answer a close frame, and then to read unsent bytes. */
+/** The upstream has this long to answer a close frame,
+ *  and then to read unsent bytes. */
 const CLOSE_MS = 5_000;
 const MAX_UNSENT_FOR_PONG = 64 * 1024;
 
@@ -20,7 +21,8 @@ export function writeHandshake(key: string): string {
   return `connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${key}\r\n`;
 }
 
-/** Throws Malformed if a 101 does not fit: we offer no extension or subprotocol. */
+/** Throws Malformed if a 101 does not fit:
+ *  we offer no extension or subprotocol. */
 export function requireFit(fields: Fields, key: string): void {
   const isFit =
     hasToken(fields, "upgrade", "websocket") &&

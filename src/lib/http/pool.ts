@@ -10,7 +10,8 @@ const RENEW_MS = 5000;
 export const MAX_SPARES = 6;
 /** Agents send a second, smaller request next to the first. */
 const MIN_SPARES = 2;
-/** After so long without a request, connections close and the peak is forgotten. */
+/** After so long without a request,
+ *  connections close and the peak is forgotten. */
 const USED_MS = 30 * 60_000;
 const SPARE_CONNECT_MS = 10_000;
 /** An upstream that closes an idle connection earlier gets no spare ones. */

@@ -1,4 +1,4 @@
-// The runtime's HTTP/1.1 and WebSocket for clients, behind `Exchange`: decision 0029.
+// Serves clients over HTTP/1.1 and WebSocket with the runtime's server (decision 0029).
 
 import type { Server as BunServer, ServerWebSocket } from "bun";
 import type { Slices } from "../json/slices.ts";
@@ -16,7 +16,7 @@ import {
   type WebSocketPeer,
 } from "./web-socket.ts";
 
-/** `stallMs`: an agent on a machine that slept for a while can still read on. */
+/** `stallMs` is long, so that an agent can read on after its machine has slept. */
 const DEFAULT_LIMITS = { bodyMs: 60_000, stallMs: 15 * 60_000, idleSeconds: 90 };
 const SOCKET_IDLE_SECONDS = 960;
 /** A body up to this length is read by one call, in half the time. */
@@ -45,7 +45,7 @@ export const listen: Listen = (options) => {
     // Outside of development, the runtime lets several processes share a port.
     reusePort: false,
     idleTimeout: idleSeconds,
-    // The reader of a body limits it, and answers in the client's dialect.
+    // `readBody` has a limit, whose error is in the client's dialect.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     fetch: (request) => {
       const exchange = new ServedExchange(request, server, surroundings);
@@ -113,7 +113,7 @@ class ServedExchange implements Exchange {
   constructor(request: Request, server: BunServer<ServedPeer>, surroundings: Surroundings) {
     this.method = request.method;
     this.target = readTarget(request.url);
-    // Iterating headers takes twice as long. Several `set-cookie` are an array.
+    // `toJSON` takes half as long as iterating. It makes repeated `set-cookie` an array.
     const all = request.headers.toJSON();
     for (const name in all) this.fields.push([name, String(all[name])]);
     this.#request = request;

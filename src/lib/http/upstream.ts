@@ -44,7 +44,7 @@ export interface UpstreamResponse {
   readonly status: number;
   readonly fields: Fields;
   readonly length: number | null;
-  /** Only the connection's end ends the body: an early end looks the same. */
+  /** The body ends with the connection, so a cut body looks complete. */
   readonly closeDelimited: boolean;
 }
 
@@ -59,7 +59,7 @@ export interface Body {
 
 export interface Answer extends Body {
   readonly head: UpstreamResponse;
-  /** After a 101 that opens a WebSocket: only the socket is read then. */
+  /** Set after a 101 that opens a WebSocket. Then only the socket is read. */
   readonly socket?: UpstreamSocket | undefined;
 }
 

@@ -30,7 +30,7 @@ export function isSendable(code: number): boolean {
   return (code >= 1000 && code <= 1014 && !NEVER_SENT.has(code)) || (code >= 3000 && code <= 4999);
 }
 
-/** A client's connection ends if more waits in one direction. */
+/** If more bytes wait in one direction, a client's connection is ended. */
 export const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
 export interface WebSocketPeer {

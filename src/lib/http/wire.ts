@@ -8,7 +8,8 @@ import { type FaultKind, UpstreamFault } from "./upstream.ts";
 /** Without this limit, one turn of the event loop
  *  could deliver many megabytes. */
 const MAX_UNREAD_BYTES = 256 * 1024;
-/** Timers stop while the machine sleeps: the wall clock decides, with this tolerance. */
+/** Timers stop while the machine sleeps, so the wall clock is asked, too,
+ *  with this tolerance. */
 const TIMER_TOLERANCE_MS = 1000;
 
 export const WIRE_EVENTS: SocketHandler<Wire> = {
@@ -48,8 +49,8 @@ export class Wire {
   #drained: PromiseWithResolvers<void> | null = null;
   readonly #deadline = new Deadline(() => this.#expire());
 
-  /** Null: the connection has ended.
-   *  Rejects with the fault that terminated it, or with `late`. */
+  /** Returns null if the connection has ended. Rejects with the fault
+   *  that terminated it, or with a `late` fault after `limitMs`. */
   read(limitMs = Infinity, late: FaultKind | null = null): Promise<Buffer | null> {
     const chunk = this.#unread.shift();
     if (chunk !== undefined) {
@@ -79,7 +80,7 @@ export class Wire {
     return (this.#drained ??= Promise.withResolvers()).promise;
   }
 
-  /** From now on, bytes that nobody asked for end the connection. */
+  /** While a connection is idle, any bytes that arrive end it. */
   becomeIdle(ms: number): void {
     this.#resume();
     this.isIdle = true;
@@ -186,8 +187,8 @@ const polled = new Int32Array(2);
 const READABLE = 1;
 let poll: ((polled: Int32Array, count: number, waitMs: number) => number) | null = null;
 
-/** Asks the system, which knows before the runtime.
- *  A failing read would take four times as long. */
+/** Asks the system, which knows of new bytes before the runtime does.
+ *  A `read` that finds none would take four times as long as `poll`. */
 export function hasUnread(socket: object | null): boolean {
   if (process.platform === "win32" || socket === null) return false;
   if (!("fd" in socket) || typeof socket.fd !== "number") return false;
@@ -197,7 +198,6 @@ export function hasUnread(socket: object | null): boolean {
   return poll(polled, 1, 0) !== 0;
 }
 
-/** If the system's `poll` is not found, nothing ever seems unread. */
 function loadPoll(): NonNullable<typeof poll> {
   // With musl, this name works, too.
   const library = process.platform === "darwin" ? "libSystem.B.dylib" : "libc.so.6";

@@ -6,7 +6,8 @@ export function isObject(value: unknown): value is Table<unknown> {
 
 export type Table<Value> = Readonly<Record<string, Value>>;
 
-/** A word from outside may name something that all objects have (`constructor`). */
+/** A word from outside may name something
+ *  that all objects have (`constructor`). */
 export function lookUp<Value>(table: Table<Value>, word: unknown): Value | undefined {
   return typeof word === "string" && Object.hasOwn(table, word) ? table[word] : undefined;
 }
@@ -68,7 +69,8 @@ export function isNestedDeeply(value: unknown, levels = MAX_DEPTH): boolean {
   return false;
 }
 
-/** For values that are written again. Undefined: not JSON, or nested too deeply. */
+/** Undefined if the text is no JSON,
+ *  or is nested too deeply to be written again. */
 export function parseFlatJson(text: string): unknown {
   const value = parseJson(text);
   return text.length > MAX_DEPTH && isNestedDeeply(value) ? undefined : value;

@@ -8,7 +8,8 @@ const SLICE_LENGTH = 65_536;
 /** JSON.stringify never escapes a hyphen, so no other text looks like this. */
 const PLACE = '"\\u002d"';
 
-/** A long text becomes JSON slice by slice. A cut surrogate pair becomes two escapes. */
+/** A long text becomes JSON slice by slice.
+ *  A cut surrogate pair becomes two escapes. */
 export function* writeSlices(parts: readonly unknown[]): Generator<string> {
   let short = "";
   for (const part of parts) {

@@ -1,8 +1,8 @@
-// A map that keeps the entries set last, in their order.
+// A map that drops its oldest entries. `set` makes an entry the newest.
 
 export class BoundedMap<K, V> extends Map<K, V> {
   readonly #most: number;
-  /** A new iterator would pass over all deleted entries. */
+  /** A new iterator would step through all deleted entries. */
   #oldest: MapIterator<K> | undefined;
 
   constructor(most: number) {
@@ -21,7 +21,7 @@ export class BoundedMap<K, V> extends Map<K, V> {
   }
 }
 
-/** Traffic repeats few short texts: each is judged once. */
+/** Keeps the results for short texts, which traffic repeats. */
 export function remember<V>(most: number, judge: (text: string) => V, longest = 256): (text: string) => V {
   const known = new BoundedMap<string, V>(most);
   return (text) => {

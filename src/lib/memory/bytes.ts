@@ -1,4 +1,4 @@
-// Avoids slow operations of the runtime. Making a view of a buffer takes longer than most work.
+// Avoids slow operations of the runtime.
 
 import { remember } from "./bounded-map.ts";
 

@@ -8,7 +8,7 @@ export const ANSWER_COPIES = 10;
 
 export interface Reservation {
   readonly shrink: (bytes: number) => void;
-  /** More than once does no harm. */
+  /** May be called more than once. */
   readonly free: () => void;
 }
 
@@ -29,7 +29,7 @@ export class MemoryBudget {
     return this.#total - this.#left - this.#dropped;
   }
 
-  /** A request for more than the total gets everything, alone. */
+  /** Whoever asks for more than the total waits until all is free, and gets all of it. */
   async reserve(bytes: number): Promise<Reservation> {
     const wanted = Math.min(bytes, this.#total);
     if (!this.#take(wanted)) {

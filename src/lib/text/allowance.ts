@@ -2,15 +2,15 @@
 
 export interface Allowance {
   readonly kind: "window" | "rate";
-  /** `5h`, `requests`. */
   readonly name: string;
   /** The percentage of a window. Null for a rate. */
   readonly used: number | null;
-  /** Decimals: how much is left, and of how much. */
+  /** How much is left, and of how much, as whole numbers. */
   readonly left: string | null;
   readonly of: string | null;
-  /** When it is full again, and when the upstream said so. */
+  /** When all of it is there again. */
   readonly resets: string | null;
+  /** When the upstream reported this. */
   readonly seen: string;
 }
 

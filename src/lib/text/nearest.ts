@@ -5,7 +5,6 @@ import { escapeText } from "./printable.ts";
 /** Nobody types longer names: comparing takes quadratic time. */
 const MAX_TYPED_LENGTH = 128;
 
-/** ` (did you mean "codex"?)`, or nothing. */
 export function didYouMean(typed: string, known: Iterable<string>): string {
   let best = "";
   // Two changes of a word of four letters make another word: `tcsh` is not `bash`.
@@ -17,7 +16,6 @@ export function didYouMean(typed: string, known: Iterable<string>): string {
   return best === "" ? "" : ` (did you mean "${escapeText(best)}"?)`;
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours. */
 function countEdits(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
   const read = (row: number, column: number) => rows[row]?.[column] ?? Infinity;

@@ -7,7 +7,8 @@ export const REMOVED = "[secret removed]";
 /** Characters that print nothing, except the joiners of emoji and scripts. */
 const UNPRINTABLE = /(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
-/** Writes these characters like `\u001b`. JSON from JSON.stringify keeps its value. */
+/** Writes these characters like `\u001b`.
+ *  JSON from JSON.stringify keeps its value. */
 export function escapeText(text: string): string {
   return text.replaceAll(UNPRINTABLE, escapeUnits);
 }

@@ -16,7 +16,8 @@ export interface Zone {
   readonly fromLocal: (local: number) => number;
 }
 
-/** This machine's zone, by `Date`: it needs no calendar. */
+/** This machine's zone. `Date` does not load the calendar
+ *  that `Temporal` needs. */
 const SYSTEM: Zone = {
   get name() {
     return Temporal.Now.timeZoneId();
@@ -25,7 +26,7 @@ const SYSTEM: Zone = {
   fromLocal: (local) => Date.parse(new Date(local).toISOString().slice(0, -1)),
 };
 
-/** "system" is this machine's zone. Throws a RangeError for an unknown name. */
+/** "system" is this machine's zone. Throws for an unknown name. */
 export function createZone(wanted: string): Zone {
   if (wanted === "system") return SYSTEM;
   return {
@@ -41,7 +42,7 @@ export function createZone(wanted: string): Zone {
   };
 }
 
-/** Without the runtime's calendar, which takes 7 ms. */
+/** Computed without `Temporal`, because its calendar takes 7 ms to load. */
 export const UTC: Zone = { name: "UTC", toLocal: (ms) => ms, fromLocal: (local) => local };
 
 /** When the span that contains `ms` ends. */
@@ -88,7 +89,8 @@ export function nameSpan(span: TimeSpan, local: number): string {
 
 let last = { ms: Number.NaN, text: "" };
 
-/** An ISO 8601 text. Writing it is slow, so all events of one millisecond share it. */
+/** An ISO 8601 text. Writing it is slow,
+ *  so all events of one millisecond share it. */
 export function writeMoment(ms: number): string {
   if (ms !== last.ms) last = { ms, text: new Date(ms).toISOString() };
   return last.text;

@@ -61,13 +61,13 @@ export class Deadline {
   }
 }
 
-/** Sockets are read between two turns.
- *  On a busy machine, the timer may run before that. */
+/** The event loop reads sockets between two immediates.
+ *  On a busy machine, the timer may run earlier. */
 function sweepAfterReading(): void {
   setImmediate(() => setImmediate(Deadline.sweep));
 }
 
-/** The timer does not keep the process alive: what it guards does. */
+/** A time limit alone does not keep the process alive. */
 function wakeBy(at: number, run = Deadline.sweep): void {
   if (timer !== null) clearTimeout(timer);
   wakeAt = at;

@@ -36,21 +36,21 @@ type Moment = "steps" | "records" | "requests" | "finished";
 const waiting: Record<Moment, (() => void)[]> = { steps: [], records: [], requests: [], finished: [] };
 let isScheduled = false;
 
-/** At the end of this turn, or of the next one. */
+/** Runs at this moment of the turn, or in the next turn if it has passed. */
 export function atTurnEnd(moment: Moment, run: () => void): void {
   waiting[moment].push(run);
   if (!isScheduled) schedule();
 }
 
-/** Waiting requests take their step one after the other:
- *  code that has just run is faster. */
+/** Requests that wait here go on one after the other,
+ *  because the same code is faster when it runs again. */
 export function inStep(): Promise<void> {
   return new Promise((resolve) => atTurnEnd("steps", resolve));
 }
 
 function schedule(): void {
   isScheduled = true;
-  // Separate callbacks: code that awaits a moment runs before the next one.
+  // Code that a callback wakes runs before the next callback begins.
   setImmediate(() => runAll("steps"));
   setImmediate(() => runAll("records"));
   setImmediate(() => {

@@ -24,7 +24,6 @@ const VIEWS = [
   { name: "channels", title: "Channels", View: ChannelsView },
 ];
 
-/** `code`: from a sign-in link. */
 export function App({ code }: { readonly code: string | null }) {
   const [phase, setPhase] = useState<"signing in" | "in" | "out">(
     code !== null ? "signing in" : readToken() !== null ? "in" : "out",
@@ -37,7 +36,7 @@ export function App({ code }: { readonly code: string | null }) {
       () => setPhase("in"),
       (failure: unknown) => {
         setError(describeError(failure));
-        // An earlier sign-in remains, unless it was made with this link.
+        // This browser may still be signed in from earlier.
         setPhase(readToken() !== null ? "in" : "out");
       },
     );

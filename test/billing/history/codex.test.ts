@@ -18,7 +18,7 @@ test("P51: Codex' counts are cumulative: each response used the difference", () 
   expect(entries[0]).toMatchObject({ tool: "codex", session: "t1", model: "gpt-5.5", project: PROJECT });
 });
 
-test("P52: equal cumulative counts in a row count once, also if the last response used nothing", () => {
+test("P52: a repeated cumulative count adds nothing, whatever it says about the last response", () => {
   const rows = [meta("t1"), turn("u1"), count([100, 0, 10], [100, 0, 10]), count([100, 0, 10], [100, 0, 10])];
   const again = [turn("u2"), count([100, 0, 10], [100, 0, 10]), count([100, 0, 10], [0, 0, 0])];
   expect(usages(readEntries({ [`${CODEX}/a.jsonl`]: [...rows, ...again] }))).toEqual([

@@ -22,7 +22,7 @@ const opened: string[] = [];
 const refusal = await fillUp();
 const problem = ledger.problem;
 const endsWhole = readFileSync(path, "utf8").endsWith("\n");
-// The requests that were at an upstream when the disk filled up end now.
+// The ten requests that are still open end while the disk is full.
 for (const id of opened.slice(-10)) ledger.append(draftOf(id));
 
 Bun.spawnSync(["prlimit", "--pid", String(process.pid), "--fsize=unlimited"]);

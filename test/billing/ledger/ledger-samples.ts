@@ -91,7 +91,7 @@ export async function bill(ledger: Ledger, id: string, more: Partial<LineDraft> 
   ledger.append(chargedOf(id, more));
 }
 
-/** Returns the journal as after a restart of the machine, which a power cut causes and a kill does not. */
+/** Returns the journal as if the machine had restarted since it was written, as after a power cut. */
 export function asOfAnotherBoot(journal: string): string {
   return journal.replace(/"boot":"[^"]*"/, '"boot":"another"');
 }

@@ -71,7 +71,7 @@ const WINDOWS = process.platform === "win32";
 const STEPS = WINDOWS ? 12 : 1;
 
 describe("P122, P124: each request has exactly one line, also after a kill", () => {
-  test("a request's line is appended once: a second line throws, and so does one without an open request", async () => {
+  test("appending a line throws if its request already has a line or was never opened", async () => {
     const ledger = openLedger(optionsFor(newLedgerPath()));
     await bill(ledger, "req_1");
     expect(() => ledger.append(draftOf("req_1"))).toThrow("req_1 is not open");
@@ -92,7 +92,7 @@ describe("P122, P124: each request has exactly one line, also after a kill", () 
     expect(readWholeLedger(path).lines).toEqual([]);
   });
 
-  test("a request that was in flight when the gateway died gets a line with the outcome interrupted and its channels", async () => {
+  test("a request that was in flight when the gateway died gets a line that names its channels and the outcome `interrupted`", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
     void ledger.open(intentOf("req_1"));
@@ -191,7 +191,7 @@ describe("P122, P124: each request has exactly one line, also after a kill", () 
     expect(statSync(`${path}.torn`).size).toBeGreaterThan(0);
   });
 
-  test("lines behind an empty page of a power cut are moved to another file, and each request has a line", async () => {
+  test("lines behind a page that a power cut left empty are moved to another file, and each request has a line", async () => {
     const path = newLedgerPath();
     const ids = Array.from({ length: 60 }, (_, number) => `req_${number}`);
     await abandon(path, ids, ids);
@@ -211,7 +211,7 @@ describe("P122, P124: each request has exactly one line, also after a kill", () 
     }
   });
 
-  test("a ledger that a power cut zeroed at the beginning is opened, but not another program's file with zeros", async () => {
+  test("a ledger is opened although a power cut zeroed its beginning, but another file that begins with zeros is refused", async () => {
     const path = newLedgerPath();
     const ids = Array.from({ length: 20 }, (_, number) => `req_${number}`);
     await abandon(path, ids, ids);
@@ -316,7 +316,7 @@ describe("P126: if the disk cannot be written, requests are refused and no line 
     },
   );
 
-  test("a path that cannot be opened is an error in a sentence, not a stack trace", () => {
+  test("if a ledger cannot be opened, the error names its path", () => {
     const path = join(newLedgerPath(), "nowhere");
     writeFileSync(join(path, ".."), "a file, not a folder");
     expect(() => openLedger(optionsFor(path))).toThrow(`the ledger ${path} cannot be`);
@@ -483,7 +483,7 @@ test("P143: a place in the chain is found by its offset and hash in any of the f
 describe("the ledger's sums are right after a restart, with an index or without", () => {
   const at = (time: string) => ({ now: () => Date.parse(time) });
 
-  test("sums by day, by month and in total, for key and group, are in UTC and survive a restart", async () => {
+  test("the sums of keys and groups, by UTC day, by UTC month and in total, survive a restart", async () => {
     const path = newLedgerPath();
     const options = optionsFor(path, at("2026-11-20T12:00:00Z"));
     const sumsOf = (ledger: Ledger) =>
@@ -674,7 +674,7 @@ describe("the next gateway knows of a sync that failed before", () => {
   };
 
   test.each([false, true])(
-    "after a sync that failed, a new month begins no new file: the old file's end may be missing on the disk (the gateway was stopping: %p)",
+    "after a failed sync, a ledger is not rotated at the new month, because its last lines may not be on the disk (the gateway was stopping: %p)",
     async (isStopping) => {
       const path = newLedgerPath();
       await failFirstSync(path, isStopping);
@@ -684,7 +684,7 @@ describe("the next gateway knows of a sync that failed before", () => {
     },
   );
 
-  test("a failed sync before a restart of the machine means nothing: what can be read is on the disk", async () => {
+  test("after a restart of the machine, an earlier failed sync does not prevent a rotation: what can be read is on the disk", async () => {
     const path = newLedgerPath();
     await failFirstSync(path, true);
     writeFileSync(`${path}.open`, asOfAnotherBoot(readFileSync(`${path}.open`, "utf8")));
@@ -709,7 +709,7 @@ test("the last lines of a killed gateway are brought to the disk as soon as the 
   await ledger.close();
 });
 
-test("P122: a request whose amounts verify would reject gets a line without amounts, and other requests still get their lines", async () => {
+test("P122: a request gets a line without amounts if `verify` would reject its amounts, and other requests still get their lines", async () => {
   const path = newLedgerPath();
   const ledger = openLedger(optionsFor(path));
   for (const id of ["req_1", "req_2", "req_3"]) void ledger.open(intentOf(id));

@@ -157,7 +157,7 @@ test("P116: a model without a price is refused if only one of key and group allo
   });
 });
 
-test("P118: a request that the gateway's death cut short counts with what it had reserved", async () => {
+test("P118: if the gateway dies during a request, a limit counts what the request had reserved", async () => {
   const path = newLedgerPath();
   const options = optionsFor(path, { now: () => NOON });
   const ledger = openLedger(options);
@@ -173,7 +173,7 @@ test("P118: a request that the gateway's death cut short counts with what it had
 });
 
 test.each([true, false])(
-  "P118: if a line replaces an earlier one, the earlier line's estimate leaves the sums of its day and month (sums in memory: %p)",
+  "P118: if a line replaces an earlier one, the earlier line's estimate no longer counts in its day and month (sums in memory: %p)",
   async (isKept) => {
     await withLedger(async (ledger) => {
       const spentOf = (window: "day" | "month") =>

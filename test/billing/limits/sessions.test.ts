@@ -1,5 +1,5 @@
-// A limit in USD refuses no agents whose sessions cost less than it. Many requests at once do not spend many
-// times the limit, even if their answers are longer than all before. Agents work like Claude Code, Codex and
+// A limit in USD does not stop sessions that cost less. Many requests at once do not spend many times the
+// limit, even if their answers are longer than all earlier ones. Agents work like Claude Code, Codex and
 // Gemini CLI: prompts grow and are cached, small requests and subagents run at once, caps are high or absent.
 
 import { describe, expect, test } from "bun:test";
@@ -134,7 +134,7 @@ test.each([
   { model: SONNET, turns: 5, times: { name: "answers of 12 s", of: () => 12 } },
   { model: SONNET, turns: 20, times: { name: "answers of 16 to 20 s", of: (next) => 16 + 4 * next() } },
 ] satisfies { model: string; turns: number; times: Times }[])(
-  "five agents of $model with half a dollar on a fresh installation are not refused: $turns turns, $times.name",
+  "a fresh installation refuses none of five $model agents that share a limit of $0.50: $turns turns, $times.name",
   async ({ model, turns, times }) => {
     for (const cap of CAPS) {
       const shapes = many(5, { model, turns, prompts: [2500, 4000], output: 400 });
@@ -156,7 +156,7 @@ interface Burst {
   readonly cap: number | null;
   readonly output: number;
   readonly prompt: number;
-  /** How many answers of 50 tokens came before, and how many of their requests ran at once. */
+  /** This many requests with answers of 50 tokens run before the burst, `together` of them at once. */
   readonly before?: number;
   readonly together?: number;
 }

@@ -37,7 +37,7 @@ interface Case {
   readonly calls?: readonly Term[];
   readonly factor?: string;
   readonly suspect?: boolean;
-  /** What the kinds with a price cost, if other kinds have no price. */
+  /** The counts that have a price, if others have none. Their cost is the least that the answer costs. */
   readonly least?: readonly Term[];
   readonly isFree?: boolean;
   readonly pricedAs?: string;
@@ -98,7 +98,7 @@ const book = loadBook();
 
 export function testCases(cases: readonly Case[]): void {
   test.each(cases.map((each): [string, Case] => [each.id, each]))(
-    "an answer is charged as another calculation says: %s",
+    "an answer costs what a second calculation with exact fractions gives: %s",
     (_, each) => checkCase(each),
   );
 }

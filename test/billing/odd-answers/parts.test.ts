@@ -83,7 +83,7 @@ test(
 const several = { prompt_tokens_details: { cache_write_tokens: 1000, audio_tokens: 1 } };
 test("chat", "more tokens in several parts", { ...sound, ...several });
 
-/** What is expected if an answer counts more tokens than any answer has. */
+/** What is expected of an answer with a count that is too large to be real. */
 const UNKNOWN: Wanted = { basis: "unknown" };
 /** For Chat, whose servers may report no usage: one token of the prompt and one of output are estimated. */
 const ESTIMATED: Wanted = {

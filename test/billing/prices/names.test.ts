@@ -142,7 +142,7 @@ describe("a comparison of two names says whether they mean one model", () => {
     ["gpt-5", "gpt-5-ultra", false],
     ["claude-opus-4-8", "claude-nova-9", false],
     ["gpt-5-mini", "deployment-7", false],
-  ])("a comparison says of %s and %s whether they mean one model: %p", (one, other, isSame) => {
+  ])("%s and %s are names of one model: %p", (one, other, isSame) => {
     expect([isSameModel(one, other), isSameModel(other, one)]).toEqual([isSame, isSame]);
   });
 });

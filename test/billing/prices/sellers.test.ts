@@ -104,7 +104,7 @@ test.each([
   ["base_url: https://ai-gateway.vercel.sh/v1", "vercel", "reported"],
   ["base_url: https://openrouter.ai/api, bill: book", "openrouter", "book"],
   ["base_url: https://relay.example, price_provider: vercel", "vercel", "book"],
-])("a channel with %s pays the prices of %s, with bill: %s", (setting, provider, bill) => {
+])("a channel with `%s` pays the prices of %s, and its `bill` is %s", (setting, provider, bill) => {
   const text = `channels: { a: { platform: chat, credential: x, ${setting} } }`;
   const channel = checkConfigText(text, "/nowhere/gateway.yaml", {}).catalog.channels.get("a");
   expect(sellerOf(channel!)).toMatchObject({ provider, bill });
@@ -147,7 +147,7 @@ describe("a model's price depends on its seller", () => {
       "book 2026-11-28 anthropic (by name)",
     ],
     ["qwen/qwq-32b:free", { provider: "openrouter" }, "0", "book 2026-11-28 openrouter"],
-  ])("%s sold by %j costs %s a million tokens of input", (model, seller, input, source) => {
+  ])("a million input tokens of %s, sold by %j, cost $%s", (model, seller, input, source) => {
     const price = priceOf(model, seller);
     expect([price?.rates["input"], price?.source]).toEqual([input, source]);
   });

@@ -48,7 +48,7 @@ interface Samples {
   readonly stopped: string;
 }
 
-/** Waits until the journal notes what is synced. Without `isSynced` no sync ends, and the gateway cannot stop. */
+/** Makes a killed and a stopped ledger. Without `isSynced`, no sync ends, and both are the killed one. */
 async function makeLedgers(isSynced = true): Promise<Samples> {
   const path = newLedgerPath();
   const syncFile = (): Promise<void> => new Promise(() => {});
@@ -138,7 +138,7 @@ describe.each(["killed", "stopped"] as const)("after a gateway was %s,", (how) =
   });
 });
 
-test("lines that a restored backup brings back close the ledger's gap", async () => {
+test("after a backup brings missing lines back, `verify` finds no gap", async () => {
   const { stopped } = await makeLedgers();
   const lines = linesOf(stopped);
   cutTo(stopped, 3);
@@ -170,7 +170,7 @@ async function killAtEachStep(
     killed.push(copy(path));
   }
   await ledger.close();
-  // The next gateway writes its first lines before it replaces the journal, so the first copy gets the old journal.
+  // In the first copy, the gateway was killed after its first lines, and before it replaced the journal.
   const [first = path] = killed;
   copyFileSync(`${before}.open`, `${first}.open`);
   return killed;
@@ -203,7 +203,7 @@ describe("missing lines are found also if the next gateway is killed after it we
     },
   );
 
-  test("missing lines are still found after a power cut has taken the lines that a later gateway wrote", async () => {
+  test("`verify` still finds the gap after a power cut has also taken the lines of a later gateway", async () => {
     const { killed: path } = await makeLedgers();
     cutTo(path, 3);
     for (const killed of await killAtEachStep(path, STEPS)) {

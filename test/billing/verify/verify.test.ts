@@ -119,7 +119,7 @@ describe("P139: `verify` checks the chain", () => {
     ]);
   });
 
-  test.each(["", "12", "x:9f86", `1:${"g".repeat(64)}`])("%j is not an anchor", (text) => {
+  test.each(["", "12", "x:9f86", `1:${"g".repeat(64)}`])("the anchor %j is not accepted", (text) => {
     expect(parseAnchor(text)).toBe(null);
   });
 
@@ -338,7 +338,7 @@ describe("P139: `verify` checks each line", () => {
       "unpriced_usage.code_interpreter is 3",
     );
     expect(findingsOf(least({ unpriced_usage: {} }))[0]).toContain("unpriced_usage.code_interpreter is 0");
-    // Many lines of one form are read quickly, and are checked all the same.
+    // One wrong line is found among others that are right.
     const many = writeChain(
       Array.from({ length: 5 }, (_, index) =>
         draftOf(`req_${index}`, {

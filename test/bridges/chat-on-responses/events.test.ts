@@ -112,7 +112,7 @@ describe("a chat client gets what Chat Completions can hold of a Responses answe
     });
   });
 
-  test("a chat client gets a usage chunk only if it asked for one, even after an empty answer", () => {
+  test("a chat client gets usage only if it asked for it, but then also after an empty answer", () => {
     const { text } = run([created, end([])], { ...PLAIN, includeUsage: false });
     expect(text).not.toContain("usage");
     const { chunks, completion } = accumulate(run([created, end([])]).text);

@@ -20,7 +20,7 @@ const { catalog, text } = folder;
 const gateway = (...args: string[]): Promise<Outcome> => run({ folder: folder.path }, ...args);
 
 describe("`gateway groups` changes the groups of the config", () => {
-  test("P18: gateway groups add, set and remove leave the rest of the file as it is", async () => {
+  test("P18: `groups add`, `groups set` and `groups remove` leave the rest of the file as it is", async () => {
     const flags = ["--channel", "main", "--multiplier", "0.2", "--exclusive", "--description", "for max"];
     const added = await gateway("groups", "add", "max", ...flags);
     expect(added.stderr).toBe(
@@ -49,7 +49,7 @@ describe("`gateway groups` changes the groups of the config", () => {
     [["set", "claude", "channels=none"], 2, "channels cannot be removed."],
     [["set", "claude", "multiplier=twice"], 2, "groups.claude.multiplier"],
     [["set", "cluade", "multiplier=2"], 1, '(did you mean "claude"?)'],
-    [["remove", "claude", "--yes"], 1, "it has 1 key (laptop). `gateway keys move` them first"],
+    [["remove", "claude", "--yes"], 1, "it has 1 key (laptop). Use `gateway keys move` first."],
   ])("`gateway groups` refuses %j", async (args, exitStatus, problem) => {
     const { status, stderr } = await gateway("groups", ...args);
     expect(stderr).toContain(problem);
@@ -80,7 +80,7 @@ describe("`gateway plans` changes the plans of the config", () => {
     expect(catalog().plans.get("team")).toMatchObject({ groups: ["max", "claude"], active: true });
 
     const needed = await gateway("groups", "remove", "max", "--yes");
-    expect(needed.stderr).toContain('the plan "pro" has no other group. `gateway plans remove pro` first.');
+    expect(needed.stderr).toContain('"pro" has no other group. Use `gateway plans remove pro` first.');
     expect((await gateway("plans", "remove", "pro", "--yes")).stderr).toBe('Removed the plan "pro".\n');
     expect((await gateway("groups", "remove", "max", "--yes")).status).toBe(0);
     expect(catalog().plans.get("team")?.groups).toEqual(["claude"]);

@@ -117,7 +117,7 @@ describe("`gateway channels set` changes a channel and checks it", () => {
       expect(text()).toBe(changed);
     });
 
-    test("the channel's own variable in gateway.env replaces a credential's variable that is set nowhere", async () => {
+    test("if a credential's variable is set nowhere, the channel gets a variable of its own in gateway.env", async () => {
       write(REFERRING, "OTHER=1\n");
       expect((await replace()).status).toBe(0);
       expect(text()).toBe(REFERRING.replace("MAIN_KEY", "GATEWAY_MAIN_API_KEY"));
@@ -155,7 +155,7 @@ describe("`gateway channels set` changes a channel and checks it", () => {
       ]);
     });
 
-    test("a credential's variable is replaced if only the environment of the running gateway has it", async () => {
+    test("a credential gets a new variable if only the running gateway's environment has the old one", async () => {
       const env = { MAIN_KEY: "old-secret-1", MAIN_API_KEY: "another" };
       const gateway = await startGateway({ config: `listen: { port: 0 }\n${REFERRING}`, folder, env });
       await replace();
@@ -206,7 +206,7 @@ describe("`gateway channels remove` removes a channel from the config and its gr
     const { status, stderr } = await channels("remove", "second", "--yes");
     expect(stderr).toBe(
       'gateway: "second" was not removed: the group "only" has no other channel. ' +
-        "`gateway groups remove only` first, or add a channel to it.\n",
+        "Use `gateway groups remove only` first, or add a channel to it.\n",
     );
     expect(status).toBe(1);
     expect(text()).toBe(CONFIG);

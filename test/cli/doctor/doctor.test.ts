@@ -260,7 +260,7 @@ describe("`doctor` says what is wrong with the config", () => {
     expect(wrongIn(await examine(folder, { GATEWAY_CONFIG: path }))).toEqual([]);
   });
 
-  test("the fix for a config that is not text is an edit, because init would refuse", async () => {
+  test("for a config that is not text, `doctor` suggests to edit it, and not `gateway init`", async () => {
     using folder = makeTempFolder();
     writeFileSync(folder.join("gateway.yaml"), Buffer.of(0xff));
     expect(wrongIn(await examine(folder))).toMatchObject([
@@ -324,7 +324,7 @@ describe("`doctor` says what is wrong with the port and the ledger", () => {
     expect(port?.detail).toBe(`the gateway is running on ${url} (process ${pid})`);
   });
 
-  test("`doctor` only notes a variable that this shell lacks and the running gateway has", async () => {
+  test("a variable that only the running gateway has is a note of `doctor`, not a problem", async () => {
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     using runtime = makeTempFolder();
     const config = makeConfig(upstream);
@@ -383,7 +383,7 @@ describe("`doctor` says what is wrong with the port and the ledger", () => {
     ]);
   });
 
-  test("`doctor` only notes requests whose model has no price", async () => {
+  test("requests whose model has no price are a note of `doctor`, not a problem", async () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url));

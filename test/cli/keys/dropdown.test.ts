@@ -89,7 +89,7 @@ test("Ctrl-C at the dropdown changes nothing, shows the cursor again and exits w
   expect(text()).toBe(CONFIG);
 });
 
-test("`keys move` offers the groups that keys add offers, and keys remove asks first", async () => {
+test("`keys move` lets the user choose a group, and `keys remove` asks before it removes a key", async () => {
   const move = runOnTerminal({ folder: folder.path }, "keys", "move", "laptop");
   await move.shows("● claude");
   move.press(KEYS.down);

@@ -36,7 +36,7 @@ const add = (secret: string) => feed(secret, "keys", "add", ...NEW, "--secret", 
 const keys = () => folder.catalog().keys;
 
 describe("`keys add` creates a key from valid input only", () => {
-  test("keys add --secret - reads the secret from stdin", async () => {
+  test("`keys add --secret -` reads the secret from stdin", async () => {
     const { status, stdout } = await add("sk-mine-12345678901\n");
     expect([status, stdout]).toEqual([0, "sk-mine-12345678901\n"]);
     expect(keys().get("x")?.secretSha256).toBe(sha256Hex("sk-mine-12345678901"));
@@ -150,7 +150,7 @@ describe("a command changes all the keys that it names, or none", () => {
     expect(stderr).toContain('(did you mean "old"?)');
   });
 
-  test("keys rotate of an expired key needs --expires", async () => {
+  test("`keys rotate` needs --expires if the key has expired", async () => {
     const { status, stderr } = await gateway("keys", "rotate", "old");
     expect([status, text()]).toEqual([2, CONFIG]);
     expect(stderr).toContain("--expires is missing");

@@ -50,7 +50,7 @@ describe("`keys add --limit` sets limits of the new key", () => {
 });
 
 describe("`keys limit` and `groups limit` change limits", () => {
-  test("P18: keys limit and groups limit set and remove a limit in USD and `unpriced`", async () => {
+  test("P18: `keys limit` and `groups limit` set and remove a limit in USD and `unpriced`", async () => {
     const { stderr } = await gateway("keys", "limit", "laptop", "usd_per_day=5", "unpriced=allow");
     expect(stderr).toBe('The key "laptop" is limited to usd_per_day 5, unpriced allow.\n');
     expect(limitsOf("laptop")).toMatchObject({ usdPerDay: "5", allowUnpriced: true });
@@ -73,7 +73,7 @@ describe("`keys limit` and `groups limit` change limits", () => {
     expect(text()).not.toContain("limits");
   });
 
-  test("keys limit and groups limit refuse an unknown key or group with the nearest name", async () => {
+  test("`keys limit` and `groups limit` refuse an unknown key or group, and suggest the nearest name", async () => {
     expect((await gateway("keys", "limit", "laptpo", "usd_total=1")).stderr).toContain(
       'did you mean "laptop"?',
     );
@@ -84,7 +84,7 @@ describe("`keys limit` and `groups limit` change limits", () => {
   });
 });
 
-test("keys list and show name the estimate that counts for requests of unknown cost, and list all limits", async () => {
+test("`keys list` and `keys show` give the estimate for requests of unknown cost, and `keys list` has all limits", async () => {
   const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
   const entry = { key: "ci", group: "claude", time: new Date().toISOString() };
   await bill(ledger, "req_1", { ...entry, charge_usd: null, official_usd: null, limit_usd: "1.5" });
@@ -100,7 +100,7 @@ test("keys list and show name the estimate that counts for requests of unknown c
   expect(ci.limits_used[1]).toMatchObject({ limit: "usd_total", spent_usd: "0", estimated_usd: "1.5" });
 });
 
-test("keys list and show say how much of each limit is spent, and when it resets", async () => {
+test("`keys list` and `keys show` say how much of each limit is spent, and when it resets", async () => {
   await passMidnight();
   const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
   const now = new Date();

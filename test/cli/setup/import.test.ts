@@ -1,4 +1,4 @@
-// Tests imports of another gateway's config, such as the examples of docs/coming-from.md, word for word.
+// Tests the import of other gateways' configs. Some are the examples of docs/coming-from.md, word for word.
 
 import { expect, test } from "bun:test";
 import { rmSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -52,7 +52,7 @@ test("P40: clients keep their keys, as coming-from.md says", async () => {
   expect([status, load().keysBySha256.get(sha256Hex("another-secret"))?.name]).toEqual([0, "laptop"]);
 });
 
-test("P40: each credential gets a variable of its own, which had no value before", async () => {
+test("P40: `import` stores each credential in a variable of its own that had no value before", async () => {
   writeFileSync(folder.join("gateway.env"), "GATEWAY_ANTHROPIC_API_KEY=of-the-user\n", { mode: 0o600 });
   const Providers = ["a-b", "a_b", "anthropic-2", "anthropic"].map((name) => {
     const api_base_url = `https://${name.replace("_", ".")}.example/v1/chat/completions`;
@@ -113,7 +113,7 @@ test("P40: settings without a counterpart are listed, and the rest is imported",
       "Providers deepseek: transformer",
       "Providers odd: what it speaks is not known",
       "Router.think",
-      "Router.background: another provider. Its requests go where the default's go",
+      "Router.background: it names another provider. Background requests go to Router.default",
       "CUSTOM_ROUTER_PATH",
     ],
   });
@@ -246,7 +246,7 @@ test("in an imported config, only the credential refers to a variable, and `${â€
   upstream.stop();
 });
 
-test("`import` shows each destination and each variable before it names doctor, which asks the upstreams", async () => {
+test("`import` shows each channel's address and variable before it suggests doctor, which contacts the upstreams", async () => {
   const document = {
     APIKEY: "$CLIENTS",
     HOST: "0.0.0.0",
@@ -280,7 +280,7 @@ test("`import` shows each destination and each variable before it names doctor, 
       ],
       ['Whoever has the key "ccr" (its secret: CLIENTS of your environment) can use the group claude.'],
       ["It listens on 0.0.0.0: other machines can reach it."],
-      ["Without a group, no request goes there. Add them with:"],
+      ["Channels without a group get no requests. Add groups with:"],
     ]),
   );
   // Each command that import shows works unchanged.

@@ -60,7 +60,7 @@ describe("`gateway init` writes a config that works", () => {
     expect(stderr).toContain("gateway serve --demo");
   });
 
-  test("`init` makes git ignore the secrets and the ledger in a work tree, also behind a link", async () => {
+  test("if its folder is a link into a git work tree, `init` makes git ignore the secrets and the ledger", async () => {
     Bun.spawnSync(["git", "init", "-q", folder.join("dotfiles")]);
     mkdirSync(folder.join("dotfiles/inner"));
     writeFileSync(folder.join("dotfiles/inner/.gitignore"), "mine");
@@ -105,7 +105,7 @@ describe("`gateway init` writes a config that works", () => {
     expect(catalog.channels.get("ollama")?.baseUrl.port).toBe(`${server.port}`);
   });
 
-  test("`init` gives the tool of each group the group's key, so that run needs no secret", async () => {
+  test("after `init`, `gateway env` finds the key for each tool by itself", async () => {
     const env = { OPENAI_API_KEY: "x", DEEPSEEK_API_KEY: "y", ANTHROPIC_API_KEY: "z" };
     const { stdout } = await run({ folder: folder.path, env }, "init");
     const secretOf = (name: string) => new RegExp(`^${name} +(\\S+)$`, "m").exec(stdout)?.[1];

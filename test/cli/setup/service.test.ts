@@ -1,4 +1,4 @@
-// Tests the units of `gateway service`: their text, and the calls of systemctl, which a stand-in on the PATH notes.
+// Tests the files and the systemctl calls of `gateway service`. A script on the PATH stands in for systemctl.
 
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -72,7 +72,7 @@ describe("P199: the task at logon on Windows starts the gateway with its argumen
     return { xml, words: stdout.toString().trim() };
   };
 
-  test("the task at logon on Windows is well-formed, has no time limit, and starts for its user at the user's logon without a window", () => {
+  test("the task on Windows is well-formed, has no time limit, and starts without a window when its user logs on", () => {
     const { xml, words } = write(["C:\\Program Files\\gateway.exe"], "C:\\x");
     expect(xml.match(/<UserId>HOME\\R&amp;D<\/UserId>/g)).toHaveLength(2);
     expect(xml).toContain("<ExecutionTimeLimit>PT0S</ExecutionTimeLimit>");

@@ -89,7 +89,7 @@ describe("`env` prints the settings that each tool needs", () => {
   const connect = (name: string, platform: Platform, models: string[] = []) =>
     findTool(name).connect(connectionOf(platform, { models }), {});
 
-  test("at OpenAI's own address, Codex's provider is named OpenAI, and a search that would be refused is off", async () => {
+  test("for channels at OpenAI's own address, `env codex` sets the provider's name to OpenAI, and disables a web search that a limit would refuse", async () => {
     using folder = makeTempFolder();
     const write = (more: string) =>
       writeFileSync(
@@ -455,7 +455,7 @@ describe("P59: `env --new` creates a key", () => {
   }
 
   test.each(["claude-desktop", "codex-app"])(
-    "env %s --new makes no key for the login of a plan",
+    "`env %s --new` is refused for a group that passes on the login of a plan",
     async (app) => {
       using folder = makeTempFolder();
       const [platform, base_url] =
@@ -500,7 +500,7 @@ describe("`env` prints the right address of the gateway", () => {
     });
   });
 
-  test("env --url with a key that no config has prints the settings for the key's platform", async () => {
+  test("without a config, `env --url` with a key prints the settings for the key's platform", async () => {
     using folder = makeTempFolder();
     const upstream = startDemoUpstream();
     const gateway = startGatewayHere({ config: makeConfig(upstream) });

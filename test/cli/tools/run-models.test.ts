@@ -218,7 +218,7 @@ describe("`run` gives a tool models of other providers in a group that converts"
     ["a variable", "first", "-c", { ANTHROPIC_MODEL: "gpt-oss:20b" }],
     ["a default behind an alias", "word", "--model unknown", {}],
     ["a settings file for `opus`", "first", "--model opus", {}],
-  ])("the line before the tool starts names the model of %s", async (_, key, args, env) => {
+  ])("before Claude Code starts, `run` prints the model that comes from %s", async (_, key, args, env) => {
     const words = [["--key", key], "claude", ...args.split(" ")] as const;
     const { stderr } = await start(gateway, words, "true", { env, home: { ".claude/settings.json": OPUS } });
     expect(stderr).toContain("Claude Code runs on gpt-oss:20b,");
@@ -231,7 +231,7 @@ describe("`run` gives a tool models of other providers in a group that converts"
     ["haiku", "gpt-oss:20b"],
     ["claude-sonnet-5-5", "qwen3-coder:30b"],
     ["devstral:24b", "devstral:24b"],
-  ])("the line before the tool starts names the model behind --model %s: %s", async (asked, served) => {
+  ])("with --model %s, `run` prints before the start that Claude Code runs on %s", async (asked, served) => {
     const { stderr } = await start(gateway, [["--key", "alias"], "claude", "--model", asked], "true");
     expect(stderr).toContain(`Claude Code runs on ${served},`);
   });

@@ -323,7 +323,7 @@ describe("P43: `run` uses a running gateway, or offers to start one", () => {
     }
   });
 
-  test("a gateway that is not running and cannot start makes run fail, and run shows the end of the log", async () => {
+  test("`run` fails and shows the end of the gateway's log if no gateway runs and none can start", async () => {
     using setup = prepareRun();
     using taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
     setup.listenOn(taken.port);
@@ -340,7 +340,7 @@ describe("`run` creates a key for the tool, and finds it again", () => {
   const words = ["run", "--url", "http://127.0.0.2:1"];
   const secretOf = ({ stdout }: { stdout: string }): string => /key=(\S+)/.exec(stdout)?.[1] ?? "";
 
-  test("a tool's own key is created once, stored for the user alone, found again and shown by keys list", async () => {
+  test("a tool's own key is created once, stored for the user alone, found again, and shown by `keys list`", async () => {
     using setup = prepareRun('echo "key=$OPENAI_API_KEY"');
     const first = await setup.run(...words, "openai", "app");
     expect(first).toMatchObject({ status: 0, stderr: expect.stringContaining('Created the key "openai"') });
@@ -367,7 +367,7 @@ describe("`run` creates a key for the tool, and finds it again", () => {
     expect(loadConfig(setup.path("gateway.yaml"), {}).catalog.keys.has("openai-2")).toBe(false);
   });
 
-  test("a tool's own key follows keys rotate, is refused while disabled, and is replaced after keys remove", async () => {
+  test("a tool gets its key's new secret after `keys rotate`, is refused while the key is disabled, and gets a new key after `keys remove`", async () => {
     using setup = prepareRun('echo "key=$OPENAI_API_KEY"');
     const first = secretOf(await setup.run(...words, "openai", "app"));
     const rotated = (await setup.run("keys", "rotate", "openai")).stdout.trim();
@@ -418,7 +418,7 @@ describe("P157: `run` does not replace a subscription login without asking", () 
     ["opencode", ".local/share/opencode/auth.json", { openai: { type: "oauth" } }],
   ];
   test.each(LOGINS)(
-    "without a terminal, `run` refuses a subscription login of %s (%s) until --yes was given once",
+    "without a terminal, `run` refuses to replace the login of %s in %s until --yes was given once",
     async (tool, file, content) => {
       using folder = makeTempFolder();
       write(folder, { [file]: content, ".local/state/gateway/agreed-tools.json": ["another tool"] });
@@ -433,7 +433,7 @@ describe("P157: `run` does not replace a subscription login without asking", () 
     },
   );
 
-  test("a subscription login makes run ask once on a terminal, and `no` starts nothing", async () => {
+  test("on a terminal, `run` asks before it replaces a subscription login: `no` starts nothing, and after `yes` it asks no more", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", "echo tool-ran");
     writeFileSync(folder.join(".claude.json"), '{"oauthAccount":{}}');
@@ -469,7 +469,7 @@ describe("`run --list` shows the tools", () => {
   });
 });
 
-test("options before the tool's name are the gateway's, all others the tool's, also after --", async () => {
+test("options before the tool's name go to the gateway, later ones to the tool, with or without --", async () => {
   using folder = makeTempFolder();
   const show = async (...args: string[]) =>
     (await start(folder, ["claude", ...args], 'printf "<%s>" "$@"')).stdout;

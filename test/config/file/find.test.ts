@@ -61,7 +61,7 @@ describe.skipIf(process.platform === "win32")("an unsafe owner or mode of the co
     [1001, 0o600, SUDO, "chown 0 /c.yaml", null],
   ];
   test.each(cases)(
-    "P4: a config of user %p with mode %o, read by %p: the fix is %p, the warning %p",
+    "P4: if user %p owns the config with mode %o, and %p are trusted, the fix is %p and the warning is %p",
     (uid, mode, ownIds, fix, warning) => {
       const check = () => requireTrust("/c.yaml", { uid, mode }, [...ownIds]);
       if (fix === null) {
@@ -77,7 +77,7 @@ describe.skipIf(process.platform === "win32")("an unsafe owner or mode of the co
     },
   );
 
-  test("root trusts files of the user who called sudo, and for other users SUDO_UID has no effect", () => {
+  test("root trusts files of the user who called sudo; a process of any other user ignores SUDO_UID", () => {
     const own = process.getuid?.() ?? 0;
     const expected = own === 0 ? [0, 1000] : [own, own];
     expect(listOwnIds({ SUDO_UID: "1000" })).toEqual(expected);

@@ -206,7 +206,7 @@ describe("P159, P160: the channels of a group must fit the group's platform", ()
   };
   const all = ["messages", "responses", "content", "relay"];
   test.each(all.flatMap((platform) => [...all, "chat"].map((channel) => [platform, channel] as const)))(
-    "a group of %s may have a channel of %s if the platform is the same, or a setting allows another",
+    "both platforms and `convert` decide whether a group of %s may have a channel of %s",
     (platform, channel) => {
       const isOwn = platform === channel;
       const isRelay = platform === "relay" || channel === "relay";

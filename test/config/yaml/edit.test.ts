@@ -325,7 +325,7 @@ describe("several edits at once give the same as one after the other", () => {
     [{ kind: "set", path: ["keys", 0, "group"], value: "g" }, disable(0), lift(1)],
     [remove(0), add],
   ];
-  test.each(texts)("several edits at once are like one after the other: %j", (text) => {
+  test.each(texts)("several edits at once do the same as one after the other: %j", (text) => {
     for (const edits of batches)
       expect(applyEdits(text, edits)).toBe(
         edits.reduce((changed, edit) => applyEdits(changed, [edit]), text),

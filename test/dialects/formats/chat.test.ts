@@ -68,12 +68,12 @@ describe.each([
   ["LF", "\n"],
   ["CRLF", "\r\n"],
   ["CR", "\r"],
-])("a stream whose lines end in %s", (_name, end) => {
+])("only the usage is removed from a stream whose lines end in %s", (_name, end) => {
   const write = (...events: readonly string[]): string => events.map((event) => event + end + end).join("");
   const around = (...extra: readonly string[]): string =>
     write(": hello", TEXT, LAST, ...extra, `event: done${end}data: [DONE]`);
 
-  test("a stream loses its complete chunk with the usage and no other byte, however it is cut into pieces", () => {
+  test("only the chunk with the usage is removed from a stream, however the stream is cut into pieces", () => {
     const stream = around(`data: ${USAGE}`);
     for (let size = 1; size <= stream.length; size += size < 40 ? 1 : 37)
       expect([size, remove(stream, size)]).toEqual([size, latin(around())]);
@@ -85,7 +85,7 @@ describe.each([
     expect(remove(stream, 11)).toBe(latin(around()));
   });
 
-  test("a stream loses the chunk with the usage also at the stream's end, where no blank line follows", () => {
+  test("the gateway removes the usage chunk from a stream, even if it comes last and has no blank line", () => {
     expect(remove(write(TEXT) + `data: ${USAGE}`, 9)).toBe(latin(write(TEXT)));
     expect(remove(write(TEXT) + `data: [DONE]`, 9)).toBe(latin(write(TEXT) + "data: [DONE]"));
   });

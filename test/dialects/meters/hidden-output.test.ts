@@ -83,7 +83,7 @@ describe("the usage of a messages answer is doubted if output is missing from it
     expect(judge(openMessagesMeter, [whole, stop])).toMatchObject(NO_DOUBT);
   });
 
-  test("in a stream that is cut, usage reported before the text is not final", () => {
+  test("the output of a stream that was cut is estimated if text came after the reported usage", () => {
     const events = [start, report(1, null), block, delta(TEXT)];
     expect(judge(openMessagesMeter, events, "upstream_cut")).toMatchObject({
       basis: "partial",
@@ -248,7 +248,7 @@ describe("the usage of a chat answer is doubted if output is missing from its co
     });
   });
 
-  test("usage before the finish reason of a chat answer is doubtful, also in JSON with spaces", () => {
+  test("usage that a chat answer reports before its finish reason is doubtful, even in JSON with spaces", () => {
     const meter = openChatMeter("text/event-stream");
     const filler = `data: ${JSON.stringify(piece({ content: TEXT.slice(0, 1000) }))}\n\n`;
     const usage = { prompt_tokens: 10, completion_tokens: 10_000 };

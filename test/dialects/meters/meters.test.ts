@@ -714,7 +714,7 @@ describe("the meter of Responses reads tool calls and the service tier", () => {
 });
 
 describe("the meter of the content dialect reads modalities, searches and embeddings", () => {
-  test("details say which tokens are not text, and without details the text counts as cached first", () => {
+  test("details divide the tokens by modality; if they do not say which were cached, text counts as cached before the rest", () => {
     const modal = (modality: string, tokenCount: number) => ({ modality, tokenCount });
     const of = (usageMetadata: object) => usage(read(openContentMeter, events({ usageMetadata })));
     expect(
@@ -771,7 +771,7 @@ describe("the meter of the content dialect reads modalities, searches and embedd
     expect(read(openContentMeter, events({ promptFeedback: { blockReason: 1 } })).end).toBe("complete");
   });
 
-  test("each different query counts as one search, and the prompt that caused them counts once", () => {
+  test("each different query is one `google_search`, and all queries of a prompt together are one `google_search_prompt`", () => {
     const grounded = (...webSearchQueries: string[]) => ({
       candidates: [{ groundingMetadata: { webSearchQueries, groundingChunks: [{ maps: { title: "x" } }] } }],
     });
@@ -855,7 +855,7 @@ describe("far into a stream, where only samples of its text are read,", () => {
     content: { candidates: [{ content: { parts: [{ text: "a word or two" }] } }] },
   };
 
-  /** Reads these events so late in a stream that the text around them is not sampled. */
+  /** Puts `late` so far into a stream that the meter does not read the text around it. */
   function readBehind(dialect: Dialect, ...late: readonly unknown[]): Reading {
     const meter = OPEN[dialect]("text/event-stream");
     const filler = events(FILLERS[dialect]);
@@ -952,7 +952,7 @@ describe("a meter estimates the output from the text", () => {
     ["responses", (text) => ({ ...response, delta: text })],
     ["chat", (text) => ({ ...chunk, choices: [{ index: 0, delta: { content: text } }] })],
     ["content", (text) => ({ candidates: [{ content: { parts: [{ text }] } }], usageMetadata })],
-  ])("estimated output is a quarter of the text's bytes, though few %s events are read", (dialect, wrap) => {
+  ])("the meter estimates a quarter of the text's bytes from a few %s events", (dialect, wrap) => {
     const lines = words.map((text) => Buffer.from(events(wrap(text))));
     for (const chunks of [lines, [Buffer.concat(lines)]]) {
       const meter = OPEN[dialect]("text/event-stream");

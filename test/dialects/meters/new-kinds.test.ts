@@ -161,7 +161,7 @@ describe("new kinds of usage in Messages answers are counted and priced", () => 
       });
   });
 
-  test("Messages answers refused for another reason cost the reported usage, and are suspect", () => {
+  test("a Messages answer that is refused before any output, but not as 'cyber', is charged and suspect", () => {
     for (const category of ["bio", null])
       expect(billOf(readJson(openMessagesMeter, refused(category)), "claude-opus-5")).toMatchObject({
         official: "0.005025",
@@ -169,7 +169,7 @@ describe("new kinds of usage in Messages answers are counted and priced", () => 
       });
   });
 
-  test("Messages answers refused after some output cost what was used", () => {
+  test("a Messages answer that is refused after some output keeps its usage and is not suspect", () => {
     const block = { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } };
     const text = { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "So" } };
     for (const reading of [

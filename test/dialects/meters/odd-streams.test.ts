@@ -37,7 +37,7 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     }
   });
 
-  test("the estimate counts long and short events in a row", () => {
+  test("the estimate counts a short event between two long events", () => {
     const long = write("x".repeat(40_000));
     const { estimatedOutput } = read(open, long + write("y".repeat(4000)) + long);
     expect(estimatedOutput).toBeGreaterThan(20_000);
@@ -67,7 +67,7 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     expect(read(open, `${text}\n`).estimatedOutput).toBe(250);
   });
 
-  test("the estimate of an event that was cut before its text is zero", () => {
+  test("the estimate is zero for an event that was cut before its text began", () => {
     const text = write("x");
     for (let end = 0; end <= text.lastIndexOf('"x') + 1; end += 1) {
       const reading = read(open, text.slice(0, end));

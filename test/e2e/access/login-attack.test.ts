@@ -1,5 +1,5 @@
-// Attacks tools' own logins: requests and upstreams put a login into every place that can hold a text.
-// No part of the login may then be in a file of the gateway, in its output, or in the output of a command.
+// Requests and upstreams put a tool's own login into every place that can hold a text. After this attack, no
+// part of the login may be in a file of the gateway, in its output, or in the output of a command.
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -13,8 +13,8 @@ import { run } from "../../cli/driving.ts";
 
 const readEscape = (_: string, hex: string): string => String.fromCharCode(Number.parseInt(hex, 16));
 
-/** Throws if this many of the hidden characters are shown in a row: as they are, with JSON's escapes or with those of
- *  URLs, in whichever case. */
+/** Throws if `shown` has `most` characters of `hidden` in a row. Upper and lower case count as equal, and the
+ *  escapes of JSON and of URLs are read first. */
 function expectSafe(shown: string, hidden: string, most = 12): void {
   const views = [
     shown,

@@ -102,7 +102,7 @@ describe("P109: a chat channel gets requests as its base URL and aliases say", (
     expect(upstream.listRequests[0]?.target).toBe(path.replace("/chat/completions", "/models"));
   });
 
-  test("a chat channel gets a body without other changes than an alias's model and the added include_usage", async () => {
+  test("in the body for a chat channel, the gateway replaces an alias and sets include_usage, and changes nothing else", async () => {
     const upstream = startUpstream();
     const { ask } = open({ local: channelAt(upstream, { aliases: { fast: "qwen3-coder" } }) });
     const texts = [

@@ -73,7 +73,7 @@ test("an alias serves all the models that an agent's helpers ask for (anthropics
 const PLAIN_COUNT = { model: "m", messages: HELLO, input: "Hi", contents: [{ parts: [{ text: "Hi" }] }] };
 
 test.each([0, "100", null])(
-  "a token count of %j in an answer is replaced by one estimate, for the client and in the line",
+  "if an answer's token counts are %j, the client and the line get the same estimate",
   async (count) => {
     const far = openUpstream("chat");
     const gateway = openFar("messages", channelOf("chat", far));

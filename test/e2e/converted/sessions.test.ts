@@ -30,7 +30,7 @@ const SCRIPT: readonly ModelTurn[] = [
   { thought: null, text: "Done: ä 🙂", calls: [] },
 ];
 
-/** The platform of channels that speak a dialect. GROUP_OF has that of groups whose clients speak it. */
+/** The platform of a channel that speaks the dialect. Chat clients use a group of the platform responses. */
 const PLATFORM_OF: Readonly<Record<DialectName, string>> = {
   messages: "messages",
   responses: "responses",

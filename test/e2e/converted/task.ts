@@ -10,7 +10,7 @@ import { flatten } from "../../bridges/judge.ts";
 import type { ModelCall } from "../../bridges/session.ts";
 import type { Asked, Played } from "./scripted-upstream.ts";
 
-/** What the model lets the agent do. */
+/** What the model makes the agent do. */
 type Act = { readonly do: "read" | "look"; readonly file: string } | { readonly do: "edit" | "fail" };
 
 type Step =
@@ -35,8 +35,8 @@ export const SITTINGS: readonly (readonly Step[])[] = [
   [{ thought: "Last.", acts: [{ do: "read", file: "a.txt" }] }, { text: "All is done." }],
 ];
 
-/** In this sitting, the model reports that the prompt fills its window. It does so in the last turn. With
- *  `isFullEarly`, it does so before, because some agents look at the reported size only while they run. */
+/** In the last turn of this sitting, the model reports that the prompt fills its window. With `isFullEarly`,
+ *  it reports so in the earlier turns instead, because some agents look at the size only while they run. */
 const FULL_SITTING = 1;
 const FULL_TOKENS = 9_000_000;
 const SUMMARY = "What happened: the numbers were read, and one was changed.";

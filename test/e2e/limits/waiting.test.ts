@@ -16,7 +16,7 @@ import {
 import { openRaw, rawRequest, writeRequest } from "../../harness/raw.ts";
 import { openSocket, responseEvents, startSocketUpstream } from "../../harness/web-socket.ts";
 
-/** This limit lets in one request at a time. One alone may cost anything, but a second one has to fit. */
+/** A request alone may cost more than this limit. A second one has to wait, because it would not fit. */
 const LIMITS = { usd_per_day: "0.001" };
 
 const message = (more: object = {}) => ({

@@ -110,7 +110,7 @@ test.each(DIALECT_NAMES)("P144: a line names the changed tool and the miss's cos
   }
 });
 
-test("P144: a line has the upstream's reason for a miss, and the place if the gateway agrees", async () => {
+test("P144: a line has the reason that the upstream gives for a miss, and the place if the gateway finds the same reason", async () => {
   const world = openOwnWorld();
   for (const stream of [false, true]) {
     const session = new Session(world, "messages", stream);
@@ -162,7 +162,7 @@ test("the first miss after a restart has the upstream's reason and count of toke
   expect(evicted["cache"]).toEqual({ missed: 900, usd, because: "cache_evicted", reported: true });
 });
 
-test("P144: a changed header, or the changed hundredth member of a body, is named as the cause, and the upstream is not blamed", async () => {
+test("P144: if only a header or the hundredth member of the body changed before a miss, the line names it as the likely cause", async () => {
   const world = openOwnWorld();
   const session = new Session(world, "messages", false);
   const talk = openConversation("a", textOf(6000, "first"));
@@ -228,7 +228,7 @@ test("a fault in the analysis of the cache prevents neither the answer nor the l
   expect(line).not.toHaveProperty("cache");
 });
 
-test("if a client leaves in a stream, its line has the cache miss that the stream had reported before", async () => {
+test("the line of a request has its cache miss even if the client left during the stream", async () => {
   const world = openOwnWorld();
   const session = new Session(world, "messages", true);
   const talk = openConversation("a", textOf(2400, "first"));

@@ -111,7 +111,7 @@ describe("P60: a search of Codex is forwarded and billed", () => {
     });
   });
 
-  test("a search of Codex is refused under a limit in USD if nothing gives it a price, unless the limit allows that", async () => {
+  test("under a limit in USD, a search of Codex without a price is refused, unless the limit says `unpriced: allow`", async () => {
     const upstream = openUpstream();
     const channels = { openai: atOpenai(upstream) };
     const refused = await post(

@@ -54,7 +54,7 @@ afterAll(async () => {
   upstream.stop();
 });
 
-/** How long to wait for a line: a client may be refused some time before the upstream's answer ends. */
+/** How long to wait for a line. It is written when the upstream's answer ends: maybe long after a refusal. */
 const LINE_MS = 20_000;
 
 /** Sends one request in the client's dialect to the channel. Returns its lines. */
@@ -120,7 +120,7 @@ const TEXTS: ReadonlySet<string> = new Set(["text", "content", "thinking", "delt
 const ODD = ["9223372036854775808", "[1e999]", '{"text":1e300}', "5000000"];
 
 test.each(PAIRS)(
-  "P122, P134: an answer with an odd value in any member causes no fault, and has one line with an estimate ($client from $channel)",
+  "P122, P134: an odd value in any member of a $channel answer to a $client client breaks nothing: the request has one line, and no estimate exceeds the answer",
   async (pair) => {
     // Each client and each channel gets both streams and JSON answers.
     const stream = (DIALECTS.indexOf(pair.client) + CHANNELS.indexOf(pair.channel)) % 2 === 1;

@@ -32,7 +32,7 @@ function withPrices(more: Record<string, unknown> = {}) {
   };
 }
 
-/** Two tokens, as estimates count: eight bytes. */
+/** Eight bytes, which estimates count as two tokens. */
 const WORD = "abcdefg ";
 const TEN = Array.from({ length: 10 }, () => WORD);
 const event = (name: string, value: object): string => `event: ${name}\ndata: ${JSON.stringify(value)}\n\n`;
@@ -315,7 +315,7 @@ describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s",
     ["stream", 0, "close"],
   ] as const;
   test.each(moments)(
-    "a client that leaves before an answer begins (%s, part %d, by %s) ends the request, and the usage is unknown",
+    "a client that leaves before an answer begins (%s, before part %d, by %s) ends the request, and the usage is unknown",
     async (form, part, how) => {
       const world = openOwnWorld(withPrices());
       const gate = makeGate();

@@ -78,7 +78,7 @@ test("a running gateway takes a newer price book and names it in its lines, and 
   expect(listProblems(folder.join("ledger.jsonl"))).toEqual([]);
 });
 
-test("P133: a model has its price in whatever case a maker, a config or a client writes the name", async () => {
+test("P133: a model has its price whether the book, a config or a client writes its name in upper or lower case", async () => {
   const upstream = startDemoUpstream();
   const { url } = upstream;
   const channel = (more: object) => ({

@@ -102,7 +102,7 @@ describe("P70, P71: a request's bytes reach the upstream, except for an alias's 
 });
 
 describe("P86: bodies that are too long or cannot be decoded are refused", () => {
-  test("a body over max_body is refused by its length, its chunks or its decompressed size", async () => {
+  test("a body over max_body is refused, also if it comes in chunks or is compressed", async () => {
     const small = openWorld(() => ({ max_body: "64KiB" }));
     const fields = bearer("messages");
     const body = JSON.stringify({ ...MESSAGE, x: "x".repeat(70_000) });
@@ -220,7 +220,7 @@ test.each(FRAMINGS.flatMap((framing) => [false, true].map((isStream) => [framing
   },
 );
 
-test("P73: the gateway adds no bytes to a JSON list of events that ends with the connection", async () => {
+test("P73: nothing is added to a JSON list that the upstream ends by closing the connection", async () => {
   const list = encode(`[{"candidates":[{"content":{"parts":[{"text":"é"}]},"finishReason":"STOP"}]}]`);
   world.upstream.next({ answer: fix({ family: "content", pieces: [list], framing: "close" }) });
   const target = "/v1beta/models/gemini-2.5-pro:streamGenerateContent";

@@ -1,9 +1,9 @@
 // The gateway is killed (SIGKILL) again and again under load, and starts again on the same ledger: every request that reached an
 // upstream has one line, and the ledger is whole. The simulator kills it far more often; here the kernel is real.
 //
-// A request that the journal named but that had not left yet when the gateway died gets an `interrupted` line of basis
-// `unknown`, too. It looks the same as one that had left (the connection's bytes are in the kernel, not in the journal), and an
-// extra line that charges nothing is better than a missing one. Nothing else may have a line.
+// Some requests are in the journal, but not yet sent when the gateway dies. The next start cannot know that,
+// because only the kernel knew what was sent. So they get an `interrupted` line of basis `unknown`, too: an
+// extra line that charges nothing is better than a missing one. A request outside the journal has no line.
 
 import { expect, test } from "bun:test";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";

@@ -66,7 +66,7 @@ test("a request for which there is memory does not wait behind a larger one", as
 });
 
 test.each([false, true])(
-  "a large converted answer has its line at once, and takes up memory until its client has read it or left (stream: %p)",
+  "a large converted answer is in the ledger at once, and in memory until its client reads it or leaves (stream: %p)",
   async (stream) => {
     held.free();
     const content = [{ type: "output_text", text: '"'.repeat(8_000_000) }];
@@ -83,7 +83,7 @@ test.each([false, true])(
   },
 );
 
-test("a converted stream waits for memory inside a large event", async () => {
+test("a converted stream with a large event waits until there is memory for this event", async () => {
   const delta = { type: "response.output_text.delta", delta: LARGE, other: LARGE };
   const events = [delta, { type: "response.completed", response: { status: "completed" } }];
   const pieces = events.map((event) => `data: ${JSON.stringify(event)}\n\n`);

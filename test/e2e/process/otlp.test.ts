@@ -1,4 +1,4 @@
-// `otlp:` sends a span for each request, in batches. A receiver that is away keeps no request waiting, and loses no span.
+// `otlp:` sends spans in batches. No request waits for a receiver that is away, and no span is lost.
 
 import { expect, onTestFinished, test } from "bun:test";
 import { eventually, openOwnWorld } from "../../promises/world/world.ts";

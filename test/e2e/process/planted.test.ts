@@ -355,7 +355,7 @@ describe.skipIf(WINDOWS)("a pipe into which nobody writes makes nobody wait", ()
     ["ledger.jsonl", ["serve"]],
     ["gateway.env", ["keys", "list"]],
     ["gateway.env", ["serve"]],
-  ])("a pipe into which nobody writes, at %s, does not make gateway %j wait", async (name, words) => {
+  ])("if %s is a pipe into which nobody writes, the command %j fails at once", async (name, words) => {
     using folder = makeTempFolder();
     const config = JSON.stringify({ listen: { port: 0 }, ...CONFIG });
     writeFileSync(folder.join("gateway.yaml"), config, { mode: 0o600 });

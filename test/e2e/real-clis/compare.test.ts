@@ -1,6 +1,6 @@
-// The released tools, once directly and once through the gateway, at the same vendors: their requests
-// must be the same, except for the differences in docs/tools.md. `npm run test:tools` downloads the
-// tools and starts this. Without them, small programs send the recorded requests.
+// Runs each released tool twice, directly and through the gateway, against the same simulated vendors.
+// Its requests must be the same, except for the differences in docs/tools.md. `npm run test:tools` downloads
+// the tools and starts this test. Without the tools, small programs send the recorded requests.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -61,7 +61,6 @@ const CASES: readonly Case[] = [
   { tool: "claude", args: HELLO, group: "login" },
   { tool: "claude", args: ["hello"], group: "messages", onTerminal: true },
   { tool: "claude", args: ["hello"], group: "login", onTerminal: true },
-  // This case comes first: after a channel has refused a WebSocket, the gateway does not soon ask it again.
   { tool: "codex", args: [...CODEX, "hello"], group: "responses", sockets: true },
   { tool: "codex", args: [...CODEX, "hello"], group: "responses" },
   { tool: "codex", args: ["hello"], group: "responses", onTerminal: true },
@@ -93,7 +92,7 @@ function describeChatgpt(): object {
   return { OPENAI_API_KEY: null, tokens, last_refresh: new Date().toISOString() };
 }
 
-/** A user's files: the chosen way to sign in, and a login where there is no key. */
+/** Writes a user's settings, and the login of a tool that finds no key in its environment. */
 function prepareHome(home: string, { group, onTerminal }: Case): void {
   const write = (name: string, content: object): void => {
     mkdirSync(dirname(join(home, name)), { recursive: true });
@@ -164,7 +163,7 @@ function writeStandIns(folder: string): void {
   }
 }
 
-/** How many results of tools a request has: of a command, a page and a subagent. Codex fetches no page. */
+/** The most call results in one request. Codex fetches no page, but makes a call to wait for the subagent. */
 const countResults = (direct: readonly Arrived[]): number =>
   Math.max(...direct.map(({ body }) => [...body.matchAll(RESULT)].length));
 
@@ -228,7 +227,7 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
     });
     const arrived = vendor.arrived.slice(before);
     // The tool must have worked: otherwise there is nothing to compare.
-    // On a terminal, a blank may be a move of the cursor.
+    // On a terminal, a tool may move the cursor instead of writing a space.
     expect([stderr.slice(-400), /simulated.{1,200}model|that is all I needed/s.test(stdout)]).toEqual([
       expect.anything(),
       true,
@@ -257,7 +256,7 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
       const where = ["--config", gateway.configPath, "--url", gateway.url, "--secret", `sk-test-${group}`];
       const words = ["run", "--yes", ...where, tool];
       const through = await start(`through${index}`, which, [...PROGRAM, ...words, ...args], {});
-      // No vendor may get the gateway's key, but Claude Code adds its custom fields to its bootstrap request.
+      // Only Claude Code's bootstrap request may bring a vendor the gateway's key: it has all custom fields.
       const told = through.filter((request) => JSON.stringify(request).includes(`sk-test-${group}`));
       expect(told.filter(({ target }) => !target.startsWith("/api/claude_cli/bootstrap?"))).toEqual([]);
       const places = compareRequests(direct, through);

@@ -23,7 +23,7 @@ export function compareRequests(direct: readonly Arrived[], through: readonly Ar
 /** Matches requests about profiles, settings, switches and telemetry. Only their number is compared. */
 const WITHOUT_INFERENCE = /^\w+ \/(?:api|mcp-registry|backend-api\/(?!codex\/responses))/;
 
-/** Groups requests by method and path, because a tool requests a title and an answer at once, in any order. */
+/** Groups requests by path, the shortest first, because those for a title and an answer come in any order. */
 function group(requests: readonly Arrived[]): Map<string, Arrived[]> {
   const groups = new Map<string, Arrived[]>();
   for (const request of requests.toSorted((a, b) => a.body.length - b.body.length)) {

@@ -1,5 +1,5 @@
-// Released agents on models of other providers: each does a task of many turns in each direction that it can take, against an
-// upstream that is as strict as the provider. `REAL_CLIS=FOLDER bun test test/e2e/real-clis/converted.test.ts` prints how much of each
+// Each released agent does a task of many turns on models of other providers. The upstream is as strict as
+// the real provider. `REAL_CLIS=FOLDER bun test test/e2e/real-clis/converted.test.ts` prints how much of each
 // turn's input the next turn repeats.
 
 import { afterAll, describe, expect, onTestFinished, test } from "bun:test";
@@ -27,7 +27,7 @@ interface Agent {
   /** Asks for the compaction of the conversation. Otherwise the agent begins it when its window is full. */
   readonly compact?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** The window gets full before a run's last turn: Gemini CLI forgets the reported size after a run. */
+  /** The window is full before the last turn of a run. Gemini CLI forgets the size when a run ends. */
   readonly isFullEarly?: true;
   /** Files in the user's home. */
   readonly files?: (url: string) => Readonly<Record<string, unknown>>;
@@ -117,7 +117,7 @@ const CASES = AGENTS.filter(({ tool }) => hasTool(tool)).flatMap((agent) =>
   }),
 );
 
-/** opencode and pi speak Chat Completions to chat channels themselves. Chat to responses is not tested. */
+/** For responses → chat, opencode and pi speak Chat Completions. Chat → responses is not tested. */
 function isConverted({ client, tool }: Agent, upstream: DialectName): boolean {
   const pair = `${client} → ${upstream}`;
   const isSpoken = pair === "responses → chat" && ["opencode", "pi"].includes(tool);

@@ -1,6 +1,6 @@
-// The differences between a tool's requests with and without the gateway, with all channels at the vendor's own address:
-// wanted ones, and those that cannot be changed. `npm run test:tools` compares the requests of the released tools, and
-// fails for every difference that is not here. docs/tools.md has these as a table.
+// How a tool's requests through the gateway differ from those without it, if every channel has the vendor's
+// own address. `npm run test:tools` compares the requests of the released tools, and fails for every
+// difference that is not here. Each is wanted or cannot be changed. docs/tools.md has these as a table.
 
 import type { ToolName } from "../../../src/dialects/platforms.ts";
 
@@ -35,19 +35,19 @@ export const DIFFERENCES: readonly Difference[] = [
   {
     tools: ["claude"],
     part: /^request \w+ \/api\/(?:claude_c\w+|eval|event_logging|oauth|directory)\b\S*$/,
-    what: "with a key: none or fewer of the requests for settings, switches and telemetry",
-    because: "Claude Code makes them at Anthropic's own address only, or not always",
+    what: "with an API key: fewer requests for settings, switches and telemetry, or none",
+    because: "Claude Code makes some of them at Anthropic's own address only, and others not every time",
   },
   {
     tools: ["claude"],
     part: /^(?:body (?:tools\.Artifact|safeguards)\b\S*|request POST \/api\/artifacts\/mcp)$/,
-    what: "on a terminal: no Artifact tool and none of its skills",
+    what: "on a terminal: neither the Artifact tool nor its skills",
     because: "Claude Code offers them at Anthropic's own address only",
   },
   {
     tools: ["claude"],
     part: /^small model$/,
-    what: "the probe of a plan's quota, and in 2.1.282 page summaries, go to the newest Haiku instead of Haiku 4.5",
+    what: "the probe of a plan's quota goes to the newest Haiku instead of Haiku 4.5; in 2.1.282, page summaries do, too",
     because: "`gateway run` names one small model, as below",
   },
   {
@@ -66,8 +66,8 @@ export const DIFFERENCES: readonly Difference[] = [
   {
     tools: ["codex"],
     part: /^request GET \/v1\/responses$/,
-    what: "fewer attempts to open a WebSocket, where the vendor refuses it",
-    because: "the gateway remembers the refusal for a while",
+    what: "one attempt to open a WebSocket, not several, if the vendor refuses it",
+    because: "the gateway answers 426, after which Codex goes on over HTTP at once",
   },
   {
     tools: ["codex"],

@@ -26,7 +26,7 @@ import { subtract } from "./compare.ts";
 import { hasTool, startProgram, TEST_MS, WANTED } from "./installed.ts";
 import { type Reported, type ScriptedModel, startScriptedModel } from "./scripted-model.ts";
 
-/** The id of the session that does not go through the gateway. */
+/** The ids of the session through the gateway, and of the session without it. */
 const UUID = "db7f03b5-105b-464a-ba35-e8c230eff292";
 const OTHER_UUID = "5c1d6c0e-3f2a-4b7e-9a51-0d6f4b1c2e3f";
 

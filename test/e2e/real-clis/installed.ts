@@ -9,9 +9,8 @@ export const WANTED = process.env["REAL_CLIS"] ?? "";
 
 const PROGRAMS = "node_modules/.bin";
 
-/** The time limit of a test. Only a test that hangs by itself needs it: a tool that hangs is ended before. */
+/** The time limit for a test that hangs by itself. A tool that hangs is ended much earlier. */
 export const TEST_MS = 3_600_000;
-/** Only a tool that hangs waits this long in all. */
 const MOST_IDLE_MS = 180_000;
 const LOOK_MS = 250;
 /** How long a tool on a terminal goes on after its answer, because it may still be sending other requests. */

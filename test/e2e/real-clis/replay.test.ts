@@ -18,7 +18,7 @@ const AGENTS = [
   { tool: "gemini", platform: "content", maker: "google", args: ["-y", "-p"] },
 ] as const;
 
-/** Claude Code's agents in the background report their end at any moment, so that runs would differ. */
+/** Claude Code's agents in the background end at a different moment in each run. */
 const NO_RACE = { CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: "1" };
 
 async function run({ tool, args }: (typeof AGENTS)[number], task: string, user: string, where: string[]) {

@@ -1,7 +1,7 @@
-// A simulated model that does what the user's text says. `[work]`: it runs a command, fetches a page and starts a subagent, one
-// after the other, if the tool can. `[spawn 2]`: it starts a subagent, which starts another one.
-// `[loop]`: it makes the same tool call again and again. `[full]`: it reports a prompt that nearly fills its window. `[slow]`:
-// it takes ten seconds for an answer. `[cut]`: its connection ends within an answer.
+// A simulated model that does what the user's text says. `[work]`: it runs a command, fetches a page and
+// starts a subagent, one after the other, if the tool can. `[spawn 2]`: it starts a subagent, which starts
+// another one. `[loop]`: it makes the same tool call again and again. `[full]`: it reports more tokens than
+// any window has. `[slow]`: an answer takes ten seconds. `[cut]`: its connection ends within an answer.
 
 import { answerJson, answerStream, type Answer, replaceFields } from "../../harness/model/answers/answer.ts";
 import { chat } from "../../harness/model/answers/chat.ts";

@@ -24,8 +24,8 @@ interface Talk {
   readonly calls: ReadonlyArray<readonly string[]>;
   /** Gemini CLI and pi count tokens themselves, and do not compact calls this short. */
   readonly compacts: boolean;
-  /** How the ledger shows subagents. `none`: the tool has none. `hidden`: it names no session either,
-   *  and each run is a session. */
+  /** How the ledger shows subagents. `none`: the tool has none. `hidden`: the tool names neither
+   *  subagents nor sessions, so the ledger has a session for each run. */
   readonly subagents: "agents" | "sessions" | "none" | "hidden";
 }
 

@@ -1,6 +1,6 @@
-// `bun stand-in.ts TOOL ARGS`: sends what the tool was recorded to send, to the address and with the credential that its
-// settings name. Parts that depend on no setting are shortened. Recorded from Claude Code 2.1.278 and 2.1.330, Codex 0.169,
-// Gemini CLI 0.61 and opencode 1.18.
+// `bun stand-in.ts TOOL ARGS` sends what was recorded from a tool. Parts that depend on no setting are
+// shortened. The address and the credential are those that the tool's settings name. Recorded from
+// Claude Code 2.1.278 and 2.1.330, Codex 0.169, Gemini CLI 0.61 and opencode 1.18.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ function signClaude(): Record<string, string> {
   return { authorization: `Bearer ${readLogin()}`, "anthropic-beta": "oauth-2025-04-20" };
 }
 
-/** Writes Claude Code's request. Only for Anthropic's own host, it uses what only Anthropic's API has. */
+/** Writes Claude Code's request. At Anthropic's own host, it uses what only Anthropic's API has. */
 function askClaude(): Sent {
   const base = env["ANTHROPIC_BASE_URL"] ?? "https://api.anthropic.com";
   const isOwn = new URL(base).host === "api.anthropic.com";
@@ -66,7 +66,7 @@ function askClaude(): Sent {
   };
 }
 
-/** Until 2.1.278, Claude Code searched its tools only at its own host, unless a variable said otherwise. */
+/** Claude Code up to 2.1.278 used its tool search only at Anthropic's host, or if a variable asked for it. */
 function writeClaude(isOwn: boolean): object {
   const tools = isOwn || env["ENABLE_TOOL_SEARCH"] === "true" ? ["ToolSearch"] : ["mcp__a", "mcp__b"];
   const mark = { type: "ephemeral", ...(isOwn && { scope: "global" }) };

@@ -1,5 +1,5 @@
-// The released command-line tools against the gateway and the simulated upstream, started by `gateway run` and by what
-// `gateway env` prints. `npm run test:tools` downloads them; REAL_CLIS names the folder in which they are.
+// Released command-line tools send requests through the gateway to a simulated upstream. They are started by
+// `gateway run`, or use what `gateway env` prints. `npm run test:tools` downloads them and runs this file.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";

@@ -131,7 +131,7 @@ async function answer(socket: Socket, random: Random, body: string): Promise<voi
   const framing = random.pick(FRAMINGS);
   const wire = writeWire(framing, body, random);
   const isCut = random.chance(200);
-  // An answer that nobody requested. If it came later, it could be taken for the next answer.
+  // Nobody requested this answer. It comes with the real one, so that it cannot pass for the next answer.
   const isUnasked = random.chance(150) && !isCut && framing !== "close";
   const unasked = isUnasked ? "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nM9X9X" : "";
   const end = isCut ? random.pick([0, random.int(wire.length)]) : wire.length;
@@ -196,7 +196,7 @@ class Client {
     for (const [index, { text }] of requests.entries()) {
       this.#send(connection, text);
       if (leaves) break;
-      // If the connection ends before, the wait is over, too.
+      // The wait is also over if the connection ends.
       await connection
         .until((bytes) => readReplies(bytes).filter(({ isWhole }) => isWhole).length > index)
         .catch(() => {});

@@ -1,5 +1,5 @@
-// Clients that leave while they send a request (money/outcomes.test.ts has later moments), clients that stop
-// reading, and requests and answers that break off.
+// Clients that leave while they send a request, clients that stop reading, and requests and answers that
+// break off. money/outcomes.test.ts tests clients that leave later.
 
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";

@@ -54,7 +54,7 @@ const create = (more: Section = {}): Section => ({
 });
 
 describe("an upstream that sends frames together with its 101 does no harm", () => {
-  test("an upstream that closes together with its 101 is replaced at the next request", async () => {
+  test("an upstream that sends a close frame with its 101 is replaced at the next request", async () => {
     const full = keep(startRawSocketUpstream({ early: closeFrame(4002, "full") }));
     const upstream = keep(startSocketUpstream());
     const gateway = startGateway({ full, upstream }, (name) => ({ models: [name === "full" ? "a" : "b"] }));

@@ -42,7 +42,7 @@ const message = (at: number) => (dialect: CachingDialect) => ({
   because: "messages_changed",
   at: dialect === "chat" ? at + 2 : at,
 });
-/** In the other dialects the system prompt is one text. */
+/** In the dialects responses and content, the system prompt is one text. */
 const system = (at: number) => (dialect: CachingDialect) => ({
   because: "system_changed",
   at: dialect === "messages" || dialect === "chat" ? at : 1,
@@ -64,7 +64,7 @@ const CLIENTS = DIALECT_NAMES.flatMap((dialect) =>
 );
 
 describe.each(CLIENTS)("P144: in the dialect %s, with JSON as %s writes it,", (dialect, writer) => {
-  test.each(CHANGES)("a changed prompt (%s) has a cause and missed tokens", (_title, change, expected) => {
+  test.each(CHANGES)("a miss names the change (%s) and the missed tokens", (_title, change, expected) => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
@@ -164,7 +164,7 @@ describe.each(CLIENTS)("P144: in the dialect %s, with JSON as %s writes it,", (d
     }
   });
 
-  test("a changed system prompt is blamed even after a turn that returned to an older one", () => {
+  test("a changed system prompt is blamed even if the turn before had returned to an older system prompt", () => {
     const session = new Session(dialect, writer);
     const talk = openConversation("a", textOf(2400, "question"), "gemini-2.5-pro");
     const misses = ["plan", "act", "plan", "check"].map((mode) => {
@@ -191,7 +191,7 @@ describe.each(CLIENTS)("P144: in the dialect %s, with JSON as %s writes it,", (d
   });
 });
 
-test("in requests of one message, a time in the system prompt before the only mark causes a miss", () => {
+test("if the only message has no mark, a new time in the system prompt causes a miss", () => {
   const session = new Session("messages");
   const ask = (time: string): Miss | null => {
     const talk = openConversation("a", "");

@@ -70,7 +70,7 @@ export class Session {
     const prompt = readSteps(scanned, layout)?.prompt ?? null;
     // The prompt is the same without knowledge of earlier requests.
     expect(prompt && ownParts(prompt)).toEqual(readPrompt(bytes, layout));
-    // An ordinary turn is not a loop, either.
+    // An ordinary turn must not look like a loop of equal calls.
     expect(countSameCalls(scanned, layout).count).toBeLessThanOrEqual(1);
     expect(prompt).not.toBeNull();
     const usage = { input: total - read - written, cache_read: read, cache_write_5m: written };

@@ -122,7 +122,7 @@ test("the redactor does not hold back an event's end, and changes only what may 
   expect(pass(String.raw`"\ud800":{"type":"text_delta`, [9])).toEndWith(`"type":"text_delta`);
 });
 
-test("a key is found in lower case, too, and one that is stored as a hash after its first request", () => {
+test("a key in lower case is found, and a key known by its hash is found after its first request", () => {
   const [late, login] = ["token-of-a-team-42", "login-0123456789"];
   const known = new KnownSecrets(
     checkConfigText(CONFIG.replace(sha256Hex(BROUGHT), sha256Hex(late)), "/x/gateway.yaml", {}).catalog,

@@ -12,7 +12,7 @@ export interface Fault {
   readonly cut?: (plan: WirePlan) => Iterable<Step>;
 }
 
-/** The fault of a name such as `stall` or `status-529`. Null: the name is none of these. */
+/** Finds the fault of a name such as `stall` or `status-529`. Returns null for other names. */
 export function readFault(name: string): Fault | null {
   if (name === "stall") return { cut: ({ head, body }) => [head, ...cutHalf(body), "stall"] };
   const [, status] = /^status-([1-9]\d\d)$/.exec(name) ?? [];

@@ -4,7 +4,7 @@ import { STATUS_CODES } from "node:http";
 import type { Field } from "../../../src/lib/http/fields.ts";
 import { encode, type Answer } from "./answers/answer.ts";
 
-/** Bytes are written. `stall` waits until the peer leaves. `fin` cuts the connection, and `close` ends it as announced. */
+/** `stall` waits until the peer leaves. `fin` breaks the answer off, and `close` is its regular end. */
 export type Step = Uint8Array | Pause | "stall" | "reset" | "fin" | "close";
 
 export interface Pause {

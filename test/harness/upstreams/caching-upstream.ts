@@ -116,7 +116,7 @@ function toBlock(value: unknown, role: string): Block {
 const asList = (value: unknown): unknown[] =>
   Array.isArray(value) ? value : value === undefined ? [] : [value];
 
-/** The blocks of a prompt. A change of `thinking` or `tool_choice` loses the cached messages, so each message's text has both. */
+/** Each message's text includes `thinking` and `tool_choice`, because a change of these misses the cache. */
 function listBlocks(body: Value): Block[] {
   const settings = JSON.stringify([body["thinking"], body["tool_choice"]]);
   return [

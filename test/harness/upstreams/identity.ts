@@ -1,4 +1,4 @@
-// Makes a certificate authority for one test, and a certificate of it for the hosts of the test.
+// Makes a certificate authority for one test, which signs a certificate for the test's hosts.
 
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 

@@ -132,7 +132,7 @@ function serveSocket(exchange: Exchange, answer: (text: string) => Promise<strin
   }));
 }
 
-/** Returns the events of the response to the same request over HTTP. */
+/** Sends the message of a WebSocket as a request over HTTP. Returns the events of the response. */
 async function askModel(url: string, text: string): Promise<string[]> {
   const { type: _, ...body } = JSON.parse(text);
   const headers = { "content-type": "application/json" };

@@ -146,7 +146,7 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
 };
 
 test.skipIf(process.platform === "win32")(
-  "only own-file.ts, and two files with a reason, open files by name for writing",
+  "only own-file.ts and two listed exceptions open files by name for writing",
   () => {
     const source = `${import.meta.dir}/../../../src`;
     const found = [...new Bun.Glob("**/*.ts").scanSync(source)].filter((name) =>
@@ -163,7 +163,7 @@ test.skipIf(process.platform === "win32")(
 describe.skipIf(!WINDOWS)("P200: a file that is open is replaced and removed on Windows, too", () => {
   const HOLD = `const fd = require("node:fs").openSync(process.argv[1], "r"); console.log("open"); setInterval(() => {}, 1000);`;
 
-  test("a file is replaced while this process appends to it, again and again", () => {
+  test("a file that this process has open for appending can be replaced again and again", () => {
     using folder = makeTempFolder();
     const path = folder.join("a");
     writeFileSync(path, "0");

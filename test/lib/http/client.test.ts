@@ -133,8 +133,8 @@ describe("an answer of an upstream is read by its framing", () => {
         for (const way of ["end", "resetAndDestroy"] as const) {
           leave = way;
           const read = client.send(outbound(upstream.origin)).answer.then(readAll);
-          // A clean end of the connection completes a body that has no other end (`closeDelimited` warns of
-          // it). It also completes a body whose last chunk has arrived.
+          // After a clean end of the connection, two kinds of body count as complete: a body whose
+          // last chunk has arrived, and a body that lasts until the connection ends (`closeDelimited`).
           const isUnseen = closes || wire.slice(0, end).includes("\r\n0\r\n");
           const blind = isUnseen && end >= headEnd && leave === "end";
           const kind = end < headEnd ? "reset" : "cut";
@@ -308,7 +308,7 @@ describe("connections to upstreams are reused only if that is safe", () => {
     ["end", 50],
     ["reset", 300],
   ] as const)(
-    "a POST is not sent again if its connection's %s comes after %p ms, because it may have been charged",
+    "a POST is not sent again after a connection %s at %p ms, because the POST may have been charged",
     async (how, workMs) => {
       const upstream = await startUpstream((socket, { turn }) => {
         if (turn === 1) socket.write(OK);

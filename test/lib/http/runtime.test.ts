@@ -134,7 +134,7 @@ describe("a socket of this runtime behaves as src/lib/http assumes", () => {
     server.pause();
     client.write("a");
     client.end();
-    // More turns of the event loop than bytes need to arrive.
+    // In ten turns of the event loop, bytes would arrive.
     for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     expect(came).toEqual([]);
     server.resume();

@@ -37,7 +37,7 @@ const GET = `GET / HTTP/1.1\r\n${HOST}\r\n`;
 const post = (fields: string, body = ""): string => `POST / HTTP/1.1\r\n${HOST}${fields}\r\n${body}`;
 const MEGABYTE = Buffer.alloc(1 << 20, "x");
 
-/** Starts a server with one exchange that has arrived, and its client. */
+/** Starts a server and a client, and waits until the client's request has arrived. */
 async function begin(request = GET, limits: Limits = {}) {
   const arrived = Promise.withResolvers<Exchange>();
   const server = serve((exchange) => arrived.resolve(exchange), limits);
@@ -69,7 +69,7 @@ describe("a request of a client arrives as it was sent", () => {
     ["/caf\u00c3\u00a9", "/caf%C3%A9"],
     ["/a#fragment", "/a"],
     ["http://other/p?q", "/p?q"],
-  ])("the target %s has the normal form %s, with any Host", async (target, normal) => {
+  ])("the target %s becomes %s, whatever host the Host field names", async (target, normal) => {
     const { port } = serve((exchange) => exchange.answer(200, [], exchange.target));
     for (const host of ["test", "[::1]:80"]) {
       const wire = Buffer.from(`GET ${target} HTTP/1.1\r\nhost: ${host}\r\n\r\n`, "latin1");
@@ -252,7 +252,7 @@ describe("a reply reaches its client complete, or the connection breaks", () => 
     await whole.server.stop();
   });
 
-  test("a client that reads nothing for longer than a connection may be idle still gets its reply", async () => {
+  test("a client that stops reading for longer than the idle limit, and then goes on, still gets its reply", async () => {
     const { client, exchange } = await begin(GET, { idleSeconds: 1, bodyMs: 1000 });
     client.pause();
     exchange.answer(200, [], Buffer.alloc(32 << 20));
@@ -315,7 +315,7 @@ describe("a client that leaves is noticed", () => {
 });
 
 describe("a connection of a client is kept for the next request, or closed", () => {
-  test("a connection without a request is closed after idleSeconds, and one whose request waits for a reply is not", async () => {
+  test("a connection stays open while its request waits for a reply, and is closed after it was idle for idleSeconds", async () => {
     const { client, exchange } = await begin(GET, { idleSeconds: 1 });
     await Bun.sleep(3000);
     expect(exchange.gone).toBe(false);
@@ -504,7 +504,7 @@ describe("a WebSocket of a client carries messages in both directions", () => {
     expect(await bare.closed).toMatchObject({ code: 1006 });
   });
 
-  test("a server that stops tells its WebSocket so, and waits until it has ended", async () => {
+  test("a stopping server tells the listener of each open WebSocket, and waits until the WebSocket has ended", async () => {
     const { server, client, peer, heard } = await open();
     const stopped = server.stop();
     expect(heard).toEqual(["stopping"]);

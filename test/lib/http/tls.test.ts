@@ -113,7 +113,7 @@ describe.skipIf(noOpenssl)("P194: requests over TLS are sent only if the certifi
     const origin = originOf(upstream);
     await readAll(await client.send(outbound(origin)).answer);
     await readAll(await client.send(outbound(origin)).answer);
-    // A TLS session ends with an alert. For the kernel, its bytes are like any others.
+    // A TLS session ends with an alert, which the kernel takes for ordinary data.
     for (const socket of upstream.sockets) await new Promise<void>((resolve) => socket.end(() => resolve()));
     const inbound = await client.send(outbound(origin, { method: "POST" })).answer;
     expect((await readAll(inbound)).toString()).toBe("ok");
@@ -160,7 +160,7 @@ describe.skipIf(noOpenssl)("P194: requests over TLS are sent only if the certifi
     }
   });
 
-  // RFC 6066: an address is not a host name, and some servers refuse one.
+  // RFC 6066: an address is not a host name, and some servers refuse a handshake with it.
   test("the name of the upstream is sent in the handshake, an address is not", async () => {
     for (const [host, isSent] of [
       ["localhost", true],

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { quoteForWindows, quoteWord } from "../../../src/lib/text/shell-word.ts";
 
-test("on Windows, a path stays as it is, and one with spaces is quoted as both cmd and PowerShell read it", () => {
+test("on Windows, a plain path is not quoted, a space needs double quotes, and $ or % needs single quotes", () => {
   const words = ["C:\\Users\\me\\gateway.yaml", "C:\\Program Files\\gateway.exe", "C:\\$a b", "it's 100%"];
   expect(words.map(quoteForWindows)).toEqual([
     "C:\\Users\\me\\gateway.yaml",

@@ -345,7 +345,7 @@ test("P130: the price follows the model that the response names", async () => {
   expect(line).toMatchObject({ model: "test-model", prices: { output: "25" }, charge_usd: "0.0116" });
 });
 
-test("P132: sound and pictures have kinds of their own", async () => {
+test("P132: sound and pictures are counted as kinds of usage of their own", async () => {
   const usage = {
     promptTokensDetails: [
       { modality: "TEXT", tokenCount: 600 },
@@ -360,7 +360,7 @@ test("P132: sound and pictures have kinds of their own", async () => {
   expect(line["usage"]).toMatchObject({ input: 400, cache_read: 200, input_audio: 400, output_image: 300 });
 });
 
-test("P132: searches have kinds of their own in each dialect", async () => {
+test("P132: searches in responses and content answers are counted as kinds of usage of their own", async () => {
   const output = [{ type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search" } }];
   codex.channel().next({ body: { ...whole("responses"), output } });
   expect((await world.line(await codex.ask("responses")))["usage"]).toMatchObject({ web_search: 1 });
@@ -389,7 +389,7 @@ test.each(["0.1.0", "0.1.1", "0.2.0"])(
     const read = (...args: string[]) => world.json(...args, "--ledger", copy);
     expect(await read("ledger", "verify")).toMatchObject({ right: true, lines: 5, corrections: 1 });
     const { total } = await read("usage", "--by", "model", "--since", "2026-11-01");
-    // Three whole answers and one that was cut after five tokens, at 0.8 times the price.
+    // The total of three whole answers and one cut after 5 tokens, times the multiplier of 0.8.
     expect(total).toMatchObject({ requests: 4, partial: 1, unpriced: 0, charge_usd: "0.004072" });
     const first = JSON.parse(readFileSync(copy, "utf8").split("\n")[0]!);
     expect((await read("ledger", "show", first.id)).line).toEqual(first);

@@ -227,7 +227,7 @@ test("P117: a free channel costs nothing, whatever its model costs elsewhere", a
     }
 });
 
-test("P118: a limit counts a request of unknown cost with its line's limit_usd, until a later line has the cost", async () => {
+test("P118: limits count the limit_usd of a request whose cost is unknown, until a later line replaces it", async () => {
   const queued = { ...whole("responses"), status: "queued", output: [], usage: null };
   background.channel().next({ body: queued });
   const first = await background.ask("responses", { background: true, max_output_tokens: 10_000 });
@@ -258,7 +258,7 @@ const doubtful = UNKNOWN.flatMap(([how, script], index) =>
 });
 
 test.each(doubtful)(
-  "P118: a request whose answer %s counts with its line's limit_usd towards %s",
+  "P118: if an answer %s, %s counts the limit_usd of the request's line",
   async (how, name, script, group) => {
     group.channel().next(script);
     const prompt = { max_tokens: 1000, messages: [{ role: "user", content: "words ".repeat(500) }] };

@@ -78,7 +78,7 @@ describe("P158: in a group with convert: true, every generating endpoint works o
   const each = rows.flatMap(([client, channel]) =>
     [false, true].map((streamed) => [client, channel, streamed] as const),
   );
-  test.each(each)("a client of %s on a channel of %s, streamed: %p", async (client, channel, streamed) => {
+  test.each(each)("a %s client gets a %s channel's answer, stream: %p", async (client, channel, streamed) => {
     const answer = await groupOf(client, channel).ask(client, { stream: streamed });
     expect(answer.status).toBe(200);
     expect(textOf(client, answer.text, streamed)).toBe(TEXT);
@@ -159,7 +159,7 @@ const NAMED: readonly (readonly [Dialect, ChannelPlatform, Section, string])[] =
 ];
 
 test.each(NAMED)(
-  "P163: a field that was left out or changed is named in x-gateway-adjusted: from %s to %s: %j",
+  "P163: a request is converted from %s to %s, and x-gateway-adjusted names what was changed or left out of %j",
   async (client, channel, more, name) => {
     const group = groupOf(client, channel);
     const plain = (await group.ask(client)).field("x-gateway-adjusted");
@@ -264,7 +264,7 @@ test.each(refused)(
   },
 );
 
-test("P164: a field that the channel's dialect also has arrives complete, and refused requests have no line", async () => {
+test("P164: a channel gets the whole list of stop sequences, and refused requests have no line", async () => {
   const stop_sequences = ["a", "b", "c", "d", "e", "f"];
   const group = groupOf("messages", "chat");
   const answer = await group.ask("messages", { stop_sequences });

@@ -162,7 +162,7 @@ describe("P60: the endpoints of the contract's table are served", () => {
       const answer = await world.request(`${path}?x=1`, fields, body, method);
       expect(answer.text).not.toContain('"error"');
       expect(answer.status).toBe(200);
-      // A responses channel gets Chat Completions converted; the gateway answers model lists itself.
+      // Chat Completions are converted for a responses channel. The gateway answers model lists itself.
       const sent = path.includes("/chat/") ? "/v1/responses" : `${path.replace("/relay", "")}?x=1`;
       const isList = /\/models(?:$|\/[^:]*$)/.test(path);
       expect(seen.slice(before).map((each) => `${each.method} ${each.path}`)).toEqual(
@@ -629,7 +629,7 @@ test("P78: a listed model goes to a channel that lists it", async () => {
   expect(apart.channel("second").seen.map(({ text }) => JSON.parse(text).model)).toEqual(["second-model"]);
 });
 
-test("P79: a channel with models gets no request for another model", async () => {
+test("P79: a channel that has `models` gets no request for a model that is not among them", async () => {
   const other = await named.ask("messages", { model: "other-model" });
   const strange = await named.ask("messages", { model: "strange-model" });
   const longer = await named.ask("messages", { model: "test-model-mini" });
@@ -679,7 +679,7 @@ test("P82: x-gateway-adjusted names the model that default_model or an alias wit
   expect(both.field("x-gateway-adjusted")).toBe("model=test-model, top_k");
 });
 
-test("P83: in /metrics, a key sees its own series, a key with metrics: all sees every key's, and without a key no names or amounts are seen", async () => {
+test("P83: /metrics shows a key its own series, or all keys' series if it has `metrics: all`; without a key it shows no names or amounts", async () => {
   await world.line(await plain.ask("messages"));
   await world.line(await all.ask("messages"));
   const text = (await world.request("/metrics", bearer(plain.key))).text;

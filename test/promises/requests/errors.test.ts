@@ -222,7 +222,7 @@ describe("P85, P86, P92: the gateway's errors have the dialect's shape, the cont
     expect([missing.status, JSON.parse(missing.text).error.param]).toEqual([400, "model"]);
   });
 
-  test("the refusal of a spent limit that never resets has the code insufficient_quota and tells Codex the limit, without resets_at", async () => {
+  test("if a spent limit never resets, the error has the code insufficient_quota and no resets_at, and tells Codex the limit", async () => {
     await total.responses.ask("responses");
     const answer = await total.responses.ask("responses");
     const { error } = JSON.parse(answer.text);
@@ -234,7 +234,7 @@ describe("P85, P86, P92: the gateway's errors have the dialect's shape, the cont
 });
 
 test.each(named)(
-  "P86: if a stream began with %s and the last channel refuses its credential, the client gets %d with %s",
+  "P86: if the first channel's stream begins with %s and the last channel refuses its credential, the client gets %d with %s",
   async (type, status, code, group) => {
     const event = JSON.stringify({ type: "error", error: { type, message: "full" } });
     group.channel("first").next({ pieces: [`event: error\ndata: ${event}\n\n`] });
@@ -245,7 +245,7 @@ test.each(named)(
   },
 );
 
-test("P86: the refusal of a spent limit that resets names the time in resets_at", async () => {
+test("P86: if a spent limit resets, the error has the time of the reset in resets_at", async () => {
   await spent.responses.ask("responses");
   const answer = await spent.responses.ask("responses");
   expect(answer.field("x-codex-promo-message")).toContain("usd_per_day");
@@ -260,7 +260,7 @@ test.each<[Dialect, "messages" | "responses" | "content", string, string]>([
   ["chat", "messages", "responses", "/v1/messages"],
   ["content", "messages", "content", "/v1/messages"],
 ])(
-  "P87: if a key has the wrong platform, the error names its group, platform and endpoint, and the platform and groups that the request needs: %s with a key of %s",
+  "P87: a %s request with a key of a %s group gets an error that names what fits the key and what fits the request",
   async (dialect, own, needed, endpoint) => {
     const answer = await send(dialect, { "x-gateway-key": groups[own].key });
     const { message } = readError(dialect, answer);
@@ -271,7 +271,7 @@ test.each<[Dialect, "messages" | "responses" | "content", string, string]>([
 );
 
 test.each([400, 403, 404, 413, 422, 429])(
-  "P88: an upstream's %d about the request comes back as sent",
+  "P88: if an upstream answers %d because of the request, the client gets the answer as the upstream sent it",
   async (status) => {
     const body = `{ "type":"error", "error":{"type":"of_upstream","message":"as sent, API_KEY_INVALID or insufficient_quota"} }`;
     for (const dialect of ["messages", "responses", "content"] as const) {

@@ -236,7 +236,7 @@ test("P100: failover.total interrupts no channel that is being tried, and after 
 
 describe("P101: the next channel is tried after a failure, an early error or a web page", () => {
   test.each(failing)(
-    "the next channel is tried if one %s (streamed: %p)",
+    "the next channel is tried if a channel %s (streamed: %p)",
     async (_, streamed, script, group) => {
       group.channel("first").next(script);
       const answer = await group.ask("messages", { stream: streamed });
@@ -373,7 +373,7 @@ test.each(waits)(
 );
 
 test.each(rests)(
-  "P105: without a retry-after, a channel rests for seconds to minutes: after status %d, %d times",
+  "P105: a channel that answers %d (%d times) without retry-after rests for seconds to minutes",
   async (status, strikes, group) => {
     const at = Date.now();
     for (let count = 0; count < strikes; count += 1) group.channel("first").next({ status, body: error });
@@ -567,7 +567,7 @@ test.each(owners)(
   },
 );
 
-test("P107: a channel's state comes from real requests and from channels probe, which only fetches the model list", async () => {
+test("P107: a channel's state comes from real requests and from `channels probe`, which only fetches the model list", async () => {
   probed.channel().next({ status: 500, body: error });
   await probed.ask("messages");
   expect((await stateOf(probed, "main")).find["state"]).not.toBe("available");

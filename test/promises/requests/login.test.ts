@@ -157,7 +157,7 @@ test.each([
 });
 
 test.each([401, 402, 403, 429, 500, 529])(
-  "P152: the provider's %d to a login reaches the client and starts no cooldown",
+  "P152: if the provider answers a login with %d, the client gets that answer, and no cooldown starts",
   async (status) => {
     const body =
       '{"type":"error","error":{"type":"authentication_error","message":"OAuth token has expired."}}';

@@ -84,7 +84,7 @@ test.each(["forwarded", "converted"] as const)("P93: no piece of a %s stream is 
     times.push(performance.now());
   }
   client.close();
-  // On a busy machine, most pieces take longer. Only the ten in a row that came fastest are measured.
+  // On a busy machine, most pieces take longer. Only the fastest ten consecutive pieces are measured.
   const fastest = Math.min(...times.slice(10).map((at, index) => at - times[index]!));
   expect(fastest).toBeLessThan(40);
 });
@@ -246,7 +246,7 @@ test.each(["", '{"type":"message",'])(
   },
 );
 
-test("P95: a stream may last longer than idle, if each silence in the stream is shorter", async () => {
+test("P95: a stream may last longer than `idle`, if each silence in the stream is shorter", async () => {
   patient.channel().next(async (_, out) => {
     out.head(200, SSE);
     for (const piece of stream("messages")) {
@@ -258,7 +258,7 @@ test("P95: a stream may last longer than idle, if each silence in the stream is 
   expect((await patient.ask("messages", { stream: true })).text).toBe(stream("messages").join(""));
 });
 
-test("P95: an upstream that is silent in a stream for longer than idle counts as failed", async () => {
+test("P95: an upstream that is silent in a stream for longer than `idle` counts as failed", async () => {
   const [own, group] = await openOwnWorld({}, (own) =>
     own.group("idle", { channels: { main: { timeouts: { idle: "200ms" } } } }),
   );
@@ -361,7 +361,7 @@ describe("P97: a request whose client leaves after the terminal event counts as 
     content: '"finishReason"',
   };
   test.each([...DIALECTS])(
-    "the line of a client that leaves after the terminal event has the outcome complete in %s",
+    "a request in %s whose client leaves after the terminal event has the outcome `complete`",
     async (dialect) => {
       const group = groups[dialect];
       const { closed } = leaveAfter(group, stream(dialect));
@@ -376,7 +376,7 @@ describe("P97: a request whose client leaves after the terminal event counts as 
     },
   );
 
-  test("the line of a client that leaves after response.incomplete has the outcome complete", async () => {
+  test("a request whose client leaves after response.incomplete has the outcome `complete`", async () => {
     const pieces = stream("responses").map((piece) =>
       piece.includes("response.completed") ? piece.replaceAll("completed", "incomplete") : piece,
     );
@@ -388,7 +388,7 @@ describe("P97: a request whose client leaves after the terminal event counts as 
     expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "complete", charge_usd: "0.00142" });
   });
 
-  test("the line of a client that leaves after [DONE] has the outcome complete, even if no chunk reports usage", async () => {
+  test("a request whose client leaves after [DONE] has the outcome `complete`, even if no chunk reports usage", async () => {
     const { closed } = leaveAfter(chats, stream("chat", {}, false));
     const client = await chats.open("chat", { stream: true });
     await client.until("[DONE]");

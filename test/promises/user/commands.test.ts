@@ -199,7 +199,7 @@ test("P35: after keys rotate --grace, the old secret works for that time, and no
   expect(await status(fourth)).toBe(200);
   expect(await rotate()).not.toBe(fourth);
   expect(await status(fourth)).toBe(401);
-  // The old secret works no longer than the key does.
+  // The old secret stops working when the key expires, or earlier.
   const short = await world.json("keys", "rotate", "grace", "--grace", "1h", "--expires", "1m");
   expect(short.previous_until).toBe(short.expires);
   await world.run("keys", "disable", "grace");
@@ -219,7 +219,7 @@ test("P36: a key added under a removed key's name starts with nothing spent", as
   const second = await add();
   const nothing = { spent_today_usd: "0", spent_total_usd: "0", last_used: null };
   expect(await world.json("keys", "show", "again")).toMatchObject(nothing);
-  // The new key has spent nothing even if a request of the removed key runs, and when that request has ended.
+  // A request of the removed key that still runs is never charged to the new key.
   const held = Promise.withResolvers<void>();
   plain.channel().next(() => held.promise.then(() => ({})));
   const sent = plain.channel().seen.length;
@@ -482,7 +482,7 @@ test("if the gateway was killed and restarted during a run, the run's last line 
   await world.start("--port", port);
 });
 
-test("a key that is followed by anything but a run's name is refused, and what follows it is not in the log", async () => {
+test("a request whose key has a suffix that is no run's name gets 401, and the log does not have the suffix", async () => {
   const bad = [
     "run-x",
     "run-../../etc",
@@ -509,7 +509,7 @@ test("a run blames its budget only for requests that the budget refused", async 
   expect(stderr).toContain("The budget of $0.002 is spent. ");
 });
 
-test("P46: `env` prints the settings that run would set, as lines for a shell", async () => {
+test("P46: `env` prints the settings that `run` would set, as lines for a shell", async () => {
   const { status, stdout } = await world.run("env", "openai", "--secret", cheap.key, "--shell", "bash");
   expect(status).toBe(0);
   const shell = Bun.spawnSync([
@@ -542,7 +542,7 @@ test("P47: `models` lists the models that a group's keys can call now, with pric
   }
 });
 
-test("P47, P48: `models` leaves out the models of disabled channels, and channels has exit status 1 if a group has no usable channel", async () => {
+test("P47, P48: `models` leaves out the models of disabled channels, and `channels` has exit status 1 if a group has no usable channel", async () => {
   const models = async () => (await world.run("models", "--group", "cheap")).stdout;
   expect([(await world.run("channels")).status, await models()]).toEqual([
     0,
@@ -553,7 +553,7 @@ test("P47, P48: `models` leaves out the models of disabled channels, and channel
     1,
     expect.not.stringContaining("test-model"),
   ]);
-  // The time limit that `env` prints for Codex is a number even now.
+  // The time limit that `env` prints for Codex is a number even if the group has no usable channel.
   expect((await world.run("env", "codex", "--key", "cheap", "--json")).stdout).not.toMatch(/Infinity|NaN/);
   await world.run("channels", "enable", "cheap-main");
   // One available channel of a group is enough, but a channel that rests is not available.
@@ -571,7 +571,7 @@ test("P47, P48: `models` leaves out the models of disabled channels, and channel
   await world.run("channels", "enable", "weary-main");
 });
 
-test("P49, P53: usage and sessions show exact sums, and a model without a price is named and never $0", async () => {
+test("P49, P53: usage and sessions show exact sums, and show a model without a price as unpriced, never as $0", async () => {
   await world.line(await plain.ask("messages", {}, CLAUDE));
   await world.line(await plain.ask("messages", { model: "mystery-9" }, CLAUDE));
   const lines = world.lines().filter((line) => line["group"] === "plain");

@@ -446,7 +446,7 @@ test.each([
   "channels set main priority=2",
   "prices set m input=1",
   "plans add max --group claude",
-])("P19: each write to the config replaces the file at once and keeps mode 0600: %s", async (line) => {
+])("P19: each write to the config puts a new file of mode 0600 in place of the old one: %s", async (line) => {
   await inFolder({ "gateway.yaml": GOOD }, async (folder) => {
     const path = join(folder, "gateway.yaml");
     const before = statSync(path).ino;

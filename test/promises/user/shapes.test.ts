@@ -46,7 +46,7 @@ test("P26: every command accepts --config, and those that read the ledger accept
 
 const SUMS = /(SUMS: .*)/.exec(contract)?.[1] ?? "";
 
-/** Lists the fields that a cell of the table names, without those that may be absent. */
+/** Lists the fields in a cell of the contract's table, except those that may be absent. */
 function listFields(cell: string): string[] {
   const text = cell.replaceAll("SUMS", SUMS.replaceAll("`", ""));
   return [...text.matchAll(/"(\w+)"(\??)(?=[:,}\]?…`.\s])/g)].flatMap(([, name = "", mark]) =>

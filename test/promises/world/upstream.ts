@@ -51,7 +51,7 @@ export interface Channel {
   /** The scripts of the channel's next requests, one each. After them the channel answers as usual. */
   next(...scripts: Script[]): void;
   always(script?: Script): void;
-  /** The models of the channel's list, or of its list at a path; null: the channel has no list. */
+  /** The models in the channel's list. A function gives those of the list at a path. Null: no list. */
   models: Models | ((path: string) => Models);
   /** Resolves when the channel has got this many requests in all. */
   got(count: number): Promise<Seen>;

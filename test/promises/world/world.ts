@@ -39,7 +39,7 @@ export interface Group {
   /** The secret of the group's key. */
   readonly key: string;
   keyOf(name: string): string;
-  /** These return the name in the config, and the credential, of one of the group's channels. */
+  /** Returns the channel's name in the config. Without `name`, it is the group's first channel. */
   channelName(name?: string): string;
   credentialOf(name?: string): string;
   channel(name?: string): Channel;

@@ -34,7 +34,7 @@ function isAtRisk(world: World, written: Written): boolean {
   return begun <= findLatestBegin(world, written, cut);
 }
 
-/** Finds the latest moment at which the gateway had to begin a sync before the power cut. There is one sync at a time. */
+/** Finds the moment by which the gateway had to begin a sync of the line. Only one sync runs at a time. */
 function findLatestBegin(world: World, { at, process }: Written, cut: Death): number {
   if (process !== cut.process) {
     // Another gateway was killed before it could sync the line. The next gateway syncs the line when it starts.

@@ -130,7 +130,7 @@ interface Spending {
 }
 
 /** Checks what a key has spent in each window. A request is let in while less than the limit is spent, so the
- *  sum may be twice the limit, or the limit plus the charge of the dearest request if that is more. */
+ *  sum may exceed the limit by the limit itself, or by the charge of the dearest request if that is more. */
 function checkSpent(world: World, key: string, lines: readonly Counted[], { limit, window }: Spending): void {
   if (limit === undefined) return;
   const written = new Map(world.written.map(({ id, at }) => [id, at]));

@@ -5,7 +5,7 @@ import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 import { TOTAL_SECONDS } from "../world/config.ts";
 
-/** The time by which an attempt may come late, because timers are late and connections take a while. */
+/** How late an attempt may come, because timers are late and connections take a while. */
 const MARGIN_US = 2_000_000;
 
 export function checkResent(world: World): void {

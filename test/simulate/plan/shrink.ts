@@ -3,7 +3,7 @@
 import { GOOD_ANSWER } from "../upstreams/upstream.ts";
 import type { ClientPlan, Plan, RequestPlan } from "./plan.ts";
 
-/** This is CPU time, so a busy machine gets as far as an idle one. A result can be shortened again. */
+/** This limits the CPU time, so a busy machine gets as far as an idle one. */
 const MAX_MS = 60_000;
 const MAX_TRIES = 600;
 
@@ -37,7 +37,7 @@ export async function shrink(
   }
 }
 
-/** Shorter copies of the list: first each lacks one half of the elements, then one quarter, and at last one element. */
+/** Shorter copies of the list: first without one half, then without a quarter, last without one element. */
 function withoutRuns<T>(list: readonly T[]): T[][] {
   const lefts: T[][] = [];
   for (let size = list.length >> 1; size >= 1; size >>= 1)
@@ -45,7 +45,7 @@ function withoutRuns<T>(list: readonly T[]): T[][] {
   return lefts.filter((left) => left.length > 0);
 }
 
-/** Plans with fewer clients. A client whose key's owner is gone gets a key of its own. */
+/** Plans with fewer clients. If a client used the key of a removed client, it gets a key of its own. */
 function cutClients(plan: Plan): Plan[] {
   return withoutRuns(plan.clients).map((left) => {
     const names = new Set(left.map(({ name }) => name));

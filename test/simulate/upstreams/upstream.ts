@@ -71,7 +71,7 @@ function arrive(world: World, channel: string, send: string, arriving: Arriving)
   const own = world.bySend.get(send) ?? [];
   const id = send.replace(/s\d+$/, "");
   const before = world.byRequest.get(id) ?? [];
-  // Each arrival of a request, in whichever send and attempt, gets the next answer of its plan.
+  // A request's plan has answers for all its sends and attempts. Each arrival gets the next of them.
   const planned = world.isHealed ? undefined : world.requests.get(id)?.answers[before.length];
   const plan = planned ?? { ...GOOD_ANSWER, output: 3 + (before.length % 5) };
   const text = body.toString();
@@ -197,7 +197,7 @@ class Answering {
     const { cut, framing } = this.#arrival.plan;
     this.#arrival.endedAt = this.#world.scheduler.now;
     if (cut?.how === "stall") return;
-    // Where the end of the connection ends a body, nobody can tell a cut from an end.
+    // A body with `close` framing ends with its connection, so this cut looks like the body's end.
     if (cut?.how === "fin" && kind === "cut" && framing === "close") this.#request.reply.end();
     else this.#request.reply.fail(kind, cut?.how === "rst");
   }

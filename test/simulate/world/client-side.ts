@@ -173,7 +173,7 @@ export class SimExchange implements Exchange, Connection {
     return this.#unsent?.promise ?? null;
   }
 
-  /** Sends the reply's head, with the first bytes of the body or at the reply's end. */
+  /** The head of a reply waits for the body's first bytes, or for the end of the reply. */
   #sendHead(): void {
     this.#host.step(`write to ${this.name}`);
     if (this.#head !== null) this.#pipe.mark(this.#head);

@@ -1,6 +1,6 @@
 // A disk: files as inodes under names, and their state after a power cut. Data is safe once its file was
-// synced. Changes of names reach the disk in their order, as in a file system with a journal: a sync of any
-// file makes all earlier ones safe. File descriptors and the functions of node:fs are in files.ts.
+// synced. Changes of names reach the disk in order, as in a file system with a journal: a sync of any file
+// makes all earlier changes of names safe. File descriptors and the functions of node:fs are in files.ts.
 
 import type { Random } from "./random.ts";
 
@@ -72,13 +72,13 @@ export class Inode {
     this.#size = bytes.length;
   }
 
-  /** How many changes a sync covers that begins now. */
+  /** How many changes a sync would make safe if it began now. */
   get made(): number {
     return this.#made;
   }
 
-  /** Makes the first `made` of all changes safe: those before the sync began. Pages that a failed
-   *  sync has forgotten become safe only when they are written again. */
+  /** Makes the changes safe that were made before the sync began. `made` is their number. If a failed sync
+   *  has forgotten a page, the page becomes safe only when it is written again. */
   sync(made = this.#made): void {
     const count = Math.max(0, made - (this.#made - this.#changes.length));
     const begun = this.#changes.slice(0, count);
@@ -161,8 +161,8 @@ function apply(bytes: Buffer, change: Change): Buffer {
 const PAGE = 4096;
 const SECTOR = 512;
 
-/** File systems keep truncations in order, and use new blocks for what is written after one: old bytes never come back after
- *  a truncation. Each page that was written since then is old, new, or half of each. */
+/** A file system keeps truncations in order. After a truncation it writes into new blocks, so old bytes
+ *  never come back. Each page that was written since the last truncation is old, new, or half of each. */
 function tear(safe: Buffer, changes: readonly Change[], random: Random): Buffer {
   const cuts = changes.flatMap((change, index) => ("size" in change ? [index + 1] : []));
   const from = random.pick([0, ...cuts]);

@@ -1,5 +1,5 @@
-// The parts of bun:sqlite that the gateway uses: file locks, which end with their process (lib/files/file-lock.ts), and the
-// table of the ledger, a real database in memory whose commits lie on the simulated disk (billing/store/).
+// Stands in for bun:sqlite: file locks (lib/files/file-lock.ts), which end with their process, and the
+// ledger's table (billing/store/), a real database in memory that each commit writes to the simulated disk.
 
 import { Database as RealDatabase } from "bun:sqlite";
 import type { Inode } from "./disk.ts";

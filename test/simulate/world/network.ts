@@ -78,7 +78,7 @@ export class Pipe {
     if (isReading) this.#wake(0);
   }
 
-  /** Breaks the connection: a random beginning of what is in flight still arrives, if it is read. */
+  /** Breaks the connection. If the receiver reads, a random number of the bytes in flight still arrive. */
   break(run: () => void): void {
     if (this.closed) return;
     const isKept = this.#random.chance(300);

@@ -212,7 +212,7 @@ export class SimProcess implements Owner {
         { lookup: () => Promise.resolve([{ address: "203.0.113.1", family: 4 }]) },
         "node:dns/promises",
       ),
-      // No body is compressed in the simulated world: a call of these functions throws. Modules may name them when they load.
+      // No body is compressed in the simulated world. Modules may import these functions, but a call throws.
       zlib: new Proxy<object>(
         { constants },
         { get: (own, name) => Reflect.get(own, name) ?? refuseAll(`node:zlib.${String(name)}`) },

@@ -113,7 +113,8 @@ export function formatSpan(ms: number): string {
   return `${Math.floor(hours / 24)} d`;
 }
 
-/** Hours go to 23, as in the commands, so that a time fits on a phone in any language. */
+/** Hours go to 23, as in the commands,
+ *  so that a time fits on a phone in any language. */
 const hourCycle = "h23";
 const FORMS = {
   clock: { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle },

@@ -7,7 +7,7 @@ import { go } from "../state/route.ts";
 import { formatCount } from "./format.ts";
 
 /** `name`: a text that is cut if it is long. `number`: right-aligned.
- *  `more`: hidden on a phone; `some`: on a narrow screen; `rare`: on all but wide screens. */
+ *  A phone hides `more`, a narrow screen hides `some`, and only a wide screen shows `rare`. */
 type ColumnClass = `${"" | "name" | "number" | "share" | "text"}${"" | " more" | " some" | " rare"}`;
 
 export type Column<T> = readonly [title: string, className: ColumnClass, cell: (row: T) => ComponentChildren];

@@ -78,7 +78,7 @@ function createFeed() {
     const before = about === undefined ? state : { ...START, about };
     change({ ...before, ...merge(before, event, samples), connection: "open" });
   };
-  // The last state is old: a page that is seen again must not call it live.
+  // Once the page is visible again, the state is old and must not look live.
   const stop = (): void => {
     running?.abort();
     if (state.connection !== "connecting") change({ connection: "connecting" });
@@ -96,13 +96,10 @@ function createFeed() {
   });
   return {
     state: () => state,
-    /** Calls `see` after each change.
-     *  The returned function ends it. */
     follow: (see: () => void): (() => void) => {
       followers.add(see);
       return () => void followers.delete(see);
     },
-    /** Connects after a sign-in. */
     start,
     replaceChannel: (channel: ChannelView): void =>
       change({ channels: state.channels.map((each) => (each.name === channel.name ? channel : each)) }),

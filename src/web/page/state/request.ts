@@ -77,7 +77,7 @@ async function readJson<T>(response: Response, escape: typeof escapeTexts): Prom
   return JSON.parse(await response.text(), escape);
 }
 
-/** For `JSON.parse`: a bidirectional override would reorder a name. */
+/** For `JSON.parse`: bidirectional control characters would reorder names on the page. */
 function escapeTexts(_: string, value: unknown): unknown {
   return typeof value === "string" ? escapeText(value) : value;
 }

@@ -105,7 +105,7 @@ function Head({
 
 const TITLES: Readonly<Record<Allowance["kind"], string>> = {
   window: "Window of the plan",
-  rate: "Left of the rate limit",
+  rate: "Remaining rate limit",
 };
 
 function describeAllowance(allowance: Allowance, now: number): string {

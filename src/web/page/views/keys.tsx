@@ -1,4 +1,4 @@
-// The keys: limits, spending, and the changes of `gateway keys`.
+// Shows keys, limits and spending. Changes keys as `gateway keys` does.
 
 import { useState } from "preact/hooks";
 import type { KeyChange, KeyRow, KeysChanged, KeysReply } from "../../../gateway/api/documents.ts";

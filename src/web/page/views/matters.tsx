@@ -58,7 +58,6 @@ function listMatters(
   now: number,
 ): Matter[] {
   const channels = live.channels.flatMap((channel) => describeChannel(channel, now));
-  // Failed requests of these channels are not shown.
   const named = new Set<string | null>(channels.map(({ title }) => title));
   const matters = [
     ...limits.toSorted(compareNearness).flatMap((row) => describeLimit(row, now)),

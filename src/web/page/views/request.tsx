@@ -174,7 +174,7 @@ function Bill({ found: { line, corrections, passes } }: { readonly found: Reques
       ...Object.entries(factors).map(([name, value]) => `each price × ${value} (${name})`),
     ]),
     ...(line.provider_usd === undefined ? [] : [`the seller named ${formatExact(line.provider_usd)}`]),
-    ...(line.at_least_usd === undefined ? [] : [`what has a price costs ${formatExact(line.at_least_usd)}`]),
+    ...(line.at_least_usd === undefined ? [] : [`the priced parts cost ${formatExact(line.at_least_usd)}`]),
   ];
   return (
     <div>

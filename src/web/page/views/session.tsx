@@ -76,7 +76,7 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
             , and a plan paid what costs <Amount usd={session.paid_by_plan_usd} /> by the API
           </>
         )}
-        {session.inferred && ". The tool names no session: these requests follow each other."}
+        {session.inferred && ". The tool did not name this session, which ends with a pause of 30 minutes."}
       </p>
       {windows !== undefined && <p class="quiet">{describeRise(windows)}.</p>}
       {limits.map((row) => (

@@ -55,7 +55,7 @@ test("`cache` shows a row for each session and model, and one for each cause", a
   );
 });
 
-test("cache --json is one document with exact amounts, and filters by sender and day", async () => {
+test("`cache --json` prints one document with exact amounts, and filters by sender and day", async () => {
   const all: Record<string, unknown> = JSON.parse((await run("cache", "--ledger", path, "--json")).stdout);
   expect(all).toMatchObject({
     requests: 8,

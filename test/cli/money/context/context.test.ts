@@ -79,7 +79,7 @@ test.each([
   ["off", {}],
   ["on", { thread: { type: "continue", previous_message_id: "msg_1" } }],
 ])(
-  "notes of a prompt are written only with `context: on`, and never for a continued thread: %s, %o",
+  "notes of a prompt are written if `context` is on and the request continues no thread (`context: %s`, %o)",
   async (context, more) => {
     const upstream = startDemoUpstream({ platform: "messages" });
     using folder = makeTempFolder();

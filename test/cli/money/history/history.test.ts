@@ -97,7 +97,7 @@ describe("`usage --history` shows what agents' logs say", () => {
     ]);
   });
 
-  test("P52: `usage --history --both` counts each request once: in the logs, in the ledger or in both", async () => {
+  test("P52: `usage --history --both` counts each request once, even if it is in the logs and in the ledger", async () => {
     const client = { tool: "claude-code", session: "other" };
     const ledger = writeLedger([
       {

@@ -83,7 +83,7 @@ test("`ledger show` reports a damaged line", async () => {
   );
 });
 
-test("`ledger reprice` writes through a running gateway, and two commands at once correct each request once", async () => {
+test("`ledger reprice` writes through a running gateway, and two at the same time correct no request twice", async () => {
   using folder = makeTempFolder();
   const upstream = startDemoUpstream();
   const prices = { "claude-haiku-4-5": { input: "1", output: "1" } };
@@ -152,7 +152,7 @@ test.each(["a running gateway", "no gateway"])(
     ]);
     expect((await run("ledger", "accept", "--ledger", path)).stderr).toContain("Nothing to accept");
     expect((await run("ledger", "verify", "--ledger", path)).status).toBe(0);
-    // A report has the index open until its process ends: in this process, it would keep Windows from removing the folder.
+    // These commands open the index until their process ends. On Windows, the folder cannot be removed before.
     const ask = async (...words: string[]) => (await runProcess(AROUND, ...words, "--ledger", path)).stdout;
     expect(await ask("ledger", "show", "last")).toContain("Request req_1");
     expect(JSON.parse(await ask("usage", "--json")).total.requests).toBe(1);

@@ -164,7 +164,7 @@ describe("`prices check` finds models without a price", () => {
     expect([status, JSON.parse(stdout)]).toEqual([0, []]);
   });
 
-  test("`prices check` names a requested model if nothing answered, or if a model without a price did", async () => {
+  test("`prices check` names a model without an answer, and a model with an unpriced answer", async () => {
     using folder = open([
       { model: "our-best", upstream_model: "claude-sonnet-5" },
       { model: "our-best", upstream_model: "deployment-7", ...unpriced },
@@ -236,7 +236,7 @@ describe("`prices update` writes a newer price book", () => {
     );
   });
 
-  test("`prices update` reads the data in the price package's npm form", async () => {
+  test("`prices update` reads the data file of the price package in npm", async () => {
     using folder = open();
     const words = ["prices", "update", "--dry-run", "--from"];
     const file = Bun.resolveSync("@pydantic/genai-prices", import.meta.dir);
@@ -476,7 +476,7 @@ describe("`prices update` writes a newer price book", () => {
     expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
   });
 
-  test("P58: `prices update` needs --accept if a model's name goes to another model whose price is 0", async () => {
+  test("P58: `prices update` needs --accept if a new model that costs 0 takes a model's name", async () => {
     using folder = open();
     const stolen = publish().map((provider) => {
       if (provider.id !== "anthropic") return provider;

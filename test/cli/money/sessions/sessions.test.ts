@@ -49,7 +49,7 @@ describe("`gateway sessions` shows what sessions cost and contain", () => {
     ]);
   });
 
-  test("P49: sessions --json: sessions and no_session add up to the total", async () => {
+  test("P49: in `sessions --json`, `sessions` and `no_session` add up to the total", async () => {
     const reported = JSON.parse((await lines("sessions", "--json")).join("\n"));
     expect(reported).toMatchObject({
       sessions: [

@@ -51,7 +51,7 @@ test("P156: `usage` shows what a plan paid next to what was charged, and never a
   expect(explained.stdout).toContain("the plan was used up, and its account is billed");
 });
 
-test("`usage` says in one line which amounts sellers named for requests, and how many amounts differ", async () => {
+test("`usage` says in one line how much sellers named for requests, what was charged, and how many amounts differ", async () => {
   const line = { time: "2026-11-19T10:00:00.000Z", official_usd: "0.5", charge_usd: "0.25" };
   const sold = writeLedger([
     { ...line, id: "1", provider_usd: "0.5" },
@@ -251,7 +251,7 @@ test("`usage` includes days, weeks and hours without requests", async () => {
   expect([hours.length, hours[10]]).toEqual([24, "2026-11-03 10:00 1"]);
 });
 
-test("`usage` takes filters, and divides by one or two dimensions", async () => {
+test("`usage` takes filters, and has a row for each value of one or two dimensions", async () => {
   expect(await countBy("--key", "laptop")).toEqual(["2026-11-01 1", "2026-11-02 0", "2026-11-03 1"]);
   expect(await countBy("--by", "model", "--key", "ci")).toEqual(["b 1"]);
   expect(await countBy("--by", "model", "--channel", "none")).toEqual([]);
