@@ -346,7 +346,7 @@ test("the elements of a list are found, and a value that is not a list is its ow
   expect([read("a"), read("d")]).toEqual([["1", `{"b":2}`, `"c"`], ["7"]]);
 });
 
-test.skipIf(!hasFixtures)("recorded requests have the members and elements that JSON.parse gives", () => {
+test.skipIf(!hasFixtures)("in recorded requests, the scanner finds what JSON.parse finds", () => {
   const recorded = listFixtures(({ request_file }) => request_file !== undefined);
   expect(recorded.length).toBeGreaterThan(100);
   const lists = new Set(["messages", "input", "contents", "tools", "system"]);

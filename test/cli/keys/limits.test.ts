@@ -50,7 +50,7 @@ describe("`keys add --limit` sets limits of the new key", () => {
 });
 
 describe("`keys limit` and `groups limit` change limits", () => {
-  test("P18: `keys limit` and `groups limit` set and remove a limit in USD and `unpriced`", async () => {
+  test("P18: `keys limit` and `groups limit` set and remove limits in USD, and the setting `unpriced`", async () => {
     const { stderr } = await gateway("keys", "limit", "laptop", "usd_per_day=5", "unpriced=allow");
     expect(stderr).toBe('The key "laptop" is limited to usd_per_day 5, unpriced allow.\n');
     expect(limitsOf("laptop")).toMatchObject({ usdPerDay: "5", allowUnpriced: true });

@@ -243,7 +243,7 @@ test.each<[string, string, (talk: Conversation, turn: number) => void]>([
   }
 });
 
-test("P144: a miss says marks_changed if the request has no mark after what was cached", () => {
+test("P144: a miss says marks_changed if the request marks nothing behind the cached part", () => {
   const session = new Session("messages");
   const talk = growing(session);
   const messages = talk.turns.map(({ role, text: content }) => ({ role, content }));

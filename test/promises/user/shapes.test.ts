@@ -93,7 +93,7 @@ const DOCUMENTS: readonly (readonly [string, string])[] = [
   ["service status", "service status"],
 ];
 
-/** Fields that the document of a command line does not have in this world. */
+/** Members that a command's JSON does not have in this world. */
 const ABSENT_HERE: Readonly<Record<string, readonly string[]>> = {
   // `unchecked` comes with --since.
   "ledger verify": ["file", "line", "id", "problem", "advice", "unchecked"],

@@ -476,7 +476,7 @@ describe("`prices update` writes a newer price book", () => {
     expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
   });
 
-  test("P58: `prices update` needs --accept if a new model that costs 0 takes a model's name", async () => {
+  test("P58: `prices update` needs --accept if a new free model would take over an old model's name", async () => {
     using folder = open();
     const stolen = publish().map((provider) => {
       if (provider.id !== "anthropic") return provider;
