@@ -158,6 +158,7 @@ export interface Reading {
 
 /** Gets an answer's tool calls. A call may come more than once. */
 export interface CallListener {
+  /** Comes before the calls. */
   begin(responseId: string): void;
   /** `hash`: of the tool and its input. */
   add(callId: string, hash: string): void;
@@ -170,7 +171,7 @@ export interface ParsedEvent {
 }
 
 /** Gets the events of a stream. `size` is the number of bytes of text in the event.
- *  If only an event's text differs from an earlier event, `takeText` returns the text
+ *  If an event differs from an earlier event only in its text, `takeText` returns the text
  *  and the event's end. Otherwise it returns null, and the event has to be parsed. */
 export interface EventTaker {
   take(parsed: ParsedEvent, event?: string, size?: number): void;

@@ -70,7 +70,7 @@ function readBelow([word = "", ...others]: readonly string[], row: CommandRow): 
   if (word === "help") return [...others, "--help"];
   const { commands = {}, run } = row;
   const meant = ALIASES[word] ?? word;
-  // A command such as `channels` lists by itself.
+  // `channels list` does what `channels` does.
   const isItself = meant === "list" && run !== undefined && !(meant in commands);
   if (word === "" || isItself) return others;
   return [meant in commands ? meant : word, ...others];

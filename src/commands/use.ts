@@ -31,7 +31,7 @@ export const USE: CommandTable = {
     flags: [
       ["--statusline", "show spending in Claude Code's status line, for this run"],
       ["--record <name>", "record prompts and answers, for `gateway serve --replay`"],
-      ["--budget <usd>", "the most that this run may cost; further requests are refused"],
+      ["--budget <usd>", "refuse further requests of this run when it has cost this much"],
       ["--quiet", "do not say what the run has cost"],
       ["--list", "list the tools, and which are installed"],
       ["--json", "with --list: one JSON document on stdout"],

@@ -270,7 +270,7 @@ const channel = z
     ...readCredential(rest),
     baseUrl: rest.platform === CHAT ? base_url : scalars.withoutVersion(base_url),
     aliases: new Map(Object.entries(aliases).filter(([alias]) => !alias.includes("*"))),
-    /** The first that fits counts. */
+    /** The first glob that fits is used. */
     aliasGlobs: Object.entries(aliases)
       .filter(([alias]) => alias.includes("*"))
       .sort(([a], [b]) => b.indexOf("*") - a.indexOf("*")),

@@ -1,5 +1,4 @@
 // The simulated model's texts, in four wire formats. Four characters are a token.
-// A prompt that begins like an earlier one is read from the cache.
 
 import { getText, getField, getList, isObject } from "../lib/json/json.ts";
 

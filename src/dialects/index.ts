@@ -175,7 +175,7 @@ function refusePath(path: string, given: string, lookup: Lookup): Recognition {
     return kind === "target" || kind === "own";
   });
   const shown = path.slice(0, MAX_SHOWN_CHARACTERS);
-  // A GET may ask for a model `m:unheardOf`. A POST to it is an unknown path.
+  // In a GET, `m:unheardOf` is a model's name. In a POST, `unheardOf` is an unknown verb.
   const isUnknown = allow.length === 0 || (method === "POST" && /\/models\/.*:/.test(path));
   const isPassable = isUnknown && (method === "GET" || method === "POST");
   const isKnown = (each: string): boolean => isListed(each, lookup);

@@ -1,5 +1,4 @@
-// The parts of a running gateway.
-// The steps that serve a request get them in this record.
+// The parts of a running gateway, for the steps that serve a request.
 
 import type { Ledger } from "../billing/ledger/ledger.ts";
 import type { LineDraft } from "../billing/ledger/line.ts";

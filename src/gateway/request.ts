@@ -34,7 +34,7 @@ export interface ConvertedRequest {
   readonly path: string;
   readonly body: Uint8Array;
   readonly conversion: Conversion;
-  /** The client's header fields are for this provider, too. */
+  /** The client's header fields go upstream, as without a conversion. */
   readonly keepsFields: boolean;
 }
 
@@ -220,7 +220,7 @@ export class Request {
     return this.group.usesLogin ? this.paidBy : undefined;
   }
 
-  /** An unknown or unbilled path says nothing about the channel. */
+  /** An answer on an unknown or unbilled path says nothing about the channel. */
   get isTelling(): boolean {
     return this.open && this.target.endpoint.purpose !== "other";
   }

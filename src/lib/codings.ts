@@ -50,6 +50,7 @@ export function readCodings(contentEncoding = ""): string[] {
 
 type Pieces = AsyncIterable<Buffer> | Iterable<Buffer>;
 
+/** Throws at once, so it is no generator. */
 export function decodePieces(coded: Pieces, codings: readonly string[]): Pieces {
   if (codings.length > MAX_CODINGS)
     throw new CodingError(false, `it is encoded more than ${MAX_CODINGS} times`);

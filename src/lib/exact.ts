@@ -62,7 +62,7 @@ function keepNumber(name: string, value: unknown, { source }: { readonly source?
   return exact && !AMOUNTS.has(name) ? value : JSON.rawJSON(source);
 }
 
-/** The digits of an exact number. Undefined: another value. */
+/** The digits of a number that kept its text. Undefined for any other value. */
 export function readNumberText(value: unknown): string | undefined {
   return JSON.isRawJSON(value) ? JSON.stringify(value) : undefined;
 }

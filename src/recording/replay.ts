@@ -1,6 +1,5 @@
-// Finds a request's recorded exchange: the first unused one with the same
-// request. A repeated request, as for a list of models,
-// gets the last answer again.
+// Finds a request's recorded exchange: the first unused one with the same request.
+// If all are used, the last one answers again, for example a request for models.
 
 import { dropKey, pathOf, queryOf } from "../dialects/path.ts";
 import { type Difference, findDifference, readComparable } from "./match.ts";
@@ -94,7 +93,7 @@ function explainMiss(what: string, differences: ReadonlyMap<Entry, Difference>):
     return { kind: "miss", where, why: where };
   }
   const [{ place }, { path, recorded, sent }] = nearest;
-  const where = `${what} differs from request ${place} of the recording first in ${path === "" ? "the body" : path}`;
+  const where = `${what} differs from request ${place} of the recording, first in ${path === "" ? "the body" : path}`;
   return {
     kind: "miss",
     where,

@@ -196,6 +196,7 @@ export function listRecordings(root: string) {
     .filter((name) => RECORDING_NAME.test(name) && lstatSync(join(root, name)).isDirectory())
     .map((name) => {
       const folder = join(root, name);
+      // Only a write counts as use.
       return { name, bytes: measureFolder(folder), usedAt: lstatSync(folder).mtimeMs };
     })
     .toSorted((a, b) => b.usedAt - a.usedAt);

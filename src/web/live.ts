@@ -14,7 +14,8 @@ import { NOT_CACHED, SAFE_FIELDS } from "./guard.ts";
 
 const TICK_MS = 500;
 const CHANNEL_TICKS = 4;
-/** An empty event then shows each side that the other is still there. */
+/** After this time without changes, an empty event shows
+ *  that both sides are still there. */
 const QUIET_TICKS = 10;
 const MAX_NOTICES = 50;
 /** As many as the page shows. */

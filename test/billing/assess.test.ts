@@ -179,7 +179,7 @@ test.each([
   [100, 801, true],
   [1, 256, false],
   [1, 257, true],
-])("an answer with %p output tokens reported and %p seen is suspect: %p", (output, seen, suspect) => {
+])("an answer reports %p output tokens, and %p are seen: suspect is %p", (output, seen, suspect) => {
   const reading = readingOf({ input: 5, output }, { ...FINAL, estimatedOutput: seen });
   expect(judge(reading, { outcome: "complete" }).suspect).toBe(suspect);
 });

@@ -8,20 +8,20 @@ const PRICES = { input: "3", cache_read: "0.3", cache_write_5m: "3.75", cache_wr
 describe("the cost of missed tokens is what they cost more than a read from the cache", () => {
   test.each([
     [
-      "is the price of writes if all were written to the cache",
+      "is the price of writes minus that of reads if all were written to the cache",
       { cache_write_5m: 110_022, output: 9 },
       110_022,
       "0.3795759",
     ],
     [
-      "is the price of writes for some and of input for the others",
+      "uses the price of writes for some, and the price of input for the others",
       { input: 500, cache_write_5m: 1000 },
       1200,
       "0.00399",
     ],
     ["counts writes for an hour first", { cache_write_1h: 1000, cache_write_5m: 1000 }, 1500, "0.007425"],
     ["is nothing if none are missed", { input: 10 }, 0, "0"],
-    ["is not more than the input cost", { input: 10 }, 99, "0.000027"],
+    ["counts no more tokens than the prompt has", { input: 10 }, 99, "0.000027"],
   ])("the cost of missed tokens %s", (_name, usage, missed, usd) => {
     expect(deriveMissCost({ usage, prices: PRICES, multiplier: "1" }, missed)).toBe(usd);
   });
@@ -40,7 +40,7 @@ describe("the cost of missed tokens is what they cost more than a read from the 
   });
 });
 
-test("missed sound is compared with reading cached sound, and missed text with reading cached text", () => {
+test("missed audio tokens are compared with cached audio tokens, and missed text tokens with cached text tokens", () => {
   expect(splitMissed({ input: 100, input_audio: 50, cache_read: 7 }, 120)).toEqual({
     paid: { input: 100, input_audio: 20 },
     read: { cache_read: 100, cache_read_audio: 20 },

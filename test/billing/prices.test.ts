@@ -30,7 +30,7 @@ test("building the price book again gives the same file", () => {
   );
 });
 
-test("an update from the data of the built-in price book loses none of the book's names", () => {
+test("an updated price book has every name of the built-in book, if both are made from the same data", () => {
   const providers = KNOWN_PROVIDERS.flatMap((providerId) => findProvider({ providerId }) ?? []);
   const text = makeBook(publishedSchema.parse(providers), { date: "2026-12-24", source: "test" });
   const update = new PriceBook(() => text);
@@ -159,7 +159,7 @@ describe("a model's price is found", () => {
  * - the package charges OpenAI's long-context rates at 272 000 tokens, but OpenAI only above 272 000;
  * - the package still has claude-sonnet-4-5's long-context rates above 200 000 tokens, but the 1M context
  *   ended on 2026-04-30;
- * - the package knows no service tiers, regions, speeds, previews of search, containers and searches of Google.
+ * - the package knows no service tiers, regions, speeds or containers, no search previews and no Google searches.
  */
 describe("the price book agrees with the package that it is made from", () => {
   const lists = entries.filter((entry) => getField(entry, "source") === undefined);

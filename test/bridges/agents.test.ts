@@ -77,7 +77,7 @@ describe("a conversion does what Claude Code needs", () => {
   const DIRECTIONS = DIALECT_NAMES.filter((each) => each !== "messages").map((each) => `messages>${each}`);
 
   test.each(DIRECTIONS)(
-    "Claude Code, which merges answers with equal ids, never gets the upstream's id of an answer: %s",
+    "the conversion %s replaces an answer's id, because Claude Code merges answers with equal ids",
     (direction) => {
       const [, upstream] = readDirection(direction);
       const converted = convert(direction, formRequest("messages", [{ role: "user", content: "Hi" }], true));
@@ -90,7 +90,7 @@ describe("a conversion does what Claude Code needs", () => {
   );
 
   test.each(["gpt-5.6", "gpt-5.1"])(
-    "%s gets the same result of a tool with and without a cache mark of Claude Code",
+    "%s gets the same result of a tool, whether Claude Code marks it for caching or not",
     (model) => {
       const ask = (mark: Any): Any => [
         { role: "user", content: "Hi" },

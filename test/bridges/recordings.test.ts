@@ -1,5 +1,5 @@
-// Tests that recorded answers of real providers keep their texts, their calls and their usage for clients of
-// other dialects.
+// The answers here were recorded from real providers. Clients of other dialects get the same texts, calls
+// and usage.
 
 import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";

@@ -82,7 +82,7 @@ export const KEYS = {
 } as const;
 
 export interface TerminalRun {
-  /** Resolves when the screen has shown the text since the last key; rejects when the program ends before. */
+  /** Resolves when the text has appeared after the last key press. Rejects if the program ends first. */
   shows(text: string): Promise<void>;
   press(keys: string): void;
   /** All that was written, escapes included. */

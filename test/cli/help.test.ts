@@ -124,7 +124,7 @@ test.each(["prices ls", "ledger list"])("gateway %s is an unknown command", asyn
   expect((await run({ folder: "/" }, ...line.split(" "))).stderr).toStartWith("gateway: unknown command 'l");
 });
 
-test("the help of env names every tool, and the help of run every tool that run starts", async () => {
+test("`env --help` names every tool, and `run --help` names every tool that `run` starts", async () => {
   for (const command of ["run", "env"]) {
     const { stdout } = await run({ folder: "/" }, command, "--help");
     const missing = [...TOOLS.values()]

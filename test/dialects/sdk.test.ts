@@ -72,7 +72,7 @@ describe("the Anthropic SDK understands the gateway's own errors", () => {
     ["unknown_model", Anthropic.NotFoundError],
     ["bad_request", Anthropic.BadRequestError],
     ["body_too_large", Anthropic.APIError],
-  ] as const)("the Anthropic SDK raises its error for %s without a retry", async (code, kind) => {
+  ] as const)("the Anthropic SDK raises an error for %s without a retry", async (code, kind) => {
     refuse(messages, code);
     const failure = await readFailure(() => anthropic.messages.create(PROMPT));
     expect(failure).toBeInstanceOf(kind);
@@ -84,7 +84,7 @@ describe("the Anthropic SDK understands the gateway's own errors", () => {
     ["rate_limited", Anthropic.RateLimitError],
     ["upstream_failed", Anthropic.InternalServerError],
     ["overloaded", Anthropic.InternalServerError],
-  ] as const)("the Anthropic SDK raises its error class for %s", async (code, kind) => {
+  ] as const)("the Anthropic SDK raises the right error class for %s", async (code, kind) => {
     refuse(messages, code);
     const failure = await readFailure(() => anthropic.messages.create(PROMPT, { maxRetries: 0 }));
     expect(failure).toBeInstanceOf(kind);
@@ -132,7 +132,7 @@ describe("the OpenAI SDK understands the gateway's own errors", () => {
       ["wrong_platform", OpenAI.PermissionDeniedError, "model_not_found"],
       ["unknown_model", OpenAI.NotFoundError, "model_not_found"],
       ["bad_request", OpenAI.BadRequestError, null],
-    ] as const)("the OpenAI SDK raises its error for %s without a retry", async (code, kind, wireCode) => {
+    ] as const)("the OpenAI SDK raises an error for %s without a retry", async (code, kind, wireCode) => {
       refuse(dialect, code);
       const failure = await readFailure(() => call({}));
       expect(failure).toBeInstanceOf(kind);
@@ -145,7 +145,7 @@ describe("the OpenAI SDK understands the gateway's own errors", () => {
       ["limit_spent", OpenAI.RateLimitError, "insufficient_quota"],
       ["rate_limited", OpenAI.RateLimitError, "rate_limit_exceeded"],
       ["unavailable", OpenAI.InternalServerError, "server_error"],
-    ] as const)("the OpenAI SDK raises its error class for %s", async (code, kind, wireCode) => {
+    ] as const)("the OpenAI SDK raises the right error class for %s", async (code, kind, wireCode) => {
       refuse(dialect, code);
       const failure = await readFailure(() => call({ maxRetries: 0 }));
       expect(failure).toBeInstanceOf(kind);
@@ -250,7 +250,7 @@ describe("a list of models is one page, whatever a client asks for:", () => {
   };
 
   test.each(["messages" as const, "relay" as const])(
-    "the Anthropic SDK reads a list of models in %s",
+    "the Anthropic SDK reads the %s platform's list of models",
     async (platform) => {
       serve(dialectOf(platform));
       const listed = await readAll(Promise.resolve(anthropic.models.list({ limit: 2 })));
@@ -261,7 +261,7 @@ describe("a list of models is one page, whatever a client asks for:", () => {
   );
 
   test.each(["responses" as const, "relay" as const])(
-    "the OpenAI SDK reads a list of models in %s",
+    "the OpenAI SDK reads the %s platform's list of models",
     async (platform) => {
       serve(dialectOf(platform));
       const listed = await readAll(Promise.resolve(openai.models.list()));
@@ -271,7 +271,7 @@ describe("a list of models is one page, whatever a client asks for:", () => {
   );
 
   test.each(["content" as const, "relay" as const])(
-    "the Google SDK reads a list of models in %s",
+    "the Google SDK reads the %s platform's list of models",
     async (platform) => {
       serve(dialectOf(platform));
       const listed = await readAll(genai.models.list({ config: { pageSize: 2 } }));

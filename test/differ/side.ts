@@ -27,7 +27,7 @@ export interface Step {
   readonly keyIn?: string | null;
   /** The upstream's scripts, one for each request that it gets. */
   readonly scripts?: readonly Script[];
-  /** The client leaves: when it has received this text, or when the upstream has got the request. */
+  /** The client leaves after it has received `text`, or, with `asked`, after the upstream got the request. */
   readonly leave?: { readonly text: string } | "asked";
   /** The name of the recording that the step sends or gets. */
   readonly note?: string;

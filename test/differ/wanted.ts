@@ -149,7 +149,7 @@ const WANTED: readonly Wanted[] = [
     where:
       /^traffic\/rec-content[\w-]*\.\d+-gemini-(?:vertexai-test-data--vertexai-unary-success-function-call-|crewai--test-gemma3-).*(?:usage\.|\.limit_usd)/,
   },
-  // Conversions. From Chat Completions to Responses, they now use the neutral form, as all others do.
+  // Conversions from Chat Completions to Responses now use the neutral form, as all other conversions do.
   {
     why: "P162: Chat Completions on a Responses channel is a conversion and says so",
     where: within(CHAT_ON_RESPONSES, "(?:client/field/x-gateway-converted|line/1:.converted)$"),
@@ -318,8 +318,8 @@ const WANTED: readonly Wanted[] = [
   {
     why: "the refusals of a path and of a foreign login have another order or other words",
     where: /^traffic\/.*\/client\/body\.error\.message$/,
-    old: /With this key, call .*\. Groups that fit it: |does not look like one of it \(/,
-    new: / group\. Groups that fit it: |which only .* may use, /,
+    old: /With this key, call .*\. Groups that fit it: |does not look like one of it \(|Send the key in x-gateway-key, /,
+    new: / group\. Groups that fit it: |which only .* may use, |Send in x-gateway-key a key /,
   },
   {
     why: "the note of a seller's missing amount says that the price book's amount counts",

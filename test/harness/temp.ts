@@ -69,7 +69,7 @@ export function readLedger(path: string, wanted = ""): Record<string, unknown>[]
 
 // ── Another user ─────────────────────────────────────────────────────────────
 // Code that runs as another user, for tests that show which files the gateway trusts. Its modules are loaded before it
-// changes the user, because the clone may be in a folder that only root can enter.
+// changes the user, because the repository may be in a folder that only root can enter.
 
 /** Whether this process can become another user: only root can. */
 export const canBeOther = process.getuid?.() === 0;

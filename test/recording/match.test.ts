@@ -120,7 +120,7 @@ test.each<[what: string, change: Record<string, unknown>, damaged: number]>([
   ["with a field of two lines", { fields: [["x", "a\r\nb: c"]] }, 1],
   ["whose answer is cut", { chunks: [[0, 4]] }, 1],
   ["under the name of another exchange", { id: "b" }, 1],
-])("P180: an exchange is replayed only for its path, and only if whole (one %s)", (_, change, damaged) => {
+])("P180: a replay serves only recorded paths and whole exchanges (case: one %s)", (_, change, damaged) => {
   const { line = null, chunks = [[0, 3]], id = "a", fields = [] } = change;
   const request = { method: "GET", target: "/", fields: [], pieces: [] };
   const response = { status: 200, fields, chunks, end: "whole" };

@@ -241,7 +241,7 @@ onPage("a report with all its rows opens without a network, and prints on two pa
   const words = ["report", "--json", "--ledger", folder.join("ledger.jsonl")];
   const report = JSON.parse(Bun.spawnSync([...PROGRAM, ...words]).stdout.toString());
   const id = { id: "req_1", upstream_request_id: "req_011CSHoEeqs5C35K2UU2", time: report.first };
-  const changed = "no change explains it: the upstream may have lost it";
+  const changed = "no cause found: the upstream may have lost the cache";
   const event = { ...id, tool: "claude-code", version: "2.1.332", changed, tokens: 1000, usd: "1" };
   const rows = (count: number) => Array.from({ length: count }, () => ({ ...report.models[0], ...event }));
   const full = { ...report, events: rows(12), causes: rows(8), versions: rows(8), models: rows(8) };
@@ -401,7 +401,7 @@ onPage(
     await page.getByRole("dialog").getByLabel("Models without a price").selectOption("allow");
     await page.getByRole("dialog").getByLabel("USD per day").fill("0");
     await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
-    await card.getByText("models without a price allowed").waitFor();
+    await card.getByText("models without a price are allowed").waitFor();
     expect((await ask("/v1/responses", { body: { model: "gpt-5", input: "Hello" } })).status).toBe(429);
     await menu.click();
     await card.getByRole("link", { name: "New secret" }).click();

@@ -7,7 +7,6 @@ import { type Part, type Reading, sumUsage, type Tariff, type Usage } from "../u
 export const LOGGING_TOOLS = ["claude-code", "codex", "gemini-cli", "opencode"] as const;
 export type LoggingTool = (typeof LOGGING_TOOLS)[number];
 
-/** Readers of usage, by the maker whose field names they know. */
 export type UsageOf = Readonly<
   Record<
     "anthropic" | "openai" | "google",
@@ -63,8 +62,8 @@ export class History {
     this.#usageOf = usageOf;
   }
 
-  /** A response's row with the highest output count is kept, because output grows.
-   *  Names and time come from the first row: those of a copy may differ. */
+  /** A response may have several rows. Its counts come from the row with the most output, because output
+   *  grows. Names and time come from the first row, because a copied row may have others. */
   add(id: string, { words, reported, isCut = false, time: named, ...names }: LogRow): void {
     const counted = describeReading(this.#usageOf[words](reported), isCut);
     const time = Math.floor(typeof named === "string" ? Date.parse(named) : Number(named));

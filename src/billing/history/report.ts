@@ -32,8 +32,6 @@ const NO_PROJECT = "(not logged)";
 /** Times in logs and ledger may differ by this much. */
 const EDGE_MS = 3_600_000;
 
-/** `found_in` is one of SIDES.
- *  `because` says why there is no amount. */
 const COPY = [
   `CREATE TEMP TABLE names AS SELECT line AS who, at AS first_at, at AS last_at, ${NAMES.join(", ")},
      COALESCE(label, '${NO_PROJECT}') AS project, 'only_ledger' AS found_in,

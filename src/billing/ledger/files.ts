@@ -192,6 +192,7 @@ export class LedgerFiles {
 
 const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
+/** Reused by each write. */
 const room = Buffer.allocUnsafe(1 << 17);
 
 /** A file that grows by whole lines. What a failed write left is removed. */

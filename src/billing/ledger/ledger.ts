@@ -92,7 +92,7 @@ const ACCEPT =
   "Each start reports this, and limits count what lost lines cost, until `gateway ledger accept`; `gateway ledger verify` names the line";
 
 function describeMissingEnd(path: string, state: EndState): string {
-  const gone = `lines at the end of ${path} are gone or changed since it was written`;
+  const gone = `lines at the end of ${path} are gone or changed`;
   return state === "unexplained"
     ? `${gone}, and no power cut explains it. \`gateway ledger verify\` shows the gap until the lines are restored from a backup`
     : `${gone}; the ledger goes on from what is there`;

@@ -55,8 +55,8 @@ export function judgeLedger(path: string) {
     /** The ends that the last gateways noted, the newest first. */
     ends,
     endState: judgeEnds(ends, isThere),
-    /** The noted end, if its line was removed. The next line is chained to that line: restoring it from a
-     *  backup closes the gap. Null: the line is there, a power cut took it, or the line after it is there. */
+    /** The noted end, if its line was removed (not lost in a power cut), and no line is chained to it yet.
+     *  The next line is chained to that line, so that restoring it from a backup closes the gap. */
     missing: removed?.end ?? null,
     doubts: {
       isEndGone: removed !== undefined && removed.end.prev !== GENESIS,

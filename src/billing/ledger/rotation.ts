@@ -1,5 +1,5 @@
-// The files of a ledger, and where a line is in them: `ledger.jsonl`, which grows,
-// and rotated files: `ledger-2026-11.jsonl`, `ledger-2026-11.2.jsonl`.
+// Finds a ledger's files, and a line in them. `ledger.jsonl` grows. Rotated files
+// have names such as `ledger-2026-11.jsonl` and `ledger-2026-11.2.jsonl`.
 
 import { closeSync, existsSync, readdirSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";

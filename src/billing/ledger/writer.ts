@@ -74,6 +74,7 @@ export class LedgerWriter {
 
   start(unfinished: ReadonlyMap<string, OpenRequest>, marks: readonly MarkDraft[]): void {
     this.#endWatch = everySecond(() => this.#watch());
+    // A start does not wait for this.
     setTimeout(compileDraftCheck, COMPILE_AFTER_MS).unref();
     for (const [id, request] of unfinished) this.#open.set(id, request);
     if (marks.length > 0) {
@@ -115,8 +116,8 @@ export class LedgerWriter {
     if (this.#open.delete(id)) this.#record(encode({ discard: id }));
   }
 
-  /** Writes and returns the line of an open request,
-   *  without amounts if `verify` would reject them. */
+  /** Writes and returns the line of an open request, without amounts if `verify` would reject them.
+   *  `estimatedInput`: the prompt's tokens by its size, for forecasts. */
   append(draft: LineDraft, estimatedInput: number | null = null): LineDraft {
     if (this.#closing) {
       this.#options.report(

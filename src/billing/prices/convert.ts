@@ -11,14 +11,14 @@ interface Rule {
   readonly models: readonly string[];
 }
 
-/** A period in which a change begins or ends is divided there. */
+/** A change divides the period in which it begins or ends. */
 interface Change extends Rule {
   readonly from?: string;
   readonly until?: string;
   readonly rates?: Written;
   readonly over?: Written;
   readonly factors?: Written;
-  /** Long prompts cost no more. */
+  /** Long prompts have the same price. */
   readonly flat?: boolean;
 }
 

@@ -12,7 +12,7 @@ interface Rule {
 export const NAMED_MAKERS =
   "anthropic openai google x-ai deepseek moonshotai minimax mistral zai cohere perplexity".split(" ");
 
-/** Relays' names of makers → the price book's. */
+/** What relays call a maker, and what the price book calls it. */
 const MAKERS: ReadonlyMap<string, string> = new Map([
   ...NAMED_MAKERS.map((maker) => [maker, maker] as const),
   ["xai", "x-ai"],
@@ -60,7 +60,7 @@ const SUFFIXES: readonly Rule[] = [
   { pattern: /-v\d+$/, when: /^(?:[a-z-]+[./])*anthropic\./ },
   { pattern: /-v\d+:\d+$/ },
   // An alias: https://platform.claude.com/docs/en/about-claude/models/overview
-  // Without a version, nobody knows which model that is: isMovingName.
+  // A name without a version keeps it: nobody knows which model that is.
   { pattern: /-latest$/, when: VERSION },
   // Snapshots cost as much as stable versions: https://ai.google.dev/gemini-api/docs/models
   { pattern: /(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-00\d|@default)$/ },

@@ -241,7 +241,7 @@ function describeEvent(line: unknown, version: string | undefined, hasLabels: bo
   };
 }
 
-/** How many percentage points plans' windows rose in requests that missed the cache. */
+/** How much of each plan's window was used by requests that missed the cache, in percent. */
 function sumPoints(table: Table, scope: Scope): Readonly<Record<string, number>> {
   const { sql, values } = describeScope(scope);
   const found = table.list(

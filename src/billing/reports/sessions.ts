@@ -81,7 +81,7 @@ function describeSession(table: Table, own: SessionRow, hasTurns: boolean) {
     ...ALL,
     only: { session },
     by: ["agent"],
-    // SQLite takes bare columns from the row of MAX: the last request's.
+    // SQLite takes bare columns from the row of MAX, the last request.
     values: ["parent", "model", "MAX(last_line)", "SUM(misses)"],
     byWho: { misses: "COUNT(cause)" },
   });

@@ -36,7 +36,7 @@ function hasFewDigits(kind: keyof typeof MAX_DIGITS, name: string): boolean {
   return name.replaceAll(DAY, "").replaceAll(/\D/g, "").length <= MAX_DIGITS[kind];
 }
 
-/** In the price book, or made of words that are in its models' names. */
+/** Whether the price book has this name, or at least each of its words. */
 function isModel(name: string): boolean {
   const ids = (known ??= loadBook().ids);
   const isPlain = /^\w[\w./:@+[\]-]{0,99}$/.test(name) && hasFewDigits("model", name);

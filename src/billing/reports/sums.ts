@@ -126,7 +126,7 @@ function describeTotals(sum: (name: string) => string): Cell[] {
   const prompt = addColumns(PROMPT_KINDS, sum);
   const cached = `IFNULL(${sum("cache_read")}, 0) * 1.0`;
   const share = `CAST(${cached} / (${prompt}) * 10000 AS INTEGER) / 10000.0`;
-  // A 0 is written only if `exact` has amounts, which addRare may add to it.
+  // A 0 is left out, unless `exact` has amounts that addRare may add to it.
   const writePlan = (name: string, payer: string): string =>
     `IIF(${sum(payer)} OR ${sum("exact")} IS NOT NULL,
       '"${name}":"' || ${writeUsd(sum(payer))} || '",',
@@ -150,8 +150,8 @@ export type Span = readonly [name: string, since: number, until: number];
 export interface SumsQuery extends Scope {
   /** The names that rows are grouped by, or `span`. */
   readonly by: readonly string[];
-  /** The keys under which a row's `totals` have the names of `by`, in that order.
-   *  With these keys, the row has no `names`, `values` and `sums`. */
+  /** Under these keys, a row's `totals` have the row's names, in the order of `by`.
+   *  Then the row has no `names`, `values` and `sums`. */
   readonly as?: readonly string[];
   /** The order of rows, as SQL. In it, `n0` is the first name,
    *  `v0` the first value, and sums have their names. */
@@ -201,7 +201,7 @@ export interface SumRow {
   readonly exact?: readonly unknown[];
 }
 
-/** Adds the amounts in `exact` to a sum. If the sum is a count, it is in `units`. */
+/** Adds the amounts in `exact` to a sum. For a count, use the result's `units`. */
 export function addSum({ sums, exact = [] }: SumRow, name: string): Decimal {
   return addAmount(BigInt(sums[name] ?? 0), exact, name);
 }

@@ -1,4 +1,4 @@
-// Words for reports, also for the page, which cannot import the database.
+// Words of reports. The page imports this file, so it must not import the database.
 
 import type { CacheMiss, Line, Payer } from "../ledger/line.ts";
 import type { VersionChange } from "./versions.ts";
@@ -47,7 +47,7 @@ const PLAIN: Readonly<Record<string, string>> = {
   lifetime_passed: "its lifetime had passed",
   messages_changed: "earlier messages changed",
   marks_changed: "no cache mark near what was cached",
-  upstream_lost: "no change explains it: the upstream may have lost it",
+  upstream_lost: "no cause found: the upstream may have lost the cache",
   "upstream_lost perhaps": "the upstream may have lost a part that did not change",
 };
 
@@ -79,7 +79,7 @@ const HELP: Readonly<Record<string, string>> = {
     "check what rewrites earlier messages: a hook, a plugin, or a limit that drops the oldest ones",
   lifetime_passed:
     "if pauses are usual, ask for the longer lifetime (Claude Code: ENABLE_PROMPT_CACHING_1H=1, Anthropic: ttl 1h, OpenAI: prompt_cache_retention 24h)",
-  channel_changed: "raise the first channel's rate limit, or use the second only in emergencies (priority)",
+  channel_changed: "find out why the first channel failed (`gateway channels`), or use the second only in emergencies (priority)",
   model_changed: "use one model for a conversation: each has a cache of its own",
   tier_changed: "use one service tier for a conversation",
   marks_changed: "set cache_control at the end of each request, fewer than 20 blocks after the previous mark",

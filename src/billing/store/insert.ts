@@ -28,6 +28,7 @@ const ADD_NAMES = `INSERT INTO names (${NAMES.join(", ")}) VALUES (${placeholder
 const INSERT = `INSERT INTO lines VALUES (${placeholders(LINE_COLUMNS.length)})`;
 const FIND = "SELECT line, exact, corrections FROM lines WHERE id = ? ORDER BY line LIMIT 1";
 const CORRECT = `UPDATE lines SET official = ?, charge = ?, counted = ?, exact = ?, corrections = ? WHERE line = ?`;
+/** Limits then count the charge, no longer an estimate. */
 const FREE = `UPDATE lines SET counted = charge, exact = json_patch(exact, json_object('counted', exact ->> 'charge'))
   WHERE line = ?`;
 const MAX_COUNT = 2 ** 31;

@@ -1,5 +1,5 @@
-// Opens a ledger's table, with all lines: the file next to the ledger, or one in memory
-// if that file is damaged, or if this user may not write there.
+// Opens a ledger's table, with all lines: the file next to the ledger. It is in memory for
+// a copy without this file, for a user who may not write there, and if the file fails.
 
 import { constants as sqlite, Database } from "bun:sqlite";
 import { closeSync, existsSync } from "node:fs";

@@ -77,6 +77,7 @@ class Verifier {
   readonly #marks = new Map<string, Finding>();
   #file = "";
   #line = 0;
+  /** The last line of the earlier files. */
   #before = "";
   readonly #counts = { lines: 0, corrections: 0, findings: 0, unchecked: 0 };
   #reported = 0;

@@ -244,7 +244,7 @@ function formDetail({ seal, index }: Block, context: AnswerContext): Json {
   return { type: "reasoning.encrypted", id: null, index, data: context.closeSeal(seal ?? {}) };
 }
 
-/** In chat, a citation's place counts code points from the first text on. */
+/** In chat, citations count code points from the start of the first text. */
 function listCitations(texts: readonly Block[]): Json[] {
   const citations: Json[] = [];
   // Counting takes as long as all other work on a text.

@@ -147,7 +147,7 @@ function writeSearch({ id, text, sources }: Block): Json[] {
   ];
 }
 
-/** Clients need every key. */
+/** Clients need every count of tokens, even if it is 0. */
 function writeUsage(usage: Usage): Json {
   const { prompt, read, written, output, reasoning } = sumUsage(usage);
   const { cache_write_1h: long = 0 } = usage;

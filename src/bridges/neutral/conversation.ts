@@ -12,7 +12,6 @@ interface Marked {
 export interface TextPart extends Marked {
   readonly kind: "text";
   readonly text: string;
-  /** The model's own words of refusal. */
   readonly refusal?: true;
 }
 
@@ -38,7 +37,7 @@ export interface Message {
 }
 
 /** What an upstream needs back unchanged, such as the signature of a thought.
- *  With `after`, it signs the item before the `Reasoning` that has it. */
+ *  With `after`, this seal belongs to the item before the `Reasoning`. */
 export type Seal = Json;
 
 export interface Reasoning {

@@ -69,8 +69,8 @@ function isEnvelope(value: unknown): boolean {
   return typeof value === "string" && value.startsWith(ENVELOPE_START);
 }
 
-/** A part with an envelope in these members is dropped.
- *  A part with a `thoughtSignature` stays without it. */
+/** A part with an envelope in these members is a mere thought.
+ *  A part with a `thoughtSignature` loses only this member. */
 function isSealed(value: unknown): boolean {
   return (
     isObject(value) && ["signature", "encrypted_content", "data"].some((name) => isEnvelope(value[name]))

@@ -59,6 +59,7 @@ export function blameAnswer(message: string, status = 502): UpstreamError {
   return { kind: "server", status, message, code: null, param: null, tokens: null };
 }
 
+/** An unknown reason may be anything but a normal end. */
 export function blameEnd(reason: unknown): UpstreamError {
   const word = (typeof reason === "string" ? reason : "none").slice(0, 40).replaceAll(/\W/g, "_");
   return blameAnswer(`The upstream ended its answer for an unknown reason: ${word}.`);

@@ -1,5 +1,5 @@
-// Tables say what a conversion does with each field of a request. From them follow
-// reading, writing, refusals, `x-gateway-adjusted` and docs/bridges.md.
+// Tables say what a conversion does with each field of a request. Reading, writing,
+// refusals, `x-gateway-adjusted` and docs/bridges.md follow from these tables.
 
 import { getField, isObject, lookUp } from "../../lib/json/json.ts";
 import type { Conversation, Destination, Options, Tool, ToolMembers } from "./conversation.ts";
@@ -32,7 +32,7 @@ interface Field {
 type OptionRow<Name extends MemberName = MemberName> = {
   readonly [Option in Name]: Field & {
     readonly option: Option;
-    /** Reads a client's field. Undefined: it asks for nothing. */
+    /** Reads a client's field. Undefined if the field asks for nothing. */
     readonly read?: (value: unknown, path: string) => Members[Option] | undefined;
     /** Undefined or null: the option is left out. */
     readonly write?: (value: NonNullable<Members[Option]>, writing: Writing) => unknown;
@@ -281,7 +281,7 @@ export function ifFilled(text: string): string | null {
   return text === "" ? null : text;
 }
 
-/** For fields that depend on others: code handles them. */
+/** Stands for code elsewhere, because the field depends on others. */
 export function byCode(): undefined {}
 
 /** Null: the dialect `to` has no such field. */

@@ -91,7 +91,7 @@ export class Sequence {
   #steps = 0;
   #brought: [Block, string] | null = null;
 
-  /** `name` makes ids for calls without one. */
+  /** A call whose id is missing or repeated gets an id that contains `name`. */
   constructor(
     name: string,
     listener: AnswerListener | null = null,

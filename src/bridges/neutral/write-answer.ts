@@ -51,7 +51,6 @@ export abstract class AnswerWriter implements AnswerListener {
   protected isHeld = false;
   /** The call's input has not begun. If it begins without a `{`, the block is held. */
   #mayBeOdd = false;
-  /** The output so far: texts, and values that become JSON. */
   #parts: (string | Json)[] = [];
 
   constructor(context: AnswerContext) {

@@ -24,7 +24,7 @@ export type ModelItem = Reasoning | Call | Message;
 
 export type Turn =
   | { readonly side: "model"; readonly items: readonly ModelItem[] }
-  /** `messages`: also those of the system. */
+  /** `messages` includes system messages. */
   | { readonly side: "user"; readonly results: readonly Result[]; readonly messages: readonly Message[] };
 
 export interface Turns {
@@ -101,7 +101,7 @@ class Draft {
     }
   }
 
-  /** Another upstream's thought cannot be given back. */
+  /** Upstreams take back only thoughts with their seal. */
   #addThought(thought: Reasoning): void {
     if (thought.seal === null) return;
     const turn = this.#openTurn();

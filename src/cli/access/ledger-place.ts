@@ -24,8 +24,7 @@ export function findLedger(flags: LedgerFlags): string {
   return hasFiles(path) ? path : fail(describeMissing(path, flags));
 }
 
-/** The config's ledger may be missing.
- *  `loaded` is null only if --ledger names a ledger. */
+/** The config's ledger may be missing. `loaded` is null only if --ledger names a ledger. */
 export function findLedgerOrEmpty(loaded: LoadedConfig | null, flags: LedgerFlags): string {
   if (loaded === null || flags.ledger !== undefined) return findLedger(flags);
   const { path } = loaded.catalog.ledger;
@@ -33,8 +32,7 @@ export function findLedgerOrEmpty(loaded: LoadedConfig | null, flags: LedgerFlag
   return path;
 }
 
-/** `isCopy` is true if --ledger names the ledger:
- *  nothing is written next to it. */
+/** `isCopy` is true if --ledger names the ledger: nothing is written next to it. */
 export function useLedger(config: LoadedConfig, flags: LedgerFlags) {
   if (flags.ledger === undefined) return { ...config, isCopy: false };
   const ledger = { ...config.catalog.ledger, path: findLedger(flags) };

@@ -126,8 +126,7 @@ export const checkGit: Check = ({ path, source, catalog: { ledger } }) => {
   ];
 };
 
-/** A line about a file that git has.
- *  Lines about other files begin with a question mark. */
+/** A line about a file that git has. Lines about other files begin with a question mark. */
 const HELD = /^[^?]/m;
 
 function describeGit(listed: string, what: string, kept: string): string {

@@ -123,7 +123,7 @@ export function describeAmounts(table: Table, { zone }: Catalog): DoctorFinding[
   const marks = listMarks(table).length;
   const are = unreadable === 1 ? "is" : "are";
   const lines = `${formatCount(unreadable, "line")} cannot be read and ${are} missing from all amounts`;
-  const found = `when the gateway started, it found ${formatCount(marks, "thing")} that nothing explains`;
+  const found = `starts of the gateway found ${formatCount(marks, "thing")} that nothing explains`;
   const lack = unpriced === 1 ? "has no price and is" : "have no price and are";
   const gaps = `${formatCount(unpriced, "request")} ${lack} in no amount`;
   const advice = "gateway usage --by model, then gateway prices check";

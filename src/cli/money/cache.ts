@@ -73,8 +73,7 @@ function describeMisses({ requests, unanalysed, rows, persistent, total }: Cache
   ];
 }
 
-/** Measured with Claude Code 2.1.329 and opencode 1.18.33;
- *  pi documents its setting. */
+/** Measured with Claude Code 2.1.329 and opencode 1.18.33; pi documents its setting. */
 const HOUR_SETTINGS: Readonly<Record<string, string>> = {
   "claude-code": "Set ENABLE_PROMPT_CACHING_1H=1",
   pi: "Set PI_CACHE_RETENTION=long",

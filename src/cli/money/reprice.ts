@@ -26,7 +26,7 @@ export async function repriceLedger(flags: RepriceFlags) {
   if ((flags.period ?? flags.since) === undefined)
     refuseUsage("Name the period whose requests get today's prices, such as 7d or --since 2026-11-20.");
   const path = findLedger(flags);
-  // Two runs would correct requests twice.
+  // Two runs at once would correct requests twice.
   const lock = flags.dryRun === true ? null : lockReprice(path);
   try {
     return await repriceLocked(path, flags);
@@ -125,7 +125,7 @@ function requireWritten({ problem }: Ledger): void {
   if (problem !== null) fail(`Not all corrections were written: ${problem}.`);
 }
 
-/** Opens it without rotation, because the files are being read. */
+/** Opens the ledger without rotation, because its files are being read. */
 function openToWrite(path: string): Ledger {
   try {
     return openLedger({

@@ -46,7 +46,8 @@ export function showReport<Flags extends ReportFlags>(
   const clock = { zone: loaded?.catalog.zone ?? createZone("system"), now: new Date() };
   const period = readPeriod(flags, clock);
   using table = openTable(path, flags);
-  // A report has few rows, so functions are compiled later than elsewhere: decision 0030.
+  // A report has few rows, so functions are compiled later than elsewhere:
+  // decision 0030.
   Bun.unsafe.setJITPolicy(60);
   const scope = { ...period, only: readFilter(flags, table) };
   refuseUnknownNames(scope.only, table, loaded);
@@ -125,8 +126,7 @@ export function writeCsv(
   return [[...by, ...columns].join(","), ...lines];
 }
 
-/** Spreadsheets run cells that begin with these.
- *  A cell may begin after a semicolon. */
+/** Spreadsheets run cells that begin with these. A cell may begin after a semicolon. */
 const FORMULA = /(?<=^|;)(?= *[=+\-@＝＋－＠])/g;
 
 function quote(text: string): string {

@@ -23,8 +23,7 @@ export async function openPage(flags: OpenFlags): Promise<void> {
   }
 }
 
-/** Without flags, the only running gateway is chosen,
- *  even if it has another config. */
+/** Without flags, the only running gateway is chosen, even if it has another config. */
 async function findGateway(flags: OpenFlags): Promise<string> {
   const { url, config, ledger } = flags;
   if (url === undefined && (config ?? ledger) !== undefined) return locateLedger(flags);

@@ -38,8 +38,7 @@ interface DraftGroup {
 type Place = Pick<Preset, "platform" | "baseUrl" | "kind"> & Partial<Pick<Preset, "channel" | "group">>;
 
 const REFERENCE = /^(?:os\.environ\/|\$)\{?([A-Za-z_]\w*)\}?$/;
-/** Names of this machine.
- *  Its servers often listen on 127.0.0.1 only. */
+/** Names of this machine. Its servers often listen on 127.0.0.1 only. */
 const HERE = /^(https?:\/\/)(?:localhost|0\.0\.0\.0|host\.docker\.internal)(?=[:/]|$)/i;
 
 /** Only credentials and keys may refer to variables. */
@@ -274,7 +273,7 @@ export function readLitellm(document: unknown, draft: Draft): void {
     const address = readAddress(getField(params, "api_base"));
     const place = model === "" ? null : requireUsable(findPlace(address, provider));
     if (place === null) {
-      draft.lost.push(`model_list ${wanted}: its provider or address`);
+      draft.lost.push(`model_list ${wanted}: its provider or address cannot be used`);
       continue;
     }
     const seller = `${place.platform} ${place.baseUrl}`;

@@ -132,7 +132,7 @@ function describeReach(draft: Draft, catalog: Catalog, kept: Environment): strin
 function describeSecret({ variables }: Draft, credential: string | undefined, kept: Environment): string {
   const [variable] = listVariables(credential);
   if (variable === undefined) return "none";
-  if (Object.hasOwn(variables, variable)) return `${variable} of gateway.env (was in the file)`;
+  if (Object.hasOwn(variables, variable)) return `${variable} of gateway.env (from the imported config)`;
   if ((process.env[variable] ?? "") !== "") return `${variable} of your environment`;
   if (kept[variable] !== undefined) return `${variable} of gateway.env`;
   return `${variable} of your environment (not set)`;

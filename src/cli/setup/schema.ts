@@ -61,6 +61,7 @@ function isNode(value: unknown): value is Node {
   return isObject(value);
 }
 
+/** Returns null for a name that users choose. */
 function findNode(root: Node, path: readonly string[]): Node | null {
   let node: unknown = root;
   let isSetting = true;

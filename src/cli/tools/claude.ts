@@ -65,7 +65,8 @@ function nameForeignModels(connection: Connection): Record<string, string> {
         ANTHROPIC_CUSTOM_MODEL_OPTION: main,
       }),
     ...(main !== null && listWindow(limits?.get(main))),
-    // Removes a line of the prompt that always changes: other makers' caches would miss.
+    // Removes a line of the prompt that always changes:
+    // other makers' caches would miss.
     CLAUDE_CODE_ATTRIBUTION_HEADER: "0",
     // Only Anthropic's models know tools that are loaded on demand.
     ENABLE_TOOL_SEARCH: "false",
@@ -88,8 +89,7 @@ function listWindow(
   };
 }
 
-/** The default in 2.1.330 is five minutes with an API key,
- *  an hour with a login. */
+/** The default in 2.1.330 is five minutes with an API key, an hour with a login. */
 const CACHE_VARIABLES = {
   "1h": { ENABLE_PROMPT_CACHING_1H: "1", FORCE_PROMPT_CACHING_5M: "" },
   "5m": { ENABLE_PROMPT_CACHING_1H: "", FORCE_PROMPT_CACHING_5M: "1" },

@@ -23,7 +23,8 @@ export function describeMisleading(title: string, names: readonly string[], env:
 export function prepare(tool: Tool, connection: Connection, started: Environment): ToolEnvironment {
   const env = { ...started, ...tool.readVariables?.(started) };
   const { args, defaults = {}, ...setting } = tool.connect(connection, env);
-  // Unsets even absent variables: the lines of `gateway env` may run in another shell.
+  // Unsets even absent variables:
+  // the lines of `gateway env` may run in another shell.
   const unset = listMisleading(tool, connection).filter(
     (name) => !ADDS_HEADERS.test(name) || isMisleading(name, env[name]),
   );
@@ -55,8 +56,8 @@ export const PROXY_NAMES = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].flatMap((n
   name.toLowerCase(),
 ]);
 
-/** For IPv6, Gemini CLI and opencode need brackets,
- *  on which Python's httpx fails. */
+/** Gemini CLI and opencode need brackets around IPv6 addresses.
+ *  Python's httpx fails on brackets. */
 function exemptGateway(base: string, env: Environment, bracketed: boolean): Record<string, string> {
   const { protocol, hostname } = new URL(base);
   const bare = hostname.replace(/^\[(.*)\]$/, "$1");

@@ -129,8 +129,7 @@ function isChat({ platform }: Channel): boolean {
   return platform === CHAT;
 }
 
-/** Returns null if the group converts nothing,
- *  or if the tool can use its own models. */
+/** Returns null if the group converts nothing, or if the tool can use its own models. */
 function describeForeign({ ownModels }: Tool, group: Group, models: readonly string[]): Foreign | null {
   const { channels, convert, defaultModel } = group;
   // `anthropic/claude-…` is a reseller's name.
@@ -235,6 +234,7 @@ function readShortName(word: string, tool: Tool, connection: Connection, env: En
 }
 
 export function findNamedModel({ variable, flags }: OwnModels, { words, env }: Given): string | null {
+  // Tools use the last flag.
   for (const [index, word] of [...words.entries()].toReversed())
     for (const flag of flags) {
       if (word === flag) return words[index + 1] ?? null;
@@ -288,8 +288,7 @@ export function findSmallModel(models: readonly string[]): string | null {
   return SMALL.map((small) => findNewest(fit.filter((model) => small.test(model)))).find(Boolean) ?? null;
 }
 
-/** The newest by version, kind and date.
- *  Claude's kind counts before the minor version. */
+/** The newest by version, kind and date. Claude's kind counts before the minor version. */
 function findNewest(models: readonly string[], kinds: readonly RegExp[] = []): string | null {
   const rank = (model: string): number[] => {
     const date = /20\d{2}-?\d{2}-?\d{2}(?!\d)/.exec(model)?.[0] ?? "";

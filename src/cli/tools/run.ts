@@ -279,7 +279,8 @@ const TERMINAL_SIGNALS = ["SIGINT", "SIGQUIT"] as const;
 const FORWARDED_SIGNALS = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 
 async function runProgram(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  // Listens before the tool starts: otherwise a signal could end this process alone.
+  // Listens before the tool starts:
+  // otherwise a signal could end this process alone.
   const waiting: NodeJS.Signals[] = [];
   let send = (signal: NodeJS.Signals): void => void waiting.push(signal);
   const pass = (signal: NodeJS.Signals): void => send(signal);

@@ -35,7 +35,7 @@ export interface NewKey {
 }
 
 export async function createKey(file: ConfigFile, { name, group, secret, expires, limits, now }: NewKey) {
-  // What a removed key of this name spent does not count.
+  // Charges before this time do not count: a removed key may have had this name.
   const created = now.toISOString();
   const { groups } = await file.edit((current) => {
     requireNewName("key", name, current.keys);

@@ -88,7 +88,8 @@ export function readConfigText(path: string): string {
     throw error instanceof ConfigError ? error : new ConfigError(describeUnreadable(path, error));
   }
   try {
-    // An edit must keep all other bytes: invalid bytes are refused, a byte order mark stays.
+    // An edit must keep all other bytes:
+    // invalid bytes are refused, a byte order mark stays.
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     throw new ConfigError(`The config file ${path} is not UTF-8 text.`);

@@ -108,7 +108,7 @@ export const readOtherPath = readForm(
 /** Only characters that a header can carry. */
 export const readSecretText = readForm(
   /^[\x21-\x7e]+$/,
-  "a secret is visible ASCII characters without spaces",
+  "a secret has only visible ASCII characters, without spaces",
 );
 
 export function readHttpUrl(text: string): URL {

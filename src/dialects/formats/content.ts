@@ -33,7 +33,7 @@ const LAYOUT: Layout = {
 
 export const content: Dialect = {
   name: "content",
-  // Upstreams want this header. `vendor` in the config names the header of clients.
+  // `vendor` in the config changes only the header of clients, not this one.
   sign: (credential) => ["x-goog-api-key", credential],
   errorBody: formError,
   errorEvent(error, requestId, at = {}) {

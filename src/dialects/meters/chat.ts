@@ -8,8 +8,8 @@ import { CountReader, Reports } from "../../billing/counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 // `_tokens` finds the usage, because any chunk may have `usage` as null.
-// `name` finds a call's first chunk, and `base64` pictures,
-// which must not count as text.
+// `name` finds a call's first chunk.
+// `base64` finds pictures, which must not count as text.
 const NEEDLES = listNeedles(
   '_tokens"',
   "[DONE]",

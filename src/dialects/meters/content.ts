@@ -30,6 +30,7 @@ export class ContentReader implements UsageReader {
   #finished = false;
   #failed = false;
   #mapped = false;
+  /** If the answer names no query, the cost of its search is unknown. */
   #foundWeb = false;
   #soughtImages = false;
   /** The model read pages that the request names: they cost only tokens. */

@@ -10,8 +10,8 @@ import { CountReader, dropZeros, readTariff, Reports } from "../../billing/count
 
 type Counters = Readonly<Record<string, unknown>>;
 
-// Signatures and results of server tools are read,
-// because a sample would count them as output.
+// Signatures, and results of server tools, are read:
+// in a sample of events, they would count as output.
 const NEEDLES = listNeedles("message_", 'error"', "block_start", "signature_");
 
 const ONLY_TEXT =

@@ -85,7 +85,7 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
 const BATCH_BYTES = 4096;
 /** A smaller sample does not show a stream's share of text. */
 const SAMPLE_BYTES = 1024;
-/** A sample is read once in so many bytes. */
+/** One sample stands for this many bytes. */
 const SAMPLED_BYTES = 64 * 1024;
 /** Only pictures and sound make events longer. */
 const LONG_EVENT_BYTES = 1024 * 1024;
@@ -240,7 +240,7 @@ class StreamMeter implements Meter {
     return goesOn ? { ...report, end: "open", final: false } : report;
   }
 
-  /** The unfinished event's text, which the client may have. */
+  /** The client may already have an unfinished event's text. */
   #readOpen(text: string): number {
     const size = this.#learnText(text);
     const data = readEvent(text)?.data;
@@ -364,6 +364,7 @@ function shorten(chunk: Buffer): Buffer {
     kept = to;
   };
   for (let at = 0, quote = -1, end = 0; at + GAP_BYTES < text.length; at = end + 1) {
+    // One search serves all lists before the next quote.
     if (quote < at) quote = find('"', at);
     end = quote;
     if (quote - at < GAP_BYTES) continue;

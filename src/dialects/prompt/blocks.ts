@@ -151,7 +151,7 @@ const MAX_SHAPED_LENGTH = 64 * 1024;
 
 function readShape(text: string): number {
   if (text.slice(0, MAX_FRAME_LENGTH + ATTRIBUTION.length).includes(ATTRIBUTION)) return ATTRIBUTION_SHAPE;
-  return hashText(text.slice(0, MAX_SHAPED_LENGTH).replace(/\d+/g, "0") + text.slice(MAX_SHAPED_LENGTH));
+  return hashText(text.slice(0, MAX_SHAPED_LENGTH).replace(/\d+/g, "0"));
 }
 
 export function hashText(text: string): number {

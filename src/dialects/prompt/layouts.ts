@@ -12,7 +12,7 @@ export type Role =
   | "tier"
   /** The response that this request continues. */
   | "continues"
-  /** The message of a kept conversation that this request continues. */
+  /** The message after which this request continues a kept conversation. */
   | "thread"
   /** A conversation that the upstream keeps. */
   | "held"

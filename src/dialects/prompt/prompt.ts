@@ -221,7 +221,7 @@ function isSection(role: Role): role is Section {
 /** How many pieces before a result are searched for its call. */
 const MAX_PIECES_BETWEEN = 256;
 
-/** What the parts of a list say. It grows with its conversation. */
+/** Facts about the parts of a list. The row grows with the conversation. */
 class PartRow {
   readonly listed: ListPart<PartFacts>[] = [];
   readonly sections: Readonly<Record<"tools" | "system", number[]>> = { tools: [], system: [] };

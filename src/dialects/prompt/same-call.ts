@@ -1,5 +1,5 @@
-// How often a conversation ends with the same tool call and result. Where the
-// upstream keeps the conversation, earlier calls come from the continued response.
+// Counts the equal tool calls with equal results at the end of a conversation.
+// If the upstream keeps the conversation, earlier calls come from the continued response.
 
 import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
 import type { CallListener } from "../../billing/usage.ts";
@@ -80,7 +80,7 @@ function writeJson(value: unknown, without?: ReadonlySet<string>, depth = 0): st
 class PairCounter {
   /** The last call with its result, and how often they came in a row since the user's last text. */
   last: LastPairs = NO_PAIRS;
-  /** Messages that were not read cannot change the result. */
+  /** Unread messages cannot change `last`. */
   isCertain = false;
   readonly #before: CallChain | null;
   /** Hashes of calls without a result, by id. */

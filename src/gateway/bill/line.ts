@@ -220,6 +220,7 @@ function compare({ assessment, charge, reading }: Bill): string | null {
 }
 
 function doubtModel({ reading, charge: { pricedAs, priceSource } }: Bill): string | null {
+  // An owner's price is not doubted.
   if (pricedAs === null || priceSource === "config") return null;
   const model = reading.model ?? pricedAs;
   if (isSameModel(model, pricedAs)) return null;
@@ -232,8 +233,7 @@ function doubtAttempts({ method, attempts }: Request): string | null {
   return paid.length > 1 ? describePaidTwice(paid.map(({ channel }) => channel)) : null;
 }
 
-/** Limits also count estimates and what a plan pays. Null:
- *  they count the charge. */
+/** The amount that limits count, if it is not the charge: an estimate, or what a plan pays. */
 function countForLimits(r: Request, bill: Bill, gateway: Gateway): string | null {
   const { basis, assessment } = bill;
   const isKnown = isCharged(basis) && assessment.lacksOutput !== true;

@@ -52,7 +52,7 @@ function nameKey(key: Key | null): Pick<RequestRecord, "key" | "group"> {
   return { key: key?.name ?? null, group: key?.group.name ?? null };
 }
 
-/** Nothing was sent: the client's words may still hold secrets. */
+/** A request that was not sent may still hold secrets. */
 function describeUnsent(r: Request, { catalog }: Gateway): Partial<RequestRecord> {
   const { ending, exchange } = r;
   const secrets = secretsOf(catalog);
@@ -67,8 +67,7 @@ function describeUnsent(r: Request, { catalog }: Gateway): Partial<RequestRecord
   };
 }
 
-/** No endpoint has the request's path. This path is untrusted,
- *  so only the error's text may have it. */
+/** No endpoint has the request's path. This path is untrusted, so only the error's text may have it. */
 export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Gateway): void {
   gateway.observer.requestDone({
     id: call.id,

@@ -117,8 +117,7 @@ function warnOfLimits(line: LineDraft, key: Key, { ledger, alerts, now }: Gatewa
   if (session !== undefined) alerts.check(listSessionUses(key, session, ledger.sums));
 }
 
-/** Charges a background response to the key that began it,
- *  when a request has fetched all of it. */
+/** Charges a background response to the key that began it, when a request has fetched all of it. */
 function billBackground(
   r: Request,
   draft: LineDraft | null,

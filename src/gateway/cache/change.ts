@@ -24,8 +24,7 @@ export function countSharedMessages(a: Prompt, b: Prompt): number {
   return countShared(a, b, a.messages, b.messages);
 }
 
-/** Claude Code's line about itself makes no difference:
- *  its hash is the same in all prompts. */
+/** Claude Code's line about itself makes no difference: its hash is the same in all prompts. */
 export function hasSameOpening(a: Prompt, b: Prompt): boolean {
   if (a.tools !== b.tools || a.messages !== b.messages) return false;
   for (let at = 0; at < a.messages; at += 1) if (a.parts[at] !== b.parts[at]) return false;
@@ -56,8 +55,7 @@ export function findChange({ turn: { prompt: before }, end }: PastTurn, turn: Ca
   return { because: "messages_changed", at: at ?? countMessages(now) + 1 };
 }
 
-/** How many first parts are equal. If a setting changed,
- *  only those before the messages count. */
+/** How many first parts are equal. If a setting changed, only those before the messages count. */
 export function countSame({ turn: { prompt: before } }: PastTurn, turn: CacheTurn): number {
   const end = findSetting(before, turn.prompt) === undefined ? Infinity : before.messages;
   return Math.min(countShared(before, turn.prompt), findLine(before, turn), end);
@@ -72,8 +70,7 @@ function findSetting({ settings: before }: Prompt, { settings: now }: Prompt): s
 /** Anthropic caches these with the messages. */
 const WITH_MESSAGES: ReadonlySet<string> = new Set(["thinking", "tool_choice"]);
 
-/** The name of a changed member, header or mark.
- *  The change may be why the cache was missed. */
+/** The name of a changed member, header or mark. The change may be why the cache was missed. */
 export function findOther({ prompt: before }: CacheTurn, { prompt: now, rules }: CacheTurn): string | null {
   const names = new Set([...before.others.keys(), ...now.others.keys()]);
   for (const name of rules.marked ? names.difference(WITH_MESSAGES) : names)
@@ -94,8 +91,7 @@ function sortTools({ parts, tools }: Prompt): readonly number[] {
   return parts.slice(0, tools).toSorted((a, b) => a - b);
 }
 
-/** Where Claude Code's line about itself is,
- *  if it changed and nothing was read from the cache. */
+/** Where Claude Code's line about itself is, if it changed and nothing was read from the cache. */
 function findLine(before: Prompt, { prompt, dropsAttribution, tokens }: CacheTurn): number {
   const isIgnored = dropsAttribution || tokens.read > 0 || before.attribution === prompt.attribution;
   return isIgnored ? Infinity : before.tools + before.shapes.indexOf(ATTRIBUTION_SHAPE);

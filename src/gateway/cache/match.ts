@@ -58,7 +58,7 @@ function listMessages({ parts, count, messages }: Prompt, from = 0): readonly nu
 }
 
 /** Whether the user went back to an earlier message.
- *  If so, the prompt repeats no message after it. */
+ *  Such a prompt repeats no later message. */
 function isBranch(
   { turn: before, end }: PastTurn,
   shared: number,

@@ -101,7 +101,7 @@ class ConvertedStream {
 
   send(piece: Uint8Array): Promise<void> | null {
     const r = this.#r;
-    // `push` shows the meter each event first, because the client's stream ends with the usage.
+    // `push` counts the usage, too. The client's stream ends with that count.
     if (!r.exchange.gone) return this.#passEvents(this.#stream.push(piece));
     meterChunk(r, piece);
     return null;

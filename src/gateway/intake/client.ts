@@ -25,7 +25,7 @@ interface ToolRow {
 
 /** The first matching row counts. Decision 0018 has the evidence. */
 const TOOLS: readonly ToolRow[] = [
-  // On the messages dialect, Qwen Code is claude-cli, with a version below 1.
+  // On the messages dialect, Qwen Code calls itself `claude-cli/0.x`.
   { tool: "qwen-code", userAgent: /^(?:QwenCode\/|claude-cli\/0\.)/ },
   { tool: "claude-code", userAgent: /^claude-(?:cli|code)\//, read: readClaudeCode },
   { tool: "codex", userAgent: /^codex[_-]/, read: readCodex },
@@ -171,6 +171,7 @@ const PLAIN_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
 /** A key that was sent as an id or a label. */
 const KEY = /sk-[\w-]{24}/;
 
+/** Hashes an id that may hold something else. */
 export function storeId(id: string | undefined): string | undefined {
   if (id === undefined || id === "") return undefined;
   return PLAIN_ID.test(id) && !KEY.test(id) ? id : sha256Hex(id);

@@ -35,8 +35,8 @@ export class KnownParts {
 
 const MAX_FIRST = 4;
 
-/** Whether lists of the same name begin alike.
- *  Claude Code's line about itself may differ. */
+/** Whether one of each list's first parts is unchanged.
+ *  Claude Code's very first part changes every time. */
 function isContinued(known: Known, lists: Known): boolean {
   for (const [name, { parts }] of known) {
     const now = lists.get(name)?.parts;

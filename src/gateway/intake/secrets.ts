@@ -271,7 +271,7 @@ export class StreamRedactor {
       this.#held = bytes;
       return NOTHING;
     }
-    // If no secret's first letters are in `bytes`, a part of them may be at the end.
+    // Even without a whole start of a secret, `bytes` may end with a part of one.
     const from = this.#secrets.mayHold(bytes) ? 0 : Math.max(0, bytes.length - MAX_OPEN_START);
     const { found, open } = this.#secrets.scan(bytes.subarray(from));
     const clean = found.length === 0 ? bytes : cover(bytes, found);

@@ -6,7 +6,8 @@ import type { Listener, OpenStream, RequestRecord } from "./observer.ts";
 export type Activity = ReturnType<typeof createActivity>;
 
 const MAX_RECENT = 100;
-/** Not shown: tools and `gateway run` ask for model lists at each start. */
+/** Model lists are not shown:
+ *  tools and `gateway run` ask for them at each start. */
 const MODEL_LIST = /\/models(?:\/\{id\})?$/;
 
 export function createActivity(now: () => number) {

@@ -31,7 +31,8 @@ import { forward } from "./forward.ts";
 /** How an attempt ended. failover.ts has a row for each kind. */
 export interface Attempted {
   readonly kind: "answered" | "elsewhere" | "failed" | "broken" | "short" | "left";
-  /** `answered` has a failure only if the error says that the account has no credit. */
+  /** `answered` has a failure only if the error says
+   *  that the account has no credit. */
   readonly failure: Failure | null;
   readonly answer: ChannelResponse | null;
 }

@@ -10,7 +10,8 @@ export type BeginningVerdict = { readonly kind: "good" } | BadBeginning;
 
 export type BadBeginning =
   | { readonly kind: "empty" | "foreign" }
-  /** An error after which another channel may succeed. `status` is its status in HTTP. */
+  /** An error after which another channel may succeed.
+   *  `status` is its status in HTTP. */
   | { readonly kind: "error"; readonly status: number; readonly message: string };
 
 export const GOOD: BeginningVerdict = { kind: "good" };

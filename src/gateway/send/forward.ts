@@ -46,7 +46,8 @@ interface Sent {
   readonly fields: Fields;
 }
 
-/** Only an alias, dropped envelopes and asking for usage change the body. */
+/** The body changes only to rename the model,
+ *  to drop envelopes or to ask for usage. */
 function passOn(r: Request, candidate: Candidate, secrets: KnownSecrets, converts: boolean): Sent {
   const named = renameModel(r, candidate);
   const readable = named === r.body.bytes ? r.body.plain : named;

@@ -42,7 +42,8 @@ export function requestFields(fields: Fields, keepEncoding: boolean, secrets: Kn
     const forwarded = forwardRequest(name);
     return forwarded === null || secrets.holds(name) || secrets.holds(value) ? null : forwarded;
   });
-  // No upstream may compress: responses are metered, and some clients cannot decompress.
+  // No upstream may compress: responses are metered,
+  // and some clients cannot decompress.
   return forwarded.push(PLAIN);
 }
 

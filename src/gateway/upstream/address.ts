@@ -43,10 +43,10 @@ export function overrideFields(fields: Fields, { headers }: Channel): Fields {
 }
 
 // A channel's base URL or proxy may lead back to this gateway:
-// a header finds the loop.
+// without TLS, a header finds the loop.
 
 const HOP_HEADER = "x-gateway-hop";
-/** Requests with marks of other gateways may pass. */
+/** Only this mark is refused: other gateways may pass a request on. */
 const OWN_MARK = crypto.randomUUID().slice(0, 8);
 
 export function markHop(fields: Fields, exchange: Exchange, channel: Channel): void {

@@ -28,7 +28,7 @@ interface Rule {
 export interface Failure extends Rule {
   readonly channel: string;
   readonly message: string;
-  /** An error inside a stream has the status that stands for it.
+  /** An error inside a stream has its own HTTP status here, not 200.
    *  Null without a response. */
   readonly status: number | null;
   readonly fault: UpstreamFault["kind"] | null;

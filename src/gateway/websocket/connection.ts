@@ -242,7 +242,8 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  /** Cuts off a silent upstream: its late events could be taken for a later response. */
+  /** Cuts off a silent upstream:
+   *  its late events could be taken for a later response. */
   #watchSilence(streamId: string | null): void {
     const turn = this.#turns.find((other) => other.streamId === streamId);
     turn?.watchSilence(() => {

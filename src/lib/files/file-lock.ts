@@ -125,7 +125,7 @@ function lockDatabase(place: string, path: string, fd: number): Database {
         `${path} is not a lock file of the gateway: move it away, then the gateway makes a new one`,
       );
     if (code !== "SQLITE_FULL") throw error;
-    // The message names files: users do not know of SQLite.
+    // Users do not know of SQLite, so no message names it.
     const what =
       `no space is left on the disk (ENOSPC) for ${path}. ` +
       `Free some (df -h ${quoteWord(dirname(path))}) and repeat`;

@@ -1,5 +1,3 @@
-// Where links lead.
-
 import { readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 

@@ -83,7 +83,7 @@ function refuseForeign(path: string, found: BigIntStats, shared: boolean): void 
 
 function describeForeign(path: string, found: BigIntStats, shared: boolean): string | null {
   if (found.isSymbolicLink())
-    return `is a link${describeTarget(path)}, which the gateway does not follow: rm ${quoteWord(path)}`;
+    return `is a link${describeTarget(path)}, and the gateway follows no link here: rm ${quoteWord(path)}`;
   if (!found.isFile()) return "is not a regular file: move it away";
   if (!isOurs(found)) return `belongs to user ${found.uid}, not to you: move it away, or change its owner`;
   if (!shared && found.nlink > 1n)

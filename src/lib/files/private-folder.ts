@@ -9,7 +9,6 @@ import { PLATFORM } from "./platform.ts";
 const OTHERS = 0o077;
 export const OTHERS_WRITE = 0o022;
 
-/** Returns false if there is no folder. */
 export function requireFolder(path: string, forbidden: number): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) return false;

@@ -7,7 +7,8 @@ import type { OpenPeer } from "./web-socket.ts";
 /** Reply with `answer`, or with `begin`, some `write`, then `end` or `reset`. */
 export interface Exchange {
   readonly method: string;
-  /** Path and query in their normal form: percent-encoded, without `.` and `..`. */
+  /** Path and query in their normal form:
+   *  percent-encoded, without `.` and `..`. */
   readonly target: string;
   readonly fields: Fields;
   field(name: string): string | undefined;
@@ -53,6 +54,7 @@ export interface ListenOptions {
   readonly onExchange: (exchange: Exchange) => void;
   readonly onError: (error: unknown) => void;
   readonly maxMessageBytes: number;
+  /** Between requests. */
   readonly idleSeconds?: number;
   /** The longest pause inside a body. */
   readonly bodyMs?: number;

@@ -120,7 +120,8 @@ export class FrameReader {
     this.#fragments = [];
     this.#messageBytes = 0;
     const held = this.#held;
-    // In the next turn, the message has been read, and one copy of it waits for the client.
+    // In the next turn, the message has been read,
+    // and one copy of it waits for the client.
     setImmediate(() => held?.shrink(bytes.length));
     if (kind === "text" && !isUtf8(bytes)) return refuse("a text is not UTF-8", CLOSE_CODES.invalidText);
     return { message: { kind, bytes } };

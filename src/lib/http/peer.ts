@@ -21,8 +21,8 @@ export function writeHandshake(key: string): string {
   return `connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${key}\r\n`;
 }
 
-/** Throws Malformed if a 101 does not fit:
- *  we offer no extension or subprotocol. */
+/** Throws Malformed if the 101 does not fit our handshake,
+ *  which offers no extension or subprotocol. */
 export function requireFit(fields: Fields, key: string): void {
   const isFit =
     hasToken(fields, "upgrade", "websocket") &&
@@ -87,7 +87,8 @@ export class UpstreamPeer implements UpstreamSocket {
     this.#wire.terminate();
   }
 
-  /** Unsent bytes leave first: a reset discards what a slow reader has not read. */
+  /** Unsent bytes leave first:
+   *  a reset discards what a slow reader has not read. */
   #finish(closing: Closing): void {
     this.close(closing);
     this.#closing = closing;

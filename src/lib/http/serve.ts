@@ -105,7 +105,8 @@ class ServedExchange implements Exchange {
   #ended = false;
   #isBroken = false;
   #stream: ReadableStreamDirectController | null = null;
-  /** What runs when the runtime asks for the stream. Null: no stream was offered. */
+  /** What runs when the runtime asks for the stream. Null:
+   *  no stream was offered. */
   #onStream: (() => unknown)[] | null = null;
   #unsent: Promise<void> | null = null;
   #goneListeners: (() => void)[] = [];
@@ -113,7 +114,8 @@ class ServedExchange implements Exchange {
   constructor(request: Request, server: BunServer<ServedPeer>, surroundings: Surroundings) {
     this.method = request.method;
     this.target = readTarget(request.url);
-    // `toJSON` takes half as long as iterating. It makes repeated `set-cookie` an array.
+    // `toJSON` takes half as long as iterating.
+    // It makes repeated `set-cookie` an array.
     const all = request.headers.toJSON();
     for (const name in all) this.fields.push([name, String(all[name])]);
     this.#request = request;

@@ -31,7 +31,7 @@ export class Wire {
   unsentBytes = 0;
   onClosed = (): void => {};
 
-  /** Settles when the runtime has verified the chain and the name. */
+  /** Settles when the runtime has verified the certificate and its name. */
   readonly secured = Promise.withResolvers<void>();
 
   isIdle = false;

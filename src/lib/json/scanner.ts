@@ -20,7 +20,8 @@ const LITERAL = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?
 
 const [DEEPER, HIGHER, STRING, FOREIGN] = [1, -1, 2, 3] as const;
 const KINDS = new Int8Array(256).fill(FOREIGN);
-// While no other byte is outside strings, all parsers agree where the strings are.
+// If all bytes outside strings are among these,
+// all parsers agree where the strings are.
 for (const byte of Buffer.from("\ufeff \t\r\n:,+-.0123456789Etruefalsn")) KINDS[byte] = 0;
 for (const byte of Buffer.from("[{")) KINDS[byte] = DEEPER;
 for (const byte of Buffer.from("]}")) KINDS[byte] = HIGHER;

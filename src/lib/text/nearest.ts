@@ -2,7 +2,7 @@
 
 import { escapeText } from "./printable.ts";
 
-/** Nobody types longer names: comparing takes quadratic time. */
+/** Comparing takes quadratic time, and nobody types longer names. */
 const MAX_TYPED_LENGTH = 128;
 
 export function didYouMean(typed: string, known: Iterable<string>): string {

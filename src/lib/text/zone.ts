@@ -16,8 +16,7 @@ export interface Zone {
   readonly fromLocal: (local: number) => number;
 }
 
-/** This machine's zone. `Date` does not load the calendar
- *  that `Temporal` needs. */
+/** This machine's zone. */
 const SYSTEM: Zone = {
   get name() {
     return Temporal.Now.timeZoneId();

@@ -62,7 +62,7 @@ export class Deadline {
 }
 
 /** The event loop reads sockets between two immediates.
- *  On a busy machine, the timer may run earlier. */
+ *  Timers may run before it reads them. */
 function sweepAfterReading(): void {
   setImmediate(() => setImmediate(Deadline.sweep));
 }

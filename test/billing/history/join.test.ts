@@ -51,7 +51,7 @@ test.each<[string, Partial<LogEntry>, Parameters<typeof lineOf>[0], number[]]>([
   ["a minute and a half later", { time: T + 90_000 }, {}, [1, 0, 0]],
   ["an hour later", { time: T + 3_600_000 }, {}, [0, 1, 1]],
   ["an entry at the request's beginning", { time: T }, { ended: T + 1_800_000 }, [1, 0, 0]],
-])("P52: a log entry without an id is joined only to a similar line: %s", (_, entry, line, expected) => {
+])("P52: a log entry without an id joins only a similar line (case: %s)", (_, entry, line, expected) => {
   expect(count([entryOf(entry)], [lineOf(line)])).toEqual(expected);
 });
 

@@ -79,7 +79,7 @@ test.each([
   );
 });
 
-test("a file that is no database and rows that are not JSON are skipped, and the other rows are read", () => {
+test("a file is skipped if it is no database, a row is skipped if it is not JSON, and the other rows are read", () => {
   const home = makeHome({
     [`${FOLDER}/opencode-dev.db`]: "this is not a database, though it has the name of one",
   });

@@ -162,7 +162,7 @@ describe("a model's price depends on its seller", () => {
     expect(priceOf(model, { provider })).toBeNull();
   });
 
-  test("a name that begins with a maker has only that maker's price at an unknown address", () => {
+  test("at an unknown address, a name such as openai/gpt-5 has only the price of the maker before the slash", () => {
     expect(priceOf("openai/gpt-5", {})?.source).toContain("openai (by name)");
     expect(priceOf("anthropic/gpt-5", {})).toBeNull();
     expect(priceOf("qwen/gpt-5", {})).toBeNull();

@@ -1,5 +1,5 @@
-// Somebody adds lines to a ledger, puts some back or removes some while no gateway runs: `verify`
-// finds it before the next start and after it, until the owner accepts it.
+// While no gateway runs, somebody adds, changes or removes lines of a ledger. `verify` finds
+// the change before and after the next start, until the owner accepts the change.
 
 import { expect, test } from "bun:test";
 import { appendFileSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -161,7 +161,7 @@ const CHANGES: readonly [what: string, edit: Edit, removed?: readonly string[]][
 // People who tested `verify` by hand tried these changes, and the forgeries above.
 for (const how of ["stopped", "killed"] as const)
   test.each(CHANGES)(
-    `verify finds that the ledger of a ${how} gateway %s, before and after the next two starts`,
+    `before and after each of the next two starts, verify finds that the ledger of a ${how} gateway %s`,
     async (_, edit, removed = []) => {
       const path = await makeSample(how);
       const lines = readFileSync(path, "utf8").trimEnd().split("\n");

@@ -48,7 +48,7 @@ interface Samples {
   readonly stopped: string;
 }
 
-/** Makes a killed and a stopped ledger. Without `isSynced`, no sync ends, and both are the killed one. */
+/** Makes both ledgers. Without `isSynced`, no sync ends, and `stopped` is the same ledger as `killed`. */
 async function makeLedgers(isSynced = true): Promise<Samples> {
   const path = newLedgerPath();
   const syncFile = (): Promise<void> => new Promise(() => {});
@@ -186,7 +186,7 @@ describe("missing lines are found also if the next gateway is killed after it we
   ];
 
   test.each(["killed", "stopped"] as const)(
-    "whenever the next gateway is killed, missing lines leave one gap, which a backup closes (the gateway before it was %s)",
+    "lines missing from the ledger of a %s gateway leave one gap, even if the next gateway is killed, and a backup closes it",
     async (how) => {
       const path = (await makeLedgers())[how];
       const lines = linesOf(path);

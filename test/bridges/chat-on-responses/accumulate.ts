@@ -1,4 +1,4 @@
-// Adds chat chunks up to a completion, as a client does it.
+// Builds a completion from chat chunks, as a client does.
 
 import { isObject } from "../../../src/lib/json/json.ts";
 import { readEvents } from "../calls.ts";

@@ -155,7 +155,7 @@ describe("`gateway channels set` changes a channel and checks it", () => {
       ]);
     });
 
-    test("a credential gets a new variable if only the running gateway's environment has the old one", async () => {
+    test("a credential gets a new variable if the old one is set nowhere but in the running gateway's environment", async () => {
       const env = { MAIN_KEY: "old-secret-1", MAIN_API_KEY: "another" };
       const gateway = await startGateway({ config: `listen: { port: 0 }\n${REFERRING}`, folder, env });
       await replace();

@@ -247,7 +247,7 @@ describe("`doctor` says what is wrong with the config", () => {
     });
   });
 
-  test.skipIf(process.platform === "win32")("chmod is named for a config that others can read", async () => {
+  test.skipIf(process.platform === "win32")("chmod is the fix if others can read the config", async () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url));

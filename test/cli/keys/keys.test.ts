@@ -92,7 +92,7 @@ describe("`keys add` creates a key from valid input only", () => {
 
   test.each([
     ["another key's secret", LAPTOP, 1, 'The key "laptop" already has that secret'],
-    ["an empty text", "\n", 2, "The secret cannot be used: a secret is visible ASCII characters"],
+    ["an empty text", "\n", 2, "The secret cannot be used: a secret has only visible ASCII characters"],
     ["a text with a space", "sk-a b", 2, "without spaces"],
   ])("`keys add` refuses %s as a secret", async (_, secret, expected, sentence) => {
     const { status, stdout, stderr } = await add(secret);

@@ -72,7 +72,7 @@ test("`import` writes nothing if a credential has a line break, which would set 
   const theirs = (BLOCKS[0] ?? "").replace(/"api_key": "[^"]*"/, '"api_key": "sk-abc\\nLD_PRELOAD=/x.so"');
   const { status, stderr } = await importText("ccr", theirs);
   expect(status).toBe(1);
-  expect(stderr).toContain("a secret is visible ASCII characters without spaces");
+  expect(stderr).toContain("a secret has only visible ASCII characters, without spaces");
   expect(["gateway.yaml", "gateway.env"].map((name) => existsSync(folder.join(name)))).toEqual([
     false,
     false,
@@ -275,7 +275,7 @@ test("`import` shows each channel's address and variable before it suggests doct
       [
         "deepseek",
         "https://api.deepseek.com/anthropic through http://user:…@p.example:1",
-        "GATEWAY_DEEPSEEK_API_KEY of gateway.env (was in the file)",
+        "GATEWAY_DEEPSEEK_API_KEY of gateway.env (from the imported config)",
         "none",
       ],
       ['Whoever has the key "ccr" (its secret: CLIENTS of your environment) can use the group claude.'],

@@ -13,7 +13,7 @@ const folder = useFolder();
 const path = () => folder.join("gateway.yaml");
 
 describe("`gateway init` writes a config that works", () => {
-  test("`gateway init` sets up each provider with a credential in the environment, and refers to the variable", async () => {
+  test("`gateway init` sets up each provider whose credential is in the environment, and writes no credential", async () => {
     const env = { ANTHROPIC_API_KEY: "sk-ant-hush", GEMINI_API_KEY: "AIza-hush" };
     const { status, stdout, stderr } = await run({ folder: folder.path, env }, "init");
     expect(status).toBe(0);

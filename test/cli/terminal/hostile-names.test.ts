@@ -13,7 +13,7 @@ import { run, runOnTerminal } from "../driving.ts";
 
 /** A hostile name. It also has the escape for red, which commands themselves write. */
 const HOSTILE = "zz\u001B[31m\u001B]0;x\u0007\u001B[8m\u009B31m\u202Eb\u2066\u200B\u2028\r\nfaked line\tc";
-/** The name without the line break, which a command may print if the user has typed it. */
+/** The name without its line break. A command may print a line break that the user has typed. */
 const TYPED = HOSTILE.replace("\r\n", "");
 const STEERING = /(?![\n\u200C\u200D])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]|^faked line/mu;
 

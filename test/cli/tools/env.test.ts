@@ -167,7 +167,7 @@ keys:
       return [set.ENABLE_TOOL_SEARCH, ...caches, set.CLAUDE_CODE_PROPAGATE_TRACEPARENT];
     };
 
-    test("Claude Code searches its MCP tools if every channel is Anthropic's own, unless the user set this variable", async () => {
+    test("Claude Code gets ENABLE_TOOL_SEARCH if every channel is Anthropic's own, unless the user has set that variable", async () => {
       const [search] = await read(["claude", "own"]);
       expect(search).toBe("true");
       expect((await read(["claude", "both"]))[0]).toBeUndefined();
@@ -175,7 +175,7 @@ keys:
       expect((await read(["claude", "own"], {}, { ENABLE_TOOL_SEARCH: "false" }))[0]).toBeUndefined();
     });
 
-    test("Claude Code sends its trace's id if the gateway sends spans, unless the user set this variable", async () => {
+    test("Claude Code gets CLAUDE_CODE_PROPAGATE_TRACEPARENT if the gateway sends spans, unless the user has set it", async () => {
       const traces = async (more: string, env = {}) =>
         (await read(["claude", "own"], env, undefined, more))[3];
       expect(await traces("")).toBeUndefined();

@@ -251,7 +251,7 @@ describe("`run` gives a tool models of other providers in a group that converts"
     },
   );
 
-  test("Claude Code waits for as many channels as failover may try", async () => {
+  test("Claude Code's time limit is enough for the three channels that failover may try", async () => {
     const own = await start(gateway, [["--key", "three"], "claude"], show("API_TIMEOUT_MS"));
     expect(own.stdout).toBe("360000\n");
   });

@@ -106,7 +106,7 @@ describe("P43: a tool that `run` starts gets what it needs, and its exit status 
     ["anthropic", [], 2, "gateway run anthropic python app.py"],
   ];
   for (const [tool, args, status, part] of missing) {
-    test(`${tool} ${args.join(" ")} is not installed: the error says how to install it`, async () => {
+    test(`\`run\` says what is missing if it finds no program for ${tool} ${args.join(" ")}`, async () => {
       using folder = makeTempFolder();
       const around = { folder: folder.path, env: { PATH: "/nonexistent" } };
       const result = await runHere(around, "run", ...WHERE, tool, ...args);

@@ -61,7 +61,7 @@ describe.skipIf(process.platform === "win32")("an unsafe owner or mode of the co
     [1001, 0o600, SUDO, "chown 0 /c.yaml", null],
   ];
   test.each(cases)(
-    "P4: if user %p owns the config with mode %o, and %p are trusted, the fix is %p and the warning is %p",
+    "P4: the config is of user %p with mode %o, and %p are the trusted users: the fix is %p, the warning %p",
     (uid, mode, ownIds, fix, warning) => {
       const check = () => requireTrust("/c.yaml", { uid, mode }, [...ownIds]);
       if (fix === null) {

@@ -206,7 +206,7 @@ describe("P159, P160: the channels of a group must fit the group's platform", ()
   };
   const all = ["messages", "responses", "content", "relay"];
   test.each(all.flatMap((platform) => [...all, "chat"].map((channel) => [platform, channel] as const)))(
-    "both platforms and `convert` decide whether a group of %s may have a channel of %s",
+    "whether a group of %s may have a channel of %s depends on the two platforms and on `convert`",
     (platform, channel) => {
       const isOwn = platform === channel;
       const isRelay = platform === "relay" || channel === "relay";
@@ -343,7 +343,7 @@ describe("P6: environment variables are expanded in the config's values", () => 
   test.each([
     ["listen: { port: ${NOPE} }\n", "1:17: listen.port: "],
     ["ledger: { path: ${NOPE}/ledger.jsonl }\n", "1:17: ledger.path: "],
-  ])("variables that a command itself needs are an error if unset: %j", (text, place) => {
+  ])("an unset variable in a setting that every command needs is an error: %j", (text, place) => {
     const load = () => checkConfigText(text, "/etc/g.yaml", {}, { missing: "keep" });
     expect(load).toThrow(`/etc/g.yaml:${place}the environment variable NOPE is not set`);
     expect(load).not.toThrow("\n");

@@ -77,7 +77,7 @@ describe("P13: a running gateway notices a changed file", () => {
     expect(await watch.next()).toBe(2);
   });
 
-  test("a changed file that was replaced by a rename is applied", async () => {
+  test("a new file that is renamed to the name of the config is applied", async () => {
     const { folder, path } = setUp();
     const watch = start(path);
     writeFileSync(join(folder, "draft"), write(3));

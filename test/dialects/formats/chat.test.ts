@@ -79,7 +79,7 @@ describe.each([
       expect([size, remove(stream, size)]).toEqual([size, latin(around())]);
   });
 
-  test("a stream loses every chunk of usage with all lines of the chunk, wherever the chunk is", () => {
+  test("all chunks of usage are removed from a stream, even one at its beginning and one of several lines", () => {
     const lines = `id: 7${end}data: ${USAGE.slice(0, 20)}${end}data: ${USAGE.slice(20)}`;
     const stream = write(`data: ${USAGE}`) + around(lines, `data:${USAGE}`);
     expect(remove(stream, 11)).toBe(latin(around()));

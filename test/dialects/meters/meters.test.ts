@@ -714,7 +714,7 @@ describe("the meter of Responses reads tool calls and the service tier", () => {
 });
 
 describe("the meter of the content dialect reads modalities, searches and embeddings", () => {
-  test("details divide the tokens by modality; if they do not say which were cached, text counts as cached before the rest", () => {
+  test("details divide the tokens by modality; without details of the cached tokens, the text is counted as cached first", () => {
     const modal = (modality: string, tokenCount: number) => ({ modality, tokenCount });
     const of = (usageMetadata: object) => usage(read(openContentMeter, events({ usageMetadata })));
     expect(
@@ -952,7 +952,7 @@ describe("a meter estimates the output from the text", () => {
     ["responses", (text) => ({ ...response, delta: text })],
     ["chat", (text) => ({ ...chunk, choices: [{ index: 0, delta: { content: text } }] })],
     ["content", (text) => ({ candidates: [{ content: { parts: [{ text }] } }], usageMetadata })],
-  ])("the meter estimates a quarter of the text's bytes from a few %s events", (dialect, wrap) => {
+  ])("the meter of a long %s stream estimates one token per four bytes of text", (dialect, wrap) => {
     const lines = words.map((text) => Buffer.from(events(wrap(text))));
     for (const chunks of [lines, [Buffer.concat(lines)]]) {
       const meter = OPEN[dialect]("text/event-stream");
@@ -1177,7 +1177,7 @@ describe("usage in the wrong place of a Responses answer is read if it can mean 
     ]);
   });
 
-  test("usage in the wrong place of an event that is too long to keep in memory is read", () => {
+  test("usage in the wrong place is also read if its event is too long to keep in memory", () => {
     const long = { output: [{ type: "message", text: "x".repeat(100 * 1024) }] };
     expect(usage(inEvent({ response: long, usage: chatUsage }))).toEqual([
       { input: 20, cache_read: 4, output: 18 },
@@ -1185,7 +1185,7 @@ describe("usage in the wrong place of a Responses answer is read if it can mean 
   });
 });
 
-test.each(["\n", "\r\n", "\r"])("usage in a long event of several data lines ending in %j is read", (end) => {
+test.each(["\n", "\r\n", "\r"])("usage is read from a long event whose data lines end with %j", (end) => {
   const usage = { input_tokens: 5, output_tokens: 7 };
   const event = { type: "message_start", message: { model: "m", content: "x".repeat(70_000), usage } };
   const lines = JSON.stringify(event, null, 1).split("\n");

@@ -216,7 +216,7 @@ test("embeddings of Gemini that report their tokens are charged for them", () =>
 });
 
 test.each([{ input_tokens: 100 }, { input_tokens: 100, output_tokens: null }])(
-  "a messages stream whose last report %j has no output is suspect: the first count covers only the beginning",
+  "a messages stream is suspect if its last report %j has no output: the first count covers only the beginning",
   (usage) => {
     const message = { model: "claude-haiku-4-5", usage: { input_tokens: 100, output_tokens: 1 } };
     const start = { type: "message_start", message };
@@ -280,7 +280,7 @@ describe("calls of xAI's own tools are counted and priced", () => {
     expect(billOf(answer(bare, calls), "grok-4.7").usage.web_search).toBe(4);
   });
 
-  test("xAI's own tools charge a search on X by what it fetched, not by the call, since 2026-09-21", () => {
+  test("since 2026-09-21, a search on X is charged by what xAI's tool fetched, and not by the call", () => {
     const fetched = { x_search_calls: 3, x_posts_fetched: 20, x_users_fetched: 2 };
     const bill = billOf(answer(usage(1000, 0, 100, fetched)), "grok-4.20", NOVEMBER);
     expect(bill).toMatchObject({ usage: { x_posts: 20, x_users: 2 }, official: "0.1215" });

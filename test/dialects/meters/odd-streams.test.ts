@@ -44,7 +44,7 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     expect(estimatedOutput).toBeLessThan(22_000);
   });
 
-  test.each([100, 30_000, 117_000])("%d bytes of text count in an event that was cut", (bytes) => {
+  test.each([100, 30_000, 117_000])("%d bytes of text in a cut event are counted", (bytes) => {
     const text = write("x".repeat(bytes + 50));
     const cut = text.slice(0, text.indexOf("xxx") + bytes);
     for (const pieceBytes of [WHOLE, 16_384, 1000]) {
@@ -75,7 +75,7 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     }
   });
 
-  test.each([10_000, 33_000, 500_000])("text after %d bytes of pings counts", (bytes) => {
+  test.each([10_000, 33_000, 500_000])("after %d bytes of pings, text is counted", (bytes) => {
     const ping = 'event: ping\ndata: {"type": "ping"}\n\n';
     const pings = ping.repeat(Math.ceil(bytes / ping.length));
     const text = write("Some words. ".repeat(5)).repeat(3300);

@@ -234,7 +234,7 @@ describe("P111: the gateway asks for a stream's usage, or estimates it", () => {
     expect(await line()).toMatchObject(expected);
   });
 
-  test("the usage of a JSON answer that reports none is estimated", async () => {
+  test("if a JSON answer reports no usage, the gateway estimates it", async () => {
     const upstream = startUpstream();
     const body = {
       id: "c",

@@ -13,7 +13,7 @@ import { measureShare, type ScriptedTask } from "./task.ts";
 /** An image as a part of a request. */
 const IMAGE = /"(?:input_image|image_url|image|inlineData)"/;
 
-/** Checks a session. Returns the smallest share that a turn repeats of the input of the turn before it. */
+/** Checks a session, and returns what `measureShare` measured. */
 export function judgeSession(upstream: ScriptedUpstream, task: ScriptedTask, dialect: DialectName): number {
   const { asked, problems } = upstream;
   expect([...new Set(problems)]).toEqual([]);

@@ -204,7 +204,7 @@ describe("P118: a limit in USD counts what clients and upstreams hide", () => {
     },
   );
 
-  test("a session that costs less than a limit in USD has no request refused, although each has max_tokens 128,000", async () => {
+  test("a session that costs less than a limit in USD gets every answer, although each request has max_tokens 128,000", async () => {
     // 100 requests of $0.015: first one at a time, then with three subagents.
     await withGateway({ usd_per_day: "2" }, { output: 998 }, async (gateway, upstream) => {
       const ask = async () => (await rawRequest(gateway.port, message({ max_tokens: 128_000 }))).status;

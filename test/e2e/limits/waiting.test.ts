@@ -16,7 +16,7 @@ import {
 import { openRaw, rawRequest, writeRequest } from "../../harness/raw.ts";
 import { openSocket, responseEvents, startSocketUpstream } from "../../harness/web-socket.ts";
 
-/** A request alone may cost more than this limit. A second one has to wait, because it would not fit. */
+/** One request is let in although it may cost more than this. Another one waits until the first has ended. */
 const LIMITS = { usd_per_day: "0.001" };
 
 const message = (more: object = {}) => ({

@@ -438,7 +438,7 @@ describe("P118: a background response is billed once", () => {
     charge_usd: "0.00096",
   };
 
-  test("a background response is billed to the first request that fetches it finished", async () => {
+  test("a background response is billed to the first request that fetches it after its end", async () => {
     const world = openOwnWorld(withPrices());
     const trace = async (request: RequestLines, answer: Answer) => {
       world.upstream.next({ answer });

@@ -77,7 +77,7 @@ describe("P70, P71: a request's bytes reach the upstream, except for an alias's 
       '{"generateContentRequest":{"contents":[{"model":"flash"}],"model":"models/flash"}}',
       '{"generateContentRequest":{"contents":[{"model":"flash"}],"model":"models/gemini-3.8-flash"}}',
     ],
-  ])("an alias in a path is also replaced where the body repeats it: %s %s", async (verb, body, sent) => {
+  ])("an alias in a path is also replaced where the body repeats it: %s", async (verb, body, sent) => {
     const target = `/v1beta/models/flash:${verb}`;
     const { received } = await world.trace({ target, fields: bearer("content"), body });
     expect(received!.target).toBe(`/v1beta/models/gemini-3.8-flash:${verb}`);
@@ -200,7 +200,7 @@ const SSE = [["content-type", "text/event-stream; charset=utf-8"]] as const;
 const FRAMINGS = ["length", "chunked", "close"] as const;
 
 test.each(FRAMINGS.flatMap((framing) => [false, true].map((isStream) => [framing, isStream] as const)))(
-  "P73: an answer's bytes come back, framed by %s, streamed: %p",
+  "P73: an answer's bytes reach the client as they are (framing: %s, stream: %p)",
   async (framing, isStream) => {
     const [bytes, output, charge_usd] = isStream ? [STREAM, 2, "0.000013"] : [WHOLE, 4, "0.000023"];
     const more = isStream ? { pieces: EVENTS, fields: SSE } : { pieces: [WHOLE], status: 201 };

@@ -163,7 +163,7 @@ function writeStandIns(folder: string): void {
   }
 }
 
-/** The most call results in one request. Codex fetches no page, but makes a call to wait for the subagent. */
+/** The most tool results in one request. Codex fetches no page: its third call waits for the subagent. */
 const countResults = (direct: readonly Arrived[]): number =>
   Math.max(...direct.map(({ body }) => [...body.matchAll(RESULT)].length));
 
@@ -256,7 +256,7 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
       const where = ["--config", gateway.configPath, "--url", gateway.url, "--secret", `sk-test-${group}`];
       const words = ["run", "--yes", ...where, tool];
       const through = await start(`through${index}`, which, [...PROGRAM, ...words, ...args], {});
-      // Only Claude Code's bootstrap request may bring a vendor the gateway's key: it has all custom fields.
+      // Only one request may carry the gateway's key to a vendor. It has all of Claude Code's custom headers.
       const told = through.filter((request) => JSON.stringify(request).includes(`sk-test-${group}`));
       expect(told.filter(({ target }) => !target.startsWith("/api/claude_cli/bootstrap?"))).toEqual([]);
       const places = compareRequests(direct, through);

@@ -1,5 +1,5 @@
-// Compares what a tool sends without the gateway with what arrives through it: paths, fields, betas and every member of the
-// bodies, but for addresses, keys, and what differs from run to run.
+// A tool's requests without the gateway are compared with those that arrive through it: paths, fields,
+// betas and every member of the bodies, but for addresses, keys, and what differs from run to run.
 
 import { TOOLS } from "../../../src/cli/tools/tools.ts";
 import type { Difference } from "./differences.ts";
@@ -23,7 +23,7 @@ export function compareRequests(direct: readonly Arrived[], through: readonly Ar
 /** Matches requests about profiles, settings, switches and telemetry. Only their number is compared. */
 const WITHOUT_INFERENCE = /^\w+ \/(?:api|mcp-registry|backend-api\/(?!codex\/responses))/;
 
-/** Groups requests by path, the shortest first, because those for a title and an answer come in any order. */
+/** Groups requests by path, short bodies first: a tool may ask for a title before or after the answer. */
 function group(requests: readonly Arrived[]): Map<string, Arrived[]> {
   const groups = new Map<string, Arrived[]>();
   for (const request of requests.toSorted((a, b) => a.body.length - b.body.length)) {

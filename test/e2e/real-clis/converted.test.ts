@@ -117,7 +117,7 @@ const CASES = AGENTS.filter(({ tool }) => hasTool(tool)).flatMap((agent) =>
   }),
 );
 
-/** For responses → chat, opencode and pi speak Chat Completions. Chat → responses is not tested. */
+/** On chat channels of a responses group, opencode and pi speak chat. Chat → responses is not tested. */
 function isConverted({ client, tool }: Agent, upstream: DialectName): boolean {
   const pair = `${client} → ${upstream}`;
   const isSpoken = pair === "responses → chat" && ["opencode", "pi"].includes(tool);
@@ -195,7 +195,7 @@ describe.skipIf(WANTED === "")("released agents work on models of other provider
   afterAll(() => console.log(rows.join("\n")));
 
   test.each(CASES)(
-    "%s does a task of many turns",
+    "a task of many turns works with %s",
     async (title, agent, dialect) => {
       const world = await openWorld(agent, dialect);
       const { task, upstream, folder, gateway, front } = world;

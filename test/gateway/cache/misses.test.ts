@@ -203,15 +203,6 @@ test("if the only message has no mark, a new time in the system prompt causes a 
   expect(ask("10:02:17")).toMatchObject({ because: "system_changed", at: 1, detail: "digits" });
 });
 
-test("other words after 64 kB of a system prompt are not only other digits", () => {
-  const session = new Session("messages");
-  const talk = growing(session);
-  talk.system[0] = `${"word ".repeat(14_000)} first`;
-  session.ask(talk);
-  talk.system[0] = `${"word ".repeat(14_000)} second`;
-  expect({ detail: null, ...session.ask(talk) }).toMatchObject({ because: "system_changed", detail: null });
-});
-
 test("a mark too far from what was cached is blamed, and not the upstream", () => {
   const session = new Session("messages");
   const talk = growing(session);

@@ -149,7 +149,7 @@ function countInput({ body }: DemoRequest): Answer {
   });
 }
 
-/** An embedding is a list of numbers or, if the request asks for it as the official SDK does, their bytes in base64. */
+/** An embedding is a list of numbers. The official SDK asks for the bytes of these numbers in base64. */
 function embedInput({ body }: DemoRequest): Answer {
   const model = pick(body, "model");
   if (typeof model !== "string") return answerError("responses", 400, "The model is missing.");

@@ -284,7 +284,7 @@ describe("connections to upstreams are reused only if that is safe", () => {
 
   test.each([
     ["ended", (socket: Socket) => new Promise<void>((resolve) => void socket.end(() => resolve()))],
-    ["reset", (socket: Socket) => void socket.resetAndDestroy()],
+    ["been reset", (socket: Socket) => void socket.resetAndDestroy()],
     ["sent unexpected bytes", (socket: Socket) => void socket.write(OK)],
   ])("a connection that has %s is not used, even before the event loop reports it", async (_, disturb) => {
     const upstream = await startUpstream(reply(OK));
@@ -308,7 +308,7 @@ describe("connections to upstreams are reused only if that is safe", () => {
     ["end", 50],
     ["reset", 300],
   ] as const)(
-    "a POST is not sent again after a connection %s at %p ms, because the POST may have been charged",
+    "a POST may have been charged, so it is not sent again when its connection fails (%s after %p ms)",
     async (how, workMs) => {
       const upstream = await startUpstream((socket, { turn }) => {
         if (turn === 1) socket.write(OK);
@@ -411,7 +411,7 @@ describe("a time limit of a request runs only while bytes are awaited", () => {
   test("a time limit does not run while nobody reads", async () => {
     const upstream = await startUpstream(reply("HTTP/1.1 200 OK\r\n\r\nsome"));
     const client = openClient();
-    // The limit is long enough for a busy machine to deliver bytes that were sent, and the wait is longer than the limit.
+    // A busy machine delivers bytes within this limit. The request to `other` takes longer than that.
     const slow = await client.send(
       outbound(upstream.origin, { deadlines: { connectMs: 10_000, firstByteMs: 10_000, idleMs: 1500 } }),
     ).answer;

@@ -213,7 +213,7 @@ describe("the runtime's server behaves as src/lib/http assumes", () => {
     ["in a version of another protocol", `POST / HTTP/3.0\r\n${HOST}\r\n`, 505],
     ["of a TLS client", "\u0016\u0003\u0001\u0002\u0000\u0001\r\n\r\n", 400],
   ])(
-    "the runtime's server refuses a request %s: the refusal has no body, and nothing more is read",
+    "the runtime's server refuses a request %s: the refusal has no body, and nothing more is read (serve.ts)",
     async (_, wire, status) => {
       const { port } = serve(() => expect.unreachable());
       const answer = await rawRequest(port, Buffer.from(`${wire}GET / HTTP/1.1\r\n${HOST}\r\n`, "latin1"));

@@ -239,7 +239,7 @@ describe("a reply reaches its client complete, or the connection breaks", () => 
     await client.until("the end\r\n0\r\n\r\n");
   });
 
-  test("a client that leaves its reply unread for too long is broken off", async () => {
+  test("a connection is broken off if its client leaves the reply unread for too long", async () => {
     const stream = await begin(GET, { stallMs: 100 });
     stream.client.pause();
     stream.exchange.begin(200, []);
@@ -269,7 +269,7 @@ describe("a client that leaves is noticed", () => {
     ["by reset", (client) => client.reset()],
   ];
   describe.each(ways)("%s", (_, leave) => {
-    test("a client that leaves after its body and before the reply is noticed, and nothing more is sent", async () => {
+    test("if a client leaves between its body and the reply, the server notices, and nothing more is sent", async () => {
       const { client, exchange } = await begin(post("content-length: 5\r\n", "hello"));
       await exchange.readBody(5);
       const left = leaveOf(exchange);
@@ -370,7 +370,7 @@ describe("a connection of a client is kept for the next request, or closed", () 
     expect(parseAnswer(client.bytes())?.complete).toBe(false);
   });
 
-  test("an error of the handler is reported and breaks the connection, and a port that is taken is an error", async () => {
+  test("an error of the handler is reported and breaks the connection, and listening on a taken port throws", async () => {
     const errors: unknown[] = [];
     const server = listen({
       hostname: "127.0.0.1",

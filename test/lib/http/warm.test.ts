@@ -114,7 +114,7 @@ describe("warm connections are replaced when the machine's network changes", () 
     ["no network", [], true],
     ["the same addresses in another order", WIFI.toReversed(), false],
     ["an address that reaches no other network", [...WIFI, "127.0.0.9", "fe80::2"], false],
-  ])("a request redials only if the machine's addresses differ (%s)", async (_, then, isNew) => {
+  ])("a warm connection is used until the machine's addresses change (%s)", async (_, then, isNew) => {
     const { client, upstream, origin } = await startSix();
     addresses = then;
     pass(1.1 * SECOND);

@@ -251,7 +251,7 @@ test("P63: GET and POST to a path of other_paths, or to a path below it, go upst
 test.each([
   ["content", "/v1beta/files/a", betaFiles, "/v1beta/files/a"],
   ["relay", "/relay/v1/files/a", relayFiles, "/v1/files/a"],
-] as const)("P63: other_paths forwards in a group of %s", async (_, target, group, path) => {
+] as const)("P63: a %s group forwards the paths in other_paths", async (_, target, group, path) => {
   expect((await world.request(target, { "x-gateway-key": group.key })).status).toBe(200);
   expect(group.channel().seen.map((seen) => seen.path)).toEqual([path]);
   expect(group.channel().seen[0]!.fields.flat().join("\n")).toContain(group.credentialOf());

@@ -203,7 +203,7 @@ function send(
 
 describe("P85, P86, P92: the gateway's errors have the dialect's shape, the contract's statuses and codes, and advice on retries", () => {
   const rows = CAUSES.flatMap((cause) => DIALECTS.map((dialect) => [cause[0], dialect, cause] as const));
-  test.each(rows)("%s is an error in the shape of %s", async (_, dialect, [, status, codes, request]) => {
+  test.each(rows)("%s causes an error in the dialect %s", async (_, dialect, [, status, codes, request]) => {
     const answer = await request(dialect);
     const { code } = readError(dialect, answer);
     expect(answer.status).toBe(status);

@@ -145,7 +145,7 @@ const CREDIT = "Your credit balance is too low to access the API.";
 const said = (
   [
     ["nothing", "messages", "/v1/messages", 404, ""],
-    ["nothing of count_tokens", "messages", "/v1/messages/count_tokens", 404, ""],
+    ["nothing to count_tokens", "messages", "/v1/messages/count_tokens", 404, ""],
     ["the model's name inside a word", "messages", "/v1/messages", 404, "photo1.png"],
     ["that a file is unknown", "responses", "/v1/responses", 404, "File not found: file-1"],
     ["that there is no page", "content", "/v1beta/models/test-model:generateContent", 404, "<p>/models/"],
@@ -214,7 +214,7 @@ test("P100: channels of one priority share requests by weight, and channels of t
   expect(light).toBeWithin(5, 76);
 });
 
-test("P100: failover.attempts bounds the channels that are tried", async () => {
+test("P100: failover.attempts limits how many channels are tried", async () => {
   const config = { failover: { attempts: 2 } };
   const set = (own: typeof world) =>
     own.group("bound", { channels: { first: {}, second: { priority: 2 }, third: { priority: 3 } } });
@@ -625,7 +625,7 @@ test("P109: Chat Completions pass byte for byte to a chat channel of a responses
   expect(used(later, "responses", "chat")).toEqual([0, 1]);
 });
 
-test("P110: POST /v1/responses to a group of only chat channels gets 403 with the setting's name", async () => {
+test("P110: POST /v1/responses to a group of only chat channels gets a 403 that names `convert: true`", async () => {
   const answer = await onlyChat.ask("responses");
   expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([403, "model_not_found"]);
   expect(answer.text).toContain("convert: true");

@@ -34,7 +34,7 @@ const lineOf = (id: string): Promise<Line> => eventually(() => world.lines(id)[0
 
 describe("P93: each piece of a response reaches the client as it arrives", () => {
   const rows = DIALECTS.flatMap((dialect) => [1, 2].map((parts) => [dialect, parts] as const));
-  test.each(rows)("%s pieces arrive one by one, with each event sent in %d parts", async (dialect, parts) => {
+  test.each(rows)("each piece of a %s stream arrives alone (%d per event)", async (dialect, parts) => {
     const group = groups[dialect];
     const pieces = stream(dialect, { text: "first words" }).flatMap((piece) =>
       parts === 1 ? [piece] : [piece.slice(0, -6), piece.slice(-6)],
@@ -136,7 +136,7 @@ describe("P94: a response that breaks after its first byte never looks complete"
   const rows = DIALECTS.flatMap((dialect) =>
     (["cut", "reset", "end"] as const).map((ending) => [dialect, ending] as const),
   );
-  test.each(rows)("a %s response that breaks off by %s never looks complete", async (dialect, ending) => {
+  test.each(rows)("a broken %s response never looks complete (its end: %s)", async (dialect, ending) => {
     const group = groups[dialect];
     const pieces = stream(dialect, { text: "the beginning" });
     const upTo = pieces.findIndex((piece) => piece.includes("the beginning")) + 1;

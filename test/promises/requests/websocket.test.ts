@@ -150,7 +150,7 @@ test("P60, P106: requests that name a response go to its channel, also while the
   }
 });
 
-test("P106, P188: a session's WebSockets and HTTP requests go to one channel, without the client's key", async () => {
+test("P106, P188: a session's WebSockets and HTTP requests go to one channel, which never gets the client's key", async () => {
   for (const name of "abcdefghijkl")
     for (const group of [mixed, twin]) {
       const session = { "session-id": name };

@@ -435,7 +435,7 @@ test("P44: under a budget, a model without a price is refused, even if the key's
   expect(stderr).toContain('This run: 0 requests, $0.00. "mystery-9" has no price: ');
 });
 
-test("P45: at its end, run prints one line with its cost on stderr, but no line with --quiet or if it cost nothing", async () => {
+test("P45: `run` ends with one line on stderr that has the cost, unless --quiet is set or nothing was spent", async () => {
   const lines = async (script: string, ...flags: string[]): Promise<string[]> => {
     const { stderr, status } = await runCalls(`${script}; exit 3`, ...flags);
     expect(status).toBe(3);

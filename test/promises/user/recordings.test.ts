@@ -158,7 +158,7 @@ describe("`serve --replay` answers only recorded requests, without an upstream",
     expect([good.status, JSON.parse(good.text).content[0].text]).toEqual([200, "Hello from upstream"]);
     const other = await ask({ ...prompt, messages: [{ role: "user", content: "what was never recorded" }] });
     expect(other.status).toBe(400);
-    expect(other.text).toContain("differs from request 1 of the recording first in messages[0].content: ");
+    expect(other.text).toContain("differs from request 1 of the recording, first in messages[0].content: ");
     expect(kept.channel().seen).toHaveLength(sent);
     expect(await replay.stop()).toBe(1);
   });
@@ -180,7 +180,7 @@ describe("`serve --replay` answers only recorded requests, without an upstream",
     expect(await replay.stop()).toBe(0);
   });
 
-  test("recordings remove refuses to remove a recording as long as a key or a run writes to it", async () => {
+  test("`recordings remove` keeps a recording as long as a key or a run writes to it", async () => {
     const remove = (name: string) => world.run("recordings", "remove", name, "--yes");
     await record("a prompt before the removal");
     expect(await remove("script")).toMatchObject({

@@ -34,7 +34,7 @@ function listTimes(posts: readonly Arrival[]): string {
   return posts.map(({ at }) => `${(at / 1000).toFixed(1)} ms`).join(", ");
 }
 
-/** Whether another channel may be tried. A body that ends with its connection may look empty after a cut. */
+/** Whether another channel may be tried. A cut body may look empty if it has no length and no chunks. */
 function isFailure({ plan, status }: Arrival): boolean {
   if (plan === null || plan.kind === "error event") return true;
   return status >= 300 || (plan.cut !== null && plan.framing === "close");

@@ -1,5 +1,5 @@
-// Makes a plan from a seed. Each run has a few kinds of faults, in random numbers: many runs with a few faults find more
-// than one run in which everything fails at once.
+// Makes a plan from a seed. Each run has only a few kinds of faults, and a random number of each kind.
+// If everything failed at once in each run, the runs would find less.
 
 import { Random } from "../world/random.ts";
 import {

@@ -1,5 +1,3 @@
-// A form in a dialog.
-
 import type { ComponentChildren, TargetedSubmitEvent } from "preact";
 import { useState } from "preact/hooks";
 import { describeError } from "../state/request.ts";

@@ -177,7 +177,7 @@ export function formatClock(ms: number): string {
   return formats.clock.format(ms);
 }
 
-/** The config's days are midnights in UTC. */
+/** A day from the config comes as its midnight in UTC. */
 export function formatDay(iso: string): string {
   return (iso.endsWith("T00:00:00Z") ? longDay : formats.day).format(new Date(iso));
 }
@@ -254,7 +254,7 @@ const LIMITS: Readonly<Record<string, string>> = {
   requests_per_minute_per_session: "requests per minute and session",
   concurrent_requests: "requests at once",
   same_call: "equal tool calls in a row",
-  unpriced: "models without a price allowed",
+  unpriced: "models without a price are allowed",
 } satisfies Record<NumberLimit | "unpriced", string>;
 
 export function nameLimit(limit: string): string {

@@ -1,4 +1,4 @@
-// A table. Each column has a title, a class, and a function that fills its cells.
+// A table on the page.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";

@@ -1,5 +1,4 @@
 // The live feed: an event stream from the gateway that reconnects by itself.
-// Closed while nobody sees the page: a forgotten tab costs nothing.
 
 import type { ChannelView } from "../../../gateway/channels/view.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";

@@ -22,7 +22,7 @@ export function RequestPanel({
   onClose,
 }: {
   readonly id: string;
-  /** Null: the request runs, or left the live feed. */
+  /** The ended request, if the live feed still has it. */
   readonly request: RequestRecord | null;
   readonly isOpen: boolean;
   readonly onClose: () => void;
@@ -173,7 +173,7 @@ function Bill({ found: { line, corrections, passes } }: { readonly found: Reques
       ...(tier === null ? [] : [`tier ${tier}`]),
       ...Object.entries(factors).map(([name, value]) => `each price × ${value} (${name})`),
     ]),
-    ...(line.provider_usd === undefined ? [] : [`the seller named ${formatExact(line.provider_usd)}`]),
+    ...(line.provider_usd === undefined ? [] : [`the seller says ${formatExact(line.provider_usd)}`]),
     ...(line.at_least_usd === undefined ? [] : [`the priced parts cost ${formatExact(line.at_least_usd)}`]),
   ];
   return (

@@ -116,7 +116,7 @@ function Turns({ session, agents }: { readonly session: string; readonly agents:
 }
 
 interface AgentLine {
-  /** Empty: the main agent. */
+  /** Empty: the main agent. Absent: the sum. */
   readonly name?: string;
   readonly depth?: number;
   readonly row: (Totals & { readonly model?: string }) | null;

@@ -59,7 +59,7 @@ test("`context servers` shows what the tools of each MCP server cost, by officia
   ]);
 });
 
-test("P192: a link in place of the folder of notes is not followed, whenever somebody made the link", () => {
+test("P192: if somebody replaces the folder of notes by a link, no note is written through the link", () => {
   using folder = makeTempFolder();
   using victim = makeTempFolder();
   const place = nameFolder(folder.join("ledger.jsonl"));

@@ -23,7 +23,7 @@ function history(...args: string[]): ReturnType<typeof drive> {
 }
 
 describe("`usage --history` shows what agents' logs say", () => {
-  test("P51: `usage --history` shows, without a config or a gateway, what agents used and what logs do not say", async () => {
+  test("P51: without a config or a gateway, `usage --history` shows what agents used, and says what logs leave out", async () => {
     const { status, stdout, stderr } = await history("--by", "tool,model");
     expect([status, stdout.trimEnd().split("\n")]).toEqual([
       0,

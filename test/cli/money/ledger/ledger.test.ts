@@ -129,7 +129,7 @@ test("`ledger reprice` reads nothing while another reprice has the lock", async 
 });
 
 test.each(["a running gateway", "no gateway"])(
-  "P142: `ledger accept` accepts what a start has found, with %s",
+  "P142: with %s, `ledger accept` accepts a loss that the gateway found when it started",
   async (how) => {
     using folder = makeTempFolder();
     const path = folder.join("ledger.jsonl");

@@ -51,7 +51,7 @@ test("P156: `usage` shows what a plan paid next to what was charged, and never a
   expect(explained.stdout).toContain("the plan was used up, and its account is billed");
 });
 
-test("`usage` says in one line how much sellers named for requests, what was charged, and how many amounts differ", async () => {
+test("`usage` says in one line what requests cost according to their sellers, what was charged, and how many amounts differ", async () => {
   const line = { time: "2026-11-19T10:00:00.000Z", official_usd: "0.5", charge_usd: "0.25" };
   const sold = writeLedger([
     { ...line, id: "1", provider_usd: "0.5" },
@@ -61,7 +61,7 @@ test("`usage` says in one line how much sellers named for requests, what was cha
   ]);
   const { stderr } = await run("usage", "2026-11", "--ledger", sold);
   expect(stderr).toContain(
-    "Sellers named $1.200000 for 2 requests. Charged: $0.500000. 1 official amount differs.",
+    "Sellers named $1.200000 for 2 requests. Charged: $0.500000. Official amounts that are missing or differ: 1.",
   );
   expect((await run("usage", "2026-11", "--ledger", sold, "--key", "laptop")).stderr).not.toContain("named");
   expect((await run("usage", "2026-11", "--ledger", path)).stderr).not.toContain("Sellers");

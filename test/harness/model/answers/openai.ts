@@ -30,7 +30,7 @@ export function writesToCache(model: string): boolean {
 /** A prompt with fewer tokens is not cached. */
 const LEAST_CACHED_TOKENS = 1024;
 
-/** Reads the number of the prompt's tokens, and what is cached: the whole prompt, and each beginning that ends with an item. */
+/** Counts the prompt's tokens, and returns what is cached: the whole prompt, if it is long enough. */
 export function readOpenAiPrompt(
   fixed: unknown,
   items: readonly unknown[],
