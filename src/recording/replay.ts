@@ -82,8 +82,7 @@ export class Replay {
   }
 }
 
-/** Names the recorded request that begins most like the sent one.
- *  Unused requests come first. */
+/** Names the recorded request that begins most like the sent one. Unused requests come first. */
 function explainMiss(what: string, differences: ReadonlyMap<Entry, Difference>): FoundExchange {
   const [nearest] = [...differences].toSorted(
     ([a, one], [b, other]) => Number(a.isUsed) - Number(b.isUsed) || other.equal - one.equal,

@@ -35,8 +35,7 @@ const exchangeSchema = z.lazy(() =>
       fields,
       /** Of each chunk or message: ms since the request, and bytes. */
       chunks: listOf(z.tuple([count, z.int().positive()]).readonly()),
-      /** `reset`: the connection broke, and the answer is incomplete.
-       *  `left`: the client left. */
+      /** `reset`: the connection broke, and the answer is incomplete. `left`: the client left. */
       end: z.enum(["whole", "reset", "left"]),
     }),
     duration_ms: count,

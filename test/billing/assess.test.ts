@@ -43,13 +43,13 @@ describe("P136: an answer that broke off is charged for what came", () => {
       ["output"],
     ],
     [
-      "with output, and nothing counted",
+      "with output but nothing counted",
       readingOf(null, { estimatedOutput: 9 }),
       { input: 70, output: 9 },
       ["input", "output"],
     ],
     [
-      "with a search and text, and no token counted",
+      "with a search and text but no token counted",
       readingOf({ web_search: 1 }, { estimatedOutput: 9 }),
       { input: 70, output: 9, web_search: 1 },
       ["input", "output"],
@@ -61,7 +61,7 @@ describe("P136: an answer that broke off is charged for what came", () => {
       { input: 70, output: 9 },
       ["input", "output"],
     ],
-  ])("an answer %s is charged for what was counted and seen", (_, reading, usage, estimated) => {
+  ])("an answer that broke off %s costs what was counted and seen", (_, reading, usage, estimated) => {
     expect(judge(reading)).toEqual({ basis: "partial", usage: [usage], estimated, suspect: false });
   });
 
@@ -74,7 +74,7 @@ describe("P136: an answer that broke off is charged for what came", () => {
     expect(shown).toEqual({ basis: "partial", usage: [usage], estimated: [], suspect: false });
   });
 
-  test("a broken-off answer of which a single token was seen is charged for that token", () => {
+  test("if only one token came before an answer broke off, the answer is charged for that token", () => {
     const shown = judge(readingOf({ input: 1 }, { estimatedOutput: 1 }));
     expect(shown).toMatchObject({ usage: [{ input: 1, output: 1 }], estimated: ["output"] });
   });
@@ -137,7 +137,7 @@ describe("a complete answer is charged for what it reports", () => {
     expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: true });
   });
 
-  test("while a response runs in the background, its cost is unknown, and this is not suspect", () => {
+  test("the cost of a response that still runs in the background is unknown, but the response is not suspect", () => {
     const stored = { id: "resp_1", goesOn: true };
     const shown = judge(readingOf(null, { ...FINAL, stored }), whole);
     expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: false });
@@ -179,7 +179,7 @@ test.each([
   [100, 801, true],
   [1, 256, false],
   [1, 257, true],
-])("an answer reports %p output tokens, and %p are seen: suspect is %p", (output, seen, suspect) => {
+])("if an answer reports %p output tokens and %p are seen, it is suspect: %p", (output, seen, suspect) => {
   const reading = readingOf({ input: 5, output }, { ...FINAL, estimatedOutput: seen });
   expect(judge(reading, { outcome: "complete" }).suspect).toBe(suspect);
 });
@@ -191,8 +191,8 @@ describe("an answer that says it failed costs only what it reported", () => {
 
   test.each([
     ["stream", false],
-    ["JSON body, or JSON array", true],
-  ])("a failed answer that reported nothing costs nothing: %s", (_, final) => {
+    ["JSON body or array", true],
+  ])("a failed %s that reported no usage costs nothing", (_, final) => {
     const shown = judge(readingOf(null, { end: "error", final }), failed);
     expect(shown).toEqual({ basis: "exact", usage: [], estimated: [], suspect: false });
     // Nobody knows whether an upstream charges for the text before its error, so the line is marked as lacking output.
@@ -246,7 +246,7 @@ describe("P134: a count that cannot be trusted makes the line unknown or suspect
     expect(assessWith(reading)).toMatchObject({ basis: "exact", suspect: doubtful.text });
   });
 
-  test("a report is marked as lacking output if the meter says so, or if the report counts 0 output next to a text", () => {
+  test("a report is marked as lacking output if the meter says so, or if the report counts no output although text was seen", () => {
     const fault = { ...doubtful, lacksOutput: true } as const;
     const reading = readingOf({ input: 9, output: 1 }, { ...FINAL, faults: [fault] });
     expect(assessWith(reading)).toMatchObject({ basis: "exact", lacksOutput: true });

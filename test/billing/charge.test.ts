@@ -203,7 +203,7 @@ describe("P129: an answer's charge is its usage at its prices, rounded once", ()
     expect(bill("gpt-5", { input: 0, output: 0 })).toMatchObject({ official: "0", charge: "0" });
   });
 
-  test("the charge of several passes is the sum of what each pass costs at its model's prices", () => {
+  test("an answer of two models costs the sum of its parts, each at the prices of its own model", () => {
     const parts = [
       { model: null, pass: "message", usage: { input: 1_000_000, web_search: 2 } },
       { model: "claude-opus-4-8", pass: "advisor_message", usage: { input: 1_000_000, output: 10 } },
@@ -237,7 +237,7 @@ describe("an answer in parts names the prices of its parts", () => {
     expect(bill("claude-sonnet-5", {}, both)).toMatchObject({ prices: { input: "2" } });
   });
 
-  test("an answer in parts has the prices of its first part if the model that it names has no part", () => {
+  test("if an answer names a model that made none of its parts, it shows the first part's prices", () => {
     const parts = [advisor, compaction];
     expect(bill("claude-sonnet-5", {}, { parts })).toMatchObject({ prices: { input: "5" } });
   });
@@ -334,7 +334,7 @@ describe("P130: how an answer was served decides the price", () => {
     expectUnpriced(model, { input: 1 }, { [name]: value }, `${name}=${value.toLowerCase()} of ${model}`);
   });
 
-  test("if one pass has no price, the answer has no amount, but the other pass keeps its amount", () => {
+  test("if one part of an answer has no price, the answer has no amount, but the other part has one", () => {
     const parts = [
       { model: null, pass: "message", usage: { input: 1_000_000 } },
       { model: "claude-nova-9", pass: "fallback_message", usage: { input: 1 } },
@@ -522,6 +522,6 @@ test("if one part of a line has no price, the line has no amount, but the other 
   });
 });
 
-test("a product before rounding has all its decimals", () => {
+test("multiplyExactly keeps all decimals of a product", () => {
   expect(multiplyExactly("0.0000000000001", "0.3")).toBe("0.00000000000003");
 });

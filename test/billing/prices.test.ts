@@ -97,7 +97,7 @@ describe("a name that means the newest version costs what that version costs", (
     expect(names.map((id) => priceOn(id, "2026-12-01"))).toEqual([null, "2", "4"]);
   });
 
-  test("a name that means the newest version costs what the model named in the answer costs", () => {
+  test("a name that means the newest version has the price of the model that the answer names", () => {
     const priced = (model: string) =>
       computeCharge({
         parts: [{ model: null, pass: "message", usage: { input: 1_000_000 } }],
@@ -146,7 +146,7 @@ describe("a model's price is found", () => {
     expect(inputOf(model)).toBeNull();
   });
 
-  test("a model's price is that of the day of the request", () => {
+  test("a request gets the price that its model had on that day", () => {
     expect(inputOf("gpt-5.6-luna", new Date("2026-07-29T23:59:59Z"))).toBe("1");
     expect(inputOf("gpt-5.6-luna", new Date("2026-07-30T00:00:00Z"))).toBe("0.2");
     expect(inputOf("gemini-3.8-flash", new Date("2026-12-31T23:59:59Z"))).toBe("0.75");

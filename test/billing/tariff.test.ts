@@ -72,7 +72,7 @@ describe("P130: the rates of a long context follow the prompt's length", () => {
     return "tier" in chosen ? chosen.tier : chosen;
   };
 
-  test.each(PROMPT_KINDS)("%s counts towards the length, which decides the tier of the rates", (kind) => {
+  test.each(PROMPT_KINDS)("%s counts towards the prompt's length, which decides the tier", (kind) => {
     expect(tierOf({ [kind]: 100 })).toBe("standard");
     expect(tierOf({ [kind]: 101 })).toBe("standard+over_100");
     expect(tierOf({ [kind]: 201 })).toBe("standard+over_200");
@@ -109,7 +109,7 @@ describe("P130: the price of an answer depends on how it was served", () => {
     expect(serve(tariff)).toEqual({ prices: { input: "1" }, tier: "standard", unpriced: [] });
   });
 
-  test("a line's tier names each factor that differs from the standard one", () => {
+  test("a line's tier names each factor by which its price is multiplied", () => {
     expect(serve({ service_tier: "flex", speed: "fast", inference_geo: "us" })).toEqual({
       prices: {
         input: "1",

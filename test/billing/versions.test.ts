@@ -137,7 +137,7 @@ test.each([
   ["2 % more input", 16_990, []],
   ["less input", 9000, []],
   ["as much input, after fewer failed requests", 16_620, []],
-])("a report on twelve sessions with %s says that the input rose, or nothing", (title, input, sentences) => {
+])("a report on twelve sessions with %s says that input rose, or says nothing", (title, input, sentences) => {
   const label = title.includes("without") ? undefined : "orchard";
   const path = writeLedger(input, title.includes("failed") ? 2 : 0, label);
   using table = new Table(path, { report: () => {} });
@@ -145,7 +145,7 @@ test.each([
   expect(found.map(describeChange)).toEqual(sentences);
 });
 
-test("a report measures what a cache miss used of a plan's window since the last request of any session", () => {
+test("what a cache miss used of a plan's window is the rise since the previous request, in whatever session", () => {
   const client = { session: "a" };
   const cache = { missed: 1000, usd: "0", because: "tools_changed" } as const;
   const drafts = [

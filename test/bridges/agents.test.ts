@@ -90,7 +90,7 @@ describe("a conversion does what Claude Code needs", () => {
   );
 
   test.each(["gpt-5.6", "gpt-5.1"])(
-    "%s gets the same result of a tool, whether Claude Code marks it for caching or not",
+    "whether Claude Code marks a tool result for caching or not, %s gets the same result apart from the mark",
     (model) => {
       const ask = (mark: Any): Any => [
         { role: "user", content: "Hi" },

@@ -112,7 +112,7 @@ describe("the finish reason of an answer is converted", () => {
     ["content>messages", "refusal", "SAFETY"],
     ["content>responses", "max_output_tokens", "MAX_TOKENS"],
     ["content>chat", "content_filter", "SAFETY"],
-  ])("%s: the finish reason %s is %s for the client", (direction, reason, seen) => {
+  ])("%s: the finish reason %s becomes %s for the client", (direction, reason, seen) => {
     const [client, upstream] = readDirection(direction);
     const { events, phase } = stream(ask(direction), [sse(endWith(upstream, reason))]);
     expect(phase).toBe("done");
@@ -226,7 +226,7 @@ describe("failures of an upstream reach the client in its dialect", () => {
       "The upstream's quota is used up. Try again later.",
     ],
     ["no JSON", 500, "oops", 500, "oops"],
-  ])("errors such as %s reach Claude Code in words that it knows", (_name, status, body, seen, message) => {
+  ])("an error reaches Claude Code in words that it knows: %s", (_name, status, body, seen, message) => {
     const [got, text] = fail("messages>chat", status, body);
     expect(got).toBe(seen);
     expect(text).toStartWith(message);
@@ -326,7 +326,7 @@ test("a JSON answer to a request for a stream becomes a stream for the client", 
   expect(textOf(output)).toContain('"text":"Hello"');
 });
 
-test("the long last event of a stream in the responses dialect is written in short slices, which give the same text when read again", () => {
+test("a long last event of a responses stream is written in short slices, which can be read twice", () => {
   const content = '"\\u002d"\u{1f600}\u0001'.repeat(200_000);
   const body = { choices: [{ message: { content }, finish_reason: "stop" }] };
   const output = openStream(ask("responses>chat").conversion).pushWhole(Buffer.from(JSON.stringify(body)));
@@ -448,7 +448,7 @@ describe("a conversion fails if it must keep too much of an answer", () => {
     expect(sequence.failure?.message).toContain("too long to convert");
   });
 
-  test("an upstream's text has a bound, and nothing of the piece that exceeds the bound is passed on", () => {
+  test("if a piece makes an upstream's text too long, the conversion fails, and passes on nothing of that piece", () => {
     const sequence = new Sequence("r");
     const block = sequence.open("text");
     sequence.delta(block, "x".repeat(8 << 20));

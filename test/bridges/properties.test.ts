@@ -205,7 +205,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     );
   });
 
-  test(`R3 and R5, ${direction}: cuts of a stream change only how its texts are divided, and an unstreamed answer has the same content and usage`, () => {
+  test(`R3 and R5, ${direction}: a stream has the same content however its bytes are divided, and an unstreamed answer has the same content and usage`, () => {
     fc.assert(
       fc.property(modelTurn, counts, fc.array(fc.nat(5000), { maxLength: 8 }), (turn, usage, places) => {
         const named = {

@@ -81,13 +81,13 @@ describe("a schema is strict only if OpenAI's strict mode allows it", () => {
     ["a oneOf", { ...CLOSED, properties: { a: { oneOf: [{ type: "string" }] } } }, false],
   ];
 
-  test.each(SCHEMAS)("an answer's schema is strict if OpenAI allows it: %s", (_name, schema, strict) => {
+  test.each(SCHEMAS)("an answer's schema is strict only if OpenAI allows it: %s", (_name, schema, strict) => {
     expect(send("messages>responses", ANSWERS.messages(schema)).body.text.format.strict).toBe(strict);
     const { json_schema } = send("messages>chat", ANSWERS.messages(schema)).body.response_format;
     expect(json_schema.strict).toBe(strict);
   });
 
-  test.each(SCHEMAS)("a strict tool stays strict if OpenAI allows it: %s", (_name, schema, strict) => {
+  test.each(SCHEMAS)("a strict tool stays strict only if OpenAI allows it: %s", (_name, schema, strict) => {
     const tools = [{ name: "f", input_schema: schema, strict: true }];
     expect(send("messages>responses", { tools }).body.tools[0].strict).toBe(strict);
     expect(send("messages>chat", { tools }).body.tools[0].function.strict ?? false).toBe(strict);

@@ -57,7 +57,7 @@ describe.skipIf(schemasAbsent)("converted requests and answers fit OpenAI's sche
   });
 
   test.each<DialectName>(["messages", "responses", "content"])(
-    "a chat request of a %s client fits OpenAI's schema",
+    "a %s client's request, converted to chat, fits OpenAI's schema",
     (client) => {
       expect(findFaults("CreateChatCompletionRequest", dropThoughts(play(client, "chat").body))).toEqual([]);
     },

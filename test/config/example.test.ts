@@ -19,7 +19,7 @@ test("the example config loads, without any environment", () => {
   expect(catalog.groups.get("codex")?.multiplier).toBe("0.8");
 });
 
-test("the example config also loads when all of its commented settings are switched on", () => {
+test("the example config also loads when all settings that are commented out are switched on", () => {
   using folder = makeTempFolder();
   writeFileSync(folder.join("company-ca.pem"), "-----BEGIN CERTIFICATE-----\n");
   const { catalog } = checkConfigText(uncommented, folder.join("gateway.yaml"), {});

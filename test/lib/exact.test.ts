@@ -35,7 +35,7 @@ describe("an amount of an upstream's usage keeps all its digits", () => {
     expect(JSON.stringify(parseWithAmounts(text))).toBe(text.replace(" : ", ":"));
   });
 
-  test("a price, or a total that is text, is not read as an amount of an upstream's usage", () => {
+  test("a member named price, and a cost in quotes, are not read as amounts of an upstream's usage", () => {
     const read = parseWithAmounts('{"cost":1.50,"price":1.50,"total_cost":"1.50"}');
     expect(["cost", "price", "total_cost"].map((name) => readNumberText(getField(read, name)))).toEqual([
       "1.50",

@@ -33,7 +33,7 @@ describe("a decimal is exact, and rounds half away from zero", () => {
     ["9.007199254740993", "9.007199254740993"],
     ["1".repeat(64), "1".repeat(64)],
     ["0.000000000000000000000001", "0.000000000000000000000001"],
-  ])("%s is written %s", (text, written) => {
+  ])("%s is written as %s", (text, written) => {
     expect(formatDecimal(parseDecimal(text))).toBe(written);
   });
 
@@ -52,7 +52,7 @@ describe("a decimal is exact, and rounds half away from zero", () => {
     ["0.00000000000049", 12, "0"],
     ["-0.0000000000005", 12, "-0.000000000001"],
     ["1.25", 4, "1.25"],
-  ])("%s rounds at %d places to %s: half goes away from zero", (text, places, rounded) => {
+  ])("%s rounded half away from zero at %d places is %s", (text, places, rounded) => {
     expect(formatDecimal(roundDecimal(parseDecimal(text), places))).toBe(rounded);
   });
 
@@ -64,7 +64,7 @@ describe("a decimal is exact, and rounds half away from zero", () => {
     );
   });
 
-  test("a decimal adds and multiplies as a fraction does", () => {
+  test("decimals are added and multiplied as exactly as fractions", () => {
     fc.assert(
       fc.property(decimals, decimals, (a, b) => {
         const [unit, other] = [10n ** BigInt(a.scale), 10n ** BigInt(b.scale)];

@@ -307,7 +307,7 @@ const knownPart = (text: string): Lists<string>[] => {
   return [new Map([["list", { starts: [0], parts: [part], head: null, kept: null }]])];
 };
 
-test("a known part that was forged hides nothing from a strict scan", () => {
+test("a strict scan finds the members that a forged known part hides", () => {
   const hidden = '1],"model":"x","list":[2';
   const text = `{"model":"m","list":[${hidden}]}`;
   const [trusting, strict] = [false, true].map((isStrict) =>

@@ -12,7 +12,7 @@ function parse(...chunks: readonly Uint8Array[]): SseEvent[] {
 }
 
 describe("the parser of event streams", () => {
-  test("the parser of event streams gives the events of the standard, wherever the stream is cut", () => {
+  test("the parser of event streams gives the same events as the standard's algorithm, however the stream is split", () => {
     fc.assert(
       fc.property(streams, cuts, (text, offsets) => {
         expect(parse(...cutAt(text, offsets))).toEqual(readByStandard(text));

@@ -87,7 +87,7 @@ describe("a request is not the recorded one, and the first difference is named",
     ["messages[0].content[0].text", "the key is ************ here", "the key is sk-very-secret there"],
     ["messages[0].content[0].text", "in 3 steps", "in 4 steps"],
   ];
-  test.each(pairs)("the first difference between two requests is named %s", (path, recorded, sent) => {
+  test.each(pairs)("the first difference between two requests is found at %s", (path, recorded, sent) => {
     expect(compare(recorded, sent)).toBe(path);
   });
 });
@@ -120,7 +120,7 @@ test.each<[what: string, change: Record<string, unknown>, damaged: number]>([
   ["with a field of two lines", { fields: [["x", "a\r\nb: c"]] }, 1],
   ["whose answer is cut", { chunks: [[0, 4]] }, 1],
   ["under the name of another exchange", { id: "b" }, 1],
-])("P180: a replay serves only recorded paths and whole exchanges (case: one %s)", (_, change, damaged) => {
+])("P180: a replay serves only whole, recorded exchanges (here one %s)", (_, change, damaged) => {
   const { line = null, chunks = [[0, 3]], id = "a", fields = [] } = change;
   const request = { method: "GET", target: "/", fields: [], pieces: [] };
   const response = { status: 200, fields, chunks, end: "whole" };

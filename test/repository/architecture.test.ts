@@ -139,7 +139,7 @@ function listLoaded(...entries: readonly string[]): string[] {
   return [...loaded];
 }
 
-test("`serve` loads no code for rare starts, and `--help` loads only src/{lib,config,cli,commands}", () => {
+test("`serve` loads no code that it rarely needs, and `--help` loads only src/{lib,config,cli,commands}", () => {
   const rare =
     /^(demo|web\/page)\/|^cli\/(setup\/init|serve\/demo|serve\/spans|channels\/change)\.ts|^web\/assets\.ts/;
   expect(listLoaded("main.ts", "cli/serve/serve.ts").filter((file) => rare.test(file))).toEqual([]);

@@ -32,7 +32,7 @@ test("the list of examples names each file", () => {
   expect(listed.toSorted()).toEqual(files.toSorted());
 });
 
-describe.skipIf(process.platform === "win32" || Bun.which("curl") === null)("scripts of examples/", () => {
+describe.skipIf(process.platform === "win32" || Bun.which("curl") === null)("example scripts work", () => {
   let folder: TempFolder;
   let upstream: DemoUpstream;
   let gateway: ChildGateway;

@@ -114,7 +114,7 @@ test("a platform's package is installed on that platform only", () => {
   });
 });
 
-test("a release is refused while packaging/owner.json names an example", () => {
+test("no release is made as long as packaging/owner.json has its example names", () => {
   expect(() => requireOwner({ ...OWNER, npm: "@example/gateway" })).toThrow("packaging/owner.json");
   expect(() => requireOwner({ ...OWNER, repository: "example/gateway" })).toThrow("packaging/owner.json");
   expect(() => requireOwner(OWNER)).not.toThrow();

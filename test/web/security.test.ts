@@ -77,7 +77,7 @@ describe("P181: without a sign-in, the console gives no data and makes no change
     expect(page.field("set-cookie")).toBeUndefined();
   });
 
-  test("a cookie alone does not sign in: every server on this machine gets it", async () => {
+  test("a cookie alone is no sign-in, because every server on this machine gets it", async () => {
     expectNothing(await tryAll({ ...ownFields(gateway), cookie: visitor.cookie }), 401);
   });
 
@@ -249,7 +249,7 @@ test("a sign-out ends the session", async () => {
   expect((await visit(gateway, "/console/api/reports/keys", { fields })).status).toBe(401);
 });
 
-test("a page on another port cannot disturb a session with a cookie of the same name", async () => {
+test("a session goes on even if a page on another port sets a cookie of the same name", async () => {
   const own = await signIn(gateway);
   const name = own.cookie.split("=")[0] ?? "";
   const fields = { ...knownFields(gateway, own), cookie: `${name}=foreign; ${own.cookie}` };

@@ -79,7 +79,8 @@ const HELP: Readonly<Record<string, string>> = {
     "check what rewrites earlier messages: a hook, a plugin, or a limit that drops the oldest ones",
   lifetime_passed:
     "if pauses are usual, ask for the longer lifetime (Claude Code: ENABLE_PROMPT_CACHING_1H=1, Anthropic: ttl 1h, OpenAI: prompt_cache_retention 24h)",
-  channel_changed: "find out why the first channel failed (`gateway channels`), or use the second only in emergencies (priority)",
+  channel_changed:
+    "find out why the first channel failed (`gateway channels`), or use the second only in emergencies (priority)",
   model_changed: "use one model for a conversation: each has a cache of its own",
   tier_changed: "use one service tier for a conversation",
   marks_changed: "set cache_control at the end of each request, fewer than 20 blocks after the previous mark",

@@ -57,7 +57,7 @@ export abstract class AnswerWriter implements AnswerListener {
     this.context = context;
   }
 
-  /** If `isLong`, it returns slices: a stream's end may repeat the answer five times. */
+  /** `isLong`: in slices, because a stream's end may repeat the output five times. */
   take(isLong: boolean): string | Slices {
     const parts = this.#parts;
     this.#parts = [];

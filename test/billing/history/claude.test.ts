@@ -30,7 +30,7 @@ describe("P52: answers of Claude Code are read from its logs, and each counts on
     expect(readEntries({ [`${CLAUDE}/a.jsonl`]: rows }).map(({ basis }) => basis)).toEqual(["partial"]);
   });
 
-  test("answers of subagents in the session's folder or next to the session's file belong to the session", () => {
+  test("a subagent's answers belong to the session if its log is in the session's folder or next to the session's file", () => {
     const sub = claudeRow({ id: "msg_2", agentId: "a1", isSidechain: true });
     const entries = readEntries({
       [`${CLAUDE}/a.jsonl`]: [claudeRow()],

@@ -18,7 +18,7 @@ test("P51: Codex' counts are cumulative: each response used the difference", () 
   expect(entries[0]).toMatchObject({ tool: "codex", session: "t1", model: "gpt-5.5", project: PROJECT });
 });
 
-test("P52: a repeated cumulative count adds nothing, whatever it says about the last response", () => {
+test("P52: if a record repeats the cumulative count, it adds nothing, even if it also counts a last response", () => {
   const rows = [meta("t1"), turn("u1"), count([100, 0, 10], [100, 0, 10]), count([100, 0, 10], [100, 0, 10])];
   const again = [turn("u2"), count([100, 0, 10], [100, 0, 10]), count([100, 0, 10], [0, 0, 0])];
   expect(usages(readEntries({ [`${CODEX}/a.jsonl`]: [...rows, ...again] }))).toEqual([
@@ -34,7 +34,7 @@ test("cumulative counts that start again from a smaller number make no negative 
   ]);
 });
 
-test("several records of one response count once, by the last record, and the cumulative counts next to them add nothing", () => {
+test("if a response has several records, only the last counts, and the cumulative counts after it add nothing", () => {
   const rows = [
     meta("t1"),
     turn("u1"),
@@ -50,7 +50,7 @@ test("several records of one response count once, by the last record, and the cu
   ]);
 });
 
-test("P52: responses that a fork repeats with new times count once, for its parent", () => {
+test("P52: if a fork repeats responses with new times, they count once, for the session that was forked", () => {
   const parent = [meta("t1"), turn("u1"), count([100, 0, 10], [100, 0, 10])];
   const later = "2026-11-21T09:00:00.000Z";
   const copy = [

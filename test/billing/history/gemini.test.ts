@@ -38,7 +38,7 @@ test("P51, P52: Gemini CLI's messages count once, though tools' results and a re
   });
 });
 
-test("answers that a forked session repeats count once, for the session that it was forked from", () => {
+test("an answer that a forked session repeats is counted once, for the original session", () => {
   const fork = "bbbbbbbb-0000-4000-8000-000000000002";
   const entries = readEntries({
     [`${CHATS}/session-1.jsonl`]: [head, message("m1")],

@@ -9,7 +9,7 @@ function count(entries: readonly LogEntry[], lines: readonly OurLine[]): number[
   return [pairs.length, onlyEntries.length, onlyLines.length];
 }
 
-test("P52: a log entry is joined to the ledger line of the same tool with the same upstream id, even if all else differs", () => {
+test("P52: a log entry and a ledger line with the same tool and upstream id are joined, whatever else differs", () => {
   const entry = entryOf({ requestId: "req_x", session: "other", time: T + 9e6, usage: { input: 1 } });
   expect(count([entry], [lineOf({ upstream_request_id: "req_x" })])).toEqual([1, 0, 0]);
   // Another tool's server may have given the same id.

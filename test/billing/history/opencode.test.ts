@@ -50,7 +50,7 @@ test("P51, P52: opencode's messages are read from its files and from its databas
   );
 });
 
-test("what a running opencode has just written is read, and opencode's folder gets no new file", () => {
+test("the history reads what a running opencode has just written, and puts no file into its folder", () => {
   const home = makeHome({});
   const open = addDatabase(home, [["msg_1", "ses_1", JSON.stringify(message(T))]]);
   expect(read(home).entries.size).toBe(1);

@@ -307,7 +307,7 @@ describe("P127: a ledger has one writer at a time", () => {
 
 describe("P126: if the disk cannot be written, requests are refused and no line is lost", () => {
   test.skipIf(!existsSync("/dev/null"))(
-    "a device is not a place for a ledger, and nothing is put next to it",
+    "a ledger that is a link to /dev/null is refused, and no lock file is made",
     () => {
       const path = newLedgerPath();
       symlinkSync("/dev/null", path);
@@ -452,7 +452,7 @@ test("a ledger can be opened although a rotated file has a torn end", async () =
   await ledger.close();
 });
 
-test("P143: a place in the chain is found by its offset and hash in any of the files, but not if one of the two is wrong", () => {
+test("P143: a place in the chain is found in any of the ledger's files if its offset and its hash are both right", () => {
   const path = newLedgerPath();
   let prev = GENESIS;
   const places: Array<{ file: number; offset: number; prev: string }> = [];
@@ -674,7 +674,7 @@ describe("the next gateway knows of a sync that failed before", () => {
   };
 
   test.each([false, true])(
-    "after a failed sync, a ledger is not rotated at the new month, because its last lines may not be on the disk (the gateway was stopping: %p)",
+    "the next gateway does not rotate a ledger after a failed sync, because lines may be missing on the disk; the sync failed while the gateway stopped: %p",
     async (isStopping) => {
       const path = newLedgerPath();
       await failFirstSync(path, isStopping);
@@ -684,7 +684,7 @@ describe("the next gateway knows of a sync that failed before", () => {
     },
   );
 
-  test("after a restart of the machine, an earlier failed sync does not prevent a rotation: what can be read is on the disk", async () => {
+  test("after the machine restarted, an earlier failed sync does not prevent a rotation, because all lines that can be read are on the disk", async () => {
     const path = newLedgerPath();
     await failFirstSync(path, true);
     writeFileSync(`${path}.open`, asOfAnotherBoot(readFileSync(`${path}.open`, "utf8")));

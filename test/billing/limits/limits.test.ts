@@ -79,7 +79,7 @@ describe("P113: a USD limit refuses requests when it is spent", () => {
     }, Date.parse("2026-11-21T00:00:00Z"));
   });
 
-  test("a USD limit per day never asks to retry after less than one second, even in the day's last second", async () => {
+  test("a USD limit per day or month asks to wait at least one second, even in the last second of the day", async () => {
     const late = Date.parse("2026-12-31T23:59:59.500Z");
     await withLedger(async (_, gate, spend) => {
       await spend("5");
@@ -173,7 +173,7 @@ test("P118: if the gateway dies during a request, a limit counts what the reques
 });
 
 test.each([true, false])(
-  "P118: if a line replaces an earlier one, the earlier line's estimate no longer counts in its day and month (sums in memory: %p)",
+  "P118: the estimate of a replaced line counts neither for the day nor for the month; sums were in memory before: %p",
   async (isKept) => {
     await withLedger(async (ledger) => {
       const spentOf = (window: "day" | "month") =>
@@ -220,7 +220,7 @@ describe("P113: a rate limit counts the requests of a minute", () => {
     });
   });
 
-  test("a rate limit of requests per minute refuses nobody for longer than a minute after a clock was set back", async () => {
+  test("if the clock was set back, a limit of requests per minute refuses requests for a minute at most", async () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinute: 2 });
       for (const second of [0, 1]) admit(gate, key, NOON + second * 1000, null).release();
@@ -304,9 +304,9 @@ describe("P119: the limits of a session count each session by itself", () => {
   });
 
   test.each([
-    ["with an index", false],
-    ["without an index", true],
-  ])("the limits of a session survive a restart, %s", async (_, isLost) => {
+    ["with an index of the ledger", false],
+    ["without an index of the ledger", true],
+  ])("%s, the limits of a session survive a restart", async (_, isLost) => {
     const path = newLedgerPath();
     const first = openLedger(optionsFor(path, { now: () => NOON }));
     await spendIn(first, "req_1", "1.25", inSession("a"));

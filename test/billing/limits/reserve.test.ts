@@ -77,7 +77,7 @@ describe("the expected cost of a request is forecast from its prompt and earlier
     ['{"max_tokens":1}', ["max_output_tokens"]],
     ['{"generationConfig":{"maxOutputTokens":1}}', ["max_output_tokens"]],
     ['{"max_tokens":1}', ["generationConfig", "generation_config"]],
-  ])("the expected cost ignores a cap of another dialect: %s", (body, capNames) => {
+  ])("the expected cost ignores the token cap of another dialect: %s", (body, capNames) => {
     expect(expectedOf(request(body, { capNames }))).toBe("4000");
   });
 

@@ -202,7 +202,7 @@ describe("P115: 200 requests at once spend at most twice the limit, or the limit
     expect(Number(spent)).toBeGreaterThan(limit * 0.9);
   });
 
-  test("requests whose answers keep to their caps spend at most twice the limit, or the limit and the dearest request", async () => {
+  test("if no answer exceeds its cap, requests spend at most twice the limit, or the limit plus the dearest request", async () => {
     const turn = record({
       output: integer({ min: 1, max: 32_000 }),
       more: integer({ min: 0, max: 32_000 }),

@@ -77,7 +77,7 @@ describe("a channel pays the prices of its seller", () => {
     return sellerOf(channel);
   };
 
-  test("a channel pays the prices of its address or of the provider that it names, or none if it is free", () => {
+  test("the seller of a channel that is not free is its `price_provider`, or else the provider at its address", () => {
     expect(sellerFor("base_url: https://api.anthropic.com")).toEqual({
       provider: "anthropic",
       makers: ["anthropic"],
@@ -104,7 +104,7 @@ test.each([
   ["base_url: https://ai-gateway.vercel.sh/v1", "vercel", "reported"],
   ["base_url: https://openrouter.ai/api, bill: book", "openrouter", "book"],
   ["base_url: https://relay.example, price_provider: vercel", "vercel", "book"],
-])("a channel with `%s` pays the prices of %s, and its `bill` is %s", (setting, provider, bill) => {
+])("a channel with `%s` pays the prices of %s and gets `bill: %s`", (setting, provider, bill) => {
   const text = `channels: { a: { platform: chat, credential: x, ${setting} } }`;
   const channel = checkConfigText(text, "/nowhere/gateway.yaml", {}).catalog.channels.get("a");
   expect(sellerOf(channel!)).toMatchObject({ provider, bill });
@@ -162,7 +162,7 @@ describe("a model's price depends on its seller", () => {
     expect(priceOf(model, { provider })).toBeNull();
   });
 
-  test("at an unknown address, a name such as openai/gpt-5 has only the price of the maker before the slash", () => {
+  test("at an unknown address, openai/gpt-5 costs what OpenAI asks, and anthropic/gpt-5 has no price", () => {
     expect(priceOf("openai/gpt-5", {})?.source).toContain("openai (by name)");
     expect(priceOf("anthropic/gpt-5", {})).toBeNull();
     expect(priceOf("qwen/gpt-5", {})).toBeNull();

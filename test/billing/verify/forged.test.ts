@@ -98,7 +98,7 @@ const TAMPERINGS: readonly [what: string, tamper: (path: string) => void, findin
 
 for (const how of ["stopped", "killed"] as const)
   test.each(TAMPERINGS)(
-    `P142: after a gateway was ${how}, verify finds %s before and after each start, until the owner accepts the finding`,
+    `P142: verify finds %s in a ${how} gateway's ledger, even after restarts, until accepted by the owner`,
     async (_, tamper, findings) => {
       const path = await makeSample(how);
       expect(listProblems(path)).toEqual([]);
@@ -161,7 +161,7 @@ const CHANGES: readonly [what: string, edit: Edit, removed?: readonly string[]][
 // People who tested `verify` by hand tried these changes, and the forgeries above.
 for (const how of ["stopped", "killed"] as const)
   test.each(CHANGES)(
-    `before and after each of the next two starts, verify finds that the ledger of a ${how} gateway %s`,
+    `verify finds, before and after two restarts, that the ledger of a ${how} gateway %s`,
     async (_, edit, removed = []) => {
       const path = await makeSample(how);
       const lines = readFileSync(path, "utf8").trimEnd().split("\n");

@@ -186,7 +186,7 @@ describe("missing lines are found also if the next gateway is killed after it we
   ];
 
   test.each(["killed", "stopped"] as const)(
-    "lines missing from the ledger of a %s gateway leave one gap, even if the next gateway is killed, and a backup closes it",
+    "if lines of a %s gateway are missing and the next gateway is killed, `verify` finds one gap, which a backup closes",
     async (how) => {
       const path = (await makeLedgers())[how];
       const lines = linesOf(path);
@@ -241,7 +241,7 @@ describe("P142: a power cut explains why lines that were never synced are missin
   });
 
   // Only Linux says whether the machine has been started again.
-  test.skipIf(readBootId() === null)("unsynced lines remain a gap if the machine did not stop", async () => {
+  test.skipIf(readBootId() === null)("without a power cut, missing unsynced lines are a gap", async () => {
     const { killed } = await makeLedgers(false);
     cutTo(killed, 2);
     expect(look(killed).problems).toContain(END);

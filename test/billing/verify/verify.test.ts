@@ -228,7 +228,7 @@ describe("P139: `verify` checks each line", () => {
     ["a wrong count", { usage: { output: 1 } }, `official_usd is 0.011106, ${GIVE} 0.000015`],
     ["a wrong price", { prices: { input: "3" } }, `official_usd is 0.011106, ${GIVE} null`],
     [
-      "another charge than the seller's amount makes",
+      "a charge that does not follow from the seller's amount",
       { ...NAMED, charge_usd: "0.4" },
       `charge_usd is 0.4, ${GIVE} 0.5`,
     ],
@@ -469,7 +469,7 @@ describe("P139: `verify` checks corrections", () => {
     return path;
   }
 
-  test("corrections follow one another: each replaces the amounts that the one before made", () => {
+  test("a second correction has to replace the amounts of the first", () => {
     const second = correctionOf("cor_2", {
       usage: {},
       official_usd: "0",

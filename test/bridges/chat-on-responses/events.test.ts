@@ -237,7 +237,7 @@ describe("a chat client gets what Chat Completions can hold of a Responses answe
     expect(shown).toMatchObject({ reasoning_content: "A\n\nB\n\nC", content: "One." });
   });
 
-  test("a chat client gets an empty text with the finish reason `length` if the cap cut the answer in its reasoning", () => {
+  test("a chat client gets an empty text with the finish reason `length` if the reasoning used up the cap", () => {
     const thought = { type: "reasoning", id: "r", summary: [{ type: "summary_text", text: "A" }] };
     const events = [
       created,

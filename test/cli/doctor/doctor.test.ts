@@ -308,7 +308,7 @@ test("`doctor` names a key without sk-, and each file with secrets or charges th
 });
 
 describe("`doctor` says what is wrong with the port and the ledger", () => {
-  test("the config's own running gateway is recognized", async () => {
+  test("`doctor` recognizes the running gateway of its config", async () => {
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     using runtime = makeTempFolder();
     const gateway = await startGateway({

@@ -74,7 +74,7 @@ describe("`gateway` without a command shows what runs and what needs attention",
     expect(stdout).toContain(`  gateway run${flag} claude `);
   });
 
-  test("`gateway open` says so if the gateway that runs has another config", async () => {
+  test("if the running gateway has another config, `gateway open` says so", async () => {
     const { stderr } = await show("open", "--print");
     // The text also depends on whether other gateways of this user run.
     const shown = [`Its ledger: ${gateway.folder.join("ledger.jsonl")}`, `open --url ${gateway.url}`];

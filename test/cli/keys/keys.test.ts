@@ -43,7 +43,7 @@ describe("`keys add` creates a key from valid input only", () => {
   });
 
   test.each(["sk-0123456789abcde", "0123456789abcdef0123", "pk-0123456789abcdef", "SK-0123456789abcdef"])(
-    "a secret needs --force unless it is sk- and at least 16 more characters (%s)",
+    "without --force, the secret %s is refused, because it is not `sk-` followed by at least 16 characters",
     async (secret) => {
       const stdin = `${secret}\n`;
       for (const words of ["add --name x --group codex", "rotate laptop"]) {

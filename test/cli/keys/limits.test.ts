@@ -64,7 +64,7 @@ describe("`keys limit` and `groups limit` change limits", () => {
     expect(text()).toContain("limits: { usd_total: 7, unpriced: allow } } # the group");
   });
 
-  test("`keys limit` changes and removes single limits, and removes `limits` with the last one", async () => {
+  test("`keys limit` changes or removes one limit, and removes `limits` when none is left", async () => {
     await gateway("keys", "limit", "ci", "usd_per_day=6", "usd_total=none", "concurrent_requests=3");
     expect(limitsOf("ci")).toMatchObject({ usdPerDay: "6", usdTotal: null, concurrentRequests: 3 });
     expect(text()).toContain("usd_per_day: 6 # a day");

@@ -337,7 +337,7 @@ test("an imported server on this machine gets no invented credential and no prox
   expect(load().channels.get("own")).toMatchObject({ proxy: null, free: false, credential: "none" });
 });
 
-test("a prefix for many models, such as anthropic/*, has no counterpart and becomes no model's name", async () => {
+test("`import` reports that a prefix such as anthropic/* has no counterpart, and adds no model of that name", async () => {
   const entry = { model_name: "anthropic/*", litellm_params: { model: "anthropic/*", api_key: "client" } };
   const { stderr } = await importText("litellm", JSON.stringify({ model_list: [entry] }));
   expect(stderr).toContain("model_list anthropic/*: a prefix for many models");

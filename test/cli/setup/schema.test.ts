@@ -75,7 +75,7 @@ describe("the config's schema accepts right configs and refuses wrong ones", () 
   });
 });
 
-test("`gateway schema` refuses an unknown document with the nearest name", async () => {
+test("`gateway schema` refuses an unknown document, and suggests the nearest name", async () => {
   const { stderr, status } = await run({ folder: "/" }, "schema", "confg");
   expect(status).toBe(2);
   expect(stderr).toContain("config");

@@ -249,7 +249,7 @@ const LABELLED: ReadonlyArray<readonly [tool: string, platform: Platform, sign: 
     `\\"headers\\":{\\"x-gateway-session\\":\\"run-1\\",\\"x-gateway-label\\":\\"${LABEL}\\"}`,
   ],
 ];
-test.each(LABELLED)("%s (%s) sends the run's id or its label as a header: %s", (name, platform, sign) => {
+test.each(LABELLED)("%s (%s) sends the label or the id of a run in a header: %s", (name, platform, sign) => {
   const tool = findTool(name);
   const connection = connectionOf(platform, { label: LABEL, run: { session: "run-1", tool: null } });
   const own = ["ANTHROPIC", "OPENAI", "GEMINI_CLI"].map((maker) => [`${maker}_CUSTOM_HEADERS`, "x-own: 1"]);
@@ -291,7 +291,7 @@ const HOSTILE = Object.fromEntries(
 
 describe("`env` unsets variables that make a tool bypass the gateway", () => {
   for (const [name, { misleading, ignoresNoProxy }] of TOOLS) {
-    test(`the lines for ${name} unset what would bypass the gateway, and are safe to evaluate`, async () => {
+    test(`the lines for ${name} unset variables that would lead it past the gateway, and are safe to evaluate`, async () => {
       using folder = makeTempFolder();
       const words = ["env", name, "--url", "http://127.0.0.1:1", "--secret", "sk-s"];
       const around = { folder: folder.path, env: HOSTILE };
@@ -342,7 +342,7 @@ function prepare(): TempFolder {
 describe("P59: `env` finds the key to use", () => {
   const cases: ReadonlyArray<readonly [what: string, words: string[], env: Record<string, string>]> = [
     ["GATEWAY_KEY", ["claude"], { GATEWAY_KEY: "sk-laptop" }],
-    ["the name of a key in plain text after the tool", ["claude", "laptop"], {}],
+    ["the config, if the key's name stands after the tool", ["claude", "laptop"], {}],
     ["a secret after the tool", ["claude", "sk-laptop"], {}],
     ["--secret, whatever GATEWAY_KEY says", ["claude", "--secret", "sk-laptop"], { GATEWAY_KEY: "sk-ci" }],
   ];
@@ -399,7 +399,7 @@ describe("P59: `env` finds the key to use", () => {
     readonly [what: string, words: string[], status: number, ...parts: string[]]
   > = [
     ["of another platform", ["codex", "sk-laptop"], 1, '"laptop" does not fit', "claude is for messages"],
-    ["for a tool without a key", ["gemini", "sk-ci"], 1, "content or relay"],
+    ["given to a tool that no key fits", ["gemini", "sk-ci"], 1, "content or relay"],
     ["unknown", ["claude", "sk-nobodys"], 1, "belongs to no key"],
     ["not the named one", ["claude", "--key", "ci", "--secret", "sk-laptop"], 1, '"ci" does not fit'],
     ["not the one of --key", ["codex", "--key", "ci", "--secret", "sk-off"], 1, '"off", not to "ci"'],
@@ -408,11 +408,11 @@ describe("P59: `env` finds the key to use", () => {
     ["of a plan that is not active", ["codex", "sk-shut"], 1, "gateway plans activate max"],
     ["misspelt", ["claude", "laptpo"], 1, 'did you mean "laptop"?'],
     ["missing", ["claude"], 2, "--group is missing", "claude, cheap"],
-    ["known without its secret", ["claude", "hashed"], 2, 'The secret of the key "hashed" is missing'],
-    ["for an unknown tool", ["cluade", "sk-laptop"], 2, 'did you mean "claude"?'],
+    ["in the config only as a hash", ["claude", "hashed"], 2, 'The secret of the key "hashed" is missing'],
+    ["given to an unknown tool", ["cluade", "sk-laptop"], 2, 'did you mean "claude"?'],
   ];
   for (const [what, words, status, ...parts] of refusals) {
-    test(`a key that is ${what} is an error in one sentence`, async () => {
+    test(`for a key that is ${what}, \`env\` prints an error of one sentence`, async () => {
       using folder = prepare();
       const result = await run({ folder: folder.path }, "env", ...words);
       expect({ status: result.status, stdout: result.stdout }).toEqual({ status, stdout: "" });

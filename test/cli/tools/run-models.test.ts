@@ -203,7 +203,7 @@ describe("`run` gives a tool models of other providers in a group that converts"
     ["listed", "devstral:24b"],
     ["chained", "big"],
   ])(
-    "with the key %s, Claude Code gets an alias's name, because the channel does not list the model %s",
+    "with the key %s, Claude Code asks for claude-sonnet-5-5, and an alias gives it the unlisted model %s",
     async (key, model) => {
       const { stdout, stderr } = await start(gateway, [["--key", key], "claude"], show("ANTHROPIC_MODEL"));
       expect([stdout, stderr]).toEqual(["claude-sonnet-5-5\n", expect.stringContaining(`runs on ${model},`)]);
@@ -218,7 +218,7 @@ describe("`run` gives a tool models of other providers in a group that converts"
     ["a variable", "first", "-c", { ANTHROPIC_MODEL: "gpt-oss:20b" }],
     ["a default behind an alias", "word", "--model unknown", {}],
     ["a settings file for `opus`", "first", "--model opus", {}],
-  ])("before Claude Code starts, `run` prints the model that comes from %s", async (_, key, args, env) => {
+  ])("`run` prints which model Claude Code will use if %s names it", async (_, key, args, env) => {
     const words = [["--key", key], "claude", ...args.split(" ")] as const;
     const { stderr } = await start(gateway, words, "true", { env, home: { ".claude/settings.json": OPUS } });
     expect(stderr).toContain("Claude Code runs on gpt-oss:20b,");
@@ -231,7 +231,7 @@ describe("`run` gives a tool models of other providers in a group that converts"
     ["haiku", "gpt-oss:20b"],
     ["claude-sonnet-5-5", "qwen3-coder:30b"],
     ["devstral:24b", "devstral:24b"],
-  ])("with --model %s, `run` prints before the start that Claude Code runs on %s", async (asked, served) => {
+  ])("`run claude --model %s` prints that Claude Code runs on %s", async (asked, served) => {
     const { stderr } = await start(gateway, [["--key", "alias"], "claude", "--model", asked], "true");
     expect(stderr).toContain(`Claude Code runs on ${served},`);
   });
@@ -242,7 +242,7 @@ describe("`run` gives a tool models of other providers in a group that converts"
     ["off", "opencode"],
     ["idle", "codex"],
   ])(
-    "with all channels of the group %s disabled, %s starts without an invented model or time limit",
+    "if all channels of the group %s are disabled, %s starts without undefined or infinite settings",
     async (key, tool) => {
       const words = [["--key", key], tool] as const;
       const { stdout, stderr } = await start(gateway, words, 'env | grep -iE "timeout|content"; echo "$@"');

@@ -64,7 +64,7 @@ interface Start {
 }
 
 describe("P43: a tool that `run` starts gets what it needs, and its exit status is passed on", () => {
-  test("a tool gets its settings, arguments and stdin, and determines the exit status", async () => {
+  test("a tool gets its settings, arguments and stdin, and `run` exits with the tool's status", async () => {
     using folder = makeTempFolder();
     const script = 'printf "<%s>" "$@"; echo "$GATEWAY_CODEX_KEY"; cat; echo oops >&2; exit 7';
     const started = start(folder, ["codex", "exec", "a b", "--json"], script, { stdin: "hello" });
@@ -76,7 +76,7 @@ describe("P43: a tool that `run` starts gets what it needs, and its exit status 
     expect(stdout).toEndWith("<exec><a b><--json>sk-s\nhello");
   });
 
-  test("a tool sends the user's own header fields, then the run's session and the folder's name as label", async () => {
+  test("a tool sends the user's own header fields, a session for the run, and the folder's name as a label", async () => {
     using folder = makeTempFolder();
     const place = folder.join("my % kü");
     mkdirSync(place);
@@ -89,7 +89,7 @@ describe("P43: a tool that `run` starts gets what it needs, and its exit status 
     expect((await start(folder, ["claude"], script, more)).stdout).not.toBe(stdout);
   });
 
-  test("Claude Code gets the label in addition to the header fields of its own settings file", async () => {
+  test("Claude Code gets the gateway's header fields in addition to those in its own settings file", async () => {
     using folder = makeTempFolder();
     write(folder, { ".claude/settings.json": { env: { ANTHROPIC_CUSTOM_HEADERS: "x-own: 1" } } });
     const script = 'while [ "$1" != --settings ]; do shift; done; cat "$2"';
@@ -241,7 +241,7 @@ describe("P43: Claude Code's settings are overridden for the run, and stay uncha
 });
 
 describe("P43: `run` uses a running gateway, or offers to start one", () => {
-  test("a running gateway is found by its config, whatever its port, and knows a new key before the tool starts", async () => {
+  test("`run` finds the running gateway of its config at any port, and the tool's new key works at once", async () => {
     const upstream = startDemoUpstream({ platform: "responses" });
     using runtime = makeTempFolder();
     const gateway = await startGateway({
@@ -299,7 +299,7 @@ describe("P43: `run` uses a running gateway, or offers to start one", () => {
     expect(readFileSync(setup.path("gateway.yaml"), "utf8")).toBe(before);
   });
 
-  test("a gateway that is not running starts in the background after a question, and outlives the tool", async () => {
+  test("`run` asks whether to start a gateway in the background, and this gateway outlives the tool", async () => {
     using setup = prepareRun();
     const session = setup.onTerminal("run", "openai", "app");
     await session.shows("Start it in the background?");
@@ -360,7 +360,7 @@ describe("`run` creates a key for the tool, and finds it again", () => {
     expect(JSON.parse(env.stdout)).toMatchObject({ key: "openai", env: { OPENAI_API_KEY: secretOf(first) } });
   });
 
-  test("a tool's own key is created once by several runs at the same time", async () => {
+  test("several runs of a tool at the same time create only one key", async () => {
     using setup = prepareRun('echo "key=$OPENAI_API_KEY"');
     const all = await Promise.all([1, 2, 3].map(() => setup.run(...words, "openai", "app")));
     expect(new Set(all.map(secretOf)).size).toBe(1);

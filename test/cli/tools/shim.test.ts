@@ -20,7 +20,7 @@ const FILES: ReadonlyArray<readonly [text: string, words: readonly string[]]> = 
 ];
 
 test.each(FILES)(
-  "a tool from npm starts without cmd on Windows, and a file of another form starts as it is: %j",
+  "a tool that npm installed starts without cmd on Windows, and any other .cmd file starts as it is: %j",
   (text, words) => {
     using folder = makeTempFolder();
     writeFileSync(folder.join("node.exe"), "");

@@ -61,7 +61,7 @@ describe.skipIf(process.platform === "win32")("an unsafe owner or mode of the co
     [1001, 0o600, SUDO, "chown 0 /c.yaml", null],
   ];
   test.each(cases)(
-    "P4: the config is of user %p with mode %o, and %p are the trusted users: the fix is %p, the warning %p",
+    "P4: user %p owns the config, its mode is %o, %p are trusted, so the fix is %p and the warning %p",
     (uid, mode, ownIds, fix, warning) => {
       const check = () => requireTrust("/c.yaml", { uid, mode }, [...ownIds]);
       if (fix === null) {
@@ -84,7 +84,7 @@ describe.skipIf(process.platform === "win32")("an unsafe owner or mode of the co
     expect(new Set(listOwnIds({}))).toEqual(new Set([own]));
   });
 
-  test("the owner and mode that count are those of the file to which a link leads", () => {
+  test("if the config is a link, the owner and mode of the file behind the link are checked", () => {
     using folder = makeTempFolder();
     writeFileSync(folder.join("real.yaml"), "keys:\n");
     chmodSync(folder.join("real.yaml"), 0o666);

@@ -48,7 +48,7 @@ describe("P7, P8: a credential in the keychain is read for its channel", () => {
     expect(catalog.groups.get("all")?.channels).toHaveLength(3);
   });
 
-  test("a channel is unavailable, with the reason, if the keychain is locked or has no credential for it; other channels go on", async () => {
+  test("if the keychain is locked or has no credential for a channel, only this channel is unavailable, and says why", async () => {
     const never = new Promise<null>(() => {});
     const keychain = makeKeychain((name) => (name === "main" ? never : Promise.resolve(null)));
     const read = await readKeychain(TEXT, keychain, 20);
@@ -64,7 +64,7 @@ describe("P7, P8: a credential in the keychain is read for its channel", () => {
     expect(catalog.groups.get("all")?.channels.map(({ name }) => name)).toEqual(["c"]);
   });
 
-  test("a channel on a machine without a keychain says what to do instead", async () => {
+  test("on a machine without a keychain, a channel that needs one says where else to put its credential", async () => {
     const read = await readKeychain(
       TEXT,
       makeKeychain(() => Promise.reject(new Error("no D-Bus"))),
@@ -100,7 +100,7 @@ describe("P7, P8: a credential in the keychain is read for its channel", () => {
     expect(asked).toHaveBeenCalledTimes(2);
   });
 
-  test("the keychain is not asked for a config that names no credential in the keychain", async () => {
+  test("a config that names no credential in the keychain loads without asking the keychain", async () => {
     using folder = makeTempFolder();
     const path = folder.join("gateway.yaml");
     writeFileSync(path, TEXT.replaceAll(/keychain:(main|other)/g, "sk-plain"), { mode: 0o600 });

@@ -245,7 +245,7 @@ test.each([
   ["responses", "https://chatgpt.com.evil.example/backend-api/codex", false],
   ["content", "http://127.0.0.1:9000", false],
 ])(
-  "P148: the base_url of a login channel must be the vendor's or loopback: %s at %s",
+  "P148: a login channel is refused unless it is at its vendor's address or on loopback: a %s channel at %s",
   (platform, base_url, right) => {
     const channels = { main: { ...LOGIN, platform, base_url } };
     expect(complain({ channels, groups: { g: { platform, channels: ["main"] } } }) === "").toBe(right);
@@ -455,7 +455,7 @@ keys:
 
 describe("the config file is read from the disk, or an error says why not", () => {
   test.skipIf(process.platform === "win32")(
-    "the user is warned while others can read the config or the gateway.env next to it",
+    "the user is warned if others can read the config or the gateway.env next to it",
     () => {
       using folder = makeTempFolder();
       const path = folder.join("gateway.yaml");
@@ -507,6 +507,6 @@ test.each([
   expect(() => checkConfigText(text, "/nowhere/gateway.yaml", {})).toThrow(`(did you mean "${platform}"?)`);
 });
 
-test.skipIf(process.platform === "win32")("a device without an end is refused as a config", () => {
+test.skipIf(process.platform === "win32")("/dev/zero, which never ends, is refused as a config", () => {
   expect(() => loadConfig("/dev/zero", {})).toThrow("is not a regular file");
 });

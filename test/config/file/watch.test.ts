@@ -104,7 +104,7 @@ describe("P13: a running gateway notices a changed file", () => {
     },
   );
 
-  test("a change is noticed when an editor first moved the old version away", async () => {
+  test("a change is noticed even if the editor first moved the old version away", async () => {
     const { folder, path } = setUp();
     const watch = start(path);
     renameSync(path, join(folder, "gateway.yaml~"));

@@ -69,7 +69,7 @@ function writeFile({
 const names = (text: string) =>
   getList(getField(readTree(parseYaml(text)), "keys")).map((key) => getField(key, "name"));
 
-test("a key is added to a file of any style as lines of its own", () => {
+test("adding a key to a file of any style only adds lines", () => {
   fc.assert(
     fc.property(file, (made) => {
       const text = writeFile(made);
@@ -99,7 +99,7 @@ test("a setting is written and taken away again, and the file is as it was", () 
   );
 });
 
-test("a key is removed with its own lines and no other", () => {
+test("removing a key removes only its own lines", () => {
   fc.assert(
     fc.property(file, fc.nat(4), (made, chosen) => {
       const text = writeFile(made);

@@ -101,7 +101,7 @@ test.each([
   ["keys: [{ name: k, group: x-sk-kr-0123456789, secret: abc }]"],
   ["keys: [{ name: k, group: g, secret: sk,kr-0123456789 }]"],
   ["keys: [{ name: k, group: g, secret: a,plain password }]"],
-])("%p is refused, and its secret is not shown", (text) => {
+])("the config %p is refused, and its secret is not shown", (text) => {
   let said = "";
   try {
     checkConfigText(text, "/nonexistent/gateway.yaml", {});

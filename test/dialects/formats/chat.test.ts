@@ -79,7 +79,7 @@ describe.each([
       expect([size, remove(stream, size)]).toEqual([size, latin(around())]);
   });
 
-  test("all chunks of usage are removed from a stream, even one at its beginning and one of several lines", () => {
+  test("all usage chunks are removed from a stream, even at its beginning and if a chunk spans several lines", () => {
     const lines = `id: 7${end}data: ${USAGE.slice(0, 20)}${end}data: ${USAGE.slice(20)}`;
     const stream = write(`data: ${USAGE}`) + around(lines, `data:${USAGE}`);
     expect(remove(stream, 11)).toBe(latin(around()));
@@ -102,7 +102,7 @@ describe.each([
     expect(remove(stream, 13)).toBe(latin(stream));
   });
 
-  test("a cut inside the chunk with the usage shows nothing of the chunk, and a cut inside another event shows the part that has come", () => {
+  test("if a stream is cut inside the usage chunk, none of this chunk is shown; any other event is shown as far as it came", () => {
     const start = write(TEXT);
     for (let cut = 40; cut < USAGE.length; cut += 1)
       expect(remove(`${start}data: ${USAGE.slice(0, cut)}`, 16, true)).toBe(latin(start));

@@ -186,7 +186,7 @@ const DOUBTED: Readonly<Record<string, string>> = {
     "the upstream's completion_tokens_details is more than the total that includes it",
 };
 
-test.skipIf(!present)("the counts of a recording are doubted only for a known reason", () => {
+test.skipIf(!present)("the gateway doubts the counts of the recordings in DOUBTED, and of no others", () => {
   const doubted = everyFixture.flatMap((fixture) => {
     const texts = readWhole(fixture).faults?.map(({ text }) => text) ?? [];
     return texts.length === 0 ? [] : [[fixture.id, texts.join("; ")]];
@@ -200,7 +200,7 @@ function isRunningText({ kind, file, expect: { text, ...found } }: Fixture): boo
 }
 
 describe.skipIf(!present)("a stream's estimate of the output is near the visible output", () => {
-  test("the estimate of the output of a stream is between half and twice the visible output in most recordings of running text", () => {
+  test("most recorded streams of plain text have an estimated output between half and twice the visible output", () => {
     const ratios = fixtures.filter(isRunningText).flatMap((fixture) => {
       const { parts, estimatedOutput } = readWhole(fixture);
       const { output = 0, reasoning = 0 } = parts.at(-1)?.usage ?? {};

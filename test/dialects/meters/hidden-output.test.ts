@@ -74,7 +74,7 @@ describe("the usage of a messages answer is doubted if output is missing from it
     expect(judge(openMessagesMeter, events)).toMatchObject(DOUBTED);
   });
 
-  test("a tool call by code that runs at the upstream is not charged, and the line is exact", () => {
+  test("if code at the upstream calls a tool, the call costs no output tokens, and the line is exact", () => {
     const content = [
       { type: "tool_use", name: "f", input: { a: TEXT }, caller: { type: "code_execution_20250825" } },
     ];
@@ -106,7 +106,7 @@ describe("the usage of a messages answer is doubted if output is missing from it
     expect(judgeBody(openMessagesMeter, { ...body, usage })).toMatchObject({ lacksOutput: true });
   });
 
-  test("a refusal after some text is charged", () => {
+  test("if the model refuses after some text, the tokens are charged", () => {
     const refusal = {
       type: "message_delta",
       delta: { stop_reason: "refusal", stop_details: { category: "cyber" } },

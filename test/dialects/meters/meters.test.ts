@@ -108,7 +108,7 @@ describe("a meter knows how an answer ended", () => {
     expect(read(openContentMeter, '[{"error":{"code":503}}]', "application/json").end).toBe("error");
   });
 
-  test("a JSON array of chunks is complete with its last chunk or its closing bracket", () => {
+  test("a JSON array of chunks is complete after a finish reason, or after its closing bracket", () => {
     const value = (more: object) =>
       JSON.stringify({ candidates: [more], usageMetadata: { promptTokenCount: 3 } });
     const cut = `[${value({})},\n${value({ finishReason: "STOP" }).slice(0, -1)}`;
@@ -151,7 +151,7 @@ describe("the meter of messages reads reports, passes and calls", () => {
     ]);
   });
 
-  test("cache writes are split by lifetime even if the split comes late, unless it contradicts a later total", () => {
+  test("a late split of cache writes by lifetime counts, and one that a later total contradicts does not", () => {
     const late = events(
       start({ input_tokens: 0, output_tokens: 0 }),
       delta({
@@ -173,7 +173,7 @@ describe("the meter of messages reads reports, passes and calls", () => {
     expect(usage(read(openMessagesMeter, void_))).toEqual([{ input: 41, output: 2 }]);
   });
 
-  test("passes are separate parts of the usage only if their kinds or models differ", () => {
+  test("an answer's passes are separate parts of its usage only if their kinds or models differ", () => {
     const own = { type: "message", input_tokens: 5, output_tokens: 6 };
     const advisor = { type: "advisor_message", model: "other", input_tokens: 7, output_tokens: 8 };
     const totals = {
@@ -258,7 +258,7 @@ describe("the meter of messages reads each kind of event:", () => {
       delta({ output_tokens: 9, server_tool_use: { web_search_requests: 3 }, iterations }),
     ).parts;
 
-  test("calls with a fee are counted in the largest pass of kind `message`, or else in the largest pass of all", () => {
+  test("calls with a fee count in the largest pass of kind `message`, or in the largest if none has this kind", () => {
     const shown = (...passes: readonly unknown[]) =>
       inPasses(...passes).map(({ pass, usage }) => [pass, usage.output, usage.web_search]);
     expect(shown(passOf("compaction", 8), passOf("message", 2), passOf(undefined, 5))).toEqual([
@@ -361,7 +361,7 @@ describe("the meter of Responses reads each kind of event:", () => {
     expect(streamed(completed({})).tariff).toEqual({});
   });
 
-  test("an answer counts as failed by the name of an event or by the status of the response", () => {
+  test("an answer counts as failed if an event's name or the response's status says so", () => {
     for (const event of [
       { type: "response.failed" },
       { type: "response.failed", response: {} },
@@ -390,7 +390,7 @@ describe("the meter of Responses reads each kind of event:", () => {
     expect(usage(streamed(...ids, ...ids))).toEqual([{ file_search: 2 }]);
   });
 
-  test("web searches of web_search_preview are counted, file searches are not, and a call without an action is a search", () => {
+  test("web searches count as web_search_preview if that tool was offered, and opening a page is no search", () => {
     const tools = [{ type: "function" }, { type: "web_search_preview_2025_03_11" }];
     const output = [
       { type: "file_search_call", id: "1" },
@@ -489,7 +489,7 @@ describe("the meter of the content dialect reads each kind of chunk:", () => {
       ["events", "text/event-stream", events(write("one")), events(write("two")).trimEnd()],
       ["long events", "text/event-stream", events(write(long)), events(write(long)).trimEnd()],
       ["an array", "application/json", `[${JSON.stringify(write("one"))}\n,`, JSON.stringify(write("two"))],
-    ])("the answer is open while another event is coming: %s", (_, contentType, first, second) => {
+    ])("an answer in %s is open until its last chunk is whole", (_, contentType, first, second) => {
       for (const pieceBytes of [first.length + second.length, 10_000]) {
         const begun = see(first + second.slice(0, -1), contentType, pieceBytes);
         expect([begun.end, begun.final]).toEqual(["open", false]);
@@ -500,7 +500,7 @@ describe("the meter of the content dialect reads each kind of chunk:", () => {
       }
     });
 
-    test("an answer with a finish reason in every chunk goes on if another event begins, and is complete if a comment begins", () => {
+    test("an answer that had a finish reason is open again if another event begins, not if a comment does", () => {
       const one = events(write("one"));
       for (const begun of ["d", "data:", 'data: {"candidates"'])
         expect(see(one + begun, "", 1).end).toBe("open");
@@ -561,7 +561,7 @@ describe("a long body is metered although its unread text is dropped", () => {
       { end: "complete" },
     ],
     ["content, failed", openContentMeter, { error: { code: 500 } }, { end: "error" }],
-  ])("a long body reads the same as a short one: %s", (_, open, body, shown) => {
+  ])("a meter reads the same from a long body as from a short one: %s", (_, open, body, shown) => {
     const short = readBody(open, body);
     const long = readBody(open, { ...body, unread: "x".repeat(70_000) });
     expect(short).toMatchObject(shown);
@@ -714,7 +714,7 @@ describe("the meter of Responses reads tool calls and the service tier", () => {
 });
 
 describe("the meter of the content dialect reads modalities, searches and embeddings", () => {
-  test("details divide the tokens by modality; without details of the cached tokens, the text is counted as cached first", () => {
+  test("tokens are split by modality, and cached tokens without a modality are taken for text first", () => {
     const modal = (modality: string, tokenCount: number) => ({ modality, tokenCount });
     const of = (usageMetadata: object) => usage(read(openContentMeter, events({ usageMetadata })));
     expect(
@@ -1076,7 +1076,7 @@ describe("P134: a count that cannot be trusted is never taken for zero and exact
     expect(snapshot({ promptTokenCount: 1, thoughtsTokenCount: bad })).toEqual(unknown("thoughtsTokenCount"));
   });
 
-  test("a missing input next to an output makes the line unknown, and null means missing", () => {
+  test("if the output is counted, but the input is missing or null, the line is unknown", () => {
     const missing = (name: string) => [`unknown: the upstream's ${name} is missing beside the other counts`];
     for (const absent of [{}, { input_tokens: null, prompt_tokens: null, promptTokenCount: null }]) {
       expect(message({ ...absent, output_tokens: 3 })).toEqual(missing("input_tokens"));
@@ -1108,7 +1108,7 @@ describe("P134: a count that cannot be trusted is never taken for zero and exact
     expect(faults(openMessagesMeter, begin, text, { ...stop, usage: { output_tokens: 9 } }, end)).toEqual([]);
   });
 
-  test("usage that comes before the end of the output, and not again at the end, makes the line suspect", () => {
+  test("a line is suspect if the usage came before the output's end, and did not come again", () => {
     const early = (name: string) => [
       `suspect: the upstream's ${name} did not come again when the output ended`,
     ];

@@ -161,7 +161,7 @@ describe("new kinds of usage in Messages answers are counted and priced", () => 
       });
   });
 
-  test("a Messages answer that is refused before any output, but not as 'cyber', is charged and suspect", () => {
+  test("Messages answers refused before any output for another reason than 'cyber' are charged and suspect", () => {
     for (const category of ["bio", null])
       expect(billOf(readJson(openMessagesMeter, refused(category)), "claude-opus-5")).toMatchObject({
         official: "0.005025",
@@ -216,7 +216,7 @@ test("embeddings of Gemini that report their tokens are charged for them", () =>
 });
 
 test.each([{ input_tokens: 100 }, { input_tokens: 100, output_tokens: null }])(
-  "a messages stream is suspect if its last report %j has no output: the first count covers only the beginning",
+  "a messages stream that ends with the usage %j is suspect, because only its beginning was counted",
   (usage) => {
     const message = { model: "claude-haiku-4-5", usage: { input_tokens: 100, output_tokens: 1 } };
     const start = { type: "message_start", message };
@@ -258,7 +258,7 @@ describe("calls of xAI's own tools are counted and priced", () => {
     [25_370, 9792, 3648, 15, 1_055_509_000],
     [31_769, 13_824, 5556, 8, 790_860_500],
     [25_627, 11_776, 2272, 9, 703_489_500],
-  ])("xAI's own tools cost what xAI billed: %d in, %d cached, %d out, %d searches on X", (...counts) => {
+  ])("%d input, %d cached and %d output tokens and %d searches on X cost what xAI billed", (...counts) => {
     const [input, cached, output, searches, ticks] = counts;
     const reading = answer(usage(input, cached, output, { x_search_calls: searches }));
     const bill = billOf(reading, "grok-4.20", JUNE);
@@ -290,7 +290,7 @@ describe("calls of xAI's own tools are counted and priced", () => {
     expect(silent).toMatchObject({ official: null, unpricedUsage: { x_search: 3 } });
   });
 
-  test("xAI's own tools have prices for code and collections, but not for files, and MCP costs tokens only", () => {
+  test("xAI's tools for code and collections have prices, that for files has none, and MCP costs only tokens", () => {
     const known = { code_interpreter_calls: 2, file_search_calls: 4, mcp_calls: 9 };
     expect(billOf(answer(usage(1000, 0, 100, known)), "grok-4.20").official).toBe("0.0215");
     const files = billOf(answer(usage(1000, 0, 100, { document_search_calls: 1 })), "grok-4.20");
@@ -302,7 +302,7 @@ describe("calls of xAI's own tools are counted and priced", () => {
     expect(bill.suspect).toContain("server_side_tool_usage_details.time_travel_calls");
   });
 
-  test("xAI's own tools are read from Chat Completions too", () => {
+  test("calls of xAI's own tools are counted in Chat Completions, too", () => {
     const reading = readJson(openChatMeter, {
       model: "grok-4.7",
       choices: [{ finish_reason: "stop", message: { content: "hello" } }],

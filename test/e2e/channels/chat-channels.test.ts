@@ -201,7 +201,7 @@ describe("P111: the gateway asks for a stream's usage, or estimates it", () => {
       { usage: { input: 100, output: 20 }, basis: "exact" },
     ],
     [
-      "usage in Groq's place for it",
+      "usage in the field x_groq",
       TEXT + finish({ x_groq: { id: "r", usage: COUNTS } }) + DONE,
       { usage: { input: 100, output: 20 }, basis: "exact" },
     ],
@@ -223,7 +223,7 @@ describe("P111: the gateway asks for a stream's usage, or estimates it", () => {
     ["no [DONE]", TEXT + finish({ usage: COUNTS }), { basis: "exact", outcome: "complete" }],
     ["neither usage nor [DONE]", TEXT + finish(), { basis: "partial", outcome: "complete" }],
     ["no end at all", TEXT, { basis: "partial", outcome: "upstream_cut" }],
-  ])("an answer with %s is metered", async (_name, stream, expected) => {
+  ])("the gateway meters a stream with %s", async (_name, stream, expected) => {
     const upstream = startUpstream();
     upstream.next({ answer: answerStream("chat", [stream]) });
     const { ask, line } = open({ local: channelAt(upstream) });

@@ -17,7 +17,7 @@ function openUpstream(dialect: DialectName): ScriptedUpstream {
   return upstream;
 }
 
-test("each session that an agent names has its own cache key upstream, and a name in x-gateway-session changes no key", async () => {
+test("each session named by an agent has its own cache key upstream, and x-gateway-session does not change it", async () => {
   const far = openUpstream("responses");
   const gateway = openFar("messages", channelOf("responses", far));
   const body = formRequest("messages", HELLO, false);
@@ -96,7 +96,7 @@ test.each([0, "100", null])(
 test.each([
   ["requests_per_minute", [200, 200, 429]],
   ["concurrent_requests", [200, 200, 200]],
-])("with a limit %s of 2, three converted count_tokens requests get %j", async (limit, expected) => {
+])("with %s: 2, three converted count_tokens requests get %j", async (limit, expected) => {
   const far = openUpstream("responses");
   const gateway = openFar("messages", channelOf("responses", far), { key: { limits: { [limit]: 2 } } });
   const statuses = [];

@@ -122,7 +122,7 @@ test("tokens that Mistral reports as cached are billed as read from the cache", 
   ]);
 });
 
-test("P165: a request that continues a provider's thread gets 400 if failover would convert it, and a complete conversation is converted", async () => {
+test("P165: on failover to another dialect, a request that continues a thread gets 400, and a request that starts a thread is converted", async () => {
   const busy = '{"type":"error","error":{"type":"overloaded_error","message":"Busy"}}';
   const own = serve(() => ({ status: 529, pieces: [busy] }));
   const far = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));

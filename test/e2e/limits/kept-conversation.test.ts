@@ -189,7 +189,7 @@ test("a loop is also refused if the client goes on before the stream of each res
   for (const reader of open) await reader.cancel();
 });
 
-test("a cut response does not count if the client repeats the request, and counts if the client answers its call", async () => {
+test("a call in a cut response counts towards a loop if it is answered, not if the request is repeated", async () => {
   const upstream = startLoopingUpstream();
   const gateway = startGateway(upstream);
   const send: Send = (body) => post(gateway, { ...body, stream: true });

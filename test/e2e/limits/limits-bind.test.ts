@@ -162,7 +162,7 @@ describe("P118: a limit in USD counts what clients and upstreams hide", () => {
     upstream.stop();
   });
 
-  test("a limit in USD counts the output that was seen if the upstream reports none", async () => {
+  test("if the upstream reports no output, a limit in USD counts the output that was seen", async () => {
     await withGateway(
       { usd_per_day: "0.1" },
       { output: 2_000, text: "y".repeat(8_000) },

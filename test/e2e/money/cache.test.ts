@@ -110,7 +110,7 @@ test.each(DIALECT_NAMES)("P144: a line names the changed tool and the miss's cos
   }
 });
 
-test("P144: a line has the reason that the upstream gives for a miss, and the place if the gateway finds the same reason", async () => {
+test("P144: a line has the upstream's reason for a miss, and the changed place if the gateway finds the same reason", async () => {
   const world = openOwnWorld();
   for (const stream of [false, true]) {
     const session = new Session(world, "messages", stream);

@@ -188,7 +188,7 @@ describe("P60: a search of Codex is forwarded and billed", () => {
 });
 
 test.each(["generations", "edits"])(
-  "P60: pictures of Codex (%s) are charged by the tokens that the answer reports",
+  "P60: pictures that Codex asks for at /v1/images/%s are charged by the tokens that the answer reports",
   async (kind) => {
     const gateway = openGateway({ channels: { openai: atOpenai(openUpstream()) } });
     const images = kind === "edits" ? { images: [{ image_url: "data:image/png;base64,AAAA" }] } : {};

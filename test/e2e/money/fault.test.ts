@@ -19,7 +19,7 @@ function makeBrokenBook(): PriceBook {
 }
 
 test.each(DIALECTS.map((dialect, index) => ({ dialect, stream: index % 2 === 0 })))(
-  "P122: a request ($dialect, stream: $stream) whose charge cannot be computed is answered, has its line, and lets the next one in",
+  "P122: if the charge of a $dialect request with stream: $stream cannot be computed, the request is answered and has its line, and the next request is let in",
   async ({ dialect, stream }) => {
     const world = openOwnWorld(limitKeys);
     const { gateway } = world;

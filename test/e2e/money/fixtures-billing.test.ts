@@ -140,7 +140,7 @@ const FAMILIES: readonly Family[] = ["anthropic", "openai-responses", "openai-ch
 
 describe.skipIf(!hasFixtures)("recordings through the gateway are billed right", () => {
   test.each([...FAMILIES])(
-    "P73, P131: %s: each answer arrives byte for byte, and its line has the manifest's usage and derivable amounts",
+    "P73, P131: each recorded answer of %s arrives byte for byte, and the usage and amounts of its line are right",
     async (family) => {
       const world = openBilling();
       const answers = ofFamily(family, isAnswer);

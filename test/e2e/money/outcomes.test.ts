@@ -315,7 +315,7 @@ describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s",
     ["stream", 0, "close"],
   ] as const;
   test.each(moments)(
-    "a client that leaves before an answer begins (%s, before part %d, by %s) ends the request, and the usage is unknown",
+    "if a client leaves before an answer begins, its request ends, and the usage is unknown (%s, before part %d, by %s)",
     async (form, part, how) => {
       const world = openOwnWorld(withPrices());
       const gate = makeGate();
@@ -341,7 +341,7 @@ describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s",
     },
   );
 
-  test.each(["reset", "fin"] as const)("an answer cut by a %s costs the part that came", async (how) => {
+  test.each(["reset", "fin"] as const)("if a %s cuts an answer, what came is charged", async (how) => {
     const world = openOwnWorld(withPrices());
     const { head, body } = planSteps(streamOf(speech, []), {});
     const steps: Step[] = [head, ...body, how];

@@ -237,7 +237,7 @@ const CODINGS: readonly (readonly [string, (bytes: Buffer) => Buffer])[] = [
 ];
 
 describe("an answer that is compressed although nobody requested it is decoded", () => {
-  test.each(CODINGS)("an unrequested compression by %s is decoded and metered", async (coding, compress) => {
+  test.each(CODINGS)("an answer in unrequested %s is decoded and metered", async (coding, compress) => {
     const encoded = [["content-encoding", coding]] as const;
     world.upstream.next(
       {
@@ -282,7 +282,7 @@ describe("an answer that is compressed although nobody requested it is decoded",
     client.close();
   });
 
-  test("a compressed answer that ends too early, or is not compressed as it says, is an error", async () => {
+  test("the client gets a 502 if a compressed answer is cut short or does not match its content-encoding", async () => {
     for (const [coding, compress] of CODINGS) {
       const fields = [
         ["content-type", "application/json"],
@@ -338,7 +338,7 @@ function endsStream(bytes: Buffer): boolean {
 }
 
 test.each([OWN_KEY_FIELD, ...KEY_SOURCES])(
-  "P189: a key that a request has in %s is masked in its answer",
+  "P189: if an answer repeats the client's key, the gateway masks it (the request has the key in: %s)",
   async (source) => {
     const secret = keyOf("messages");
     const groups = { all: { platform: "messages", channels: ["messages"], other_paths: ["/v1/new"] } };

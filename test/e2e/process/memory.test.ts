@@ -36,7 +36,7 @@ test("a large request waits until there is memory for it, and a small one does n
   await unused();
 });
 
-test("freed memory counts as used until it is collected, and the gateway collects it before it makes a request wait", async () => {
+test("freed memory counts as used until a garbage collection, which comes before any request has to wait", async () => {
   const collect = spyOn(Bun, "gc");
   held.free();
   for (const bytes of [EVERYTHING, LARGE.length]) (await memory().reserve(bytes)).free();

@@ -220,7 +220,7 @@ describe.skipIf(WINDOWS)("commands that find a link in the place of a gateway's 
     { name: "ledger.jsonl.lock", words: ["ledger", "reprice", "--since", "2026-01-01"], status: 1 },
   ];
 
-  test.each(COMMANDS)("$words says what to do about the link at $name", async ({ name, words, status }) => {
+  test.each(COMMANDS)("the command $words says to remove the link $name", async ({ name, words, status }) => {
     using planted = plant("symbolic link", name);
     writeFileSync(planted.folder.join("gateway.yaml"), JSON.stringify(CONFIG), { mode: 0o600 });
     appendFileSync(planted.folder.join("ledger.jsonl"), "", { mode: 0o600 });

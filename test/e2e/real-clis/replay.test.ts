@@ -34,7 +34,7 @@ describe.skipIf(WANTED === "")("released agents do the same when they are replay
   );
 
   test.each(cases)(
-    "%s with the task %s has the same output three times",
+    "%s with the task %s prints in each of three replays what it printed in the recorded run",
     async (_, task, agent) => {
       const { platform, maker } = agent;
       using folder = makeTempFolder();

@@ -192,7 +192,7 @@ describe.skipIf(WANTED === "")("real tools' sessions are in the lines of their r
   test.each(
     LOOPS.filter(({ tool }) => hasTool(tool)).map((loop) => [loop.tool, loop.platform, loop] as const),
   )(
-    "a loop is refused at the fourth equal result, the tool stops, and the user's next words start a new count: %s (%s)",
+    "a tool in a loop is refused at the fourth equal result and ends, and its next prompt starts a new count: %s (%s)",
     async (tool, platform, { args, next }) => {
       for (const words of [args, next]) {
         const [request, record] = [model.requests.length, gateway.records().length];

@@ -230,7 +230,7 @@ describe.skipIf(WANTED === "")("real tools work through the gateway", () => {
     ["at a path that is not served", "/v1/nothing/here", "responses"],
     ["with a key of another platform", "/v1", "messages"],
   ] as const)(
-    "codex %s sends one request and shows why it was refused",
+    "a Codex that the gateway refuses sends one request and shows why: %s",
     async (_, path, platform) => {
       const before = gateway.records().length;
       const provider = [

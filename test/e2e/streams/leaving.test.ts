@@ -82,7 +82,7 @@ describe("a client that stops reading makes its upstream wait", () => {
   );
 });
 
-test("requests and answers that break off leave nothing on stderr, even if the runtime was asked to show them", async () => {
+test("requests and answers that break off leave nothing on stderr, even with BUN_CONFIG_VERBOSE_FETCH", async () => {
   await using served = await serve({ BUN_CONFIG_VERBOSE_FETCH: "curl" });
   const { upstream, gateway } = served;
   // This is the last line that a starting gateway prints.

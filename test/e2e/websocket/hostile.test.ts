@@ -101,7 +101,7 @@ test("after a WebSocket has moved to another channel, the client gets nothing mo
   expect(client.texts.join("\n")).not.toContain(credentialOf("old").slice(0, 14));
 });
 
-test("if an upstream that reads nothing disconnects, its client is served again", async () => {
+test("after an upstream has read nothing and then disconnected, the gateway answers the client again", async () => {
   const upstream = keep(startRawSocketUpstream({ opened: (socket) => socket.pause() }));
   const gateway = startGateway({ main: upstream });
   const client = await openSocket(gateway.port, KEY);

@@ -7,7 +7,7 @@ import { makeTempFolder } from "../../harness/temp.ts";
 
 const NEVER = new AbortController().signal;
 
-test("on Windows, requests go to the port that the user's file names, and fail if another program has this port", async () => {
+test("on Windows, requests go to the port in the file `gateway.sock`, and fail if another program has this port", async () => {
   using folder = makeTempFolder();
   const place = folder.join("gateway.sock");
   const long = "ü".repeat(300_000);

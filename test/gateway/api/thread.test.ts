@@ -7,7 +7,7 @@ import { makeConfig, startGatewayHere } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 
-test("the thread that makes reports rebuilds an index that was changed, and refuses open questions when it is closed", async () => {
+test("the thread that makes reports rebuilds a changed index, and on close it refuses the questions that are still open", async () => {
   using folder = makeTempFolder();
   const path = folder.join("ledger.jsonl");
   const ledger = openLedger(optionsFor(path));

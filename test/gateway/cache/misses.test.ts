@@ -164,7 +164,7 @@ describe.each(CLIENTS)("P144: in the dialect %s, with JSON as %s writes it,", (d
     }
   });
 
-  test("a changed system prompt is blamed even if the turn before had returned to an older system prompt", () => {
+  test("a changed system prompt is blamed, even if the previous turn used an older prompt again", () => {
     const session = new Session(dialect, writer);
     const talk = openConversation("a", textOf(2400, "question"), "gemini-2.5-pro");
     const misses = ["plan", "act", "plan", "check"].map((mode) => {

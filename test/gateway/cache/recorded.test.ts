@@ -45,7 +45,7 @@ describe.skipIf(!hasFixtures)("recorded requests are read as prompts, and have n
     expect(recorded.length - unread.length).toBeGreaterThan(400);
   });
 
-  test("recorded requests have no miss in a session whose reported usage shows none", () => {
+  test("recorded requests have no miss, judged by the usage in their recorded answers", () => {
     const memory = new CacheMemory();
     const misses: unknown[] = [];
     let now = Date.UTC(2026, 10, 20);

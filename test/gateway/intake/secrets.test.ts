@@ -80,7 +80,7 @@ describe("P189: a secret in an answer is masked, and nothing else is changed", (
   });
 
   test.each(["%", "%2", "\\"])(
-    "a secret in an answer is masked if it ends in %s and digits follow",
+    "a secret in an answer is masked even if its end, %s, looks like an escape together with the digits after it",
     (end) => {
       const secrets = new Secrets([`my-password-is-${end}`]);
       const text = `"my-password-is-${end}41","my-password-is-${end}u0041"`;
@@ -134,7 +134,7 @@ test("a key in lower case is found, and a key known by its hash is found after i
   expect(known.forRequest([MADE], null).holds(MADE.toLowerCase())).toBe(true);
 });
 
-test("what only looks like a key is not masked, and escapes of escapes take little time", () => {
+test("what only looks like a key is not masked, and a text that was escaped thousands of times takes little time", () => {
   expect(KNOWN.maskText("sk-of-nobody-01 %2F")).toBe("sk-of-nobody-01 %2F");
   const start = performance.now();
   expect(KNOWN.holds(`%${"25".repeat(32_000)}41`)).toBe(false);
@@ -147,6 +147,6 @@ test.each([
   ["12 characters of a secret", `\u0130 ${HIDDEN.slice(5, 17)}.`, `\u0130 ${"*".repeat(12)}.`],
   ["a part in lower case", `bad key ${HIDDEN.slice(5, 25).toLowerCase()}.`, `bad key ${"*".repeat(20)}.`],
   ["a part with escapes", `bad %41b1+cD2e/3_gH4.`, `bad ${"*".repeat(14)}.`],
-])("in a text for people or the ledger, %s is masked", (_name, text, expected) => {
+])("%s is masked in a text for people or for the ledger", (_name, text, expected) => {
   expect(SECRETS.maskText(text)).toBe(expected);
 });

@@ -115,7 +115,7 @@ test("a replacement that fails leaves nothing behind", () => {
   expect(readdirSync(folder.path)).toEqual(["folder"]);
 });
 
-test("temporary files that killed commands left are removed, and nothing else", () => {
+test("the temporary files of killed commands are removed, and no other files", () => {
   using folder = makeTempFolder();
   const [draft, linked, other] = [
     nameDraft(folder.join("a")),

@@ -203,7 +203,7 @@ describe("an answer of an upstream is read by its framing", () => {
 
   test.each([
     ["no HTTP", "SSH-2.0-OpenSSH\r\n\r\n"],
-    ["another protocol, that then waits", "SSH-2.0-OpenSSH\r\n"],
+    ["an SSH greeting and nothing after it", "SSH-2.0-OpenSSH\r\n"],
     ["a TLS alert", "\u0015\u0003\u0003\u0000\u0002\u0002\r\n\r\n"],
     ["HTTP/2", "HTTP/2 200\r\n\r\n"],
     ["both framings", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"],
@@ -231,7 +231,7 @@ describe("an answer of an upstream is read by its framing", () => {
 });
 
 describe("connections to upstreams are reused only if that is safe", () => {
-  test("connections are shared by requests to equal origins, and not by others", async () => {
+  test("requests share a connection if their origins are equal, but not if their origins differ", async () => {
     const upstream = await startUpstream(reply(OK));
     const client = openClient();
     const { origin: own } = upstream;
@@ -385,7 +385,7 @@ describe("a cancelled request leaves nothing behind", () => {
 describe("a time limit of a request runs only while bytes are awaited", () => {
   const short = { connectMs: 10_000, firstByteMs: 50, idleMs: 50 };
 
-  test("a time limit runs out in a body that stops arriving while it is read", async () => {
+  test("reading a body fails after idleMs if no more of the body arrives", async () => {
     const upstream = await startUpstream(reply("HTTP/1.1 200 OK\r\n\r\nsome"));
     const inbound = await openClient().send(
       outbound(upstream.origin, { deadlines: { ...short, firstByteMs: 10_000 } }),
@@ -395,7 +395,7 @@ describe("a time limit of a request runs only while bytes are awaited", () => {
     await upstream.closed();
   });
 
-  test("a time limit runs out in a body if only the size of the next chunk arrives", async () => {
+  test("reading a body fails after idleMs if only the size of the next chunk arrives", async () => {
     const upstream = await startUpstream(
       reply("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nsome\r\n"),
     );

@@ -55,7 +55,7 @@ const CASES: readonly Case[] = [
   { kind: "idle_timeout", sent: "yes", script: say(`${HEAD}some`), short: "idleMs" },
 ];
 
-test.each(CASES)("the fault $kind says whether the upstream has the request: $sent", async (row) => {
+test.each(CASES)("after the fault $kind, the upstream has the request: $sent", async (row) => {
   const asked = Promise.withResolvers<void>();
   const upstream = await startUpstream(
     (socket) => {

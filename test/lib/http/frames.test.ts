@@ -201,7 +201,7 @@ describe("a close frame is read and written as RFC 6455 says", () => {
   });
 });
 
-test.each([0x89, 0x8a, 0x00, 0x81])("timers run on in a flood of frames (first byte %d)", async (first) => {
+test.each([0x89, 0x8a, 0x00, 0x81])("timers run during a flood of frames (first byte %d)", async (first) => {
   let turns = 0;
   const other = setInterval(() => (turns += 1), 0);
   const flood = Buffer.alloc(100_000, frame(first, ""));

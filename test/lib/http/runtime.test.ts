@@ -142,7 +142,7 @@ describe("a socket of this runtime behaves as src/lib/http assumes", () => {
     expect(came).toEqual(["a"]);
   });
 
-  test("a socket of this runtime delivers nothing more in a turn in which its handler has paused it (wire.ts)", async () => {
+  test("a socket of this runtime delivers nothing more from the moment its handler pauses it (wire.ts)", async () => {
     const sizes: number[] = [];
     const first = Promise.withResolvers<void>();
     const { server, client } = await connectPair({

@@ -110,7 +110,7 @@ describe("a request of a client arrives as it was sent", () => {
     expect((await rawRequest(strict.port, wire)).text).toBe("too large");
   });
 
-  test("a body that stops arriving ends its connection, and one that goes on does not", async () => {
+  test("a slow body is read if its pauses are short, and the connection is reset if no more of the body comes", async () => {
     const steady = await begin(post("transfer-encoding: chunked\r\n"), { bodyMs: 2000 });
     const whole = steady.exchange.readBody(100);
     // The whole body takes longer than the limit, and each pause is a tenth of the limit.
@@ -133,7 +133,7 @@ describe("a request of a client arrives as it was sent", () => {
   test.each([
     ["short", 10],
     ["long", 2 << 20],
-  ])("reading a %s body fails if no more bytes come, though the runtime still waits", async (_, length) => {
+  ])("reading a %s body fails after bodyMs, even if the runtime's read never ends", async (_, length) => {
     const never = new Promise<never>(() => {});
     using _whole = spyOn(Request.prototype, "arrayBuffer").mockReturnValue(never);
     using pieces = spyOn(ReadableStream.prototype, Symbol.asyncIterator);
@@ -147,7 +147,7 @@ describe("a request of a client arrives as it was sent", () => {
 });
 
 describe("a reply reaches its client complete, or the connection breaks", () => {
-  test("a reply in one piece has its true content-length, whatever its header fields say; replies to HEAD, 204 and 304 have no body", async () => {
+  test("a reply in one piece gets its true content-length, and no body if the method is HEAD or the status 204 or 304", async () => {
     const { port } = serve((exchange) => {
       exchange.replyFields = [["x-all", "1"]];
       const status = Number(exchange.target.slice(1));
@@ -176,7 +176,7 @@ describe("a reply reaches its client complete, or the connection breaks", () => 
     for (const status of [100, 199, 600, 999]) expect((await ask("GET", status)).status).toBe(502);
   });
 
-  test("a large reply, a stream, and the texts at a stream's end arrive complete and in order, in chunks", async () => {
+  test("a large reply arrives complete, whether it is given at once, in many pieces, or as a list of texts", async () => {
     const texts = ["x\u00e9\u4e2d\u{1f600}".repeat(400_000), "short", "y".repeat(1 << 20)];
     const body = Buffer.from(texts.join(""));
     const { port } = serve((exchange) => {
@@ -334,7 +334,7 @@ describe("a connection of a client is kept for the next request, or closed", () 
     client.close();
   });
 
-  test("a server that stops closes idle connections, accepts no others, and lets exchanges finish", async () => {
+  test("when the server stops, it closes idle connections, accepts no new ones, and lets exchanges finish", async () => {
     const arrived = Promise.withResolvers<Exchange>();
     const server = serve((exchange) =>
       exchange.target === "/" ? arrived.resolve(exchange) : exchange.answer(200, [], "idle"),
@@ -358,7 +358,7 @@ describe("a connection of a client is kept for the next request, or closed", () 
     await Promise.all([client.ended, stopped]);
   });
 
-  test("a server that stops at once breaks off running exchanges", async () => {
+  test("`stopNow` breaks off running exchanges", async () => {
     const { server, client, exchange } = await begin();
     exchange.begin(200, []);
     void exchange.write(Buffer.from("first"));
@@ -466,7 +466,7 @@ describe("a WebSocket of a client carries messages in both directions", () => {
   test.each([
     [{ code: 4001, reason: "limit" }, "\x88\x07\x0f\xa1limit"],
     [{ code: 1005, reason: "" }, "\x88\x00"],
-  ])("the closing %j reaches a slow client after its messages", async (closing, frame) => {
+  ])("a slow client gets its messages first, and then the close frame for %j", async (closing, frame) => {
     const { client, peer, closed } = await open();
     client.pause();
     while (peer.send(text("x".repeat(1 << 20))) === null);

@@ -64,7 +64,7 @@ async function startSix(): Promise<Awaited<ReturnType<typeof start>>> {
 }
 
 describe("warm connections are kept open, and replaced in time", () => {
-  test("six connections are opened where a use is expected, nothing is sent on them, and they end with the client", async () => {
+  test("six connections are opened for an expected use, get no data, and are closed with the client", async () => {
     const { client, upstream } = await startSix();
     client.close();
     await until(() => upstream.sockets.size === 0);
@@ -86,7 +86,7 @@ describe("warm connections are kept open, and replaced in time", () => {
     expect(upstream.requests[0]?.connection).toBeGreaterThan(6);
   });
 
-  test("a request that waits for a warm connection to open fails after the request's own time limit", async () => {
+  test("a request fails after its own time limit if its warm connection does not open", async () => {
     // An upstream that accepts connections, but whose TLS handshake never ends.
     const upstream = await startUpstream(() => {});
     const client = open();

@@ -17,7 +17,7 @@ describe("a time zone converts moments and local times", () => {
     ["Asia/Kathmandu", "2026-11-20T18:15:00Z", "2026-11-21T00:00:00Z"],
     ["Europe/Berlin", "2026-03-29T00:59:59Z", "2026-03-29T01:59:59Z"],
     ["Europe/Berlin", "2026-03-29T01:00:00Z", "2026-03-29T03:00:00Z"],
-  ])("in %s, the moment %s is the local time %s, and back", (name, moment, local) => {
+  ])("in %s, the moment %s converts to the local time %s and back", (name, moment, local) => {
     const zone = createZone(name);
     expect(zone.toLocal(at(moment))).toBe(at(local));
     expect(zone.fromLocal(at(local))).toBe(at(moment));
@@ -40,7 +40,7 @@ test.each([
   ["day", "2026-11-20"],
   ["week", "2026-W47"],
   ["month", "2026-11"],
-] as const)("the %s in which a local time lies is named %s", (span, name) => {
+] as const)("the %s of 14:59:59 on 2026-11-20 is named %s", (span, name) => {
   expect(nameSpan(span, at("2026-11-20T14:59:59Z"))).toBe(name);
 });
 
@@ -65,9 +65,9 @@ test.each(SPANS.map((span) => [span]))("each %s begins where the one before ends
 // Clocks change at midnight in Beirut, Havana and Santiago, by half an hour on Lord Howe, and Kiritimati skipped a day.
 const ZONES =
   "UTC Europe/Berlin America/Los_Angeles America/Sao_Paulo America/Santiago America/Havana America/St_Johns Asia/Beirut Asia/Kathmandu Africa/Cairo Australia/Lord_Howe Pacific/Apia Pacific/Kiritimati";
-describe.each(ZONES.split(" "))("the next span in %s", (name) => {
+describe.each(ZONES.split(" "))("days and months in %s", (name) => {
   const zone = createZone(name);
-  test.each(["day", "month"] as const)("the next span begins where the name of the %s changes", (span) => {
+  test.each(["day", "month"] as const)("a new %s begins when nameSpan gives it a new name", (span) => {
     const nameAt = (ms: number): string => nameSpan(span, zone.toLocal(ms));
     // In these years, some of the places changed their clocks at midnight.
     for (const year of [2011, 2022, 2026]) {

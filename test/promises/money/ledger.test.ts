@@ -70,7 +70,7 @@ test.each(SENT)("P122: a request that %s has one line", async (_, streamed, scri
   expect(await world.line(await plain.ask("messages", { stream: streamed }))).toMatchObject(line);
 });
 
-test("P122, P144: a request that two channels get has one line, and a request that is refused, free or never sent has none", async () => {
+test("P122, P144: a request that was sent to two channels has one line, and a request that was refused, free or never sent has no line", async () => {
   two.channel("first").next(no(500));
   expect((await world.line(await two.ask("messages")))["attempts"]).toHaveLength(2);
   const embed = { model: "test-model", input: "x" };
@@ -229,7 +229,7 @@ describe("P137: the seller's own amount is in provider_usd, and the line is susp
     [usual, 0.0001, true],
     [tiny, 0.0000016, false],
     [tiny, 0.0000019, true],
-  ])("for %j, a seller's amount of %p is suspect: %p", async ({ counts, official }, cost, suspect) => {
+  ])("for %j, a seller's cost %p makes the line suspect: %p", async ({ counts, official }, cost, suspect) => {
     sold.channel().next({ body: whole("chat", { model: "gpt-4o-mini", usage: { cost }, counts }) });
     const line = await world.line(await sold.ask("chat", { model: "gpt-4o-mini" }));
     expect(line).toMatchObject({
@@ -262,7 +262,7 @@ test("P128, P138: with bill: reported, the seller's amount counts, and a line wi
   }
 });
 
-test("P135, P137: a model without a price is charged what the answer says that it cost", async () => {
+test("P135, P137: if a model has no price, the charge is the cost that the answer names", async () => {
   const model = "nobody/mystery-9";
   odd.channel().next({ body: whole("messages", { model, usage: { cost: 0.0007 } }) });
   const line = await world.line(await odd.ask("messages", { model }));
@@ -328,7 +328,7 @@ const PARTS: readonly (readonly [string, Dialect, Line, Line, string | null])[] 
   ],
 ];
 
-test.each(PARTS)("P130, P131: %s are charged once, in %s", async (_, dialect, usage, kinds, charge) => {
+test.each(PARTS)("P130, P131: %s of %s answers are billed once", async (_, dialect, usage, kinds, charge) => {
   const group = { messages: plain, responses: codex, chat, content }[dialect];
   for (const streamed of [false, true]) {
     group
@@ -536,7 +536,7 @@ const APPLYING: readonly (readonly [string, Group, Dialect, object, Record<strin
   ],
 ];
 
-test.each(APPLYING)("P144: a line has %s, if it applies", async (_, group, dialect, shape, fields, line) => {
+test.each(APPLYING)("P144: a line contains %s", async (_, group, dialect, shape, fields, line) => {
   group.channel().next({ body: whole(dialect, shape) });
   expect(await world.line(await group.ask(dialect, {}, fields))).toMatchObject(line);
 });
@@ -628,7 +628,7 @@ describe("P140: `verify --anchor` finds that lines which the anchor covers are g
     return world.run("ledger", "verify", "--ledger", copy, "--anchor", anchor, ...flags);
   };
 
-  test.each([[[]], [["--partial"]]])("verify --anchor %p finds that a line is gone", async (flags) => {
+  test.each([[[]], [["--partial"]]])("with %p, `verify --anchor` finds a missing line", async (flags) => {
     expect((await check(0, ...flags)).status).toBe(0);
     const gone = await check(1, ...flags);
     expect(gone.status).toBe(1);
@@ -671,7 +671,7 @@ test("P140: `verify --since` checks from a line on and says how many lines it le
   }
 });
 
-test("P127: a second gateway on one ledger ends, and names the gateway that holds the ledger", async () => {
+test("P127: a gateway does not start on a ledger that another gateway holds, and names the other gateway", async () => {
   const other = makeFolder();
   onTestFinished(() => removeFolder(other));
   const config = { ...world.build(), ledger: { path: world.path("ledger.jsonl") } };

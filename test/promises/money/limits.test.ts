@@ -247,7 +247,7 @@ test("P118: limits count the limit_usd of a request whose cost is unknown, until
 /** Upstreams whose answers have an unknown cost. */
 const UNKNOWN: readonly (readonly [string, Script])[] = [
   ["names no usage", { body: { ...whole("messages"), usage: undefined } }],
-  ["names a usage that cannot be", { body: whole("messages", { usage: { input_tokens: "5" } }) }],
+  ["names an impossible usage", { body: whole("messages", { usage: { input_tokens: "5" } }) }],
   ["has not begun when the client has left", (_, out) => out.left],
 ];
 const doubtful = UNKNOWN.flatMap(([how, script], index) =>
@@ -476,7 +476,7 @@ test("P120: spending counts after a restart, and a changed limit applies to the 
   expect(await statuses(group, 2)).toEqual([200, 429]);
 });
 
-test("P121: at each percentage of alerts.at, a limit warns once in the log, in statusline and by the command", async () => {
+test("P121: at each percentage of alerts.at, a limit warns once in the log, in statusline and by alerts.command", async () => {
   const command = ["sh", "-c", 'echo "$GATEWAY_ALERT_NAME $GATEWAY_ALERT_PERCENT" >> "$RUNS"'];
   const set = (own: World) => {
     Object.assign(env, { RUNS: own.path("runs") });

@@ -118,7 +118,7 @@ test("P161: after a converted answer, a conversation returns to the channel of i
   expect(["own", "foreign"].map((name) => returning.channel(name).seen.length)).toEqual([2, 1]);
 });
 
-test("P162: a converted answer has the header x-gateway-converted, and its line the field converted", async () => {
+test("P162: a converted answer has the header x-gateway-converted, and its line has the field `converted`", async () => {
   for (const [client, channel] of crossed) {
     for (const streamed of [false, true]) {
       const answer = await groupOf(client, channel).ask(client, { stream: streamed });
@@ -275,7 +275,7 @@ test("P164: a channel gets the whole list of stop sequences, and refused request
   expect(JSON.parse(group.channel().seen.at(-1)!.text).stop).toEqual(stop_sequences);
 });
 
-test("P165: a messages request with thread gets 400 where it would be converted, and goes upstream elsewhere", async () => {
+test("P165: a messages request with the field `thread` gets 400 if it would be converted, and goes upstream otherwise", async () => {
   const turns = [
     { role: "user", content: "Hi" },
     { role: "assistant", content: "Hello" },
@@ -348,7 +348,7 @@ const COUNTED: readonly (readonly ["messages" | "responses" | "content", string,
 ];
 
 test.each(COUNTED)(
-  "P167: an estimated count of tokens is named in x-gateway-estimated: %s",
+  "P167: x-gateway-estimated tells a %s client when its count of tokens is an estimate",
   async (client, path, name) => {
     for (const channel of CHANNELS) {
       const group = groupOf(client, channel);

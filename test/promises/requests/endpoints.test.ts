@@ -179,7 +179,7 @@ describe("P60: the endpoints of the contract's table are served", () => {
   );
 
   test.each(["/v1/alpha/search", "/v1/images/generations", "/v1/images/edits"])(
-    "%s gets 404 where a channel is not at OpenAI's own address",
+    "%s gets 404 if the group's channel is not at OpenAI's own address",
     async (path) => {
       expect((await world.request(path, bearer(responses.key), { model: "test-model" })).status).toBe(404);
     },
@@ -208,7 +208,7 @@ test("P60: relay paths begin with relay_prefix, and a base URL may have a path a
   expect((await own.request("/relay/v1/messages", bearer(group.key), body)).status).toBe(404);
 });
 
-test("P61: another path gets 404, and a listed path with another method 405 with Allow", async () => {
+test("P61: a path that is not listed gets 404, and a wrong method on a listed path gets 405 with Allow", async () => {
   const strange = await world.request("/v1/strange", bearer(messages.key), POST);
   expect(strange.status).toBe(404);
   for (const [method, path, platform] of ENDPOINTS) {
@@ -550,7 +550,7 @@ test("P75: every response has x-request-id, the id of its ledger line", async ()
   expect((await world.line(answers[0]!))["id"]).toBe(ids[0]);
 });
 
-test("P76: a messages client gets request-id, the upstream's or the gateway's", async () => {
+test("P76: a messages client gets the upstream's id in the header request-id, or else the gateway's id", async () => {
   plain.channel().next({ fields: { "request-id": "req_of_upstream" } }, {}, { status: 400, body: {} });
   expect((await plain.ask("messages")).field("request-id")).toBe("req_of_upstream");
   converted.channel().next({ fields: { "x-request-id": "req_of_upstream" } });
@@ -606,7 +606,7 @@ test("P77: a model list has the channels' models, filtered, with aliases, withou
   });
 });
 
-test("P1, P77: a relay group lists the models of messages and content, from one list of its upstream or from two", async () => {
+test("P1, P77: a relay group lists the models of messages and content, whether its upstream has one list or two", async () => {
   const { models } = relay.channel();
   relay.channel().models = (path) =>
     path.startsWith("/v1beta") ? ["of-content"] : path.startsWith("/v1/") ? ["of-messages"] : null;
@@ -679,7 +679,7 @@ test("P82: x-gateway-adjusted names the model that default_model or an alias wit
   expect(both.field("x-gateway-adjusted")).toBe("model=test-model, top_k");
 });
 
-test("P83: /metrics shows a key its own series, or all keys' series if it has `metrics: all`; without a key it shows no names or amounts", async () => {
+test("P83: with a key, /metrics shows that key's series, or all series if the key has `metrics: all`; without a key it shows no names or amounts", async () => {
   await world.line(await plain.ask("messages"));
   await world.line(await all.ask("messages"));
   const text = (await world.request("/metrics", bearer(plain.key))).text;

@@ -216,7 +216,7 @@ describe("P85, P86, P92: the gateway's errors have the dialect's shape, the cont
     if (status === 405) expect(answer.field("allow")).toBe("POST");
   });
 
-  test("a request without a model gets 400 whose param is model", async () => {
+  test("a request without a model gets a 400, and `param` in its error is model", async () => {
     const fields = keyFields("responses", groups.responses.key);
     const missing = await world.request("/v1/responses", fields, { input: "Hello" });
     expect([missing.status, JSON.parse(missing.text).error.param]).toEqual([400, "model"]);
@@ -260,7 +260,7 @@ test.each<[Dialect, "messages" | "responses" | "content", string, string]>([
   ["chat", "messages", "responses", "/v1/messages"],
   ["content", "messages", "content", "/v1/messages"],
 ])(
-  "P87: a %s request with a key of a %s group gets an error that names what fits the key and what fits the request",
+  "P87: a %s request with a key of a %s group gets an error that names the endpoints for the key and the groups for the request",
   async (dialect, own, needed, endpoint) => {
     const answer = await send(dialect, { "x-gateway-key": groups[own].key });
     const { message } = readError(dialect, answer);
@@ -300,7 +300,7 @@ test.each(down)(
 );
 
 test.each(refusing)(
-  "P90: if a credential is refused with %d %j, another channel answers, or the client gets 403 that names the channel",
+  "P90: if a credential is refused with %d %j, another channel answers; if there is none, the client gets a 403 that names the channel",
   async (status, error, pairs, of) => {
     for (const dialect of DIALECTS) {
       const message = `not accepted: ${of[dialect].credentialOf()}`;
@@ -335,7 +335,7 @@ test.each(resting)(
 const ADVICE = ["x-should-retry", "retry-after-ms"];
 const adviceOf = (answer: Answer) => [answer.status, ...ADVICE.map((name) => answer.field(name))];
 
-test("P86, P92: after a 429 that ends within 60 seconds, the client may try again", async () => {
+test("P86, P92: a 429 whose retry-after is at most 60 seconds lets the client try again", async () => {
   const codes = all("rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED");
   for (const dialect of DIALECTS) {
     await fast[dialect].ask(dialect);
@@ -346,7 +346,7 @@ test("P86, P92: after a 429 that ends within 60 seconds, the client may try agai
   }
 });
 
-test("P92: after a 429 that lasts longer than 60 seconds, the client is told not to try again", async () => {
+test("P92: a 429 whose retry-after is longer than 60 seconds tells the client not to try again", async () => {
   // In this zone it is ten in the evening: the limit of the day resets within two hours.
   const hour = new Date().getUTCHours();
   const ahead = hour < 11 ? -hour - 2 : 22 - hour;

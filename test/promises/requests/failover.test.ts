@@ -224,7 +224,7 @@ test("P100: failover.attempts limits how many channels are tried", async () => {
   expect(used(group, "first", "second", "third")).toEqual([1, 1, 0]);
 });
 
-test("P100: failover.total interrupts no channel that is being tried, and after that time no other channel is tried", async () => {
+test("P100: once failover.total has passed, the running attempt goes on, but no other channel is tried", async () => {
   const config = { failover: { total: "1ms" } };
   const set = (own: typeof world) => own.group("slow", { channels: { first: {}, second: { priority: 2 } } });
   const [, group] = await openOwnWorld({ config }, set);

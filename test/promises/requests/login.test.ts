@@ -97,7 +97,7 @@ test.each([
   ["this group's key", { authorization: `Bearer ${claude.key}` }, "x-gateway-key"],
   ["a key in another scheme", { authorization: `Basic ${btoa(`x:${metered.key}`)}` }, "x-gateway-key"],
 ])(
-  "P147: with %s in Authorization, a login channel answers 401 that says where login and key belong",
+  "P147: with %s in Authorization, a login channel answers 401, and says where the login or the key belongs",
   async (_, change, place) => {
     const { authorization: _login, ...others } = claudeFields(claude);
     const before = claude.channel().seen.length;
@@ -193,7 +193,7 @@ describe("P154: a line of a login channel says who paid", () => {
     ["the plan", { status: "allowed", "overage-status": "allowed" }, "plan"],
     ["the plan, without overage", { status: "rejected", "overage-status": "rejected" }, "plan"],
     ["the account", { status: "rejected", "overage-status": "allowed" }, "plan_overage"],
-    ["the account, as it says", { status: "allowed", "overage-in-use": "true" }, "plan_overage"],
+    ["the account, by overage-in-use", { status: "allowed", "overage-in-use": "true" }, "plan_overage"],
   ])("a line of a login channel says who paid: %s", async (_, words, paid_by) => {
     const named = Object.entries(words).map(([name, word]) => [`anthropic-ratelimit-unified-${name}`, word]);
     claude.channel().next({ fields: Object.fromEntries(named) });

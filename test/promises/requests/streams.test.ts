@@ -34,7 +34,7 @@ const lineOf = (id: string): Promise<Line> => eventually(() => world.lines(id)[0
 
 describe("P93: each piece of a response reaches the client as it arrives", () => {
   const rows = DIALECTS.flatMap((dialect) => [1, 2].map((parts) => [dialect, parts] as const));
-  test.each(rows)("each piece of a %s stream arrives alone (%d per event)", async (dialect, parts) => {
+  test.each(rows)("each piece of a %s stream comes alone (pieces per event: %d)", async (dialect, parts) => {
     const group = groups[dialect];
     const pieces = stream(dialect, { text: "first words" }).flatMap((piece) =>
       parts === 1 ? [piece] : [piece.slice(0, -6), piece.slice(-6)],
@@ -89,7 +89,7 @@ test.each(["forwarded", "converted"] as const)("P93: no piece of a %s stream is 
   expect(fastest).toBeLessThan(40);
 });
 
-test("P73: a compressed stream that is silent after its first event arrives with every byte", async () => {
+test("P73: when a compressed stream pauses, the client gets what came before the pause", async () => {
   const pieces = ['event: ping\ndata: {"type":"ping"}\n\n', ...stream("messages")];
   const [first = new Uint8Array(), ...rest] = pieces.map((piece) => gzipSync(piece));
   const shown = Promise.withResolvers<void>();
@@ -231,7 +231,7 @@ test("P95: an upstream that is silent for longer than first_byte counts as faile
 });
 
 test.each(["", '{"type":"message",'])(
-  "P95: an upstream that falls silent after %p counts as failed",
+  "P95: an upstream that falls silent in its JSON body (sent so far: %p) counts as failed",
   async (start) => {
     halting.channel("first").next((_, out) => {
       out.head(200, { "content-type": "application/json", "content-length": "1000" });

@@ -90,7 +90,7 @@ afterAll(async () => {
 const CREATE = { type: "response.create", model: "test-model", input: "Hello" };
 const linesOf = (key: string) => world.lines().filter((line) => line["key"] === key);
 
-test("P75, P170, P188: an upgrade is served if a channel of the group supports it, otherwise 426", async () => {
+test("P75, P170, P188: a client gets a WebSocket if a channel of its group supports it, and otherwise 426", async () => {
   for (const { key } of [http, chats])
     expect((await world.request("/v1/responses", { ...bearer(key), ...UPGRADE })).status).toBe(426);
   expect(chats.channel().seen).toEqual([]);
@@ -125,7 +125,7 @@ test("P75, P170, P188: an upgrade is served if a channel of the group supports i
 
 const credential = () => upstream.handshakes.at(-1)!.get("authorization");
 
-test("P60, P106: requests that name a response go to its channel, also while the response runs or is continued on a WebSocket", async () => {
+test("P60, P106: a request that names a response goes to the channel of that response, over HTTP and WebSocket", async () => {
   for (let turn = 0; turn < 12; turn += 1) {
     act = (event, connection) => connection.send(JSON.stringify(responseEvents(event)[0]));
     const client = await openSocket(world.port, twin.key);
@@ -206,7 +206,7 @@ test("P81: default_model replaces the unknown model of a WebSocket's first respo
   client.close();
 });
 
-test("P172: a refused response.create gets an error event with HTTP's status and error; the connection stays open", async () => {
+test("P172: a refused response.create gets an error event with the same status and error as over HTTP", async () => {
   const key = socket.keyOf("limited");
   const client = await openSocket(world.port, key);
   client.send(CREATE);
@@ -263,7 +263,7 @@ test("P189: no message on a WebSocket contains a channel's credential", async ()
   client.close();
 });
 
-test("P173, P174: response.inject and response.interrupt go upstream; a message with another type or two types gets an error event", async () => {
+test("P173, P174: response.inject and response.interrupt go upstream; a message of another type, or of two, gets an error", async () => {
   received = [];
   const client = await openSocket(world.port, socket.key);
   const held = Promise.withResolvers<void>();

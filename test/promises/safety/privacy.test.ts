@@ -114,8 +114,8 @@ describe("P188: the client's key never goes upstream", () => {
       (key) => ["", { authorization: `Bearer ${key}`, "x-goog-api-key": key, "x-acme-api-key": key }],
     ],
     ["other fields", (key) => ["", { "x-copy": key, "user-agent": `tool/1 ${key}` }]],
-    ["words of a field", (key) => ["", { "x-copy": `a "${key}", b; c=${key}` }]],
-    ["the end of a sentence", (key) => ["", { "x-copy": `This is my key: ${key}.` }]],
+    ["a field of several words", (key) => ["", { "x-copy": `a "${key}", b; c=${key}` }]],
+    ["a sentence", (key) => ["", { "x-copy": `This is my key: ${key}.` }]],
     ["a field's name", (key) => ["", { [key.replaceAll(/[^\w-]/g, "")]: "1" }]],
     ["a cookie", (key) => ["", { cookie: `a=${key}` }]],
     ["the parameter `key`", (key) => [`?key=${key}&b=1`, {}]],
@@ -131,7 +131,7 @@ describe("P188: the client's key never goes upstream", () => {
       expect((await world.request(`/v1/responses/${key}`, bearer(stored.key))).status).toBe(400);
   });
 
-  test.each(rows)("a key in %s, %s, does not go upstream", async (where, _, write, put) => {
+  test.each(rows)("a key in %s (%s) does not go upstream", async (where, _, write, put) => {
     for (const [group, dialect] of [
       [plain, "messages"],
       [page, "content"],
@@ -206,16 +206,16 @@ describe("P189: answers contain no channel credential and no key, in one piece o
     ["a long credential", long, LONG, "messages"],
     ["a key", own, own.key, "messages"],
     ["another key", plain, MADE, "messages"],
-    ["another key that a request brought", plain, BROUGHT, "messages"],
-    ["another key of other words", stored, other.key, "responses"],
-    ["a credential in responses", stored, stored.credentialOf(), "responses"],
-    ["a credential in chat", chat, chat.credentialOf(), "chat"],
-    ["a credential in content", page, page.credentialOf(), "content"],
+    ["a key that another request brought", plain, BROUGHT, "messages"],
+    ["a key that consists of words", stored, other.key, "responses"],
+    ["a responses channel's credential", stored, stored.credentialOf(), "responses"],
+    ["a chat channel's credential", chat, chat.credentialOf(), "chat"],
+    ["a content channel's credential", page, page.credentialOf(), "content"],
   ] as const;
   const rows = secrets.flatMap((secret) =>
     writings.map((writing) => [secret[0], writing[0], secret, writing[1]] as const),
   );
-  test.each(rows)("no answer repeats %s, %s", async (_, __, [, group, secret, dialect], write) => {
+  test.each(rows)("no answer repeats %s (%s)", async (_, __, [, group, secret, dialect], write) => {
     if (secret === BROUGHT) expect((await world.request("/v1/models", bearer(BROUGHT))).status).toBe(200);
     await repeat(group, dialect, write(secret), secret);
   });
@@ -226,7 +226,7 @@ describe("P189: answers contain no channel credential and no key, in one piece o
     expect([answer.status, leaks(answer.bytes.toString(), SIGNS)]).toEqual([502, false]);
   });
 
-  test("no secret reaches a client, even if a conversion joins its parts", async () => {
+  test("no secret reaches a client, even if a conversion joins the parts of a split secret", async () => {
     const [start, end] = [stored.credentialOf().slice(0, 11), stored.credentialOf().slice(11)] as const;
     const parts = [start, end].map((text) => ({ type: "output_text", text, annotations: [] }));
     const item = { type: "message", id: "m", role: "assistant", status: "completed", content: parts };

@@ -482,7 +482,7 @@ test("if the gateway was killed and restarted during a run, the run's last line 
   await world.start("--port", port);
 });
 
-test("a request whose key has a suffix that is no run's name gets 401, and the log does not have the suffix", async () => {
+test("if the suffix of a key is not the name of a run, the request gets 401, and the log does not show the suffix", async () => {
   const bad = [
     "run-x",
     "run-../../etc",
@@ -681,7 +681,7 @@ test("P51, P52: `usage --history` reads the agents' logs without a config, count
   });
 });
 
-test("P52: `usage --history --both` counts a request in logs and ledger once", async () => {
+test("P52: `usage --history --both` counts a request once if the logs and the ledger have it", async () => {
   const channels = { main: { models: ["claude-haiku-4-5"] } };
   const [own, group] = await openOwnWorld({}, (world) => world.group("claude", { channels }));
   writeHistory(own.path("home"));

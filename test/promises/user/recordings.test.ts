@@ -140,7 +140,7 @@ describe("`serve --replay` answers only recorded requests, without an upstream",
     messages: [{ role: "user", content: "what is replayed" }],
   };
 
-  test("P179, P180: a replay answers any key, but only recorded requests; it sends nothing upstream, and names the first difference", async () => {
+  test("P179, P180: a replay accepts any key, sends nothing upstream, and says how a request differs from the recording", async () => {
     await record("what is replayed");
     const sent = kept.channel().seen.length;
     // The replay listens at the port of the config.
@@ -163,7 +163,7 @@ describe("`serve --replay` answers only recorded requests, without an upstream",
     expect(await replay.stop()).toBe(1);
   });
 
-  test("P180: a replay answers the requests that `run` itself sends, and a prompt that differs only in the home folder", async () => {
+  test("P180: `gateway run` works with a replay, and a prompt may differ from the recorded one in the home folder", async () => {
     const at = (home: string) => {
       const content = `memory: ${home}/.claude/projects, notes: ${home}/notes`;
       return { ...prompt, messages: [{ role: "user", content }] };
@@ -230,7 +230,7 @@ describe("P183: the page is served on loopback only, unless console: always", ()
   test.each([
     ["loopback", 404],
     ["always", 200],
-  ])("with console: %s, a gateway on another address answers %d", async (setting, status) => {
+  ])("with `console: %s`, asking a gateway on 0.0.0.0 for the page gives %d", async (setting, status) => {
     const config = { console: setting, listen: { host: "0.0.0.0", port: 0 } };
     const [own] = await openOwnWorld({ config }, (own) => own.group("wide"));
     const answer = await rawRequest(own.port, {

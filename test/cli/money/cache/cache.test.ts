@@ -131,6 +131,6 @@ test.each([
   ["pi", "Set PI_CACHE_RETENTION=long."],
   ["opencode", "opencode has no setting for it."],
   ["a-script", 'Set `"ttl": "1h"` in its `cache_control`.'],
-])("`cache` names the setting, if any, with which %s asks for a cache of an hour", async (tool, help) => {
+])("`cache` names the setting that makes %s cache for an hour, if it has one", async (tool, help) => {
   expect((await run("cache", "--ledger", writePaused(tool))).stderr).toContain(help);
 });

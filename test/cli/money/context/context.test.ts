@@ -79,7 +79,7 @@ test.each([
   ["off", {}],
   ["on", { thread: { type: "continue", previous_message_id: "msg_1" } }],
 ])(
-  "notes of a prompt are written if `context` is on and the request continues no thread (`context: %s`, %o)",
+  "a request leaves notes only if `context` is on and it continues no thread: `context: %s` and %o in the body",
   async (context, more) => {
     const upstream = startDemoUpstream({ platform: "messages" });
     using folder = makeTempFolder();

@@ -83,7 +83,7 @@ test("`ledger show` reports a damaged line", async () => {
   );
 });
 
-test("`ledger reprice` writes through a running gateway, and two at the same time correct no request twice", async () => {
+test("`ledger reprice` writes through a running gateway, and two reprices at the same time correct no request twice", async () => {
   using folder = makeTempFolder();
   const upstream = startDemoUpstream();
   const prices = { "claude-haiku-4-5": { input: "1", output: "1" } };

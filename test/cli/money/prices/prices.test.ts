@@ -340,7 +340,7 @@ describe("`prices update` writes a newer price book", () => {
       "anthropic models m prices 0 prices input_mtok base: a price must be 0",
     ],
     [
-      "a price from a day on that does not exist",
+      "a price whose first day does not exist",
       later({ start_date: "2026-19-01" }, 1),
       "anthropic models m prices 0 constraint start_date: there is no such day",
     ],

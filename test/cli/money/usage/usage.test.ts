@@ -30,7 +30,7 @@ test("`usage` shows a row for each day, the total, and requests that are not in 
   );
 });
 
-test("P156: `usage` shows what a plan paid next to what was charged, and never adds the two", async () => {
+test("P156: `usage` has separate columns for what plans paid and what was charged, and never adds them", async () => {
   const paid = { model: "c", charge_usd: "0", multiplier: "0" };
   const ledger = writeLedger([
     { id: "1", time: "2026-11-19T10:00:00.000Z", model: "a" },
@@ -203,7 +203,7 @@ test.each([
   ["12h", "2026-11-20T03:30:00.000Z"],
   ["2026-10-01", "2026-10-01T00:00:00.000Z"],
   ["2026-10-01T12:00:00+02:00", "2026-10-01T10:00:00.000Z"],
-])("P59: --since %s at 15:30 on 2026-11-20 begins at %s", (text, expected) => {
+])("P59: at 15:30 on 2026-11-20, `--since %s` begins at %s", (text, expected) => {
   expect(readPeriod({ since: text }, CLOCK).since).toBe(expected);
 });
 
