@@ -97,7 +97,7 @@ describe.each([
     ["no choices at all", `data: {"usage":{"prompt_tokens":3}}`],
     ["an error", `data: {"error":{"message":"no _tokens","choices":[]}}`],
     ["text that is not JSON", `data: {"choices":[],"usage":{"prompt_tokens":3}`],
-  ])("a stream keeps %s", (_name2, event) => {
+  ])("the gateway removes no usage from a stream that has %s", (_name2, event) => {
     const stream = around(event);
     expect(remove(stream, 13)).toBe(latin(stream));
   });

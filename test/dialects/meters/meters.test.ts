@@ -258,7 +258,7 @@ describe("the meter of messages reads each kind of event:", () => {
       delta({ output_tokens: 9, server_tool_use: { web_search_requests: 3 }, iterations }),
     ).parts;
 
-  test("calls with a fee count in the largest pass of kind `message`, or in the largest if none has this kind", () => {
+  test("the largest `message` pass gets the calls that have a fee, or the largest pass if none is `message`", () => {
     const shown = (...passes: readonly unknown[]) =>
       inPasses(...passes).map(({ pass, usage }) => [pass, usage.output, usage.web_search]);
     expect(shown(passOf("compaction", 8), passOf("message", 2), passOf(undefined, 5))).toEqual([
