@@ -111,8 +111,8 @@ export function startGateway(
   if (console !== null) listeners.push(console.listener);
   const server: RunningServer = startServer(gateway, catalog.listen, { listen: network.listen, console });
   const prepare = (): void => void rehearse(gateway, server.port).catch(() => {});
-  if (network === HTTP) setTimeout(prepare, REHEARSE_MS).unref();
-  return run(api, server, halt);
+  const rehearsal = network === HTTP ? setTimeout(prepare, REHEARSE_MS).unref() : undefined;
+  return run(api, server, halt, rehearsal);
 }
 
 type Given = Pick<
@@ -175,7 +175,7 @@ function checkLimits({ alerts, catalog, ledger, now }: Gateway): void {
   alerts.check(listLimitUses(catalog.keys.values(), ledger.sums, now()));
 }
 
-function run(api: ApiParts, server: RunningServer, halt: AbortController): RunningGateway {
+function run(api: ApiParts, server: RunningServer, halt: AbortController, rehearsal?: Timer): RunningGateway {
   const { gateway } = api;
   const console = api.console();
   const control = serveCommands(api);
@@ -185,6 +185,8 @@ function run(api: ApiParts, server: RunningServer, halt: AbortController): Runni
   let closed: Promise<void> | null = null;
   const close = (): Promise<void> => {
     stopProbes();
+    // Another program may soon have this gateway's port.
+    clearTimeout(rehearsal);
     control.close();
     api.thread.close();
     gateway.channels.close();

@@ -48,8 +48,7 @@ export function judgeMiss(turn: CacheTurn, continuation: Continuation | null): M
   return { missed, ...cause, ...(!kept.proven && { unproven: true }) };
 }
 
-/** After a restart, the gateway knows no earlier requests,
- *  but the upstream may. */
+/** After a restart, the gateway knows no earlier requests, but the upstream may. */
 function judgeUnknown({ tokens, reason }: CacheTurn): Miss | null {
   const cause = reason === null ? null : translate(reason.because);
   const missed = Math.min(reason?.missed ?? 0, tokens.total - tokens.read);
@@ -92,8 +91,7 @@ function translate(word: string): Cause | null {
   return WORDS[word] ?? { because: word };
 }
 
-/** The upstream's own reason, with the place of the change
- *  if we found the same cause. */
+/** The upstream's own reason, with the place of the change if we found the same cause. */
 function explainReported({ reason }: CacheTurn, change: Change | null): Cause | null {
   const cause = reason === null ? null : translate(reason.because);
   if (cause === null) return null;

@@ -297,3 +297,13 @@ function readChunks(text: string): { body: string; isWhole: boolean; used: numbe
     if (size === "0") return { body, isWhole: true, used };
   }
 }
+
+test("a stopped gateway sends nothing to its port, which another program may have by then", async () => {
+  const gateway = startGatewayHere({ config: "listen: { port: 0 }" });
+  await gateway.stop();
+  const urls: string[] = [];
+  const fetch = ({ url }: Request): Response => new Response(String(urls.push(url)));
+  using _ = Bun.serve({ port: gateway.port, hostname: "127.0.0.1", fetch });
+  await Bun.sleep(800);
+  expect(urls).toEqual([]);
+});
