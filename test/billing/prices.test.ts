@@ -64,7 +64,7 @@ function listMoving(lines: readonly unknown[]) {
 }
 
 describe("a name that means the newest version costs what that version costs", () => {
-  test("each price of a name that means the newest version has a start date in the built-in book", () => {
+  test("in the built-in book, a name that means the newest version has a start date for each price", () => {
     const moving = listMoving(entries);
     expect(moving.map(({ id }) => id)).toContain("mistral-large-latest");
     for (const { id, periods } of moving) {

@@ -114,7 +114,7 @@ describe("a number in JSON is read as an exact amount", () => {
     },
   );
 
-  test("a number in JSON is not an amount if it has more than 30 places after its division", () => {
+  test("a number is not an amount if it has more than 30 digits once it is divided by a power of ten", () => {
     expect(parseNumber(`0.${"1".repeat(29)}`, 10)).toBeNull();
   });
 });

@@ -155,7 +155,7 @@ describe("`gateway channels set` changes a channel and checks it", () => {
       ]);
     });
 
-    test("a credential gets a new variable if the old one is set nowhere but in the running gateway's environment", async () => {
+    test("if only the running gateway's environment has a credential's variable, the new credential gets another one", async () => {
       const env = { MAIN_KEY: "old-secret-1", MAIN_API_KEY: "another" };
       const gateway = await startGateway({ config: `listen: { port: 0 }\n${REFERRING}`, folder, env });
       await replace();

@@ -218,7 +218,7 @@ describe("`run` gives a tool models of other providers in a group that converts"
     ["a variable", "first", "-c", { ANTHROPIC_MODEL: "gpt-oss:20b" }],
     ["a default behind an alias", "word", "--model unknown", {}],
     ["a settings file for `opus`", "first", "--model opus", {}],
-  ])("`run` prints which model Claude Code will use if %s names it", async (_, key, args, env) => {
+  ])("if %s names a model, `run` prints that Claude Code runs on it", async (_, key, args, env) => {
     const words = [["--key", key], "claude", ...args.split(" ")] as const;
     const { stderr } = await start(gateway, words, "true", { env, home: { ".claude/settings.json": OPUS } });
     expect(stderr).toContain("Claude Code runs on gpt-oss:20b,");

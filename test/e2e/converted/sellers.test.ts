@@ -56,7 +56,7 @@ describe.each(Object.keys(ANSWERS))("blanks before the JSON answer of a %s chann
     expect([first.bodies.length, second.bodies.length]).toEqual([1, 0]);
   });
 
-  test("an answer that is cut costs no more if blanks came before it", async () => {
+  test("blanks before an answer that is cut do not raise its cost", async () => {
     let before = "";
     const upstream = serve(() => ({ pieces: [before + text.slice(0, text.length / 2)] }));
     const platform = dialect === "chat" ? "responses" : dialect;

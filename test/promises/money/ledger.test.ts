@@ -360,7 +360,7 @@ test("P132: sound and pictures are counted as kinds of usage of their own", asyn
   expect(line["usage"]).toMatchObject({ input: 400, cache_read: 200, input_audio: 400, output_image: 300 });
 });
 
-test("P132: searches in responses and content answers are counted as kinds of usage of their own", async () => {
+test("P132: in the responses and content dialects, each kind of search counts as a kind of usage of its own", async () => {
   const output = [{ type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search" } }];
   codex.channel().next({ body: { ...whole("responses"), output } });
   expect((await world.line(await codex.ask("responses")))["usage"]).toMatchObject({ web_search: 1 });
