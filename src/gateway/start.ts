@@ -185,8 +185,6 @@ function run(api: ApiParts, server: RunningServer, halt: AbortController, rehear
   let closed: Promise<void> | null = null;
   const close = (): Promise<void> => {
     stopProbes();
-    // Another program may soon have this gateway's port.
-    clearTimeout(rehearsal);
     control.close();
     api.thread.close();
     gateway.channels.close();
@@ -225,6 +223,8 @@ function run(api: ApiParts, server: RunningServer, halt: AbortController, rehear
       return prices.label;
     },
     stop: async (graceMs) => {
+      // Another program may soon have this gateway's port.
+      clearTimeout(rehearsal);
       console?.close();
       const timer = setTimeout(stopNow, graceMs);
       await server.drain();
