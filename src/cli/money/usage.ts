@@ -128,11 +128,11 @@ export function listNameColumns<N extends string>(by: readonly N[]): ListColumn<
 }
 
 function describeSellers({ table, scope }: Query<UsageFlags>): string[] {
-  const { requests, named_usd: usd, charge_usd: charged, differ } = sumSellers(table, scope);
+  const { requests, named_usd: named, charge_usd: charged, differ } = sumSellers(table, scope);
   if (requests === 0) return [];
-  const [sum, charge] = [usd, charged].map((each) => `$${formatAmount(each)}`);
-  const named = `Sellers named ${sum} for ${formatCount(requests, "request")}. Charged: ${charge}.`;
-  return [`${named} Official amounts that are missing or differ: ${differ}.`];
+  const [sum, charge] = [named, charged].map((usd) => `$${formatAmount(usd)}`);
+  const amounts = `Sellers named ${sum} for ${formatCount(requests, "request")}. Charged: ${charge}.`;
+  return [`${amounts} Official amounts that are missing or differ: ${differ}.`];
 }
 
 const GIVE_PRICE =
