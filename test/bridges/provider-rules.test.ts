@@ -48,7 +48,7 @@ describe("an answer's schema reaches Claude in the form that Claude accepts", ()
     },
   );
 
-  test("Claude gets the limits of an answer's schema in descriptions, and the client is told so", () => {
+  test("Claude gets the limits of an answer's schema in descriptions, and a note says so to the client", () => {
     const a = { type: "integer", description: "A.", minimum: 1, maximum: 5 };
     const { schema, notes } = ask("chat", { ...CLOSED, properties: { a } });
     expect(schema.properties.a).toEqual({ type: "integer", description: 'A.\n\n{"minimum":1,"maximum":5}' });
@@ -175,7 +175,7 @@ describe("a web search on Gemini is refused or changed if Gemini lacks an option
     expect(refusal("messages>content", sent)).toBe(`400 tools[].${name}`);
   });
 
-  test("a web search is sent to Gemini without its place and limit, and the client is told so", () => {
+  test("a web search goes to Gemini without its place and limit, and a note says so to the client", () => {
     const { notes } = send(
       "messages>content",
       search({ max_uses: 3, user_location: { type: "approximate" } }),

@@ -48,7 +48,7 @@ test.each(["package.json", "package-lock.json", "src/lib/version.ts"])(
   },
 );
 
-test("P198: a release needs a public key, its owner is told how to sign it, and its notes say how to check it", () => {
+test("P198: a release needs a public key, tells its owner how to sign it, and its notes say how to check it", () => {
   const owner = { npm: "@somebody/gateway", repository: "somebody/gateway", public_key: "RWQkey" };
   expect(() => requireOwner({ ...owner, public_key: null })).toThrow("no public_key");
   expect(() => requireOwner(owner)).not.toThrow();

@@ -6,7 +6,7 @@ import { findContinuation } from "./match.ts";
 import { type CountedTurn, isShort, type Left, type PastTurn, keepTurn, type CacheTurn } from "./turn.ts";
 
 const MAX_KEPT_PER_SESSION = 16;
-/** So many parts take 37 MB if each prompt has 128. */
+/** This many parts take 37 MB if each prompt has 128. */
 const MAX_PARTS = 2_097_152;
 const PARTS_FOR_PROMPT = 128;
 const NOTHING: Left = { tokens: 0, end: 0 };

@@ -29,7 +29,7 @@ export class MemoryBudget {
     return this.#total - this.#left - this.#dropped;
   }
 
-  /** Whoever asks for more than the total waits until all is free,
+  /** A request for more than the total waits until all is free,
    *  and gets all of it. */
   async reserve(bytes: number): Promise<Reservation> {
     const wanted = Math.min(bytes, this.#total);

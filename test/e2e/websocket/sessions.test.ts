@@ -255,7 +255,7 @@ describe("P108, P172: a refused response.create gets an error event", () => {
     expect(upstream.received).toHaveLength(1);
   });
 
-  test("a client whose channel was disabled is told to connect again, and gets another channel", async () => {
+  test("if a client's channel is disabled, an error asks the client to reconnect, and another channel serves it", async () => {
     const [first, second] = [startUpstream(), startUpstream()];
     const gateway = startGateway({ first, second });
     const client = await openSocket(gateway.port, KEY);

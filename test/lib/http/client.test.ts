@@ -385,7 +385,7 @@ describe("a cancelled request leaves nothing behind", () => {
 describe("a time limit of a request runs only while bytes are awaited", () => {
   const short = { connectMs: 10_000, firstByteMs: 50, idleMs: 50 };
 
-  test("reading a body fails after idleMs if no more of the body arrives", async () => {
+  test("reading a body fails after idleMs if the rest of the body does not arrive", async () => {
     const upstream = await startUpstream(reply("HTTP/1.1 200 OK\r\n\r\nsome"));
     const inbound = await openClient().send(
       outbound(upstream.origin, { deadlines: { ...short, firstByteMs: 10_000 } }),

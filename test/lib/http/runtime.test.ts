@@ -97,7 +97,7 @@ describe("a socket of this runtime behaves as src/lib/http assumes", () => {
     expect(await how.promise).toBeUndefined();
   });
 
-  test("after shutdown, a socket of this runtime has told the other side that it ends, and still receives bytes (peer.ts)", async () => {
+  test("after `shutdown`, the other side sees the end, and the socket itself still receives bytes (peer.ts)", async () => {
     const came = Promise.withResolvers<string>();
     const learned = Promise.withResolvers<void>();
     const listener = Bun.listen({
